@@ -1,0 +1,72 @@
+"""What a result was made with: device, versions, commit, date."""
+
+import datetime
+import os
+import platform
+import subprocess
+
+import torch
+
+import cot2lib
+from cot2lib.errors import DeviceError
+from cot2lib.paths import checkout
+
+
+def resolve_device(name: str = "auto") -> torch.device:
+    """`auto` is CUDA where there is one, else the CPU.
+
+    Raises:
+        DeviceError: for "cuda" without a CUDA device, or an unknown name.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise DeviceError(f"device={name!r}: torch sees no CUDA device here; choose device='cpu'.")
+    return device
+
+
+def device_name(device: torch.device) -> str:
+    """The processor's own name."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({_cpu_model()})"
+
+
+def provenance(device: torch.device) -> dict[str, str | int]:
+    """One flat row: device, threads, versions, commit and date (UTC)."""
+    return {
+        "device": device_name(device),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cot2lib": cot2lib.__version__,
+        "commit": commit(),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+    }
+
+
+def commit() -> str:
+    """$COT2_COMMIT, else git's HEAD with "-dirty" if the library differs from it, else "unknown"."""
+    if given := os.environ.get("COT2_COMMIT"):
+        return given
+    root = checkout()
+    if root is None or not (root / ".git").exists():
+        return "unknown"
+    git = lambda *args: subprocess.run(["git", "-C", root, *args], capture_output=True, text=True).stdout.strip()
+    try:
+        dirty = git("status", "--porcelain", "--", "cot2lib/*.py", "cot2lib/*/*.py")
+        return (git("rev-parse", "HEAD") or "unknown") + ("-dirty" if dirty else "")
+    except FileNotFoundError:
+        return "unknown"
+
+
+def _cpu_model() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

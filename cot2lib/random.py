@@ -1,0 +1,105 @@
+"""Random numbers of a run: a pure function of its seed, a path of integers and an index.
+
+A run must not notice what it was stacked with, where it runs, or that it was interrupted, so no
+generator carries state. A *key* is a 64-bit integer per run, folded from the seed, the site that
+draws (`Site`), the step and whatever else tells draws apart; the i-th draw of a key is the
+SplitMix64 finaliser of the key and the finalised counter i. Only integer operations touch the
+bits, so CPU, CUDA, eager, compiled and captured code draw the same ones.
+
+The authors' code seeds torch's global generator once per script; a run there depends on
+everything that drew before it.
+"""
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+GOLDEN = -7046029254386353131  # 2^64 / golden ratio, odd, as a signed 64-bit integer
+LANES = 4  # 16-bit dropout draws that one 64-bit draw holds
+
+
+class Site(IntEnum):
+    """What draws: the first element of every key's path."""
+
+    INIT = 1
+    ORDER = 2
+    DROPOUT = 3
+    DECODE = 4
+
+
+def _shift(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
+    """Logical right shift (torch's `>>` keeps the sign)."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+    """SplitMix64 finaliser: a bijection of 64-bit integers in which every input bit moves all output bits."""
+    x = (x ^ _shift(x, 30)) * -4658895280553007687
+    x = (x ^ _shift(x, 27)) * -7723592293110705685
+    return x ^ _shift(x, 31)
+
+
+def fold(keys: Int[Tensor, " run"], *path: int | Int[Tensor, ""]) -> Int[Tensor, " run"]:
+    """Keys one level deeper for each element of `path` (ints or 0-d tensors on the keys' device)."""
+    for part in path:
+        keys = mix(mix(keys + GOLDEN) + part)
+    return keys
+
+
+def run_keys(
+    seeds: Sequence[int] | Int[Tensor, " run"], *path: int, device: torch.device | str | None = None
+) -> Int[Tensor, " run"]:
+    """One key per run from its seed and a path that starts with a `Site`."""
+    seeds = torch.as_tensor(seeds, dtype=torch.int64, device=device)
+    return fold(seeds * GOLDEN, *path)
+
+
+def bits(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
+    """`count` independent 64-bit draws of every key."""
+    return mix(counters(count, keys.device)[None] ^ keys[:, None])
+
+
+def counters(count: int, device: torch.device | str | None = None) -> Int[Tensor, " count"]:
+    """The finalised counters 1..count that `bits` combines with a key."""
+    return mix(torch.arange(1, count + 1, device=device) * GOLDEN)
+
+
+def uniform(keys: Int[Tensor, " run"], count: int) -> Float[Tensor, "run count"]:
+    """Uniform float32 draws in (0, 1): 23 bits and a half, so neither end is ever hit."""
+    return (_shift(bits(keys, count), 41).to(torch.float32) + 0.5) * 2.0**-23
+
+
+def normal(keys: Int[Tensor, " run"], count: int) -> Float[Tensor, "run count"]:
+    """Standard normal float64 draws (Box-Muller on two 52-bit uniforms)."""
+    draws = (_shift(bits(keys, 2 * count), 12).to(torch.float64) + 0.5) * 2.0**-52
+    radius, angle = draws[:, :count], draws[:, count:]
+    return (-2 * radius.log()).sqrt() * (2 * math.pi * angle).cos()
+
+
+def permutations(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
+    """One uniform permutation of range(count) per key."""
+    return bits(keys, count).argsort(dim=1)
+
+
+def stream(key: Int[Tensor, " one"], items: Int[Tensor, " item"], start: int, count: int) -> Int[Tensor, " count"]:
+    """Elements start..start+count of the endless concatenation of shuffles of `items`."""
+    size = len(items)
+    passes = range(start // size, -(-(start + count) // size))
+    shuffled = [items[permutations(fold(key, p), size)[0]] for p in passes]
+    return torch.cat(shuffled)[start % size :][:count]
+
+
+def dropout_scales(
+    keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float
+) -> Float[Tensor, "run lane"]:
+    """Dropout multipliers, 0 or 1/(1-probability), four to each 64-bit draw.
+
+    `counter` comes from `counters(ceil(lanes / 4))`. The probability is met to 2^-16.
+    """
+    lanes = mix(counter[None] ^ keys[:, None]).view(torch.int16)
+    threshold = round(probability * 2**16) - 2**15
+    return (lanes >= threshold).to(torch.float32) * (1 / (1 - probability))

@@ -1,0 +1,190 @@
+"""Records: one table of runs and one of learning curves, the same from the local store and as shipped.
+
+Shipped records are package data, `cot2lib/records/<chapter>.<profile>.*`: `runs.csv`, `curves.csv.gz` and,
+for runs whose trained weights later chapters start from, `weights.safetensors`. `manifest.json` holds
+their checksums, so a truncated or foreign file is named and never half read; every row is checked
+against its own spec.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from torch import Tensor
+
+from cot2lib import paths, store
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.files import load_tensors, save_tensors, write_atomic
+from cot2lib.specs import from_data, to_data
+
+MANIFEST = "manifest.json"
+LAST = 10  # evaluations in the closing mean
+
+Tables = tuple[pd.DataFrame, pd.DataFrame]
+
+
+# From a finished stack
+
+
+def stack_tables(stack: store.StackFile, places: Sequence[int]) -> Tables:
+    """Rows and curves of some runs of a finished stack."""
+    curves = [_run_curve(stack, place) for place in places]
+    rows = [_run_row(stack, place, curve) for place, curve in zip(places, curves)]
+    return pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+
+
+def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
+    at = lambda value: value[place] if isinstance(value, list) else value
+    curve = pd.DataFrame([{name: at(value) for name, value in point.items()} for point in stack.progress.curves])
+    curve.insert(0, "id", stack.specs[place].id)
+    return curve
+
+
+def _run_row(stack: store.StackFile, place: int, curve: pd.DataFrame) -> dict:
+    spec, progress = stack.specs[place], stack.progress
+    return {
+        "id": spec.id,
+        "spec": json.dumps(to_data(spec), sort_keys=True),
+        **accuracies(curve, *stack.held_out[place]),
+        "first_losses": json.dumps(progress.first_losses[place]),
+        "seconds": round(progress.seconds / len(stack.specs), 3),
+        "stacked": len(stack.specs),
+        **stack.provenance,
+    }
+
+
+def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, float | int]:
+    """Closing and selected validation accuracies, as shares, of one run.
+
+    `best` picks the evaluation on the inputs it reports; `split_half` picks it on one half of the
+    validation classes and reports the other half, both ways round.
+    """
+    a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
+    total = (a + b) / (inputs_a + inputs_b)
+    return {
+        "inputs_a": inputs_a,
+        "inputs_b": inputs_b,
+        "last": float(total[-1]),
+        "closing_mean": float(total[-LAST:].mean()),
+        "best": float(total.max()),
+        "best_step": int(curve["step"].iloc[total.argmax()]),
+        "split_half": float((b[a.argmax()] + a[b.argmax()]) / (inputs_a + inputs_b)),
+    }
+
+
+# Shipped files
+
+
+def shipped(folder: Path | None = None) -> Tables:
+    """All shipped rows and curves.
+
+    Raises:
+        RecordError: naming a file that is missing, truncated or foreign.
+    """
+    folder = folder or paths.RECORDS
+    names = sorted(manifest(folder))
+    rows = [_read_runs(folder, name) for name in names if name.endswith(".runs.csv")]
+    curves = [_read_curves(folder, name) for name in names if name.endswith(".curves.csv.gz")]
+    if not rows:
+        return pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
+    return pd.concat(rows, ignore_index=True), pd.concat(curves, ignore_index=True)
+
+
+def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor] | None:
+    """Trained parameters of a run whose weights are shipped, else None."""
+    folder = folder or paths.RECORDS
+    for name in sorted(manifest(folder)):
+        if name.endswith(".weights.safetensors"):
+            _checked(folder, name)
+            tensors, meta = load_tensors(folder / name, f"{run_id}.")
+            if run_id in meta["runs"]:
+                return tensors
+    return None
+
+
+def manifest(folder: Path) -> dict[str, str]:
+    """Checksums of the shipped files by name; empty if nothing is shipped."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text())
+    except json.JSONDecodeError as error:
+        raise RecordError(f"{path} is not valid JSON; put it back from git.") from error
+
+
+def ship(
+    stem: str,
+    tables: Tables,
+    weights: Mapping[str, Mapping[str, Tensor]],
+    folder: Path | None = None,
+) -> list[Path]:
+    """Write the records of one chapter and profile (`stem`), replacing what was there."""
+    folder = folder or paths.RECORDS
+    rows, curves = tables
+    files = {
+        f"{stem}.runs.csv": lambda path: path.write_bytes(_csv(rows)),
+        f"{stem}.curves.csv.gz": lambda path: path.write_bytes(gzip.compress(_csv(curves), mtime=0)),
+    }
+    if weights:
+        tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
+        files[f"{stem}.weights.safetensors"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
+    known = {name: checksum for name, checksum in manifest(folder).items() if not name.startswith(f"{stem}.")}
+    for name, write in files.items():
+        write_atomic(folder / name, write)
+        known[name] = _checksum(folder / name)
+    text = json.dumps(known, indent=1, sort_keys=True) + "\n"
+    write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
+    return [folder / name for name in files]
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.to_csv(index=False, lineterminator="\n").encode()
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _checked(folder: Path, name: str) -> bytes:
+    """Bytes of a shipped file, if they are the ones that were shipped."""
+    path = folder / name
+    if not path.exists():
+        raise RecordError(f"{path} is missing; put it back from git or run `cot2 collect` again.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != manifest(folder)[name]:
+        raise RecordError(f"{path} is truncated or changed since it was collected; put it back from git.")
+    return content
+
+
+def _read_runs(folder: Path, name: str) -> pd.DataFrame:
+    rows = pd.read_csv(io.BytesIO(_checked(folder, name)), float_precision="round_trip", dtype={"id": str})
+    for row in rows.itertuples():
+        try:
+            known = from_data(json.loads(row.spec)).id
+        except SpecError as error:
+            raise RecordError(f"{folder / name}, run {row.id}: {error}") from error
+        if known != row.id:
+            raise RecordError(f"{folder / name}: run {row.id} was made by another version (its spec is now {known}).")
+    return rows
+
+
+def _read_curves(folder: Path, name: str) -> pd.DataFrame:
+    content = gzip.decompress(_checked(folder, name))
+    return pd.read_csv(io.BytesIO(content), float_precision="round_trip", dtype={"id": str})
+
+
+def join(parts: Iterable[Tables]) -> Tables:
+    """One pair of tables from several."""
+    rows, curves = zip(*parts)
+    return pd.concat(rows, ignore_index=True), pd.concat(curves, ignore_index=True)
+
+
+def first_losses(row: pd.Series) -> np.ndarray:
+    """Training losses of a run's first steps."""
+    return np.array(json.loads(row["first_losses"]))

@@ -1,0 +1,143 @@
+"""Run specs: frozen data that says everything a trained model depends on.
+
+A spec's id is a hash of the JSON of its fields that differ from their defaults, and of `NUMERICS`.
+Adding a field with a default therefore changes no id; changing a default or the meaning of
+results does, and needs NUMERICS raised. The device, what a run was stacked with and whether it was
+compiled are no part of a spec: they do not change what is trained.
+"""
+
+import dataclasses
+import hashlib
+import json
+import typing
+from dataclasses import dataclass
+
+from cot2lib.errors import SpecError
+from cot2lib.supervision import Ties
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Base, Discrete, Rule
+
+NUMERICS = 1
+
+
+@dataclass(frozen=True)
+class Model:
+    """Shape of a GPT-2 model."""
+
+    d_model: int = 32
+    layers: int = 2
+    heads: int = 2
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """What a supervised run is shown and what it is scored on.
+
+    Attributes:
+        budget: B trajectories averaged into the targets; None for all, 1 for discrete CoT.
+        ties: which of equally good trajectories B keeps (see `cot2lib.supervision`).
+        every: which output tokens exist: the answer and every `every`-th before it; None for the
+            answer alone (no-CoT).
+        arrow: whether the prompt ends in the arrow token.
+        eos: whether an end token follows the answer and is trained on.
+        loss_on: "outputs", or "sequence" for every position after the first.
+        reduction: "sum" or "mean" over the positions scored.
+    """
+
+    budget: int | None = None
+    ties: Ties = "minus-first"
+    every: int | None = 1
+    arrow: bool = True
+    eos: bool = False
+    loss_on: typing.Literal["outputs", "sequence"] = "outputs"
+    reduction: typing.Literal["sum", "mean"] = "sum"
+
+    def output_steps(self, steps: int) -> list[int]:
+        """Indices, counted from 0, of the output tokens that exist among `steps`."""
+        return [steps - 1] if self.every is None else list(range(steps - 1, -1, -self.every))[::-1]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the weights are optimised with AdamW (betas .9/.999, eps 1e-8).
+
+    Attributes:
+        steps: optimiser steps.
+        batch: examples per step, from the run's endless shuffled stream.
+        lr: (peak) learning rate.
+        evaluate_every: steps between evaluations on the held-out inputs; the last step is one too.
+        schedule: "constant", or "cosine" to zero at the last step.
+        warmup: steps of linear rise to lr.
+        weight_decay: decoupled, on all parameters.
+        dropout: on embeddings, attention weights and both residual branches.
+    """
+
+    steps: int
+    batch: int
+    lr: float
+    evaluate_every: int
+    schedule: typing.Literal["constant", "cosine"] = "constant"
+    warmup: int = 0
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One supervised training run.
+
+    Attributes:
+        task, model, supervision, recipe: see their classes.
+        thought: how the run thinks when it is evaluated.
+        seed: split, initialisation, data order and dropout, all together, as in the public code.
+    """
+
+    recipe: Recipe
+    task: MNNS = MNNS()
+    model: Model = Model()
+    supervision: Supervision = Supervision()
+    thought: Rule = Base()
+    seed: int = 42
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that name the run."""
+        text = json.dumps([NUMERICS, to_data(self)], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def method(self) -> str:
+        """The method's name in the paper."""
+        if self.supervision.every is None:
+            return "no-CoT"
+        return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
+
+
+KINDS = {kind.__name__: kind for kind in (RunSpec, Recipe, Supervision, Model, MNNS, Base, Discrete)}
+
+
+def to_data(spec) -> dict:
+    """Plain data of a spec: its kind and the fields that differ from their defaults."""
+    data = {"kind": type(spec).__name__}
+    for entry in dataclasses.fields(spec):
+        value = getattr(spec, entry.name)
+        if value != entry.default:
+            data[entry.name] = to_data(value) if dataclasses.is_dataclass(value) else value
+    return data
+
+
+def from_data(data: dict):
+    """The spec that `to_data` described.
+
+    Raises:
+        SpecError: for a kind or field this version does not know.
+    """
+    fields = dict(data)
+    kind = KINDS.get(fields.pop("kind", None))
+    if kind is None:
+        raise SpecError(f"spec of kind {data.get('kind')!r}: this version of cot2lib knows {', '.join(KINDS)}.")
+    unknown = set(fields) - {entry.name for entry in dataclasses.fields(kind)}
+    if unknown:
+        raise SpecError(f"{kind.__name__} has no field {', '.join(sorted(unknown))} in this version of cot2lib.")
+    return kind(**{name: from_data(value) if isinstance(value, dict) else value for name, value in fields.items()})
+
