@@ -46,7 +46,7 @@ def load_meta(path: Path) -> dict:
 
 def load_tensors(path: Path, prefix: str = "") -> tuple[dict[str, torch.Tensor], dict]:
     """Tensors whose names start with `prefix` (removed), and the metadata; raises as `load_meta`."""
-    names = lambda file: [name for name in file.keys() if name.startswith(prefix)]
+    names = lambda file: [name for name in list(file.keys()) if name.startswith(prefix)]
     return _read(path, lambda file: {name[len(prefix) :]: file.get_tensor(name) for name in names(file)})
 
 
@@ -58,5 +58,6 @@ def _read(path: Path, take: Callable) -> tuple:
         raise RecordError(f"{path} does not exist.") from error
     except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
         raise RecordError(
-            f"{path} is truncated or was not written by cot2lib ({type(error).__name__}); delete it or put back a whole copy."
+            f"{path} is truncated or was not written by cot2lib ({type(error).__name__}); "
+            "delete it or put back a whole copy."
         ) from error

@@ -14,7 +14,7 @@ def checkout() -> Path | None:
 
 
 def store() -> Path:
-    """Folder of finished stacks and checkpoints: $COT2_STORE, else build/runs of the checkout, else the user's cache."""
+    """Folder of finished stacks and checkpoints: $COT2_STORE, else build/runs of the checkout, else a cache."""
     if configured := os.environ.get("COT2_STORE"):
         return Path(configured)
     root = checkout()

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from cot2lib.tasks.mnns import TRAIN_SHARE
+import pandas as pd
+
 from cot2lib.errors import SpecError
 from cot2lib.specs import Model, Recipe, RunSpec, Supervision
 from cot2lib.tasks import MNNS
+from cot2lib.tasks.mnns import TRAIN_SHARE
 from cot2lib.thoughts import Base, Discrete
 
 SEEDS = (42, 43, 44, 45, 46)
@@ -69,9 +71,7 @@ PROFILES = {
         formats=MappingProxyType(
             {
                 "cot2": Supervision(arrow=False),
-                "discrete": Supervision(
-                    budget=1, ties="plus-first", eos=True, loss_on="sequence", reduction="mean"
-                ),
+                "discrete": Supervision(budget=1, ties="plus-first", eos=True, loss_on="sequence", reduction="mean"),
                 "no-cot": Supervision(every=None, eos=True, loss_on="sequence", reduction="mean"),
             }
         ),
@@ -165,3 +165,34 @@ def spec(
         thought=Discrete() if method == "discrete" else Base(),
         seed=seed,
     )
+
+
+def comparison() -> pd.DataFrame:
+    """Both profiles field by field beside what the paper says; method by method where they differ."""
+    rows = []
+    for name, says in PAPER_SAYS.items():
+        values = [_shown(chosen, name) for chosen in PROFILES.values()]
+        rows.append({"field": name, **dict(zip(PROFILES, values)), "the paper": says})
+    return pd.DataFrame(rows)
+
+
+def _shown(chosen: Profile, name: str) -> str:
+    if hasattr(chosen, name):
+        return str(getattr(chosen, name))
+    values = {method: str(getattr(supervision, name)) for method, supervision in chosen.formats.items()}
+    same = len(set(values.values())) == 1
+    return next(iter(values.values())) if same else ", ".join(f"{m}: {v}" for m, v in values.items())
+
+
+def shortened(run: RunSpec, epochs: int) -> RunSpec:
+    """The same run over fewer epochs: steps, warm-up and evaluations scaled to the new length.
+
+    Raises:
+        SpecError: for less than one epoch.
+    """
+    if epochs < 1:
+        raise SpecError(f"epochs={epochs}: train for at least one.")
+    epoch = -(-int(TRAIN_SHARE * len(run.task.digits)) // run.recipe.batch)
+    steps = epochs * epoch
+    warmup = min(run.recipe.warmup, steps // 10)
+    return replace(run, recipe=replace(run.recipe, steps=steps, warmup=warmup, evaluate_every=steps))

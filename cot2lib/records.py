@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,15 @@ MANIFEST = "manifest.json"
 LAST = 10  # evaluations in the closing mean
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
+EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 
-# From a finished stack
+# From finished stacks
+
+
+def stored() -> Tables:
+    """All rows and curves of the local store; raises as `cot2lib.store.finished`."""
+    return join(stack_tables(stack, range(len(stack.specs))) for stack in store.finished_stacks())
 
 
 def stack_tables(stack: store.StackFile, places: Sequence[int]) -> Tables:
@@ -73,6 +80,7 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
         "closing_mean": float(total[-LAST:].mean()),
         "best": float(total.max()),
         "best_step": int(curve["step"].iloc[total.argmax()]),
+        "curve_mean": float(total.mean()),
         "split_half": float((b[a.argmax()] + a[b.argmax()]) / (inputs_a + inputs_b)),
     }
 
@@ -87,11 +95,16 @@ def shipped(folder: Path | None = None) -> Tables:
         RecordError: naming a file that is missing, truncated or foreign.
     """
     folder = folder or paths.RECORDS
-    names = sorted(manifest(folder))
+    return _shipped(folder, tuple(sorted(manifest(folder).items())))
+
+
+@lru_cache(maxsize=4)
+def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> Tables:
+    names = [name for name, _ in listed]
     rows = [_read_runs(folder, name) for name in names if name.endswith(".runs.csv")]
     curves = [_read_curves(folder, name) for name in names if name.endswith(".curves.csv.gz")]
     if not rows:
-        return pd.DataFrame(columns=["id"]), pd.DataFrame(columns=["id"])
+        return EMPTY, EMPTY
     return pd.concat(rows, ignore_index=True), pd.concat(curves, ignore_index=True)
 
 
@@ -179,10 +192,21 @@ def _read_curves(folder: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content), float_precision="round_trip", dtype={"id": str})
 
 
+def choose(tables: Tables, ids: Iterable[str]) -> Tables:
+    """The rows and curves of some runs."""
+    return tuple(table[table["id"].isin(set(ids))] for table in tables)
+
+
 def join(parts: Iterable[Tables]) -> Tables:
-    """One pair of tables from several."""
-    rows, curves = zip(*parts)
-    return pd.concat(rows, ignore_index=True), pd.concat(curves, ignore_index=True)
+    """One pair of tables from several; of runs that occur twice, the first."""
+    kept, seen = [], set()
+    for rows, curves in parts:
+        kept.append(choose((rows, curves), set(rows["id"]) - seen))
+        seen |= set(rows["id"])
+    filled = [part for part in kept if len(part[0])]
+    if not filled:
+        return EMPTY, EMPTY
+    return tuple(pd.concat(tables, ignore_index=True) for tables in zip(*filled))
 
 
 def first_losses(row: pd.Series) -> np.ndarray:

@@ -62,8 +62,7 @@ def run(
         raise RecordError(_absent_message(absent))
     if absent:
         _train(specs, absent, resolve_device(device), compile, shard)
-    rows = _tables(specs, retrain, partial=shard != (0, 1))[0]
-    return _described(rows)
+    return recorded(specs, retrain)
 
 
 def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
@@ -76,7 +75,7 @@ def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
         raise RecordError(_absent_message(absent))
     rows, points = _tables(specs, retrain)
     described = _described(rows)
-    points = points.merge(described[[*_fields(from_data(json.loads(rows["spec"].iloc[0]))), "id"]], on="id")
+    points = points.merge(described[[*fields(specs[0]), "id"]], on="id")
     inputs = described.set_index("id").loc[points["id"]]
     points["accuracy"] = (points["correct_a"] + points["correct_b"]) / (inputs["inputs_a"] + inputs["inputs_b"]).values
     points["epoch"] = points["step"] * points["batch"] / inputs["train_inputs"].values
@@ -139,29 +138,24 @@ def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> floa
 # Looking up
 
 
-def _tables(specs: Sequence[RunSpec], retrain: bool, partial: bool = False) -> records.Tables:
-    """Rows and curves of the request, from shipped records first, in the order of the request."""
+def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
+    """As `run`, for those of the specs that are recorded."""
+    return _described(_tables(specs, retrain)[0])
+
+
+def _tables(specs: Sequence[RunSpec], retrain: bool) -> records.Tables:
+    """Rows, in the order of the request, and curves of the recorded specs; shipped records come first."""
     wanted = [spec.id for spec in specs]
-    parts = []
-    if not retrain:
-        rows, points = records.shipped()
-        known = rows["id"].isin(wanted)
-        parts.append((rows[known], points[points["id"].isin(wanted)]))
-    have = set(parts[0][0]["id"]) if parts else set()
-    by_stack: dict = {}
-    for run_id, (stack, place) in store.finished().items():
-        if run_id in wanted and run_id not in have:
-            by_stack.setdefault(stack.path, (stack, []))[1].append(place)
-    parts += [records.stack_tables(stack, places) for stack, places in by_stack.values()]
-    rows, points = records.join(part for part in parts if len(part[0]))
-    rows = rows.drop_duplicates("id").set_index("id")
-    order = [run_id for run_id in wanted if run_id in rows.index] if partial else wanted
-    return rows.loc[order].reset_index(), points
+    sources = [] if retrain else [records.shipped()]
+    rows, points = records.choose(records.join([*sources, records.stored()]), wanted)
+    rows = rows.set_index("id")
+    return rows.loc[[run_id for run_id in wanted if run_id in rows.index]].reset_index(), points
 
 
 def _absent(specs: Sequence[RunSpec], retrain: bool) -> list[RunSpec]:
-    known = set() if retrain else set(records.shipped()[0]["id"])
-    known |= set(store.finished())
+    known = set(store.finished())
+    if not retrain:
+        known |= set(records.shipped()[0]["id"])
     return [spec for spec in dict.fromkeys(specs) if spec.id not in known]
 
 
@@ -181,13 +175,16 @@ def _stored_weights(run_id: str) -> dict[str, torch.Tensor] | None:
 
 def _described(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with the main fields of their specs in front."""
+    if rows.empty:
+        return rows
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
-    fields = pd.DataFrame([_fields(spec) for spec in specs], index=rows.index)
+    main = pd.DataFrame([fields(spec) for spec in specs], index=rows.index)
     train = pd.Series([len(s.task.classes) for s in specs], index=rows.index) - rows["inputs_a"] - rows["inputs_b"]
-    return pd.concat([fields, rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
+    return pd.concat([main, rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
 
 
-def _fields(spec: RunSpec) -> dict:
+def fields(spec: RunSpec) -> dict:
+    """What tells runs of a sweep apart, as columns."""
     return {
         "method": spec.method,
         "budget": spec.supervision.budget or spec.task.trajectories,

@@ -140,4 +140,3 @@ def from_data(data: dict):
     if unknown:
         raise SpecError(f"{kind.__name__} has no field {', '.join(sorted(unknown))} in this version of cot2lib.")
     return kind(**{name: from_data(value) if isinstance(value, dict) else value for name, value in fields.items()})
-

@@ -8,6 +8,7 @@ replaced atomically; a killed worker loses what it did since its last checkpoint
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from torch import Tensor
@@ -71,22 +72,23 @@ def resume(trainer: StackTrainer) -> None:
     trainer.restore(part(WEIGHTS), part(OPTIMIZER), Progress(**meta["progress"]))
 
 
-def finished() -> dict[str, tuple[StackFile, int]]:
-    """Every finished run in the store by id: its stack file and its place there.
+def finished_stacks() -> list[StackFile]:
+    """Every finished stack in the store.
 
     Raises:
         RecordError: naming a file that is unreadable, truncated or foreign.
     """
-    runs = {}
-    for path in sorted(paths.store().glob("*.safetensors")):
-        if not path.name.endswith(".checkpoint.safetensors"):
-            stack = read(path)
-            runs |= {spec.id: (stack, place) for place, spec in enumerate(stack.specs)}
-    return runs
+    files = sorted(paths.store().glob("*.safetensors"))
+    return [_read(p, p.stat().st_mtime_ns) for p in files if not p.name.endswith(".checkpoint.safetensors")]
 
 
-def read(path: Path) -> StackFile:
-    """What a stack file says of its runs (the weights stay on disk)."""
+def finished() -> dict[str, tuple[StackFile, int]]:
+    """Every finished run in the store by id: its stack and its place there; raises as `finished_stacks`."""
+    return {spec.id: (stack, place) for stack in finished_stacks() for place, spec in enumerate(stack.specs)}
+
+
+@lru_cache(maxsize=512)
+def _read(path: Path, changed: int) -> StackFile:
     meta = load_meta(path)
     if meta.get("format") != FORMAT:
         raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")

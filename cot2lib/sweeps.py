@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cot2lib.errors import SpecError
 from cot2lib.profiles import METHODS, SEEDS, spec
+from cot2lib.runs import fields
 from cot2lib.specs import RunSpec
 
 
@@ -39,3 +40,22 @@ def sweep(chapter: str, profile: str) -> list[RunSpec]:
 def ships_weights(chapter: str, run: RunSpec) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     return chapter == "csft" and run.model.d_model == 32 and run.method != "no-CoT"
+
+
+def where(specs: Sequence[RunSpec], conditions: Sequence[str]) -> list[RunSpec]:
+    """Specs whose fields (`cot2lib.runs.fields`) equal every "field=value".
+
+    Raises:
+        SpecError: for an unknown field, a malformed condition, or if no run is left.
+    """
+    for condition in conditions:
+        name, equals, value = condition.partition("=")
+        known = list(fields(specs[0]))
+        if not equals or name not in known:
+            raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
+        left = [spec for spec in specs if str(fields(spec)[name]) == value]
+        if not left:
+            values = sorted({str(fields(spec)[name]) for spec in specs})
+            raise SpecError(f"condition {condition!r} leaves no run; {name} is one of {', '.join(values)}.")
+        specs = left
+    return list(specs)

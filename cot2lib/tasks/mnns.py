@@ -67,7 +67,7 @@ class MNNS:
         if self.max_sum is not None and self.max_sum < self.high * self.length:
             raise SpecError(
                 f"max_sum={self.max_sum} silently loses targets: partial sums of {self.length} digits up to "
-                f"{self.high} reach {self.high * self.length}; pass max_sum >= {self.high * self.length} or leave it out."
+                f"{self.high} reach {self.high * self.length}; pass at least that or leave max_sum out."
             )
 
     # Sizes

@@ -1,0 +1,79 @@
+"""Sphinx extension: chapters are read from `notebooks/`, their outputs from `build/executed/`.
+
+Page names, launch buttons and downloads thus point to the clean sources. A chapter without an executed
+copy, or with one whose code differs from the source, is a warning, which fails a strict build.
+"""
+
+import json
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+log = logging.getLogger(__name__)
+
+
+def setup(app: Sphinx) -> dict:
+    """Register with Sphinx."""
+    app.add_config_value("executed_dir", "build/executed", "env")
+    app.connect("source-read", merge_outputs)
+    app.connect("env-get-outdated", outdated)
+    return {"version": "1", "parallel_read_safe": True}
+
+
+def executed_path(app: Sphinx, docname: str) -> Path | None:
+    """Where the executed copy of a chapter should be; None for other documents."""
+    source = Path(app.env.doc2path(docname))
+    if source.suffix != ".ipynb":
+        return None
+    return Path(app.srcdir) / app.config.executed_dir / source.name
+
+
+def outdated(app: Sphinx, env, added, changed, removed) -> list[str]:
+    """Chapters whose executed copy is newer than the page."""
+    pages = []
+    for docname in env.found_docs - added - removed:
+        path = executed_path(app, docname)
+        if path and path.exists() and path.stat().st_mtime * 1e6 > env.all_docs.get(docname, 0):
+            pages.append(docname)
+    return pages
+
+
+def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the outputs of the executed copy into the text of the source notebook."""
+    path = executed_path(app, docname)
+    if path is None:
+        return
+    if not path.exists():
+        log.warning("no executed copy %s; run `cot2 chapters %s`", path, path.stem, location=docname, type="executed")
+        return
+    app.env.note_dependency(str(path))
+    notebook, executed = json.loads(source[0]), json.loads(path.read_text())
+    done = {cell.get("id"): cell for cell in executed["cells"]}
+    stale = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        match = done.get(cell["id"])
+        if match is None or "".join(match["source"]) != "".join(cell["source"]):
+            stale.append(cell["id"])
+        else:
+            cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
+    if stale:
+        log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
+                    location=docname, type="executed")  # fmt: skip
+    notebook["metadata"]["language_info"] = executed["metadata"].get("language_info", {"name": "python"})
+    notebook["cells"].insert(1, run_card(executed["metadata"].get("cot2", {})))
+    source[0] = json.dumps(notebook)
+
+
+def run_card(made: dict) -> dict:
+    """A folded box that says how the page was made."""
+    parameters = ", ".join(f"`{name} = {value!r}`" for name, value in made.get("parameters", {}).items())
+    keys = ("device", "python", "torch", "cot2lib", "commit", "date")
+    facts = "; ".join(f"{key} {made[key]}" for key in keys if key in made)
+    text = (
+        ":::{admonition} How this page was run\n:class: dropdown note run-card\n\n"
+        f"Parameters: {parameters}.\n\nExecuted in {made.get('seconds', '?')} s: {facts}.\n:::\n"
+    )
+    return {"cell_type": "markdown", "id": "run-card", "metadata": {}, "source": text}

@@ -1,0 +1,158 @@
+"""`cot2`: list, run, collect, chapters, ledger, bench.
+
+Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
+papermill, transformers and the book's tools are imported only by the commands that need them.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cot2lib.errors import CoT2Error, SpecError
+
+FAILED = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options) or 0
+    except CoT2Error as error:
+        print(f"cot2: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("cot2: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="cot2", description="Runs, records and chapters of the CoT2 companion.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    _command(commands, "list", "which runs each chapter stands on, and which are recorded", _list)
+
+    run = _command(commands, "run", "train a chapter's missing runs into the local store", _run)
+    run.add_argument("chapter", help="chapter whose runs to train")
+    _profile_option(run)
+    run.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, d_model=32")
+    run.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    run.add_argument("--threads", type=int, default=1, help="CPU threads of each worker (default: 1)")
+    run.add_argument("--workers", type=int, default=1, help="processes that share the stacks (default: 1)")
+    run.add_argument("--shard", default="1/1", metavar="K/N", help="train every N-th stack, starting with the K-th")
+    run.add_argument("--compile", action="store_true", help="compile forward and loss (needs a C++ compiler on a CPU)")
+    run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
+
+    collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
+    collect.add_argument("chapter", help="chapter whose runs to collect")
+    _profile_option(collect)
+    collect.add_argument("--source", type=Path, nargs="+", default=[], help="folders of records made elsewhere")
+    collect.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
+    collect.add_argument("--replace", action="store_true", help="prefer newer results to shipped ones")
+
+    chapters = _command(commands, "chapters", "execute chapters with papermill for the book", _chapters)
+    chapters.add_argument("names", nargs="*", metavar="CHAPTER", help="chapters (default: all)")
+    chapters.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
+    chapters.add_argument("--out", type=Path, help="folder for executed copies (default: build/executed)")
+
+    ledger = _command(commands, "ledger", "every number of the paper beside ours, with a verdict", _ledger)
+    ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
+
+    bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
+    bench.add_argument("what", choices=["train"], help="which benchmark")
+    bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
+    return parser
+
+
+def _command(commands, name: str, text: str, function) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.set_defaults(command=function)
+    return parser
+
+
+def _profile_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--profile", default="quick", help="quick or paper (default: quick)")
+
+
+def _list(options: argparse.Namespace) -> None:
+    from cot2lib import runs, sweeps
+    from cot2lib.profiles import PROFILES
+
+    print(f"{'chapter':<12}{'profile':<10}{'runs':>6}{'recorded':>10}")
+    for chapter in sweeps.SWEEPS:
+        for profile in PROFILES:
+            specs = sweeps.sweep(chapter, profile)
+            print(f"{chapter:<12}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}")
+
+
+def _run(options: argparse.Namespace) -> int | None:
+    import torch
+
+    from cot2lib import runs, sweeps
+    from cot2lib.provenance import resolve_device
+
+    specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
+    resolve_device(options.device)
+    shard = _shard(options.shard)
+    if options.workers > 1:
+        return _spread(options)
+    torch.set_num_threads(options.threads)
+    how = {name: getattr(options, name) for name in ("device", "compile", "retrain")}
+    done = runs.run(specs, **how, shard=shard)
+    print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
+
+
+def _spread(options: argparse.Namespace) -> int:
+    """The same command in several processes, each with its share of the stacks."""
+    base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile]
+    base += ["--device", options.device, "--threads", str(options.threads)]
+    base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
+    base += ["--where", *options.where] if options.where else []
+    workers = [subprocess.Popen([*base, "--shard", f"{k + 1}/{options.workers}"]) for k in range(options.workers)]
+    try:
+        return max(worker.wait() for worker in workers)
+    finally:
+        for worker in workers:
+            worker.terminate()
+
+
+def _shard(text: str) -> tuple[int, int]:
+    try:
+        first, of = map(int, text.split("/"))
+    except ValueError:
+        first, of = 0, 0
+    if not 1 <= first <= of:
+        raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2.")
+    return first - 1, of
+
+
+def _collect(options: argparse.Namespace) -> None:
+    from cot2lib.collect import collect
+
+    for path in collect(options.chapter, options.profile, options.source, options.out, options.replace):
+        print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")
+
+
+def _chapters(options: argparse.Namespace) -> int:
+    from cot2lib import chapters
+
+    return chapters.execute(options.names, dict(options.parameter), options.out)
+
+
+def _ledger(options: argparse.Namespace) -> None:
+    from cot2lib import paper
+
+    rows = paper.ledger()
+    if options.csv:
+        rows.to_csv(options.csv, index=False)
+        print(f"{len(rows)} rows written to {options.csv}")
+    measured = rows[rows["seeds"] > 0].drop(columns="command").round(2)
+    print(measured.to_string(index=False, na_rep=""))
+
+
+def _bench(options: argparse.Namespace) -> None:
+    from cot2lib import bench
+
+    print(bench.train(quick=options.quick))

@@ -1,0 +1,139 @@
+"""Figures of the chapter `csft`: learning curves, final accuracies, entropies and one model's thoughts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from cot2lib import paper
+from cot2lib.decode import decode
+from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, legend_entries, panels, seed_dots
+from cot2lib.model import GPT2Stack
+from cot2lib.specs import RunSpec
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+
+
+def paper_accuracy(method: str, d_model: int) -> float | None:
+    """The paper's accuracy (%) of a method on MNNS 4 x 1-9, 2L2H, where it gives one."""
+    if method == "no-CoT":
+        return paper.paper_value("main-mnns-nocot") if d_model == 32 else None
+    return paper.paper_value(f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}")
+
+
+def learning_curves(curves: pd.DataFrame) -> Figure:
+    """Validation accuracy over epochs: a row per profile, a column per dimension; thin lines are seeds.
+
+    `curves` is `cot2lib.runs.curves` with a column `profile`. The paper's final means are marked at the right edge.
+    """
+    profiles, dims = list(dict.fromkeys(curves["profile"])), sorted(curves["d_model"].unique())
+    figure, axes = panels(len(profiles), len(dims), width=8.4, height=2.5, sharey=True)
+    for row, profile in zip(axes, profiles):
+        for axis, d_model in zip(row, dims):
+            part = curves[(curves["profile"] == profile) & (curves["d_model"] == d_model)]
+            _curves(axis, part)
+            axis.set(ylim=(0, 102), xlabel=f"epoch ({profile} profile, d = {d_model})")
+        row[0].set_ylabel("validation accuracy (%)")
+    legend_entries(axes[0, 0], list(dict.fromkeys(curves["method"])))
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    return figure
+
+
+def _curves(axis, part: pd.DataFrame) -> None:
+    if part.empty:
+        axis.text(0.5, 0.5, "no records yet", transform=axis.transAxes, ha="center", color="#777777")
+        return
+    for method, runs in part.groupby("method", sort=False):
+        for _, run in runs.groupby("seed"):
+            axis.plot(run["epoch"], 100 * run["accuracy"], color=COLOURS[method], linewidth=0.6, alpha=0.35)
+        mean = runs.groupby("step")[["epoch", "accuracy"]].mean()
+        axis.plot(mean["epoch"], 100 * mean["accuracy"], color=COLOURS[method], linestyle=DASHES[method])
+        stated = paper_accuracy(method, int(runs["d_model"].iloc[0]))
+        if stated is not None:
+            style = PAPER | {"color": COLOURS[method]}
+            axis.scatter([part["epoch"].max()], [stated], s=160, **style)
+
+
+def final_accuracies(rows: pd.DataFrame) -> Figure:
+    """Last-epoch accuracy of every run by dimension, a panel per profile; black bars are the paper's means."""
+    profiles, dims = list(dict.fromkeys(rows["profile"])), sorted(rows["d_model"].unique())
+    methods = list(dict.fromkeys(rows["method"]))
+    figure, axes = panels(1, len(profiles), width=4.2 * len(profiles), height=3.3, sharey=True)
+    for axis, profile in zip(axes[0], profiles):
+        for place, d_model in enumerate(dims):
+            for shift, method in zip(np.linspace(-0.28, 0.28, len(methods)), methods):
+                _cell(axis, place + shift, rows, profile, method, d_model)
+        axis.set_xticks(range(len(dims)), [f"d = {d}" for d in dims])
+        axis.set(xlabel=f"{profile} profile", ylim=(0, 102))
+    axes[0, 0].set_ylabel("validation accuracy (%)")
+    legend_entries(axes[0, 0], methods)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(methods) + 1)
+    return figure
+
+
+def _cell(axis, x: float, rows: pd.DataFrame, profile: str, method: str, d_model: int) -> None:
+    chosen = rows[(rows["profile"] == profile) & (rows["method"] == method) & (rows["d_model"] == d_model)]
+    if len(chosen):
+        seed_dots(axis, x, 100 * chosen["last"], method, spread=0.06)
+    stated = paper_accuracy(method, d_model)
+    if stated is not None:
+        axis.scatter([x], [stated], s=230, **PAPER)
+
+
+def target_entropies(spec: RunSpec) -> np.ndarray:
+    """Exact mean entropy (nat) of the targets of each step over the run's validation inputs."""
+    held_out = ~spec.task.split(spec.seed)
+    targets = hindsight_targets(spec.task, spec.supervision.budget, spec.supervision.ties)[held_out]
+    return torch.special.entr(targets).sum(-1).mean(0).numpy()
+
+
+def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> Figure:
+    """Entropy of a CoT2 model's step-t distribution against what its targets hold.
+
+    `finals`: last evaluation of each CoT2 run with a column `profile`. Grey bars are the exact targets, which count
+    coinciding sums once; dotted lines are t ln 2, which does not.
+    """
+    steps = range(1, specs[0].task.steps + 1)
+    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
+    profiles = list(dict.fromkeys(finals["profile"]))
+    figure, axes = panels(1, 1, width=6.4, height=3.2)
+    axis = axes[0, 0]
+    for step in steps:
+        axis.bar(step, exact[step - 1], width=0.8, color="#d9d9d9", label="exact target" if step == 1 else None)
+        if step < len(steps):
+            axis.hlines(step * np.log(2), step - 0.4, step + 0.4, color="black", linestyle=":", linewidth=1.4,
+                        label="t ln 2" if step == 1 else None)  # fmt: skip
+        for shift, profile in zip(np.linspace(-0.18, 0.18, len(profiles)), profiles):
+            values = finals.loc[finals["profile"] == profile, f"entropy_{step}"]
+            offsets = np.linspace(-0.07, 0.07, len(values))
+            marker = MARKERS["CoT2"] if profile == "paper" else "v"
+            axis.scatter(step + shift + offsets, values, s=22, marker=marker, alpha=0.7,
+                         color=COLOURS["CoT2"] if profile == "paper" else "#56B4E9",
+                         label=f"CoT2, {profile} profile" if step == 1 else None)  # fmt: skip
+    axis.set(xlabel="step t", ylabel="entropy (nat)", xticks=list(steps))
+    axis.legend(loc="upper left")
+    return figure
+
+
+def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
+    """Self-fed step distributions of one trained model on one input, above the targets it was trained on."""
+    task: MNNS = spec.task
+    prompt = task.prompts if spec.supervision.arrow else task.prompts[:, :-1]
+    with torch.no_grad():
+        rollout = decode(stack, prompt[None, row : row + 1], task.steps, spec.thought)
+    made = rollout.logits[0, 0].softmax(-1)
+    wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
+    reach = int(task.digits[row].sum()) + 1
+    sums = np.arange(-reach, reach + 1)
+    figure, axes = panels(task.steps, 1, width=7.0, height=1.15, sharex=True)
+    for step, axis in enumerate(axes[:, 0]):
+        columns = [task.state_id(int(s)) for s in sums]
+        axis.bar(sums, 100 * made[step, columns], width=0.8, color=COLOURS["CoT2"], label="model")
+        axis.scatter(sums, 100 * wanted[step, columns], s=70, **PAPER, label="target")
+        axis.set_ylabel(f"t = {step + 1} (%)")
+    axes[0, 0].legend(loc="upper right", ncols=2)
+    axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
+    return figure

@@ -1,0 +1,134 @@
+"""Tables, measured sentences and checks of the chapter `csft`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from cot2lib import paper
+from cot2lib.figures.csft import paper_accuracy, target_entropies
+from cot2lib.metrics import mean_interval, paired_interval
+from cot2lib.specs import RunSpec
+
+Cell = tuple[str, str, int]
+
+
+def cell(rows: pd.DataFrame, profile: str, method: str, d_model: int) -> pd.DataFrame:
+    """The runs of one cell, by seed."""
+    chosen = (rows["profile"] == profile) & (rows["method"] == method) & (rows["d_model"] == d_model)
+    return rows[chosen].set_index("seed")
+
+
+def cells(rows: pd.DataFrame) -> list[Cell]:
+    """(profile, method, d_model) of every cell with a record, in the order of the rows."""
+    return list(dict.fromkeys(zip(rows["profile"], rows["method"], rows["d_model"])))
+
+
+def final_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) by method and dimension: the paper's, and ours per profile."""
+    table = []
+    for method, d_model in dict.fromkeys(zip(rows["method"], rows["d_model"])):
+        entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
+        for profile in dict.fromkeys(rows["profile"]):
+            entry[f"ours, {profile}"] = _mean(cell(rows, profile, method, d_model)["last"])
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def _mean(shares: pd.Series) -> str:
+    if shares.empty:
+        return ""
+    interval = mean_interval(100 * shares, 0.0, 100.0)
+    return f"{paper.describe(interval.mean, interval.low, interval.high)}, n={interval.n}"
+
+
+def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies (%) of every cell under four ways of choosing the epoch."""
+    names = {"last": "last", "closing_mean": "last ten", "best": "best", "split_half": "split half"}
+    table = []
+    for profile, method, d_model in cells(rows):
+        means = 100 * cell(rows, profile, method, d_model)[list(names)].mean()
+        table.append({"profile": profile, "method": method, "d": d_model, **means.rename(names).to_dict()})
+    return pd.DataFrame(table)
+
+
+def findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension on CoT2 against discrete CoT."""
+    sentences = []
+    for profile in dict.fromkeys(rows["profile"]):
+        for d_model in sorted(rows["d_model"].unique()):
+            gap = advantage(rows, profile, d_model)
+            if gap is not None:
+                sentences.append(_sentence(profile, d_model, *gap))
+    return sentences
+
+
+def advantage(rows: pd.DataFrame, profile: str, d_model: int) -> tuple[pd.Series, pd.Series] | None:
+    """Accuracies (%) of CoT2 and discrete CoT for the seeds that both have."""
+    ours, theirs = (100 * cell(rows, profile, method, d_model)["last"] for method in ("CoT2", "discrete CoT"))
+    seeds = ours.index.intersection(theirs.index)
+    return (ours[seeds], theirs[seeds]) if len(seeds) else None
+
+
+def _sentence(profile: str, d_model: int, ours: pd.Series, theirs: pd.Series) -> str:
+    gap = paired_interval(ours, theirs)
+    ahead = int((ours > theirs).sum())
+    return (
+        f"**{profile}, d = {d_model}**: CoT2 {ours.mean():.1f} %, discrete CoT {theirs.mean():.1f} %; CoT2 ahead on "
+        f"{ahead} of {gap.n} seeds, by {paper.describe(gap.mean, gap.low, gap.high)} points."
+    )
+
+
+def epochs_to(curves: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
+    """Mean epochs until runs first reach each accuracy, and how many of them do."""
+    table = []
+    for profile, method, d_model in cells(curves):
+        runs = [run for _, run in cell(curves, profile, method, d_model).groupby("seed")]
+        entry = {"profile": profile, "method": method, "d": d_model}
+        for level in levels:
+            above = [run["epoch"][run["accuracy"] >= level] for run in runs]
+            reached = [epochs.iloc[0] for epochs in above if len(epochs)]
+            entry[f"{level:.0%}"] = f"{np.mean(reached):.0f} ({len(reached)}/{len(runs)})" if reached else "never"
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def entropy_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Exact target entropies (nat), t ln 2, and the means of each profile's models."""
+    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
+    steps = range(1, len(exact) + 1)
+    table = [
+        {"what": "t ln 2", **{f"t = {t}": t * np.log(2) for t in steps[:-1]}},
+        {"what": "exact targets", **{f"t = {t}": exact[t - 1] for t in steps}},
+    ]
+    for profile, runs in finals.groupby("profile", sort=False):
+        table.append({"what": f"CoT2, {profile}", **{f"t = {t}": runs[f"entropy_{t}"].mean() for t in steps}})
+    return pd.DataFrame(table)
+
+
+def cost(rows: pd.DataFrame) -> str:
+    """What a run took, beside the paper's three hours."""
+    sentences = []
+    for profile, runs in rows.groupby("profile", sort=False):
+        places = ", ".join(sorted(set(runs["device"])))
+        minutes = (runs["seconds"] * runs["threads"]).mean() / 60
+        sentences.append(f"A run of the {profile} profile took {minutes:.1f} core-minutes on average ({places}).")
+    stated = paper.paper_value("train-cost")
+    return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
+
+
+def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -> dict[str, bool]:
+    """The chapter's claims about the shipped records."""
+    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
+    claims = {}
+    for profile in dict.fromkeys(rows["profile"]):
+        for d_model in (24, 32):
+            gap = advantage(rows, profile, d_model)
+            if gap is not None:
+                claim = f"CoT2 above discrete CoT on every seed ({profile}, d = {d_model})"
+                claims[claim] = bool((gap[0] > gap[1]).all())
+        runs = finals[finals["profile"] == profile]
+        if len(runs):
+            off = max(abs(runs[f"entropy_{t}"].mean() - exact[t - 1]) for t in (1, 2, 3))
+            claims[f"CoT2 entropies within .03 nat of the exact targets ({profile}, d = 32)"] = off < 0.03
+    return claims

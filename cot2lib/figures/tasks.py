@@ -1,0 +1,156 @@
+"""Figures of the chapter `tasks`: trajectories, budgets and exact targets of MNNS."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cot2lib.figures.style import COLOURS, panels
+from cot2lib.supervision import TIES, Ties, forward_counts, hindsight_targets, share_of_group
+from cot2lib.tasks import MNNS
+
+
+def one_input(digits: Sequence[int]) -> tuple[MNNS, slice]:
+    """The task of `digits`' range and length, and the row of `digits` in it."""
+    task = MNNS(min(digits), max(digits), len(digits))
+    row = int((task.digits == torch.tensor(digits)).all(1).nonzero()[0, 0])
+    return task, slice(row, row + 1)
+
+
+def kept_trajectories(task: MNNS, row: slice, budget: int, ties: Ties) -> np.ndarray:
+    """The trajectories, as (kept, step + 1) partial sums from 0, that a budget keeps under an ordered tie rule."""
+    sums = task.signed_sums()[row][0]
+    sums = sums.flip(0) if ties == "plus-first" else sums
+    final = sums[:, -1]
+    order = (2 * final.abs() + (final < 0)).argsort(stable=True)[:budget]
+    return torch.cat([torch.zeros(len(order), 1, dtype=sums.dtype), sums[order]], dim=1).numpy()
+
+
+def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: Ties = "minus-first") -> Figure:
+    """All signed sums of an input as a tree, one panel per budget.
+
+    Lines: kept trajectories blue, the others grey. Discs: targets alpha*_t, area proportional to the share; the last
+    step's target is the answer alone.
+    """
+    task, row = one_input(digits)
+    figure, axes = panels(1, len(budgets), width=2.9 * len(budgets), height=3.1, sharey=True)
+    for axis, budget in zip(axes[0], budgets):
+        _tree(axis, task, row, budget, ties)
+    axes[0, 0].set_ylabel("partial sum")
+    return figure
+
+
+def _tree(axis: Axes, task: MNNS, row: slice, budget: int, ties: Ties) -> None:
+    steps = np.arange(task.length + 1)
+    for path in kept_trajectories(task, row, task.trajectories, ties):
+        axis.plot(steps, path, color="#cccccc", linewidth=1.2, zorder=1)
+    for path in kept_trajectories(task, row, budget, ties):
+        axis.plot(steps, path, color=COLOURS["CoT2"], linewidth=1.8, zorder=2)
+    targets = hindsight_targets(task, budget, ties, row)[0]
+    axis.scatter([0], [0], s=30, color="black", zorder=3)
+    for step, distribution in enumerate(targets.numpy(), start=1):
+        tokens = distribution.nonzero()[0]
+        share = distribution[tokens]
+        colour = COLOURS["discrete CoT"] if step == task.length else COLOURS["CoT2"]
+        axis.scatter(
+            np.full(len(tokens), step), tokens - task.state_id(0), s=260 * share, color=colour, edgecolors="white",
+            zorder=4,
+        )  # fmt: skip
+    axis.set_xticks(steps, ["start", *(f"±{d}" for d in task.digits[row][0].tolist())])
+    axis.set_xlabel(f"budget B = {budget}")
+
+
+def target_heatmap(task: MNNS, row: int, budgets: Sequence[int | None]) -> Figure:
+    """Exact targets of one long input, a panel per budget: share of the kept trajectories at each sum."""
+    figure, axes = panels(1, len(budgets), width=3.1 * len(budgets), height=3.2, sharey=True)
+    first = task.state_id(-task.bound)
+    for axis, budget in zip(axes[0], budgets):
+        targets = hindsight_targets(task, budget, "shared", slice(row, row + 1))[0]
+        shares = targets[:, first : first + task.states].T.numpy()
+        image = axis.pcolormesh(
+            np.arange(1, task.length + 1), np.arange(-task.bound, task.bound + 1), np.sqrt(shares), cmap="cividis"
+        )
+        reach = int(task.digits[row].sum())
+        axis.set(xlabel="step", ylim=(-reach, reach))
+        axis.grid(False)
+        axis.text(0.04, 0.95, _budget_label(budget), transform=axis.transAxes, color="white", va="top")
+    axes[0, 0].set_ylabel("partial sum")
+    figure.colorbar(image, ax=axes[0, -1], label="square root of the share")
+    return figure
+
+
+def _budget_label(budget: int | None) -> str:
+    return "all trajectories" if budget is None else f"B = {budget:,}".replace(",", "\u2009")
+
+
+def answers(task: MNNS) -> Figure:
+    """How often each sum is the answer, with the two rules that need no search."""
+    counts = torch.bincount(task.answers).numpy() / len(task.answers)
+    figure, axes = panels(1, 1, width=5.2, height=2.6)
+    axis = axes[0, 0]
+    axis.bar(range(len(counts)), 100 * counts, color=COLOURS["CoT2"])
+    axis.set(xlabel="answer", ylabel="share of inputs (%)", xticks=range(len(counts)))
+    return figure
+
+
+def tie_effects(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
+    """Per budget: share of inputs (%) whose cut falls inside a group of equally good trajectories, and whose targets
+    differ between the tie rules."""
+    rows = []
+    for budget in budgets:
+        targets = {ties: hindsight_targets(task, budget, ties) for ties in TIES}
+        differ = lambda a, b, targets=targets: float(100 * _differ(targets[a], targets[b]).double().mean())
+        rows.append(
+            {
+                "B": budget,
+                "cut inside a tie (%)": float(100 * cuts_a_tie(task, budget).double().mean()),
+                "minus-first vs plus-first (%)": differ("minus-first", "plus-first"),
+                "minus-first vs shared (%)": differ("minus-first", "shared"),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def cuts_a_tie(task: MNNS, budget: int) -> torch.Tensor:
+    """Inputs of which the budget keeps some but not all trajectories with one score."""
+    graph = [task.children(step) for step in range(task.steps)]
+    finals = forward_counts(graph, task.states, task.start)[-1]
+    shares = share_of_group(finals, task.score, budget)
+    return ((shares > 0) & (shares < 1) & (finals > 0)).any(1)
+
+
+def _differ(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return ((a - b).abs() > 1e-9).flatten(1).any(1)
+
+
+def target_entropies(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
+    """Mean entropy (nat) over all inputs of the exact targets of each step, per budget, beside t ln 2."""
+    thoughts = range(1, task.steps)
+    naive = {"targets": "t ln 2"} | {f"t = {t}": t * np.log(2) for t in thoughts}
+    rows = [naive]
+    for budget in budgets:
+        entropy = torch.special.entr(hindsight_targets(task, budget)).sum(-1).mean(0)
+        rows.append({"targets": f"B = {budget}"} | {f"t = {t}": float(entropy[t - 1]) for t in thoughts})
+    return pd.DataFrame(rows)
+
+
+def baselines(task: MNNS) -> pd.DataFrame:
+    """Accuracy (%) of the best guesses that look at nothing, and at the parity of the digits' sum alone."""
+    parity = task.digits.sum(1) % 2
+    rules = {"always the commonest answer": torch.zeros_like(parity), "commonest answer of the sum's parity": parity}
+    rows = []
+    for name, group in rules.items():
+        right = sum(int(torch.bincount(task.answers[group == g]).max()) for g in group.unique())
+        rows.append({"rule": name, "all inputs (%)": 100 * right / len(parity)})
+    return pd.DataFrame(rows)
+
+
+def splits(task: MNNS, seeds: Sequence[int]) -> pd.DataFrame:
+    """Training and validation inputs of each seed's split."""
+    masks = {seed: task.split(seed) for seed in seeds}
+    return pd.DataFrame(
+        [{"seed": seed, "training": int(m.sum()), "validation": int((~m).sum())} for seed, m in masks.items()]
+    )
