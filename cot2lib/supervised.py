@@ -25,6 +25,7 @@ from cot2lib.specs import Recipe, RunSpec, Supervision
 
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
+WARM_UP = 3  # eager steps before a CUDA graph is captured
 PROMPTS_AT_ONCE = 128
 
 
@@ -112,6 +113,7 @@ class StackTrainer:
         self.progress = Progress(loss_sum=[0.0] * len(specs))
         self.optimizer = self._optimizer()
         self.loss = torch.compile(self._loss, dynamic=False) if compile else self._loss
+        self.graph: torch.cuda.CUDAGraph | None = None
         self._allocate()
 
     def _optimizer(self) -> torch.optim.AdamW:
@@ -129,7 +131,8 @@ class StackTrainer:
             for view, gradient in zip(block, self.gradients):
                 view.grad = gradient[first:last]
             groups.append({"params": block, "lr": torch.tensor(peak, device=self.device)})
-        return torch.optim.AdamW(groups, weight_decay=self.recipe.weight_decay, fused=True)
+        on_gpu = self.device.type == "cuda"
+        return torch.optim.AdamW(groups, weight_decay=self.recipe.weight_decay, fused=True, capturable=on_gpu)
 
     def _allocate(self) -> None:
         """Tensors a step reads and writes, so that it can be captured once and replayed."""
@@ -156,7 +159,7 @@ class StackTrainer:
     def _loss(self, prompts: Tensor, outputs: Tensor) -> Tensor:
         return batch_loss(self.stack, self.supervision, prompts, outputs, self._scales())
 
-    def _step(self) -> None:
+    def take_step(self) -> None:
         """One optimiser step of every run; touches nothing but tensors allocated before."""
         index = self.order.index_select(1, self.position)[:, 0]
         loss = self.loss(*self.data.batch(index))
@@ -177,9 +180,29 @@ class StackTrainer:
         self.rates[:steps] = learning_rates(self.recipe, start, steps)
         self.position.zero_()
         self.step.fill_(start)
-        for _ in range(steps):
-            self._step()
+        self._take_steps(steps)
         self._log(steps)
+
+    def _take_steps(self, steps: int) -> None:
+        """On CUDA the step is captured once, after a few eager ones on a side stream, and replayed."""
+        if self.device.type != "cuda":
+            for _ in range(steps):
+                self.take_step()
+            return
+        if self.graph is None:
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            eager = min(steps, WARM_UP)
+            with torch.cuda.stream(side):
+                for _ in range(eager):
+                    self.take_step()
+            torch.cuda.current_stream().wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.take_step()
+            steps -= eager
+        for _ in range(steps):
+            self.graph.replay()
 
     def _log(self, steps: int) -> None:
         progress, taken = self.progress, self.losses[:, :steps].cpu()

@@ -1,0 +1,48 @@
+# make book   execute every chapter, build the HTML into _build/html
+# make test   lint, tests, chapters under nbval, the built book
+# make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"
+# make clean  remove what was built (not the environment)
+
+PYTHON ?= python3
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CHAPTERS ?= csft
+PROFILE ?= quick
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: book html chapters test lint fresh clean
+
+book: chapters html
+
+chapters: $(READY)
+	$(BIN)/cot2 chapters
+
+html: $(READY)
+	rm -rf _build
+	$(BIN)/jupyter-book build . -W -n --keep-going
+	test -f _build/html/book/intro.html
+
+test: $(READY)
+	$(MAKE) lint
+	$(BIN)/pytest tests -n $(JOBS) --dist loadfile --ignore tests/test_site.py
+	$(BIN)/pytest --nbval notebooks -n $(JOBS) --dist loadfile
+	$(MAKE) book
+	$(BIN)/pytest tests/test_site.py
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+fresh: $(READY)
+	for chapter in $(CHAPTERS); do \
+	  COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 run $$chapter --profile $(PROFILE) --workers $(JOBS) --retrain || exit 1; \
+	done
+	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
+
+clean:
+	rm -rf _build build/executed build/book .pytest_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[book,dev,llm]"
+	touch $@

@@ -1,0 +1,168 @@
+"""Benchmarks: ratios measured side by side in one process, never a verdict of a test.
+
+`train` times the paper's training step (batch 16, dropout, AdamW) of the main experiment's CoT2 model,
+written with Hugging Face's model and a plain loop, and with our stack at several sizes, eager and
+compiled. The variants take turns, so that a machine that speeds up or slows down does so for all.
+"""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from cot2lib.data import stack_data
+from cot2lib.losses import soft_nll
+from cot2lib.profiles import spec
+from cot2lib.provenance import device_name
+from cot2lib.runs import sgemm_rate
+from cot2lib.supervised import SEGMENT, StackTrainer
+
+SIZES = (1, 16, 64)
+ROUNDS = 15
+STEPS = 10  # steps of one run's worth of work in a turn
+BASELINE = "Hugging Face loop"
+
+
+@dataclass
+class Variant:
+    """Something that takes training steps.
+
+    Attributes:
+        name: how the table calls it.
+        runs: runs that one step trains.
+        turn: takes `STEPS` steps.
+        peak: peak memory of the process during its first turn, in GiB; NaN where unknown.
+    """
+
+    name: str
+    runs: int
+    turn: Callable[[], None]
+    peak: float = float("nan")
+
+
+def train(quick: bool = False) -> str:
+    """The benchmark as printed text: machine, table, and what the numbers are."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        table, flops, sgemm = train_table(rounds=3 if quick else ROUNDS, compiled=not quick)
+    finally:
+        torch.set_num_threads(threads)
+    return (
+        f"Training step of CoT2, 2 layers, 2 heads, d=32, batch 16, dropout .1; one core of {device_name(_cpu())}, "
+        f"torch {torch.__version__}.\nOne step of one run is {flops / 1e6:.1f} Mflop of matrix products; sgemm here "
+        f"{sgemm / 1e9:.0f} Gflop/s. Medians of turns taken in alternation.\n\n{table.round(2).to_string(index=False)}"
+    )
+
+
+def train_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float]:
+    """Speed of every variant; the flop of one run's step; the machine's measured sgemm rate."""
+    variants = [hugging_face_variant(), *(stack_variant(runs, False) for runs in SIZES)]
+    if compiled:
+        variants += [stack_variant(runs, True) for runs in SIZES]
+    for variant in variants:
+        variant.turn()  # compile and allocate
+        variant.peak = _peak_memory(variant.turn)
+    seconds: dict[str, list[float]] = {variant.name: [] for variant in variants}
+    sgemm = []
+    for _ in range(rounds):
+        for variant in variants:
+            seconds[variant.name].append(_seconds(variant.turn) / (STEPS * variant.runs))
+        sgemm.append(sgemm_rate(_cpu(), repeats=1))
+    flops, rate = step_flops(), statistics.median(sgemm)
+    rows = [_row(variant, seconds, flops, rate) for variant in variants]
+    return pd.DataFrame(rows), flops, rate
+
+
+def _row(variant: Variant, seconds: dict[str, list[float]], flops: float, rate: float) -> dict:
+    median = statistics.median(seconds[variant.name])
+    ratios = [base / own for base, own in zip(seconds[BASELINE], seconds[variant.name])]
+    return {
+        "variant": variant.name,
+        "run-steps/s": round(1 / median),
+        "times the loop": statistics.median(ratios),
+        "share of sgemm (%)": 100 * flops / median / rate,
+        "peak memory (GiB)": variant.peak,
+        "minutes per paper run": median * spec("cot2", "paper").recipe.steps / 60,
+    }
+
+
+def stack_variant(runs: int, compiled: bool) -> Variant:
+    """Our stacked trainer with `runs` runs."""
+    trainer = StackTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
+    trainer.order[:] = trainer.data.order([s.seed for s in trainer.specs], 0, SEGMENT, trainer.recipe.batch)
+
+    def turn() -> None:
+        trainer.position.zero_()
+        for _ in range(STEPS):
+            trainer.take_step()
+
+    return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, turn)
+
+
+def hugging_face_variant() -> Variant:
+    """The same model, loss and optimiser the usual way: one model, one batch, fused AdamW."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    run = spec("cot2", "paper")
+    data, task = stack_data([run], "cpu"), run.task
+    config = GPT2Config(
+        vocab_size=task.vocab_size,
+        n_positions=task.positions,
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    model = GPT2LMHeadModel(config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    batches = data.order([run.seed], 0, STEPS, run.recipe.batch)[0]
+    table = model.transformer.wte.weight
+
+    def turn() -> None:
+        for index in batches:
+            prompts, outputs = data.prompts[index], data.outputs[0, index]
+            inputs = torch.cat([model.transformer.wte(prompts), outputs[:, :-1] @ table], dim=1)
+            logits = model(inputs_embeds=inputs).logits[:, -outputs.shape[1] :]
+            optimizer.zero_grad()
+            soft_nll(logits[None], outputs[None]).sum(-1).mean().backward()
+            optimizer.step()
+
+    return Variant(BASELINE, 1, turn)
+
+
+def step_flops() -> float:
+    """Matrix product flop of one training step of one run, forward and backward."""
+    trainer = StackTrainer([spec("cot2", "paper")])
+    with FlopCounterMode(display=False) as counter:
+        trainer.take_step()
+    return float(counter.get_total_flops())
+
+
+def _seconds(turn: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    turn()
+    return time.perf_counter() - began
+
+
+def _peak_memory(turn: Callable[[], None]) -> float:
+    """Peak resident memory of the process over one turn, in GiB (Linux only, else NaN)."""
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+        turn()
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 2**20
+    except OSError:
+        return float("nan")
+
+
+def _cpu() -> torch.device:
+    return torch.device("cpu")
