@@ -21,6 +21,7 @@ from cot2lib.errors import SpecError
 from cot2lib.random import Site
 
 Hidden = Float[Tensor, "run batch position d"]
+Outputs = Float[Tensor, "run batch output d"]
 NO_DROPOUT = (None, None, None)
 
 
@@ -37,7 +38,9 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.empty(runs, inputs, outputs))
         self.bias = nn.Parameter(torch.zeros(runs, outputs))
 
-    def forward(self, x: Hidden, columns: slice = slice(None)) -> Hidden:
+    def forward(
+        self, x: Float[Tensor, "run batch position input"], columns: slice = slice(None)
+    ) -> Float[Tensor, "run batch position output"]:
         flat = x.flatten(1, 2)
         out = torch.baddbmm(self.bias[:, None, columns], flat, self.weight[:, :, columns])
         return out.unflatten(1, x.shape[1:3])
@@ -109,7 +112,7 @@ class Attention(nn.Module):
             key, value = self.c_attn(x, slice(width, None)).split(width, -1)
         return self.split(query), self.split(key), self.split(value)
 
-    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales) -> Hidden:
+    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales) -> Outputs:
         query, key, value = self.qkv(x, outputs)
         key, value = extend(key, value)
         scores = (query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5
@@ -140,7 +143,7 @@ class Block(nn.Module):
         self.ln_2 = LayerNorm(runs, d_model)
         self.mlp = MLP(runs, d_model)
 
-    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales=NO_DROPOUT) -> Hidden:
+    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales=NO_DROPOUT) -> Outputs:
         attended = self.attn(self.ln_1(x), outputs, mask, extend, scales)
         x = x[:, :, -outputs:] + attended
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
@@ -243,7 +246,7 @@ class GPT2Stack(nn.Module):
         padding: Int[Tensor, "#run batch"] | None = None,
         cache: Cache | None = None,
         scales: Sequence[Tensor] | None = None,
-    ) -> Hidden:
+    ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all)."""
         length, past = x.shape[2], cache.length if cache else 0
         outputs = outputs or length
@@ -263,7 +266,7 @@ class GPT2Stack(nn.Module):
         table = self.transformer.wte.weight.transpose(1, 2)
         return torch.bmm(hidden.flatten(1, 2), table).unflatten(1, hidden.shape[1:3])
 
-    def forward(self, x: Hidden, **options) -> Float[Tensor, "run batch position vocab"]:
+    def forward(self, x: Hidden, **options) -> Float[Tensor, "run batch output vocab"]:
         """Logits for input embeddings; options as in `hidden`."""
         return self.logits(self.hidden(x, **options))
 

@@ -10,7 +10,6 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import Literal
 
 import pandas as pd
 import torch
@@ -24,7 +23,6 @@ from cot2lib.specs import RunSpec, from_data
 from cot2lib.supervised import StackTrainer, build_stack, shape_of
 from cot2lib.supervision import check_budget
 
-Missing = Literal["train", "error"]
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
@@ -33,7 +31,7 @@ SHARE_OF_SGEMM = {"cpu": 0.15, "cuda": 0.004}  # rough, for the forecast alone
 
 def run(
     specs: Sequence[RunSpec],
-    missing: Missing = "train",
+    missing: str = "train",
     *,
     device: str = "auto",
     compile: bool = False,
@@ -82,7 +80,7 @@ def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     return points
 
 
-def load(spec: RunSpec, missing: Missing = "train", **options) -> GPT2Stack:
+def load(spec: RunSpec, missing: str = "train", **options) -> GPT2Stack:
     """The trained model of `spec`, a stack of one run on the CPU.
 
     Raises:

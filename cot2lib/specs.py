@@ -9,15 +9,31 @@ compiled are no part of a spec: they do not change what is trained.
 import dataclasses
 import hashlib
 import json
-import typing
 from dataclasses import dataclass
 
 from cot2lib.errors import SpecError
-from cot2lib.supervision import Ties
+from cot2lib.supervision import TIES
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Rule
 
 NUMERICS = 1
+LOSS_ON = ("outputs", "sequence")
+REDUCTIONS = ("sum", "mean")
+SCHEDULES = ("constant", "cosine")
+
+
+def _choose(**fields) -> None:
+    """Raise for a field whose value, given as (value, choices), is no choice."""
+    for name, (value, known) in fields.items():
+        if value not in known:
+            raise SpecError(f"{name}={value!r}: choose one of {', '.join(known)}.")
+
+
+def _at_least(least: int, **fields) -> None:
+    """Raise for a field below its least value."""
+    for name, value in fields.items():
+        if value is not None and value < least:
+            raise SpecError(f"{name}={value}: must be at least {least}.")
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,11 @@ class Model:
     d_model: int = 32
     layers: int = 2
     heads: int = 2
+
+    def __post_init__(self):
+        _at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
+        if self.d_model % self.heads:
+            raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
 
 
 @dataclass(frozen=True)
@@ -45,12 +66,16 @@ class Supervision:
     """
 
     budget: int | None = None
-    ties: Ties = "minus-first"
+    ties: str = "minus-first"
     every: int | None = 1
     arrow: bool = True
     eos: bool = False
-    loss_on: typing.Literal["outputs", "sequence"] = "outputs"
-    reduction: typing.Literal["sum", "mean"] = "sum"
+    loss_on: str = "outputs"
+    reduction: str = "sum"
+
+    def __post_init__(self):
+        _choose(ties=(self.ties, TIES), loss_on=(self.loss_on, LOSS_ON), reduction=(self.reduction, REDUCTIONS))
+        _at_least(1, every=self.every, budget=self.budget)
 
     def output_steps(self, steps: int) -> list[int]:
         """Indices, counted from 0, of the output tokens that exist among `steps`."""
@@ -76,10 +101,17 @@ class Recipe:
     batch: int
     lr: float
     evaluate_every: int
-    schedule: typing.Literal["constant", "cosine"] = "constant"
+    schedule: str = "constant"
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0
+
+    def __post_init__(self):
+        _choose(schedule=(self.schedule, SCHEDULES))
+        _at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every)
+        _at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
+        if not 0 <= self.dropout < 1:
+            raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ The paper does not say which of equally good trajectories B cuts off. `ties` doe
 B = 1 is discrete chain of thought, B = |T| all reachable states; there ties do not matter.
 """
 
-from typing import Literal, Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -23,7 +23,6 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 
-Ties = Literal["minus-first", "plus-first", "shared"]
 TIES = ("minus-first", "plus-first", "shared")
 EXACT_COUNTS = 2**53
 CHUNK = 512  # inputs counted together, so that the counts stay in cache
@@ -31,6 +30,7 @@ CHUNK = 512  # inputs counted together, so that the counts stay in cache
 Mass = Float[Tensor, "input state"]
 
 
+@runtime_checkable
 class TrajectoryGraph(Protocol):
     """What a task tells about its trajectories (see `cot2lib.tasks.mnns.MNNS` for the meaning)."""
 
@@ -49,7 +49,7 @@ class TrajectoryGraph(Protocol):
 
 
 def hindsight_targets(
-    task: TrajectoryGraph, budget: int | None = None, ties: Ties = "minus-first", rows: slice | Tensor = slice(None)
+    task: TrajectoryGraph, budget: int | None = None, ties: str = "minus-first", rows: slice | Tensor = slice(None)
 ) -> Float[Tensor, "input step vocab"]:
     """Soft targets alpha*_1..alpha*_m in float64.
 
@@ -73,7 +73,7 @@ def hindsight_targets(
     return targets
 
 
-def check_budget(task: TrajectoryGraph, budget: int | None, ties: Ties) -> None:
+def check_budget(task: TrajectoryGraph, budget: int | None, ties: str) -> None:
     """Raise ValueError for a budget or tie rule that `task` cannot be supervised with."""
     if ties not in TIES:
         raise SpecError(f"ties={ties!r}: choose one of {', '.join(TIES)}.")
@@ -85,7 +85,7 @@ def check_budget(task: TrajectoryGraph, budget: int | None, ties: Ties) -> None:
 
 
 def trajectory_shares(
-    task: TrajectoryGraph, budget: int | None, ties: Ties, rows: slice | Tensor = slice(None)
+    task: TrajectoryGraph, budget: int | None, ties: str, rows: slice | Tensor = slice(None)
 ) -> Float[Tensor, "input step state"]:
     """Share of the kept trajectories in each state after each step 1..m (the last step not yet one-hot)."""
     graph = [task.children(step, rows) for step in range(task.steps)]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cot2lib.figures.style import COLOURS, panels
-from cot2lib.supervision import TIES, Ties, forward_counts, hindsight_targets, share_of_group
+from cot2lib.supervision import TIES, forward_counts, hindsight_targets, share_of_group
 from cot2lib.tasks import MNNS
 
 
@@ -20,7 +20,7 @@ def one_input(digits: Sequence[int]) -> tuple[MNNS, slice]:
     return task, slice(row, row + 1)
 
 
-def kept_trajectories(task: MNNS, row: slice, budget: int, ties: Ties) -> np.ndarray:
+def kept_trajectories(task: MNNS, row: slice, budget: int, ties: str) -> np.ndarray:
     """The trajectories, as (kept, step + 1) partial sums from 0, that a budget keeps under an ordered tie rule."""
     sums = task.signed_sums()[row][0]
     sums = sums.flip(0) if ties == "plus-first" else sums
@@ -29,7 +29,7 @@ def kept_trajectories(task: MNNS, row: slice, budget: int, ties: Ties) -> np.nda
     return torch.cat([torch.zeros(len(order), 1, dtype=sums.dtype), sums[order]], dim=1).numpy()
 
 
-def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: Ties = "minus-first") -> Figure:
+def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "minus-first") -> Figure:
     """All signed sums of an input as a tree, one panel per budget.
 
     Lines: kept trajectories blue, the others grey. Discs: targets alpha*_t, area proportional to the share; the last
@@ -43,7 +43,7 @@ def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: Ties = "mi
     return figure
 
 
-def _tree(axis: Axes, task: MNNS, row: slice, budget: int, ties: Ties) -> None:
+def _tree(axis: Axes, task: MNNS, row: slice, budget: int, ties: str) -> None:
     steps = np.arange(task.length + 1)
     for path in kept_trajectories(task, row, task.trajectories, ties):
         axis.plot(steps, path, color="#cccccc", linewidth=1.2, zorder=1)

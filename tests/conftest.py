@@ -1,0 +1,31 @@
+"""Shapes and types are checked in every test where beartype is installed (it is not on a bare GPU machine)."""
+
+import importlib.util
+import os
+
+import pytest
+import torch
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+if importlib.util.find_spec("beartype"):
+    from jaxtyping import install_import_hook
+
+    install_import_hook("cot2lib", "beartype.beartype")
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """An empty local store."""
+    monkeypatch.setenv("COT2_STORE", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def nothing_shipped(tmp_path, monkeypatch):
+    """A package without records."""
+    from cot2lib import paths
+
+    monkeypatch.setattr(paths, "RECORDS", tmp_path / "records")
+    return tmp_path / "records"

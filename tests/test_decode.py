@@ -1,0 +1,82 @@
+import pytest
+import torch
+
+from cot2lib import random
+from cot2lib.decode import decode
+from cot2lib.model import GPT2Stack
+from cot2lib.random import Site
+from cot2lib.thoughts import Base, Discrete
+
+
+@pytest.fixture
+def stack():
+    torch.manual_seed(0)
+    stack = GPT2Stack(3, 40, 12, 16, 2, 2)
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return stack
+
+
+PROMPTS = torch.randint(0, 40, (3, 5, 6), generator=torch.Generator().manual_seed(1))
+
+
+def test_greedy_decoding_equals_hugging_face(stack):
+    answers = decode(stack, PROMPTS, 4, Discrete())
+    for run in range(3):
+        model = stack.to_hf(run)
+        ids = PROMPTS[run]
+        for _ in range(4):
+            ids = torch.cat([ids, model(input_ids=ids).logits[:, -1:].argmax(-1)], dim=1)
+        assert torch.equal(answers.answers[run], ids[:, -1])
+        assert torch.equal(answers.weights[run].argmax(-1), ids[:, -4:])
+
+
+@torch.no_grad()
+def test_base_decoding_equals_feeding_mixtures_by_hand(stack):
+    rollout = decode(stack, PROMPTS, 4, Base())
+    inputs = stack.embed(PROMPTS)
+    for step in range(4):
+        logits = stack(inputs)[:, :, -1]
+        assert torch.allclose(rollout.logits[:, :, step], logits, rtol=0, atol=1e-5)
+        thought = stack.mix(logits.softmax(-1)[:, :, None])
+        inputs = torch.cat([inputs, thought], dim=2)
+    assert torch.equal(rollout.answers, logits.argmax(-1))
+    assert (rollout.log_density == 0).all()
+
+
+def test_prompts_of_all_runs_at_once(stack):
+    shared = decode(stack, PROMPTS[:1], 3, Base())
+    assert torch.equal(shared.answers, decode(stack, PROMPTS[:1].expand(3, -1, -1), 3, Base()).answers)
+
+
+def test_sampling_does_not_depend_on_the_company(stack):
+    keys = random.run_keys([7, 8, 9], Site.DECODE)
+    rule = Discrete(temperature=1.0)
+    together = decode(stack, PROMPTS, 4, rule, rule, keys)
+    alone = decode(stack.select([1]), PROMPTS[1:2], 4, rule, rule, keys[1:2])
+    assert torch.equal(together.answers[1:2], alone.answers)
+    assert torch.allclose(together.log_density[1:2], alone.log_density, atol=1e-5)
+    again = decode(stack, PROMPTS, 4, rule, rule, random.run_keys([7, 8, 10], Site.DECODE))
+    assert not torch.equal(together.weights[2], again.weights[2])
+
+
+def test_log_density_is_that_of_the_sampled_tokens(stack):
+    rule = Discrete(temperature=1.5)
+    rollout = decode(stack, PROMPTS, 4, rule, Discrete(), random.run_keys([7, 8, 9], Site.DECODE))
+    log_weights = (rollout.logits / 1.5).log_softmax(-1)
+    tokens = rollout.weights.argmax(-1)
+    expected = log_weights.gather(-1, tokens[..., None])[..., 0]
+    assert torch.allclose(rollout.log_density[:, :, :3], expected[:, :, :3], atol=1e-5)
+    assert (rollout.log_density[:, :, 3] == 0).all(), "the answer was the arg max"
+
+
+def test_sampling_without_keys_is_named(stack):
+    with pytest.raises(ValueError, match="pass keys"):
+        decode(stack, PROMPTS, 2, Discrete(temperature=1.0))
+
+
+def test_padded_prompts_decode_as_short_ones(stack):
+    short = decode(stack, PROMPTS[:, :, 2:], 3, Base())
+    padded = decode(stack, PROMPTS, 3, Base(), padding=torch.full((1, 5), 2))
+    assert torch.allclose(short.logits, padded.logits, rtol=0, atol=1e-5)

@@ -1,0 +1,102 @@
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib.tasks import MNNS
+
+tasks = st.builds(
+    lambda low, span, length: MNNS(low, low + span, length), st.integers(0, 12), st.integers(0, 4), st.integers(1, 5)
+)
+
+
+def smallest(digits):
+    sums = (sum(s * d for s, d in zip(signs, digits)) for signs in itertools.product((1, -1), repeat=len(digits)))
+    return min(total for total in sums if total >= 0)
+
+
+def test_public_layout():
+    task = MNNS()
+    assert task.vocab_size == 89
+    assert task.tokens[:7] == ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-", "D0")
+    assert task.tokens[task.state_id(-36)] == "S-36" and task.tokens[task.state_id(36)] == "S36"
+    assert task.state_id(36) == 88 and task.positions == 11
+    row = (task.digits == torch.tensor([2, 1, 4, 7])).all(1).nonzero()[0, 0]
+    assert [task.tokens[i] for i in task.prompts[row]] == ["<BOS>", "D2", "D1", "D4", "D7", "->"]
+
+
+@pytest.mark.parametrize("seed, train", [(42, 5253), (43, 5187), (44, 5258), (45, 5289), (46, 5222)])
+def test_split_is_the_public_codes(seed, train):
+    assert int(MNNS().split(seed).sum()) == train
+
+
+def test_split_never_divides_a_multiset():
+    task = MNNS()
+    mask = task.split(42)
+    sides = {}
+    for row, side in zip(task.digits.sort(1).values.tolist(), mask.tolist()):
+        assert sides.setdefault(tuple(row), side) == side
+    assert len(sides) == 495 and sum(sides.values()) == 396
+
+
+@given(tasks)
+@settings(deadline=None, max_examples=40)
+def test_answers_are_the_smallest_signed_sums(task):
+    for digits, answer in list(zip(task.digits.tolist(), task.answers.tolist()))[:: max(1, len(task.digits) // 40)]:
+        assert answer == smallest(digits)
+
+
+@given(tasks)
+@settings(deadline=None, max_examples=40)
+def test_every_sum_has_a_token(task):
+    sums = task.signed_sums()
+    assert int(sums.abs().max()) <= task.bound
+    ids = [task.state_id(int(s)) for s in torch.unique(sums)]
+    assert [task.tokens[i] for i in ids] == [f"S{s}" for s in torch.unique(sums).tolist()]
+    assert task.state_ids[task.start] == task.state_id(0)
+
+
+def test_parity_rule_and_majority():
+    """SETTINGS 1.1: 37.25 % of all inputs have answer 1, the parity rule scores 61.16 %."""
+    task = MNNS()
+    assert (task.answers == 1).double().mean() == pytest.approx(0.3725, abs=5e-5)
+    parity = (task.digits.sum(1) % 2) == task.answers
+    assert parity.double().mean() == pytest.approx(0.6116, abs=5e-5)
+
+
+def test_sampled_inputs_are_distinct_and_repeatable():
+    task = MNNS(length=20, inputs=500, seed=3)
+    assert len(torch.unique(task.digits, dim=0)) == 500
+    assert torch.equal(task.digits, MNNS(length=20, inputs=500, seed=3).digits)
+    assert not torch.equal(task.digits, MNNS(length=20, inputs=500, seed=4).digits)
+    few = MNNS(inputs=6561)
+    assert len(torch.unique(few.digits, dim=0)) == 6561
+
+
+@pytest.mark.parametrize(
+    "arguments, names",
+    [
+        (dict(low=5, high=4), "digits 5..4"),
+        (dict(low=-1), "digits -1..9"),
+        (dict(length=0), "length=0"),
+        (dict(length=7), "inputs=N"),
+        (dict(inputs=0), "inputs=0"),
+        (dict(low=1, high=2, length=3, inputs=9), "inputs=9"),
+        (dict(low=5, high=13, length=5, max_sum=40), "max_sum=40 silently loses targets"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, names):
+    with pytest.raises(ValueError, match=names.replace(".", r"\.")):
+        MNNS(**arguments)
+
+
+def test_sum_outside_the_vocabulary_is_named():
+    with pytest.raises(ValueError, match="sum 37"):
+        MNNS().state_id(37)
+
+
+def test_larger_vocabulary_is_allowed():
+    wide = MNNS(max_sum=50)
+    assert wide.vocab_size == 89 + 28 and torch.equal(wide.answers, MNNS().answers)

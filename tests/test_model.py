@@ -1,0 +1,160 @@
+import pytest
+import torch
+
+from cot2lib.model import Cache, GPT2Stack
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def stack():
+    torch.manual_seed(0)
+    stack = GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[5, 6, 7])
+    with torch.no_grad():  # away from initialisation, where biases are 0 and norms 1
+        for parameter in stack.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return stack
+
+
+def hugging_face_loss(model, ids):
+    return model(input_ids=ids, labels=ids).loss
+
+
+def test_logits_equal_hugging_face(stack):
+    ids = torch.randint(0, 89, (3, 4, 9))
+    ours = stack(stack.embed(ids))
+    for run in range(3):
+        assert torch.allclose(ours[run], stack.to_hf(run)(input_ids=ids[run]).logits, rtol=0, atol=1e-5)
+
+
+def test_gradients_equal_hugging_face(stack):
+    ids = torch.randint(0, 89, (3, 4, 9))
+    logits = stack(stack.embed(ids))[:, :, :-1]
+    nll = torch.nn.functional.cross_entropy(logits.flatten(0, 2), ids[:, :, 1:].flatten(), reduction="none")
+    nll.view(3, -1).mean(1).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in stack.named_parameters()}
+    for run in range(3):
+        model = stack.to_hf(run)
+        hugging_face_loss(model, ids[run]).backward()
+        for name, parameter in model.named_parameters():
+            assert torch.allclose(gradients[name][run], parameter.grad, rtol=1e-4, atol=1e-5), name
+
+
+def test_left_padding_equals_hugging_face(stack):
+    ids, padding = torch.randint(0, 89, (1, 3, 9)), torch.tensor([[0, 2, 5]])
+    ours = stack(stack.embed(ids), padding=padding)
+    mask = torch.arange(9) >= padding[0][:, None]
+    positions = (torch.arange(9) - padding[0][:, None]).clamp(min=0)
+    theirs = stack.to_hf(1)(input_ids=ids[0], attention_mask=mask.long(), position_ids=positions).logits
+    assert torch.allclose(ours[1][mask], theirs[mask], rtol=0, atol=1e-5)
+
+
+def test_padding_changes_nothing_but_the_place(stack):
+    ids = torch.randint(0, 89, (1, 2, 6))
+    padded = torch.cat([torch.randint(0, 89, (1, 2, 3)), ids], dim=2)
+    alone = stack(stack.embed(ids), outputs=4)
+    moved = stack(stack.embed(padded), outputs=4, padding=torch.tensor([[3, 3]]))
+    assert torch.allclose(alone, moved, rtol=0, atol=1e-5)
+
+
+def test_last_positions_alone_equal_all_positions(stack):
+    inputs = stack.embed(torch.randint(0, 89, (4, 9)))
+    assert torch.allclose(stack(inputs, outputs=3), stack(inputs)[:, :, -3:], rtol=0, atol=1e-5)
+
+
+def test_cache_equals_recomputing(stack):
+    inputs, cache = stack.embed(torch.randint(0, 89, (4, 9))), Cache()
+    parts = [stack(inputs[:, :, a:b], cache=cache) for a, b in ((0, 5), (5, 6), (6, 9))]
+    assert torch.allclose(torch.cat(parts, dim=2), stack(inputs), rtol=0, atol=1e-5)
+
+
+def test_mix_of_one_hot_weights_is_embedding(stack):
+    ids = torch.randint(0, 89, (3, 4, 5))
+    one_hot = torch.nn.functional.one_hot(ids, 89).float()
+    assert torch.allclose(stack.mix(one_hot), stack.embed(ids), rtol=0, atol=1e-6)
+
+
+def test_mix_is_the_mean_embedding(stack):
+    weights = torch.rand(3, 2, 4, 89)
+    expected = torch.einsum("rbsv,rvd->rbsd", weights, stack.transformer.wte.weight)
+    assert torch.allclose(stack.mix(weights), expected, rtol=0, atol=1e-5)
+
+
+def test_initialisation_depends_on_the_seed_alone():
+    together, alone = GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[5, 6, 7]), GPT2Stack(1, 89, 11, 32, 2, 2, seeds=[6])
+    for mine, theirs in zip(together.parameters(), alone.parameters()):
+        assert torch.equal(mine[1], theirs[0])
+    assert not torch.equal(together.transformer.wte.weight[0], together.transformer.wte.weight[1])
+
+
+def test_initialisation_is_gpt2s():
+    stack = GPT2Stack(4, 200, 11, 64, 4, 4)
+    for name, parameter in stack.named_parameters():
+        if name.endswith("bias"):
+            assert (parameter == 0).all()
+        elif ".ln_" in name:
+            assert (parameter == 1).all()
+        else:
+            std = 0.02 / 8**0.5 if "c_proj" in name else 0.02
+            assert parameter.std().item() == pytest.approx(std, rel=0.05), name
+
+
+@pytest.mark.parametrize(
+    "layers, heads, d_model, parameters",
+    [(1, 1, 16, 4912), (1, 1, 24, 9672), (2, 2, 24, 16896), (2, 2, 32, 28672), (4, 4, 32, 54080)],
+)
+def test_parameter_counts_are_the_public_codes(layers, heads, d_model, parameters):
+    stack = GPT2Stack(2, 89, 11, d_model, layers, heads)
+    assert sum(parameter[0].numel() for parameter in stack.parameters()) == parameters
+
+
+def test_round_trip_with_hugging_face(stack):
+    again = GPT2Stack.from_hf([stack.to_hf(run) for run in range(3)])
+    assert again.shape == stack.shape
+    for mine, theirs in zip(stack.parameters(), again.parameters()):
+        assert torch.equal(mine, theirs)
+
+
+def test_from_hf_takes_a_model_made_there():
+    config = transformers.GPT2Config(
+        vocab_size=50, n_positions=12, n_embd=16, n_layer=3, n_head=4, bos_token_id=None, eos_token_id=None
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    ids = torch.randint(0, 50, (2, 12))
+    stack = GPT2Stack.from_hf([model])
+    assert torch.allclose(stack(stack.embed(ids))[0], model(input_ids=ids).logits, rtol=0, atol=1e-5)
+
+
+def test_from_hf_names_what_it_cannot_take(stack):
+    other = GPT2Stack(1, 89, 11, 16, 2, 2).to_hf(0)
+    with pytest.raises(ValueError, match="differ in shape"):
+        GPT2Stack.from_hf([stack.to_hf(0), other])
+    other.config.activation_function = "relu"
+    with pytest.raises(ValueError, match="'relu'"):
+        GPT2Stack.from_hf([other])
+
+
+def test_select_copies_runs(stack):
+    chosen = stack.select([2, 0])
+    ids = torch.randint(0, 89, (4, 9))
+    assert torch.allclose(chosen(chosen.embed(ids)), stack(stack.embed(ids))[[2, 0]], rtol=0, atol=1e-6)
+
+
+def test_bad_shapes_are_named(stack):
+    with pytest.raises(ValueError, match="heads=3 does not divide d_model=32"):
+        GPT2Stack(1, 89, 11, 32, 2, 3)
+    with pytest.raises(ValueError, match="2 seeds for 3 runs"):
+        GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[1, 2])
+    with pytest.raises(ValueError, match="12 positions, but the model has 11"):
+        stack(stack.embed(torch.zeros(1, 12, dtype=torch.int64)))
+
+
+def test_dropout_lanes_fill_every_site(stack):
+    """A scale of 2 everywhere doubles what each site carries; a lane too many or too few would not fit."""
+    lanes = stack.dropout_lanes(batch=4, positions=9, outputs=3)
+    ones = [torch.ones(3, n) for n in lanes]
+    inputs = stack.embed(torch.randint(0, 89, (4, 9)))
+    assert torch.allclose(stack(inputs, outputs=3, scales=ones), stack(inputs, outputs=3), rtol=0, atol=1e-6)
+    for site in range(len(lanes)):
+        scales = [2 * part if place == site else part for place, part in enumerate(ones)]
+        assert not torch.allclose(stack(inputs, outputs=3, scales=scales), stack(inputs, outputs=3), atol=1e-3)

@@ -1,0 +1,110 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from cot2lib.profiles import METHODS, PROFILES, comparison, shortened, spec
+from cot2lib.specs import Model, Recipe, RunSpec, Supervision, from_data, to_data
+from cot2lib.supervised import shape_of
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Base, Discrete
+
+ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
+
+
+def test_ids_are_pinned():
+    """A default that changed, or a renamed field, would orphan every shipped record."""
+    assert spec("cot2", "paper").id == "e36bdefde982"
+    assert spec("discrete", "quick", d_model=16, seed=46).id == "721d67a70071"
+    assert spec("cot2", "quick", budget=4, task=MNNS(5, 13, 5)).id == "1a6c7c97bd1b"
+
+
+@pytest.mark.parametrize("run", ALL)
+def test_round_trip_through_json(run):
+    assert from_data(json.loads(json.dumps(to_data(run)))) == run
+
+
+def test_ids_differ():
+    assert len({run.id for run in ALL}) == len(ALL)
+    assert spec("cot2").id != spec("cot2", seed=43).id != spec("cot2", seed=44).id
+    assert spec("cot2", budget=16).id == spec("cot2").id, "B=16 is all trajectories of four digits"
+
+
+def test_defaults_are_left_out():
+    data = to_data(RunSpec(Recipe(steps=1, batch=2, lr=0.1, evaluate_every=1)))
+    assert data == {
+        "kind": "RunSpec",
+        "recipe": {"kind": "Recipe", "steps": 1, "batch": 2, "lr": 0.1, "evaluate_every": 1},
+    }
+
+
+def test_unknown_kinds_and_fields_are_named():
+    with pytest.raises(ValueError, match="kind 'Retired'"):
+        from_data({"kind": "Retired"})
+    with pytest.raises(ValueError, match="Model has no field width"):
+        from_data({"kind": "Model", "width": 3})
+
+
+def test_shape_keeps_what_must_agree_in_a_stack():
+    one, other = spec("cot2", seed=42, budget=4), spec("cot2", seed=43, budget=8, lr=0.01)
+    assert shape_of(one) == shape_of(other)
+    for changed in (
+        replace(one, model=Model(16, 2, 2)),
+        replace(one, recipe=replace(one.recipe, dropout=0.1)),
+        replace(one, supervision=replace(one.supervision, arrow=False)),
+        replace(one, task=MNNS(2, 9, 4)),
+        replace(one, thought=Discrete()),
+    ):
+        assert shape_of(changed) != shape_of(one)
+
+
+def test_paper_profile_is_the_public_code():
+    """SETTINGS 1.1 to 1.3."""
+    run = spec("cot2", "paper")
+    assert run.recipe == Recipe(steps=328_000, batch=16, lr=1e-4, evaluate_every=328, weight_decay=0.01, dropout=0.1)
+    assert run.supervision == Supervision(arrow=False) and run.thought == Base()
+    discrete = spec("discrete", "paper")
+    assert discrete.supervision == Supervision(
+        budget=1, ties="plus-first", eos=True, loss_on="sequence", reduction="mean"
+    )
+    assert discrete.thought == Discrete()
+
+
+def test_output_steps():
+    assert Supervision().output_steps(4) == [0, 1, 2, 3]
+    assert Supervision(every=None).output_steps(4) == [3]
+    assert Supervision(every=2).output_steps(5) == [0, 2, 4]
+    assert Supervision(every=5).output_steps(5) == [4]
+
+
+def test_shortened():
+    run = shortened(spec("cot2"), 3)
+    assert (run.recipe.steps, run.recipe.warmup, run.recipe.evaluate_every) == (246, 24, 246)
+    with pytest.raises(ValueError, match="epochs=0"):
+        shortened(spec("cot2"), 0)
+
+
+def test_comparison_shows_every_field():
+    table = comparison().set_index("field")
+    assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"
+    assert table.loc["arrow", "paper"] == "cot2: False, discrete: True, no-cot: True"
+    assert set(table.columns) == {"paper", "quick", "the paper"}
+
+
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (lambda: spec("cot3"), "method 'cot3'"),
+        (lambda: spec("cot2", "slow"), "profile 'slow'"),
+        (lambda: spec("discrete", budget=4), "budget=4"),
+        (lambda: spec("cot2", budget=1), "B=1 is method 'discrete'"),
+        (lambda: spec("cot2", heads=3), "heads=3 does not divide"),
+        (lambda: spec("cot2", schedule="cosin"), "schedule='cosin'"),
+        (lambda: spec("cot2", dropout=1.0), "dropout=1.0"),
+        (lambda: spec("cot2", batch=0), "batch=0"),
+        (lambda: Supervision(loss_on="prompt"), "loss_on='prompt'"),
+    ],
+)
+def test_bad_specs_are_named(make, names):
+    with pytest.raises(ValueError, match=names):
+        make()

@@ -1,0 +1,134 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib.figures.tasks import cuts_a_tie
+from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares
+from cot2lib.tasks import MNNS
+
+
+def enumerated(task, budget, ties):
+    """The same shares from a list of all trajectories, sorted as the tie rule says."""
+    sums = task.signed_sums()
+    if ties == "plus-first":
+        sums = sums.flip(1)
+    final = sums[:, :, -1]
+    if ties == "shared":
+        worse = (final.abs()[:, :, None] > final.abs()[:, None]).sum(-1)
+        equal = (final.abs()[:, :, None] == final.abs()[:, None]).sum(-1)
+        weight = ((budget - worse.double()) / equal).clamp(0, 1)
+    else:
+        order = (2 * final.abs() + (final < 0)).sort(dim=1, stable=True).indices[:, :budget]
+        weight = torch.zeros(final.shape, dtype=torch.float64).scatter(1, order, 1.0)
+    shares = torch.zeros(len(sums), task.steps, task.states, dtype=torch.float64)
+    for step in range(task.steps):
+        shares[:, step].scatter_add_(1, sums[:, :, step] + task.bound, weight / budget)
+    return shares
+
+
+@given(st.data(), st.integers(0, 9), st.integers(0, 2), st.integers(1, 5), st.sampled_from(TIES))
+@settings(deadline=None, max_examples=120)
+def test_targets_equal_enumeration(data, low, span, length, ties):
+    task = MNNS(low, low + span, length)
+    budget = data.draw(st.integers(1, task.trajectories))
+    assert torch.allclose(trajectory_shares(task, budget, ties), enumerated(task, budget, ties), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("budget", [1, 2, 3, 4, 8, 15, 16])
+def test_targets_equal_enumeration_on_all_inputs(budget, ties):
+    task = MNNS()
+    targets = hindsight_targets(task, budget, ties)
+    assert (targets.sum(-1) - 1).abs().max() < 1e-12
+    expected = enumerated(task, budget, ties)[:, :-1]
+    assert torch.allclose(targets[:, :-1, task.state_ids], expected, rtol=0, atol=1e-12)
+    assert torch.equal(targets[:, -1].argmax(-1), task.answer_ids)
+    assert torch.equal(targets[:, -1].sort(-1).values[:, -2:].sum(0), torch.tensor([0.0, 6561.0]).double())
+
+
+def test_budget_one_is_one_optimal_path():
+    task = MNNS()
+    for ties in ("minus-first", "plus-first"):
+        shares = trajectory_shares(task, 1, ties)
+        assert torch.equal(shares.amax(-1), torch.ones(6561, 4, dtype=torch.float64))
+        sums = shares.argmax(-1) - task.bound
+        assert torch.equal(sums[:, -1], task.answers)
+        steps = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
+        assert torch.equal(steps.abs(), task.digits)
+
+
+def test_full_budget_is_all_partial_sums():
+    targets = hindsight_targets(MNNS(), None, "shared")
+    for ties in TIES:
+        assert torch.equal(targets, hindsight_targets(MNNS(), 16, ties))
+
+
+def test_the_papers_example():
+    """Digits 2, 1, 4: the path of B=1 and the pair of B=2 in the paper's Figure 1."""
+    task = MNNS(1, 4, 3)
+    row = int((task.digits == torch.tensor([2, 1, 4])).all(1).nonzero()[0, 0])
+    shown = lambda b: (
+        trajectory_shares(task, b, "minus-first", slice(row, row + 1))[0].nonzero() - torch.tensor([0, 12])
+    )
+    assert shown(1).tolist() == [[0, -2], [1, -3], [2, 1]]
+    assert shown(2).tolist() == [[0, -2], [0, 2], [1, -3], [1, 3], [2, -1], [2, 1]]
+
+
+def test_how_much_ties_decide():
+    """SETTINGS 1.1: shares of inputs cut inside a tie, and changed by the tie rule."""
+    task = MNNS()
+    changed = lambda b: (
+        (hindsight_targets(task, b, "minus-first") != hindsight_targets(task, b, "plus-first")).flatten(1).any(1)
+    )
+    percent = lambda mask: round(100 * mask.double().mean().item(), 2)
+    assert percent(changed(1)) == 58.06
+    assert [round(percent(changed(b)), 1) for b in (2, 4, 8)] == [9.8, 10.1, 5.6]
+    assert [percent(cuts_a_tie(task, b)) for b in (2, 4, 8)] == pytest.approx([37.6, 35.3, 28.7], abs=0.06)
+
+
+def test_exact_entropies():
+    """THEORY 5: mean target entropies at full budget over all inputs, and on the seed-42 validation inputs."""
+    task = MNNS()
+    entropy = torch.special.entr(hindsight_targets(task)).sum(-1)
+    assert entropy.mean(0).tolist() == pytest.approx([0.69315, 1.34779, 1.94091, 0.0], abs=1e-5)
+    assert entropy[~task.split(42)].mean(0)[:3].tolist() == pytest.approx([0.6931, 1.3455, 1.9313], abs=1e-4)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("budget", [1, 1000, None])
+def test_long_inputs(budget, ties):
+    task = MNNS(length=24, inputs=40)
+    targets = hindsight_targets(task, budget, ties)
+    assert (targets.sum(-1) - 1).abs().max() < 1e-12
+    assert targets.min() >= 0
+
+
+def test_lexicographic_cut_of_a_long_input_is_a_prefix():
+    """Twelve digits still can be listed: the counted cut equals the sorted list."""
+    task = MNNS(3, 9, 12, inputs=4)
+    for ties in TIES:
+        assert torch.allclose(trajectory_shares(task, 37, ties), enumerated(task, 37, ties), rtol=0, atol=1e-12)
+
+
+def test_rows_and_chunks_agree(monkeypatch):
+    task = MNNS()
+    whole = hindsight_targets(task, 3)
+    assert torch.equal(whole[100:230], hindsight_targets(task, 3, rows=slice(100, 230)))
+    monkeypatch.setattr("cot2lib.supervision.CHUNK", 1000)
+    assert torch.equal(whole, hindsight_targets(task, 3))
+
+
+@pytest.mark.parametrize(
+    "budget, ties, names", [(0, "shared", "B=0"), (17, "shared", "B=17"), (2, "best-first", "ties='best-first'")]
+)
+def test_bad_budgets_are_named(budget, ties, names):
+    with pytest.raises(ValueError, match=names):
+        hindsight_targets(MNNS(), budget, ties)
+
+
+def test_ordered_ties_need_exact_counts():
+    task = MNNS(length=60, inputs=2)
+    with pytest.raises(ValueError, match="use 'shared'"):
+        hindsight_targets(task, 10)
+    assert (hindsight_targets(task, 10, "shared").sum(-1) - 1).abs().max() < 1e-12
