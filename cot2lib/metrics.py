@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
+Values = Sequence | np.ndarray | pd.Series
 LEVEL = 0.95
 BOOTSTRAP_FROM = 10
 RESAMPLES = 10_000
@@ -32,7 +34,7 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def mean_interval(values: Sequence[float], low: float = -np.inf, high: float = np.inf) -> Interval:
+def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) -> Interval:
     """95 % interval of the mean over runs, cut to [low, high].
 
     Raises:
@@ -48,14 +50,14 @@ def mean_interval(values: Sequence[float], low: float = -np.inf, high: float = n
     return Interval(float(x.mean()), max(low, float(ends[0])), min(high, float(ends[1])), len(x))
 
 
-def prediction_interval(values: Sequence[float], runs: int, low: float = -np.inf, high: float = np.inf) -> Interval:
+def prediction_interval(values: Values, runs: int, low: float = -np.inf, high: float = np.inf) -> Interval:
     """95 % interval for the mean of `runs` further runs of the same kind (Student-t, cut to [low, high])."""
     x = np.asarray(values, dtype=float)
     spread = _standard_error(x) * np.sqrt(1 + len(x) / runs)
     return _cut(x, _t_quantile(len(x)) * spread, low, high)
 
 
-def paired_interval(above: Sequence[float], below: Sequence[float]) -> Interval:
+def paired_interval(above: Values, below: Values) -> Interval:
     """95 % interval of the mean difference above - below of runs paired by seed."""
     return mean_interval(np.asarray(above, dtype=float) - np.asarray(below, dtype=float))
 

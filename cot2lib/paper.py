@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib import paths, runs
-from cot2lib.metrics import mean_interval, paired_interval, prediction_interval
+from cot2lib.metrics import Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS, spec
 from cot2lib.specs import RunSpec
 
@@ -90,7 +90,7 @@ def recorded(make: Sweep, profile: str, seeds: Sequence[int] = SEEDS) -> pd.Data
 # Verdicts
 
 
-def number_verdict(values: Sequence[float], stated: float, paper_runs: int, top: float = 100.0) -> str:
+def number_verdict(values: Values, stated: float, paper_runs: int, top: float = 100.0) -> str:
     """Verdict on a number, from our values in the same unit (percentage points)."""
     if len(values) < FEWEST_SEEDS:
         return f"undecided: {len(values)} of at least {FEWEST_SEEDS} seeds"
@@ -100,7 +100,7 @@ def number_verdict(values: Sequence[float], stated: float, paper_runs: int, top:
     return "reproduced" if interval.low <= stated <= interval.high else "not reproduced"
 
 
-def direction_verdict(cells: Sequence[tuple[Sequence[float], Sequence[float]]]) -> str:
+def direction_verdict(cells: Sequence[tuple[Values, Values]]) -> str:
     """Verdict on a direction, from (above, below) values paired by seed, one pair per cell."""
     if min(len(above) for above, _ in cells) < FEWEST_SEEDS:
         return f"undecided: fewer than {FEWEST_SEEDS} seeds"

@@ -176,7 +176,7 @@ def _checked(folder: Path, name: str) -> bytes:
 
 
 def _read_runs(folder: Path, name: str) -> pd.DataFrame:
-    rows = pd.read_csv(io.BytesIO(_checked(folder, name)), float_precision="round_trip", dtype={"id": str})
+    rows = _read_csv(_checked(folder, name))
     for row in rows.itertuples():
         try:
             known = from_data(json.loads(row.spec)).id
@@ -188,8 +188,14 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _read_curves(folder: Path, name: str) -> pd.DataFrame:
-    content = gzip.decompress(_checked(folder, name))
-    return pd.read_csv(io.BytesIO(content), float_precision="round_trip", dtype={"id": str})
+    return _read_csv(gzip.decompress(_checked(folder, name)))
+
+
+def _read_csv(content: bytes) -> pd.DataFrame:
+    """Parse floats to the bit; pandas before 3.1 has to be asked to."""
+    version = tuple(int(part) for part in pd.__version__.split(".")[:2])
+    exactly = {} if version >= (3, 1) else {"float_precision": "round_trip"}
+    return pd.read_csv(io.BytesIO(content), dtype={"id": str}, **exactly)
 
 
 def choose(tables: Tables, ids: Iterable[str]) -> Tables:

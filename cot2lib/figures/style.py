@@ -11,6 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cot2lib.metrics import Values, mean_interval
+
 COLOURS = {"CoT2": "#0072B2", "COCONUT": "#009E73", "discrete CoT": "#D55E00", "no-CoT": "#7A7A7A"}
 MARKERS = {"CoT2": "o", "COCONUT": "D", "discrete CoT": "s", "no-CoT": "^"}
 DASHES = {"CoT2": "-", "COCONUT": "-.", "discrete CoT": "--", "no-CoT": ":"}
@@ -40,10 +42,8 @@ def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **o
     return figure, axes
 
 
-def seed_dots(axis: Axes, x: float, values: Sequence[float], method: str, spread: float = 0.16) -> None:
+def seed_dots(axis: Axes, x: float, values: Values, method: str, spread: float = 0.16) -> None:
     """Every seed as a dot around x, and the mean with its 95 % interval."""
-    from cot2lib.metrics import mean_interval
-
     values = np.asarray(values, dtype=float)
     offsets = np.linspace(-spread, spread, len(values)) if len(values) > 1 else [0.0]
     colour, marker = COLOURS[method], MARKERS[method]

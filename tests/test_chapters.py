@@ -1,0 +1,112 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cot2lib import chapters, paths
+from cot2lib.errors import SpecError
+
+
+def cell(source, **metadata):
+    return {
+        "cell_type": "code",
+        "id": f"c{abs(hash(source)) % 10**8}",
+        "metadata": metadata,
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A checkout with chapters of our making."""
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.setattr(paths, "checkout", lambda: tmp_path)
+
+    def write(name, *sources, parameters="seeds = [1]\nprofile = 'quick'\nlr = 0.1\nretrain = False"):
+        cells = [cell(parameters, tags=["parameters"]), *map(cell, sources)]
+        kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+        notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook))
+
+    return write, tmp_path
+
+
+def outputs(path: Path) -> str:
+    cells = json.loads(path.read_text())["cells"]
+    return "".join("".join(o.get("text", "")) for c in cells for o in c.get("outputs", []))
+
+
+def test_all_chapters_run_and_failures_are_reported(repository, capsys):
+    write, root = repository
+    write("a_good", "print('seeds', seeds)")
+    write("b_bad", "raise ValueError('the claim is broken')")
+    write("c_dead", "import os; os._exit(1)")
+    write("d_good", "print('fine')")
+    (root / "build" / "executed").mkdir(parents=True)
+    (root / "build" / "executed" / "b_bad.ipynb").write_text("old")
+    status = chapters.execute(parameters={"seeds": "[4, 5]"})
+    printed = capsys.readouterr().out
+    executed = root / "build" / "executed"
+    assert status == 1 and "2 of 4 chapters executed" in printed
+    assert "ValueError: the claim is broken" in printed and "DeadKernelError" in printed
+    assert "seeds [4, 5]" in outputs(executed / "a_good.ipynb") and "fine" in outputs(executed / "d_good.ipynb")
+    assert (executed / "b_bad.ipynb").read_text() == "old", "a failed chapter leaves what was there"
+    assert sorted(path.name for path in executed.iterdir()) == ["a_good.ipynb", "b_bad.ipynb", "d_good.ipynb"]
+    made = json.loads((executed / "a_good.ipynb").read_text())["metadata"]
+    assert made["cot2"]["parameters"] == {"seeds": [4, 5], "profile": "quick", "lr": 0.1, "retrain": False}
+    assert "papermill" not in made and made["cot2"]["commit"]
+
+
+@pytest.mark.parametrize(
+    "given, names",
+    [
+        ({"sedes": "[1]"}, "has no parameter 'sedes'; it has seeds, profile, lr, retrain"),
+        ({"seeds": "4"}, r"seeds=4 should be like its default \[1\]"),
+        ({"seeds": "['a']"}, "seeds="),
+        ({"profile": "3"}, "profile=3 should be like its default 'quick'"),
+        ({"lr": "fast"}, "lr=fast"),
+        ({"retrain": "1"}, "retrain=1"),
+    ],
+)
+def test_unknown_and_ill_typed_parameters_are_refused(repository, given, names):
+    write, root = repository
+    write("a", "print(1)")
+    with pytest.raises(SpecError, match=names):
+        chapters.execute(["a"], given)
+    assert not (root / "build").exists(), "nothing ran"
+
+
+def test_well_typed_parameters_pass(repository):
+    write, root = repository
+    write("a")
+    source = root / "notebooks" / "a.ipynb"
+    given = {"lr": "1", "profile": "paper", "retrain": "True", "seeds": "[]"}
+    assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": []}
+
+
+def test_chapters_need_one_parameters_cell(repository):
+    write, root = repository
+    write("a", parameters="x = 1")
+    source = root / "notebooks" / "a.ipynb"
+    source.write_text(source.read_text().replace('"parameters"', '"other"'))
+    with pytest.raises(SpecError, match="0 cells tagged 'parameters'"):
+        chapters.execute(["a"])
+
+
+def test_chapters_need_the_repository(monkeypatch):
+    monkeypatch.setattr(paths, "checkout", lambda: None)
+    with pytest.raises(SpecError, match="clone it"):
+        chapters.execute()
+
+
+def test_plain_papermill_works(tmp_path):
+    """As the README says, on the shortest real chapter."""
+    root = Path(__file__).parent.parent
+    command = ["papermill", "notebooks/ledger.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "quick"]
+    out = subprocess.run([sys.executable, "-m", *command], cwd=root, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert "all checks hold" in outputs(tmp_path / "out.ipynb")

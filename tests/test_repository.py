@@ -1,0 +1,133 @@
+"""The repository's own promises: floors, sizes, environments, names that must agree."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
+
+# Lowest floor first; a module imports only from floors below its own.
+FLOORS = [
+    {"errors"},
+    {"files", "paths", "random", "tasks", "thoughts", "metrics", "report"},
+    {"huggingface", "provenance", "supervision", "losses"},
+    {"model", "specs"},
+    {"decode", "data"},
+    {"supervised", "profiles"},
+    {"store"},
+    {"records"},
+    {"runs"},
+    {"sweeps", "paper"},
+    {"collect", "figures", "bench", "chapters"},
+    {"cli"},
+    {"__main__"},
+]
+
+
+def module(path):
+    return path.relative_to(ROOT / "cot2lib").with_suffix("").parts[0]
+
+
+def imported(path):
+    """Top-level modules of cot2lib that a file names."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "cot2lib":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cot2lib."):
+            names.add(node.module.split(".")[1])
+    return names - {"__version__"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down(path):
+    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
+    own = module(path)
+    if own == "__init__":
+        return
+    assert own in floor, f"give {own} a floor"
+    above = {name for name in imported(path) if floor[name] >= floor[own] and name != own}
+    assert not above, f"{own} imports {above} from its own floor or above"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_stay_short(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+def conda(path):
+    data = yaml.safe_load((ROOT / path).read_text())
+    plain = [d for d in data["dependencies"] if isinstance(d, str)]
+    return plain, next(d["pip"] for d in data["dependencies"] if isinstance(d, dict))
+
+
+@pytest.mark.parametrize("path", ["environment.yml", ".binder/environment.yml"])
+def test_conda_python_suits_the_project(path):
+    python = next(d for d in conda(path)[0] if d.startswith("python="))
+    assert Version(python.split("=")[1]) in SpecifierSet(PROJECT["requires-python"])
+
+
+def test_root_environment_installs_the_project_with_its_extras():
+    editable = next(line for line in conda("environment.yml")[1] if line.startswith("-e"))
+    extras = set(re.search(r"\[(.*)\]", editable)[1].split(","))
+    assert extras == set(PROJECT["optional-dependencies"])
+
+
+def test_binder_covers_the_projects_requirements():
+    lines = conda(".binder/environment.yml")[1]
+    assert any("download.pytorch.org/whl/cpu" in line for line in lines), "Binder has no GPU and little memory"
+    there = {Requirement(line).name: Requirement(line) for line in lines if not line.startswith("-")}
+    for text in PROJECT["dependencies"]:
+        wanted = Requirement(text)
+        assert str(there[wanted.name].specifier) == str(wanted.specifier), wanted.name
+    book = {Requirement(text).name: Requirement(text) for text in PROJECT["optional-dependencies"]["book"]}
+    for name in ("papermill", "ipykernel"):
+        assert str(there[name].specifier) == str(book[name].specifier)
+
+
+def test_lock_satisfies_the_project():
+    locked = {}
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            requirement = Requirement(line)
+            locked[requirement.name.lower().replace("_", "-")] = str(requirement.specifier).removeprefix("==")
+    assert locked["torch"] == "2.13.0"
+    extras = [text for group in PROJECT["optional-dependencies"].values() for text in group]
+    for text in PROJECT["dependencies"] + extras:
+        wanted = Requirement(text)
+        assert Version(locked[wanted.name.lower().replace("_", "-")]) in wanted.specifier, wanted.name
+
+
+def test_one_repository_address():
+    url = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    assert url in (ROOT / "README.md").read_text() and url in (ROOT / "CITATION.cff").read_text()
+    texts = [p.read_text() for p in [ROOT / "README.md", ROOT / "CITATION.cff", *ROOT.glob("notebooks/*.ipynb")]]
+    assert {found for text in texts for found in re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)} == {url}
+
+
+def test_prose_types_no_measured_number():
+    """Measured percentages are read from the records, in the README and in the book."""
+    pages = [ROOT / "README.md", *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    typed = {page.name: re.findall(r"(?<![\w.`])\d{2}\.\d{1,2} ?%", page.read_text()) for page in pages}
+    assert not any(typed.values()), typed
+
+
+def test_readme_names_the_commands():
+    text = (ROOT / "README.md").read_text()
+    assert "make book" in text and "make test" in text
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_public_module_says_what_it_implements():
+    for path in SOURCES:
+        doc = ast.get_docstring(ast.parse(path.read_text()))
+        assert doc or path.read_text() == "", path
