@@ -88,8 +88,6 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int | None:
-    import torch
-
     from cot2lib import runs, sweeps
     from cot2lib.provenance import resolve_device
 
@@ -98,8 +96,7 @@ def _run(options: argparse.Namespace) -> int | None:
     shard = _shard(options.shard)
     if options.workers > 1:
         return _spread(options)
-    torch.set_num_threads(options.threads)
-    how = {name: getattr(options, name) for name in ("device", "compile", "retrain")}
+    how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
 

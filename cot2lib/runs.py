@@ -37,6 +37,7 @@ def run(
     compile: bool = False,
     retrain: bool = False,
     shard: tuple[int, int] = (0, 1),
+    threads: int = 1,
 ) -> pd.DataFrame:
     """One row per spec, in order: its main fields, accuracies and where it was made.
 
@@ -47,6 +48,7 @@ def run(
         compile: compile forward and loss; pays above some minutes of CPU work.
         retrain: ignore shipped records (stored results still count, so that it can resume).
         shard: (k, n): train every n-th stack starting with the k-th, return what is known then.
+        threads: CPU threads while training; the matrices are small, so that one is best (use shards for more cores).
 
     Raises:
         RecordError: for specs without a record under missing="error", or an unreadable file.
@@ -59,7 +61,12 @@ def run(
     if absent and missing == "error":
         raise RecordError(_absent_message(absent))
     if absent:
-        _train(specs, absent, resolve_device(device), compile, shard)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            _train(specs, absent, resolve_device(device), compile, shard)
+        finally:
+            torch.set_num_threads(before)
     return recorded(specs, retrain)
 
 
