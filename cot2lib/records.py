@@ -25,6 +25,7 @@ from cot2lib.specs import from_data, to_data
 
 MANIFEST = "manifest.json"
 LAST = 10  # evaluations in the closing mean
+DECIMALS = 5  # of losses and entropies in the curves
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
@@ -47,7 +48,8 @@ def stack_tables(stack: store.StackFile, places: Sequence[int]) -> Tables:
 
 def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
     at = lambda value: value[place] if isinstance(value, list) else value
-    curve = pd.DataFrame([{name: at(value) for name, value in point.items()} for point in stack.progress.curves])
+    points = [{name: at(value) for name, value in point.items()} for point in stack.progress.curves]
+    curve = pd.DataFrame(points).round(DECIMALS)
     curve.insert(0, "id", stack.specs[place].id)
     return curve
 
