@@ -10,6 +10,9 @@ PROFILE ?= quick
 BIN := .venv/bin
 READY := .venv/.ready
 
+# The matrices are small, and tests run side by side: more threads only wait for each other.
+export OMP_NUM_THREADS ?= 1
+
 .PHONY: book html chapters test lint fresh clean
 
 book: chapters html

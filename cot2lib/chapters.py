@@ -33,6 +33,7 @@ def execute(names: Sequence[str] = (), parameters: Mapping[str, str] | None = No
     """
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = {source: checked(source, parameters or {}) for source in sources}
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
     out = out or _root() / "build" / "executed"
     out.mkdir(parents=True, exist_ok=True)
     results = []

@@ -169,8 +169,9 @@ def _unmeasured(profile: str, quick: bool) -> dict:
 
 
 def describe(value: float, low: float, high: float) -> str:
-    """`mean [low, high]` with one decimal; the mean alone where there is no interval."""
-    return f"{value:.1f}" if np.isnan(low) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
+    """`mean [low, high]` with one decimal, unbreakable; the mean alone where there is no interval."""
+    text = f"{value:.1f}" if np.isnan(low) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:

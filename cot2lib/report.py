@@ -20,10 +20,16 @@ class Table:
     data: pd.DataFrame
     name: str
     caption: str
+    digits: int = 2
+
+    @property
+    def cells(self) -> pd.DataFrame:
+        """The entries as strings."""
+        return self.data.map(lambda value: cell(value, self.digits))
 
     def markdown(self) -> str:
         """The MyST directive."""
-        rows = [list(self.data.columns), *self.data.map(cell).to_numpy().tolist()]
+        rows = [list(self.data.columns), *self.cells.to_numpy().tolist()]
         right = [pd.api.types.is_numeric_dtype(dtype) for dtype in self.data.dtypes]
         rows.insert(1, ["---:" if number else ":---" for number in right])
         lines = ["| " + " | ".join(str(entry).replace("|", "\\|") for entry in row) + " |" for row in rows]
@@ -31,11 +37,11 @@ class Table:
 
     def html(self) -> str:
         """A plain table with its caption above."""
-        body = self.data.map(cell).to_html(index=False, border=0, escape=True)
+        body = self.cells.to_html(index=False, border=0, escape=True)
         return f"<p><em>{html.escape(self.caption)}</em></p>{body}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        plain = f"{self.caption}\n{self.data.map(cell).to_string(index=False)}"
+        plain = f"{self.caption}\n{self.cells.to_string(index=False)}"
         return {"text/markdown": self.markdown(), "text/html": self.html(), "text/plain": plain}
 
 
@@ -49,9 +55,9 @@ class Text:
         return {"text/markdown": self.text, "text/plain": self.text}
 
 
-def table(data: pd.DataFrame, name: str, caption: str) -> Table:
+def table(data: pd.DataFrame, name: str, caption: str, digits: int = 2) -> Table:
     """A numbered table; `name` starts with "tab-", columns are headings as they should read."""
-    return Table(data.reset_index(drop=True), name, caption)
+    return Table(data.reset_index(drop=True), name, caption, digits)
 
 
 def text(*sentences: str) -> Text:
@@ -64,8 +70,8 @@ def bullets(sentences: Sequence[str]) -> Text:
     return Text("\n".join(f"- {sentence}" for sentence in sentences))
 
 
-def cell(value) -> str:
-    """A table entry: nothing for a missing value, two decimals for a float."""
+def cell(value, digits: int = 2) -> str:
+    """A table entry: nothing for a missing value, `digits` decimals for a float."""
     if value is None or (np.isscalar(value) and pd.isna(value)):
         return ""
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from cot2lib import paper
 from cot2lib.decode import decode
-from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, legend_entries, panels, seed_dots
+from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, method_legend, panels, seed_dots
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import hindsight_targets
@@ -36,15 +36,14 @@ def learning_curves(curves: pd.DataFrame) -> Figure:
             _curves(axis, part)
             axis.set(ylim=(0, 102), xlabel=f"epoch ({profile} profile, d = {d_model})")
         row[0].set_ylabel("validation accuracy (%)")
-    legend_entries(axes[0, 0], list(dict.fromkeys(curves["method"])))
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    method_legend(figure, list(dict.fromkeys(curves["method"])))
     return figure
 
 
 def _curves(axis, part: pd.DataFrame) -> None:
     if part.empty:
         axis.text(0.5, 0.5, "no records yet", transform=axis.transAxes, ha="center", color="#777777")
+        axis.set_xticks([])
         return
     for method, runs in part.groupby("method", sort=False):
         for _, run in runs.groupby("seed"):
@@ -69,8 +68,7 @@ def final_accuracies(rows: pd.DataFrame) -> Figure:
         axis.set_xticks(range(len(dims)), [f"d = {d}" for d in dims])
         axis.set(xlabel=f"{profile} profile", ylim=(0, 102))
     axes[0, 0].set_ylabel("validation accuracy (%)")
-    legend_entries(axes[0, 0], methods)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(methods) + 1)
+    method_legend(figure, methods)
     return figure
 
 
@@ -114,7 +112,7 @@ def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> Figure:
                          color=COLOURS["CoT2"] if profile == "paper" else "#56B4E9",
                          label=f"CoT2, {profile} profile" if step == 1 else None)  # fmt: skip
     axis.set(xlabel="step t", ylabel="entropy (nat)", xticks=list(steps))
-    axis.legend(loc="upper left")
+    axis.legend(loc="upper left", frameon=False)
     return figure
 
 
@@ -132,8 +130,9 @@ def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
     for step, axis in enumerate(axes[:, 0]):
         columns = [task.state_id(int(s)) for s in sums]
         axis.bar(sums, 100 * made[step, columns], width=0.8, color=COLOURS["CoT2"], label="model")
-        axis.scatter(sums, 100 * wanted[step, columns], s=70, **PAPER, label="target")
+        aimed = wanted[step, columns].numpy()
+        axis.scatter(sums[aimed > 0], 100 * aimed[aimed > 0], s=70, **PAPER, label="target")
         axis.set_ylabel(f"t = {step + 1} (%)")
-    axes[0, 0].legend(loc="upper right", ncols=2)
+    axes[0, 0].legend(loc="upper right", ncols=2, frameon=False)
     axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
     return figure

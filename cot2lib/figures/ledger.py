@@ -14,6 +14,7 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
     claims = paper.claims()
     ledger = ledger.join(claims[["unit", "setting", "task"]], on="id")
     measured = ledger[ledger["last"].notna() & (ledger["unit"] == unit)]
+    measured = measured.drop_duplicates(["setting", "task", "paper_value", "profile"])
     names = list(dict.fromkeys(measured["id"]))
     figure, axes = panels(1, 1, width=7.6, height=0.9 + 0.34 * len(names))
     axis = axes[0, 0]
@@ -27,5 +28,5 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
     axis.set_yticks(range(len(names)), [f"{claims.loc[n, 'task']} {claims.loc[n, 'setting']}" for n in names])
     axis.set(ylim=(len(names) - 0.5, -0.5), xlabel=f"validation accuracy ({unit})")
     axis.grid(axis="y", visible=False)
-    figure.legend(loc="outside upper center", ncols=3)
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
     return figure

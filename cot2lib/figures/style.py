@@ -10,6 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from cot2lib.metrics import Values, mean_interval
 
@@ -27,7 +28,6 @@ SETTINGS = {
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
     "font.size": 9.5,
-    "legend.frameon": False,
     "lines.linewidth": 2,
 }
 
@@ -54,8 +54,11 @@ def seed_dots(axis: Axes, x: float, values: Values, method: str, spread: float =
     axis.scatter([x], [interval.mean], s=42, color=colour, marker=marker, edgecolors="white", zorder=3)
 
 
-def legend_entries(axis: Axes, methods: Sequence[str]) -> None:
-    """Empty artists so that a shared legend names the methods and the paper's mark."""
-    for method in methods:
-        axis.plot([], [], color=COLOURS[method], marker=MARKERS[method], linestyle=DASHES[method], label=method)
-    axis.scatter([], [], s=120, label="paper", **PAPER)
+def method_legend(figure: Figure, methods: Sequence[str]) -> None:
+    """A legend above the panels that names the methods and the paper's mark."""
+    handles = [
+        Line2D([], [], color=COLOURS[method], marker=MARKERS[method], linestyle=DASHES[method], label=method)
+        for method in methods
+    ]
+    handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)

@@ -60,7 +60,7 @@ def _tree(axis: Axes, task: MNNS, row: slice, budget: int, ties: str) -> None:
             zorder=4,
         )  # fmt: skip
     axis.set_xticks(steps, ["start", *(f"±{d}" for d in task.digits[row][0].tolist())])
-    axis.set_xlabel(f"budget B = {budget}")
+    axis.set(xlabel=f"budget B = {budget}", xlim=(-0.2, task.length + 0.25))
 
 
 def target_heatmap(task: MNNS, row: int, budgets: Sequence[int | None]) -> Figure:
@@ -73,7 +73,7 @@ def target_heatmap(task: MNNS, row: int, budgets: Sequence[int | None]) -> Figur
         image = axis.pcolormesh(
             np.arange(1, task.length + 1), np.arange(-task.bound, task.bound + 1), np.sqrt(shares), cmap="cividis"
         )
-        reach = int(task.digits[row].sum())
+        reach = int(task.digits[row].sum()) * 2 // 3
         axis.set(xlabel="step", ylim=(-reach, reach))
         axis.grid(False)
         axis.text(0.04, 0.95, _budget_label(budget), transform=axis.transAxes, color="white", va="top")

@@ -1,0 +1,90 @@
+"""What only a GPU can show: `pytest -m cuda`."""
+
+import pytest
+import torch
+
+from cot2lib import random, runs
+from cot2lib.profiles import spec
+from cot2lib.random import Site
+from cot2lib.supervised import WARM_UP, StackTrainer, evaluate
+from cot2lib.tasks import MNNS
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+TASK = MNNS(1, 5, 3)
+
+
+def short(method="cot2", seed=42, **options):
+    recipe = dict(steps=60, evaluate_every=30, batch=16) | options.pop("recipe", {})
+    return spec(method, "paper", task=TASK, d_model=16, seed=seed, **recipe, **options)
+
+
+def weights(trainer):
+    return torch.cat([p.detach().flatten(1).cpu() for p in trainer.stack.parameters()], dim=1)
+
+
+def test_the_same_bits_as_on_the_cpu():
+    cpu, gpu = (random.run_keys([1, 2], Site.DROPOUT, 3, device=device) for device in ("cpu", "cuda"))
+    assert torch.equal(random.bits(cpu, 1000), random.bits(gpu, 1000).cpu())
+    assert torch.equal(random.uniform(cpu, 1000), random.uniform(gpu, 1000).cpu())
+    scales = [random.dropout_scales(k, random.counters(1000, k.device), 0.1).cpu() for k in (cpu, gpu)]
+    assert torch.equal(*scales)
+
+
+@pytest.mark.parametrize("method", ["cot2", "discrete", "no-cot"])
+def test_captured_training_equals_training_on_the_cpu(method):
+    specs = [short(method, 42), short(method, 43, lr=1e-3)]
+    cpu, gpu = StackTrainer(specs, "cpu"), StackTrainer(specs, "cuda")
+    for trainer in (cpu, gpu):
+        trainer.advance(WARM_UP + 20)
+        trainer.advance(10)
+    assert gpu.graph is not None
+    assert (cpu.losses[:, :10] - gpu.losses[:, :10].cpu()).abs().max() < 1e-3
+    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+
+
+def test_short_segments_before_the_capture():
+    """Fewer steps than the warm-up takes must not be lost or taken twice."""
+    one, two = StackTrainer([short()], "cuda"), StackTrainer([short()], "cuda")
+    one.advance(12)
+    for steps in (1, 1, 10):
+        two.advance(steps)
+    assert (weights(one) - weights(two)).abs().max() < 1e-5
+    assert int(one.step) == int(two.step) == 12
+
+
+def test_a_run_in_a_stack_equals_the_run_alone_on_the_gpu():
+    together, alone = (
+        StackTrainer([short(seed=s) for s in (42, 43, 44)], "cuda"),
+        StackTrainer([short(seed=43)], "cuda"),
+    )
+    for trainer in (together, alone):
+        trainer.advance(23)
+    assert (weights(together)[1] - weights(alone)[0]).abs().max() < 1e-4
+
+
+def test_evaluation_agrees_with_the_cpu():
+    trainer = StackTrainer([short(seed=42), short(seed=43)], "cuda")
+    trainer.advance(50)
+    there = evaluate(trainer.stack, trainer.data, trainer.specs[0])
+    cpu = StackTrainer(trainer.specs, "cpu")
+    cpu.stack.load_state_dict({name: value.cpu() for name, value in trainer.stack.state_dict().items()})
+    here = evaluate(cpu.stack, cpu.data, cpu.specs[0])
+    for name, values in here.items():
+        assert there[name] == pytest.approx(values, abs=1 if name.startswith("correct") else 1e-4)
+
+
+def test_resumed_on_the_gpu_equals_uninterrupted(store, nothing_shipped, monkeypatch):
+    specs = [short(seed=42), short(seed=43)]
+    whole = StackTrainer(specs, "cuda")
+    whole.train()
+    broken = StackTrainer(specs, "cuda")
+    broken.advance(13)
+    copy = lambda tensors: {name: value.clone() for name, value in tensors.items()}
+    resumed = StackTrainer(specs, "cuda")
+    resumed.restore(copy(broken.stack.state_dict()), copy(broken.optimizer_tensors()), broken.progress)
+    resumed.train()
+    assert (weights(whole) - weights(resumed)).abs().max() < 1e-5
+    assert runs.run(specs, device="cuda")["device"].str.contains("cpu").sum() == 0

@@ -1,0 +1,114 @@
+"""The built book: every page, link, figure and number where a reader expects it. `make book` first."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlparse
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+ROOT = Path(__file__).parent.parent
+SITE = ROOT / "_build" / "html"
+URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+
+pytestmark = pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`")
+
+
+def documents():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {name: BeautifulSoup((SITE / f"{name}.html").read_text(), "html.parser") for name in documents()}
+
+
+def chapters():
+    return [name for name in documents() if name.startswith("notebooks/")]
+
+
+def test_every_page_of_the_contents_is_there(pages):
+    assert (SITE / "index.html").exists() and set(pages) == set(documents())
+    assert {p.stem for p in ROOT.glob("notebooks/*.ipynb")} == {Path(name).name for name in chapters()}
+
+
+def test_no_page_shows_an_error(pages):
+    for name, page in pages.items():
+        text = page.get_text()
+        assert not page.select("div.output.traceback, .system-message, .problematic"), name
+        assert "Traceback (most recent call last)" not in text and "??" not in text, name
+
+
+def test_every_picture_has_alt_text_and_every_figure_a_number(pages):
+    for name, page in pages.items():
+        for image in page.select("article img"):
+            assert len(image.get("alt", "")) > 40 and "_images" not in image["alt"], f"{name}: {image.get('src')}"
+        for figure in page.select("article figure"):
+            assert re.match(r"Fig\. \d", figure.select_one(".caption-number").get_text()), name
+
+
+def test_chapters_have_their_figures_and_tables(pages):
+    for name, figures, tables in (("notebooks/tasks", 3, 4), ("notebooks/csft", 4, 5), ("notebooks/ledger", 0, 2)):
+        page = pages[name]
+        assert len(page.select("article figure img")) == figures, name
+        assert len(page.select("article table .caption-number")) >= tables, name
+
+
+def test_landing_page_shows_what_was_found(pages):
+    page = pages["book/intro"]
+    assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
+    assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
+
+
+def test_internal_links_lead_somewhere(pages):
+    anchors = {name: {tag["id"] for tag in page.select("[id]")} for name, page in pages.items()}
+    for name, page in pages.items():
+        for link in page.select("a[href]"):
+            target, anchor = urldefrag(link["href"])
+            if urlparse(target).scheme or target.startswith("mailto:"):
+                continue
+            path = (SITE / name).parent / unquote(target) if target else SITE / f"{name}.html"
+            assert path.exists(), f"{name} links to {link['href']}"
+            other = str(path.resolve().relative_to(SITE.resolve()).with_suffix(""))
+            if anchor and other in anchors:
+                assert anchor in anchors[other], f"{name} links to {link['href']}"
+
+
+def test_nothing_is_fetched_from_elsewhere(pages):
+    for name, page in pages.items():
+        sources = [
+            tag.get("src") or tag.get("href") for tag in page.select("script[src], img[src], link[rel=stylesheet]")
+        ]
+        assert not [source for source in sources if urlparse(source).netloc], name
+    assert (SITE / "_static" / "mathjax" / "tex-chtml.js").exists()
+
+
+def test_launch_buttons_open_the_sources(pages):
+    for name in chapters():
+        links = [link["href"] for link in pages[name].select("a[href]")]
+        path = f"{URL.removeprefix('https://github.com/')}/blob/main/{name}.ipynb"
+        assert f"https://colab.research.google.com/github/{path}" in links, name
+        assert any("mybinder.org" in link and unquote(link).endswith(f"{name}.ipynb") for link in links), name
+
+
+def test_every_chapter_says_how_it_was_run(pages):
+    for name in chapters():
+        card = pages[name].select_one(".run-card").get_text()
+        assert "profile =" in card and "commit" in card and "torch" in card, name
+
+
+def test_colab_cell_is_not_shown(pages):
+    for name in chapters():
+        assert "pip" not in pages[name].select_one("article").get_text()
+
+
+def test_equations_are_typeset_by_the_local_mathjax(pages):
+    page = pages["notebooks/csft"]
+    assert page.select("article .math") and page.select_one("script[src*='mathjax/tex-chtml.js']")
+
+
+def test_search_finds_the_chapters():
+    index = (SITE / "searchindex.js").read_text()
+    assert all(name in index for name in chapters())
