@@ -61,6 +61,19 @@ def test_sampling_does_not_depend_on_the_company(stack):
     assert not torch.equal(together.weights[2], again.weights[2])
 
 
+def test_every_step_draws_anew():
+    """A model of zeros samples uniformly: equal tokens at two steps are then a matter of chance (1 in 40)."""
+    flat = GPT2Stack(1, 40, 12, 16, 1, 1)
+    with torch.no_grad():
+        for parameter in flat.parameters():
+            parameter.zero_()
+    rule = Discrete(temperature=1.0)
+    rollout = decode(flat, torch.zeros(1, 400, 2, dtype=torch.int64), 2, rule, rule, random.run_keys([1], Site.DECODE))
+    tokens = rollout.weights[0].argmax(-1)
+    assert (tokens[:, 0] == tokens[:, 1]).double().mean() < 0.08
+    assert len(torch.unique(tokens[:, 0])) == 40, "and inputs differ"
+
+
 def test_log_density_is_that_of_the_sampled_tokens(stack):
     rule = Discrete(temperature=1.5)
     rollout = decode(stack, PROMPTS, 4, rule, Discrete(), random.run_keys([7, 8, 9], Site.DECODE))

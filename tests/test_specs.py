@@ -1,10 +1,11 @@
+import dataclasses
 import json
 from dataclasses import replace
 
 import pytest
 
 from cot2lib.profiles import METHODS, PROFILES, comparison, shortened, spec
-from cot2lib.specs import Model, Recipe, RunSpec, Supervision, from_data, to_data
+from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.supervised import shape_of
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete
@@ -17,6 +18,24 @@ def test_ids_are_pinned():
     assert spec("cot2", "paper").id == "e36bdefde982"
     assert spec("discrete", "quick", d_model=16, seed=46).id == "721d67a70071"
     assert spec("cot2", "quick", budget=4, task=MNNS(5, 13, 5)).id == "1a6c7c97bd1b"
+
+
+def test_defaults_are_frozen():
+    """An id leaves defaults out, so a default that changed would silently change what shipped records mean."""
+    known = {
+        "RunSpec": "task=MNNS(low=1, high=9, length=4, inputs=None, seed=0, max_sum=None) "
+        "model=Model(d_model=32, layers=2, heads=2) supervision=Supervision(budget=None, ties='minus-first', every=1, "
+        "arrow=True, eos=False, loss_on='outputs', reduction='sum') thought=Base(temperature=1.0, threshold=0.0) seed=42",
+        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0",
+        "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum'",
+        "Model": "d_model=32 layers=2 heads=2",
+        "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
+        "Base": "temperature=1.0 threshold=0.0",
+        "Discrete": "temperature=0.0",
+    }
+    for name, kind in KINDS.items():
+        given = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]
+        assert " ".join(f"{f.name}={f.default!r}" for f in given) == known[name]
 
 
 @pytest.mark.parametrize("run", ALL)
