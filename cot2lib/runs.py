@@ -26,7 +26,7 @@ from cot2lib.supervision import check_budget
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
-SHARE_OF_SGEMM = {"cpu": 0.15, "cuda": 0.004}  # rough, for the forecast alone
+SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
 def run(
@@ -125,7 +125,8 @@ def forecast(stacks: Sequence[Sequence[RunSpec]], device: torch.device) -> float
     for specs in stacks:
         spec = specs[0]
         weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
-        work += 6.0 * weights * spec.task.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
+        positions = spec.task.prompts.shape[1] + len(spec.supervision.output_steps(spec.task.steps))
+        work += 6.0 * weights * positions * spec.recipe.batch * spec.recipe.steps * len(specs)
     return work / (SHARE_OF_SGEMM[device.type] * sgemm_rate(device))
 
 

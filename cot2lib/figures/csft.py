@@ -119,11 +119,7 @@ def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> Figure:
 def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
     """Self-fed step distributions of one trained model on one input, above the targets it was trained on."""
     task: MNNS = spec.task
-    prompt = task.prompts if spec.supervision.arrow else task.prompts[:, :-1]
-    with torch.no_grad():
-        rollout = decode(stack, prompt[None, row : row + 1], task.steps, spec.thought)
-    made = rollout.logits[0, 0].softmax(-1)
-    wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
+    made, wanted = made_and_wanted(stack, spec, row)
     reach = int(task.digits[row].sum()) + 1
     sums = np.arange(-reach, reach + 1)
     figure, axes = panels(task.steps, 1, width=7.0, height=1.15, sharex=True)
@@ -136,3 +132,26 @@ def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
     axes[0, 0].legend(loc="upper right", ncols=2, frameon=False)
     axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
     return figure
+
+
+def made_and_wanted(stack: GPT2Stack, spec: RunSpec, row: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Self-fed step distributions on one input, and the targets, each (step, vocab)."""
+    task = spec.task
+    prompt = task.prompts if spec.supervision.arrow else task.prompts[:, :-1]
+    with torch.no_grad():
+        rollout = decode(stack, prompt[None, row : row + 1], task.steps, spec.thought)
+    wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
+    return rollout.logits[0, 0].softmax(-1), wanted
+
+
+def thought_table(stack: GPT2Stack, spec: RunSpec, row: int) -> pd.DataFrame:
+    """The numbers of `thoughts`, for sums in a target or above 1 % in the model."""
+    made, wanted = made_and_wanted(stack, spec, row)
+    shown = ((wanted > 0) | (made > 0.01)).nonzero().tolist()
+    return pd.DataFrame(
+        [
+            {"t": step + 1, "sum": token - spec.task.state_id(0), "model (%)": 100 * float(made[step, token]),
+             "target (%)": 100 * float(wanted[step, token])}
+            for step, token in shown
+        ]
+    )  # fmt: skip

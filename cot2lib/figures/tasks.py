@@ -87,12 +87,12 @@ def _budget_label(budget: int | None) -> str:
 
 
 def answers(task: MNNS) -> Figure:
-    """How often each sum is the answer, with the two rules that need no search."""
-    counts = torch.bincount(task.answers).numpy() / len(task.answers)
+    """How often each sum is the answer."""
+    shares = answer_shares(task)
     figure, axes = panels(1, 1, width=5.2, height=2.6)
     axis = axes[0, 0]
-    axis.bar(range(len(counts)), 100 * counts, color=COLOURS["CoT2"])
-    axis.set(xlabel="answer", ylabel="share of inputs (%)", xticks=range(len(counts)))
+    axis.bar(shares["answer"], shares["inputs (%)"], color=COLOURS["CoT2"])
+    axis.set(xlabel="answer", ylabel="share of inputs (%)", xticks=shares["answer"])
     return figure
 
 
@@ -154,3 +154,20 @@ def splits(task: MNNS, seeds: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(
         [{"seed": seed, "training": int(m.sum()), "validation": int((~m).sum())} for seed, m in masks.items()]
     )
+
+
+def answer_shares(task: MNNS) -> pd.DataFrame:
+    """Share of inputs (%) by answer."""
+    counts = torch.bincount(task.answers)
+    return pd.DataFrame({"answer": range(len(counts)), "inputs (%)": (100.0 * counts / counts.sum()).tolist()})
+
+
+def target_widths(task: MNNS, row: int, budgets: Sequence[int | None], steps: Sequence[int]) -> pd.DataFrame:
+    """States with a share, and entropy (nat), of one input's targets at some steps, per budget."""
+    rows = []
+    for budget in budgets:
+        targets = hindsight_targets(task, budget, "shared", slice(row, row + 1))[0]
+        entropy = torch.special.entr(targets).sum(-1)
+        shown = {f"t = {t}": f"{int((targets[t - 1] > 0).sum())} ({entropy[t - 1]:.2f})" for t in steps}
+        rows.append({"kept": _budget_label(budget), **shown})
+    return pd.DataFrame(rows)

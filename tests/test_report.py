@@ -1,0 +1,24 @@
+import numpy as np
+import pandas as pd
+
+from cot2lib import report
+
+DATA = pd.DataFrame({"what": ["a|b", "<c>"], "value": [1.23456, np.nan], "n": [3, 4]})
+
+
+def test_markdown_is_a_numbered_directive():
+    lines = report.table(DATA, "tab-x", "A caption.").markdown().splitlines()
+    assert lines[0] == ":::{table} A caption." and lines[1] == ":name: tab-x" and lines[-1] == ":::"
+    assert lines[3:5] == ["| what | value | n |", "| :--- | ---: | ---: |"]
+    assert lines[5:7] == ["| a\\|b | 1.23 | 3 |", "| <c> |  | 4 |"]
+
+
+def test_html_escapes_and_plain_text_is_there():
+    bundle = report.table(DATA, "tab-x", "A < B", digits=3)._repr_mimebundle_()
+    assert "A &lt; B" in bundle["text/html"] and "&lt;c&gt;" in bundle["text/html"]
+    assert "1.235" in bundle["text/plain"] and set(bundle) == {"text/markdown", "text/html", "text/plain"}
+
+
+def test_sentences():
+    assert report.bullets(["one", "two"]).text == "- one\n- two"
+    assert report.text("One.", "Two.")._repr_mimebundle_()["text/markdown"] == "One. Two."
