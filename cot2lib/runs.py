@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -85,6 +85,28 @@ def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     points["accuracy"] = (points["correct_a"] + points["correct_b"]) / (inputs["inputs_a"] + inputs["inputs_b"]).values
     points["epoch"] = points["step"] * points["batch"] / inputs["train_inputs"].values
     return points
+
+
+def by_profile(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None = None) -> records.Tables:
+    """Recorded rows and curves of each profile's request, with a column `profile`; what is not recorded is left out.
+
+    Args:
+        requests: specs by profile.
+        retrained: the profile whose shipped records are ignored.
+
+    Raises:
+        RecordError: if nothing is recorded at all.
+    """
+    rows, points = [], []
+    for name, specs in requests.items():
+        known = recorded(specs, retrain=name == retrained)
+        if len(known):
+            have = [spec for spec in specs if spec.id in set(known["id"])]
+            rows.append(known.assign(profile=name))
+            points.append(curves(have, retrain=name == retrained).assign(profile=name))
+    if not rows:
+        raise RecordError(_absent_message([spec for specs in requests.values() for spec in specs]))
+    return pd.concat(rows, ignore_index=True), pd.concat(points, ignore_index=True)
 
 
 def load(spec: RunSpec, missing: str = "train", **options) -> GPT2Stack:
@@ -170,7 +192,7 @@ def _absent_message(absent: Sequence[RunSpec]) -> str:
     others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     return (
         f"no record of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
-        "make it with `cot2 run CHAPTER --profile PROFILE` or ask with missing='train'."
+        "make it with `cot2 run CHAPTER --profile PROFILE`, or ask with missing='train' (in a chapter: retrain=True)."
     )
 
 

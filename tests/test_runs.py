@@ -55,6 +55,15 @@ def test_curves_and_rows_agree(store, nothing_shipped):
     assert (curves["epoch"] > 0).all() and curves["entropy_3"].notna().all()
 
 
+def test_by_profile_leaves_out_what_is_not_recorded(store, nothing_shipped):
+    with pytest.raises(RecordError, match="no record of run"):
+        runs.by_profile({"quick": SPECS, "paper": SPECS})
+    runs.run(SPECS[:2])
+    rows, curves = runs.by_profile({"quick": SPECS, "paper": [SPECS[2]]})
+    assert rows["id"].tolist() == [SPECS[0].id, SPECS[1].id] and set(rows["profile"]) == {"quick"}
+    assert set(curves["id"]) == {SPECS[0].id, SPECS[1].id} and len(curves) == 6
+
+
 def test_load_gives_the_trained_model(store, nothing_shipped):
     runs.run(SPECS)
     model = runs.load(SPECS[0], missing="error")
