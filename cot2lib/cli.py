@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cot2: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print("cot2: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        print("cot2: interrupted; the same command goes on from the last checkpoint, at most a minute back.", file=sys.stderr)
         return 130
 
 
