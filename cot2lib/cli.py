@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cot2: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print("cot2: interrupted; the same command goes on from the last checkpoint, at most a minute back.", file=sys.stderr)
+        message = "interrupted; the same command goes on from the last checkpoint, at most a minute back."
+        print(f"cot2: {message}", file=sys.stderr)
         return 130
 
 
