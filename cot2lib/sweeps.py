@@ -108,10 +108,9 @@ def sweep(chapter: str, profile: str) -> list[RunSpec]:
 
 def ships_weights(chapter: str, run: RunSpec) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
-    starts = run.method in ("CoT2", "discrete CoT") and run.supervision.feeding == "teacher"
-    return (
-        chapter == "csft" and starts and (run.model.layers == 1 or run.model.d_model == 32 and run.model.layers == 2)
-    )
+    if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
+        return False
+    return run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
 
 
 def where(specs: Sequence[RunSpec], conditions: Sequence[str]) -> list[RunSpec]:

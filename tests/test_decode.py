@@ -5,7 +5,7 @@ from cot2lib import random
 from cot2lib.decode import decode, rules
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
-from cot2lib.thoughts import Base, Discrete
+from cot2lib.thoughts import Base, Discrete, Hidden
 
 
 @pytest.fixture
@@ -95,3 +95,28 @@ def test_padded_prompts_decode_as_short_ones(stack):
     short = decode(stack, PROMPTS[:, :, 2:], rules(Base(), 3))
     padded = decode(stack, PROMPTS, rules(Base(), 3), padding=torch.full((1, 5), 2))
     assert torch.allclose(short.logits, padded.logits, rtol=0, atol=1e-5)
+
+
+def test_samples_share_the_prompt_and_draw_apart(stack):
+    """Three samples of every prompt are the rollouts of the prompt repeated three times."""
+    rule, keys = Discrete(temperature=1.0), random.run_keys([7, 8, 9], Site.DECODE)
+    padding = torch.tensor([[0, 2, 0, 1, 0]])
+    shared = decode(stack, PROMPTS, rules(rule, 4, rule), keys, padding, samples=3)
+    repeated = PROMPTS.repeat_interleave(3, 1)
+    alone = decode(stack, repeated, rules(rule, 4, rule), keys, padding.repeat_interleave(3, 1))
+    assert torch.equal(shared.answers, alone.answers)
+    assert torch.allclose(shared.logits, alone.logits, rtol=0, atol=1e-5)
+    tokens = shared.weights.argmax(-1).view(3, 5, 3, 4)
+    assert not torch.equal(tokens[:, :, 0], tokens[:, :, 1])
+
+
+@torch.no_grad()
+def test_a_rule_for_every_step(stack):
+    """Mixed rules, as in a stage of COCONUT: a hidden state, then a token, then the answer."""
+    rollout = decode(stack, PROMPTS, [Hidden(), Discrete(), Discrete()])
+    inputs = stack.embed(PROMPTS)
+    inputs = torch.cat([inputs, stack.hidden(inputs)[:, :, -1:]], dim=2)
+    token = stack(inputs)[:, :, -1].argmax(-1)
+    assert torch.equal(rollout.weights[:, :, 1].argmax(-1), token)
+    inputs = torch.cat([inputs, stack.embed(token[:, :, None])], dim=2)
+    assert torch.equal(rollout.answers, stack(inputs)[:, :, -1].argmax(-1))

@@ -25,7 +25,8 @@ def test_defaults_are_frozen():
     known = {
         "RunSpec": "task=MNNS(low=1, high=9, length=4, inputs=None, seed=0, max_sum=None) "
         "model=Model(d_model=32, layers=2, heads=2) supervision=Supervision(budget=None, ties='minus-first', every=1, "
-        "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) thought=Base(temperature=1.0, threshold=0.0) "
+        "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
+        "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "

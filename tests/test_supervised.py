@@ -339,7 +339,7 @@ def test_the_three_ways_of_feeding_differ():
 def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
     """Where the model's distribution is the target, both feed the same."""
     run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0))
-    stack, (prompts, outputs, _), _ = loss_of(run, 0)
+    stack, (prompts, _, _), _ = loss_of(run, 0)
     with torch.no_grad():
         made = decode(stack, prompts, rules(Base(), 3)).logits.softmax(-1)
     teacher, own = (batch_loss(stack, run, prompts, made, own=own) for own in (0, 2))
