@@ -195,6 +195,8 @@ def spec(
     if method not in chosen.formats:
         raise SpecError(f"method {method!r} is unknown; choose one of {', '.join(METHODS)}.")
     supervision, training = chosen.formats[method], replace(chosen.recipe(task), **recipe)
+    if supervision.feeding == "stages" and training.schedule == "cosine":
+        training = replace(training, cycles=task.steps)  # else its last stages would hardly learn
     if method == "pause":
         supervision = replace(supervision, pauses=task.steps - 1)
     if budget is not None:

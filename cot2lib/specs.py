@@ -122,6 +122,7 @@ class Recipe:
         warmup: steps of linear rise to lr.
         weight_decay: decoupled, on all parameters.
         dropout: on embeddings, attention weights and both residual branches.
+        cycles: equal parts of the training, in each of which warm-up and schedule run anew.
     """
 
     steps: int
@@ -132,16 +133,18 @@ class Recipe:
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0
+    cycles: int = 1
 
     def __post_init__(self):
         typed(self)
         _choose(schedule=(self.schedule, SCHEDULES))
-        _at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every)
+        _at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every, cycles=self.cycles)
         _at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
         if not 0 <= self.dropout < 1:
             raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
-        if self.schedule == "cosine" and self.warmup >= self.steps:
-            raise SpecError(f"warmup={self.warmup}: a cosine schedule of {self.steps} steps needs fewer.")
+        if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:
+            length = self.steps // self.cycles
+            raise SpecError(f"warmup={self.warmup}: a cosine schedule of {length} steps needs fewer.")
 
 
 @dataclass(frozen=True)

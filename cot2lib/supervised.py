@@ -98,10 +98,12 @@ def _no_draws(count: int) -> Tensor:
 
 def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " step"]:
     """Multiplier of the peak learning rate at steps start..start+steps."""
-    step = torch.arange(start, start + steps, dtype=torch.float64)
+    cycle = torch.arange(start, start + steps) * recipe.cycles // recipe.steps
+    first, beyond = (-(-(cycle + ahead) * recipe.steps // recipe.cycles) for ahead in (0, 1))
+    step = (torch.arange(start, start + steps) - first).double()
     rate = ((step + 1) / (recipe.warmup + 1)).clamp(max=1.0)
     if recipe.schedule == "cosine":
-        progress = ((step - recipe.warmup) / (recipe.steps - recipe.warmup)).clamp(min=0.0)
+        progress = ((step - recipe.warmup) / (beyond - first - recipe.warmup)).clamp(min=0.0)
         rate = rate * (1 + torch.cos(math.pi * progress)) / 2
     return rate.float()
 

@@ -28,7 +28,7 @@ def test_defaults_are_frozen():
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42",
-        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0",
+        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
         "pauses=0 feeding='teacher' switch=0",
         "Model": "d_model=32 layers=2 heads=2",
@@ -116,6 +116,7 @@ def test_methods_of_the_baselines():
     run = spec("coconut", "paper")
     assert run.method == "COCONUT" and run.thought == Hidden() and run.fed == "stages"
     assert run.supervision == Supervision(budget=1, ties="plus-first", feeding="stages", reduction="mean")
+    assert run.recipe.cycles == 1 and spec("coconut").recipe.cycles == 4, "a decaying rate starts anew each stage"
     assert spec("coconut-slot").method == "COCONUT, zero slot"
     pause = spec("pause", "paper")
     assert pause.method == "no-CoT, pauses" and pause.supervision.pauses == 3 and pause.outputs == 1

@@ -122,6 +122,18 @@ def test_learning_rates():
     assert (learning_rates(spec("cot2", "paper").recipe, 1000, 5) == 1).all()
 
 
+def test_learning_rates_start_anew_in_every_cycle():
+    """Cycles begin where COCONUT's stages do, each a schedule of its own."""
+    run = spec("coconut", steps=4100 * 2 + 2)
+    rates = learning_rates(run.recipe, 0, run.recipe.steps)
+    stages = [run.supervision.own_thoughts(4, step, run.recipe.steps) for step in range(run.recipe.steps)]
+    for stage in range(4):
+        first = stages.index(stage)
+        length = stages.count(stage)
+        alone = learning_rates(replace(run.recipe, steps=length, cycles=1), 0, length)
+        assert torch.equal(rates[first : first + length], alone)
+
+
 # Training
 
 
