@@ -1,6 +1,7 @@
 """`cot2`: list, run, collect, chapters, ledger, bench.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
+`list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
 papermill, transformers and the book's tools are imported only by the commands that need them.
 """
 
@@ -23,10 +24,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoT2Error as error:
         print(f"cot2: {error}", file=sys.stderr)
         return FAILED
+    except BrokenPipeError:  # the reader, say `head`, has seen enough
+        sys.stdout = None
+        return 0
+    except OSError as error:
+        print(f"cot2: {_named(error)}; choose a path that can be read and written.", file=sys.stderr)
+        return FAILED
     except KeyboardInterrupt:
         message = "interrupted; the same command goes on from the last checkpoint, at most a minute back."
         print(f"cot2: {message}", file=sys.stderr)
         return 130
+
+
+def _named(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,7 +53,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     run.add_argument("--threads", type=int, default=1, help="CPU threads of each worker (default: 1)")
     run.add_argument("--workers", type=int, default=1, help="processes that share the stacks (default: 1)")
-    run.add_argument("--shard", default="1/1", metavar="K/N", help="train every N-th stack, starting with the K-th")
+    run.add_argument(
+        "--shard",
+        default="1/1",
+        metavar="K/N",
+        help="train every N-th stack, starting with the K-th (workers share it)",
+    )
     run.add_argument("--compile", action="store_true", help="compile forward and loss (needs a C++ compiler on a CPU)")
     run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
@@ -58,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     chapters.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
     chapters.add_argument("--out", type=Path, help="folder for executed copies (default: build/executed)")
 
-    ledger = _command(commands, "ledger", "every number of the paper beside ours, with a verdict", _ledger)
+    ledger = _command(commands, "ledger", "every number of the paper beside our records, with a verdict", _ledger)
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
 
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
@@ -78,42 +94,55 @@ def _profile_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from cot2lib import runs, sweeps
+    from cot2lib import runs, store, sweeps
     from cot2lib.profiles import PROFILES
 
-    print(f"{'chapter':<12}{'profile':<10}{'runs':>6}{'recorded':>10}")
+    stored = set(store.finished())
+    print(f"{'chapter':<12}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
     for chapter in sweeps.SWEEPS:
         for profile in PROFILES:
             specs = sweeps.sweep(chapter, profile)
-            print(f"{chapter:<12}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}")
+            here = sum(spec.id in stored for spec in specs)
+            print(f"{chapter:<12}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
 
 
-def _run(options: argparse.Namespace) -> int | None:
+def _run(options: argparse.Namespace) -> None:
     from cot2lib import runs, sweeps
     from cot2lib.provenance import resolve_device
 
     specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
     resolve_device(options.device)
+    for name in ("workers", "threads"):
+        if getattr(options, name) < 1:
+            raise SpecError(f"--{name} {getattr(options, name)}: need at least one.")
     shard = _shard(options.shard)
     if options.workers > 1:
-        return _spread(options)
+        return _spread(options, *shard)
     how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
 
 
-def _spread(options: argparse.Namespace) -> int:
-    """The same command in several processes, each with its share of the stacks."""
+def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
+    """The same command in several processes, each with its share of this shard's stacks."""
     base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile]
     base += ["--device", options.device, "--threads", str(options.threads)]
     base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
     base += ["--where", *options.where] if options.where else []
-    workers = [subprocess.Popen([*base, "--shard", f"{k + 1}/{options.workers}"]) for k in range(options.workers)]
+    shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]
+    workers = [subprocess.Popen([*base, "--shard", share]) for share in shares]
     try:
-        return max(worker.wait() for worker in workers)
+        ends = [worker.wait() for worker in workers]
     finally:
         for worker in workers:
             worker.terminate()
+    died = [f"worker {k} of {len(ends)} {_ending(end)}" for k, end in enumerate(ends, start=1) if end]
+    if died:
+        raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
+
+
+def _ending(status: int) -> str:
+    return f"was killed (signal {-status})" if status < 0 else f"ended with status {status}"
 
 
 def _shard(text: str) -> tuple[int, int]:

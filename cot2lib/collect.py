@@ -1,12 +1,17 @@
 """Move results from the local store into the shipped records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torch import Tensor
 
 from cot2lib import paths, records, store, sweeps
 from cot2lib.errors import RecordError
+from cot2lib.specs import RunSpec
+from cot2lib.supervised import shape_of
+
+STORE = None  # the local store, as an origin beside folders of records
+Origin = Path | None
 
 
 def collect(
@@ -14,32 +19,74 @@ def collect(
 ) -> list[Path]:
     """Merge what is shipped, `sources` (folders that `collect` wrote elsewhere) and the local store.
 
+    A run comes whole from one origin, the first that has it: its row, its curve and its weights are of one training.
+
     Args:
         chapter, profile: whose runs.
         sources: more folders of records, say from another machine.
         folder: where to write, the package's records by default.
         replace: let results that are newer to this folder take the place of shipped ones.
 
-    Returns the files written. Raises RecordError if there is nothing to collect or a file is unreadable.
+    Returns the files written, and prints what was replaced or left out. Raises RecordError if there is nothing to
+    collect, a source holds no records or a file is unreadable.
     """
     folder = folder or paths.RECORDS
+    for source in sources:
+        if not (source / records.MANIFEST).is_file():
+            raise RecordError(f"{source} holds no {records.MANIFEST}; name a folder that `cot2 collect --out` wrote.")
+    origins = [*sources, STORE, folder] if replace else [folder, *sources, STORE]
+    tables = {origin: records.stored() if origin is STORE else records.shipped(origin) for origin in origins}
     specs = sweeps.sweep(chapter, profile)
-    kept = {spec.id for spec in specs}
-    known = [records.shipped(folder)]
-    new = [*(records.shipped(source) for source in sources), records.stored()]
-    rows, curves = records.choose(records.join([*new, *known] if replace else [*known, *new]), kept)
-    if rows.empty:
+    chosen = _chosen(specs, tables)
+    if not chosen:
         raise RecordError(f"nothing to collect: no finished run of {chapter} under {profile} in {paths.store()}.")
-    order = [spec.id for spec in specs if spec.id in set(rows["id"])]
-    rows = rows.set_index("id").loc[order].reset_index()
-    curves = curves.set_index("id").loc[order].reset_index()
-    wanted = [s.id for s in specs if s.id in set(order) and sweeps.ships_weights(chapter, s)]
-    weights = {run_id: found for run_id in wanted if (found := _weights(run_id, [folder, *sources], replace))}
-    return records.ship(f"{chapter}.{profile}", (rows, curves), weights, folder)
+    stem = f"{chapter}.{profile}"
+    before = records.shipped_ids(stem, folder)
+    order = [spec.id for spec in specs if spec.id in chosen]
+    parts = [records.choose(tables[origin], [run for run in order if chosen[run] == origin]) for origin in tables]
+    rows, curves = (part.set_index("id").loc[order].reset_index() for part in records.join(parts))
+    wanted = [spec.id for spec in specs if spec.id in chosen and sweeps.ships_weights(chapter, spec)]
+    weights = {run_id: found for run_id in wanted if (found := _weights(run_id, chosen[run_id]))}
+    _report(chapter, specs, before, chosen, folder, set(wanted) - set(weights))
+    return records.ship(stem, (rows, curves), weights, folder)
 
 
-def _weights(run_id: str, folders: Sequence[Path], replace: bool) -> dict[str, Tensor] | None:
-    stored = store.finished().get(run_id)
-    local = [stored[0].weights(stored[1])] if stored else []
-    shipped = [found for folder in folders if (found := records.shipped_weights(run_id, folder))]
-    return next(iter([*local, *shipped] if replace else [*shipped, *local]), None)
+def _chosen(specs: Sequence[RunSpec], tables: Mapping[Origin, records.Tables]) -> dict[str, Origin]:
+    """The origin that each run of the sweep is taken from."""
+    kept = {spec.id for spec in specs}
+    chosen: dict[str, Origin] = {}
+    for origin, (rows, _) in tables.items():
+        for run_id in kept.intersection(rows["id"]):
+            chosen.setdefault(run_id, origin)
+    return chosen
+
+
+def _weights(run_id: str, origin: Origin) -> dict[str, Tensor] | None:
+    if origin is not STORE:
+        return records.shipped_weights(run_id, origin)
+    stack, place = store.finished()[run_id]
+    return stack.weights(place)
+
+
+def _report(
+    chapter: str,
+    specs: Sequence[RunSpec],
+    before: set[str],
+    chosen: Mapping[str, Origin],
+    folder: Path,
+    weightless: set[str],
+) -> None:
+    """Say what does not end up in the records, or not as it was."""
+    shapes, kept = {shape_of(spec) for spec in specs}, {spec.id for spec in specs}
+    finished = [stack.specs[place] for stack, place in store.finished().values()]
+    outside = [spec for spec in finished if spec.id not in kept and shape_of(spec) in shapes]
+    replaced = [run_id for run_id in before if chosen.get(run_id, folder) != folder]
+    notes = {
+        f"replaced in the records of {chapter}": len(replaced),
+        f"dropped from the records: no longer in the sweep of {chapter}": len(before - kept),
+        f"left in the store: like runs of {chapter}, but not in its sweep": len(outside),
+        "without weights where they were taken from (--replace takes them from the store)": len(weightless),
+    }
+    for what, count in notes.items():
+        if count:
+            print(f"{count} runs {what}")

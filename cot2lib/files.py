@@ -30,9 +30,16 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], meta: dict) -> None:
-    """Write tensors and JSON metadata as one safetensors file, atomically."""
+    """Write tensors and JSON metadata as one safetensors file, atomically.
+
+    Raises:
+        RecordError: if it cannot be written, say to a full disk.
+    """
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_atomic(path, lambda part: save_file(whole, part, metadata={META: json.dumps(meta)}))
+    try:
+        write_atomic(path, lambda part: save_file(whole, part, metadata={META: json.dumps(meta)}))
+    except (SafetensorError, OSError) as error:
+        raise RecordError(f"{path} cannot be written ({error}); make room or choose another folder.") from error
 
 
 def load_meta(path: Path) -> dict:
@@ -53,7 +60,10 @@ def load_tensors(path: Path, prefix: str = "") -> tuple[dict[str, torch.Tensor],
 def _read(path: Path, take: Callable) -> tuple:
     try:
         with safe_open(path, framework="pt") as file:
-            return take(file), json.loads((file.metadata() or {})[META])
+            meta = json.loads((file.metadata() or {})[META])
+            if not isinstance(meta, dict):
+                raise KeyError(META)
+            return take(file), meta
     except FileNotFoundError as error:
         raise RecordError(f"{path} does not exist.") from error
     except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Intervals over seeds.
+"""Intervals over seeds, and what several samples of one model are worth: pass@k and maj@k.
 
 A run is one draw of split, initialisation, data order and dropout together, so the spread over
 seeds covers all four. Below ten seeds intervals are Student-t, from ten on bootstrap percentiles;
@@ -11,9 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
+from torch import Tensor
+
+from cot2lib.errors import SpecError
 
 Values = Sequence | np.ndarray | pd.Series
+Numbers = Values | pd.DataFrame | Tensor | float | int
 LEVEL = 0.95
 BOOTSTRAP_FROM = 10
 RESAMPLES = 10_000
@@ -38,11 +42,11 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
     """95 % interval of the mean over runs, cut to [low, high].
 
     Raises:
-        ValueError: without values.
+        SpecError: without values.
     """
     x = np.asarray(values, dtype=float)
     if not len(x):
-        raise ValueError("no runs to take a mean of.")
+        raise SpecError("no runs to take a mean of.")
     if len(x) < BOOTSTRAP_FROM:
         return _cut(x, _t_quantile(len(x)) * _standard_error(x), low, high)
     draws = np.random.default_rng(0).choice(x, size=(RESAMPLES, len(x))).mean(axis=1)
@@ -50,11 +54,11 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
     return Interval(float(x.mean()), max(low, float(ends[0])), min(high, float(ends[1])), len(x))
 
 
-def prediction_interval(values: Values, runs: int, low: float = -np.inf, high: float = np.inf) -> Interval:
-    """95 % interval for the mean of `runs` further runs of the same kind (Student-t, cut to [low, high])."""
+def prediction_interval(values: Values, runs: int) -> Interval:
+    """95 % interval for the mean of `runs` further runs of the same kind (Student-t, not cut to any range)."""
     x = np.asarray(values, dtype=float)
     spread = _standard_error(x) * np.sqrt(1 + len(x) / runs)
-    return _cut(x, _t_quantile(len(x)) * spread, low, high)
+    return _cut(x, _t_quantile(len(x)) * spread, -np.inf, np.inf)
 
 
 def paired_interval(above: Values, below: Values) -> Interval:
@@ -73,3 +77,89 @@ def _t_quantile(n: int) -> float:
 def _cut(x: np.ndarray, half: float, low: float, high: float) -> Interval:
     mean = float(x.mean())
     return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
+
+
+# Several samples of one model
+
+
+def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.float64:
+    """Probability that k of `total` samples, drawn without replacement, hold a right one.
+
+    The unbiased estimator 1 - C(total - correct, k) / C(total, k) of pass@k, elementwise.
+
+    Args:
+        correct: right samples of each item.
+        total: samples of each item.
+        k: samples drawn.
+
+    Raises:
+        SpecError: if k is below 1 or above `total`, or `correct` outside 0..total.
+    """
+    correct, total, k = np.broadcast_arrays(_counts("correct", correct), _counts("total", total), _counts("k", k))
+    if (k < 1).any() or (k > total).any():
+        raise SpecError(f"k={_shown(k)} of {_shown(total)} samples: choose 1 <= k <= total.")
+    if (correct < 0).any() or (correct > total).any():
+        raise SpecError(f"correct={_shown(correct)} of {_shown(total)} samples: need 0 <= correct <= total.")
+    missed = np.zeros(k.shape)  # log of the probability that all drawn so far are wrong
+    with np.errstate(divide="ignore"):
+        for drawn in range(int(k.max(initial=0))):
+            wrong = np.clip(total - drawn - correct, 0, None)
+            left = np.where(drawn < k, total - drawn, 1)
+            missed += np.where(drawn < k, np.log1p(-np.where(wrong > 0, correct, left) / left), 0.0)
+    return (-np.expm1(missed))[()]
+
+
+def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
+    """Probability that the right answer wins a majority vote among k of the samples, drawn without replacement.
+
+    Exact: numbers of drawn answers are multivariate hypergeometric, and answers that tie for the most votes share
+    the win evenly.
+
+    Args:
+        counts: samples of each item by answer, (item, answer); column 0 is the right answer.
+        k: votes.
+
+    Returns the probability of each item, (item,).
+
+    Raises:
+        SpecError: if `counts` is no table of counts, or an item has fewer than k samples.
+    """
+    counts = _counts("counts", counts)
+    if counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():
+        raise SpecError("counts must be a table of counts >= 0, one row per item, the right answer in column 0.")
+    fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
+    if not 1 <= k <= fewest:
+        raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")
+    ways = special.comb(counts[:, :, None], np.arange(k + 1))  # of drawing so many samples of an answer
+    won = sum(ways[:, 0, votes] * _others(ways[:, 1:], votes, k - votes) for votes in range(1, k + 1))
+    return won / special.comb(counts.sum(1), k)
+
+
+def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:
+    """Ways of drawing `left` samples of the other answers, at most `votes` of each, over the number of winners.
+
+    `ways`: (item, answer, samples drawn). Adds one answer at a time to a table of (samples so far, ties so far).
+    """
+    most = left // votes
+    table = np.zeros((len(ways), left + 1, most + 1))
+    table[:, 0, 0] = 1.0
+    for answer in ways.transpose(1, 2, 0)[:, :, :, None, None]:
+        grown = table * answer[0]
+        for drawn in range(1, min(votes - 1, left) + 1):
+            grown[:, drawn:] += answer[drawn] * table[:, :-drawn]
+        if votes <= left:
+            grown[:, votes:, 1:] += answer[votes] * table[:, :-votes, :-1]
+        table = grown
+    return table[:, left] @ (1 / np.arange(1, most + 2))
+
+
+def _counts(name: str, values: Numbers) -> np.ndarray:
+    numbers = np.asarray(values)
+    if numbers.size and not (np.issubdtype(numbers.dtype, np.integer) or (numbers == np.floor(numbers)).all()):
+        raise SpecError(f"{name} must be whole numbers.")
+    return numbers.astype(np.int64)
+
+
+def _shown(values: np.ndarray) -> str:
+    low, high = values.min(), values.max()
+    return str(low) if low == high else f"{low}..{high}"

@@ -2,9 +2,11 @@
 
 `data/claims.csv` holds one row per number or claim. `MEASURED` says which runs measure it. A number
 is `reproduced` if it lies in our 95 % prediction interval for a mean of as many runs as the paper
-took, and that interval is narrower than five points either way; if wider, `undecided`. A direction
-is `reproduced` if the interval of the difference, paired by seed, excludes zero the stated way in
-every cell, `partly` in some. Verdicts need at least three seeds of the `paper` profile.
+took, and that interval, not cut to the metric's range, is narrower than five points either way; if
+wider, `undecided`. A direction is `reproduced` if the interval of the difference, paired by seed,
+excludes zero the stated way in every cell, `partly` in some; where it does so in none, `undecided` if
+some cell's interval includes zero and is five points or wider either way, else `not reproduced`.
+Verdicts need at least three seeds of the `paper` profile and rest on shipped records alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +16,8 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 
-from cot2lib import paths, runs
+from cot2lib import paths, profiles, runs
+from cot2lib.errors import SpecError
 from cot2lib.metrics import Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS, spec
 from cot2lib.specs import RunSpec
@@ -90,29 +93,40 @@ def recorded(make: Sweep, profile: str, seeds: Sequence[int] = SEEDS) -> pd.Data
 # Verdicts
 
 
-def number_verdict(values: Values, stated: float, paper_runs: int, top: float = 100.0) -> str:
+def number_verdict(values: Values, stated: float, paper_runs: int) -> str:
     """Verdict on a number, from our values in the same unit (percentage points)."""
     if len(values) < FEWEST_SEEDS:
         return f"undecided: {len(values)} of at least {FEWEST_SEEDS} seeds"
-    interval = prediction_interval(values, paper_runs, 0.0, top)
+    interval = prediction_interval(values, paper_runs)
     if interval.half_width >= WIDEST:
         return "undecided: interval too wide"
     return "reproduced" if interval.low <= stated <= interval.high else "not reproduced"
 
 
 def direction_verdict(cells: Sequence[tuple[Values, Values]]) -> str:
-    """Verdict on a direction, from (above, below) values paired by seed, one pair per cell."""
+    """Verdict on a direction, from (above, below) values in per cent paired by seed, one pair per cell."""
     if min(len(above) for above, _ in cells) < FEWEST_SEEDS:
         return f"undecided: fewer than {FEWEST_SEEDS} seeds"
-    holds = [paired_interval(above, below).low > 0 for above, below in cells]
-    return "reproduced" if all(holds) else "partly" if any(holds) else "not reproduced"
+    gaps = [paired_interval(above, below) for above, below in cells]
+    holds = [gap.low > 0 for gap in gaps]
+    if any(holds):
+        return "reproduced" if all(holds) else "partly"
+    wide = any(gap.low <= 0 <= gap.high and gap.half_width >= WIDEST for gap in gaps)
+    return "undecided: interval too wide" if wide else "not reproduced"
 
 
 # The ledger
 
 
 def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
-    """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured."""
+    """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
+
+    Raises:
+        SpecError: without seeds.
+        RecordError: if a shipped record is unreadable.
+    """
+    if not seeds:
+        raise SpecError("the ledger counts no seed; give at least one.")
     rows = [_row(claim, profile, seeds) for claim in claims().index for profile in PROFILES]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"seeds": "Int64"})
 
@@ -133,7 +147,7 @@ def _number_row(claim: str, measure: Number, profile: str, seeds: Sequence[int])
         return _unmeasured(profile, bool(len(recorded(measure.spec, "quick", seeds))))
     values = rows["last"] * measure.scale
     interval = mean_interval(values, 0.0, measure.top)
-    stated = number_verdict(values, paper_value(claim), measure.paper_runs, measure.top)
+    stated = number_verdict(values, paper_value(claim), measure.paper_runs)
     return {
         "seeds": len(rows),
         "last": interval.mean,
@@ -150,7 +164,7 @@ def _direction_row(claim: str, measure: Direction, profile: str, seeds: Sequence
     if not all(len(above) for above, _ in cells):
         quick = [_paired(above, below, "quick", seeds) for above, below in measure.cells]
         return _unmeasured(profile, all(len(above) for above, _ in quick))
-    compared = [(above[column], below[column]) for above, below in cells for column in measure.columns]
+    compared = [(PERCENT * a[column], PERCENT * b[column]) for a, b in cells for column in measure.columns]
     verdict = direction_verdict(compared) if profile == "paper" else "quick only"
     return {"seeds": min(len(above) for above, _ in cells), "verdict": verdict}
 
@@ -200,6 +214,7 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
-    """Claims without a record under a profile, counted by task and reason."""
+    """Claims without a record under a profile, counted by task and reason; raises SpecError for an unknown profile."""
+    profiles.profile(profile)
     waiting = rows[(rows["profile"] == profile) & (rows["seeds"] == 0)].join(claims()["task"], on="id")
     return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")

@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import subprocess
+from functools import cache
 
 import torch
 
@@ -16,17 +17,13 @@ def resolve_device(name: str = "auto") -> torch.device:
     """`auto` is CUDA where there is one, else the CPU.
 
     Raises:
-        DeviceError: for "cuda" without a CUDA device, or an unknown name.
+        DeviceError: for "cuda" without a CUDA device, or any other name.
     """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
+    if name not in ("auto", "cpu", "cuda"):
+        raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.")
+    if name == "cuda" and not torch.cuda.is_available():
         raise DeviceError(f"device={name!r}: torch sees no CUDA device here; choose device='cpu'.")
-    return device
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def device_name(device: torch.device) -> str:
@@ -49,8 +46,9 @@ def provenance(device: torch.device) -> dict[str, str | int]:
     }
 
 
+@cache
 def commit() -> str:
-    """$COT2_COMMIT, else git's HEAD with "-dirty" if the library differs from it, else "unknown"."""
+    """$COT2_COMMIT, else git's HEAD ("-dirty" if the library differs from it), else "unknown"; asked for once."""
     if given := os.environ.get("COT2_COMMIT"):
         return given
     root = checkout()

@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,13 +19,14 @@ import pandas as pd
 from torch import Tensor
 
 from cot2lib import paths, store
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError
 from cot2lib.files import load_tensors, save_tensors, write_atomic
 from cot2lib.specs import from_data, to_data
 
 MANIFEST = "manifest.json"
 LAST = 10  # evaluations in the closing mean
 DECIMALS = 5  # of losses and entropies in the curves
+MEASURES = ("inputs_a", "inputs_b", "last", "closing_mean", "best", "curve_mean", "split_half", "first_losses")
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
@@ -36,14 +37,19 @@ EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 def stored() -> Tables:
     """All rows and curves of the local store; raises as `cot2lib.store.finished`."""
-    return join(stack_tables(stack, range(len(stack.specs))) for stack in store.finished_stacks())
+    return join(_stack_tables(*file) for file in store.finished_files())
 
 
-def stack_tables(stack: store.StackFile, places: Sequence[int]) -> Tables:
-    """Rows and curves of some runs of a finished stack."""
-    curves = [_run_curve(stack, place) for place in places]
-    rows = [_run_row(stack, place, curve) for place, curve in zip(places, curves)]
-    return pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+@lru_cache(maxsize=4096)
+def _stack_tables(path: Path, changed: int) -> Tables:
+    """Rows and curves of a finished stack, made once per change of its file."""
+    stack = store.read(path, changed)
+    try:
+        curves = [_run_curve(stack, place) for place in range(len(stack.specs))]
+        rows = [_run_row(stack, place, curve) for place, curve in enumerate(curves)]
+        return pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+    except (LookupError, TypeError, ValueError) as error:
+        raise RecordError(f"{path} holds no results of its runs ({error!r}); delete it.") from error
 
 
 def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
@@ -107,7 +113,16 @@ def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> Tables:
     curves = [_read_curves(folder, name) for name in names if name.endswith(".curves.csv.gz")]
     if not rows:
         return EMPTY, EMPTY
-    return pd.concat(rows, ignore_index=True), pd.concat(curves, ignore_index=True)
+    tables = pd.concat(rows, ignore_index=True), pd.concat(curves or [EMPTY], ignore_index=True)
+    if lost := set(tables[0]["id"]) - set(tables[1]["id"]):
+        raise RecordError(f"{folder} holds no curve of run {min(lost)}; put its files back or collect them again.")
+    return tables
+
+
+def shipped_ids(stem: str, folder: Path) -> set[str]:
+    """Runs that a folder ships for one chapter and profile (`stem`)."""
+    name = f"{stem}.runs.csv"
+    return set(_read_runs(folder, name)["id"]) if name in manifest(folder) else set()
 
 
 def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor] | None:
@@ -117,7 +132,7 @@ def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor
         if name.endswith(".weights.safetensors"):
             _checked(folder, name)
             tensors, meta = load_tensors(folder / name, f"{run_id}.")
-            if run_id in meta["runs"]:
+            if run_id in meta.get("runs", ()):
                 return tensors
     return None
 
@@ -128,9 +143,12 @@ def manifest(folder: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        return json.loads(path.read_text())
-    except json.JSONDecodeError as error:
+        listed = json.loads(path.read_text())
+    except ValueError as error:
         raise RecordError(f"{path} is not valid JSON; put it back from git.") from error
+    if not isinstance(listed, dict) or not all(isinstance(checksum, str) for checksum in listed.values()):
+        raise RecordError(f"{path} is not a list of checksums that `cot2 collect` wrote; put it back from git.")
+    return listed
 
 
 def ship(
@@ -149,12 +167,15 @@ def ship(
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
         files[f"{stem}.weights.safetensors"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
+    before = set(manifest(folder))
     known = {name: checksum for name, checksum in manifest(folder).items() if not name.startswith(f"{stem}.")}
     for name, write in files.items():
         write_atomic(folder / name, write)
         known[name] = _checksum(folder / name)
     text = json.dumps(known, indent=1, sort_keys=True) + "\n"
     write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
+    for name in before - set(known):
+        (folder / name).unlink(missing_ok=True)
     return [folder / name for name in files]
 
 
@@ -178,11 +199,13 @@ def _checked(folder: Path, name: str) -> bytes:
 
 
 def _read_runs(folder: Path, name: str) -> pd.DataFrame:
-    rows = _read_csv(_checked(folder, name))
+    rows = _table(folder, name, lambda content: content)
+    if not {"id", "spec", *MEASURES} <= set(rows):
+        raise RecordError(f"{folder / name} is not a table of runs that `cot2 collect` wrote.")
     for row in rows.itertuples():
         try:
             known = from_data(json.loads(row.spec)).id
-        except SpecError as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise RecordError(f"{folder / name}, run {row.id}: {error}") from error
         if known != row.id:
             raise RecordError(f"{folder / name}: run {row.id} was made by another version (its spec is now {known}).")
@@ -190,7 +213,18 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _read_curves(folder: Path, name: str) -> pd.DataFrame:
-    return _read_csv(gzip.decompress(_checked(folder, name)))
+    curves = _table(folder, name, gzip.decompress)
+    if not {"id", "step"} <= set(curves):
+        raise RecordError(f"{folder / name} is not a table of curves that `cot2 collect` wrote.")
+    return curves
+
+
+def _table(folder: Path, name: str, unpack: Callable[[bytes], bytes]) -> pd.DataFrame:
+    content = _checked(folder, name)
+    try:
+        return _read_csv(unpack(content))
+    except (OSError, ValueError, EOFError) as error:
+        raise RecordError(f"{folder / name} is not a table ({error}); put it back from git.") from error
 
 
 def _read_csv(content: bytes) -> pd.DataFrame:

@@ -1,12 +1,14 @@
 """Run specs, or look up what they gave: `run`, `curves`, `load`.
 
 Specs of one shape are stacked and trained together; finished stacks go to the local store, and a
-spec that has a shipped record or a stored result is never trained again. Stacks are formed from
-the whole request, so the same request after an interrupt finds its checkpoints.
+spec that has a shipped record or a stored result is never trained again. A stack that was interrupted
+goes on as it was, whatever else is asked for. Shipped records come first, for rows, curves and weights
+alike; with `retrain` only the local store counts.
 """
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -41,22 +43,28 @@ def run(
 ) -> pd.DataFrame:
     """One row per spec, in order: its main fields, accuracies and where it was made.
 
+    Rows are those of the shipped records and, for what is not shipped, of the local store.
+
     Args:
         specs: the runs.
         missing: what to do with specs that have neither a shipped record nor a stored result.
         device: "auto", "cpu" or "cuda".
         compile: compile forward and loss; pays above some minutes of CPU work.
         retrain: ignore shipped records (stored results still count, so that it can resume).
-        shard: (k, n): train every n-th stack starting with the k-th, return what is known then.
+        shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training; the matrices are small, so that one is best (use shards for more cores).
 
     Raises:
         RecordError: for specs without a record under missing="error", or an unreadable file.
-        SpecError: for a spec that cannot be run.
+        SpecError: for a spec that cannot be run, or none at all.
         DeviceError: for a device that is not there.
     """
     if missing not in ("train", "error"):
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
+    if threads < 1:
+        raise SpecError(f"threads={threads}: need at least one.")
+    _some(specs)
+    where = resolve_device(device)
     absent = _absent(specs, retrain)
     if absent and missing == "error":
         raise RecordError(_absent_message(absent))
@@ -64,18 +72,19 @@ def run(
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            _train(specs, absent, resolve_device(device), compile, shard)
+            _train(specs, absent, where, compile, shard)
         finally:
             torch.set_num_threads(before)
-    return recorded(specs, retrain)
+    return _described(_tables(specs, retrain)[0])
 
 
 def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     """Learning curves of recorded runs: one row per run and evaluation, with the run's main fields.
 
     Columns besides those: `step`, `epoch`, `loss` (mean since the evaluation before), `accuracy`,
-    `entropy_t`. Raises RecordError for specs without a record.
+    `entropy_t`. Raises RecordError for specs without a record, SpecError for no specs.
     """
+    _some(specs)
     if absent := _absent(specs, retrain):
         raise RecordError(_absent_message(absent))
     rows, points = _tables(specs, retrain)
@@ -92,11 +101,13 @@ def by_profile(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None 
 
     Args:
         requests: specs by profile.
-        retrained: the profile whose shipped records are ignored.
+        retrained: the profile that is read from the local store; the others are read from the shipped records.
 
     Raises:
         RecordError: if nothing is recorded at all.
+        SpecError: if nothing is asked for.
     """
+    _some([spec for specs in requests.values() for spec in specs])
     rows, points = [], []
     for name, specs in requests.items():
         known = recorded(specs, retrain=name == retrained)
@@ -109,16 +120,25 @@ def by_profile(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None 
     return pd.concat(rows, ignore_index=True), pd.concat(points, ignore_index=True)
 
 
-def load(spec: RunSpec, missing: str = "train", **options) -> GPT2Stack:
+def load(spec: RunSpec, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
     """The trained model of `spec`, a stack of one run on the CPU.
+
+    The weights belong to the row that `run` gives, with one exception: a shipped record without weights, of which
+    the local store holds, or `missing="train"` makes, another training (the same spec, other rounding).
+
+    Args:
+        spec: the run.
+        missing: what to do if its weights are neither shipped nor stored, as in `run`.
+        retrain: ignore shipped weights.
+        **options: `device`, `compile` and `threads` of `run`.
 
     Raises:
         RecordError: under missing="error" if its weights are neither shipped nor stored.
     """
-    weights = _stored_weights(spec.id)
+    weights = _weights(spec.id, retrain)
     if weights is None and missing == "train":
         run([spec], retrain=True, **options)
-        weights = _stored_weights(spec.id)
+        weights = _weights(spec.id, retrain)
     if weights is None:
         raise RecordError(f"{_absent_message([spec])} (Its weights are not shipped.)")
     stack = build_stack([spec])
@@ -167,38 +187,55 @@ def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> floa
 
 
 def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
-    """As `run`, for those of the specs that are recorded."""
-    return _described(_tables(specs, retrain)[0])
+    """As `run`, for those of the specs that have a shipped record; with `retrain`, a result in the local store."""
+    return _described(_in_order(specs, records.stored() if retrain else records.shipped())[0])
 
 
 def _tables(specs: Sequence[RunSpec], retrain: bool) -> records.Tables:
-    """Rows, in the order of the request, and curves of the recorded specs; shipped records come first."""
+    """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
+    if retrain:
+        return _in_order(specs, records.stored())
+    shipped = records.shipped()
+    whole = {spec.id for spec in specs} <= set(shipped[0]["id"])
+    return _in_order(specs, shipped if whole else records.join([shipped, records.stored()]))
+
+
+def _in_order(specs: Sequence[RunSpec], tables: records.Tables) -> records.Tables:
     wanted = [spec.id for spec in specs]
-    sources = [] if retrain else [records.shipped()]
-    rows, points = records.choose(records.join([*sources, records.stored()]), wanted)
+    rows, points = records.choose(tables, wanted)
     rows = rows.set_index("id")
     return rows.loc[[run_id for run_id in wanted if run_id in rows.index]].reset_index(), points
 
 
+def _some(specs: Sequence[RunSpec]) -> None:
+    if not specs:
+        raise SpecError("no runs were asked for; give at least one seed, dimension and method.")
+
+
 def _absent(specs: Sequence[RunSpec], retrain: bool) -> list[RunSpec]:
-    known = set(store.finished())
-    if not retrain:
-        known |= set(records.shipped()[0]["id"])
-    return [spec for spec in dict.fromkeys(specs) if spec.id not in known]
+    shipped = set() if retrain else set(records.shipped()[0]["id"])
+    left = [spec for spec in dict.fromkeys(specs) if spec.id not in shipped]
+    stored = store.finished() if left else {}
+    return [spec for spec in left if spec.id not in stored]
 
 
 def _absent_message(absent: Sequence[RunSpec]) -> str:
     spec = absent[0]
     others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    where = shlex.join([f"method={spec.method}", f"d_model={spec.model.d_model}", f"seed={spec.seed}"])
     return (
         f"no record of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
-        "make it with `cot2 run CHAPTER --profile PROFILE`, or ask with missing='train' (in a chapter: retrain=True)."
+        f"make it with `cot2 run CHAPTER --profile PROFILE --where {where}` if `cot2 list` shows its chapter, "
+        "or ask with missing='train' (in a chapter: retrain=True)."
     )
 
 
-def _stored_weights(run_id: str) -> dict[str, torch.Tensor] | None:
+def _weights(run_id: str, retrain: bool) -> dict[str, torch.Tensor] | None:
+    shipped = None if retrain else records.shipped_weights(run_id)
+    if shipped is not None:
+        return shipped
     stored = store.finished().get(run_id)
-    return stored[0].weights(stored[1]) if stored else records.shipped_weights(run_id)
+    return stored[0].weights(stored[1]) if stored else None
 
 
 def _described(rows: pd.DataFrame) -> pd.DataFrame:
@@ -235,9 +272,8 @@ def fields(spec: RunSpec) -> dict:
 def _train(specs, absent, device: torch.device, compile: bool, shard: tuple[int, int]) -> None:
     for spec in absent:
         check_budget(spec.task, spec.supervision.budget, spec.supervision.ties)
-    wanted = {spec.id for spec in absent}
-    share = plan(specs, device)[shard[0] :: shard[1]]
-    stacks = [left for stack in share if (left := [spec for spec in stack if spec.id in wanted])]
+    store.prepare()
+    stacks = _stacks(specs, {spec.id for spec in absent}, device, shard)
     seconds = forecast(stacks, device)
     if seconds > ANNOUNCE_SECONDS:
         print(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {device}: about {_span(seconds)}")
@@ -248,10 +284,26 @@ def _train(specs, absent, device: torch.device, compile: bool, shard: tuple[int,
     print(f"trained {sum(map(len, stacks))} runs in {_span(spent)} on {device}", flush=True)
 
 
+def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int]) -> list[list[RunSpec]]:
+    """This shard's stacks: those that a checkpoint has begun, as they are, then what else is absent.
+
+    Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
+    checkpoint goes on with the owner of its first absent run.
+    """
+    planned = plan(specs, device)
+    owner = {spec.id: place % shard[1] for place, stack in enumerate(planned) for spec in stack}
+    begun = store.begun(absent)
+    taken = {spec.id for stack in begun for spec in stack}
+    first = lambda stack: next(spec.id for spec in stack if spec.id in absent)
+    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
+    rest = [[spec for spec in stack if spec.id in absent - taken] for stack in planned[shard[0] :: shard[1]]]
+    return resumed + [stack for stack in rest if stack]
+
+
 def _train_stack(specs: list[RunSpec], device: torch.device, compile: bool) -> None:
     trainer = StackTrainer(specs, device, compile)
     made = provenance(device) | {"compiled": compile}
-    store.resume(trainer)
+    made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
     spec, saved = specs[0], time.monotonic()
     label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
     with tqdm(total=spec.recipe.steps, initial=trainer.progress.step, desc=label, disable=_quiet()) as bar:

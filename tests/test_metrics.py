@@ -1,8 +1,14 @@
+import itertools
+import time
+from math import comb
+
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
-from cot2lib.metrics import mean_interval, paired_interval, prediction_interval
+from cot2lib.errors import SpecError
+from cot2lib.metrics import maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval
 
 
 def test_t_interval_is_scipys():
@@ -20,7 +26,7 @@ def test_intervals_are_cut_to_the_range():
 def test_single_run_has_no_interval():
     interval = mean_interval([50.0])
     assert interval.mean == 50.0 and np.isnan(interval.low) and np.isnan(interval.high)
-    with pytest.raises(ValueError, match="no runs"):
+    with pytest.raises(SpecError, match="no runs"):
         mean_interval([])
 
 
@@ -53,3 +59,91 @@ def test_paired_interval_removes_what_seeds_share():
     shared = np.array([10.0, -10.0, 25.0, 3.0, -8.0])
     interval = paired_interval(60 + shared + [0.1, -0.1, 0, 0.1, -0.1], 55 + shared)
     assert interval.mean == pytest.approx(5.0) and interval.low > 4.5
+
+
+def test_prediction_interval_is_not_cut():
+    values = [99.0, 90.0, 99.9]
+    interval = prediction_interval(values, 5)
+    assert interval.high > 100 and interval.high - interval.mean == pytest.approx(interval.half_width)
+
+
+# Several samples
+
+
+def drawn(answers, k):
+    """Every way to draw k of the samples."""
+    return list(itertools.combinations(answers, k))
+
+
+@pytest.mark.parametrize("correct, total, k", [(0, 5, 3), (2, 5, 3), (3, 5, 3), (5, 5, 5), (1, 6, 1), (4, 6, 2)])
+def test_pass_at_k_is_the_share_of_draws_with_a_right_sample(correct, total, k):
+    draws = drawn([True] * correct + [False] * (total - correct), k)
+    assert pass_at_k(correct, total, k) == pytest.approx(np.mean([any(d) for d in draws]), abs=1e-14)
+
+
+def test_pass_at_k_is_elementwise_and_stable():
+    found = pass_at_k([0, 1, 7], 10, [3, 3, 4])
+    assert found.tolist() == pytest.approx([0.0, 0.3, 1.0], abs=1e-14) and found[2] == 1.0
+    assert pass_at_k(1, 10**9, 2) == pytest.approx(2e-9, rel=1e-12)
+    exact = 1 - comb(4000 - 30, 2000) / comb(4000, 2000)
+    assert pass_at_k(30, 4000, 2000) == pytest.approx(exact, rel=1e-12)
+    assert pass_at_k([], [], 1).shape == (0,)
+    assert pass_at_k(torch.tensor([1, 2]), 4, 2).tolist() == pytest.approx([0.5, 5 / 6])
+
+
+@pytest.mark.parametrize(
+    "arguments, names",
+    [
+        ((1, 5, 0), "k=0 of 5 samples"),
+        ((1, 5, 6), "k=6 of 5 samples"),
+        ((6, 5, 2), "correct=6 of 5"),
+        (([0, -1], 5, 2), "correct=-1..0 of 5"),
+        ((0.5, 5, 2), "correct must be whole"),
+    ],
+)
+def test_impossible_passes_are_named(arguments, names):
+    with pytest.raises(SpecError, match=names):
+        pass_at_k(*arguments)
+
+
+def vote(votes):
+    """Answer 0's share of the win."""
+    tally = [votes.count(answer) for answer in set(votes)]
+    return (votes.count(0) == max(tally)) / tally.count(max(tally))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [[3, 3, 2, 1], [1, 4, 0, 3], [2, 2, 2, 2], [0, 4, 3, 1], [5, 1, 1, 1], [8, 0, 0, 0], [1, 1, 1, 5]],
+    ids=str,
+)
+@pytest.mark.parametrize("k", range(1, 9))
+def test_maj_at_k_counts_every_draw(counts, k):
+    answers = [answer for answer, count in enumerate(counts) for _ in range(count)]
+    assert maj_at_k([counts], k)[0] == pytest.approx(np.mean([vote(d) for d in drawn(answers, k)]), abs=1e-13)
+
+
+def test_maj_at_k_of_many_items():
+    """Items do not mix, one vote is the share of right samples, and a chapter's size takes little time."""
+    counts = np.random.default_rng(0).multinomial(64, [0.3, *[0.7 / 9] * 9], size=1300)
+    assert maj_at_k(counts, 1).tolist() == pytest.approx((counts[:, 0] / 64).tolist())
+    began = time.perf_counter()
+    together = maj_at_k(counts, 16)
+    assert time.perf_counter() - began < 20
+    assert together[7] == pytest.approx(maj_at_k(counts[7:8], 16)[0]) and ((together >= 0) & (together <= 1)).all()
+    assert maj_at_k([[4], [9]], 3).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "counts, k, names",
+    [
+        ([[3, 2]], 0, "k=0 votes"),
+        ([[3, 2], [1, 1]], 3, "k=3 votes: the item with the fewest samples has 2"),
+        ([3, 2], 1, "table of counts"),
+        ([[3, -1]], 1, "table of counts"),
+        ([[0.5, 1]], 1, "counts must be whole"),
+    ],
+)
+def test_impossible_votes_are_named(counts, k, names):
+    with pytest.raises(SpecError, match=names):
+        maj_at_k(counts, k)

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 
 from cot2lib import paper
-from cot2lib.metrics import prediction_interval
+from cot2lib.errors import SpecError
+from cot2lib.metrics import paired_interval, prediction_interval
 from cot2lib.paper import direction_verdict, number_verdict
 
 
@@ -39,8 +40,68 @@ def test_direction_verdicts():
     against = ([80, 80.5, 81], [90, 91, 92])
     assert direction_verdict([clear, clear]) == "reproduced"
     assert direction_verdict([clear, unclear]) == "partly"
-    assert direction_verdict([unclear, against]) == "not reproduced"
+    assert direction_verdict([against]) == "not reproduced"
+    assert direction_verdict([unclear]) == direction_verdict([unclear, against]) == "undecided: interval too wide"
     assert direction_verdict([([90, 91], [80, 80])]) == "undecided: fewer than 3 seeds"
+
+
+def test_half_width_of_a_number_is_that_of_the_uncut_interval():
+    """Between 92 and 100 the interval looks narrow; what it predicts is not."""
+    values = [99.5, 92.0, 99.9, 99.8, 96.0]
+    interval = prediction_interval(values, 5)
+    assert interval.half_width > 5 > (100 - interval.low) / 2
+    assert number_verdict(values, 98.94, 5) == "undecided: interval too wide"
+
+
+@pytest.mark.parametrize("shift, verdict", [(4.9, "not reproduced"), (5.1, "undecided: interval too wide")])
+def test_a_direction_is_undecided_from_five_points(shift, verdict):
+    gaps = np.array([-1.0, 0.0, 1.0])
+    gaps *= shift / paired_interval(gaps, [0, 0, 0]).half_width
+    assert direction_verdict([(50 + gaps, [50, 50, 50])]) == verdict
+
+
+def test_a_wide_interval_on_the_wrong_side_is_no_question():
+    below = np.array([50.0, 60.0, 70.0])
+    above = below - [20, 30, 40]
+    gap = paired_interval(above, below)
+    assert gap.half_width > 5 and gap.high < 0 and direction_verdict([(above, below)]) == "not reproduced"
+
+
+def _convergence(monkeypatch, shares):
+    """The ledger's row of the convergence claim, from accuracies by (method, dimension, column)."""
+
+    def recorded(specs, retrain=False):
+        key = specs[0].method, specs[0].model.d_model
+        columns = {column: shares.get((*key, column), [0.5] * 3) for column in ("last", "curve_mean")}
+        rows = pd.DataFrame({"seed": range(42, 45), **columns, "best": 0.5, "split_half": 0.5})
+        return rows if specs[0].recipe.batch == 16 else rows[:0]
+
+    monkeypatch.setattr(paper.runs, "recorded", recorded)
+    return paper.ledger().set_index(["id", "profile"]).loc[("convergence-2l2h", "paper")]
+
+
+def test_convergence_needs_both_columns_at_both_dimensions(monkeypatch):
+    ahead = {("CoT2", d, column): [0.70, 0.71, 0.705] for d in (24, 32) for column in ("last", "curve_mean")}
+    row = _convergence(monkeypatch, ahead)
+    assert row["verdict"] == "reproduced" and row["seeds"] == 3 and pd.isna(row["last"])
+    for cell in ahead:
+        row = _convergence(monkeypatch, ahead | {cell: [0.3, 0.301, 0.302]})
+        assert row["verdict"] == "partly", cell
+    wide = {("CoT2", 16, "last"): [0.1, 0.1, 0.1], ("CoT2", 24, "last"): [0.4, 0.6, 0.5]}
+    assert _convergence(monkeypatch, wide)["verdict"] == "undecided: interval too wide", "in points, not shares"
+    assert _convergence(monkeypatch, {})["verdict"] == "not reproduced"
+
+
+def test_requests_for_nothing_are_named(monkeypatch):
+    with pytest.raises(SpecError, match="the ledger counts no seed"):
+        paper.ledger([])
+    with pytest.raises(SpecError, match="profile 'slow' is unknown"):
+        paper.open_table(paper.ledger(), "slow")
+
+
+def test_ledger_reads_the_shipped_records_alone(store, nothing_shipped, monkeypatch):
+    monkeypatch.setattr(paper.runs.records, "stored", lambda: pytest.fail("the store was read"))
+    assert (paper.ledger()["seeds"] == 0).all()
 
 
 def test_ledger_without_records(nothing_shipped, store):

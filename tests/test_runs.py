@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import records, runs, sweeps
+from cot2lib import records, runs
 from cot2lib import store as stores
-from cot2lib.collect import collect
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import DeviceError, RecordError, SpecError
+from cot2lib.files import load_tensors
 from cot2lib.profiles import spec
 from cot2lib.specs import from_data
 from cot2lib.supervised import StackTrainer
@@ -59,9 +59,43 @@ def test_by_profile_leaves_out_what_is_not_recorded(store, nothing_shipped):
     with pytest.raises(RecordError, match="no record of run"):
         runs.by_profile({"quick": SPECS, "paper": SPECS})
     runs.run(SPECS[:2])
-    rows, curves = runs.by_profile({"quick": SPECS, "paper": [SPECS[2]]})
-    assert rows["id"].tolist() == [SPECS[0].id, SPECS[1].id] and set(rows["profile"]) == {"quick"}
-    assert set(curves["id"]) == {SPECS[0].id, SPECS[1].id} and len(curves) == 6
+    with pytest.raises(RecordError, match="no record of run"):
+        runs.by_profile({"quick": SPECS, "paper": SPECS})
+    requests = {"quick": SPECS, "paper": [SPECS[2]]}
+    retrained = runs.by_profile(requests, retrained="quick")
+    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    for rows, curves in (retrained, runs.by_profile(requests)):
+        assert rows["id"].tolist() == [SPECS[0].id, SPECS[1].id] and set(rows["profile"]) == {"quick"}
+        assert set(curves["id"]) == {SPECS[0].id, SPECS[1].id} and len(curves) == 6
+
+
+@pytest.mark.parametrize("ask", [runs.run, runs.curves, lambda specs: runs.by_profile({"quick": specs})])
+def test_asking_for_nothing_is_named(ask):
+    with pytest.raises(SpecError, match="no runs were asked for"):
+        ask([])
+
+
+def test_the_store_is_read_only_for_what_is_not_shipped(store, nothing_shipped, monkeypatch):
+    runs.run(SPECS)
+    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    monkeypatch.setattr(stores, "finished_files", lambda: pytest.fail("the store was read"))
+    assert len(runs.run(SPECS)) == 3 and len(runs.curves(SPECS)) == 9
+    assert len(runs.by_profile({"quick": SPECS})[0]) == 3
+
+
+def test_stored_tables_are_made_once_per_file(store, nothing_shipped, monkeypatch):
+    runs.run(SPECS)
+    first = records.stored()
+    monkeypatch.setattr(stores, "load_meta", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr(records, "_run_row", lambda *args: pytest.fail("made again"))
+    pd.testing.assert_frame_equal(first[0], records.stored()[0])
+
+
+@pytest.mark.parametrize("device", ["abacus", "cuda:1", "mps", "meta", "cpu:0", ""])
+def test_only_cpu_and_cuda_are_devices(store, nothing_shipped, device):
+    """Also where nothing is left to train."""
+    with pytest.raises(DeviceError, match=f"device='{device}' is unknown; choose auto, cpu or cuda"):
+        runs.run(SPECS, missing="error", device=device)
 
 
 def test_load_gives_the_trained_model(store, nothing_shipped):
@@ -82,6 +116,8 @@ def test_load_trains_what_is_missing(store, nothing_shipped):
 def test_missing_record_is_named(store, nothing_shipped):
     with pytest.raises(RecordError, match=rf"{SPECS[0].id} \(CoT2, d=16, seed 43\) and 2 more.*cot2 run"):
         runs.run(SPECS, missing="error")
+    with pytest.raises(RecordError, match="--where 'method=discrete CoT' d_model=16 seed=42`"):
+        runs.run([SPECS[1]], missing="error")
     with pytest.raises(RecordError, match="no record"):
         runs.curves(SPECS)
     with pytest.raises(SpecError, match="missing='maybe'"):
@@ -103,11 +139,15 @@ def test_plan_stacks_runs_of_one_shape():
     assert sum(len({s.recipe.lr for s in stack}) for stack in stacks) == 5, "learning rates keep together"
 
 
-def test_shards_share_the_stacks(store, nothing_shipped):
+def test_shards_share_the_stacks(store, nothing_shipped, monkeypatch):
+    """Each trains its own stacks, however far the other is; together they give what one process gives."""
     first = runs.run(SPECS, shard=(0, 2))
     assert first["method"].tolist() == ["CoT2", "CoT2"]
+    assert len(runs.run(SPECS, shard=(0, 2))) == 2, "the other shard's stack stays"
     assert len(runs.run(SPECS, shard=(1, 2))) == 3
-    pd.testing.assert_frame_equal(runs.run(SPECS, "error"), runs.run(SPECS, "error"))
+    shared = runs.run(SPECS, "error").drop(columns=TIMED)
+    monkeypatch.setenv("COT2_STORE", str(store / "alone"))
+    pd.testing.assert_frame_equal(shared, runs.run(SPECS).drop(columns=TIMED))
 
 
 def test_retrain_ignores_shipped_records(store, nothing_shipped, monkeypatch):
@@ -132,8 +172,14 @@ KILLED = """
 import torch
 from cot2lib import runs
 from cot2lib.profiles import spec
+from cot2lib.supervised import StackTrainer
 from cot2lib.tasks import MNNS
 torch.set_num_threads(1)
+train = StackTrainer.train
+def noted(trainer, after_segment):
+    open(START, "w").write(str(trainer.progress.step))
+    return train(trainer, after_segment)
+StackTrainer.train = noted
 runs.CHECKPOINT_SECONDS = 0
 recipe = dict(steps=1500, evaluate_every=100, batch=16, dropout=0.1)
 specs = [spec("cot2", "quick", task=MNNS(1, 5, 3), d_model=16, seed=s, **recipe) for s in (42, 43)]
@@ -143,7 +189,9 @@ runs.curves(specs).to_json(CURVES)
 
 
 def _sweep(folder: Path) -> subprocess.Popen:
-    code = KILLED.replace("TABLE", repr(str(folder / "rows"))).replace("CURVES", repr(str(folder / "curves")))
+    code = KILLED
+    for name in ("rows", "curves", "start"):
+        code = code.replace({"rows": "TABLE"}.get(name, name.upper()), repr(str(folder / name)))
     return subprocess.Popen(
         [sys.executable, "-c", code], env=os.environ | {"COT2_STORE": str(folder / "store"), "COT2_COMMIT": "test"}
     )
@@ -162,11 +210,155 @@ def test_a_killed_sweep_resumes_to_the_same_table(tmp_path):
     worker.send_signal(signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
     checkpoint = next((broken / "store").glob("*.checkpoint.safetensors"))
-    assert 0 < stores.load_meta(checkpoint)["progress"]["step"] < 1500, "it was killed on the way"
-    assert not (broken / "rows").exists()
+    step = stores.load_meta(checkpoint)["progress"]["step"]
+    assert 0 < step < 1500, "it was killed on the way"
+    assert not (broken / "rows").exists() and (broken / "start").read_text() == "0"
     assert _sweep(broken).wait() == 0
+    assert int((broken / "start").read_text()) == step, "it went on from there"
     for name in ("rows", "curves"):
         assert json.loads((whole / name).read_text()) == json.loads((broken / name).read_text())
+
+
+class Interrupt(Exception):
+    """Raised in the middle of training."""
+
+
+@pytest.fixture
+def interrupted(store, nothing_shipped, monkeypatch):
+    """Interrupt training of some runs right after a checkpoint at step 40 of 60; returns the checkpoint."""
+
+    def interrupt(specs):
+        save = stores.save_checkpoint
+
+        def stop(trainer, provenance):
+            if trainer.progress.step == 40:
+                save(trainer, provenance | {"commit": "before"})
+                raise Interrupt
+
+        with monkeypatch.context() as patched, pytest.raises(Interrupt):
+            patched.setattr(runs, "CHECKPOINT_SECONDS", -1)
+            patched.setattr(stores, "save_checkpoint", stop)
+            runs.run(specs)
+        return next(store.glob("*.checkpoint.safetensors"))
+
+    return interrupt
+
+
+@pytest.fixture
+def starts(monkeypatch):
+    """Seeds and first step of every stack that is trained."""
+    seen, train = [], StackTrainer.train
+
+    def noted(trainer, after_segment):
+        seen.append(([s.seed for s in trainer.specs], trainer.progress.step))
+        return train(trainer, after_segment)
+
+    monkeypatch.setattr(runs.StackTrainer, "train", noted)
+    return seen
+
+
+MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
+
+
+def test_a_checkpoint_is_found_by_the_runs_in_it(interrupted, starts):
+    """Whatever else is asked for: fewer runs, more runs."""
+    checkpoint = interrupted(MANY[:3])
+    starts.clear()
+    assert len(runs.run(MANY[1:])) == 3
+    assert starts == [([42, 43, 44], 40), ([45], 0)] and not checkpoint.exists()
+    assert len(runs.run(MANY, missing="error")) == 4, "the fourth run of the checkpoint is finished too"
+
+
+def test_a_checkpoint_outlives_the_recording_of_one_of_its_runs(interrupted, starts, store, nothing_shipped):
+    runs.run(MANY[:1])
+    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    for path in store.glob("*"):
+        path.unlink()
+    records.shipped()
+    checkpoint = interrupted(MANY[1:3])
+    starts.clear()
+    runs.run(MANY[:3])
+    assert starts == [([43, 44], 40)] and not checkpoint.exists()
+
+
+def test_a_checkpoint_of_finished_runs_is_removed(interrupted, store, starts):
+    checkpoint = interrupted(MANY[:2])
+    aside = store.parent / checkpoint.name
+    checkpoint.rename(aside)
+    runs.run(MANY[:2])
+    aside.rename(checkpoint)
+    starts.clear()
+    runs.run(MANY[:3])
+    assert starts == [([44], 0)] and not checkpoint.exists()
+
+
+def test_half_recorded_stack_trains_the_other_half(store, nothing_shipped, starts):
+    runs.run(MANY[:2])
+    starts.clear()
+    rows = runs.run(MANY)
+    assert starts == [([44, 45], 0)] and rows["seed"].tolist() == [42, 43, 44, 45]
+
+
+def test_shards_do_not_train_a_checkpoint_twice(interrupted, starts):
+    specs = [short("discrete", 42), *MANY[:2], short("discrete", 43)]
+    interrupted(MANY[:2])
+    for order in ((0, 1), (1, 0)):
+        shares = [runs._stacks(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
+        trained = [s.id for share in shares for stack in share for s in stack]
+        assert sorted(trained) == sorted(s.id for s in specs)
+
+
+def test_a_resumed_stack_keeps_the_commit_it_began_with(interrupted):
+    interrupted(MANY[:1])
+    assert runs.run(MANY[:1])["commit"].tolist() == ["before"]
+
+
+def _spoil(checkpoint, change):
+    tensors, meta = load_tensors(checkpoint)
+    change(tensors, meta)
+    stores.save_tensors(checkpoint, tensors, meta)
+
+
+SPOILT = {
+    "format": lambda tensors, meta: meta.update(format=99),
+    "no specs": lambda tensors, meta: meta.pop("specs"),
+    "unknown field": lambda tensors, meta: meta["progress"].update(mood="good"),
+    "weights of another shape": lambda tensors, meta: tensors.update(
+        {"weights.transformer.wte.weight": torch.zeros(1, 2, 3)}
+    ),
+    "no weights": lambda tensors, meta: tensors.clear(),
+    "moments of another shape": lambda tensors, meta: tensors.update({"optimizer.0.exp_avg": torch.zeros(3)}),
+    "a moment missing": lambda tensors, meta: tensors.pop("optimizer.1.exp_avg_sq"),
+    "more moments": lambda tensors, meta: tensors.update({"optimizer.999.exp_avg": torch.zeros(3)}),
+    "too many steps": lambda tensors, meta: meta["progress"].update(step=61),
+    "losses of other runs": lambda tensors, meta: meta["progress"].update(loss_sum=[0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("change", SPOILT.values(), ids=SPOILT.keys())
+def test_spoilt_checkpoints_are_named(interrupted, change):
+    checkpoint = interrupted(MANY[:1])
+    _spoil(checkpoint, change)
+    with pytest.raises(RecordError, match=f"{checkpoint.name}.*delete it"):
+        runs.run(MANY[:1])
+    checkpoint.unlink()
+    assert len(runs.run(MANY[:1])) == 1
+
+
+def test_a_checkpoint_of_other_runs_under_this_name_is_named(interrupted):
+    checkpoint = interrupted(MANY[:1])
+    trainer = StackTrainer([MANY[1]])
+    checkpoint.rename(stores.stack_path(trainer.specs, checkpoint=True))
+    with pytest.raises(RecordError, match="does not fit its runs; delete it"):
+        stores.resume(trainer)
+
+
+def test_a_store_that_cannot_be_written_is_named_before_training(tmp_path, nothing_shipped, monkeypatch, starts):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("COT2_STORE", str(tmp_path / "file" / "store"))
+    with pytest.raises(RecordError, match=r"file/store cannot be written to.*set COT2_STORE"):
+        runs.run(SPECS)
+    assert not starts
 
 
 # Damaged files
@@ -197,96 +389,23 @@ def test_foreign_stack_files_are_named(store, nothing_shipped):
         runs.run(SPECS, missing="error")
 
 
-@pytest.fixture
-def shipped(store, nothing_shipped, monkeypatch):
-    """Three collected runs, the store empty."""
-    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
-    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run == SPECS[0])
-    runs.run(SPECS)
-    collect("tiny", "quick", folder=nothing_shipped)
-    monkeypatch.setenv("COT2_STORE", str(store / "empty"))
-    return nothing_shipped
+FOREIGN = {
+    "no specs": lambda meta: meta.pop("specs"),
+    "specs that are none": lambda meta: meta.update(specs=3),
+    "a spec without a recipe": lambda meta: meta.update(specs=[{"kind": "RunSpec"}]),
+    "unknown field": lambda meta: meta["progress"].update(mood="good"),
+    "no curves": lambda meta: meta["progress"].update(curves=[]),
+    "no held-out counts": lambda meta: meta.update(held_out=[]),
+}
 
 
-def test_collected_records_equal_the_store_to_the_bit(shipped, store, monkeypatch):
-    rows, curves = runs.run(SPECS, "error"), runs.curves(SPECS)
-    monkeypatch.setenv("COT2_STORE", str(store))
-    pd.testing.assert_frame_equal(rows, runs.recorded(SPECS, retrain=True), check_exact=True, check_dtype=False)
-    key = ["id", "step"]
-    theirs = runs.curves(SPECS, retrain=True).sort_values(key, ignore_index=True)
-    pd.testing.assert_frame_equal(curves.sort_values(key, ignore_index=True), theirs, check_exact=True)
-
-
-def test_shipped_weights_load(shipped, store, monkeypatch):
-    model = runs.load(SPECS[0], missing="error")
-    monkeypatch.setenv("COT2_STORE", str(store))
-    for mine, theirs in zip(model.parameters(), runs.load(SPECS[0]).parameters()):
-        assert torch.equal(mine, theirs)
-    monkeypatch.setenv("COT2_STORE", str(store / "empty"))
-    with pytest.raises(RecordError, match="weights are not shipped"):
-        runs.load(SPECS[1], missing="error")
-
-
-def test_collecting_again_changes_nothing(shipped):
-    before = {path.name: path.read_bytes() for path in shipped.iterdir()}
-    collect("tiny", "quick", folder=shipped)
-    assert before == {path.name: path.read_bytes() for path in shipped.iterdir()}
-
-
-def test_collect_merges_other_folders(shipped, store, tmp_path, monkeypatch):
-    """As from another machine: its folder of records joins what is here."""
-    extra = short("cot2", 50)
-    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: [*SPECS, extra])
-    runs.run([extra])
-    far = tmp_path / "far"
-    collect("tiny", "quick", folder=far)
-    monkeypatch.setenv("COT2_STORE", str(store / "nothing"))
-    assert len(runs.recorded([*SPECS, extra])) == 3
-    collect("tiny", "quick", sources=[far], folder=shipped)
-    assert runs.recorded([*SPECS, extra])["seed"].tolist() == [43, 42, 42, 50]
-
-
-def test_nothing_to_collect_is_named(store, nothing_shipped):
-    with pytest.raises(RecordError, match="no finished run of csft under paper"):
-        collect("csft", "paper", folder=nothing_shipped)
-    with pytest.raises(SpecError, match="chapter 'nowhere' has no runs"):
-        collect("nowhere", "paper", folder=nothing_shipped)
-
-
-@pytest.mark.parametrize("name", ["tiny.quick.runs.csv", "tiny.quick.curves.csv.gz"])
-def test_truncated_record_is_named(shipped, name):
-    path = shipped / name
-    path.write_bytes(path.read_bytes()[:-40])
-    records._shipped.cache_clear()
-    with pytest.raises(RecordError, match=f"{name} is truncated or changed.*git"):
-        runs.run(SPECS, "error")
-
-
-def test_truncated_weights_are_named(shipped):
-    path = shipped / "tiny.quick.weights.safetensors"
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(RecordError, match=r"weights\.safetensors is truncated or changed"):
-        runs.load(SPECS[0], missing="error")
-
-
-def test_lost_record_and_broken_manifest_are_named(shipped):
-    (shipped / "tiny.quick.runs.csv").unlink()
-    records._shipped.cache_clear()
-    with pytest.raises(RecordError, match=r"tiny\.quick\.runs\.csv is missing"):
-        runs.run(SPECS, "error")
-    (shipped / "manifest.json").write_text("{")
-    with pytest.raises(RecordError, match=r"manifest\.json is not valid JSON"):
-        runs.run(SPECS, "error")
-
-
-def test_record_of_another_version_is_named(shipped):
-    path = shipped / "tiny.quick.runs.csv"
-    rows = pd.read_csv(path, dtype=str)
-    rows.loc[0, "spec"] = rows.loc[1, "spec"]
-    curves = records.shipped(shipped)[1]
-    records.ship("tiny.quick", (rows, curves), {}, shipped)
-    with pytest.raises(RecordError, match=f"run {SPECS[0].id} was made by another version"):
-        records.shipped(shipped)
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN.keys())
+def test_stack_files_with_other_contents_are_named(store, nothing_shipped, change):
+    runs.run(SPECS[:1])
+    path = next(store.glob("*.safetensors"))
+    _spoil(path, lambda tensors, meta: change(meta))
+    with pytest.raises(RecordError, match=f"{path.name}.*elete it"):
+        runs.run(SPECS[:1], missing="error")
 
 
 # The records that ship

@@ -1,0 +1,241 @@
+import gzip
+import json
+
+import pandas as pd
+import pytest
+import torch
+from test_runs import SPECS, short
+
+from cot2lib import records, runs, sweeps
+from cot2lib import store as stores
+from cot2lib.collect import collect
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.files import load_meta
+from cot2lib.supervised import StackTrainer
+
+
+@pytest.fixture
+def shipped(store, nothing_shipped, monkeypatch):
+    """Three collected runs, the store empty."""
+    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
+    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run == SPECS[0])
+    runs.run(SPECS)
+    collect("tiny", "quick", folder=nothing_shipped)
+    monkeypatch.setenv("COT2_STORE", str(store / "empty"))
+    return nothing_shipped
+
+
+def test_collected_records_equal_the_store_to_the_bit(shipped, store, monkeypatch):
+    rows, curves = runs.run(SPECS, "error"), runs.curves(SPECS)
+    monkeypatch.setenv("COT2_STORE", str(store))
+    pd.testing.assert_frame_equal(rows, runs.recorded(SPECS, retrain=True), check_exact=True, check_dtype=False)
+    key = ["id", "step"]
+    theirs = runs.curves(SPECS, retrain=True).sort_values(key, ignore_index=True)
+    pd.testing.assert_frame_equal(curves.sort_values(key, ignore_index=True), theirs, check_exact=True)
+
+
+def test_shipped_weights_load(shipped, store, monkeypatch):
+    model = runs.load(SPECS[0], missing="error")
+    monkeypatch.setenv("COT2_STORE", str(store))
+    for mine, theirs in zip(model.parameters(), runs.load(SPECS[0]).parameters()):
+        assert torch.equal(mine, theirs)
+    monkeypatch.setenv("COT2_STORE", str(store / "empty"))
+    with pytest.raises(RecordError, match="weights are not shipped"):
+        runs.load(SPECS[1], missing="error")
+
+
+def test_collecting_again_changes_nothing(shipped):
+    before = {path.name: path.read_bytes() for path in shipped.iterdir()}
+    collect("tiny", "quick", folder=shipped)
+    assert before == {path.name: path.read_bytes() for path in shipped.iterdir()}
+
+
+def test_collect_merges_other_folders(shipped, store, tmp_path, monkeypatch):
+    """As from another machine: its folder of records joins what is here."""
+    extra = short("cot2", 50)
+    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: [*SPECS, extra])
+    runs.run([extra])
+    far = tmp_path / "far"
+    collect("tiny", "quick", folder=far)
+    monkeypatch.setenv("COT2_STORE", str(store / "nothing"))
+    assert len(runs.recorded([*SPECS, extra])) == 3
+    collect("tiny", "quick", sources=[far], folder=shipped)
+    assert runs.recorded([*SPECS, extra])["seed"].tolist() == [43, 42, 42, 50]
+
+
+@pytest.fixture
+def trained_again(shipped, store, monkeypatch):
+    """The shipped runs trained once more, with other results, into a store of their own."""
+    monkeypatch.setenv("COT2_STORE", str(store / "again"))
+    longer = [StackTrainer([s]) for s in SPECS]
+    for trainer in longer:
+        trainer.train()
+        with torch.no_grad():
+            for parameter in trainer.stack.parameters():
+                parameter.add_(1.0)
+        trainer.progress.curves[-1]["loss"] = [7.0]
+        stores.save_finished(trainer, {"device": "another", "threads": 1, "commit": "newer", "date": "2026-01-01"})
+    return shipped
+
+
+def _parts(spec):
+    """Where a run's row, curve and weights come from: the commit, whether the loss is the newer one, a weight."""
+    loss = runs.curves([spec])["loss"].iloc[-1]
+    weight = runs.load(spec, missing="error").transformer.ln_f.weight.detach().mean().item()
+    return runs.run([spec], "error")["commit"].iloc[0] == "newer", loss == 7.0, weight > 1.5
+
+
+def test_rows_curves_and_weights_of_a_run_are_of_one_training(trained_again, capsys):
+    assert _parts(SPECS[0]) == (False, False, False)
+    collect("tiny", "quick", folder=trained_again)
+    assert _parts(SPECS[0]) == (False, False, False), "what is shipped stays"
+    assert "replaced" not in capsys.readouterr().out
+    collect("tiny", "quick", folder=trained_again, replace=True)
+    assert _parts(SPECS[0]) == (True, True, True)
+    assert "3 runs replaced in the records of tiny" in capsys.readouterr().out
+
+
+def test_a_source_counts_whole_too(trained_again, store, tmp_path, monkeypatch):
+    collect("tiny", "quick", folder=tmp_path / "far")
+    monkeypatch.setenv("COT2_STORE", str(store / "nothing"))
+    collect("tiny", "quick", sources=[tmp_path / "far"], folder=trained_again)
+    assert _parts(SPECS[0]) == (False, False, False)
+    collect("tiny", "quick", sources=[tmp_path / "far"], folder=trained_again, replace=True)
+    assert _parts(SPECS[0]) == (True, True, True)
+
+
+def test_weights_fall_back_to_the_store(trained_again, capsys, monkeypatch):
+    assert runs.load(SPECS[0], retrain=True).transformer.ln_f.weight.mean() > 1.5, "as rows do under retrain"
+    assert runs.load(SPECS[1], missing="error").transformer.ln_f.weight.mean() > 1.5, "these are not shipped"
+    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: True)
+    collect("tiny", "quick", folder=trained_again)
+    assert "2 runs without weights where they were taken from" in capsys.readouterr().out
+    assert SPECS[1].id not in load_meta(trained_again / "tiny.quick.weights.safetensors")["runs"]
+
+
+def test_collect_says_what_it_leaves_out(shipped, store, monkeypatch, capsys):
+    extra = [short("cot2", 50), short("cot2", 51, steps=40)]
+    runs.run(extra)
+    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS[:2])
+    collect("tiny", "quick", folder=shipped)
+    said = capsys.readouterr().out
+    assert "1 runs dropped from the records: no longer in the sweep of tiny" in said
+    assert "1 runs left in the store: like runs of tiny, but not in its sweep" in said
+    assert len(records.shipped(shipped)[0]) == 2
+
+
+def test_weights_that_ship_no_more_leave_no_file(shipped, monkeypatch):
+    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: False)
+    collect("tiny", "quick", folder=shipped)
+    assert not (shipped / "tiny.quick.weights.safetensors").exists()
+
+
+def test_sources_without_records_are_named(shipped, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for source in (tmp_path / "typo", tmp_path / "empty"):
+        with pytest.raises(RecordError, match=rf"{source} holds no manifest\.json; name a folder"):
+            collect("tiny", "quick", sources=[source], folder=shipped)
+
+
+def _foreign(folder, name, content):
+    """A folder of records whose checksums are right and whose contents are not."""
+    (folder / name).write_bytes(content)
+    listed = records.manifest(folder) | {name: records._checksum(folder / name)}
+    (folder / "manifest.json").write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize(
+    "name, content, says",
+    [
+        ("tiny.quick.runs.csv", b"", "is not a table"),
+        ("tiny.quick.runs.csv", b"a,b\n1,2\n", "is not a table of runs"),
+        ("tiny.quick.curves.csv.gz", b"no gzip", "is not a table"),
+        ("tiny.quick.curves.csv.gz", gzip.compress(b"a,b\n1,2\n"), "is not a table of curves"),
+        ("tiny.quick.curves.csv.gz", gzip.compress(b"id,step\nx,2\n"), "holds no curve of run"),
+        ("manifest.json", b"[1, 2]", "is not a list of checksums"),
+    ],
+)
+def test_foreign_records_are_named(shipped, name, content, says):
+    if name == "manifest.json":
+        (shipped / name).write_bytes(content)
+    else:
+        _foreign(shipped, name, content)
+    with pytest.raises(RecordError, match=f"{says}") as raised:
+        records.shipped(shipped)
+    assert str(shipped) in str(raised.value)
+
+
+def test_a_foreign_spec_is_named(shipped):
+    rows = pd.read_csv(shipped / "tiny.quick.runs.csv", dtype=str)
+    rows.loc[0, "spec"] = "{"
+    _foreign(shipped, "tiny.quick.runs.csv", rows.to_csv(index=False).encode())
+    with pytest.raises(RecordError, match=rf"tiny\.quick\.runs\.csv, run {SPECS[0].id}"):
+        records.shipped(shipped)
+
+
+# Accuracies of a curve
+
+
+def curve(correct_a, correct_b):
+    return pd.DataFrame(
+        {"step": range(10, 10 * len(correct_a) + 10, 10), "correct_a": correct_a, "correct_b": correct_b}
+    )
+
+
+def test_accuracies_by_hand():
+    """Six inputs in one half, four in the other; half a is best at the second evaluation, half b at the third."""
+    found = records.accuracies(curve([1, 6, 2, 3], [0, 1, 4, 2]), 6, 4)
+    assert found["inputs_a"] == 6 and found["inputs_b"] == 4
+    assert found["last"] == 0.5 and found["best"] == 0.7 and found["best_step"] == 20
+    assert found["curve_mean"] == pytest.approx((0.1 + 0.7 + 0.6 + 0.5) / 4)
+    assert found["split_half"] == pytest.approx((1 + 2) / 10), "b where a is best, a where b is best"
+    assert found["closing_mean"] == found["curve_mean"], "there are fewer than ten evaluations"
+
+
+def test_closing_mean_is_of_the_last_ten():
+    found = records.accuracies(curve([9, 9, *range(10)], [0] * 12), 10, 0)
+    assert found["closing_mean"] == pytest.approx(sum(range(10)) / 100)
+    assert found["curve_mean"] == pytest.approx((18 + 45) / 120)
+
+
+def test_nothing_to_collect_is_named(store, nothing_shipped):
+    with pytest.raises(RecordError, match="no finished run of csft under paper"):
+        collect("csft", "paper", folder=nothing_shipped)
+    with pytest.raises(SpecError, match="chapter 'nowhere' has no runs"):
+        collect("nowhere", "paper", folder=nothing_shipped)
+
+
+@pytest.mark.parametrize("name", ["tiny.quick.runs.csv", "tiny.quick.curves.csv.gz"])
+def test_truncated_record_is_named(shipped, name):
+    path = shipped / name
+    path.write_bytes(path.read_bytes()[:-40])
+    records._shipped.cache_clear()
+    with pytest.raises(RecordError, match=f"{name} is truncated or changed.*git"):
+        runs.run(SPECS, "error")
+
+
+def test_truncated_weights_are_named(shipped):
+    path = shipped / "tiny.quick.weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(RecordError, match=r"weights\.safetensors is truncated or changed"):
+        runs.load(SPECS[0], missing="error")
+
+
+def test_lost_record_and_broken_manifest_are_named(shipped):
+    (shipped / "tiny.quick.runs.csv").unlink()
+    records._shipped.cache_clear()
+    with pytest.raises(RecordError, match=r"tiny\.quick\.runs\.csv is missing"):
+        runs.run(SPECS, "error")
+    (shipped / "manifest.json").write_text("{")
+    with pytest.raises(RecordError, match=r"manifest\.json is not valid JSON"):
+        runs.run(SPECS, "error")
+
+
+def test_record_of_another_version_is_named(shipped):
+    path = shipped / "tiny.quick.runs.csv"
+    rows = pd.read_csv(path, dtype=str)
+    rows.loc[0, "spec"] = rows.loc[1, "spec"]
+    curves = records.shipped(shipped)[1]
+    records.ship("tiny.quick", (rows, curves), {}, shipped)
+    with pytest.raises(RecordError, match=f"run {SPECS[0].id} was made by another version"):
+        records.shipped(shipped)
