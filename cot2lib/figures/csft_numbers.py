@@ -32,12 +32,13 @@ def final_table(rows: pd.DataFrame) -> pd.DataFrame:
     for method, d_model in sorted({(m, d) for _, m, d in cells(rows)}, key=lambda pair: (ORDER[pair[0]], pair[1])):
         entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
         for profile in dict.fromkeys(rows["profile"]):
-            entry[f"ours, {profile}"] = _mean(cell(rows, profile, method, d_model)["last"])
+            entry[f"ours, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
         table.append(entry)
     return pd.DataFrame(table)
 
 
-def _mean(shares: pd.Series) -> str:
+def describe_mean(shares: pd.Series) -> str:
+    """Mean accuracy (%) over runs with its 95 % interval and their number; empty without runs."""
     if shares.empty:
         return ""
     interval = mean_interval(100 * shares, 0.0, 100.0)
