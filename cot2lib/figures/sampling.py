@@ -209,8 +209,8 @@ def _turn(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], k: int, p
 def cost_curves(table: pd.DataFrame, method: dict[str, str], cost: pd.DataFrame, temperature: float) -> Figure:
     """Accuracy against forward passes and against measured time, per prompt, relative to one CoT2 trace.
 
-    Discrete CoT at one temperature: Pass@k counts a prompt as solved if any sample is right, Maj@k if the most frequent
-    answer is.
+    Discrete CoT at one temperature: Pass@k counts a prompt as solved if any sample is right, Maj@k if the most
+    frequent answer is.
     """
     table = table.assign(method=table["id"].map(method))
     discrete = table[(table["method"] == "discrete CoT") & np.isclose(table["temperature"], temperature)]
