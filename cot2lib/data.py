@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib import random
+from cot2lib.errors import SpecError
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import hindsight_targets
@@ -43,6 +44,7 @@ class StackData:
 
     Attributes:
         prompts: token ids of every input.
+        padding: tokens on the left of each prompt that are padding, or None if there are none.
         outputs: target distributions of every distinct supervision (variant) and input.
         variant: which supervision each run uses.
         answers: answer token of every input.
@@ -51,15 +53,20 @@ class StackData:
     """
 
     prompts: Int[Tensor, "input token"]
+    padding: Int[Tensor, " input"] | None
     outputs: Float[Tensor, "variant input step vocab"]
     variant: Int[Tensor, " run"]
     answers: Int[Tensor, " input"]
     train: list[Tensor]
     held_out: HeldOut
 
-    def batch(self, index: Int[Tensor, "run batch"]) -> tuple[Tensor, Tensor]:
-        """Prompts (run, batch, token) and targets (run, batch, step, vocab) of the given rows."""
-        return self.prompts[index], self.outputs[self.variant[:, None], index]
+    def batch(self, index: Int[Tensor, "run batch"]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Prompts (run, batch, token), targets (run, batch, step, vocab) and padding (run, batch) of the rows."""
+        return self.prompts[index], self.outputs[self.variant[:, None], index], self.padding_of(index)
+
+    def padding_of(self, index: Int[Tensor, "run batch"]) -> Int[Tensor, "run batch"] | None:
+        """Padding of the given rows."""
+        return None if self.padding is None else self.padding[index]
 
     def order(self, seeds: Sequence[int], start: int, steps: int, batch: int) -> Int[Tensor, "run step batch"]:
         """Rows of the batches of steps start..start+steps of every run's endless shuffled stream."""
@@ -71,13 +78,20 @@ class StackData:
 
 
 def stack_data(specs: Sequence[RunSpec], device: torch.device | str) -> StackData:
-    """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ)."""
+    """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ).
+
+    Raises:
+        SpecError: if every position is to be scored and some are padding.
+    """
     task, supervision = specs[0].task, specs[0].supervision
     variants = list(dict.fromkeys((spec.supervision.budget, spec.supervision.ties) for spec in specs))
     which = [variants.index((spec.supervision.budget, spec.supervision.ties)) for spec in specs]
+    if task.padding is not None and supervision.loss_on == "sequence":
+        raise SpecError(f"loss_on='sequence' needs prompts of one length; those of {task.name} are padded.")
     masks = [task.split(spec.seed) for spec in specs]
     return StackData(
-        prompts=(task.prompts if supervision.arrow else task.prompts[:, :-1]).to(device),
+        prompts=task.prompt(supervision.arrow, supervision.pauses).to(device),
+        padding=None if task.padding is None else task.padding.to(device),
         outputs=torch.stack([_outputs(specs[which.index(v)]) for v in range(len(variants))]).to(device),
         variant=torch.tensor(which, device=device),
         answers=task.answer_ids.to(device),

@@ -2,10 +2,11 @@
 
 Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its
 place. The paper samples the answer token; the authors' code takes the arg max, which is the default
-here. The prompt is encoded once, later positions reuse its keys and values.
+here. The prompt is encoded once, later positions reuse its keys and values, and so do all samples
+drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,8 +15,8 @@ from torch import Tensor
 
 from cot2lib import random
 from cot2lib.errors import SpecError
-from cot2lib.model import Cache, GPT2Stack
-from cot2lib.thoughts import Discrete, Rule
+from cot2lib.model import Cache, Dropout, GPT2Stack
+from cot2lib.thoughts import Discrete, Rule, State, Thought
 
 Noise = Callable[[int, int], Float[Tensor, "run batch draw"]]
 
@@ -37,6 +38,11 @@ class Rollout:
     log_density: Float[Tensor, "run batch step"]
 
 
+def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
+    """One rule per output: `thought` for the steps before the last, `answer` for that one."""
+    return [*[thought] * (steps - 1), answer]
+
+
 def keyed_noise(keys: Int[Tensor, " run"], batch: int) -> Noise:
     """Uniform draws for (step, count), a function of the runs' keys alone."""
 
@@ -46,44 +52,67 @@ def keyed_noise(keys: Int[Tensor, " run"], batch: int) -> Noise:
     return noise
 
 
+def think(
+    stack: GPT2Stack,
+    rule: Rule,
+    hidden: Float[Tensor, "run batch d"],
+    draws: Callable[[int], Tensor],
+    cache: Cache,
+    padding: Int[Tensor, "#run batch"] | None = None,
+    dropout: Dropout | None = None,
+) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run batch one d"]]:
+    """One step from the last hidden state: its logits, the thought, and the embedding to feed next."""
+    logits = stack.logits(hidden[:, :, None])[:, :, 0]
+
+    def peek() -> Tensor:
+        slot = torch.zeros_like(hidden[:, :, None])
+        return stack.hidden(slot, padding=padding, cache=cache.copy(), dropout=dropout)[:, :, 0]
+
+    thought = rule(State(logits, hidden, draws, peek))
+    latent = thought.latent
+    return logits, thought, stack.mix(thought.weights[:, :, None]) if latent is None else latent[:, :, None]
+
+
 def decode(
     stack: GPT2Stack,
     prompts: Int[Tensor, "#run batch token"],
-    steps: int,
-    thought: Rule,
-    answer: Rule = Discrete(),
+    steps: Sequence[Rule],
     keys: Int[Tensor, " run"] | None = None,
     padding: Int[Tensor, "#run batch"] | None = None,
+    samples: int = 1,
 ) -> Rollout:
-    """Roll out `steps` outputs for every prompt of every run.
+    """Roll out one output per rule for every prompt of every run.
 
     Args:
         stack: the models.
         prompts: token ids, one set for all runs (first axis 1) or one per run.
-        steps: output tokens m; the last is the answer.
-        thought, answer: rules for the steps before and at m.
+        steps: the rule of each output token (see `rules`); the last one makes the answer.
         keys: random keys of the runs (`cot2lib.random.run_keys`), needed only by rules that sample.
         padding: how many tokens on the left of each prompt are padding.
+        samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
 
     Raises:
         SpecError: if a rule samples and `keys` is missing.
     """
-    noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1])
+    noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
     cache, logits, thoughts = Cache(), [], []
-    inputs = stack.embed(prompts)
-    for step in range(steps):
-        scores = stack(inputs, outputs=1, padding=padding, cache=cache)[:, :, 0]
-        rule = answer if step == steps - 1 else thought
-        made = rule(scores, lambda count, step=step: noise(step, count))
+    hidden = stack.hidden(stack.embed(prompts), outputs=1, padding=padding, cache=cache)[:, :, 0]
+    if samples > 1:
+        cache, hidden = cache.repeat(samples), hidden.repeat_interleave(samples, 1)
+        padding = None if padding is None else padding.repeat_interleave(samples, 1)
+    for step, rule in enumerate(steps):
+        draws = lambda count, step=step: noise(step, count)
+        scores, thought, inputs = think(stack, rule, hidden, draws, cache, padding)
         logits.append(scores)
-        thoughts.append(made)
-        inputs = stack.mix(made.weights[:, :, None])
+        thoughts.append(thought)
+        if step < len(steps) - 1:
+            hidden = stack.hidden(inputs, padding=padding, cache=cache)[:, :, 0]
     silent = torch.zeros(logits[0].shape[:2], device=stack.device)
     return Rollout(
         logits=torch.stack(logits, 2),
-        weights=torch.stack([made.weights for made in thoughts], 2),
+        weights=torch.stack([thought.weights for thought in thoughts], 2),
         answers=thoughts[-1].weights.argmax(-1),
-        log_density=torch.stack([silent if made.log_density is None else made.log_density for made in thoughts], 2),
+        log_density=torch.stack([silent if t.log_density is None else t.log_density for t in thoughts], 2),
     )
 
 

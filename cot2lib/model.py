@@ -90,6 +90,41 @@ class Cache:
             self.layers[layer] = (torch.cat([old[0], keys], -2), torch.cat([old[1], values], -2))
         return self.layers[layer]
 
+    def copy(self) -> "Cache":
+        """A cache that can be extended without changing this one."""
+        return self._map(lambda x: x)
+
+    def repeat(self, samples: int) -> "Cache":
+        """Every prompt `samples` times, side by side on the batch axis."""
+        return self._map(lambda x: x.repeat_interleave(samples, 1))
+
+    def _map(self, change) -> "Cache":
+        other = Cache()
+        other.layers = [(change(keys), change(values)) for keys, values in self.layers]
+        return other
+
+
+class Dropout:
+    """Dropout multipliers of one training step, drawn forward pass by forward pass.
+
+    Args:
+        keys: the step's key of each run.
+        counter: `random.counters` of enough draws for the longest pass.
+        probability: of a zero.
+    """
+
+    def __init__(self, keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float):
+        self.keys, self.counter, self.probability = keys, counter, probability
+        self.passes = 0
+
+    def scales(self, lanes: Sequence[int]) -> Sequence[Tensor]:
+        """The next pass's multipliers, (run, lanes of the site) for each site."""
+        keys = random.fold(self.keys, self.passes) if self.passes else self.keys
+        self.passes += 1
+        counter = self.counter[: -(-sum(lanes) // random.LANES)]
+        scales = random.dropout_scales(keys, counter, self.probability)
+        return scales[:, : sum(lanes)].split(list(lanes), dim=1)
+
 
 class Attention(nn.Module):
     """Causal multi-head self-attention, queries only for the last `outputs` positions."""
@@ -215,12 +250,12 @@ class GPT2Stack(nn.Module):
         """Continuous tokens E^T alpha of mixture weights (paper, section 2)."""
         return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
 
-    def dropout_lanes(self, batch: int, positions: int, outputs: int) -> list[int]:
-        """Dropout multipliers each site needs per run: the embedding, then three per block."""
+    def dropout_lanes(self, batch: int, length: int, outputs: int, past: int = 0) -> list[int]:
+        """Dropout multipliers each site needs per run in one pass: the embedding, then three per block."""
         d_model, heads, layers = (self.shape[k] for k in ("d_model", "heads", "layers"))
-        lanes = [batch * positions * d_model]
-        for queries in [positions] * (layers - 1) + [outputs]:
-            lanes += [batch * heads * queries * positions, batch * queries * d_model, batch * queries * d_model]
+        lanes = [batch * length * d_model]
+        for queries in [length] * (layers - 1) + [outputs]:
+            lanes += [batch * heads * queries * (past + length), batch * queries * d_model, batch * queries * d_model]
         return lanes
 
     def attention_mask(self, length: int, past: int, padding: Tensor | None) -> Tensor:
@@ -245,7 +280,7 @@ class GPT2Stack(nn.Module):
         outputs: int | None = None,
         padding: Int[Tensor, "#run batch"] | None = None,
         cache: Cache | None = None,
-        scales: Sequence[Tensor] | None = None,
+        dropout: Dropout | None = None,
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all)."""
         length, past = x.shape[2], cache.length if cache else 0
@@ -253,7 +288,8 @@ class GPT2Stack(nn.Module):
         if past + length > self.shape["positions"]:
             raise SpecError(f"{past + length} positions, but the model has {self.shape['positions']}.")
         mask = self.attention_mask(length, past, padding)
-        sites: Iterator[Tensor | None] = iter(scales) if scales is not None else iter(())
+        lanes = self.dropout_lanes(x.shape[1], length, outputs, past)
+        sites: Iterator[Tensor | None] = iter(dropout.scales(lanes) if dropout else ())
         x = drop(x + self.position_embedding(length, past, padding), next(sites, None))
         for index, block in enumerate(self.transformer.h):
             last = index == self.shape["layers"] - 1

@@ -14,12 +14,22 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import Model, Recipe, RunSpec, Supervision
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, Task
 from cot2lib.tasks.mnns import TRAIN_SHARE
-from cot2lib.thoughts import Base, Discrete
+from cot2lib.thoughts import Base, Discrete, Hidden, Rule, ZeroSlot
 
 SEEDS = (42, 43, 44, 45, 46)
-METHODS = ("cot2", "discrete", "no-cot")
+LARGE = 10_000  # inputs above which a task takes the profile's large batch
+METHODS: Mapping[str, Rule] = MappingProxyType(
+    {
+        "cot2": Base(),
+        "discrete": Discrete(),
+        "no-cot": Base(),
+        "pause": Base(),
+        "coconut": Hidden(),
+        "coconut-slot": ZeroSlot(),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -27,83 +37,110 @@ class Profile:
     """One recipe for every model.
 
     Attributes:
-        batch, lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.specs.Recipe`.
+        batch, large_batch: examples per step, for tasks up to and above 10,000 inputs.
         epochs: passes over the training inputs; an epoch is ceil(80 % of the inputs / batch) steps.
-        evaluate_every: epochs between evaluations.
+        most_steps: where the epochs end at the latest, or None.
+        evaluations: how often a run is evaluated.
+        lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.specs.Recipe`.
         formats: prompt, targets and loss of each method.
     """
 
     batch: int
+    large_batch: int
     epochs: int
+    most_steps: int | None
+    evaluations: int
     lr: float
     schedule: str
     warmup: int
     weight_decay: float
     dropout: float
-    evaluate_every: int
     formats: Mapping[str, Supervision]
 
-    def recipe(self, task: MNNS) -> Recipe:
+    def recipe(self, task: Task) -> Recipe:
         """The recipe in steps for a task's number of inputs."""
-        epoch = -(-int(TRAIN_SHARE * len(task.digits)) // self.batch)
+        batch = self.large_batch if task.size > LARGE else self.batch
+        steps = self.epochs * epoch_steps(task, batch)
+        steps = steps if self.most_steps is None else min(steps, self.most_steps)
         return Recipe(
-            steps=self.epochs * epoch,
-            batch=self.batch,
+            steps=steps,
+            batch=batch,
             lr=self.lr,
-            evaluate_every=self.evaluate_every * epoch,
+            evaluate_every=max(1, steps // self.evaluations),
             schedule=self.schedule,
-            warmup=self.warmup,
+            warmup=min(self.warmup, steps // 10),
             weight_decay=self.weight_decay,
             dropout=self.dropout,
         )
 
 
+def epoch_steps(task: Task, batch: int) -> int:
+    """Steps of one pass over the training inputs, the same for all seeds."""
+    return -(-int(TRAIN_SHARE * task.size) // batch)
+
+
+def _coconut(**options) -> Supervision:
+    return Supervision(budget=1, ties="plus-first", feeding="stages", **options)
+
+
 PROFILES = {
     "paper": Profile(
         batch=16,
+        large_batch=64,
         epochs=1000,
+        most_steps=None,
+        evaluations=1000,
         lr=1e-4,
         schedule="constant",
         warmup=0,
         weight_decay=0.01,
         dropout=0.1,
-        evaluate_every=1,
         formats=MappingProxyType(
             {
                 "cot2": Supervision(arrow=False),
                 "discrete": Supervision(budget=1, ties="plus-first", eos=True, loss_on="sequence", reduction="mean"),
                 "no-cot": Supervision(every=None, eos=True, loss_on="sequence", reduction="mean"),
+                "pause": Supervision(every=None, eos=True, loss_on="sequence", reduction="mean"),
+                "coconut": _coconut(reduction="mean"),
+                "coconut-slot": _coconut(reduction="mean"),
             }
         ),
     ),
     "quick": Profile(
         batch=64,
+        large_batch=64,
         epochs=100,
+        most_steps=8200,
+        evaluations=50,
         lr=3e-3,
         schedule="cosine",
         warmup=100,
         weight_decay=0.0,
         dropout=0.0,
-        evaluate_every=2,
         formats=MappingProxyType(
             {
                 "cot2": Supervision(),
                 "discrete": Supervision(budget=1, ties="plus-first"),
                 "no-cot": Supervision(every=None),
+                "pause": Supervision(every=None),
+                "coconut": _coconut(),
+                "coconut-slot": _coconut(),
             }
         ),
     ),
 }
 
 PAPER_SAYS = {
-    "batch": "16 for four digits, 64 for five (app. B.1)",
+    "batch": "16 for four digits (app. B.1)",
+    "large_batch": "64 for five digits (app. B.1)",
     "epochs": "not stated; 1000 is used as an example for COCONUT's stages (app. B.3)",
+    "most_steps": "five digits train as many epochs as four, nine times as long",
+    "evaluations": "not stated; the public code evaluates every epoch and plots the last",
     "lr": "1e-4 (app. B.1)",
     "schedule": "not stated; the public code has none",
     "warmup": "not stated; the public code has none",
     "weight_decay": "none (app. B.1); the public code leaves AdamW's default of .01",
     "dropout": "not mentioned; the public code leaves GPT-2's default of .1",
-    "evaluate_every": "not stated; the public code evaluates every epoch and plots the last",
     "arrow": "the prompt ends in an arrow (sec. 3.1.1); the public CoT2 code has none",
     "eos": "the output ends in EOS (sec. 3.1.1); the public CoT2 code never trains it",
     "loss_on": "the m output tokens (eqs. 1 and 2); the public discrete code adds prompt and EOS",
@@ -127,42 +164,59 @@ def spec(
     method: str = "cot2",
     profile_name: str = "quick",
     *,
-    task: MNNS = MNNS(),
+    task: Task = MNNS(),
     d_model: int = 32,
     layers: int = 2,
     heads: int = 2,
     budget: int | None = None,
+    every: int = 1,
+    self_fed_from: float | None = None,
     seed: int = 42,
     **recipe,
 ) -> RunSpec:
     """One run of a method under a profile.
 
     Args:
-        method: "cot2", "discrete" or "no-cot".
+        method: "cot2", "discrete", "no-cot" (one arrow, then the answer), "pause" (no-CoT after m arrows),
+            "coconut" (thoughts are hidden states) or "coconut-slot" (the authors' variant of it).
         profile_name: "paper" or "quick".
         task: what to learn.
         d_model, layers, heads: shape of the model.
         budget: B of CoT2's targets, None for all trajectories; other methods have none.
+        every: which tokens of the discrete path are kept: the answer and every `every`-th before it.
+        self_fed_from: share of the training after which CoT2 is fed its own thoughts; None for never.
         seed: see `cot2lib.specs.RunSpec`.
         **recipe: fields of `cot2lib.specs.Recipe` to override.
 
     Raises:
-        SpecError: for an unknown method or profile, or a budget that the method does not take.
+        SpecError: for an unknown method or profile, or an option that the method does not take.
     """
     chosen = profile(profile_name)
     if method not in chosen.formats:
         raise SpecError(f"method {method!r} is unknown; choose one of {', '.join(METHODS)}.")
-    supervision = chosen.formats[method]
+    supervision, training = chosen.formats[method], replace(chosen.recipe(task), **recipe)
+    if supervision.feeding == "stages" and training.schedule == "cosine":
+        training = replace(training, cycles=task.steps)  # else its last stages would hardly learn
+    if method == "pause":
+        supervision = replace(supervision, pauses=task.steps - 1)
     if budget is not None:
         if method != "cot2" or budget == 1:
             raise SpecError(f"budget={budget}: only method 'cot2' takes one, above 1; B=1 is method 'discrete'.")
         supervision = replace(supervision, budget=None if budget == task.trajectories else budget)
+    if every != 1:
+        if method != "discrete":
+            raise SpecError(f"every={every}: only method 'discrete' leaves out tokens of the path.")
+        supervision = replace(supervision, every=every)
+    if self_fed_from is not None:
+        if method != "cot2" or not 0 <= self_fed_from < 1:
+            raise SpecError(f"self_fed_from={self_fed_from}: a share from 0 to below 1, for method 'cot2' alone.")
+        supervision = replace(supervision, feeding="self", switch=round(self_fed_from * training.steps))
     return RunSpec(
-        recipe=replace(chosen.recipe(task), **recipe),
+        recipe=training,
         task=task,
         model=Model(d_model, layers, heads),
         supervision=supervision,
-        thought=Discrete() if method == "discrete" else Base(),
+        thought=METHODS[method],
         seed=seed,
     )
 
@@ -192,7 +246,11 @@ def shortened(run: RunSpec, epochs: int) -> RunSpec:
     """
     if epochs < 1:
         raise SpecError(f"epochs={epochs}: train for at least one.")
-    epoch = -(-int(TRAIN_SHARE * len(run.task.digits)) // run.recipe.batch)
-    steps = epochs * epoch
+    steps = epochs * epoch_steps(run.task, run.recipe.batch)
     warmup = min(run.recipe.warmup, steps // 10)
-    return replace(run, recipe=replace(run.recipe, steps=steps, warmup=warmup, evaluate_every=steps))
+    switch = run.supervision.switch * steps // run.recipe.steps
+    return replace(
+        run,
+        recipe=replace(run.recipe, steps=steps, warmup=warmup, evaluate_every=steps),
+        supervision=replace(run.supervision, switch=switch),
+    )

@@ -98,8 +98,9 @@ def dropout_scales(
 ) -> Float[Tensor, "run lane"]:
     """Dropout multipliers, 0 or 1/(1-probability), four to each 64-bit draw.
 
-    `counter` comes from `counters(ceil(lanes / 4))`. The probability is met to 2^-16.
+    `counter` comes from `counters(ceil(lanes / 4))`. The probability is met to 2^-16. Lanes are taken by
+    shifts: reinterpreting the bits as int16 is shorter, but compiled by torch 2.13 it corrupts memory.
     """
-    lanes = mix(counter[None] ^ keys[:, None]).view(torch.int16)
-    threshold = round(probability * 2**16) - 2**15
-    return (lanes >= threshold).to(torch.float32) * (1 / (1 - probability))
+    draws = mix(counter[None] ^ keys[:, None])
+    lanes = torch.stack([((draws >> 16 * lane) & 0xFFFF) ^ 0x8000 for lane in range(LANES)], dim=-1)
+    return (lanes.flatten(1) >= round(probability * 2**16)).to(torch.float32) * (1 / (1 - probability))

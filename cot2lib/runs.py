@@ -167,7 +167,7 @@ def forecast(stacks: Sequence[Sequence[RunSpec]], device: torch.device) -> float
     for specs in stacks:
         spec = specs[0]
         weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
-        positions = spec.task.prompts.shape[1] + len(spec.supervision.output_steps(spec.task.steps))
+        positions = spec.task.positions
         work += 6.0 * weights * positions * spec.recipe.batch * spec.recipe.steps * len(specs)
     return work / (SHARE_OF_SGEMM[device.type] * sgemm_rate(device))
 
@@ -244,15 +244,18 @@ def _described(rows: pd.DataFrame) -> pd.DataFrame:
         return rows
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
     main = pd.DataFrame([fields(spec) for spec in specs], index=rows.index)
-    train = pd.Series([len(s.task.classes) for s in specs], index=rows.index) - rows["inputs_a"] - rows["inputs_b"]
+    train = pd.Series([s.task.size for s in specs], index=rows.index) - rows["inputs_a"] - rows["inputs_b"]
     return pd.concat([main, rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
 
 
 def fields(spec: RunSpec) -> dict:
     """What tells runs of a sweep apart, as columns."""
     return {
+        "task": spec.task.name,
         "method": spec.method,
         "budget": spec.supervision.budget or spec.task.trajectories,
+        "tokens": spec.outputs,
+        "fed": spec.fed,
         "d_model": spec.model.d_model,
         "layers": spec.model.layers,
         "heads": spec.model.heads,

@@ -12,13 +12,15 @@ import json
 from dataclasses import dataclass
 
 from cot2lib.errors import SpecError
+from cot2lib.frozen import typed
 from cot2lib.supervision import TIES
-from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.tasks import MNNS, Task
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
 
 NUMERICS = 1
 LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
+FEEDING = ("teacher", "self", "stages")
 SCHEDULES = ("constant", "cosine")
 
 
@@ -45,6 +47,7 @@ class Model:
     heads: int = 2
 
     def __post_init__(self):
+        typed(self)
         _at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
         if self.d_model % self.heads:
             raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
@@ -63,6 +66,12 @@ class Supervision:
         eos: whether an end token follows the answer and is trained on.
         loss_on: "outputs", or "sequence" for every position after the first.
         reduction: "sum" or "mean" over the positions scored.
+        pauses: further arrows after the prompt's own, which the model may use to compute (pause tokens).
+        feeding: whose thoughts are fed in training. "teacher": the targets; "self": the model's own by the
+            run's rule, gradients flowing through them; "stages": COCONUT's left-to-right curriculum of m
+            stages of equal length, in which one thought more is the model's own each time and only the
+            outputs after those are scored.
+        switch: under "self", the step before which the teacher is followed.
     """
 
     budget: int | None = None
@@ -72,14 +81,32 @@ class Supervision:
     eos: bool = False
     loss_on: str = "outputs"
     reduction: str = "sum"
+    pauses: int = 0
+    feeding: str = "teacher"
+    switch: int = 0
 
     def __post_init__(self):
+        typed(self)
         _choose(ties=(self.ties, TIES), loss_on=(self.loss_on, LOSS_ON), reduction=(self.reduction, REDUCTIONS))
+        _choose(feeding=(self.feeding, FEEDING))
         _at_least(1, every=self.every, budget=self.budget)
+        _at_least(0, pauses=self.pauses, switch=self.switch)
+        if self.feeding != "teacher" and self.loss_on == "sequence":
+            raise SpecError(f"loss_on='sequence' needs feeding='teacher', not {self.feeding!r}.")
+        if self.pauses and not self.arrow:
+            raise SpecError(f"pauses={self.pauses}: pause tokens are further arrows, so arrow must be True.")
+        if self.switch and self.feeding != "self":
+            raise SpecError(f"switch={self.switch}: only feeding='self' can follow the teacher first.")
 
     def output_steps(self, steps: int) -> list[int]:
         """Indices, counted from 0, of the output tokens that exist among `steps`."""
         return [steps - 1] if self.every is None else list(range(steps - 1, -1, -self.every))[::-1]
+
+    def own_thoughts(self, outputs: int, step: int, steps: int) -> int:
+        """How many leading thoughts, of `outputs` - 1, the model makes itself at training step `step` of `steps`."""
+        if self.feeding == "self":
+            return outputs - 1 if step >= self.switch else 0
+        return outputs * step // steps if self.feeding == "stages" else 0
 
 
 @dataclass(frozen=True)
@@ -95,6 +122,7 @@ class Recipe:
         warmup: steps of linear rise to lr.
         weight_decay: decoupled, on all parameters.
         dropout: on embeddings, attention weights and both residual branches.
+        cycles: equal parts of the training, in each of which warm-up and schedule run anew.
     """
 
     steps: int
@@ -105,13 +133,18 @@ class Recipe:
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0
+    cycles: int = 1
 
     def __post_init__(self):
+        typed(self)
         _choose(schedule=(self.schedule, SCHEDULES))
-        _at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every)
+        _at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every, cycles=self.cycles)
         _at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
         if not 0 <= self.dropout < 1:
             raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
+        if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:
+            length = self.steps // self.cycles
+            raise SpecError(f"warmup={self.warmup}: a cosine schedule of {length} steps needs fewer.")
 
 
 @dataclass(frozen=True)
@@ -125,11 +158,19 @@ class RunSpec:
     """
 
     recipe: Recipe
-    task: MNNS = MNNS()
+    task: Task = MNNS()
     model: Model = Model()
     supervision: Supervision = Supervision()
     thought: Rule = Base()
     seed: int = 42
+
+    def __post_init__(self):
+        typed(self)
+
+    @property
+    def outputs(self) -> int:
+        """Output tokens up to and with the answer."""
+        return len(self.supervision.output_steps(self.task.steps))
 
     @property
     def id(self) -> str:
@@ -139,13 +180,22 @@ class RunSpec:
 
     @property
     def method(self) -> str:
-        """The method's name in the paper."""
+        """The method's name in the paper; what the paper does not name is told apart after a comma."""
+        if self.supervision.feeding == "stages":
+            return "COCONUT, zero slot" if isinstance(self.thought, ZeroSlot) else "COCONUT"
         if self.supervision.every is None:
-            return "no-CoT"
+            return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
         return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
 
+    @property
+    def fed(self) -> str:
+        """Whose thoughts are fed in training: "teacher", "self", "teacher, then self" or "stages"."""
+        return "teacher, then self" if self.supervision.switch else self.supervision.feeding
 
-KINDS = {kind.__name__: kind for kind in (RunSpec, Recipe, Supervision, Model, MNNS, Base, Discrete)}
+
+KINDS = {
+    kind.__name__: kind for kind in (RunSpec, Recipe, Supervision, Model, MNNS, Base, Discrete, MTS, Hidden, ZeroSlot)
+}
 
 
 def to_data(spec) -> dict:

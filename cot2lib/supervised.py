@@ -1,11 +1,16 @@
-"""Supervised training of a stack: CSFT with teacher forcing, discrete CoT, no-CoT.
+"""Supervised training of a stack: CSFT, discrete CoT, no-CoT, COCONUT's curriculum.
 
 With teacher forcing every prefix is known, so a training step is one parallel forward over the
 prompt and the m-1 fed thoughts z*_t = E^T alpha*_t, for all runs at once; gradients flow into the
-embedding table through the fed thoughts, as in the authors' code. Where it differs from theirs:
-batches are always full (a run walks an endless concatenation of shuffles of its training inputs),
-the loss is a cross-entropy, evaluation is batched, and all randomness is keyed (`cot2lib.random`),
-so a run can be stopped, resumed and stacked with others without changing.
+embedding table through the fed thoughts, as in the authors' code. Where the first few thoughts are the
+model's own (self-feeding, COCONUT's stages), those are made one by one, gradients flowing through
+them, and the rest follows in one forward.
+
+Where it differs from the authors' code: batches are always full (a run walks an endless
+concatenation of shuffles of its training inputs), the loss is a cross-entropy, evaluation is
+batched, and all randomness is keyed (`cot2lib.random`), so a run can be stopped, resumed and stacked
+with others without changing. Their trainer never switches from the teacher to the model's own
+thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSlot`.
 """
 
 import math
@@ -19,9 +24,11 @@ from torch import Tensor
 
 from cot2lib import decode, losses, random
 from cot2lib.data import StackData, stack_data
-from cot2lib.model import GPT2Stack
+from cot2lib.errors import SpecError
+from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.random import Site
-from cot2lib.specs import Recipe, RunSpec, Supervision
+from cot2lib.specs import Recipe, RunSpec
+from cot2lib.thoughts import Discrete, Rule
 
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
@@ -50,27 +57,53 @@ def build_stack(specs: Sequence[RunSpec]) -> GPT2Stack:
 
 def batch_loss(
     stack: GPT2Stack,
-    supervision: Supervision,
+    spec: RunSpec,
     prompts: Int[Tensor, "run batch token"],
     outputs: Float[Tensor, "run batch step vocab"],
-    scales: Sequence[Tensor] | None = None,
+    padding: Int[Tensor, "run batch"] | None = None,
+    own: int = 0,
+    dropout: Dropout | None = None,
 ) -> Float[Tensor, " run"]:
-    """Teacher-forced loss of one batch per run, mean over the batch (paper, eqs. cont-obj and discrete-obj)."""
-    inputs = torch.cat([stack.embed(prompts), stack.mix(outputs[:, :, :-1])], dim=2)
-    if supervision.loss_on == "outputs":
-        nll = losses.soft_nll(stack(inputs, outputs=outputs.shape[2], scales=scales), outputs)
+    """Loss of one batch per run, mean over the batch (paper, eqs. cont-obj and discrete-obj).
+
+    Args:
+        stack: the models.
+        spec: any run of the stack; its supervision says what is scored, its thought rule what is fed.
+        prompts: token ids.
+        outputs: target distributions.
+        padding: tokens on the left of each prompt that are padding.
+        own: how many leading thoughts the models make themselves; the rest are the targets.
+        dropout: multipliers of this step, or none.
+    """
+    supervision, cache = spec.supervision, Cache() if own else None
+    inputs, logits = stack.embed(prompts), []
+    for _ in range(own):
+        hidden = stack.hidden(inputs, outputs=1, padding=padding, cache=cache, dropout=dropout)[:, :, 0]
+        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, cache, padding, dropout)
+        logits.append(scores[:, :, None])
+    inputs = torch.cat([inputs, stack.mix(outputs[:, :, own:-1])], dim=2)
+    scored = outputs.shape[2] - own if supervision.loss_on == "outputs" else None
+    logits.append(stack(inputs, outputs=scored, padding=padding, cache=cache, dropout=dropout))
+    if supervision.loss_on == "sequence":
+        nll = losses.sequence_nll(logits[0], prompts, outputs)
     else:
-        nll = losses.sequence_nll(stack(inputs, scales=scales), prompts, outputs)
-    scored = nll.sum(-1) if supervision.reduction == "sum" else nll.mean(-1)
-    return scored.mean(-1)
+        first = own if supervision.feeding == "stages" else 0
+        nll = losses.soft_nll(torch.cat(logits, dim=2), outputs)[:, :, first:]
+    return (nll.sum(-1) if supervision.reduction == "sum" else nll.mean(-1)).mean(-1)
+
+
+def _no_draws(count: int) -> Tensor:
+    raise SpecError("a run that is fed its own thoughts in training needs a rule that does not sample.")
 
 
 def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " step"]:
     """Multiplier of the peak learning rate at steps start..start+steps."""
-    step = torch.arange(start, start + steps, dtype=torch.float64)
+    cycle = torch.arange(start, start + steps) * recipe.cycles // recipe.steps
+    first, beyond = (-(-(cycle + ahead) * recipe.steps // recipe.cycles) for ahead in (0, 1))
+    step = (torch.arange(start, start + steps) - first).double()
     rate = ((step + 1) / (recipe.warmup + 1)).clamp(max=1.0)
     if recipe.schedule == "cosine":
-        progress = ((step - recipe.warmup) / (recipe.steps - recipe.warmup)).clamp(min=0.0)
+        progress = ((step - recipe.warmup) / (beyond - first - recipe.warmup)).clamp(min=0.0)
         rate = rate * (1 + torch.cos(math.pi * progress)) / 2
     return rate.float()
 
@@ -106,13 +139,16 @@ class StackTrainer:
 
     def __init__(self, specs: Sequence[RunSpec], device: torch.device | str = "cpu", compile: bool = False):
         self.specs = list(specs)
-        self.recipe, self.supervision = specs[0].recipe, specs[0].supervision
+        self.spec, self.recipe = specs[0], specs[0].recipe
         self.device = torch.device(device)
         self.stack = build_stack(specs).to(self.device)
         self.data: StackData = stack_data(specs, self.device)
         self.progress = Progress(loss_sum=[0.0] * len(specs))
         self.optimizer = self._optimizer()
-        self.loss = torch.compile(self._loss, dynamic=False) if compile else self._loss
+        if compile:
+            torch.compiler.reset()  # compilations of earlier stacks count against torch's limit per function
+        self.loss = torch.compile(batch_loss, dynamic=False) if compile else batch_loss
+        self.own = 0  # thoughts the models make themselves at the step to come
         self.graph: torch.cuda.CUDAGraph | None = None
         self._allocate()
 
@@ -143,26 +179,20 @@ class StackTrainer:
         self.position = torch.zeros(1, dtype=torch.int64, device=device)
         self.step = torch.zeros((), dtype=torch.int64, device=device)
         self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
-        prompt, outputs = self.data.prompts.shape[1], self.data.outputs.shape[2]
-        length = prompt + outputs - 1
-        scored = outputs if self.supervision.loss_on == "outputs" else length
-        self.lanes = self.stack.dropout_lanes(self.recipe.batch, length, scored)
-        self.counter = random.counters(-(-sum(self.lanes) // random.LANES), device)
+        length = self.data.prompts.shape[1] + self.data.outputs.shape[2] - 1
+        most = self.stack.dropout_lanes(self.recipe.batch, length, length)
+        self.counter = random.counters(-(-sum(most) // random.LANES), device)
 
-    def _scales(self) -> Sequence[Tensor] | None:
+    def dropout(self) -> Dropout | None:
+        """The multipliers of the step to come."""
         if not self.recipe.dropout:
             return None
-        keys = random.fold(self.dropout_keys, self.step)
-        scales = random.dropout_scales(keys, self.counter, self.recipe.dropout)
-        return scales[:, : sum(self.lanes)].split(self.lanes, dim=1)
-
-    def _loss(self, prompts: Tensor, outputs: Tensor) -> Tensor:
-        return batch_loss(self.stack, self.supervision, prompts, outputs, self._scales())
+        return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
 
     def take_step(self) -> None:
         """One optimiser step of every run; touches nothing but tensors allocated before."""
         index = self.order.index_select(1, self.position)[:, 0]
-        loss = self.loss(*self.data.batch(index))
+        loss = self.loss(self.stack, self.spec, *self.data.batch(index), self.own, self.dropout())
         torch._foreach_zero_(self.gradients)
         loss.sum().backward()
         rate = self.rates.index_select(0, self.position)[0]
@@ -174,14 +204,25 @@ class StackTrainer:
         self.step += 1
 
     def advance(self, steps: int) -> None:
-        """Take `steps` (at most SEGMENT) steps."""
+        """Take `steps` steps: at most SEGMENT, and none beyond a change of who feeds (see `ahead`)."""
         start = self.progress.step
+        if (own := self._own(start)) != self.own:
+            self.own, self.graph = own, None
         self.order[:, :steps] = self.data.order([s.seed for s in self.specs], start, steps, self.recipe.batch)
         self.rates[:steps] = learning_rates(self.recipe, start, steps)
         self.position.zero_()
         self.step.fill_(start)
         self._take_steps(steps)
         self._log(steps)
+
+    def ahead(self) -> int:
+        """Steps until the next evaluation, the end or a change of who feeds, at most SEGMENT."""
+        step, every = self.progress.step, self.recipe.evaluate_every
+        most = min(SEGMENT, every - step % every, self.recipe.steps - step)
+        return next((k for k in range(1, most) if self._own(step + k) != self._own(step)), most)
+
+    def _own(self, step: int) -> int:
+        return self.spec.supervision.own_thoughts(self.spec.outputs, step, self.recipe.steps)
 
     def _take_steps(self, steps: int) -> None:
         """On CUDA the step is captured once, after a few eager ones on a side stream, and replayed."""
@@ -232,10 +273,9 @@ class StackTrainer:
         """Train to the end, evaluating as the recipe says; `after_segment(steps)` is called between segments."""
         while self.progress.step < self.recipe.steps:
             began = time.perf_counter()
-            step, every = self.progress.step, self.recipe.evaluate_every
-            ahead = min(SEGMENT, every - step % every, self.recipe.steps - step)
+            ahead = self.ahead()
             self.advance(ahead)
-            if self.progress.step % every == 0 or self.progress.step == self.recipe.steps:
+            if self.progress.step % self.recipe.evaluate_every == 0 or self.progress.step == self.recipe.steps:
                 self._record()
             self.progress.seconds += time.perf_counter() - began
             after_segment(ahead)
@@ -244,21 +284,31 @@ class StackTrainer:
     def _record(self) -> None:
         progress = self.progress
         mean = [total / progress.loss_steps for total in progress.loss_sum]
-        progress.curves.append({"step": progress.step, "loss": mean, **evaluate(self.stack, self.data, self.specs[0])})
+        found = evaluate(self.stack, self.data, self.specs, self.own)
+        progress.curves.append({"step": progress.step, "loss": mean, **found})
         progress.loss_sum, progress.loss_steps = [0.0] * len(self.specs), 0
 
 
+def evaluation_rules(spec: RunSpec, own: int) -> list[Rule]:
+    """How a run is evaluated: its own rule before the answer; in a stage of COCONUT, tokens after `own` thoughts."""
+    if spec.supervision.feeding == "stages":
+        return [*[spec.thought] * own, *[Discrete()] * (spec.outputs - own)]
+    return decode.rules(spec.thought, spec.outputs)
+
+
 @torch.no_grad()
-def evaluate(stack: GPT2Stack, data: StackData, spec: RunSpec) -> dict[str, list]:
+def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], own: int = 0) -> dict[str, list]:
     """Self-fed decoding of every run's held-out inputs.
 
     Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
     classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
     """
-    held_out, steps = data.held_out, len(spec.supervision.output_steps(spec.task.steps))
+    held_out, steps = data.held_out, evaluation_rules(specs[0], own)
+    keys = random.run_keys([spec.seed for spec in specs], Site.DECODE, device=stack.device)
     right, entropies = [], []
-    for index in held_out.index.split(PROMPTS_AT_ONCE, dim=1):
-        rollout = decode.decode(stack, data.prompts[index], steps, spec.thought)
+    for chunk, index in enumerate(held_out.index.split(PROMPTS_AT_ONCE, dim=1)):
+        padding = data.padding_of(index)
+        rollout = decode.decode(stack, data.prompts[index], steps, random.fold(keys, chunk), padding)
         right.append(rollout.answers == data.answers[index])
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
     right = torch.cat(right, 1) & held_out.real
@@ -266,5 +316,5 @@ def evaluate(stack: GPT2Stack, data: StackData, spec: RunSpec) -> dict[str, list
     return {
         "correct_a": (right & ~held_out.half).sum(1).tolist(),
         "correct_b": (right & held_out.half).sum(1).tolist(),
-        **{f"entropy_{t + 1}": entropy[:, t].tolist() for t in range(steps)},
+        **{f"entropy_{t + 1}": entropy[:, t].tolist() for t in range(len(steps))},
     }

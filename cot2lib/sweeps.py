@@ -1,33 +1,102 @@
 """Which runs each chapter stands on, per profile: the one list that notebooks, `cot2 run` and `cot2 collect` share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cot2lib.errors import SpecError
-from cot2lib.profiles import METHODS, SEEDS, spec
+from cot2lib.profiles import SEEDS, spec
 from cot2lib.runs import fields
 from cot2lib.specs import RunSpec
+from cot2lib.tasks import MNNS
+
+D_MODELS = (16, 24, 32)
+BUDGETS = (1, 2, 4, 8, 16)
+SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
+FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
+FIVE_DIGITS = ((5, 13), (11, 19))
 
 
-def csft(
+def methods(
     profile: str = "quick",
     seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = (16, 24, 32),
-    methods: Sequence[str] = METHODS,
+    d_models: Sequence[int] = D_MODELS,
+    names: Sequence[str] = ("cot2", "discrete", "no-cot"),
+    layers: int = 2,
 ) -> list[RunSpec]:
-    """CoT2, discrete CoT and no-CoT on MNNS 4 x 1-9, 2 layers and 2 heads, over embedding dimensions."""
+    """Methods on MNNS 4 x 1-9 over embedding dimensions, as many heads as layers."""
     return [
-        spec(method, profile, d_model=d_model, seed=seed)
-        for method in methods
+        spec(name, profile, d_model=d_model, layers=layers, heads=layers, seed=seed)
+        for name in names
         for d_model in d_models
         for seed in seeds
     ]
 
 
-SWEEPS = {"csft": csft}
+def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+    """COCONUT both ways and no-CoT with pause tokens, 2 layers, 2 heads, d = 32."""
+    return methods(profile, seeds, (32,), ("coconut", "coconut-slot", "pause"))
+
+
+def one_layer(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+    """CoT2 and discrete CoT with one layer and one head."""
+    return methods(profile, seeds, D_MODELS, ("cot2", "discrete"), layers=1)
+
+
+def feeding(profile: str = "quick", seeds: Sequence[int] = SEEDS[:3]) -> list[RunSpec]:
+    """Teacher forcing, self-feeding and the curriculum from one to the other, 4 layers, 4 heads."""
+    return [
+        spec("cot2", profile, d_model=d_model, layers=4, heads=4, self_fed_from=start, seed=seed)
+        for start in FEEDINGS.values()
+        for d_model in D_MODELS
+        for seed in seeds
+    ]
+
+
+def budgets(
+    profile: str = "quick",
+    seeds: Sequence[int] = SEEDS,
+    d_models: Sequence[int] = D_MODELS,
+    budgets: Sequence[int] = BUDGETS,
+) -> list[RunSpec]:
+    """Budgets B of the targets over embedding dimensions; B = 1 is discrete CoT."""
+    chosen = {b: ("discrete", None) if b == 1 else ("cot2", b) for b in budgets}
+    return [
+        spec(name, profile, budget=budget, d_model=d_model, seed=seed)
+        for name, budget in chosen.values()
+        for d_model in d_models
+        for seed in seeds
+    ]
+
+
+def sparse(profile: str = "quick", seeds: Sequence[int] = SEEDS[:3]) -> list[RunSpec]:
+    """Discrete CoT shown all five, three or one token of the path, five digits of 5-13 and of 11-19."""
+    tokens = (("discrete", {}), ("discrete", {"every": 2}), ("no-cot", {}))
+    return [
+        spec(name, profile, task=MNNS(low, high, 5), seed=seed, **options)
+        for low, high in FIVE_DIGITS
+        for name, options in tokens
+        for seed in seeds
+    ]
+
+
+def small(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+    """The models of the sampling experiments: CoT2 and discrete CoT, 1 layer, 1 head, d = 24."""
+    return methods(profile, seeds, (24,), ("cot2", "discrete"), layers=1)
+
+
+def _csft(profile: str) -> list[RunSpec]:
+    return [*methods(profile), *baselines(profile), *one_layer(profile), *feeding(profile)]
+
+
+def _budget(profile: str) -> list[RunSpec]:
+    known = {run.id for run in methods(profile)}
+    return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
+
+
+SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {"csft": _csft, "budget": _budget}
 
 
 def sweep(chapter: str, profile: str) -> list[RunSpec]:
-    """All runs of a chapter under a profile.
+    """All runs that a chapter adds under a profile; what an earlier chapter has is not repeated.
 
     Raises:
         SpecError: for a chapter that trains nothing or does not exist.
@@ -39,7 +108,9 @@ def sweep(chapter: str, profile: str) -> list[RunSpec]:
 
 def ships_weights(chapter: str, run: RunSpec) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
-    return chapter == "csft" and run.model.d_model == 32 and run.method != "no-CoT"
+    if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
+        return False
+    return run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
 
 
 def where(specs: Sequence[RunSpec], conditions: Sequence[str]) -> list[RunSpec]:

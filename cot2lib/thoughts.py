@@ -1,10 +1,14 @@
-"""Thought rules: how a step's logits become the mixture weights that are fed next.
+"""Thought rules: how a step's state becomes what is fed next.
 
 `Base` is the paper's deterministic continuous token (section 2), here with the temperature and the
-threshold of its ablations; `Discrete` is the one-hot token of ordinary chain of thought. A rule is
-frozen data, so that a run spec can hold it, and a function of logits and of a source of uniform
-draws, so that what it samples depends on keys alone. The density of a sampled thought comes with
-it, for policy gradients.
+threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
+of K sampled tokens (section 4.1). `Hidden` is COCONUT's thought, the last hidden state of the
+preceding position; `ZeroSlot` what the authors' COCONUT baseline feeds instead, the hidden state of
+the slot itself, computed with zeros in it.
+
+A rule is frozen data, so that a run spec can hold it, and a function of the step's `State`, so that
+what it samples depends on keys alone. The density of a sampled thought comes with it, for policy
+gradients.
 """
 
 from collections.abc import Callable
@@ -15,17 +19,41 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.frozen import typed
 
 Logits = Float[Tensor, "run batch vocab"]
-Draws = Callable[[int], Float[Tensor, "run batch draw"]]
+
+
+@dataclass(frozen=True)
+class State:
+    """What a rule may look at.
+
+    Attributes:
+        logits: scores of this step.
+        hidden: last hidden state (after the final layer norm) they were read from.
+        draws: uniform draws in (0, 1), (run, batch, count) for a count.
+        peek: the last hidden state at the next position if zeros were fed there.
+    """
+
+    logits: Logits
+    hidden: Float[Tensor, "run batch d"]
+    draws: Callable[[int], Float[Tensor, "run batch draw"]]
+    peek: Callable[[], Float[Tensor, "run batch d"]]
 
 
 @dataclass(frozen=True)
 class Thought:
-    """Mixture weights of one step and, if sampled, the log-density they were drawn with."""
+    """What is fed next: mixture weights of the vocabulary, or a latent vector where there are none.
+
+    Attributes:
+        weights: mixture weights; of a latent thought those of the model's own distribution, for the record.
+        log_density: log-density a sampled thought was drawn with, else None.
+        latent: the vector that is fed in place of E^T weights, else None.
+    """
 
     weights: Float[Tensor, "run batch vocab"]
     log_density: Float[Tensor, "run batch"] | None = None
+    latent: Float[Tensor, "run batch d"] | None = None
 
 
 @dataclass(frozen=True)
@@ -39,13 +67,14 @@ class Base:
     threshold: float = 0.0
 
     def __post_init__(self):
+        typed(self)
         if not self.temperature > 0:
             raise SpecError(f"temperature={self.temperature}: a base thought needs one above 0.")
         if not 0 <= self.threshold < 1:
             raise SpecError(f"threshold={self.threshold}: choose 0 <= threshold < 1.")
 
-    def __call__(self, logits: Logits, draws: Draws) -> Thought:
-        weights = (logits / self.temperature).softmax(-1)
+    def __call__(self, state: State) -> Thought:
+        weights = (state.logits / self.temperature).softmax(-1)
         if self.threshold:
             floor = weights.amax(-1, keepdim=True).clamp(max=self.threshold)
             weights = weights * (weights >= floor)
@@ -55,23 +84,72 @@ class Base:
 
 @dataclass(frozen=True)
 class Discrete:
-    """One token: sampled from softmax(logits / temperature), or the arg max at temperature 0."""
+    """One token: sampled from softmax(logits / temperature), or the arg max at temperature 0.
+
+    With `top_k`, only the tokens whose logits are among the k largest can be sampled, as by default in
+    Hugging Face's `generate` (k = 50), which the authors' Pass@k uses.
+    """
 
     temperature: float = 0.0
+    top_k: int | None = None
 
     def __post_init__(self):
+        typed(self)
         if self.temperature < 0:
             raise SpecError(f"temperature={self.temperature}: must not be negative.")
+        if self.top_k is not None and self.top_k < 1:
+            raise SpecError(f"top_k={self.top_k}: must be at least 1.")
 
-    def __call__(self, logits: Logits, draws: Draws) -> Thought:
+    def __call__(self, state: State) -> Thought:
         if self.temperature == 0:
-            return Thought(one_hot(logits.argmax(-1), logits))
-        log_weights = (logits / self.temperature).log_softmax(-1)
-        token = inverse_cdf(log_weights.exp(), draws(1))[..., 0]
-        return Thought(one_hot(token, logits), log_weights.gather(-1, token[..., None])[..., 0])
+            return Thought(one_hot(state.logits.argmax(-1), state.logits))
+        log_weights = (_keep_top(state.logits, self.top_k) / self.temperature).log_softmax(-1)
+        token = inverse_cdf(log_weights.exp(), state.draws(1))[..., 0]
+        return Thought(one_hot(token, state.logits), log_weights.gather(-1, token[..., None])[..., 0])
 
 
-Rule = Base | Discrete
+@dataclass(frozen=True)
+class MTS:
+    """Multi-token sampling (paper, section 4.1): the mean of k tokens drawn with replacement.
+
+    The log-density is that of the ordered draws; k = 1 is `Discrete(temperature)`.
+    """
+
+    k: int
+    temperature: float = 1.0
+
+    def __post_init__(self):
+        typed(self)
+        if self.k < 1:
+            raise SpecError(f"k={self.k}: a thought needs at least one token.")
+        if not self.temperature > 0:
+            raise SpecError(f"temperature={self.temperature}: sampling needs one above 0.")
+
+    def __call__(self, state: State) -> Thought:
+        log_weights = (state.logits / self.temperature).log_softmax(-1)
+        tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
+        share = torch.full_like(tokens, 1 / self.k, dtype=log_weights.dtype)
+        weights = torch.zeros_like(log_weights).scatter_add(-1, tokens, share)
+        return Thought(weights, log_weights.gather(-1, tokens).sum(-1))
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """COCONUT: the last hidden state of the preceding position is fed as it is."""
+
+    def __call__(self, state: State) -> Thought:
+        return Thought(state.logits.softmax(-1), latent=state.hidden)
+
+
+@dataclass(frozen=True)
+class ZeroSlot:
+    """The authors' COCONUT baseline: the last hidden state of the slot itself, computed with zeros fed to it."""
+
+    def __call__(self, state: State) -> Thought:
+        return Thought(state.logits.softmax(-1), latent=state.peek())
+
+
+Rule = Base | Discrete | MTS | Hidden | ZeroSlot
 
 
 def one_hot(token: Int[Tensor, "run batch"], logits: Logits) -> Float[Tensor, "run batch vocab"]:
@@ -85,3 +163,11 @@ def inverse_cdf(
     """Tokens whose cumulated weight first exceeds each uniform draw."""
     cumulated = weights.cumsum(-1)
     return torch.searchsorted(cumulated, uniforms * cumulated[..., -1:], right=True).clamp(max=weights.shape[-1] - 1)
+
+
+def _keep_top(logits: Logits, k: int | None) -> Logits:
+    """Logits with all but the k largest at minus infinity."""
+    if k is None or k >= logits.shape[-1]:
+        return logits
+    least = logits.topk(k, dim=-1).values[..., -1:]
+    return logits.masked_fill(logits < least, -torch.inf)

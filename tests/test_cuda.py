@@ -45,6 +45,15 @@ def test_captured_training_equals_training_on_the_cpu(method):
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
 
+@pytest.mark.parametrize("method", ["coconut", "coconut-slot"])
+def test_captured_stages_equal_those_on_the_cpu(method):
+    """Each stage takes other steps, so each is captured anew."""
+    cpu, gpu = (StackTrainer([short(method, 42), short(method, 43)], device) for device in ("cpu", "cuda"))
+    for trainer in (cpu, gpu):
+        trainer.train()
+    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+
+
 def test_short_segments_before_the_capture():
     """Fewer steps than the warm-up takes must not be lost or taken twice."""
     one, two = StackTrainer([short()], "cuda"), StackTrainer([short()], "cuda")
@@ -68,10 +77,10 @@ def test_a_run_in_a_stack_equals_the_run_alone_on_the_gpu():
 def test_evaluation_agrees_with_the_cpu():
     trainer = StackTrainer([short(seed=42), short(seed=43)], "cuda")
     trainer.advance(50)
-    there = evaluate(trainer.stack, trainer.data, trainer.specs[0])
+    there = evaluate(trainer.stack, trainer.data, trainer.specs)
     cpu = StackTrainer(trainer.specs, "cpu")
     cpu.stack.load_state_dict({name: value.cpu() for name, value in trainer.stack.state_dict().items()})
-    here = evaluate(cpu.stack, cpu.data, cpu.specs[0])
+    here = evaluate(cpu.stack, cpu.data, cpu.specs)
     for name, values in here.items():
         assert there[name] == pytest.approx(values, abs=1 if name.startswith("correct") else 1e-4)
 

@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from cot2lib.model import Cache, GPT2Stack
+from cot2lib import random
+from cot2lib.model import Cache, Dropout, GPT2Stack
+from cot2lib.random import Site
 
 transformers = pytest.importorskip("transformers")
 
@@ -149,12 +151,54 @@ def test_bad_shapes_are_named(stack):
         stack(stack.embed(torch.zeros(1, 12, dtype=torch.int64)))
 
 
+class Given(Dropout):
+    """Stands in for `Dropout`: hands out the given multipliers and remembers what was asked for."""
+
+    def __init__(self, change=lambda site, scale: scale):
+        self.change, self.asked = change, []
+
+    def scales(self, lanes):
+        self.asked.append(list(lanes))
+        return [self.change(site, torch.ones(3, n)) for site, n in enumerate(lanes)]
+
+
 def test_dropout_lanes_fill_every_site(stack):
     """A scale of 2 everywhere doubles what each site carries; a lane too many or too few would not fit."""
-    lanes = stack.dropout_lanes(batch=4, positions=9, outputs=3)
-    ones = [torch.ones(3, n) for n in lanes]
     inputs = stack.embed(torch.randint(0, 89, (4, 9)))
-    assert torch.allclose(stack(inputs, outputs=3, scales=ones), stack(inputs, outputs=3), rtol=0, atol=1e-6)
-    for site in range(len(lanes)):
-        scales = [2 * part if place == site else part for place, part in enumerate(ones)]
-        assert not torch.allclose(stack(inputs, outputs=3, scales=scales), stack(inputs, outputs=3), atol=1e-3)
+    assert torch.allclose(stack(inputs, outputs=3, dropout=Given()), stack(inputs, outputs=3), rtol=0, atol=1e-6)
+    for site in range(len(stack.dropout_lanes(4, 9, 3))):
+        double = Given(lambda place, scale, site=site: 2 * scale if place == site else scale)
+        assert not torch.allclose(stack(inputs, outputs=3, dropout=double), stack(inputs, outputs=3), atol=1e-3)
+
+
+def test_dropout_with_a_cache_fits_what_is_new(stack):
+    inputs, given, cache = stack.embed(torch.randint(0, 89, (4, 9))), Given(), Cache()
+    stack(inputs[:, :, :6], cache=cache)
+    cached = stack(inputs[:, :, 6:], cache=cache, dropout=given)
+    assert torch.allclose(cached, stack(inputs)[:, :, 6:], rtol=0, atol=1e-5)
+    assert given.asked == [stack.dropout_lanes(4, 3, 3, past=6)]
+
+
+def test_every_pass_draws_other_multipliers():
+    keys, lanes = random.run_keys([1, 2], Site.DROPOUT), [400, 99]
+    dropout = Dropout(keys, random.counters(125), 0.5)
+    first, second = dropout.scales(lanes), dropout.scales(lanes)
+    assert [part.shape for part in first] == [(2, 400), (2, 99)]
+    for a, b in zip(first, second):
+        assert 0.35 < (a == b).double().mean() < 0.65
+    again = Dropout(keys, random.counters(125), 0.5).scales(lanes)
+    assert all(torch.equal(a, b) for a, b in zip(first, again))
+    short = Dropout(keys, random.counters(500), 0.5).scales([400])
+    assert torch.equal(first[0], short[0]), "a longer counter changes nothing"
+
+
+@torch.no_grad()
+def test_cache_copies_and_repeats(stack):
+    inputs = stack.embed(torch.randint(0, 89, (4, 8)))
+    cache = Cache()
+    stack(inputs[:, :, :6], cache=cache)
+    twin, many = cache.copy(), cache.repeat(2)
+    stack(inputs[:, :, 6:7], cache=twin)
+    assert (cache.length, twin.length) == (6, 7)
+    rest = inputs[:, :, 6:].repeat_interleave(2, 1)
+    assert torch.allclose(stack(rest, cache=many), stack(inputs)[:, :, 6:].repeat_interleave(2, 1), rtol=0, atol=1e-5)

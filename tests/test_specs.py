@@ -8,7 +8,7 @@ from cot2lib.profiles import METHODS, PROFILES, comparison, shortened, spec
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.supervised import shape_of
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Base, Discrete
+from cot2lib.thoughts import Base, Discrete, Hidden
 
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
@@ -17,7 +17,7 @@ def test_ids_are_pinned():
     """A default that changed, or a renamed field, would orphan every shipped record."""
     assert spec("cot2", "paper").id == "e36bdefde982"
     assert spec("discrete", "quick", d_model=16, seed=46).id == "721d67a70071"
-    assert spec("cot2", "quick", budget=4, task=MNNS(5, 13, 5)).id == "1a6c7c97bd1b"
+    assert spec("cot2", "quick", budget=4).id == "33e6719b3829"
 
 
 def test_defaults_are_frozen():
@@ -25,14 +25,19 @@ def test_defaults_are_frozen():
     known = {
         "RunSpec": "task=MNNS(low=1, high=9, length=4, inputs=None, seed=0, max_sum=None) "
         "model=Model(d_model=32, layers=2, heads=2) supervision=Supervision(budget=None, ties='minus-first', every=1, "
-        "arrow=True, eos=False, loss_on='outputs', reduction='sum') thought=Base(temperature=1.0, threshold=0.0) "
+        "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
+        "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42",
-        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0",
-        "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum'",
+        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
+        "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
+        "pauses=0 feeding='teacher' switch=0",
         "Model": "d_model=32 layers=2 heads=2",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
         "Base": "temperature=1.0 threshold=0.0",
-        "Discrete": "temperature=0.0",
+        "Discrete": "temperature=0.0 top_k=None",
+        "MTS": "temperature=1.0",
+        "Hidden": "",
+        "ZeroSlot": "",
     }
     for name, kind in KINDS.items():
         given = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]
@@ -97,7 +102,40 @@ def test_output_steps():
     assert Supervision(every=5).output_steps(5) == [4]
 
 
+def test_own_thoughts():
+    teacher, own = Supervision(), Supervision(feeding="self", switch=10)
+    assert [teacher.own_thoughts(4, step, 40) for step in (0, 39)] == [0, 0]
+    assert [own.own_thoughts(4, step, 40) for step in (0, 9, 10, 39)] == [0, 0, 3, 3]
+    stages = Supervision(feeding="stages")
+    counts = [stages.own_thoughts(4, step, 42) for step in range(42)]
+    assert sorted(set(counts)) == [0, 1, 2, 3] and counts == sorted(counts)
+    assert {counts.count(stage) for stage in range(4)} <= {10, 11}, "stages of equal length"
+
+
+def test_methods_of_the_baselines():
+    run = spec("coconut", "paper")
+    assert run.method == "COCONUT" and run.thought == Hidden() and run.fed == "stages"
+    assert run.supervision == Supervision(budget=1, ties="plus-first", feeding="stages", reduction="mean")
+    assert run.recipe.cycles == 1 and spec("coconut").recipe.cycles == 4, "a decaying rate starts anew each stage"
+    assert spec("coconut-slot").method == "COCONUT, zero slot"
+    pause = spec("pause", "paper")
+    assert pause.method == "no-CoT, pauses" and pause.supervision.pauses == 3 and pause.outputs == 1
+    assert spec("discrete", every=2, task=MNNS(5, 13, 5)).outputs == 3
+    curriculum = spec("cot2", self_fed_from=0.5)
+    assert curriculum.supervision.switch == 4100 and curriculum.fed == "teacher, then self"
+    assert curriculum.method == "CoT2" and spec("cot2", self_fed_from=0.0).fed == "self"
+
+
+def test_five_digits_take_the_large_batch_and_the_same_number_of_quick_steps():
+    task = MNNS(5, 13, 5)
+    assert spec("discrete", "quick", task=task).recipe == spec("discrete", "quick").recipe
+    paper = spec("discrete", "paper", task=task).recipe
+    assert paper.batch == 64 and paper.steps == 1000 * 739 and paper.evaluate_every == 739
+
+
 def test_shortened():
+    half = shortened(spec("cot2", self_fed_from=0.5), 10)
+    assert half.supervision.switch == half.recipe.steps // 2
     run = shortened(spec("cot2"), 3)
     assert (run.recipe.steps, run.recipe.warmup, run.recipe.evaluate_every) == (246, 24, 246)
     with pytest.raises(ValueError, match="epochs=0"):
@@ -107,7 +145,7 @@ def test_shortened():
 def test_comparison_shows_every_field():
     table = comparison().set_index("field")
     assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"
-    assert table.loc["arrow", "paper"] == "cot2: False, discrete: True, no-cot: True"
+    assert table.loc["arrow", "paper"].startswith("cot2: False, discrete: True, no-cot: True")
     assert set(table.columns) == {"paper", "quick", "the paper"}
 
 
@@ -123,6 +161,15 @@ def test_comparison_shows_every_field():
         (lambda: spec("cot2", dropout=1.0), "dropout=1.0"),
         (lambda: spec("cot2", batch=0), "batch=0"),
         (lambda: Supervision(loss_on="prompt"), "loss_on='prompt'"),
+        (lambda: Supervision(feeding="none"), "feeding='none'"),
+        (lambda: Supervision(feeding="self", loss_on="sequence"), "loss_on='sequence' needs feeding='teacher'"),
+        (lambda: Supervision(pauses=1, arrow=False), "pauses=1"),
+        (lambda: Supervision(switch=5), "switch=5"),
+        (lambda: spec("no-cot", every=2), "every=2"),
+        (lambda: spec("discrete", self_fed_from=0.5), "self_fed_from=0.5"),
+        (lambda: spec("cot2", self_fed_from=1.0), "self_fed_from=1.0"),
+        (lambda: spec("cot2", steps=60), "warmup=100: a cosine schedule of 60 steps"),
+        (lambda: spec("cot2", lr=float("inf")), "lr=inf: give a finite number"),
     ],
 )
 def test_bad_specs_are_named(make, names):

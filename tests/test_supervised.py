@@ -10,11 +10,13 @@ import torch
 
 from cot2lib import random
 from cot2lib.data import stack_data
+from cot2lib.decode import decode, rules
 from cot2lib.profiles import shortened, spec
 from cot2lib.random import Site
-from cot2lib.supervised import StackTrainer, batch_loss, build_stack, evaluate, learning_rates
+from cot2lib.supervised import StackTrainer, batch_loss, build_stack, evaluate, evaluation_rules, learning_rates
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 
 TASK = MNNS(1, 5, 3)
 
@@ -80,33 +82,33 @@ def test_discrete_paper_loss_is_hugging_faces():
     pytest.importorskip("transformers")
     run = short("discrete")
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    prompts, outputs = data.batch(torch.arange(8)[None])
+    prompts, outputs, _ = data.batch(torch.arange(8)[None])
     ids = torch.cat([prompts, outputs.argmax(-1)], dim=2)[0]
     expected = stack.to_hf(0)(input_ids=ids, labels=ids).loss
-    assert batch_loss(stack, run.supervision, prompts, outputs)[0].item() == pytest.approx(expected.item(), abs=1e-5)
+    assert batch_loss(stack, run, prompts, outputs)[0].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_csft_loss_by_hand():
     run = short("cot2")
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    prompts, outputs = data.batch(torch.arange(8)[None])
+    prompts, outputs, _ = data.batch(torch.arange(8)[None])
     total = 0.0
     for step in range(3):
         fed = torch.cat([stack.embed(prompts), stack.mix(outputs[:, :, :step])], dim=2)
         log_weights = stack(fed)[:, :, -1].log_softmax(-1)
         total -= (outputs[:, :, step] * log_weights).sum(-1).mean()
-    assert batch_loss(stack, run.supervision, prompts, outputs)[0].item() == pytest.approx(total.item(), abs=1e-4)
+    assert batch_loss(stack, run, prompts, outputs)[0].item() == pytest.approx(total.item(), abs=1e-4)
 
 
 def test_gradient_reaches_the_embeddings_through_the_fed_thoughts():
     run = short("cot2")
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    prompts, outputs = data.batch(torch.arange(8)[None])
-    loss = batch_loss(stack, run.supervision, prompts, outputs)[0]
+    prompts, outputs, _ = data.batch(torch.arange(8)[None])
+    loss = batch_loss(stack, run, prompts, outputs)[0]
     through = torch.autograd.grad(loss, stack.transformer.wte.weight)[0]
     frozen = stack.mix(outputs[:, :, :-1]).detach()
     stack.mix = lambda weights: frozen
-    cut = torch.autograd.grad(batch_loss(stack, run.supervision, prompts, outputs)[0], stack.transformer.wte.weight)[0]
+    cut = torch.autograd.grad(batch_loss(stack, run, prompts, outputs)[0], stack.transformer.wte.weight)[0]
     assert not torch.allclose(through, cut, atol=1e-6)
 
 
@@ -118,6 +120,18 @@ def test_learning_rates():
     assert rates[middle].item() == pytest.approx(0.5, abs=1e-3)
     assert torch.equal(rates[300:310], learning_rates(quick, 300, 10))
     assert (learning_rates(spec("cot2", "paper").recipe, 1000, 5) == 1).all()
+
+
+def test_learning_rates_start_anew_in_every_cycle():
+    """Cycles begin where COCONUT's stages do, each a schedule of its own."""
+    run = spec("coconut", steps=4100 * 2 + 2)
+    rates = learning_rates(run.recipe, 0, run.recipe.steps)
+    stages = [run.supervision.own_thoughts(4, step, run.recipe.steps) for step in range(run.recipe.steps)]
+    for stage in range(4):
+        first = stages.index(stage)
+        length = stages.count(stage)
+        alone = learning_rates(replace(run.recipe, steps=length, cycles=1), 0, length)
+        assert torch.equal(rates[first : first + length], alone)
 
 
 # Training
@@ -152,7 +166,7 @@ def test_stacked_adamw_equals_torchs_run_by_run():
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k, r=run: learning_rates(r.recipe, k, 1).item())
         for index in data.order([run.seed], 0, 20, 16)[0]:
             optimizer.zero_grad()
-            batch_loss(stack, run.supervision, *data.batch(index[None])).sum().backward()
+            batch_loss(stack, run, *data.batch(index[None])).sum().backward()
             optimizer.step()
             schedule.step()
         alone = torch.cat([parameter[0].detach().flatten() for parameter in stack.parameters()])
@@ -168,13 +182,12 @@ def test_dropout_matters_and_is_the_runs_own():
 
 def test_dropout_scales_change_every_step():
     trainer = StackTrainer([short(seed=42), short(seed=43)])
-    first = [part.clone() for part in trainer._scales()]
-    assert not torch.equal(first[0][0], first[0][1]), "runs differ"
+    first = trainer.dropout().scales([400])[0]
+    assert not torch.equal(first[0], first[1]), "runs differ"
     trainer.step.fill_(1)
-    assert not torch.equal(first[0], trainer._scales()[0]), "steps differ"
+    assert not torch.equal(first, trainer.dropout().scales([400])[0]), "steps differ"
     keys = random.fold(random.run_keys([42, 43], Site.DROPOUT), 0)
-    again = random.dropout_scales(keys, trainer.counter, 0.1)[:, : trainer.lanes[0]]
-    assert torch.equal(first[0], again)
+    assert torch.equal(first, random.dropout_scales(keys, random.counters(100), 0.1))
 
 
 def test_first_losses_and_curves():
@@ -209,20 +222,21 @@ import torch
 from test_supervised import short, trained, weights
 from cot2lib.supervised import StackTrainer
 torch.set_num_threads(1)
-specs = [short(seed=s, layers=1, heads=1) for s in (42, 43)]
-eager, compiled = trained(specs), StackTrainer(specs, compile=True)
-compiled.advance(20)
-print((eager.losses[:, :20] - compiled.losses[:, :20]).abs().max().item())
-print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
+for options in (dict(), dict(method="coconut-slot", recipe=dict(batch=7))):
+    specs = [short(seed=s, layers=1, heads=1, **options) for s in (42, 43)]
+    eager, compiled = StackTrainer(specs), StackTrainer(specs, compile=True)
+    eager.train(), compiled.train()
+    print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
 """
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 def test_compiled_training_equals_eager_training():
-    """In a process of its own: the shape checks of the tests cannot be compiled."""
+    """With dropout; own thoughts; a batch that fills no draw. In its own process: shape checks cannot be compiled."""
     root = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", COMPILED], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
+    assert len(out.stdout.split()) == 2
     assert all(float(difference) < 1e-4 for difference in out.stdout.split())
 
 
@@ -240,18 +254,183 @@ def test_a_short_run_learns_to_search():
 
 
 def test_evaluation_counts_by_hand():
-    specs = [short("cot2", seed=42), short("cot2", seed=43)]
-    stack, data = build_stack(specs), stack_data(specs, "cpu")
-    result = evaluate(stack, data, specs[0])
+    """After some training, so that right and wrong answers are counted."""
+    specs = [short("cot2", "quick", seed=seed, recipe=dict(steps=200, warmup=10)) for seed in (42, 43)]
+    trainer = trained(specs, 200)
+    stack, data = trainer.stack, trainer.data
+    result = evaluate(stack, data, specs)
     for place, run in enumerate(specs):
         rows = (~TASK.split(run.seed)).nonzero()[:, 0]
         alone = stack.select([place])
-        inputs, total = alone.embed(data.prompts[rows]), 0.0
+        inputs = alone.embed(data.prompts[rows])
         with torch.no_grad():
             for step in range(3):
                 weights = alone(inputs)[:, :, -1].softmax(-1)
                 entropy = torch.special.entr(weights).sum(-1).mean().item()
                 assert result[f"entropy_{step + 1}"][place] == pytest.approx(entropy, abs=1e-4)
                 inputs = torch.cat([inputs, alone.mix(weights[:, :, None])], dim=2)
-        total = int((weights[0].argmax(-1) == TASK.answer_ids[rows]).sum())
-        assert result["correct_a"][place] + result["correct_b"][place] == total
+        right = weights[0].argmax(-1) == TASK.answer_ids[rows]
+        second = data.held_out.half[place][data.held_out.real[place]]
+        assert result["correct_a"][place] == int(right[~second].sum())
+        assert result["correct_b"][place] == int(right[second].sum())
+        assert 0 < int(right.sum()) < len(rows)
+
+
+def test_a_sampling_rule_is_evaluated_with_the_runs_own_draws():
+    specs = [replace(short("cot2", seed=seed), thought=MTS(2)) for seed in (42, 43)]
+    stack, data = build_stack(specs), stack_data(specs, "cpu")
+    together = evaluate(stack, data, specs)
+    assert together == evaluate(stack, data, specs)
+    alone = evaluate(stack.select([1]), stack_data(specs[1:], "cpu"), specs[1:])
+    assert together["entropy_3"][1] == pytest.approx(alone["entropy_3"][0], abs=1e-5)
+
+
+# Own thoughts
+
+
+def loss_of(run, own, prompts=8):
+    stack, data = warm(build_stack([run])), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(prompts)[None])
+    return stack, batch, batch_loss(stack, run, *batch, own=own)
+
+
+def warm(stack):
+    """Weights far enough from initialisation that thoughts differ."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+    return stack
+
+
+def by_hand(stack, run, prompts, outputs, own, slot=False):
+    """The same loss without a cache, position by position from the definitions."""
+    inputs, first = stack.embed(prompts), own if run.supervision.feeding == "stages" else 0
+    total = 0.0
+    for step in range(outputs.shape[2]):
+        hidden = stack.hidden(inputs)[:, :, -1:]
+        log_weights = stack.logits(hidden)[:, :, 0].log_softmax(-1)
+        if step >= first:
+            total = total - (outputs[:, :, step] * log_weights).sum(-1).mean(-1)
+        if step >= own:
+            fed = stack.mix(outputs[:, :, step : step + 1])
+        elif run.supervision.feeding == "self":
+            fed = stack.mix(log_weights.exp()[:, :, None])
+        elif slot:
+            fed = stack.hidden(torch.cat([inputs, torch.zeros_like(hidden)], dim=2))[:, :, -1:]
+        else:
+            fed = hidden
+        inputs = torch.cat([inputs, fed], dim=2)
+    return total
+
+
+@pytest.mark.parametrize("own", [0, 1, 2])
+@pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
+def test_loss_on_own_thoughts_by_hand(method, own):
+    """Cached and step by step agree, in value and in every gradient: it flows through the thoughts."""
+    run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)) if method == "self" else None
+    run = run or short(method, "quick", recipe=dict(warmup=0))
+    stack, (prompts, outputs, _), loss = loss_of(run, own)
+    expected = by_hand(stack, run, prompts, outputs, own, slot=method == "coconut-slot")
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
+    mine = torch.autograd.grad(loss.sum(), list(stack.parameters()))
+    theirs = torch.autograd.grad(expected.sum(), list(stack.parameters()))
+    for a, b in zip(mine, theirs):
+        assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_the_three_ways_of_feeding_differ():
+    losses = [
+        loss_of(short("coconut", "quick", recipe=dict(warmup=0)), 2)[2].item(),
+        loss_of(short("coconut-slot", "quick", recipe=dict(warmup=0)), 2)[2].item(),
+        loss_of(replace(short("coconut", "quick", recipe=dict(warmup=0)), thought=Base()), 2)[2].item(),
+    ]
+    assert len({round(value, 4) for value in losses}) == 3
+
+
+def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
+    """Where the model's distribution is the target, both feed the same."""
+    run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0))
+    stack, (prompts, _, _), _ = loss_of(run, 0)
+    with torch.no_grad():
+        made = decode(stack, prompts, rules(Base(), 3)).logits.softmax(-1)
+    teacher, own = (batch_loss(stack, run, prompts, made, own=own) for own in (0, 2))
+    assert torch.allclose(teacher, own, atol=1e-4)
+
+
+def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():
+    recipe = dict(steps=40, evaluate_every=20, warmup=0)
+    half = short("cot2", "quick", self_fed_from=0.5, recipe=recipe)
+    trainer, teacher = StackTrainer([half]), StackTrainer([short("cot2", "quick", recipe=recipe)])
+    trainer.advance(trainer.ahead())
+    teacher.advance(20)
+    assert (trainer.progress.step, trainer.own) == (20, 0)
+    assert torch.equal(weights(trainer, 0), weights(teacher, 0))
+    trainer.advance(trainer.ahead())
+    teacher.advance(20)
+    assert (trainer.progress.step, trainer.own) == (40, 2)
+    assert not torch.allclose(weights(trainer, 0), weights(teacher, 0), atol=1e-4)
+
+
+def test_coconut_walks_its_stages():
+    run = short("coconut", "quick", recipe=dict(steps=45, evaluate_every=10, warmup=0))
+    trainer, seen = StackTrainer([run]), []
+    trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.own)))
+    assert seen == [(10, 0), (15, 0), (20, 1), (30, 1), (40, 2), (45, 2)]
+    assert [point["step"] for point in trainer.progress.curves] == [10, 20, 30, 40, 45]
+    assert evaluation_rules(run, 1) == [Hidden(), Discrete(), Discrete()]
+    assert evaluation_rules(run, 2) == [Hidden(), Hidden(), Discrete()]
+
+
+@pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
+def test_own_thoughts_in_a_stack_equal_the_run_alone(method):
+    """With dropout: every forward pass of a step has its own multipliers, the same under any stacking."""
+    options = dict(self_fed_from=0.0) if method == "self" else {}
+    make = lambda seed: short("cot2" if method == "self" else method, seed=seed, **options)
+    together, alone = StackTrainer([make(42), make(43)]), StackTrainer([make(43)])
+    for trainer in (together, alone):
+        trainer.train()
+    assert (weights(together, 1) - weights(alone, 0)).abs().max() < 1e-5
+
+
+def test_own_thoughts_must_not_be_sampled():
+    run = replace(short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)), thought=MTS(2))
+    with pytest.raises(ValueError, match="needs a rule that does not sample"):
+        loss_of(run, 1)
+
+
+# Prompts of several lengths
+
+
+class Padded(MNNS):
+    """The task with two tokens of padding on the left of every other prompt: nothing else may change."""
+
+    @property
+    def positions(self):
+        return super().positions + 2
+
+    def prompt(self, arrow=True, pauses=0):
+        plain = super().prompt(arrow, pauses)
+        pad = torch.full((len(plain), 2), 7)
+        even = (torch.arange(len(plain)) % 2 == 0)[:, None]
+        return torch.where(even, torch.cat([plain, pad], 1).roll(2, 1), torch.cat([pad, plain], 1))
+
+    @property
+    def padding(self):
+        return torch.full((self.size,), 2)
+
+
+def test_training_does_not_see_padding():
+    plain = short("cot2", "quick", recipe=dict(warmup=0))
+    padded = replace(plain, task=Padded(1, 5, 3))
+    one, other = StackTrainer([plain]), StackTrainer([padded])
+    with torch.no_grad():
+        for mine, theirs in zip(one.stack.parameters(), other.stack.parameters()):
+            theirs[:, : mine.shape[1]] = mine
+    for trainer in (one, other):
+        trainer.advance(20)
+    assert (one.losses[:, :20] - other.losses[:, :20]).abs().max() < 1e-4
+    here, there = (evaluate(t.stack, t.data, t.specs) for t in (one, other))
+    assert here["entropy_3"] == pytest.approx(there["entropy_3"], abs=1e-4)
+    with pytest.raises(ValueError, match="prompts of one length"):
+        stack_data([replace(padded, supervision=replace(plain.supervision, loss_on="sequence"))], "cpu")

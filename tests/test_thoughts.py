@@ -5,25 +5,36 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.thoughts import Base, Discrete, inverse_cdf
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden, State, ZeroSlot, inverse_cdf
 
 LOGITS = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0)) * 3
+
+
+HIDDEN = torch.randn(2, 3, 4, generator=torch.Generator().manual_seed(1))
 
 
 def no_draws(count):
     raise AssertionError("a deterministic rule must not draw")
 
 
+def no_peek():
+    raise AssertionError("only ZeroSlot looks ahead")
+
+
+def state(logits=LOGITS, draws=no_draws, peek=no_peek):
+    return State(logits, HIDDEN[:1, :1].expand(*logits.shape[:2], 4), draws, peek)
+
+
 def test_base_is_the_softmax():
-    thought = Base()(LOGITS, no_draws)
+    thought = Base()(state())
     assert torch.equal(thought.weights, LOGITS.softmax(-1)) and thought.log_density is None
-    assert torch.allclose(Base(temperature=0.5)(LOGITS, no_draws).weights, (2 * LOGITS).softmax(-1))
+    assert torch.allclose(Base(temperature=0.5)(state()).weights, (2 * LOGITS).softmax(-1))
 
 
 @given(st.floats(0, 0.99), st.floats(0.2, 5))
 @settings(deadline=None)
 def test_threshold_drops_and_renormalises(threshold, temperature):
-    weights = Base(temperature, threshold)(LOGITS, no_draws).weights
+    weights = Base(temperature, threshold)(state()).weights
     full = (LOGITS / temperature).softmax(-1)
     kept = weights > 0
     assert torch.allclose(weights.sum(-1), torch.ones(2, 3))
@@ -34,7 +45,7 @@ def test_threshold_drops_and_renormalises(threshold, temperature):
 
 
 def test_greedy_is_the_arg_max():
-    thought = Discrete()(LOGITS, no_draws)
+    thought = Discrete()(state())
     assert torch.equal(thought.weights.argmax(-1), LOGITS.argmax(-1))
     assert torch.equal(thought.weights.sum(-1), torch.ones(2, 3)) and thought.log_density is None
 
@@ -43,7 +54,7 @@ def test_sampled_token_follows_its_density():
     count = 40_000
     logits = LOGITS[:1, :1].expand(1, count, 11)
     uniforms = torch.rand(1, count, 1, generator=torch.Generator().manual_seed(1))
-    thought = Discrete(temperature=2.0)(logits, lambda n: uniforms)
+    thought = Discrete(temperature=2.0)(state(logits, lambda n: uniforms))
     expected = (LOGITS[0, 0] / 2).softmax(-1)
     assert (thought.weights[0].mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / count)
     tokens = thought.weights[0].argmax(-1)
@@ -56,12 +67,59 @@ def test_inverse_cdf_at_its_edges():
     assert inverse_cdf(weights, uniforms).tolist() == [[[1, 1, 3, 3]]]
 
 
+def test_top_k_samples_among_the_largest_logits_only():
+    uniforms = torch.rand(2, 3, 1, generator=torch.Generator().manual_seed(1))
+    logits = LOGITS.repeat_interleave(1, 1)
+    thought = Discrete(temperature=1.0, top_k=2)(state(logits, lambda n: uniforms))
+    best = logits.topk(2).indices
+    assert ((thought.weights.argmax(-1)[..., None] == best).any(-1)).all()
+    kept = logits.gather(-1, best).log_softmax(-1)
+    chosen = (thought.weights.argmax(-1)[..., None] == best).int().argmax(-1, keepdim=True)
+    assert torch.allclose(thought.log_density, kept.gather(-1, chosen)[..., 0], atol=1e-5)
+    assert Discrete(1.0, top_k=11)(state(LOGITS, lambda n: uniforms)).weights.equal(
+        Discrete(1.0)(state(LOGITS, lambda n: uniforms)).weights
+    )
+
+
+def test_one_sampled_token_is_discrete_chain_of_thought():
+    """MTS with K = 1: the same token from the same draws, with the same density."""
+    uniforms = torch.rand(2, 3, 1, generator=torch.Generator().manual_seed(2))
+    mts, discrete = (rule(state(LOGITS, lambda n: uniforms)) for rule in (MTS(1, 0.7), Discrete(0.7)))
+    assert torch.equal(mts.weights, discrete.weights)
+    assert torch.equal(mts.log_density, discrete.log_density)
+
+
+def test_mts_is_the_mean_of_k_tokens_and_unbiased():
+    count = 20_000
+    logits = LOGITS[:1, :1].expand(1, count, 11)
+    uniforms = torch.rand(1, count, 3, generator=torch.Generator().manual_seed(3))
+    thought = MTS(3)(state(logits, lambda n: uniforms))
+    expected = LOGITS[0, 0].softmax(-1)
+    assert torch.allclose(thought.weights.sum(-1), torch.ones(1, count))
+    assert (thought.weights * 3 - (thought.weights * 3).round()).abs().max() < 1e-5
+    assert (thought.weights[0].mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / (3 * count))
+    spread = thought.weights[0].var(0)
+    assert torch.allclose(spread, expected * (1 - expected) / 3, rtol=0.1, atol=1e-4), "K draws: variance falls as 1/K"
+    counts = (thought.weights[0] * 3).round()
+    assert torch.allclose(thought.log_density[0], counts @ expected.log(), atol=1e-4)
+
+
+def test_latent_thoughts():
+    assert torch.equal(Hidden()(state()).latent, state().hidden)
+    ahead = torch.randn(2, 3, 4)
+    assert ZeroSlot()(state(peek=lambda: ahead)).latent is ahead
+
+
 @pytest.mark.parametrize(
     "make, names",
     [
         (lambda: Base(temperature=0.0), "temperature=0.0"),
         (lambda: Base(threshold=1.0), "threshold=1.0"),
         (lambda: Discrete(temperature=-1.0), "temperature=-1.0"),
+        (lambda: Discrete(top_k=0), "top_k=0"),
+        (lambda: MTS(0), "k=0"),
+        (lambda: MTS(2, temperature=0.0), "temperature=0.0"),
+        (lambda: Base(temperature=float("nan")), "temperature=nan: give a finite number"),
     ],
 )
 def test_bad_rules_are_named(make, names):

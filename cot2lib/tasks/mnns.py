@@ -22,6 +22,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.frozen import typed
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
@@ -53,6 +54,7 @@ class MNNS:
     max_sum: int | None = None
 
     def __post_init__(self):
+        typed(self)
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
         if self.length < 1:
@@ -76,6 +78,16 @@ class MNNS:
     def total(self) -> int:
         """How many inputs exist."""
         return (self.high - self.low + 1) ** self.length
+
+    @property
+    def name(self) -> str:
+        """How tables call it: digits and range."""
+        return f"MNNS {self.length} x {self.low}-{self.high}"
+
+    @property
+    def size(self) -> int:
+        """How many inputs the task holds."""
+        return self.total if self.inputs is None else self.inputs
 
     @property
     def steps(self) -> int:
@@ -159,11 +171,19 @@ class MNNS:
 
     @cached_property
     def prompts(self) -> Int[Tensor, "input token"]:
-        """`<BOS> D ... D ->`; without its last column, the arrow-less prompt of the public CoT2 code."""
-        rows = len(self.digits)
-        return torch.cat(
-            [torch.full((rows, 1), BOS), self.digits + self.digit_id(0), torch.full((rows, 1), ARROW)], dim=1
-        )
+        """`<BOS> D ... D ->`, as the paper has it."""
+        return self.prompt()
+
+    def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
+        """Token ids of every input; without the arrow as in the public CoT2 code, or with `pauses` further ones."""
+        filled = lambda token, columns: torch.full((self.size, columns), token)
+        arrows = filled(ARROW, int(arrow) + pauses)
+        return torch.cat([filled(BOS, 1), self.digits + self.digit_id(0), arrows], dim=1)
+
+    @property
+    def padding(self) -> None:
+        """Prompts are of one length: none is padded on the left."""
+        return None
 
     @cached_property
     def answers(self) -> Int[Tensor, " input"]:

@@ -1,0 +1,118 @@
+"""Figures, tables and checks of the chapter `budget`: how much of the search a model is shown."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from cot2lib import paper
+from cot2lib.figures import curves as drawn
+from cot2lib.figures.csft_numbers import describe_mean
+from cot2lib.metrics import paired_interval
+from cot2lib.tasks import MNNS
+
+
+def budget_name(budget: int) -> str:
+    """How figures and tables call a budget."""
+    return f"B = {budget}"
+
+
+def tokens_name(tokens: int) -> str:
+    """How figures and tables call the number of path tokens shown."""
+    return f"{tokens} tokens" if tokens > 1 else "1 token"
+
+
+def with_series(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows or curves with the columns `shown` (the budget's name) and `path` (the tokens' name)."""
+    return rows.assign(shown=rows["budget"].map(budget_name), path=rows["tokens"].map(tokens_name))
+
+
+def paper_accuracy(shown: str, d_model: int) -> float | None:
+    """The paper's accuracy (%) of a budget and dimension, where it gives one."""
+    claim = f"budget-b{shown.removeprefix('B = ')}-d{d_model}"
+    return paper.paper_value(claim) if claim in paper.claims().index else None
+
+
+def accuracies(rows: pd.DataFrame) -> Figure:
+    """Last-epoch accuracy by dimension and budget, a panel per profile."""
+    return drawn.final_accuracies(with_series(rows), "shown", "d_model", "d = {}", paper_accuracy)
+
+
+def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies (%) by budget and dimension: the paper's, and ours per profile."""
+    rows, table = with_series(rows), []
+    for d_model in sorted(rows["d_model"].unique()):
+        for shown in drawn.unique(rows["shown"]):
+            entry = {"d": d_model, "budget": shown, "paper": paper_accuracy(shown, d_model)}
+            for profile in drawn.unique(rows["profile"]):
+                cell = (rows["profile"] == profile) & (rows["d_model"] == d_model) & (rows["shown"] == shown)
+                entry[f"ours, {profile}"] = describe_mean(rows.loc[cell, "last"])
+            table.append(entry)
+    return pd.DataFrame(table)
+
+
+def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
+    """What each larger budget adds to the next smaller one (points, paired by seed, 95 % interval)."""
+    rows, table = with_series(rows), []
+    for profile in drawn.unique(rows["profile"]):
+        for d_model in sorted(rows["d_model"].unique()):
+            chosen = rows[(rows["profile"] == profile) & (rows["d_model"] == d_model)]
+            sides = {b: side.set_index("seed")["last"] for b, side in chosen.groupby("budget")}
+            entry = {"profile": profile, "d": d_model}
+            for low, high in zip(sorted(sides), sorted(sides)[1:]):
+                entry[f"B = {low} to {high}"] = _gain(sides[high], sides[low])
+            table.append(entry)
+    return pd.DataFrame(table)
+
+
+def _gain(above: pd.Series, below: pd.Series) -> str:
+    seeds = above.index.intersection(below.index)
+    if not len(seeds):
+        return ""
+    gap = paired_interval(100 * above[seeds], 100 * below[seeds])
+    return paper.describe(gap.mean, gap.low, gap.high)
+
+
+def path_curves(curves: pd.DataFrame) -> Figure:
+    """Learning curves of discrete CoT shown all, some or one token of the path, a column per digit range."""
+    return drawn.learning_curves(with_series(curves), "path", "task", "{}")
+
+
+def path_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies (%) by digit range and tokens shown, per profile."""
+    rows, table = with_series(rows), []
+    for task in drawn.unique(rows["task"]):
+        for path in drawn.unique(rows["path"]):
+            entry = {"task": task, "shown": path}
+            for profile in drawn.unique(rows["profile"]):
+                cell = (rows["profile"] == profile) & (rows["task"] == task) & (rows["path"] == path)
+                entry[f"ours, {profile}"] = describe_mean(rows.loc[cell, "last"])
+            table.append(entry)
+    return pd.DataFrame(table)
+
+
+def simple_optimum(task: MNNS) -> float:
+    """Share (%) of the inputs whose answer is the sum of the smaller half of the digits (one more of an odd
+    number) minus that of the larger: for five digits the three smallest minus the two largest."""
+    ordered = task.digits.sort(dim=1).values
+    larger = task.length // 2
+    split = task.length - larger
+    guess = ordered[:, :split].sum(1) - ordered[:, split:].sum(1)
+    return float(100 * (guess == task.answers).double().mean())
+
+
+def optimum_table(ranges: Sequence[tuple[int, int, int]]) -> pd.DataFrame:
+    """`simple_optimum`, and the share of the commonest answer, for (low, high, length)."""
+    table = []
+    for low, high, length in ranges:
+        task = MNNS(low, high, length)
+        commonest = 100 * float(torch.bincount(task.answers).max()) / task.size
+        table.append(
+            {
+                "digits": f"{length} x {low}-{high}",
+                "smallest minus largest (%)": simple_optimum(task),
+                "commonest answer (%)": commonest,
+            }
+        )
+    return pd.DataFrame(table)

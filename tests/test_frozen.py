@@ -1,0 +1,78 @@
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from cot2lib.frozen import typed
+
+
+@dataclass(frozen=True)
+class Part:
+    steps: int | None = 3
+
+    def __post_init__(self):
+        typed(self)
+
+
+@dataclass(frozen=True)
+class Data:
+    count: int = 1
+    rate: float = 0.5
+    flag: bool = True
+    name: str = "x"
+    part: Part = Part()
+
+    def __post_init__(self):
+        typed(self)
+
+
+def test_numbers_get_the_declared_type():
+    data = Data(count=np.int64(4), rate=1)
+    assert type(data.count) is int and data.count == 4
+    assert type(data.rate) is float and data.rate == 1.0
+    assert Part(None).steps is None
+
+
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        (dict(count=1.0), "count=1.0: give a whole number"),
+        (dict(count=True), "count=True: give a whole number"),
+        (dict(count="1"), "count='1': give a whole number"),
+        (dict(count=None), "count=None: give a whole number"),
+        (dict(rate="fast"), "rate='fast': give a finite number"),
+        (dict(rate=float("nan")), "rate=nan: give a finite number"),
+        (dict(rate=True), "rate=True: give a finite number"),
+        (dict(flag=1), "flag=1: give True or False"),
+        (dict(name=3), "name=3: give a string"),
+        (dict(part="all"), "part='all': give one of Part"),
+    ],
+)
+def test_another_type_is_named(values, says):
+    with pytest.raises(ValueError, match=says):
+        Data(**values)
+
+
+def test_specs_coerce_too():
+    """In a process of its own, as a user has it: under pytest the type checker is asked first."""
+    code = (
+        "from cot2lib.profiles import spec\n"
+        "from cot2lib.tasks import MNNS\n"
+        "from cot2lib.thoughts import Base\n"
+        "assert spec('cot2', lr=1).id == spec('cot2', lr=1.0).id\n"
+        "assert type(Base(temperature=1).temperature) is float\n"
+        "for make in (lambda: spec(seed=1.5), lambda: MNNS(1, 9, 4.0), lambda: spec(layers='2')):\n"
+        "    try:\n"
+        "        make()\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert out.stdout.splitlines() == [
+        "seed=1.5: give a whole number.",
+        "length=4.0: give a whole number.",
+        "layers='2': give a whole number.",
+    ]
