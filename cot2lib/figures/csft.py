@@ -8,7 +8,7 @@ import torch
 from matplotlib.figure import Figure
 
 from cot2lib import paper
-from cot2lib.decode import decode
+from cot2lib.decode import decode, rules
 from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, method_legend, panels, seed_dots
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
@@ -20,7 +20,8 @@ def paper_accuracy(method: str, d_model: int) -> float | None:
     """The paper's accuracy (%) of a method on MNNS 4 x 1-9, 2L2H, where it gives one."""
     if method == "no-CoT":
         return paper.paper_value("main-mnns-nocot") if d_model == 32 else None
-    return paper.paper_value(f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}")
+    claim = f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}"
+    return paper.paper_value(claim) if claim in paper.claims().index else None
 
 
 def learning_curves(curves: pd.DataFrame) -> Figure:
@@ -137,9 +138,9 @@ def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
 def made_and_wanted(stack: GPT2Stack, spec: RunSpec, row: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Self-fed step distributions on one input, and the targets, each (step, vocab)."""
     task = spec.task
-    prompt = task.prompts if spec.supervision.arrow else task.prompts[:, :-1]
+    prompt = task.prompt(spec.supervision.arrow)[None, row : row + 1]
     with torch.no_grad():
-        rollout = decode(stack, prompt[None, row : row + 1], task.steps, spec.thought)
+        rollout = decode(stack, prompt, rules(spec.thought, task.steps))
     wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
     return rollout.logits[0, 0].softmax(-1), wanted
 

@@ -6,12 +6,20 @@ import numpy as np
 import pandas as pd
 
 from cot2lib import paper
+from cot2lib.errors import SpecError
 from cot2lib.figures.csft import paper_accuracy, target_entropies
 from cot2lib.figures.style import COLOURS
+from cot2lib.figures.tasks import baselines
 from cot2lib.metrics import mean_interval, paired_interval
+from cot2lib.profiles import shortened, spec
 from cot2lib.specs import RunSpec
+from cot2lib.tasks import MNNS
+from cot2lib.tasks.mnns import ENUMERABLE
 
 Cell = tuple[str, str, int]
+LIVE_INPUTS = 20_000  # sampled where a live task has too many inputs to list
+FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
+MARGIN = 10  # points
 ORDER = {method: place for place, method in enumerate(COLOURS)}
 
 
@@ -32,12 +40,13 @@ def final_table(rows: pd.DataFrame) -> pd.DataFrame:
     for method, d_model in sorted({(m, d) for _, m, d in cells(rows)}, key=lambda pair: (ORDER[pair[0]], pair[1])):
         entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
         for profile in dict.fromkeys(rows["profile"]):
-            entry[f"ours, {profile}"] = _mean(cell(rows, profile, method, d_model)["last"])
+            entry[f"ours, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
         table.append(entry)
     return pd.DataFrame(table)
 
 
-def _mean(shares: pd.Series) -> str:
+def describe_mean(shares: pd.Series) -> str:
+    """Mean (%) of shares with its 95 % interval and number of runs; nothing without runs."""
     if shares.empty:
         return ""
     interval = mean_interval(100 * shares, 0.0, 100.0)
@@ -109,12 +118,14 @@ def entropy_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFram
 
 
 def cost(rows: pd.DataFrame) -> str:
-    """What a run took, beside the paper's three hours."""
+    """What a run took on each kind of machine, beside the paper's three hours."""
     sentences = []
-    for profile, runs in rows.groupby("profile", sort=False):
+    on_cpu = rows["device"].str.startswith("cpu")
+    for (profile, cpu), runs in rows.groupby(["profile", on_cpu], sort=False):
         places = ", ".join(sorted(set(runs["device"])))
-        minutes = (runs["seconds"] * runs["threads"]).mean() / 60
-        sentences.append(f"A run of the {profile} profile took {minutes:.1f} core-minutes on average ({places}).")
+        minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
+        unit = "core-minutes" if cpu else "GPU-minutes"
+        sentences.append(f"A run of the {profile} profile took {minutes:.1f} {unit} on average ({places}).")
     stated = paper.paper_value("train-cost")
     return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
 
@@ -140,7 +151,41 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
     return claims
 
 
+def live_task(low: int, high: int, length: int) -> MNNS:
+    """The task of the live training: every input where they can be listed, else a sample.
+
+    Raises:
+        SpecError: if its digits are out of range, or too few kinds of input exist to hold some out.
+    """
+    size = max(0, high - low + 1) ** max(0, length)
+    task = MNNS(low, high, length, inputs=LIVE_INPUTS if size > ENUMERABLE else None)
+    if int(task.classes.max()) + 1 < FEWEST_CLASSES:
+        raise SpecError(
+            f"{length} digits of {low}..{high} make fewer than {FEWEST_CLASSES} different multisets, too few to hold "
+            "some out; widen the range or take more digits."
+        )
+    return task
+
+
+def live_specs(task: MNNS, profile: str, budget: int, d_model: int, epochs: int, seed: int) -> list[RunSpec]:
+    """CoT2 at a budget B (0: all trajectories) and discrete CoT, trained for few epochs; with B = 1 they are one.
+
+    Raises:
+        SpecError: for a value that cannot be run.
+    """
+    options = dict(task=task, d_model=d_model, seed=seed)
+    cot2 = [] if budget == 1 else [spec("cot2", profile, budget=budget or None, **options)]
+    return [shortened(run, epochs) for run in [*cot2, spec("discrete", profile, **options)]]
+
+
 def live_table(rows: pd.DataFrame) -> pd.DataFrame:
     """What live training gave: method, budget, dimension, steps, accuracy (%), seconds."""
     table = rows[["method", "budget", "d_model", "steps"]].rename(columns={"d_model": "d"})
     return table.assign(**{"validation accuracy (%)": 100 * rows["last"], "seconds": rows["seconds"]})
+
+
+def live_checks(rows: pd.DataFrame, task: MNNS) -> dict[str, bool]:
+    """The chapter's claim about the live runs: CoT2 learns more than the parity of the digits' sum tells."""
+    rule = float(baselines(task)["all inputs (%)"].max())
+    learnt = 100 * rows.loc[rows["method"] == "CoT2", "last"] > rule + MARGIN
+    return {f"live CoT2 is {MARGIN} points above the best rule that does not search": bool(learnt.all())}
