@@ -4,17 +4,19 @@ papermill itself injects unknown parameters with a remark, keeps failed outputs 
 and calls a dead kernel a success. Here an unknown or ill-typed parameter is an error before anything
 runs, a chapter is executed into a temporary file that takes its place only if every cell finished,
 all chapters run whatever happens to one, and a table at the end says what happened.
+The parameters that every chapter has are checked for what they mean: a profile, a device, some seeds.
 """
 
 import ast
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cot2lib import paths
 from cot2lib.errors import SpecError
+from cot2lib.profiles import profile
 from cot2lib.provenance import provenance, resolve_device
 
 KERNEL = "python3"
@@ -30,6 +32,7 @@ def execute(names: Sequence[str] = (), parameters: Mapping[str, str] | None = No
 
     Raises:
         SpecError: for an unknown chapter or parameter, or a value of another type than the default's.
+        DeviceError: for a device that is not there.
     """
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = {source: checked(source, parameters or {}) for source in sources}
@@ -79,7 +82,8 @@ def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
     """The given parameters as values of the defaults' types.
 
     Raises:
-        SpecError: for a name the chapter lacks, or a value of another type.
+        SpecError: for a name the chapter lacks, a value of another type, an empty list or an unknown profile.
+        DeviceError: for a device that is not there.
     """
     known = defaults(source)
     values = {}
@@ -89,8 +93,18 @@ def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
         value = _literal(text)
         if not _same_type(value, known[name]):
             raise SpecError(f"{source.stem}: {name}={text} should be like its default {known[name]!r}.")
+        if value == [] and known[name]:
+            raise SpecError(f"{source.stem}: {name}={text} is empty; give at least one value.")
+        MEANINGS.get(name, _anything)(value)
         values[name] = value
     return values
+
+
+def _anything(value: object) -> None:
+    """Accept a parameter that only its chapter understands."""
+
+
+MEANINGS: dict[str, Callable] = {"profile": profile, "device": resolve_device}
 
 
 def _literal(text: str) -> object:

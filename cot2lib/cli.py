@@ -6,6 +6,7 @@ papermill, transformers and the book's tools are imported only by the commands t
 """
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,12 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return options.command(options) or 0
+        status = options.command(options) or 0
+        sys.stdout.flush()
+        return status
     except CoT2Error as error:
         print(f"cot2: {error}", file=sys.stderr)
         return FAILED
     except BrokenPipeError:  # the reader, say `head`, has seen enough
-        sys.stdout = None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         print(f"cot2: {_named(error)}; choose a path that can be read and written.", file=sys.stderr)
@@ -117,7 +120,8 @@ def _run(options: argparse.Namespace) -> None:
             raise SpecError(f"--{name} {getattr(options, name)}: need at least one.")
     shard = _shard(options.shard)
     if options.workers > 1:
-        return _spread(options, *shard)
+        _spread(options, *shard)
+        return
     how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")

@@ -49,8 +49,13 @@ def from_hf(cls, models: Sequence):
     """A stack of class `cls` with the weights of `models`.
 
     Raises:
-        SpecError: if the models differ in shape, or use an activation other than the tanh GELU.
+        SpecError: without models, if they differ in shape, or for a model that is not GPT-2 as the stack computes
+            it: tied embeddings, tanh GELU, MLP of width 4d, plain scaled attention, layer norms with eps 1e-5.
     """
+    if not models:
+        raise SpecError("no models were given; a stack needs at least one.")
+    for model in models:
+        _check(model)
     shapes = [_shape(model.config) for model in models]
     if any(shape != shapes[0] for shape in shapes):
         raise SpecError("The models differ in shape; only models of one shape stack.")
@@ -60,9 +65,27 @@ def from_hf(cls, models: Sequence):
     return stack
 
 
+def _check(model) -> None:
+    """Raise SpecError for a model that computes something else than a stack does."""
+    config = model.config
+    needed = {
+        "activation_function": ("gelu_new",),
+        "n_inner": (None, 4 * config.n_embd),
+        "layer_norm_epsilon": (1e-5,),
+        "scale_attn_weights": (True,),
+        "scale_attn_by_inverse_layer_idx": (False,),
+        "tie_word_embeddings": (True,),
+    }
+    for name, values in needed.items():
+        if getattr(config, name) not in values:
+            allowed = " or ".join(map(repr, values))
+            raise SpecError(f"{name}={getattr(config, name)!r}: only models with {allowed} can be stacked.")
+    state = model.state_dict()
+    if not torch.equal(state["lm_head.weight"], state["transformer.wte.weight"]):
+        raise SpecError("lm_head.weight differs from the embedding table; only models that tie them can be stacked.")
+
+
 def _shape(config) -> dict[str, int]:
-    if config.activation_function != "gelu_new":
-        raise SpecError(f"activation {config.activation_function!r}: only GPT-2's 'gelu_new' is supported.")
     return dict(
         vocab_size=config.vocab_size,
         positions=config.n_positions,

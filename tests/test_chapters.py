@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cot2lib import chapters, paths
-from cot2lib.errors import SpecError
+from cot2lib.errors import DeviceError, SpecError
 
 
 def cell(source, **metadata):
@@ -70,6 +70,8 @@ def test_all_chapters_run_and_failures_are_reported(repository, capsys):
         ({"profile": "3"}, "profile=3 should be like its default 'quick'"),
         ({"lr": "fast"}, "lr=fast"),
         ({"retrain": "1"}, "retrain=1"),
+        ({"seeds": "[]"}, r"seeds=\[\] is empty; give at least one value"),
+        ({"profile": "slow"}, "profile 'slow' is unknown; choose one of paper, quick"),
     ],
 )
 def test_unknown_and_ill_typed_parameters_are_refused(repository, given, names):
@@ -84,8 +86,15 @@ def test_well_typed_parameters_pass(repository):
     write, root = repository
     write("a")
     source = root / "notebooks" / "a.ipynb"
-    given = {"lr": "1", "profile": "paper", "retrain": "True", "seeds": "[]"}
-    assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": []}
+    given = {"lr": "1", "profile": "paper", "retrain": "True", "seeds": "[7]"}
+    assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": [7]}
+
+
+def test_a_device_that_is_not_there_is_refused(repository):
+    write, _root = repository
+    write("a", parameters="device = 'auto'")
+    with pytest.raises(DeviceError, match="device='abacus' is unknown"):
+        chapters.execute(["a"], {"device": "abacus"})
 
 
 def test_chapters_need_one_parameters_cell(repository):

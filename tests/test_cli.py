@@ -1,6 +1,10 @@
 import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
+from typing import ClassVar
 
 import pandas as pd
 import pytest
@@ -20,6 +24,19 @@ def test_list_shows_every_sweep():
     assert out.returncode == 0 and out.stderr == ""
     lines = [line.split()[:3] for line in out.stdout.splitlines()]
     assert ["csft", "paper", "45"] in lines and ["csft", "quick", "45"] in lines
+
+
+def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeypatch, capsys):
+    from test_runs import SPECS
+
+    from cot2lib import records, runs, sweeps
+
+    monkeypatch.setattr(sweeps, "SWEEPS", {"tiny": lambda profile: SPECS})
+    runs.run(SPECS)
+    records.ship("tiny.quick", records.choose(records.stored(), [SPECS[0].id]), {}, nothing_shipped)
+    capsys.readouterr()
+    cli.main(["list"])
+    assert capsys.readouterr().out.splitlines()[1].split() == ["tiny", "paper", "3", "1", "3"]
 
 
 def test_ledger_writes_every_claim(tmp_path):
@@ -52,6 +69,15 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["run", "csft", "--where", "d_model=33"], "d_model is one of 16, 24, 32"),
         (["run", "csft", "--where", "width=3"], "write FIELD=VALUE with a field of method"),
         (["run", "csft", "--shard", "3/2"], "--shard 3/2"),
+        (["run", "csft", "--workers", "0"], "--workers 0: need at least one"),
+        (["run", "csft", "--threads", "0"], "--threads 0: need at least one"),
+        (["run", "csft", "--device", "cuda:1"], "device='cuda:1' is unknown"),
+        (["collect", "csft", "--source", "typo"], "typo holds no manifest.json; name a folder"),
+        (["ledger", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
+        (["ledger", "--csv", "/"], "/: Is a directory; choose a path that can be read and written"),
+        (["chapters", "ledger", "-p", "profile", "slow"], "profile 'slow' is unknown"),
+        (["chapters", "ledger", "-p", "seeds", "[]"], "seeds=[] is empty"),
+        (["chapters", "ledger", "--out", "/dev/null/x"], "/dev/null/x"),
         (["run", "csft", "--device", "abacus"], "device='abacus' is unknown"),
         (["collect", "csft", "--profile", "slow"], "profile 'slow'"),
         (["chapters", "nowhere"], "chapter 'nowhere' does not exist; chapters:"),
@@ -62,6 +88,81 @@ def test_bad_requests_are_one_sentence_and_exit_2(arguments, names):
     out = cot2(*arguments)
     assert out.returncode == 2 and out.stdout == ""
     assert out.stderr.startswith("cot2: ") and out.stderr.count("\n") == 1 and names in out.stderr
+
+
+def test_a_store_that_cannot_be_written_is_one_sentence():
+    out = cot2("run", "csft", "--retrain", "--device", "cpu", COT2_STORE="/dev/null/store")
+    assert out.returncode == 2 and out.stderr.count("\n") == 1 and "set COT2_STORE" in out.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = subprocess.run([sys.executable, "-m", "cot2lib", "list"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert out.returncode == 0 and out.stderr == ""
+
+
+class Worker:
+    """Stands for a process: notes its command and ends as it is told."""
+
+    commands: ClassVar[list] = []
+    ends: ClassVar[list] = []
+
+    def __init__(self, command):
+        self.commands.append(command)
+        self.end = self.ends[len(self.commands) - 1]
+
+    def wait(self):
+        return self.end
+
+    def terminate(self):
+        pass
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    monkeypatch.setattr(cli.subprocess, "Popen", Worker)
+    monkeypatch.setattr(Worker, "commands", [])
+    return Worker
+
+
+def test_workers_that_die_are_named(workers, monkeypatch, capsys):
+    monkeypatch.setattr(Worker, "ends", [0, -9, 1])
+    assert cli.main(["run", "csft", "--workers", "3", "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert "worker 2 of 3 was killed (signal 9), worker 3 of 3 ended with status 1; the same command goes on" in said
+    monkeypatch.setattr(Worker, "commands", [])
+    monkeypatch.setattr(Worker, "ends", [0, 0])
+    assert cli.main(["run", "csft", "--workers", "2", "--device", "cpu"]) == 0
+
+
+def test_workers_share_their_shard(workers, monkeypatch):
+    """Two machines with three workers each cover every stack once."""
+    monkeypatch.setattr(Worker, "ends", [0] * 6)
+    for shard in ("1/2", "2/2"):
+        assert cli.main(["run", "csft", "--workers", "3", "--shard", shard, "--where", "d_model=32"]) == 0
+    assert all(command[-4:-2] == ["--where", "d_model=32"] for command in Worker.commands)
+    shares = [cli._shard(command[-1]) for command in Worker.commands]
+    assert sorted(k for k, _ in shares) == list(range(6)) and {n for _, n in shares} == {6}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+def test_a_killed_worker_ends_the_command(tmp_path):
+    """A real process, killed while it trains."""
+    command = [sys.executable, "-m", "cot2lib", "run", "csft", "--retrain", "--workers", "2", "--device", "cpu"]
+    environment = os.environ | {"COT2_STORE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    for _ in range(600):
+        found = children.read_text().split()
+        if len(found) == 2:
+            break
+        time.sleep(0.05)
+    for child in found:
+        os.kill(int(child), signal.SIGKILL)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 2 and "worker 1 of 2 was killed (signal 9), worker 2 of 2 was killed" in said
 
 
 def test_cuda_that_is_not_there():

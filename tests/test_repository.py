@@ -18,11 +18,12 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 # Lowest floor first; a module imports only from floors below its own.
 FLOORS = [
     {"errors"},
-    {"files", "paths", "random", "tasks", "thoughts", "metrics", "report"},
+    {"files", "frozen", "paths", "random", "metrics", "report"},
+    {"tasks", "thoughts"},
     {"huggingface", "provenance", "supervision", "losses"},
     {"model", "specs"},
     {"decode", "data"},
-    {"supervised", "profiles"},
+    {"sampling", "supervised", "profiles"},
     {"store"},
     {"records"},
     {"runs"},

@@ -26,7 +26,8 @@ def paper_accuracy(method: str, d_model: int) -> float | None:
     family = method.partition(",")[0]
     if family in ("no-CoT", "COCONUT"):
         return paper.paper_value(f"main-mnns-{family.lower().replace('-', '')}") if d_model == 32 else None
-    return paper.paper_value(f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}")
+    claim = f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}"
+    return paper.paper_value(claim) if claim in paper.claims().index else None
 
 
 def paper_accuracy_one_layer(method: str, d_model: int) -> float | None:
@@ -110,9 +111,9 @@ def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
 def made_and_wanted(stack: GPT2Stack, spec: RunSpec, row: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Self-fed step distributions on one input, and the targets, each (step, vocab)."""
     task = spec.task
-    prompt = task.prompt(spec.supervision.arrow)
+    prompt = task.prompt(spec.supervision.arrow)[None, row : row + 1]
     with torch.no_grad():
-        rollout = decode(stack, prompt[None, row : row + 1], rules(spec.thought, task.steps))
+        rollout = decode(stack, prompt, rules(spec.thought, task.steps))
     wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
     return rollout.logits[0, 0].softmax(-1), wanted
 

@@ -110,12 +110,14 @@ def entropy_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFram
 
 
 def cost(rows: pd.DataFrame) -> str:
-    """What a run took, beside the paper's three hours."""
+    """What a run took on each kind of machine, beside the paper's three hours."""
     sentences = []
-    for profile, runs in rows.groupby("profile", sort=False):
+    on_cpu = rows["device"].str.startswith("cpu")
+    for (profile, cpu), runs in rows.groupby(["profile", on_cpu], sort=False):
         places = ", ".join(sorted(set(runs["device"])))
-        minutes = (runs["seconds"] * runs["threads"]).mean() / 60
-        sentences.append(f"A run of the {profile} profile took {minutes:.1f} core-minutes on average ({places}).")
+        minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
+        unit = "core-minutes" if cpu else "GPU-minutes"
+        sentences.append(f"A run of the {profile} profile took {minutes:.1f} {unit} on average ({places}).")
     stated = paper.paper_value("train-cost")
     return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
 
@@ -139,9 +141,3 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
             between = all(exact[t - 1] < means[t] < t * np.log(2) for t in (2, 3))
             claims[f"CoT2 entropies between the exact targets and t ln 2 for t = 2, 3 ({profile}, d = 32)"] = between
     return claims
-
-
-def live_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """What live training gave: method, budget, dimension, steps, accuracy (%), seconds."""
-    table = rows[["method", "budget", "d_model", "steps"]].rename(columns={"d_model": "d"})
-    return table.assign(**{"validation accuracy (%)": 100 * rows["last"], "seconds": rows["seconds"]})

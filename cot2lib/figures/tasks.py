@@ -1,55 +1,93 @@
 """Figures of the chapter `tasks`: trajectories, budgets and exact targets of MNNS."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 import torch
+from jaxtyping import Int
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from torch import Tensor
 
+from cot2lib.errors import SpecError
 from cot2lib.figures.style import COLOURS, panels
-from cot2lib.supervision import TIES, forward_counts, hindsight_targets, share_of_group
+from cot2lib.supervision import TIES, check_budget, forward_counts, hindsight_targets, share_of_group
 from cot2lib.tasks import MNNS
 
-
-def one_input(digits: Sequence[int]) -> tuple[MNNS, slice]:
-    """The task of `digits`' range and length, and the row of `digits` in it."""
-    task = MNNS(min(digits), max(digits), len(digits))
-    row = int((task.digits == torch.tensor(digits)).all(1).nonzero()[0, 0])
-    return task, slice(row, row + 1)
+LONGEST = 12  # digits of which all 2^m trajectories are drawn
 
 
-def kept_trajectories(task: MNNS, row: slice, budget: int, ties: str) -> np.ndarray:
-    """The trajectories, as (kept, step + 1) partial sums from 0, that a budget keeps under an ordered tie rule."""
-    sums = task.signed_sums()[row][0]
+@dataclass(frozen=True)
+class GivenInput(MNNS):
+    """MNNS whose one input is `given`, so that no other has to be listed."""
+
+    given: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        """Nothing: `one_input` checks the task it is made from."""
+
+    @cached_property
+    def digits(self) -> Int[Tensor, "input length"]:
+        return torch.tensor([self.given])
+
+
+def one_input(digits: Sequence[int]) -> MNNS:
+    """A task of `digits`' range and length with this input alone.
+
+    Raises:
+        SpecError: for no digits, negative ones, or more than can be drawn.
+    """
+    if not 1 <= len(digits) <= LONGEST:
+        raise SpecError(f"digits={list(digits)}: choose 1 to {LONGEST} digits, or the tree cannot be drawn.")
+    task = MNNS(min(digits), max(digits), len(digits), inputs=1)
+    return GivenInput(task.low, task.high, task.length, inputs=1, given=tuple(digits))
+
+
+def kept_trajectories(task: MNNS, budget: int, ties: str) -> np.ndarray:
+    """The trajectories of the one input of `task` that a budget keeps, as (kept, step + 1) partial sums from 0.
+
+    Under `shared` all those tied at the cut are kept, each with less than its full weight.
+
+    Raises:
+        SpecError: for a budget or tie rule that the task does not have.
+    """
+    check_budget(task, budget, ties)
+    sums = task.signed_sums()[0]
     sums = sums.flip(0) if ties == "plus-first" else sums
-    final = sums[:, -1]
-    order = (2 * final.abs() + (final < 0)).argsort(stable=True)[:budget]
-    return torch.cat([torch.zeros(len(order), 1, dtype=sums.dtype), sums[order]], dim=1).numpy()
+    score = sums[:, -1].abs()
+    order = (2 * score + (sums[:, -1] < 0)).argsort(stable=True)
+    count = int((score <= score[order[budget - 1]]).sum()) if ties == "shared" else budget
+    kept = sums[order[:count]]
+    return torch.cat([torch.zeros(len(kept), 1, dtype=sums.dtype), kept], dim=1).numpy()
 
 
 def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "minus-first") -> Figure:
     """All signed sums of an input as a tree, one panel per budget.
 
     Lines: kept trajectories blue, the others grey. Discs: targets alpha*_t, area proportional to the share; the last
-    step's target is the answer alone.
+    step's target is the answer alone. Raises SpecError for digits, budgets or ties that cannot be drawn.
     """
-    task, row = one_input(digits)
+    if not budgets:
+        raise SpecError("budgets=[]: give at least one budget to draw.")
+    task = one_input(digits)
     figure, axes = panels(1, len(budgets), width=2.9 * len(budgets), height=3.1, sharey=True)
     for axis, budget in zip(axes[0], budgets):
-        _tree(axis, task, row, budget, ties)
+        _tree(axis, task, budget, ties)
     axes[0, 0].set_ylabel("partial sum")
     return figure
 
 
-def _tree(axis: Axes, task: MNNS, row: slice, budget: int, ties: str) -> None:
-    steps = np.arange(task.length + 1)
-    for path in kept_trajectories(task, row, task.trajectories, ties):
-        axis.plot(steps, path, color="#cccccc", linewidth=1.2, zorder=1)
-    for path in kept_trajectories(task, row, budget, ties):
-        axis.plot(steps, path, color=COLOURS["CoT2"], linewidth=1.8, zorder=2)
-    targets = hindsight_targets(task, budget, ties, row)[0]
+def _tree(axis: Axes, task: MNNS, budget: int, ties: str) -> None:
+    for kept, style in (
+        (task.trajectories, dict(color="#cccccc", linewidth=1.2, zorder=1)),
+        (budget, dict(color=COLOURS["CoT2"], linewidth=1.8, zorder=2)),
+    ):
+        axis.add_collection(LineCollection(_branches(kept_trajectories(task, kept, ties)), **style))
+    targets = hindsight_targets(task, budget, ties)[0]
     axis.scatter([0], [0], s=30, color="black", zorder=3)
     for step, distribution in enumerate(targets.numpy(), start=1):
         tokens = distribution.nonzero()[0]
@@ -59,8 +97,16 @@ def _tree(axis: Axes, task: MNNS, row: slice, budget: int, ties: str) -> None:
             np.full(len(tokens), step), tokens - task.state_id(0), s=260 * share, color=colour, edgecolors="white",
             zorder=4,
         )  # fmt: skip
-    axis.set_xticks(steps, ["start", *(f"±{d}" for d in task.digits[row][0].tolist())])
+    axis.set_xticks(range(task.length + 1), ["start", *(f"±{d}" for d in task.digits[0].tolist())])
     axis.set(xlabel=f"budget B = {budget}", xlim=(-0.2, task.length + 0.25))
+    axis.autoscale_view(scalex=False)
+
+
+def _branches(paths: np.ndarray) -> np.ndarray:
+    """Every branch of a tree of paths once, as (branch, end, step and sum)."""
+    steps = [np.unique(paths[:, step : step + 2], axis=0) for step in range(paths.shape[1] - 1)]
+    at = lambda step, sums: np.stack([np.broadcast_to([step, step + 1], sums.shape), sums], axis=-1)
+    return np.concatenate([at(step, sums) for step, sums in enumerate(steps)])
 
 
 def target_heatmap(task: MNNS, row: int, budgets: Sequence[int | None]) -> Figure:
@@ -149,7 +195,9 @@ def baselines(task: MNNS) -> pd.DataFrame:
 
 
 def splits(task: MNNS, seeds: Sequence[int]) -> pd.DataFrame:
-    """Training and validation inputs of each seed's split."""
+    """Training and validation inputs of each seed's split; raises SpecError without seeds."""
+    if not seeds:
+        raise SpecError("seeds=[]: give at least one seed whose split to count.")
     masks = {seed: task.split(seed) for seed in seeds}
     return pd.DataFrame(
         [{"seed": seed, "training": int(m.sum()), "validation": int((~m).sum())} for seed, m in masks.items()]
