@@ -1,15 +1,18 @@
-"""Move results from the local store into the shipped records."""
+"""Move results from the local store into the shipped records, and measure what chapters measure on trained models."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 from torch import Tensor
 
-from cot2lib import paths, records, store, sweeps
+from cot2lib import paths, records, runs, sampling, store, sweeps
 from cot2lib.errors import RecordError
+from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import RunSpec
 from cot2lib.supervised import shape_of
 
+MEASURES = {"sampling": ("passk", sampling.measure)}  # tables measured on trained models, by chapter
 STORE = None  # the local store, as an origin beside folders of records
 Origin = Path | None
 
@@ -31,6 +34,8 @@ def collect(
     collect, a source holds no records or a file is unreadable.
     """
     folder = folder or paths.RECORDS
+    if chapter in MEASURES:
+        return [records.ship_table(*measured(chapter, profile), folder)]
     for source in sources:
         if not (source / records.MANIFEST).is_file():
             raise RecordError(f"{source} holds no {records.MANIFEST}; name a folder that `cot2 collect --out` wrote.")
@@ -49,6 +54,21 @@ def collect(
     weights = {run_id: found for run_id in wanted if (found := _weights(run_id, chosen[run_id]))}
     _report(chapter, specs, before, chosen, folder, set(wanted) - set(weights))
     return records.ship(stem, (rows, curves), weights, folder)
+
+
+def measured(chapter: str, profile: str) -> tuple[str, pd.DataFrame]:
+    """Name and content of the table a chapter measures on its trained models, with where each row was made.
+
+    Raises:
+        RecordError: if a model is neither shipped nor stored.
+    """
+    name, measure = MEASURES[chapter]
+    shapes: dict[RunSpec, list[RunSpec]] = {}
+    for spec in sweeps.sweep(chapter, profile):
+        shapes.setdefault(shape_of(spec), []).append(spec)
+    tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in shapes.values()]
+    made = provenance(resolve_device("cpu"))
+    return f"{chapter}.{profile}.{name}", pd.concat(tables, ignore_index=True).assign(**made)
 
 
 def _chosen(specs: Sequence[RunSpec], tables: Mapping[Origin, records.Tables]) -> dict[str, Origin]:

@@ -137,6 +137,17 @@ def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor
     return None
 
 
+def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
+    """The table `<name>.csv` that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
+    folder, file = folder or paths.RECORDS, f"{name}.csv"
+    return _read_csv(_checked(folder, file)) if file in manifest(folder) else None
+
+
+def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
+    """Write what was measured on shipped models as `<name>.csv`, replacing what was there."""
+    return _write({f"{name}.csv": lambda path: path.write_bytes(_csv(table))}, folder or paths.RECORDS)[0]
+
+
 def manifest(folder: Path) -> dict[str, str]:
     """Checksums of the shipped files by name; empty if nothing is shipped."""
     path = folder / MANIFEST
@@ -167,14 +178,19 @@ def ship(
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
         files[f"{stem}.weights.safetensors"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
-    before = set(manifest(folder))
-    known = {name: checksum for name, checksum in manifest(folder).items() if not name.startswith(f"{stem}.")}
+    return _write(files, folder, dropped=f"{stem}.")
+
+
+def _write(files: Mapping[str, Callable[[Path], object]], folder: Path, dropped: str | None = None) -> list[Path]:
+    """Write files and their checksums; what the manifest lists under the prefix `dropped` beside them is removed."""
+    before = manifest(folder)
+    known = {name: sum for name, sum in before.items() if dropped is None or not name.startswith(dropped)}
     for name, write in files.items():
         write_atomic(folder / name, write)
         known[name] = _checksum(folder / name)
     text = json.dumps(known, indent=1, sort_keys=True) + "\n"
     write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
-    for name in before - set(known):
+    for name in set(before) - set(known):
         (folder / name).unlink(missing_ok=True)
     return [folder / name for name in files]
 

@@ -121,28 +121,35 @@ def by_profile(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None 
 
 
 def load(spec: RunSpec, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
-    """The trained model of `spec`, a stack of one run on the CPU.
+    """The trained model of `spec`, a stack of one run on the CPU; arguments and errors as `load_stack`."""
+    return load_stack([spec], missing, retrain, **options)
 
-    The weights belong to the row that `run` gives, with one exception: a shipped record without weights, of which
+
+def load_stack(specs: Sequence[RunSpec], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
+    """The trained models of runs of one shape, as one stack on the CPU.
+
+    The weights belong to the rows that `run` gives, with one exception: a shipped record without weights, of which
     the local store holds, or `missing="train"` makes, another training (the same spec, other rounding).
 
     Args:
-        spec: the run.
-        missing: what to do if its weights are neither shipped nor stored, as in `run`.
+        specs: the runs.
+        missing: what to do if their weights are neither shipped nor stored, as in `run`.
         retrain: ignore shipped weights.
         **options: `device`, `compile` and `threads` of `run`.
 
     Raises:
-        RecordError: under missing="error" if its weights are neither shipped nor stored.
+        RecordError: under missing="error" if weights are neither shipped nor stored.
     """
-    weights = _weights(spec.id, retrain)
-    if weights is None and missing == "train":
-        run([spec], retrain=True, **options)
-        weights = _weights(spec.id, retrain)
-    if weights is None:
-        raise RecordError(f"{_absent_message([spec])} (Its weights are not shipped.)")
-    stack = build_stack([spec])
-    stack.load_state_dict({name: value[None] for name, value in weights.items()})
+    found = {spec.id: _weights(spec.id, retrain) for spec in specs}
+    absent = [spec for spec in specs if found[spec.id] is None]
+    if absent and missing == "error":
+        raise RecordError(f"{_absent_message(absent)} (Its weights are not shipped.)")
+    if absent:
+        run(absent, retrain=True, **options)
+        found |= {spec.id: _weights(spec.id, retrain) for spec in absent}
+    stack = build_stack(specs)
+    parts = [found[spec.id] for spec in specs]
+    stack.load_state_dict({name: torch.stack([part[name] for part in parts]) for name in stack.state_dict()})
     return stack
 
 

@@ -92,7 +92,7 @@ def _budget(profile: str) -> list[RunSpec]:
     return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
 
 
-SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {"csft": _csft, "budget": _budget}
+SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {"csft": _csft, "budget": _budget, "sampling": small}
 
 
 def sweep(chapter: str, profile: str) -> list[RunSpec]:

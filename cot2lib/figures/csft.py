@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from cot2lib import paper
 from cot2lib.decode import decode, rules
-from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, method_legend, panels, seed_dots
+from cot2lib.figures import curves as drawn
+from cot2lib.figures.style import COLOURS, MARKERS, PAPER, panels
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import hindsight_targets
@@ -17,69 +18,41 @@ from cot2lib.tasks import MNNS
 
 
 def paper_accuracy(method: str, d_model: int) -> float | None:
-    """The paper's accuracy (%) of a method on MNNS 4 x 1-9, 2L2H, where it gives one."""
-    if method == "no-CoT":
-        return paper.paper_value("main-mnns-nocot") if d_model == 32 else None
+    """The paper's accuracy (%) of a method on MNNS 4 x 1-9, 2 layers, where it gives one.
+
+    Its no-CoT number stands beside both encodings and its COCONUT number beside both variants: it does not say which
+    was meant.
+    """
+    family = method.partition(",")[0]
+    if family in ("no-CoT", "COCONUT"):
+        return paper.paper_value(f"main-mnns-{family.lower().replace('-', '')}") if d_model == 32 else None
     claim = f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}"
     return paper.paper_value(claim) if claim in paper.claims().index else None
 
 
+def paper_accuracy_one_layer(method: str, d_model: int) -> float | None:
+    """The paper's accuracy (%) with one layer and one head, which it gives at d = 24 alone."""
+    return paper.paper_value({"CoT2": "passk-cot2"}.get(method, "passk-discrete-t0.0-k1")) if d_model == 24 else None
+
+
 def learning_curves(curves: pd.DataFrame) -> Figure:
-    """Validation accuracy over epochs: a row per profile, a column per dimension; thin lines are seeds.
-
-    `curves` is `cot2lib.runs.curves` with a column `profile`. The paper's final means are marked at the right edge.
-    """
-    profiles, dims = list(dict.fromkeys(curves["profile"])), sorted(curves["d_model"].unique())
-    figure, axes = panels(len(profiles), len(dims), width=8.4, height=2.5, sharey=True)
-    for row, profile in zip(axes, profiles):
-        for axis, d_model in zip(row, dims):
-            part = curves[(curves["profile"] == profile) & (curves["d_model"] == d_model)]
-            _curves(axis, part)
-            axis.set(ylim=(0, 102), xlabel=f"epoch ({profile} profile, d = {d_model})")
-        row[0].set_ylabel("validation accuracy (%)")
-    method_legend(figure, list(dict.fromkeys(curves["method"])))
-    return figure
-
-
-def _curves(axis, part: pd.DataFrame) -> None:
-    if part.empty:
-        axis.text(0.5, 0.5, "no records yet", transform=axis.transAxes, ha="center", color="#777777")
-        axis.set_xticks([])
-        return
-    for method, runs in part.groupby("method", sort=False):
-        for _, run in runs.groupby("seed"):
-            axis.plot(run["epoch"], 100 * run["accuracy"], color=COLOURS[method], linewidth=0.6, alpha=0.35)
-        mean = runs.groupby("step")[["epoch", "accuracy"]].mean()
-        axis.plot(mean["epoch"], 100 * mean["accuracy"], color=COLOURS[method], linestyle=DASHES[method])
-        stated = paper_accuracy(method, int(runs["d_model"].iloc[0]))
-        if stated is not None:
-            style = PAPER | {"color": COLOURS[method]}
-            axis.scatter([part["epoch"].max()], [stated], s=160, **style)
+    """Validation accuracy of the methods over epochs, 2 layers: a row per profile, a column per dimension."""
+    return drawn.learning_curves(curves, "method", "d_model", "d = {}", paper_accuracy)
 
 
 def final_accuracies(rows: pd.DataFrame) -> Figure:
-    """Last-epoch accuracy of every run by dimension, a panel per profile; black bars are the paper's means."""
-    profiles, dims = list(dict.fromkeys(rows["profile"])), sorted(rows["d_model"].unique())
-    methods = list(dict.fromkeys(rows["method"]))
-    figure, axes = panels(1, len(profiles), width=4.2 * len(profiles), height=3.3, sharey=True)
-    for axis, profile in zip(axes[0], profiles):
-        for place, d_model in enumerate(dims):
-            for shift, method in zip(np.linspace(-0.28, 0.28, len(methods)), methods):
-                _cell(axis, place + shift, rows, profile, method, d_model)
-        axis.set_xticks(range(len(dims)), [f"d = {d}" for d in dims])
-        axis.set(xlabel=f"{profile} profile", ylim=(0, 102))
-    axes[0, 0].set_ylabel("validation accuracy (%)")
-    method_legend(figure, methods)
-    return figure
+    """Last-epoch accuracy of the methods by dimension, 2 layers, a panel per profile."""
+    return drawn.final_accuracies(rows, "method", "d_model", "d = {}", paper_accuracy)
 
 
-def _cell(axis, x: float, rows: pd.DataFrame, profile: str, method: str, d_model: int) -> None:
-    chosen = rows[(rows["profile"] == profile) & (rows["method"] == method) & (rows["d_model"] == d_model)]
-    if len(chosen):
-        seed_dots(axis, x, 100 * chosen["last"], method, spread=0.06)
-    stated = paper_accuracy(method, d_model)
-    if stated is not None:
-        axis.scatter([x], [stated], s=230, **PAPER)
+def one_layer_curves(curves: pd.DataFrame) -> Figure:
+    """The same learning curves with one layer and one head."""
+    return drawn.learning_curves(curves, "method", "d_model", "d = {}", paper_accuracy_one_layer)
+
+
+def feeding_curves(curves: pd.DataFrame) -> Figure:
+    """CoT2 fed the targets, its own thoughts, or first one and then the other: 4 layers, a column per dimension."""
+    return drawn.learning_curves(curves, "fed", "d_model", "d = {}")
 
 
 def target_entropies(spec: RunSpec) -> np.ndarray:
@@ -138,9 +111,9 @@ def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
 def made_and_wanted(stack: GPT2Stack, spec: RunSpec, row: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Self-fed step distributions on one input, and the targets, each (step, vocab)."""
     task = spec.task
-    prompt = task.prompt(spec.supervision.arrow)[None, row : row + 1]
+    prompt = task.prompt(spec.supervision.arrow)
     with torch.no_grad():
-        rollout = decode(stack, prompt, rules(spec.thought, task.steps))
+        rollout = decode(stack, prompt[None, row : row + 1], rules(spec.thought, task.steps))
     wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
     return rollout.logits[0, 0].softmax(-1), wanted
 

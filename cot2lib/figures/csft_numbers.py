@@ -46,7 +46,7 @@ def final_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe_mean(shares: pd.Series) -> str:
-    """Mean (%) of shares with its 95 % interval and number of runs; nothing without runs."""
+    """Mean accuracy (%) over runs with its 95 % interval and their number; empty without runs."""
     if shares.empty:
         return ""
     interval = mean_interval(100 * shares, 0.0, 100.0)

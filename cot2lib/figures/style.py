@@ -1,7 +1,8 @@
 """One look for all figures: colours that colour-blind readers can tell apart, every seed visible.
 
-A method keeps its colour, marker and line style in every figure (Okabe-Ito palette), so that no
-figure depends on colour alone. The background is opaque white, which the book's dark theme dims.
+A method, like any other series, keeps its colour, marker and line style in every figure (Okabe-Ito
+palette), so that no figure depends on colour alone. The background is opaque white, which the book's
+dark theme dims.
 """
 
 from collections.abc import Sequence
@@ -14,9 +15,26 @@ from matplotlib.lines import Line2D
 
 from cot2lib.metrics import Values, mean_interval
 
-COLOURS = {"CoT2": "#0072B2", "COCONUT": "#009E73", "discrete CoT": "#D55E00", "no-CoT": "#7A7A7A"}
-MARKERS = {"CoT2": "o", "COCONUT": "D", "discrete CoT": "s", "no-CoT": "^"}
-DASHES = {"CoT2": "-", "COCONUT": "-.", "discrete CoT": "--", "no-CoT": ":"}
+_SERIES = {  # name: colour, marker, line style
+    "CoT2": ("#0072B2", "o", "-"),
+    "COCONUT": ("#009E73", "D", "-."),
+    "COCONUT, zero slot": ("#56B4E9", "d", (0, (5, 1, 1, 1, 1, 1))),
+    "discrete CoT": ("#D55E00", "s", "--"),
+    "no-CoT": ("#7A7A7A", "^", ":"),
+    "no-CoT, pauses": ("#B08D00", "v", (0, (1, 3))),
+    "teacher": ("#0072B2", "o", "-"),
+    "self": ("#CC79A7", "s", "--"),
+    "teacher, then self": ("#009E73", "D", "-."),
+    "B = 1": ("#D55E00", "s", "--"),
+    "B = 2": ("#E69F00", "^", ":"),
+    "B = 4": ("#009E73", "D", "-."),
+    "B = 8": ("#56B4E9", "v", (0, (5, 1, 1, 1))),
+    "B = 16": ("#0072B2", "o", "-"),
+    "5 tokens": ("#D55E00", "s", "--"),
+    "3 tokens": ("#009E73", "D", "-."),
+    "1 token": ("#7A7A7A", "^", ":"),
+}
+COLOURS, MARKERS, DASHES = ({name: look[part] for name, look in _SERIES.items()} for part in range(3))
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}
 SETTINGS = {
     "figure.dpi": 150,
@@ -42,11 +60,11 @@ def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **o
     return figure, axes
 
 
-def seed_dots(axis: Axes, x: float, values: Values, method: str, spread: float = 0.16) -> None:
+def seed_dots(axis: Axes, x: float, values: Values, name: str, spread: float = 0.16) -> None:
     """Every seed as a dot around x, and the mean with its 95 % interval."""
     values = np.asarray(values, dtype=float)
     offsets = np.linspace(-spread, spread, len(values)) if len(values) > 1 else [0.0]
-    colour, marker = COLOURS[method], MARKERS[method]
+    colour, marker = COLOURS[name], MARKERS[name]
     axis.scatter(x + np.asarray(offsets), values, s=16, color=colour, marker=marker, alpha=0.55, linewidths=0)
     interval = mean_interval(values, 0.0, 100.0)
     if len(values) > 1:
@@ -54,11 +72,11 @@ def seed_dots(axis: Axes, x: float, values: Values, method: str, spread: float =
     axis.scatter([x], [interval.mean], s=42, color=colour, marker=marker, edgecolors="white", zorder=3)
 
 
-def method_legend(figure: Figure, methods: Sequence[str]) -> None:
-    """A legend above the panels that names the methods and the paper's mark."""
+def series_legend(figure: Figure, names: Sequence[str], paper: bool = True) -> None:
+    """A legend above the panels that names the series and the paper's mark."""
     handles = [
-        Line2D([], [], color=COLOURS[method], marker=MARKERS[method], linestyle=DASHES[method], label=method)
-        for method in methods
+        Line2D([], [], color=COLOURS[name], marker=MARKERS[name], linestyle=DASHES[name], label=name) for name in names
     ]
-    handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    if paper:
+        handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(5, len(handles)), frameon=False)

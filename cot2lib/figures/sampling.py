@@ -1,0 +1,232 @@
+"""Figures, tables and checks of the chapter `sampling`: many samples, sharpened thoughts, what each costs."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cot2lib import paper, random
+from cot2lib.data import StackData, stack_data
+from cot2lib.decode import decode, rules
+from cot2lib.figures.csft_numbers import describe_mean
+from cot2lib.figures.style import COLOURS, MARKERS, PAPER, panels, series_legend
+from cot2lib.model import GPT2Stack
+from cot2lib.random import Site
+from cot2lib.specs import RunSpec
+from cot2lib.thoughts import Base, Discrete, Rule
+
+TOP_K = 50
+ROUNDS = 5
+
+
+def pass_at_k(table: pd.DataFrame, method: dict[str, str], top_k: int) -> Figure:
+    """Pass@k by k, a panel per temperature: thin lines are models, thick ones their mean, black marks the paper's.
+
+    Args:
+        table: the shipped Pass@k table of one profile.
+        method: method of each run id.
+        top_k: which discrete sampling, 0 for all tokens or 50.
+    """
+    table = table.assign(method=table["id"].map(method))
+    temperatures = sorted(table["temperature"].unique())
+    figure, axes = panels(1, len(temperatures), width=9.2, height=3.0, sharey=True)
+    for axis, temperature in zip(axes[0], temperatures):
+        part = table[np.isclose(table["temperature"], temperature)]
+        for name, runs in part.groupby("method"):
+            wanted = top_k if name == "discrete CoT" and temperature else 0
+            _lines(axis, runs[runs["top_k"] == wanted], name)
+        _paper_series(axis, temperature)
+        axis.set(xlabel=f"k (T = {temperature:g})", ylim=(0, 102), xticks=[1, 5, 10, 14])
+    axes[0, 0].set_ylabel("Pass@k (%)")
+    series_legend(figure, ["CoT2", "discrete CoT"])
+    return figure
+
+
+def _lines(axis: Axes, runs: pd.DataFrame, name: str) -> None:
+    for _, run in runs.groupby("id"):
+        axis.plot(run["k"], run["pass_at_k"], color=COLOURS[name], linewidth=0.6, alpha=0.4)
+    mean = runs.groupby("k")["pass_at_k"].mean()
+    axis.plot(mean.index, mean, color=COLOURS[name], marker=MARKERS[name], markersize=3.5)
+
+
+def _paper_series(axis: Axes, temperature: float) -> None:
+    stated = [paper.paper_value(f"passk-discrete-t{temperature:.1f}-k{k}") for k in range(1, 15)]
+    axis.scatter(range(1, 15), stated, s=60, **PAPER | {"linewidths": 1.4, "color": "#8a3b00"})
+    axis.scatter([1], [paper.paper_value("passk-cot2")], s=130, **PAPER | {"color": "#00406b"})
+
+
+def pass_table(table: pd.DataFrame, method: dict[str, str], ks: Sequence[int]) -> pd.DataFrame:
+    """Mean Pass@k and Maj@k (%) over models, by method, temperature and sampling, for some k."""
+    table = table.assign(method=table["id"].map(method))
+    rows = []
+    for (name, temperature, top_k), runs in table.groupby(["method", "temperature", "top_k"]):
+        entry = {"method": name, "T": f"{temperature:g}", "tokens kept": top_k or "all"}
+        for k in ks:
+            at = runs[runs["k"] == k]
+            entry[f"Pass@{k}"] = at["pass_at_k"].mean()
+        if name == "discrete CoT":
+            entry[f"Maj@{ks[-1]}"] = runs.loc[runs["k"] == ks[-1], "maj_at_k"].mean()
+        rows.append(entry)
+    return pd.DataFrame(rows)
+
+
+def overtaking(table: pd.DataFrame, method: dict[str, str], top_k: int) -> pd.DataFrame:
+    """By seed-mean: from which k discrete Pass@k passes one greedy CoT2 trace, and Pass@k of CoT2 at the same T."""
+    table = table.assign(method=table["id"].map(method))
+    ours = table[table["method"] == "CoT2"]
+    single = ours[(ours["temperature"] == 0) & (ours["k"] == 1)]["pass_at_k"].mean()
+    rows = []
+    for temperature in sorted(table["temperature"].unique()):
+        theirs = table[(table["method"] == "discrete CoT") & np.isclose(table["temperature"], temperature)]
+        theirs = theirs[theirs["top_k"] == (top_k if temperature else 0)].groupby("k")["pass_at_k"].mean()
+        same = ours[np.isclose(ours["temperature"], temperature)].groupby("k")["pass_at_k"].mean()
+        rows.append(
+            {
+                "T": f"{temperature:g}",
+                "above one greedy CoT2 trace from k =": _first(theirs > single),
+                "above CoT2 sampled alike from k =": _first(theirs > same),
+                "one greedy CoT2 trace (%)": single,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _first(holds: pd.Series) -> str:
+    """The first k from which on it holds, or "never"."""
+    fails = holds.index[~holds]
+    start = 1 if not len(fails) else int(fails.max()) + 1
+    return str(start) if start <= int(holds.index.max()) else "never"
+
+
+# Sharpened and thresholded thoughts
+
+
+def decoding_accuracies(stack: GPT2Stack, specs: Sequence[RunSpec], thoughts: Sequence[Rule]) -> pd.DataFrame:
+    """Validation accuracy (share) of every run under other thought rules than it was trained for."""
+    data = stack_data(specs, stack.device)
+    rows = []
+    for thought in thoughts:
+        for run, share in zip(specs, accuracy(stack, data, rules(thought, specs[0].outputs))):
+            rows.append({"thought": thought, "seed": run.seed, "accuracy": share})
+    return pd.DataFrame(rows)
+
+
+@torch.no_grad()
+def accuracy(stack: GPT2Stack, data: StackData, steps: Sequence[Rule]) -> list[float]:
+    """Validation accuracy (share) of each run under the rules of its steps."""
+    right = []
+    for index in data.held_out.index.split(128, dim=1):
+        made = decode(stack, data.prompts[index], steps, padding=data.padding_of(index))
+        right.append(made.answers == data.answers[index])
+    right = torch.cat(right, dim=1) & data.held_out.real
+    return (right.sum(1) / data.held_out.real.sum(1)).tolist()
+
+
+def sharpened(found: dict[str, pd.DataFrame]) -> Figure:
+    """Accuracy over temperature and over threshold of the thoughts, a line per model kind, dots are seeds."""
+    figure, axes = panels(1, 2, width=8.4, height=3.0, sharey=True)
+    looks = zip(found.items(), ("#0072B2", "#56B4E9"), ("o", "v"), ("-", "--"))
+    for (label, table), colour, marker, dash in looks:
+        for axis, field in zip(axes[0], ("temperature", "threshold")):
+            values = varied(table, field)
+            axis.scatter(values[field], 100 * values["accuracy"], s=14, color=colour, marker=marker, alpha=0.5)
+            mean = values.groupby(field)["accuracy"].mean()
+            axis.plot(mean.index, 100 * mean, color=colour, linestyle=dash, label=label)
+    for axis, field in zip(axes[0], ("temperature", "threshold")):
+        axis.set(xlabel=f"{field} of the thoughts", ylim=(0, 102))
+    axes[0, 0].set_ylabel("validation accuracy (%)")
+    axes[0, 0].legend(loc="lower center", frameon=False)
+    return figure
+
+
+def varied(table: pd.DataFrame, field: str) -> pd.DataFrame:
+    """Rows in which only `field` of the thoughts may differ from the default."""
+    other = "threshold" if field == "temperature" else "temperature"
+    plain = getattr(Base(), other)
+    keep = [getattr(thought, other) == plain for thought in table["thought"]]
+    return table[keep].assign(**{field: [getattr(thought, field) for thought in table.loc[keep, "thought"]]})
+
+
+def sharpened_table(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The numbers of `sharpened`."""
+    rows = []
+    for label, table in found.items():
+        for thought, seeds in table.groupby("thought", sort=False):
+            entry = {"model": label, "temperature": thought.temperature, "threshold": thought.threshold}
+            rows.append(entry | {"accuracy (%)": describe_mean(seeds["accuracy"])})
+    return pd.DataFrame(rows)
+
+
+# Cost
+
+
+def costs(
+    stacks: dict[str, tuple[GPT2Stack, Sequence[RunSpec]]], ks: Sequence[int], prompts: int = 64
+) -> pd.DataFrame:
+    """What k rollouts per prompt cost: positions a model computes, and seconds beside one CoT2 trace.
+
+    Columns `method`, `k`, `positions` (prompt once, then one per fed thought and rollout), `ratio` (median over rounds
+    taken in alternation of the time over that of one CoT2 trace).
+    """
+    turns = {}
+    for method, (stack, specs) in stacks.items():
+        data = stack_data(specs, stack.device)
+        for k in ks if method == "discrete CoT" else (1,):
+            turns[method, k] = _turn(stack, data, specs, k, prompts)
+    seconds: dict[tuple[str, int], list[float]] = {key: [] for key in turns}
+    for round_ in range(ROUNDS + 1):
+        for key, turn in turns.items():
+            began = time.perf_counter()
+            turn()
+            if round_:  # the first warms up
+                seconds[key].append(time.perf_counter() - began)
+    one = np.array(seconds["CoT2", 1])
+    rows = []
+    for (method, k), taken in seconds.items():
+        spec = stacks[method][1][0]
+        prompt = spec.task.prompt(spec.supervision.arrow).shape[1]
+        positions = prompt + k * (spec.outputs - 1)
+        rows.append({"method": method, "k": k, "positions": positions, "ratio": float(np.median(taken / one))})
+    return pd.DataFrame(rows)
+
+
+def _turn(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], k: int, prompts: int):
+    index = data.held_out.index[:, :prompts]
+    rule = Discrete(1.0) if k > 1 else specs[0].thought
+    keys = random.run_keys([spec.seed for spec in specs], Site.DECODE)
+
+    @torch.no_grad()
+    def turn() -> None:
+        decode(stack, data.prompts[index], rules(rule, specs[0].outputs), keys, data.padding_of(index), samples=k)
+
+    return turn
+
+
+def cost_curves(table: pd.DataFrame, method: dict[str, str], cost: pd.DataFrame, temperature: float) -> Figure:
+    """Accuracy against forward passes and against measured time, per prompt, relative to one CoT2 trace.
+
+    Discrete CoT at one temperature: Pass@k counts a prompt as solved if any sample is right, Maj@k if the most
+    frequent answer is.
+    """
+    table = table.assign(method=table["id"].map(method))
+    discrete = table[(table["method"] == "discrete CoT") & np.isclose(table["temperature"], temperature)]
+    discrete = discrete[discrete["top_k"] == 0].groupby("k")[["pass_at_k", "maj_at_k"]].mean()
+    ours = table[(table["method"] == "CoT2") & (table["temperature"] == 0) & (table["k"] == 1)]["pass_at_k"]
+    figure, axes = panels(1, 2, width=8.4, height=3.1, sharey=True)
+    known = cost[cost["method"] == "discrete CoT"].set_index("k")
+    one = cost[cost["method"] == "CoT2"].iloc[0]
+    for axis, column, label in zip(axes[0], ("positions", "ratio"), ("positions computed per prompt", "time")):
+        scale = 1.0 if column == "positions" else one[column]
+        x = known.loc[discrete.index, column] / scale
+        axis.plot(x, discrete["pass_at_k"], color=COLOURS["discrete CoT"], marker="s", label="discrete CoT, Pass@k")
+        axis.plot(x, discrete["maj_at_k"], color="#7A7A7A", marker="^", linestyle=":", label="discrete CoT, Maj@k")
+        axis.scatter([one[column] / scale] * len(ours), ours, s=30, color=COLOURS["CoT2"], label="CoT2, one trace")
+        axis.axhline(ours.mean(), color=COLOURS["CoT2"], linewidth=1.0)
+        axis.set(xlabel=f"{label}{'' if column == 'positions' else ' (one CoT2 trace = 1)'}", ylim=(0, 102))
+    axes[0, 0].set_ylabel(f"validation accuracy (%), T = {temperature:g}")
+    axes[0, 1].legend(loc="lower right", frameon=False)
+    return figure
