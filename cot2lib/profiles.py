@@ -238,8 +238,8 @@ def _shown(chosen: Profile, name: str) -> str:
     return next(iter(values.values())) if same else ", ".join(f"{m}: {v}" for m, v in values.items())
 
 
-def shortened(run: RunSpec, epochs: int) -> RunSpec:
-    """The same run over fewer epochs: steps, warm-up and evaluations scaled to the new length.
+def shortened(run: RunSpec, epochs: int, evaluations: int = 1) -> RunSpec:
+    """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length.
 
     Raises:
         SpecError: for less than one epoch.
@@ -251,6 +251,6 @@ def shortened(run: RunSpec, epochs: int) -> RunSpec:
     switch = run.supervision.switch * steps // run.recipe.steps
     return replace(
         run,
-        recipe=replace(run.recipe, steps=steps, warmup=warmup, evaluate_every=steps),
+        recipe=replace(run.recipe, steps=steps, warmup=warmup, evaluate_every=max(1, steps // evaluations)),
         supervision=replace(run.supervision, switch=switch),
     )

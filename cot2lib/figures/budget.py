@@ -74,9 +74,39 @@ def _gain(above: pd.Series, below: pd.Series) -> str:
     return paper.describe(gap.mean, gap.low, gap.high)
 
 
-def path_curves(curves: pd.DataFrame) -> Figure:
+def findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension: the best budget, and what the whole tree adds to one path."""
+    rows, sentences = with_series(rows), []
+    for profile in drawn.unique(rows["profile"]):
+        for d_model in sorted(rows["d_model"].unique()):
+            chosen = rows[(rows["profile"] == profile) & (rows["d_model"] == d_model)]
+            means = 100 * chosen.groupby("budget")["last"].mean()
+            if len(means) < 2:
+                continue
+            sides = {b: side.set_index("seed")["last"] for b, side in chosen.groupby("budget")}
+            low, high = min(sides), max(sides)
+            sentences.append(
+                f"**{profile}, d = {d_model}**: the best mean is that of B = {means.idxmax()} ({means.max():.1f} %); "
+                f"B = {high} is {_gain(sides[high], sides[low])} points above B = {low}."
+            )
+    return sentences
+
+
+def path_learning(curves: pd.DataFrame) -> Figure:
     """Learning curves of discrete CoT shown all, some or one token of the path, a column per digit range."""
     return drawn.learning_curves(with_series(curves), "path", "task", "{}")
+
+
+def path_findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and digit range: which number of tokens is best, and by how much over the others."""
+    rows, sentences = with_series(rows), []
+    for (profile, task), chosen in rows.groupby(["profile", "task"], sort=False):
+        means = chosen.groupby("path")["last"].mean().sort_values(ascending=False)
+        sides = {name: side.set_index("seed")["last"] for name, side in chosen.groupby("path")}
+        gaps = [f"{_gain(sides[means.index[0]], sides[name])} points over {name}" for name in means.index[1:]]
+        best = f"{means.index[0]} ({100 * means.iloc[0]:.1f} %)"
+        sentences.append(f"**{profile}, {task}**: best is {best}" + (f", by {' and '.join(gaps)}." if gaps else "."))
+    return sentences
 
 
 def path_table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -111,9 +111,9 @@ def thoughts(stack: GPT2Stack, spec: RunSpec, row: int) -> Figure:
 def made_and_wanted(stack: GPT2Stack, spec: RunSpec, row: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Self-fed step distributions on one input, and the targets, each (step, vocab)."""
     task = spec.task
-    prompt = task.prompt(spec.supervision.arrow)
+    prompt = task.prompt(spec.supervision.arrow)[None, row : row + 1]
     with torch.no_grad():
-        rollout = decode(stack, prompt[None, row : row + 1], rules(spec.thought, task.steps))
+        rollout = decode(stack, prompt, rules(spec.thought, task.steps))
     wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
     return rollout.logits[0, 0].softmax(-1), wanted
 

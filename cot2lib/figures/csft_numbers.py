@@ -6,20 +6,12 @@ import numpy as np
 import pandas as pd
 
 from cot2lib import paper
-from cot2lib.errors import SpecError
 from cot2lib.figures.csft import paper_accuracy, target_entropies
 from cot2lib.figures.style import COLOURS
-from cot2lib.figures.tasks import baselines
 from cot2lib.metrics import mean_interval, paired_interval
-from cot2lib.profiles import shortened, spec
 from cot2lib.specs import RunSpec
-from cot2lib.tasks import MNNS
-from cot2lib.tasks.mnns import ENUMERABLE
 
 Cell = tuple[str, str, int]
-LIVE_INPUTS = 20_000  # sampled where a live task has too many inputs to list
-FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
-MARGIN = 10  # points
 ORDER = {method: place for place, method in enumerate(COLOURS)}
 
 
@@ -149,43 +141,3 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
             between = all(exact[t - 1] < means[t] < t * np.log(2) for t in (2, 3))
             claims[f"CoT2 entropies between the exact targets and t ln 2 for t = 2, 3 ({profile}, d = 32)"] = between
     return claims
-
-
-def live_task(low: int, high: int, length: int) -> MNNS:
-    """The task of the live training: every input where they can be listed, else a sample.
-
-    Raises:
-        SpecError: if its digits are out of range, or too few kinds of input exist to hold some out.
-    """
-    size = max(0, high - low + 1) ** max(0, length)
-    task = MNNS(low, high, length, inputs=LIVE_INPUTS if size > ENUMERABLE else None)
-    if int(task.classes.max()) + 1 < FEWEST_CLASSES:
-        raise SpecError(
-            f"{length} digits of {low}..{high} make fewer than {FEWEST_CLASSES} different multisets, too few to hold "
-            "some out; widen the range or take more digits."
-        )
-    return task
-
-
-def live_specs(task: MNNS, profile: str, budget: int, d_model: int, epochs: int, seed: int) -> list[RunSpec]:
-    """CoT2 at a budget B (0: all trajectories) and discrete CoT, trained for few epochs; with B = 1 they are one.
-
-    Raises:
-        SpecError: for a value that cannot be run.
-    """
-    options = dict(task=task, d_model=d_model, seed=seed)
-    cot2 = [] if budget == 1 else [spec("cot2", profile, budget=budget or None, **options)]
-    return [shortened(run, epochs) for run in [*cot2, spec("discrete", profile, **options)]]
-
-
-def live_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """What live training gave: method, budget, dimension, steps, accuracy (%), seconds."""
-    table = rows[["method", "budget", "d_model", "steps"]].rename(columns={"d_model": "d"})
-    return table.assign(**{"validation accuracy (%)": 100 * rows["last"], "seconds": rows["seconds"]})
-
-
-def live_checks(rows: pd.DataFrame, task: MNNS) -> dict[str, bool]:
-    """The chapter's claim about the live runs: CoT2 learns more than the parity of the digits' sum tells."""
-    rule = float(baselines(task)["all inputs (%)"].max())
-    learnt = 100 * rows.loc[rows["method"] == "CoT2", "last"] > rule + MARGIN
-    return {f"live CoT2 is {MARGIN} points above the best rule that does not search": bool(learnt.all())}

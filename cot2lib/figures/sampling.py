@@ -9,11 +9,13 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cot2lib import paper, random
+from cot2lib import paper, random, sampling
 from cot2lib.data import StackData, stack_data
 from cot2lib.decode import decode, rules
-from cot2lib.figures.csft_numbers import describe_mean
+from cot2lib.errors import RecordError
+from cot2lib.figures.csft_numbers import describe_mean, entropy_table
 from cot2lib.figures.style import COLOURS, MARKERS, PAPER, panels, series_legend
+from cot2lib.measured import passed
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
@@ -21,6 +23,26 @@ from cot2lib.thoughts import Base, Discrete, Rule
 
 TOP_K = 50
 ROUNDS = 5
+
+
+def samples(
+    profile: str, stacks: dict[str, tuple[GPT2Stack, Sequence[RunSpec]]], measure: bool = False
+) -> pd.DataFrame:
+    """The Pass@k table of some models: the shipped one, or measured here.
+
+    Raises:
+        RecordError: if it is neither shipped nor to be measured.
+    """
+    wanted = {spec.id for _, specs in stacks.values() for spec in specs}
+    if measure:
+        return pd.concat([sampling.measure(stack, specs) for stack, specs in stacks.values()], ignore_index=True)
+    table = passed(profile)
+    if absent := wanted - set(table["id"]):
+        raise RecordError(
+            f"no Pass@k of run {min(absent)} is recorded under {profile}; make it with `cot2 run sampling --profile "
+            f"{profile}` and `cot2 collect sampling --profile {profile}`, or ask with retrain=True."
+        )
+    return table[table["id"].isin(wanted)]
 
 
 def pass_at_k(table: pd.DataFrame, method: dict[str, str], top_k: int) -> Figure:
@@ -75,24 +97,50 @@ def pass_table(table: pd.DataFrame, method: dict[str, str], ks: Sequence[int]) -
 
 
 def overtaking(table: pd.DataFrame, method: dict[str, str], top_k: int) -> pd.DataFrame:
-    """By seed-mean: from which k discrete Pass@k passes one greedy CoT2 trace, and Pass@k of CoT2 at the same T."""
-    table = table.assign(method=table["id"].map(method))
-    ours = table[table["method"] == "CoT2"]
-    single = ours[(ours["temperature"] == 0) & (ours["k"] == 1)]["pass_at_k"].mean()
-    rows = []
-    for temperature in sorted(table["temperature"].unique()):
-        theirs = table[(table["method"] == "discrete CoT") & np.isclose(table["temperature"], temperature)]
-        theirs = theirs[theirs["top_k"] == (top_k if temperature else 0)].groupby("k")["pass_at_k"].mean()
-        same = ours[np.isclose(ours["temperature"], temperature)].groupby("k")["pass_at_k"].mean()
-        rows.append(
+    """From which k mean discrete Pass@k is above one greedy CoT2 trace, and above CoT2 at the same T and k."""
+    single, pairs = _means(table, method, top_k)
+    return pd.DataFrame(
+        [
             {
                 "T": f"{temperature:g}",
-                "above one greedy CoT2 trace from k =": _first(theirs > single),
-                "above CoT2 sampled alike from k =": _first(theirs > same),
                 "one greedy CoT2 trace (%)": single,
+                "discrete above it from k =": _first(discrete > single),
+                "discrete above CoT2 sampled alike from k =": _first(discrete > continuous),
             }
+            for temperature, (continuous, discrete) in pairs.items()
+        ]
+    )
+
+
+def findings(table: pd.DataFrame, method: dict[str, str], top_k: int) -> list[str]:
+    """One sentence per temperature on where discrete sampling passes CoT2."""
+    single, pairs = _means(table, method, top_k)
+    sentences = []
+    for temperature, (continuous, discrete) in pairs.items():
+        from_k, alike = _first(discrete > single), _first(discrete > continuous)
+        most = int(discrete.index.max())
+        reaches = f"passes it from k = {from_k} on" if from_k != "never" else f"does not pass it up to k = {most}"
+        same = f"passes CoT2 from k = {alike} on" if alike != "never" else "stays below"
+        sentences.append(
+            f"**T = {temperature:g}**: one greedy CoT2 trace is right on {single:.1f} %, one discrete sample on "
+            f"{discrete.iloc[0]:.1f} %; discrete Pass@k {reaches}, and against CoT2 that may try as often it {same}."
         )
-    return pd.DataFrame(rows)
+    return sentences
+
+
+def _means(table: pd.DataFrame, method: dict[str, str], top_k: int) -> tuple[float, dict]:
+    """Accuracy (%) of one greedy CoT2 trace; by temperature, mean Pass@k (%) by k of CoT2 and of discrete CoT."""
+    table = table.assign(method=table["id"].map(method))
+    pairs = {}
+    for temperature in sorted(table["temperature"].unique()):
+        at = table[np.isclose(table["temperature"], temperature)]
+        kept = {"CoT2": 0, "discrete CoT": top_k if temperature else 0}
+        means = [
+            at[(at["method"] == name) & (at["top_k"] == k)].groupby("k")["pass_at_k"].mean()
+            for name, k in kept.items()
+        ]
+        pairs[float(temperature)] = means
+    return float(pairs[0.0][0].iloc[0]), pairs
 
 
 def _first(holds: pd.Series) -> str:
@@ -230,3 +278,37 @@ def cost_curves(table: pd.DataFrame, method: dict[str, str], cost: pd.DataFrame,
     axes[0, 0].set_ylabel(f"validation accuracy (%), T = {temperature:g}")
     axes[0, 1].legend(loc="lower right", frameon=False)
     return figure
+
+
+def cost_table(cost: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
+    """The numbers of `costs` for some k."""
+    chosen = cost[cost["k"].isin([*ks, 1])]
+    return chosen.rename(columns={"ratio": "time beside one CoT2 trace"})
+
+
+def probe_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Step entropies (nat) of the paper's probe, of t ln 2, of the exact targets and of each profile's models."""
+    table = entropy_table(finals, specs)
+    steps = [column for column in table.columns if column != "what"]
+    stated = {column: paper.paper_value(f"entropy-{place}") for place, column in enumerate(steps, start=1)}
+    return pd.concat([pd.DataFrame([{"what": "the paper's probe", **stated}]), table], ignore_index=True)
+
+
+def checks(table: pd.DataFrame, method: dict[str, str], top_k: int, sharp: dict[str, pd.DataFrame]) -> dict[str, bool]:
+    """The chapter's claims about the shipped records."""
+    single, pairs = _means(table, method, top_k)
+    discrete_one = max(discrete.iloc[0] for _, discrete in pairs.values())
+    warm = [pair for temperature, pair in pairs.items() if temperature]
+    plain = {label: found[found["thought"] == Base()]["accuracy"].mean() for label, found in sharp.items()}
+    best = {label: found.groupby("thought", sort=False)["accuracy"].mean().max() for label, found in sharp.items()}
+    return {
+        "one greedy CoT2 trace is above one discrete sample at every temperature": single > discrete_one,
+        "Pass@k never falls with k": all((np.diff(mean) >= -1e-9).all() for pair in pairs.values() for mean in pair),
+        "sampling gains nothing at temperature 0": all(np.ptp(mean) < 1e-9 for mean in pairs[0.0]),
+        "CoT2 sampled alike is above discrete CoT at every k and temperature": all(
+            (continuous > discrete).all() for continuous, discrete in warm
+        ),
+        "no sharpening or pruning betters the trained thoughts by a point": all(
+            best[label] < plain[label] + 0.01 for label in sharp
+        ),
+    }
