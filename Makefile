@@ -1,7 +1,7 @@
 # make book   execute every chapter, build the HTML into _build/html
 # make test   lint, tests, chapters under nbval, the built book
-# make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"
-# make clean  remove what was built (not the environment)
+# make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
+# make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -37,13 +37,14 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 fresh: $(READY)
+	$(if $(filter 1,$(RESUME)),,rm -rf build/fresh)
 	for chapter in $(CHAPTERS); do \
 	  COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 run $$chapter --profile $(PROFILE) --workers $(JOBS) --retrain || exit 1; \
 	done
 	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
 
 clean:
-	rm -rf _build build/executed build/book .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -140,7 +140,13 @@ def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor
 def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
     """The table `<name>.csv` that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
     folder, file = folder or paths.RECORDS, f"{name}.csv"
-    return _read_csv(_checked(folder, file)) if file in manifest(folder) else None
+    checksum = manifest(folder).get(file)
+    return None if checksum is None else _shipped_table(folder, file, checksum)
+
+
+@lru_cache(maxsize=16)
+def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
+    return _table(folder, name, lambda content: content)
 
 
 def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:

@@ -195,23 +195,24 @@ def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> floa
 
 def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     """As `run`, for those of the specs that have a shipped record; with `retrain`, a result in the local store."""
-    return _described(_in_order(specs, records.stored() if retrain else records.shipped())[0])
+    rows = (records.stored() if retrain else records.shipped())[0]
+    return _described(_in_order(specs, rows))
 
 
 def _tables(specs: Sequence[RunSpec], retrain: bool) -> records.Tables:
     """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
-    if retrain:
-        return _in_order(specs, records.stored())
-    shipped = records.shipped()
-    whole = {spec.id for spec in specs} <= set(shipped[0]["id"])
-    return _in_order(specs, shipped if whole else records.join([shipped, records.stored()]))
-
-
-def _in_order(specs: Sequence[RunSpec], tables: records.Tables) -> records.Tables:
-    wanted = [spec.id for spec in specs]
+    wanted = {spec.id for spec in specs}
+    tables = records.stored() if retrain else records.shipped()
+    if not retrain and not wanted <= set(tables[0]["id"]):
+        tables = records.join([tables, records.stored()])
     rows, points = records.choose(tables, wanted)
+    return _in_order(specs, rows), points
+
+
+def _in_order(specs: Sequence[RunSpec], rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of those specs that have one, in the order of the specs."""
     rows = rows.set_index("id")
-    return rows.loc[[run_id for run_id in wanted if run_id in rows.index]].reset_index(), points
+    return rows.loc[[spec.id for spec in specs if spec.id in rows.index]].reset_index()
 
 
 def _some(specs: Sequence[RunSpec]) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cot2lib import paper
+from cot2lib import measured, paper
 from cot2lib.errors import SpecError
 from cot2lib.metrics import paired_interval, prediction_interval
 from cot2lib.paper import direction_verdict, number_verdict
@@ -74,9 +74,10 @@ def _convergence(monkeypatch, shares):
         key = specs[0].method, specs[0].model.d_model
         columns = {column: shares.get((*key, column), [0.5] * 3) for column in ("last", "curve_mean")}
         rows = pd.DataFrame({"seed": range(42, 45), **columns, "best": 0.5, "split_half": 0.5})
-        return rows if specs[0].recipe.batch == 16 else rows[:0]
+        rows = rows.assign(seconds=60.0, threads=1)
+        return rows if specs[0].recipe.batch == 16 and specs[0].model.layers == 2 else rows[:0]
 
-    monkeypatch.setattr(paper.runs, "recorded", recorded)
+    monkeypatch.setattr(measured.runs, "recorded", recorded)
     return paper.ledger().set_index(["id", "profile"]).loc[("convergence-2l2h", "paper")]
 
 
@@ -100,14 +101,16 @@ def test_requests_for_nothing_are_named(monkeypatch):
 
 
 def test_ledger_reads_the_shipped_records_alone(store, nothing_shipped, monkeypatch):
-    monkeypatch.setattr(paper.runs.records, "stored", lambda: pytest.fail("the store was read"))
+    monkeypatch.setattr(measured.records, "stored", lambda: pytest.fail("the store was read"))
     assert (paper.ledger()["seeds"] == 0).all()
 
 
 def test_ledger_without_records(nothing_shipped, store):
     ledger = paper.ledger()
     assert tuple(ledger.columns) == paper.COLUMNS and len(ledger) == 2 * len(paper.claims())
-    assert (ledger["seeds"] == 0).all() and ledger["verdict"].str.startswith("not run: ").all()
+    counted = ledger["verdict"].isin(["holds", "refuted"])
+    assert (ledger["seeds"] == 0).all() and ledger["last"].notna().equals(counted)
+    assert ledger.loc[~counted, "verdict"].str.startswith("not run: ").all()
 
 
 def test_ledger_rows_come_from_the_runs(monkeypatch):
@@ -115,14 +118,14 @@ def test_ledger_rows_come_from_the_runs(monkeypatch):
 
     def recorded(specs, retrain=False):
         profile = "paper" if specs[0].recipe.batch == 16 else "quick"
-        if specs[0].method != "CoT2" or specs[0].model.d_model != 32:
+        if specs[0].method != "CoT2" or specs[0].model.d_model != 32 or specs[0].model.layers != 2:
             return pd.DataFrame()
         values = shares[profile]
         return pd.DataFrame(
             {"seed": range(42, 42 + len(values)), "last": values, "best": values, "split_half": values}
-        )
+        ).assign(seconds=60.0, threads=1)
 
-    monkeypatch.setattr(paper.runs, "recorded", recorded)
+    monkeypatch.setattr(measured.runs, "recorded", recorded)
     ledger = paper.ledger().set_index(["id", "profile"])
     row = ledger.loc[("main-mnns-cot2", "paper")]
     assert row["last"] == pytest.approx(100 * np.mean(shares["paper"])) and row["seeds"] == 5

@@ -15,7 +15,10 @@ ALT = (
     "with 95 % intervals, one colour and marker per profile."
 )
 
-VERDICTS = "How many of the paper's numbers and claims have which verdict so far."
+VERDICTS = (
+    "How many of the paper's numbers and claims have which verdict so far. A number that the paper states twice, in "
+    "its main table and in the figure on budgets, counts twice."
+)
 
 
 def setup(app: Sphinx) -> dict:
