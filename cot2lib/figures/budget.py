@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 
 from cot2lib import paper
 from cot2lib.figures import curves as drawn
-from cot2lib.figures.csft_numbers import describe_mean
-from cot2lib.metrics import paired_interval
+from cot2lib.figures.csft_numbers import describe_mean, gain
 from cot2lib.tasks import MNNS
 
 
@@ -42,7 +41,7 @@ def accuracies(rows: pd.DataFrame) -> Figure:
 def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracies (%) by budget and dimension: the paper's, and ours per profile."""
     rows, table = with_series(rows), []
-    for d_model in sorted(rows["d_model"].unique()):
+    for d_model in sorted(drawn.unique(rows["d_model"])):
         for shown in drawn.unique(rows["shown"]):
             entry = {"d": d_model, "budget": shown, "paper": paper_accuracy(shown, d_model)}
             for profile in drawn.unique(rows["profile"]):
@@ -56,29 +55,21 @@ def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
     """What each larger budget adds to the next smaller one (points, paired by seed, 95 % interval)."""
     rows, table = with_series(rows), []
     for profile in drawn.unique(rows["profile"]):
-        for d_model in sorted(rows["d_model"].unique()):
+        for d_model in sorted(drawn.unique(rows["d_model"])):
             chosen = rows[(rows["profile"] == profile) & (rows["d_model"] == d_model)]
             sides = {b: side.set_index("seed")["last"] for b, side in chosen.groupby("budget")}
             entry = {"profile": profile, "d": d_model}
             for low, high in zip(sorted(sides), sorted(sides)[1:]):
-                entry[f"B = {low} to {high}"] = _gain(sides[high], sides[low])
+                entry[f"B = {low} to {high}"] = gain(sides[high], sides[low])
             table.append(entry)
     return pd.DataFrame(table)
-
-
-def _gain(above: pd.Series, below: pd.Series) -> str:
-    seeds = above.index.intersection(below.index)
-    if not len(seeds):
-        return ""
-    gap = paired_interval(100 * above[seeds], 100 * below[seeds])
-    return paper.describe(gap.mean, gap.low, gap.high)
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension: the best budget, and what the whole tree adds to one path."""
     rows, sentences = with_series(rows), []
     for profile in drawn.unique(rows["profile"]):
-        for d_model in sorted(rows["d_model"].unique()):
+        for d_model in sorted(drawn.unique(rows["d_model"])):
             chosen = rows[(rows["profile"] == profile) & (rows["d_model"] == d_model)]
             means = 100 * chosen.groupby("budget")["last"].mean()
             if len(means) < 2:
@@ -87,7 +78,7 @@ def findings(rows: pd.DataFrame) -> list[str]:
             low, high = min(sides), max(sides)
             sentences.append(
                 f"**{profile}, d = {d_model}**: the best mean is that of B = {means.idxmax()} ({means.max():.1f} %); "
-                f"B = {high} is {_gain(sides[high], sides[low])} points above B = {low}."
+                f"B = {high} is {gain(sides[high], sides[low])} points above B = {low}."
             )
     return sentences
 
@@ -103,7 +94,7 @@ def path_findings(rows: pd.DataFrame) -> list[str]:
     for (profile, task), chosen in rows.groupby(["profile", "task"], sort=False):
         means = chosen.groupby("path")["last"].mean().sort_values(ascending=False)
         sides = {name: side.set_index("seed")["last"] for name, side in chosen.groupby("path")}
-        gaps = [f"{_gain(sides[means.index[0]], sides[name])} points over {name}" for name in means.index[1:]]
+        gaps = [f"{gain(sides[means.index[0]], sides[name])} points over {name}" for name in means.index[1:]]
         best = f"{means.index[0]} ({100 * means.iloc[0]:.1f} %)"
         sentences.append(f"**{profile}, {task}**: best is {best}" + (f", by {' and '.join(gaps)}." if gaps else "."))
     return sentences
