@@ -221,3 +221,19 @@ def feeding_findings(rows: pd.DataFrame) -> list[str]:
             if told:
                 sentences.append(f"**{profile}, d = {d_model}**: beside teacher forcing, {', '.join(told)}.")
     return sentences
+
+
+def more_checks(others: pd.DataFrame, single: pd.DataFrame, fed: pd.DataFrame) -> dict[str, bool]:
+    """The chapter's claims about the other baselines, one layer and feeding, from the quick profile."""
+    mean = lambda rows, method, d_model: cell(rows, "quick", method, d_model)["last"].mean()
+    rivals = [method for method in unique(others["method"]) if method != "CoT2"]
+    costs = feeding_table(fed).set_index(["profile", "fed"])["time beside teacher"]
+    return {
+        "CoT2 is above every baseline at d = 32 (quick)": all(
+            mean(others, "CoT2", 32) > mean(others, method, 32) for method in rivals
+        ),
+        "one layer of CoT2 is above one layer of discrete CoT at every d (quick)": all(
+            mean(single, "CoT2", d_model) > mean(single, "discrete CoT", d_model) for d_model in (16, 24, 32)
+        ),
+        "self-feeding costs less than five times teacher forcing (quick)": costs["quick", "self"] < 5,
+    }
