@@ -96,8 +96,16 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     """
     if not seeds:
         raise SpecError("the ledger counts no seed; give at least one.")
-    rows = [_row(claim, profile, seeds) for claim in claims().index for profile in PROFILES]
+    rows = [row for claim in claims().index for row in _rows(claim, seeds)]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"seeds": "Int64"})
+
+
+def _rows(claim: str, seeds: Sequence[int]) -> list[dict]:
+    """A claim's row of each profile."""
+    rows = {profile: _row(claim, profile, seeds) for profile in PROFILES}
+    if rows["quick"]["seeds"] and not rows["paper"]["seeds"]:
+        rows["paper"]["verdict"] = "quick only"
+    return list(rows.values())
 
 
 def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
@@ -116,7 +124,7 @@ def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
 def _number_row(claim: str, measure: Number, profile: str, seeds: Sequence[int]) -> dict:
     rows = measure.sample(profile, seeds)
     if rows.empty:
-        return _unmeasured(profile, bool(len(measure.sample("quick", seeds))))
+        return _unmeasured(profile)
     values = rows[measure.column] * measure.scale
     interval = mean_interval(values, 0.0, measure.top)
     stated = number_verdict(values, paper_value(claim), measure.paper_runs, measure.widest)
@@ -134,10 +142,11 @@ def _number_row(claim: str, measure: Number, profile: str, seeds: Sequence[int])
 
 
 def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds: Sequence[int]) -> dict:
-    cells = [_paired(cell, profile, seeds, measure.scale) for cell in measure.cells]
-    if not all(len(one) for one, _ in cells):
-        quick = [_paired(cell, "quick", seeds, measure.scale) for cell in measure.cells]
-        return _unmeasured(profile, all(len(one) for one, _ in quick))
+    cells = []
+    for cell in measure.cells:
+        cells.append(_paired(cell, profile, seeds, measure.scale))
+        if not len(cells[-1][0]):
+            return _unmeasured(profile)
     judge = no_gain_verdict if isinstance(measure, NoGain) else direction_verdict
     verdict = judge(cells, measure.widest)
     if verdict == "reproduced" and getattr(measure, "waiting", ""):
@@ -156,9 +165,7 @@ def _paired(cell: Cell, profile: str, seeds: Sequence[int], scale: float) -> tup
     return scale * sides[0].loc[shared, column], scale * sides[1].loc[shared, beside]
 
 
-def _unmeasured(profile: str, quick: bool) -> dict:
-    if profile == "paper" and quick:
-        return {"seeds": 0, "verdict": "quick only"}
+def _unmeasured(profile: str) -> dict:
     return {"seeds": 0, "verdict": f"not run: no {profile} records yet"}
 
 

@@ -2,10 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cot2lib import measured, paper
+from cot2lib import measured, paper, records
 from cot2lib.errors import SpecError
+from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number
 from cot2lib.metrics import paired_interval, prediction_interval
-from cot2lib.paper import direction_verdict, number_verdict
+from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict
+from cot2lib.profiles import spec
 
 
 def test_claims_are_unique_and_all_measured_ones_exist():
@@ -43,6 +45,75 @@ def test_direction_verdicts():
     assert direction_verdict([against]) == "not reproduced"
     assert direction_verdict([unclear]) == direction_verdict([unclear, against]) == "undecided: interval too wide"
     assert direction_verdict([([90, 91], [80, 80])]) == "undecided: fewer than 3 seeds"
+
+
+def test_no_gain_verdicts():
+    base = np.array([90.0, 91, 92])
+    same, better, worse = base + [0.1, -0.1, 0.0], base + [3, 3.1, 2.9], base - [3, 3.1, 2.9]
+    assert no_gain_verdict([(same, base), (worse, base)]) == "reproduced"
+    assert no_gain_verdict([(same, base), (better, base)]) == "not reproduced"
+    assert no_gain_verdict([(base + [2, -2, 0], base)]) == "undecided: interval too wide"
+    assert no_gain_verdict([(base[:2], base[:2])]) == "undecided: fewer than 3 seeds"
+    edge = base + [0.5, 0.6, 0.7]
+    assert paired_interval(edge, base).low > 0 and no_gain_verdict([(edge, base)]) == "not reproduced"
+
+
+def test_narrower_limits_for_entropies():
+    values = [1.30, 1.35, 1.40]
+    assert number_verdict(values, 1.35, 1) == "reproduced"
+    assert number_verdict(values, 1.35, 1, widest=0.05) == "undecided: interval too wide"
+
+
+def test_every_supervised_claim_on_mnns_has_its_measurement():
+    claims = paper.claims()
+    later = ("grpo-", "dirichlet-", "third-token-", "gamma-", "k-", "rl-", "gm-", "logit-", "kl-", "construction",
+             "assumption-", "threshold-")  # fmt: skip
+    of_mnns = [c for c in claims.index if str(claims.loc[c, "task"]).startswith("mnns") and not c.startswith(later)]
+    assert set(of_mnns) - set(MEASURED) == set()
+    kinds = {type(MEASURED[claim]) for claim in of_mnns}
+    assert kinds == {Number, Direction, NoGain, Fact}
+
+
+def test_what_counting_settles():
+    row = paper.ledger().set_index(["id", "profile"]).loc[("optimum-min3-max2", "quick")]
+    assert row["verdict"] == "holds" and row["last"] == pytest.approx(97.9, abs=0.05) and row["seeds"] == 0
+
+
+PASSED = [("cot2", 1.0, 0, 90.0), ("discrete", 1.0, 50, 70.0), ("discrete", 1.0, 0, 71.0), ("discrete", 0.0, 0, 40.0)]
+
+
+@pytest.fixture
+def passk(nothing_shipped):
+    """A shipped Pass@k table of three seeds, k = 1 and 2."""
+    rows = [
+        {"id": spec(method, "paper", d_model=24, layers=1, heads=1, seed=seed).id, "temperature": temperature,
+         "top_k": top_k, "k": k, "pass_at_k": value + k + seed / 1000}
+        for method, temperature, top_k, value in PASSED for seed in (42, 43, 44) for k in (1, 2)
+    ]  # fmt: skip
+    records.ship_table("sampling.paper.passk", pd.DataFrame(rows))
+
+
+def test_pass_at_k_is_read_by_temperature_tokens_and_k(passk):
+    value = lambda *which: measured.pass_sample(*which)("paper", [42, 44])["pass_at_k"].tolist()
+    assert value("discrete", 1.0, 2, 50) == pytest.approx([72.042, 72.044])
+    assert value("discrete", 1.0, 1, 0) == pytest.approx([72.042, 72.044])
+    assert measured.pass_sample("discrete", 0.4, 1, 50)("paper", [42]).empty
+    assert measured.pass_sample("discrete", 1.0, 1, 50)("quick", [42]).empty
+    row = paper.ledger().set_index(["id", "profile"]).loc[("passk-discrete-t1.0-k2", "paper")]
+    assert row["seeds"] == 3 and row["last"] == pytest.approx(72.043)
+    assert row["verdict"] == "not reproduced" and pd.isna(row["best"])
+
+
+def test_closeness_of_entropies(monkeypatch):
+    """A model at the exact entropy is nearer to it than to t ln 2, at every seed."""
+    exact = {42: measured.target_entropy(3, 42), 43: measured.target_entropy(3, 43)}
+    assert 1.8 < exact[42] < 3 * np.log(2) and exact[42] != exact[43]
+    rows = pd.DataFrame({"seed": [42, 43], "entropy_3": [exact[42] + 0.01, exact[43] - 0.01]}).set_index("seed")
+    monkeypatch.setattr(measured, "entropy_sample", lambda **options: lambda profile, seeds: rows)
+    to_exact = measured.nearness(3, lambda seed: measured.target_entropy(3, seed))("quick", [42, 43])
+    assert to_exact["nearness"].tolist() == pytest.approx([-0.01, -0.01])
+    to_uniform = measured.nearness(3, lambda seed: 3 * np.log(2))("quick", [42, 43])
+    assert (to_uniform["nearness"] < to_exact["nearness"]).all()
 
 
 def test_half_width_of_a_number_is_that_of_the_uncut_interval():
