@@ -9,6 +9,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.tasks import MNNS
 
 D_MODELS = (16, 24, 32)
+ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
 BUDGETS = (1, 2, 4, 8, 16)
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}

@@ -141,3 +141,82 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
             between = all(exact[t - 1] < means[t] < t * np.log(2) for t in (2, 3))
             claims[f"CoT2 entropies between the exact targets and t ln 2 for t = 2, 3 ({profile}, d = 32)"] = between
     return claims
+
+
+def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) with one layer beside two, by method and dimension, per profile."""
+    table = []
+    for method in ("CoT2", "discrete CoT"):
+        for d_model in sorted(single["d_model"].unique()):
+            entry = {"method": method, "d": d_model}
+            for profile in dict.fromkeys([*double["profile"], *single["profile"]]):
+                for layers, rows in (("1 layer", single), ("2 layers", double)):
+                    entry[f"{layers}, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
+            table.append(entry)
+    return pd.DataFrame(table)
+
+
+def layers_findings(single: pd.DataFrame, double: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension: the small CoT2 model against the small and the large discrete one."""
+    sentences = []
+    for profile in dict.fromkeys(single["profile"]):
+        for d_model in sorted(single["d_model"].unique()):
+            ours = cell(single, profile, "CoT2", d_model)["last"]
+            gaps = []
+            for name, rows in (("1 layer", single), ("2 layers", double)):
+                theirs = cell(rows, profile, "discrete CoT", d_model)["last"]
+                if gap := gain(ours, theirs):
+                    gaps.append(f"{gap} points over discrete CoT with {name}")
+            if gaps:
+                sentences.append(f"**{profile}, d = {d_model}**: CoT2 with 1 layer gains {' and '.join(gaps)}.")
+    return sentences
+
+
+def gain(above: pd.Series, below: pd.Series) -> str:
+    """Mean difference in points over the seeds that both have, with its 95 % interval; empty without any."""
+    seeds = above.index.intersection(below.index)
+    if not len(seeds):
+        return ""
+    gap = paired_interval(100 * above[seeds], 100 * below[seeds])
+    return paper.describe(gap.mean, gap.low, gap.high)
+
+
+def fed_cell(rows: pd.DataFrame, profile: str, fed: str, d_model: int) -> pd.DataFrame:
+    """The runs of one way of feeding, by seed."""
+    chosen = (rows["profile"] == profile) & (rows["fed"] == fed) & (rows["d_model"] == d_model)
+    return rows[chosen].set_index("seed")
+
+
+def feeding_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) by who is fed and dimension, and training time beside teacher forcing."""
+    table = []
+    for profile in dict.fromkeys(rows["profile"]):
+        for fed in dict.fromkeys(rows["fed"]):
+            entry = {"profile": profile, "fed": fed}
+            ratios = []
+            for d_model in sorted(rows["d_model"].unique()):
+                ours, teacher = (fed_cell(rows, profile, name, d_model) for name in (fed, "teacher"))
+                entry[f"d = {d_model}"] = describe_mean(ours["last"])
+                ratios.append(ours["seconds"].mean() / teacher["seconds"].mean())
+            table.append(entry | {"time beside teacher": float(np.nanmean(ratios)) if ratios else None})
+    return pd.DataFrame(table)
+
+
+def feeding_findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension: what self-feeding and the curriculum add to teacher forcing."""
+    sentences = []
+    for profile in dict.fromkeys(rows["profile"]):
+        for d_model in sorted(rows["d_model"].unique()):
+            teacher = fed_cell(rows, profile, "teacher", d_model)["last"]
+            parts = {
+                name: gain(fed_cell(rows, profile, name, d_model)["last"], teacher)
+                for name in ("self", "teacher, then self")
+            }
+            told = [
+                f"{label} adds {gap} points"
+                for label, gap in zip(("self-feeding", "the curriculum"), parts.values())
+                if gap
+            ]
+            if told:
+                sentences.append(f"**{profile}, d = {d_model}**: beside teacher forcing, {', '.join(told)}.")
+    return sentences
