@@ -59,7 +59,7 @@ def findings(rows: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension on CoT2 against discrete CoT."""
     sentences = []
     for profile in dict.fromkeys(rows["profile"]):
-        for d_model in sorted(rows["d_model"].unique()):
+        for d_model in sorted(rows["d_model"].unique().tolist()):
             gap = advantage(rows, profile, d_model)
             if gap is not None:
                 sentences.append(_sentence(profile, d_model, *gap))
@@ -147,7 +147,7 @@ def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
     """Last-epoch accuracies (%) with one layer beside two, by method and dimension, per profile."""
     table = []
     for method in ("CoT2", "discrete CoT"):
-        for d_model in sorted(single["d_model"].unique()):
+        for d_model in sorted(single["d_model"].unique().tolist()):
             entry = {"method": method, "d": d_model}
             for profile in dict.fromkeys([*double["profile"], *single["profile"]]):
                 for layers, rows in (("1 layer", single), ("2 layers", double)):
@@ -160,7 +160,7 @@ def layers_findings(single: pd.DataFrame, double: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension: the small CoT2 model against the small and the large discrete one."""
     sentences = []
     for profile in dict.fromkeys(single["profile"]):
-        for d_model in sorted(single["d_model"].unique()):
+        for d_model in sorted(single["d_model"].unique().tolist()):
             ours = cell(single, profile, "CoT2", d_model)["last"]
             gaps = []
             for name, rows in (("1 layer", single), ("2 layers", double)):
@@ -194,7 +194,7 @@ def feeding_table(rows: pd.DataFrame) -> pd.DataFrame:
         for fed in dict.fromkeys(rows["fed"]):
             entry = {"profile": profile, "fed": fed}
             ratios = []
-            for d_model in sorted(rows["d_model"].unique()):
+            for d_model in sorted(rows["d_model"].unique().tolist()):
                 ours, teacher = (fed_cell(rows, profile, name, d_model) for name in (fed, "teacher"))
                 entry[f"d = {d_model}"] = describe_mean(ours["last"])
                 ratios.append(ours["seconds"].mean() / teacher["seconds"].mean())
@@ -206,7 +206,7 @@ def feeding_findings(rows: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension: what self-feeding and the curriculum add to teacher forcing."""
     sentences = []
     for profile in dict.fromkeys(rows["profile"]):
-        for d_model in sorted(rows["d_model"].unique()):
+        for d_model in sorted(rows["d_model"].unique().tolist()):
             teacher = fed_cell(rows, profile, "teacher", d_model)["last"]
             parts = {
                 name: gain(fed_cell(rows, profile, name, d_model)["last"], teacher)
