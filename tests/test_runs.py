@@ -1,9 +1,11 @@
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pandas as pd
@@ -311,6 +313,23 @@ def test_shards_do_not_train_a_checkpoint_twice(interrupted, starts):
 def test_a_resumed_stack_keeps_the_commit_it_began_with(interrupted):
     interrupted(MANY[:1])
     assert runs.run(MANY[:1])["commit"].tolist() == ["before"]
+
+
+def test_a_trained_stack_is_let_go(store, nothing_shipped, monkeypatch):
+    """Without waiting for the garbage collector: on CUDA it holds the memory of its graphs."""
+    trained, train = [], StackTrainer.train
+
+    def noted(trainer, after_segment):
+        trained.append(weakref.ref(trainer))
+        return train(trainer, after_segment)
+
+    monkeypatch.setattr(runs.StackTrainer, "train", noted)
+    gc.disable()
+    try:
+        runs.run(SPECS)
+        assert len(trained) == 2 and all(trainer() is None for trainer in trained)
+    finally:
+        gc.enable()
 
 
 def _spoil(checkpoint, change):
