@@ -2,7 +2,8 @@
 
 `train` times the paper's training step (batch 16, dropout, AdamW) of the main experiment's CoT2 model,
 written with Hugging Face's model and a plain loop, and with our stack at several sizes, eager and
-compiled. The variants take turns, so that a machine that speeds up or slows down does so for all.
+compiled. `sampling` times training on own thoughts beside teacher forcing, and the whole Pass@k of the
+paper's experiment. Variants take turns, so that a machine that speeds up or slows down does so for all.
 """
 
 import gc
@@ -20,10 +21,12 @@ from cot2lib.data import stack_data
 from cot2lib.losses import soft_nll
 from cot2lib.profiles import spec
 from cot2lib.provenance import device_name
-from cot2lib.runs import sgemm_rate
+from cot2lib.runs import load, sgemm_rate
+from cot2lib.sampling import SAMPLES, measure
 from cot2lib.supervised import SEGMENT, StackTrainer
 
 SIZES = (1, 16, 64)
+STACK = 8  # runs side by side in `sampling`
 ROUNDS = 15
 STEPS = 10  # steps of one run's worth of work in a turn
 BASELINE = "Hugging Face loop"
@@ -93,9 +96,69 @@ def _row(variant: Variant, seconds: dict[str, list[float]], flops: float, rate: 
     }
 
 
+def sampling(quick: bool = False) -> str:
+    """The second benchmark as printed text: steps of self-feeding and COCONUT, and one model's Pass@k."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        table = feeding_table(rounds=3 if quick else ROUNDS)
+        seconds = pass_at_k_seconds(samples=28 if quick else SAMPLES)
+    finally:
+        torch.set_num_threads(threads)
+    return (
+        f"Training step of one run in a stack of {STACK}, 2 layers, 2 heads, d=32, batch 64; one core of "
+        f"{device_name(_cpu())}, torch {torch.__version__}.\n\n{table.round(2).to_string(index=False)}\n\n"
+        f"Pass@k and Maj@k of one discrete model, 1 layer, d=24, k = 1..14, four temperatures, "
+        f"{28 if quick else SAMPLES} samples of each validation input: {seconds:.1f} s."
+    )
+
+
+def feeding_table(rounds: int) -> pd.DataFrame:
+    """Milliseconds of a run's training step by who is fed, and the ratio to teacher forcing."""
+    made = {
+        "teacher forcing": (dict(method="cot2"), 0),
+        "self-feeding": (dict(method="cot2", self_fed_from=0.0), 0),
+        "COCONUT, last stage": (dict(method="coconut"), -1),
+        "COCONUT with zero slots, last stage": (dict(method="coconut-slot"), -1),
+    }
+    turns = {}
+    for name, (options, place) in made.items():
+        trainer = StackTrainer([spec(**options, seed=42 + run) for run in range(STACK)])
+        trainer.progress.step = place % trainer.recipe.steps
+        trainer.advance(1)
+        turns[name] = _steps(trainer)
+    seconds: dict[str, list[float]] = {name: [] for name in turns}
+    for _ in range(rounds):
+        for name, turn in turns.items():
+            seconds[name].append(_seconds(turn) / (STEPS * STACK))
+    base = seconds["teacher forcing"]
+    return pd.DataFrame(
+        [
+            {
+                "fed": name,
+                "ms per run-step": 1000 * statistics.median(own),
+                "times teacher forcing": statistics.median(mine / theirs for mine, theirs in zip(own, base)),
+            }
+            for name, own in seconds.items()
+        ]
+    )
+
+
+def pass_at_k_seconds(samples: int) -> float:
+    """How long the whole measurement of one shipped discrete model takes."""
+    run = spec("discrete", d_model=24, layers=1, heads=1)
+    model = load(run, missing="error")
+    return _seconds(lambda: measure(model, [run], samples))
+
+
 def stack_variant(runs: int, compiled: bool) -> Variant:
     """Our stacked trainer with `runs` runs."""
     trainer = StackTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
+    return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, _steps(trainer))
+
+
+def _steps(trainer: StackTrainer) -> Callable[[], None]:
+    """Takes `STEPS` training steps, the same ones each time it is called."""
     trainer.order[:] = trainer.data.order([s.seed for s in trainer.specs], 0, SEGMENT, trainer.recipe.batch)
 
     def turn() -> None:
@@ -103,7 +166,7 @@ def stack_variant(runs: int, compiled: bool) -> Variant:
         for _ in range(STEPS):
             trainer.take_step()
 
-    return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, turn)
+    return turn
 
 
 def hugging_face_variant() -> Variant:

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
 
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train"], help="which benchmark")
+    bench.add_argument("what", choices=["train", "sampling"], help="which benchmark")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
     return parser
 
@@ -179,11 +179,11 @@ def _ledger(options: argparse.Namespace) -> None:
     if options.csv:
         rows.to_csv(options.csv, index=False)
         print(f"{len(rows)} rows written to {options.csv}")
-    measured = rows[rows["seeds"] > 0].drop(columns="command").round(2)
+    measured = rows[paper.is_measured(rows)].drop(columns="command").round(2)
     print(measured.to_string(index=False, na_rep=""))
 
 
 def _bench(options: argparse.Namespace) -> None:
     from cot2lib import bench
 
-    print(bench.train(quick=options.quick))
+    print(getattr(bench, options.what)(quick=options.quick))

@@ -7,8 +7,8 @@ entropy) either way; if wider, `undecided`. A direction is `reproduced` if the i
 difference, paired by seed, excludes zero the stated way in every cell, `partly` in some; where it does
 so in none, `undecided` if some cell's interval includes zero and is that wide, else `not reproduced`.
 That something brings no gain is `reproduced` if every cell's interval of the gain ends below a fifth
-of that width, `not reproduced` if one begins above zero, else `undecided`. What counting settles `holds` or is
-`refuted`. Verdicts on runs need at least three seeds of the `paper` profile and rest on shipped
+of that width, `not reproduced` if one begins above zero, else `undecided`. What counting settles
+`holds` or is `refuted`. Verdicts on runs need at least three seeds of the `paper` profile and rest on shipped
 records alone.
 """
 
@@ -139,9 +139,10 @@ def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds:
         quick = [_paired(cell, "quick", seeds, measure.scale) for cell in measure.cells]
         return _unmeasured(profile, all(len(one) for one, _ in quick))
     judge = no_gain_verdict if isinstance(measure, NoGain) else direction_verdict
-    verdict = judge(cells, measure.widest) if profile == "paper" else "quick only"
+    verdict = judge(cells, measure.widest)
     if verdict == "reproduced" and getattr(measure, "waiting", ""):
         verdict = f"partly: {measure.waiting} not run yet"
+    verdict = verdict if profile == "paper" else f"quick only: {verdict} there"
     return {"seeds": min(len(one) for one, _ in cells), "verdict": verdict}
 
 
@@ -161,9 +162,10 @@ def _unmeasured(profile: str, quick: bool) -> dict:
     return {"seeds": 0, "verdict": f"not run: no {profile} records yet"}
 
 
-def describe(value: float, low: float, high: float) -> str:
-    """`mean [low, high]` with one decimal, unbreakable; the mean alone where there is no interval."""
-    text = f"{value:.1f}" if np.isnan(low) else f"{value:.1f} [{low:.1f}, {high:.1f}]"
+def describe(value: float, low: float, high: float, digits: int = 1) -> str:
+    """`mean [low, high]`, unbreakable; the mean alone where there is no interval."""
+    shown = [f"{part:.{digits}f}" for part in (value, low, high)]
+    text = shown[0] if np.isnan(low) else f"{shown[0]} [{shown[1]}, {shown[2]}]"
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -173,10 +175,24 @@ def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
     return verdicts.value_counts().rename_axis("verdict").reset_index(name="claims")
 
 
+def is_measured(rows: pd.DataFrame) -> pd.Series:
+    """Whether a row of the ledger rests on runs or on counting."""
+    return (rows["seeds"] > 0) | rows["last"].notna()
+
+
+def is_series(rows: pd.DataFrame) -> pd.Series:
+    """Whether a row is one point of a long printed series (Pass@k), which tables and figures set apart."""
+    return rows["id"].map(claims()["metric"]) == "pass_at_k"
+
+
 def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Measured rows as a reader wants them: what, the paper's value, ours, verdict."""
-    known = rows[(rows["seeds"] > 0) | rows["last"].notna()].join(claims()[["task", "setting", "metric"]], on="id")
-    ours = ["" if pd.isna(r.last) else describe(r.last, r.last_low, r.last_high) for r in known.itertuples()]
+    known = rows[is_measured(rows)].join(claims()[["task", "setting", "unit"]], on="id")
+    digits = [1 if unit == "%" else 3 for unit in known["unit"]]
+    ours = [
+        "" if pd.isna(r.last) else describe(r.last, r.last_low, r.last_high, places)
+        for r, places in zip(known.itertuples(), digits)
+    ]
     return pd.DataFrame(
         {
             "claim": [f"`{claim}`" for claim in known["id"]],
@@ -195,5 +211,5 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
     """Claims without a record under a profile, counted by task and reason; raises SpecError for an unknown profile."""
     profiles.profile(profile)
-    waiting = rows[(rows["profile"] == profile) & (rows["seeds"] == 0)].join(claims()["task"], on="id")
+    waiting = rows[(rows["profile"] == profile) & ~is_measured(rows)].join(claims()["task"], on="id")
     return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")

@@ -173,7 +173,9 @@ def _parse(path: Path, meta: dict) -> StackFile:
         specs = tuple(from_data(data) for data in meta["specs"])
         return StackFile(path, specs, Progress(**meta["progress"]), meta["held_out"], dict(meta["provenance"]))
     except SpecError as error:
-        raise RecordError(f"{path} is not for this version: {error} Delete it.") from error
+        raise RecordError(
+            f"{path} was made by another version: {error} Use that version, or move the file away."
+        ) from error
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise RecordError(f"{path} is not a stack of this version ({error}); delete it.") from error
 

@@ -1,154 +1,140 @@
-"""Tables and sentences of the chapters, by small hand-made frames; the input that is drawn."""
+"""Tables, sentences and figures of the chapters, from small frames whose answers are known by hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.figures import csft_numbers as numbers
-from cot2lib.figures import live
-from cot2lib.figures import tasks as figures
-from cot2lib.supervision import hindsight_targets
+from cot2lib.figures import budget, csft, csft_numbers, curves, live
 from cot2lib.tasks import MNNS
 
 
-def runs(method, shares, d_model=32, profile="paper", seeds=None, **columns):
-    """One row per share; other columns are made from it, each in its own way."""
-    shares = pd.Series(shares)
-    made = {"last": shares, "closing_mean": shares - 0.01, "best": shares + 0.02, "split_half": shares + 0.01}
-    named = dict(method=method, d_model=d_model, profile=profile, seed=seeds or range(42, 42 + len(shares)))
-    return pd.DataFrame(made | named | columns)
+def rows(**columns):
+    """Runs as `cot2lib.runs.run` gives them, three seeds of each cell."""
+    cells = columns.pop("cells")
+    table = []
+    for cell, shares in cells.items():
+        for seed, share in zip((42, 43, 44), shares):
+            table.append({"seed": seed, "last": share, **dict(zip(columns["by"], cell))})
+    plain = {"profile": "quick", "method": "CoT2", "d_model": 32, "budget": 16, "tokens": 4, "task": "MNNS 4 x 1-9"}
+    frame = pd.DataFrame(table)
+    return frame.assign(**{name: value for name, value in plain.items() if name not in frame})
 
 
-ROWS = pd.concat(
-    [
-        runs("CoT2", [0.90, 0.92, 0.94]),
-        runs("discrete CoT", [0.80, 0.95, 0.70, 0.10], seeds=[44, 43, 42, 45]),
-        runs("CoT2", [0.50, 0.60], profile="quick"),
-        runs("CoT2", [0.30], d_model=20),
-    ],
-    ignore_index=True,
-)
+BUDGETS = rows(by=("budget", "d_model"), cells={
+    (1, 16): (0.50, 0.52, 0.51), (4, 16): (0.60, 0.62, 0.61), (16, 16): (0.55, 0.57, 0.56),
+    (1, 32): (0.80, 0.82, 0.81), (4, 32): (0.90, 0.92, 0.91), (16, 32): (0.99, 0.98, 0.97),
+})  # fmt: skip
+BUDGETS["method"] = np.where(BUDGETS["budget"] == 1, "discrete CoT", "CoT2")
 
 
-def test_advantage_pairs_by_seed():
-    ours, theirs = numbers.advantage(ROWS, "paper", 32)
-    assert ours.tolist() == pytest.approx([90, 92, 94]) and theirs[ours.index].tolist() == pytest.approx([70, 95, 80])
-    assert numbers.advantage(ROWS, "quick", 32) is None
+def marks(figure, axis=0):
+    return {round(float(y), 2) for part in figure.axes[axis].collections for _, y in part.get_offsets()}
 
 
-def test_findings_count_the_seeds_ahead():
-    (sentence,) = numbers.findings(ROWS)
-    assert sentence.startswith("**paper, d = 32**: CoT2 92.0 %, discrete CoT 81.7 %; CoT2 ahead on 2 of 3 seeds, by")
-    assert "10.3\N{NO-BREAK SPACE}[" in sentence and "points" in sentence
+def test_budget_tables():
+    table = budget.accuracy_table(BUDGETS).set_index(["d", "budget"])
+    assert table.loc[(16, "B = 4"), "paper"] == 64.20 and table.loc[(32, "B = 16"), "paper"] == 98.94
+    assert table.loc[(16, "B = 4"), "ours, quick"].startswith("61.0")
+    steps = budget.steps_up(BUDGETS).set_index("d")
+    assert steps.loc[16, "B = 1 to 4"].startswith("10.0") and steps.loc[16, "B = 4 to 16"].startswith("-5.0")
+    said = budget.findings(BUDGETS)
+    assert "d = 16**: the best mean is that of B = 4 (61.0 %); B = 16 is 5.0" in said[0]
+    assert "best mean is that of B = 16 (98.0 %)" in said[1]
 
 
-def test_selection_table_has_the_mean_of_each_choice():
-    table = numbers.selection_table(ROWS).set_index(["profile", "method", "d"])
-    row = table.loc[("paper", "CoT2", 32)]
-    assert row.to_dict() == pytest.approx({"last": 92.0, "last ten": 91.0, "best": 94.0, "split half": 93.0})
-    assert len(table) == 4
+def test_budget_figure_shows_every_seed_and_the_papers_value():
+    shown = marks(budget.accuracies(BUDGETS))
+    assert {round(100 * share, 2) for share in BUDGETS["last"]} <= shown
+    assert {55.48, 64.20, 55.27, 84.92, 99.04, 98.94} <= shown
 
 
-def test_final_table_leaves_empty_what_nobody_gives():
-    table = numbers.final_table(ROWS).set_index(["method", "d"])
-    assert table.loc[("CoT2", 32), "paper"] == 98.94 and pd.isna(table.loc[("CoT2", 20), "paper"])
-    assert table.loc[("CoT2", 32), "ours, quick"].endswith("n=2") and table.loc[("CoT2", 20), "ours, quick"] == ""
+PATHS = rows(by=("task", "tokens"), cells={
+    ("MNNS 5 x 5-13", 5): (0.90, 0.92, 0.91), ("MNNS 5 x 5-13", 3): (0.8, 0.82, 0.81),
+    ("MNNS 5 x 5-13", 1): (0.3, 0.32, 0.31), ("MNNS 5 x 11-19", 5): (0.6, 0.7, 0.8),
+    ("MNNS 5 x 11-19", 1): (0.95, 0.96, 0.97),
+})  # fmt: skip
 
 
-def test_epochs_to_is_the_first_time_and_counts_the_runs():
-    curve = lambda seed, accuracy: pd.DataFrame(
-        {
-            "seed": seed,
-            "accuracy": accuracy,
-            "epoch": [2.0, 4.0, 6.0],
-            "method": "CoT2",
-            "d_model": 32,
-            "profile": "quick",
-        }
-    )
-    curves = pd.concat([curve(42, [0.1, 0.6, 0.5]), curve(43, [0.5, 0.6, 0.8])])
-    row = numbers.epochs_to(curves, (0.5, 0.7, 0.9)).iloc[0]
-    assert (row["50%"], row["70%"], row["90%"]) == ("3 (2/2)", "6 (1/2)", "never")
+def test_path_tables():
+    table = budget.path_table(PATHS).set_index(["task", "shown"])["ours, quick"]
+    assert table["MNNS 5 x 5-13", "5 tokens"].startswith("91.0") and table["MNNS 5 x 11-19", "3 tokens"] == ""
+    said = budget.path_findings(PATHS)
+    assert "best is 5 tokens (91.0 %), by 10.0" in said[0] and "points over 1 token" in said[0]
+    assert "MNNS 5 x 11-19**: best is 1 token (96.0 %)" in said[1]
 
 
-def test_cost_tells_cores_from_graphics_processors():
-    rows = pd.concat(
-        [
-            runs("CoT2", [0.9, 0.9], device="cpu (a)", seconds=60.0, threads=2),
-            runs("CoT2", [0.9], device="NVIDIA H100", seconds=30.0, threads=16),
-        ]
-    )
-    said = numbers.cost(rows)
-    assert "took 2.0 core-minutes on average (cpu (a))" in said
-    assert "took 0.5 GPU-minutes on average (NVIDIA H100)" in said
+def test_simple_optimum_counts():
+    """Digits 11-19: 97.9 % by the paper's authors' own count; three digits 1, 1, 9 have 9-1-1 and not 2-9."""
+    assert budget.simple_optimum(MNNS(11, 19, 5)) == pytest.approx(97.9, abs=0.05)
+    assert budget.simple_optimum(MNNS(5, 13, 5)) == pytest.approx(57.0, abs=0.05)
+    assert budget.simple_optimum(MNNS(3, 3, 3)) == 100
 
 
-# The input that is drawn
+LAYERS = ("method", "d_model")
+SINGLE = rows(by=LAYERS, cells={("CoT2", 24): (0.97, 0.98, 0.99), ("discrete CoT", 24): (0.7, 0.72, 0.71)})
+DOUBLE = rows(by=LAYERS, cells={("CoT2", 24): (0.98, 0.98, 0.98), ("discrete CoT", 24): (0.88, 0.88, 0.88)})
 
 
-@pytest.mark.parametrize("ties", ["minus-first", "plus-first", "shared"])
-@pytest.mark.parametrize("budget", [1, 3, 8])
-def test_the_drawn_input_is_the_one_of_the_full_task(budget, ties):
-    whole, digits = MNNS(1, 4, 3), torch.tensor([2, 1, 4])
-    row = int((whole.digits == digits).all(1).nonzero()[0, 0])
-    one = figures.one_input([2, 1, 4])
-    assert torch.equal(hindsight_targets(one, budget, ties)[0], hindsight_targets(whole, budget, ties)[row])
-    assert torch.equal(one.prompts[0], whole.prompts[row]) and one.answers.tolist() == [1]
+def test_layers():
+    table = csft_numbers.layers_table(SINGLE, DOUBLE).set_index(["method", "d"])
+    assert table.loc[("CoT2", 24), "1 layer, quick"].startswith("98.0")
+    assert table.loc[("discrete CoT", 24), "2 layers, quick"].startswith("88.0")
+    (said,) = csft_numbers.layers_findings(SINGLE, DOUBLE)
+    assert said.index("27.0") < said.index("with 1 layer and") < said.index("10.0") < said.index("with 2 layers")
 
 
-def test_digits_of_any_range_are_drawn_without_listing_others():
-    task = figures.one_input([3, 5000, 2])
-    assert task.digits.tolist() == [[3, 5000, 2]] and task.answers.tolist() == [4995]
-    figures.trajectories(range(1, 13), [5], "plus-first")
+FED = rows(by=("fed", "d_model"), cells={
+    ("teacher", 24): (0.9, 0.91, 0.92), ("self", 24): (0.8, 0.81, 0.82), ("teacher, then self", 24): (0.9, 0.92, 0.91)
+}).assign(seconds=lambda t: t["fed"].map({"teacher": 10.0, "self": 20.0, "teacher, then self": 15.0}))  # fmt: skip
 
 
-def test_kept_trajectories_follow_the_tie_rule():
-    task = figures.one_input([1, 1])
-    kept = lambda budget, ties: figures.kept_trajectories(task, budget, ties)[:, 1:].tolist()
-    assert kept(1, "minus-first") == [[-1, 0]] and kept(1, "plus-first") == [[1, 0]]
-    assert kept(1, "shared") == [[-1, 0], [1, 0]], "both are tied at the cut"
-    assert len(kept(3, "minus-first")) == 3 and len(kept(3, "shared")) == 4
+def test_feeding():
+    table = csft_numbers.feeding_table(FED).set_index("fed")
+    assert table["time beside teacher"].to_dict() == {"teacher": 1.0, "self": 2.0, "teacher, then self": 1.5}
+    (said,) = csft_numbers.feeding_findings(FED)
+    assert "self-feeding adds -10.0" in said and "the curriculum adds 0.0" in said
 
 
-def test_every_branch_is_drawn_once():
-    paths = figures.kept_trajectories(figures.one_input([1, 1]), 4, "minus-first")
-    ends = sorted(map(tuple, figures._branches(paths).reshape(-1, 4).tolist()))
-    assert ends == [(0, 0, 1, -1), (0, 0, 1, 1), (1, -1, 2, -2), (1, -1, 2, 0), (1, 1, 2, 0), (1, 1, 2, 2)]
+def test_paper_marks_of_the_baselines():
+    assert csft.paper_accuracy("COCONUT, zero slot", 32) == csft.paper_accuracy("COCONUT", 32) == 92.58
+    assert csft.paper_accuracy("no-CoT, pauses", 32) == csft.paper_accuracy("no-CoT", 32) == 68.35
+    assert csft.paper_accuracy("COCONUT", 24) is None and csft.paper_accuracy("CoT2", 20) is None
+    assert csft.paper_accuracy_one_layer("CoT2", 24) == 88.61
+    assert csft.paper_accuracy_one_layer("discrete CoT", 24) == 39.76
+    assert csft.paper_accuracy_one_layer("CoT2", 32) is None
 
 
-@pytest.mark.parametrize(
-    "ask, names",
-    [
-        (lambda: figures.one_input([]), "digits=.*choose 1 to 12 digits"),
-        (lambda: figures.one_input([1] * 13), "choose 1 to 12 digits"),
-        (lambda: figures.one_input([-1, 2]), "need 0 <= low <= high"),
-        (lambda: figures.trajectories([1, 2], []), "at least one budget"),
-        (lambda: figures.trajectories([1, 2], [5]), "budget B=5: an input has 4 trajectories"),
-        (lambda: figures.trajectories([1, 2], [1], "random"), "ties='random'"),
-        (lambda: figures.splits(MNNS(), []), "at least one seed"),
-        (lambda: live.task(5, 5, 4), "fewer than 5 different multisets"),
-        (lambda: live.task(9, 1, 4), "digits 9..1"),
-        (lambda: live.specs(MNNS(), "quick", [], 16, 1, 42), "no live budget"),
-    ],
-)
-def test_what_cannot_be_drawn_or_trained_is_named(ask, names):
-    with pytest.raises(SpecError, match=names):
-        ask()
+def test_learning_curves_draw_every_seed_and_their_mean():
+    points = [
+        {"profile": "quick", "method": "CoT2", "d_model": d, "seed": seed, "step": step, "epoch": step / 10,
+         "accuracy": 0.1 * step + 0.01 * seed}
+        for d in (16, 32) for seed in (1, 2, 3) for step in (1, 2)
+    ]  # fmt: skip
+    figure = curves.learning_curves(pd.DataFrame(points), "method", "d_model", "d = {}", lambda name, d: 90.0)
+    assert len(figure.axes) == 2 and figure.axes[0].get_xlabel() == "epoch (quick profile, d = 16)"
+    lines = [line.get_ydata() for line in figure.axes[0].lines]
+    assert len(lines) == 4 and np.allclose(lines[-1], [12.0, 22.0])
+    assert marks(figure) == {90.0}
 
 
-def test_a_live_task_of_many_inputs_is_sampled():
-    assert live.task(1, 9, 4).inputs is None and live.task(1, 9, 6).inputs == live.SAMPLED
+# Live
 
 
-def test_live_budgets_that_are_equal_are_trained_once():
-    asked = live.specs(MNNS(1, 5, 3), "quick", [0, 8, 1, 1], 16, 1, 42)
-    assert [run.method for run in asked] == ["CoT2", "discrete CoT"] and asked[0].supervision.budget is None
+def test_live_specs():
+    task = live.task(1, 9, 4)
+    asked = live.specs(task, "quick", [0, 1, 16, 4], 24, 3, 42)
+    assert [(s.method, s.supervision.budget) for s in asked] == [("CoT2", None), ("discrete CoT", 1), ("CoT2", 4)]
+    assert all(s.recipe.steps == 246 and s.recipe.evaluate_every == 20 for s in asked)
+    assert live.task(1, 9, 6).size == live.SAMPLED
+    with pytest.raises(SpecError, match="fewer than 5 different multisets"):
+        live.task(3, 4, 2)
+    with pytest.raises(SpecError, match="no live budget"):
+        live.specs(task, "quick", [], 24, 3, 42)
 
 
-def test_live_check_asks_for_more_than_parity():
-    task = MNNS()
-    rule = float(figures.baselines(task)["all inputs (%)"].max())
-    for beyond, holds in ((live.MARGIN - 1, False), (live.MARGIN + 1, True)):
-        rows = pd.DataFrame({"budget": [16, 1], "last": [(rule + beyond) / 100, 0.0]})
-        assert list(live.checks(rows, task).values()) == [holds]
+@pytest.mark.parametrize("share, holds", [(0.70, False), (0.75, True)])
+def test_live_check_is_above_the_parity_rule(share, holds):
+    """The rule knows 61 % of four digits 1-9; ten points above are asked for."""
+    found = pd.DataFrame({"budget": [1, 16], "last": [0.99, share]})
+    assert list(live.checks(found, MNNS()).values()) == [holds]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from cot2lib import paper
 from cot2lib.figures.csft import paper_accuracy, target_entropies
+from cot2lib.figures.curves import unique
 from cot2lib.figures.style import COLOURS
 from cot2lib.metrics import mean_interval, paired_interval
 from cot2lib.specs import RunSpec
@@ -31,7 +32,7 @@ def final_table(rows: pd.DataFrame) -> pd.DataFrame:
     table = []
     for method, d_model in sorted({(m, d) for _, m, d in cells(rows)}, key=lambda pair: (ORDER[pair[0]], pair[1])):
         entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
-        for profile in dict.fromkeys(rows["profile"]):
+        for profile in unique(rows["profile"]):
             entry[f"ours, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
         table.append(entry)
     return pd.DataFrame(table)
@@ -58,8 +59,8 @@ def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
 def findings(rows: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension on CoT2 against discrete CoT."""
     sentences = []
-    for profile in dict.fromkeys(rows["profile"]):
-        for d_model in sorted(rows["d_model"].unique().tolist()):
+    for profile in unique(rows["profile"]):
+        for d_model in sorted(unique(rows["d_model"])):
             gap = advantage(rows, profile, d_model)
             if gap is not None:
                 sentences.append(_sentence(profile, d_model, *gap))
@@ -126,7 +127,7 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
     """The chapter's claims about the shipped records."""
     exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
     claims = {}
-    for profile in dict.fromkeys(rows["profile"]):
+    for profile in unique(rows["profile"]):
         for d_model in (24, 32):
             gap = advantage(rows, profile, d_model)
             if gap is not None:
@@ -147,7 +148,7 @@ def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
     """Last-epoch accuracies (%) with one layer beside two, by method and dimension, per profile."""
     table = []
     for method in ("CoT2", "discrete CoT"):
-        for d_model in sorted(single["d_model"].unique().tolist()):
+        for d_model in sorted(unique(single["d_model"])):
             entry = {"method": method, "d": d_model}
             for profile in dict.fromkeys([*double["profile"], *single["profile"]]):
                 for layers, rows in (("1 layer", single), ("2 layers", double)):
@@ -159,8 +160,8 @@ def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
 def layers_findings(single: pd.DataFrame, double: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension: the small CoT2 model against the small and the large discrete one."""
     sentences = []
-    for profile in dict.fromkeys(single["profile"]):
-        for d_model in sorted(single["d_model"].unique().tolist()):
+    for profile in unique(single["profile"]):
+        for d_model in sorted(unique(single["d_model"])):
             ours = cell(single, profile, "CoT2", d_model)["last"]
             gaps = []
             for name, rows in (("1 layer", single), ("2 layers", double)):
@@ -190,11 +191,11 @@ def fed_cell(rows: pd.DataFrame, profile: str, fed: str, d_model: int) -> pd.Dat
 def feeding_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Last-epoch accuracies (%) by who is fed and dimension, and training time beside teacher forcing."""
     table = []
-    for profile in dict.fromkeys(rows["profile"]):
-        for fed in dict.fromkeys(rows["fed"]):
+    for profile in unique(rows["profile"]):
+        for fed in unique(rows["fed"]):
             entry = {"profile": profile, "fed": fed}
             ratios = []
-            for d_model in sorted(rows["d_model"].unique().tolist()):
+            for d_model in sorted(unique(rows["d_model"])):
                 ours, teacher = (fed_cell(rows, profile, name, d_model) for name in (fed, "teacher"))
                 entry[f"d = {d_model}"] = describe_mean(ours["last"])
                 ratios.append(ours["seconds"].mean() / teacher["seconds"].mean())
@@ -205,8 +206,8 @@ def feeding_table(rows: pd.DataFrame) -> pd.DataFrame:
 def feeding_findings(rows: pd.DataFrame) -> list[str]:
     """One sentence per profile and dimension: what self-feeding and the curriculum add to teacher forcing."""
     sentences = []
-    for profile in dict.fromkeys(rows["profile"]):
-        for d_model in sorted(rows["d_model"].unique().tolist()):
+    for profile in unique(rows["profile"]):
+        for d_model in sorted(unique(rows["d_model"])):
             teacher = fed_cell(rows, profile, "teacher", d_model)["last"]
             parts = {
                 name: gain(fed_cell(rows, profile, name, d_model)["last"], teacher)
@@ -220,3 +221,19 @@ def feeding_findings(rows: pd.DataFrame) -> list[str]:
             if told:
                 sentences.append(f"**{profile}, d = {d_model}**: beside teacher forcing, {', '.join(told)}.")
     return sentences
+
+
+def more_checks(others: pd.DataFrame, single: pd.DataFrame, fed: pd.DataFrame) -> dict[str, bool]:
+    """The chapter's claims about the other baselines, one layer and feeding, from the quick profile."""
+    mean = lambda rows, method, d_model: cell(rows, "quick", method, d_model)["last"].mean()
+    rivals = [method for method in unique(others["method"]) if method != "CoT2"]
+    costs = feeding_table(fed).set_index(["profile", "fed"])["time beside teacher"]
+    return {
+        "CoT2 is above every baseline at d = 32 (quick)": all(
+            mean(others, "CoT2", 32) > mean(others, method, 32) for method in rivals
+        ),
+        "one layer of CoT2 is above one layer of discrete CoT at every d (quick)": all(
+            mean(single, "CoT2", d_model) > mean(single, "discrete CoT", d_model) for d_model in (16, 24, 32)
+        ),
+        "self-feeding costs less than five times teacher forcing (quick)": costs["quick", "self"] < 5,
+    }

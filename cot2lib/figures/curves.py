@@ -22,7 +22,7 @@ def nothing_stated(series: str, cell: object) -> None:
 
 def unique(values: pd.Series) -> list:
     """Distinct values in the order they come."""
-    return list(dict.fromkeys(values))
+    return list(dict.fromkeys(values.tolist()))
 
 
 def learning_curves(

@@ -10,9 +10,12 @@ STYLES = {"paper": dict(color="#0072B2", marker="o"), "quick": dict(color="#E69F
 
 
 def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
-    """Every measured number of one unit: black mark the paper's, dots ours with 95 % intervals, by profile."""
+    """Every measured number of one unit: black mark the paper's, dots ours with 95 % intervals, by profile.
+
+    Points of a long printed series are left to the figure of their chapter.
+    """
     claims = paper.claims()
-    ledger = ledger.join(claims[["unit", "setting", "task"]], on="id")
+    ledger = ledger[~paper.is_series(ledger)].join(claims[["unit", "setting", "task"]], on="id")
     measured = ledger[ledger["last"].notna() & (ledger["unit"] == unit)]
     measured = measured.drop_duplicates(["setting", "task", "paper_value", "profile"])
     names = list(dict.fromkeys(measured["id"]))
