@@ -48,8 +48,8 @@ def collect(
     stem = f"{chapter}.{profile}"
     before = records.shipped_ids(stem, folder)
     order = [spec.id for spec in specs if spec.id in chosen]
-    parts = [records.choose(tables[origin], [run for run in order if chosen[run] == origin]) for origin in tables]
-    rows, curves = (part.set_index("id").loc[order].reset_index() for part in records.join(parts))
+    joined = records.join(tables.values())  # of a run that occurs twice the first, as in `_chosen`
+    rows, curves = (part.set_index("id").loc[order].reset_index() for part in joined)
     wanted = [spec.id for spec in specs if spec.id in chosen and sweeps.ships_weights(chapter, spec)]
     weights = {run_id: found for run_id in wanted if (found := _weights(run_id, chosen[run_id]))}
     _report(chapter, specs, before, chosen, folder, set(wanted) - set(weights))

@@ -1,6 +1,7 @@
 """Every chapter keeps the rules that its readers and tools rely on."""
 
 import ast
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -56,6 +57,19 @@ def test_first_cell_is_the_title_and_colab_can_install(path):
 def test_last_cell_checks(path):
     last = cells(path)[-1]
     assert last["cell_type"] == "code" and "assert " in source(last)
+
+
+def test_checks_know_the_defaults(path):
+    """What the last cell compares parameters with is what the parameters cell says, for every live parameter."""
+    parameters = next(source(c) for c in cells(path, "code") if "parameters" in tags(c))
+    values, last = {}, source(cells(path)[-1])
+    exec(parameters, values)
+    assert all(re.search(rf"\b{name}\b", last) for name in values if name.startswith("live_"))
+    for node in ast.parse(last).body:
+        if isinstance(node, ast.Assign):
+            with contextlib.suppress(NameError):
+                exec(compile(ast.Module([node], []), path.name, "exec"), values)
+    assert all(values.get(name, True) for name in ("defaults", "early", "shipped"))
 
 
 def test_figures_have_name_caption_and_alt_text_and_are_referred_to(path):
