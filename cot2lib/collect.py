@@ -6,13 +6,13 @@ from pathlib import Path
 import pandas as pd
 from torch import Tensor
 
-from cot2lib import paths, records, runs, sampling, store, sweeps
+from cot2lib import paths, records, runs, store, sweeps
 from cot2lib.errors import RecordError
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import RunSpec
 from cot2lib.supervised import shape_of
 
-MEASURES = {"sampling": ("passk", sampling.measure)}  # tables measured on trained models, by chapter
+MEASURES = {"sampling": "passk"}  # chapters that measure a table on trained models, and its name
 STORE = None  # the local store, as an origin beside folders of records
 Origin = Path | None
 
@@ -62,13 +62,14 @@ def measured(chapter: str, profile: str) -> tuple[str, pd.DataFrame]:
     Raises:
         RecordError: if a model is neither shipped nor stored.
     """
-    name, measure = MEASURES[chapter]
+    from cot2lib.sampling import measure  # needs scipy, which a bare GPU machine may lack
+
     shapes: dict[RunSpec, list[RunSpec]] = {}
     for spec in sweeps.sweep(chapter, profile):
         shapes.setdefault(shape_of(spec), []).append(spec)
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in shapes.values()]
     made = provenance(resolve_device("cpu"))
-    return f"{chapter}.{profile}.{name}", pd.concat(tables, ignore_index=True).assign(**made)
+    return f"{chapter}.{profile}.{MEASURES[chapter]}", pd.concat(tables, ignore_index=True).assign(**made)
 
 
 def _chosen(specs: Sequence[RunSpec], tables: Mapping[Origin, records.Tables]) -> dict[str, Origin]:

@@ -3,7 +3,6 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import collect as collecting
 from cot2lib import measured, records, runs, sampling, sweeps
 from cot2lib.collect import collect
 from cot2lib.data import stack_data
@@ -123,8 +122,7 @@ def test_measure_agrees_with_its_definitions(discrete, continuous):
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     specs = [*specs_of("discrete"), *specs_of("cot2")]
     monkeypatch.setitem(sweeps.SWEEPS, "sampling", lambda profile: specs)
-    monkeypatch.setattr(sampling, "SAMPLES", 20)
-    monkeypatch.setitem(collecting.MEASURES, "sampling", ("passk", lambda stack, runs: measure(stack, runs, 20)))
+    monkeypatch.setattr(sampling, "measure", lambda stack, runs: measure(stack, runs, 20))
     with pytest.raises(RecordError, match="no record of run"):
         collect("sampling", "quick")
     runs.run(specs)
