@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -71,7 +71,7 @@ def _standard_error(x: np.ndarray) -> float:
 
 
 def _t_quantile(n: int) -> float:
-    return float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) if n > 1 else np.nan
+    return float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) if n > 1 else np.nan
 
 
 def _cut(x: np.ndarray, half: float, low: float, high: float) -> Interval:
