@@ -8,6 +8,7 @@ from cot2lib.collect import collect
 from cot2lib.data import stack_data
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError
+from cot2lib.figures import decoding
 from cot2lib.figures import sampling as figures
 from cot2lib.profiles import spec
 from cot2lib.sampling import answer_chances, answer_counts, measure
@@ -182,7 +183,7 @@ def test_decoding_accuracies_and_costs(continuous, discrete):
     from cot2lib.thoughts import Base
 
     specs = specs_of("cot2")
-    table = figures.decoding_accuracies(continuous, specs, [Base(), Base(temperature=5.0)])
+    table = decoding.decoding_accuracies(continuous, specs, [Base(), Base(temperature=5.0)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
     plain = table[[thought == Base() for thought in table["thought"]]]
     assert plain["accuracy"].tolist() == pytest.approx(greedy)

@@ -62,11 +62,11 @@ def target_entropies(spec: RunSpec) -> np.ndarray:
     return torch.special.entr(targets).sum(-1).mean(0).numpy()
 
 
-def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> Figure:
+def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec], stated: Sequence[float] = ()) -> Figure:
     """Entropy of a CoT2 model's step-t distribution against what its targets hold.
 
     `finals`: last evaluation of each CoT2 run with a column `profile`. Grey bars are the exact targets, which count
-    coinciding sums once; dotted lines are t ln 2, which does not.
+    coinciding sums once; dotted lines are t ln 2, which does not. `stated`: the paper's entropies, step by step.
     """
     steps = range(1, specs[0].task.steps + 1)
     exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
@@ -85,6 +85,8 @@ def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> Figure:
             axis.scatter(step + shift + offsets, values, s=22, marker=marker, alpha=0.7,
                          color=COLOURS["CoT2"] if profile == "paper" else "#56B4E9",
                          label=f"CoT2, {profile} profile" if step == 1 else None)  # fmt: skip
+    if stated:
+        axis.scatter(steps, stated, s=420, label="paper", **PAPER)
     axis.set(xlabel="step t", ylabel="entropy (nat)", xticks=list(steps))
     axis.legend(loc="upper left", frameon=False)
     return figure

@@ -13,13 +13,12 @@ from cot2lib import paper, random, sampling
 from cot2lib.data import StackData, stack_data
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError
-from cot2lib.figures.csft_numbers import describe_mean, entropy_table
 from cot2lib.figures.style import COLOURS, MARKERS, PAPER, panels, series_legend
 from cot2lib.measured import passed
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
-from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.thoughts import Discrete
 
 TOP_K = 50
 ROUNDS = 5
@@ -150,65 +149,6 @@ def _first(holds: pd.Series) -> str:
     return str(start) if start <= int(holds.index.max()) else "never"
 
 
-# Sharpened and thresholded thoughts
-
-
-def decoding_accuracies(stack: GPT2Stack, specs: Sequence[RunSpec], thoughts: Sequence[Rule]) -> pd.DataFrame:
-    """Validation accuracy (share) of every run under other thought rules than it was trained for."""
-    data = stack_data(specs, stack.device)
-    rows = []
-    for thought in thoughts:
-        for run, share in zip(specs, accuracy(stack, data, rules(thought, specs[0].outputs))):
-            rows.append({"thought": thought, "seed": run.seed, "accuracy": share})
-    return pd.DataFrame(rows)
-
-
-@torch.no_grad()
-def accuracy(stack: GPT2Stack, data: StackData, steps: Sequence[Rule]) -> list[float]:
-    """Validation accuracy (share) of each run under the rules of its steps."""
-    right = []
-    for index in data.held_out.index.split(128, dim=1):
-        made = decode(stack, data.prompts[index], steps, padding=data.padding_of(index))
-        right.append(made.answers == data.answers[index])
-    right = torch.cat(right, dim=1) & data.held_out.real
-    return (right.sum(1) / data.held_out.real.sum(1)).tolist()
-
-
-def sharpened(found: dict[str, pd.DataFrame]) -> Figure:
-    """Accuracy over temperature and over threshold of the thoughts, a line per model kind, dots are seeds."""
-    figure, axes = panels(1, 2, width=8.4, height=3.0, sharey=True)
-    looks = zip(found.items(), ("#0072B2", "#56B4E9"), ("o", "v"), ("-", "--"))
-    for (label, table), colour, marker, dash in looks:
-        for axis, field in zip(axes[0], ("temperature", "threshold")):
-            values = varied(table, field)
-            axis.scatter(values[field], 100 * values["accuracy"], s=14, color=colour, marker=marker, alpha=0.5)
-            mean = values.groupby(field)["accuracy"].mean()
-            axis.plot(mean.index, 100 * mean, color=colour, linestyle=dash, label=label)
-    for axis, field in zip(axes[0], ("temperature", "threshold")):
-        axis.set(xlabel=f"{field} of the thoughts", ylim=(0, 102))
-    axes[0, 0].set_ylabel("validation accuracy (%)")
-    axes[0, 0].legend(loc="lower center", frameon=False)
-    return figure
-
-
-def varied(table: pd.DataFrame, field: str) -> pd.DataFrame:
-    """Rows in which only `field` of the thoughts may differ from the default."""
-    other = "threshold" if field == "temperature" else "temperature"
-    plain = getattr(Base(), other)
-    keep = [getattr(thought, other) == plain for thought in table["thought"]]
-    return table[keep].assign(**{field: [getattr(thought, field) for thought in table.loc[keep, "thought"]]})
-
-
-def sharpened_table(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The numbers of `sharpened`."""
-    rows = []
-    for label, table in found.items():
-        for thought, seeds in table.groupby("thought", sort=False):
-            entry = {"model": label, "temperature": thought.temperature, "threshold": thought.threshold}
-            rows.append(entry | {"accuracy (%)": describe_mean(seeds["accuracy"])})
-    return pd.DataFrame(rows)
-
-
 # Cost
 
 
@@ -280,35 +220,43 @@ def cost_curves(table: pd.DataFrame, method: dict[str, str], cost: pd.DataFrame,
     return figure
 
 
+def cost_findings(table: pd.DataFrame, method: dict[str, str], cost: pd.DataFrame, top_k: int) -> list[str]:
+    """One sentence per temperature: what discrete samples cost where their Pass@k passes one greedy CoT2 trace."""
+    single, pairs = _means(table, method, top_k)
+    known = cost.set_index(["method", "k"])
+    one, sentences = known.loc[("CoT2", 1), "positions"], []
+    for temperature, (_, discrete) in pairs.items():
+        if not temperature:
+            continue
+        k = _first(discrete > single)
+        if k == "never":
+            k, verb = str(int(discrete.index.max())), f"is still at {discrete.iloc[-1]:.1f} %"
+        else:
+            verb = f"passes the {single:.1f} % of one CoT2 trace"
+        there = known.loc[("discrete CoT", int(k))]
+        sentences.append(
+            f"**T = {temperature:g}**: with k = {k} discrete Pass@k {verb}, having computed "
+            f"{there['positions'] / one:.1f} times the positions in {there['ratio']:.1f} times the time."
+        )
+    return sentences
+
+
 def cost_table(cost: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
     """The numbers of `costs` for some k."""
     chosen = cost[cost["k"].isin([*ks, 1])]
     return chosen.rename(columns={"ratio": "time beside one CoT2 trace"})
 
 
-def probe_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Step entropies (nat) of the paper's probe, of t ln 2, of the exact targets and of each profile's models."""
-    table = entropy_table(finals, specs)
-    steps = [column for column in table.columns if column != "what"]
-    stated = {column: paper.paper_value(f"entropy-{place}") for place, column in enumerate(steps, start=1)}
-    return pd.concat([pd.DataFrame([{"what": "the paper's probe", **stated}]), table], ignore_index=True)
-
-
-def checks(table: pd.DataFrame, method: dict[str, str], top_k: int, sharp: dict[str, pd.DataFrame]) -> dict[str, bool]:
-    """The chapter's claims about the shipped records."""
+def checks(table: pd.DataFrame, method: dict[str, str], top_k: int) -> dict[str, bool]:
+    """The chapter's claims about the shipped Pass@k table."""
     single, pairs = _means(table, method, top_k)
     discrete_one = max(discrete.iloc[0] for _, discrete in pairs.values())
     warm = [pair for temperature, pair in pairs.items() if temperature]
-    plain = {label: found[found["thought"] == Base()]["accuracy"].mean() for label, found in sharp.items()}
-    best = {label: found.groupby("thought", sort=False)["accuracy"].mean().max() for label, found in sharp.items()}
     return {
-        "one greedy CoT2 trace is above one discrete sample at every temperature": single > discrete_one,
+        "one greedy CoT2 trace is above one discrete sample at every temperature": bool(single > discrete_one),
         "Pass@k never falls with k": all((np.diff(mean) >= -1e-9).all() for pair in pairs.values() for mean in pair),
         "sampling gains nothing at temperature 0": all(np.ptp(mean) < 1e-9 for mean in pairs[0.0]),
         "CoT2 sampled alike is above discrete CoT at every k and temperature": all(
             (continuous > discrete).all() for continuous, discrete in warm
-        ),
-        "no sharpening or pruning betters the trained thoughts by a point": all(
-            best[label] < plain[label] + 0.01 for label in sharp
         ),
     }
