@@ -211,11 +211,13 @@ WIDE, NARROW = _tokens(11, 19), _tokens(5, 13)
 
 MEASURED: dict[str, Number | Direction | NoGain | Fact] = {
     "main-mnns-cot2": Number("csft", run_sample("cot2"), 5),
-    "main-mnns-coconut": Number("csft", run_sample("coconut"), 5),
+    "main-mnns-coconut": Number("csft", run_sample("coconut-slot"), 5),  # what the authors' code trains
     "main-mnns-discrete": Number("csft", run_sample("discrete"), 5),
     "main-mnns-nocot": Number("csft", run_sample("no-cot"), 5),
     "csft-above-coconut": Direction(
-        "csft", [above(run_sample("cot2"), run_sample("coconut"))], waiting="ProsQA and ProntoQA"
+        "csft",
+        [above(run_sample("cot2"), run_sample(name)) for name in ("coconut", "coconut-slot")],
+        waiting="ProsQA and ProntoQA",
     ),
     "convergence-2l2h": Direction("csft", _convergence(2)),
     "convergence-1l1h": Direction("csft", _convergence(1)),
