@@ -139,3 +139,12 @@ def test_what_cannot_be_drawn_or_trained_is_named(ask, names):
 
 def test_a_live_task_of_many_inputs_is_sampled():
     assert live.task(1, 9, 4).inputs is None and live.task(1, 9, 6).inputs == live.SAMPLED
+
+
+def test_formats_show_what_each_method_reads_and_writes():
+    """SETTINGS of the public code: no arrow for CoT2, as many arrows as steps for pauses."""
+    lines = dict(line.split(": ", 1) for line in figures.formats(MNNS(1, 2, 3), "paper"))
+    assert lines["cot2"] == "`<BOS> D1 D1 D1` then `S? S? S?`, loss on the outputs"
+    assert lines["discrete"] == "`<BOS> D1 D1 D1 ->` then `S? S? S? <EOS>`, loss on the sequence"
+    assert lines["pause"] == "`<BOS> D1 D1 D1 -> -> ->` then `S? <EOS>`, loss on the sequence"
+    assert "->" in figures.formats(MNNS(1, 2, 3), "quick")[0]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.figures.style import COLOURS, panels
+from cot2lib.profiles import METHODS, spec
 from cot2lib.supervision import TIES, check_budget, forward_counts, hindsight_targets, share_of_group
 from cot2lib.tasks import MNNS
 
@@ -219,3 +220,15 @@ def target_widths(task: MNNS, row: int, budgets: Sequence[int | None], steps: Se
         shown = {f"t = {t}": f"{int((targets[t - 1] > 0).sum())} ({entropy[t - 1]:.2f})" for t in steps}
         rows.append({"kept": _budget_label(budget), **shown})
     return pd.DataFrame(rows)
+
+
+def formats(task: MNNS, profile: str) -> list[str]:
+    """One line per method: what it reads and writes for the task's first input, and what it is scored on."""
+    tokens, told = task.tokens, []
+    for method in METHODS:
+        run = spec(method, profile, task=task)
+        shown = run.supervision
+        prompt = [tokens[i] for i in task.prompt(shown.arrow, shown.pauses)[0].tolist()]
+        outputs = ["S?"] * run.outputs + ["<EOS>"] * shown.eos
+        told.append(f"{method}: `{' '.join(prompt)}` then `{' '.join(outputs)}`, loss on the {shown.loss_on}")
+    return told
