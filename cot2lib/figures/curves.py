@@ -25,6 +25,11 @@ def unique(values: pd.Series) -> list:
     return list(dict.fromkeys(values.tolist()))
 
 
+def in_order(values: pd.Series) -> list:
+    """Distinct numbers by size, anything else in the order it comes."""
+    return sorted(unique(values)) if pd.api.types.is_numeric_dtype(values) else unique(values)
+
+
 def learning_curves(
     curves: pd.DataFrame, series: str, across: str, label: str, stated: Stated = nothing_stated
 ) -> Figure:
@@ -37,7 +42,7 @@ def learning_curves(
         label: how an x axis names a value of `across`, with a place `{}` for it.
         stated: the paper's final accuracy (%) of a series and a value of `across`, marked at the right edge.
     """
-    profiles, values = unique(curves["profile"]), sorted(unique(curves[across]))
+    profiles, values = unique(curves["profile"]), in_order(curves[across])
     figure, axes = panels(len(profiles), len(values), width=8.4, height=2.5, sharey=True)
     for row, profile in zip(axes, profiles):
         for axis, value in zip(row, values):
@@ -45,8 +50,13 @@ def learning_curves(
             _lines(axis, part, series, lambda name, value=value: stated(name, value))
             axis.set(ylim=(0, 102), xlabel=f"epoch ({profile} profile, {label.format(value)})")
         row[0].set_ylabel("validation accuracy (%)")
-    series_legend(figure, unique(curves[series]))
+    series_legend(figure, _names(curves[series]), paper=stated is not nothing_stated)
     return figure
+
+
+def _names(values: pd.Series) -> list[str]:
+    """Series in the one order that all figures have."""
+    return sorted(unique(values), key=list(COLOURS).index)
 
 
 def _lines(axis: Axes, part: pd.DataFrame, series: str, stated: Callable[[str], float | None]) -> None:
@@ -67,8 +77,8 @@ def final_accuracies(
     rows: pd.DataFrame, series: str, across: str, label: str, stated: Stated = nothing_stated
 ) -> Figure:
     """Last-epoch accuracy of every run, a panel per profile; black bars are the paper's means. Arguments as above."""
-    profiles, values = unique(rows["profile"]), sorted(unique(rows[across]))
-    names = unique(rows[series])
+    profiles, values = unique(rows["profile"]), in_order(rows[across])
+    names = _names(rows[series])
     figure, axes = panels(1, len(profiles), width=4.4 * len(profiles), height=3.3, sharey=True)
     for axis, profile in zip(axes[0], profiles):
         for place, value in enumerate(values):

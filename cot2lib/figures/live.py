@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from cot2lib.errors import SpecError
-from cot2lib.figures.style import panels
+from cot2lib.figures.style import COLOURS, DASHES, panels
 from cot2lib.figures.tasks import baselines
 from cot2lib.profiles import shortened, spec
 from cot2lib.specs import RunSpec
@@ -17,8 +17,7 @@ SAMPLED = 20_000  # inputs, where a task has too many to list
 FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
 POINTS = 12  # evaluations of a live run
 MARGIN = 10  # points
-COLOURS = ("#D55E00", "#009E73", "#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#7A7A7A")
-DASHES = ("--", "-.", "-", ":")
+OTHERS = ("#CC79A7", "#7A7A7A", "#B08D00")  # for budgets that no other figure has
 
 
 def task(low: int, high: int, length: int) -> MNNS:
@@ -52,14 +51,15 @@ def specs(task: MNNS, profile: str, budgets: Sequence[int], d_model: int, epochs
 
 
 def curves(found: pd.DataFrame) -> Figure:
-    """Learning curves of live runs (`cot2lib.runs.curves`), a line per method and budget."""
+    """Learning curves of live runs (`cot2lib.runs.curves`), a line per budget."""
     figure, axes = panels(1, 1, width=6.0, height=3.2)
     axis = axes[0, 0]
-    for place, (_, run) in enumerate(found.groupby("id", sort=False)):
-        first = run.iloc[0]
-        style = dict(color=COLOURS[place % len(COLOURS)], linestyle=DASHES[place % len(DASHES)])
-        label = f"{first['method']}, B = {first['budget']}"
-        axis.plot(run["epoch"], 100 * run["accuracy"], label=label, marker="o", markersize=3, **style)
+    for place, (budget, run) in enumerate(found.sort_values("step", kind="stable").groupby("budget")):
+        look = dict(color=OTHERS[place % len(OTHERS)], linestyle="-")
+        if (name := f"B = {budget}") in COLOURS:
+            look = dict(color=COLOURS[name], linestyle=DASHES[name])
+        label = f"{run['method'].iloc[0]}, {name}"
+        axis.plot(run["epoch"], 100 * run["accuracy"], label=label, marker="o", markersize=3, **look)
     axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
     axis.legend(loc="upper left", frameon=False)
     return figure

@@ -79,4 +79,4 @@ def series_legend(figure: Figure, names: Sequence[str], paper: bool = True) -> N
     ]
     if paper:
         handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=min(5, len(handles)), frameon=False)
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)), frameon=False)
