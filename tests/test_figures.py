@@ -96,6 +96,16 @@ def test_feeding():
     assert "self-feeding adds -10.0" in said and "the curriculum adds 0.0" in said
 
 
+def test_stage_findings():
+    stages = rows(by=("method", "d_model"), cells={("COCONUT", 32): (0.8, 0.82, 0.84), ("CoT2", 32): (0.9, 0.9, 0.9)})
+    stages = stages.assign(best=stages["last"] + 0.1, best_step=40, steps=100)
+    (said,) = csft_numbers.stage_findings(stages)
+    assert said == (
+        "**quick, COCONUT**: 82.0 % at the last epoch, 92.0 % at the best one, 40 % into the training; the paper says "
+        "92.58 %."
+    )
+
+
 def test_paper_marks_of_the_baselines():
     assert csft.paper_accuracy("COCONUT, zero slot", 32) == csft.paper_accuracy("COCONUT", 32) == 92.58
     assert csft.paper_accuracy("no-CoT, pauses", 32) == csft.paper_accuracy("no-CoT", 32) == 68.35

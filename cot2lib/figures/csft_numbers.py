@@ -144,6 +144,22 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
     return claims
 
 
+def stage_findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and kind of COCONUT: its last epoch, its best, which is of an earlier stage, and when."""
+    sentences = []
+    for profile, method, d_model in cells(rows):
+        if not method.startswith("COCONUT"):
+            continue
+        runs = cell(rows, profile, method, d_model)
+        part = 100 * (runs["best_step"] / runs["steps"]).mean()
+        sentences.append(
+            f"**{profile}, {method}**: {100 * runs['last'].mean():.1f} % at the last epoch, "
+            f"{100 * runs['best'].mean():.1f} % at the best one, {part:.0f} % into the training; the paper says "
+            f"{paper_accuracy(method, d_model):g} %."
+        )
+    return sentences
+
+
 def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
     """Last-epoch accuracies (%) with one layer beside two, by method and dimension, per profile."""
     table = []
