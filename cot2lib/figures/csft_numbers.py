@@ -145,7 +145,7 @@ def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -
 
 
 def stage_findings(rows: pd.DataFrame) -> list[str]:
-    """One sentence per profile and kind of COCONUT: its last epoch, its best, which is of an earlier stage, and when."""
+    """One sentence per profile and kind of COCONUT: last epoch, and best epoch, which is of an earlier stage."""
     sentences = []
     for profile, method, d_model in cells(rows):
         if not method.startswith("COCONUT"):
