@@ -90,6 +90,9 @@ def _gaps(cells: Sequence[tuple[Values, Values]]) -> list[Interval] | None:
 def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
 
+    A direction has no number; there `last` and its interval are the smallest paired difference of its cells (of a
+    claim of no gain, the largest).
+
     Raises:
         SpecError: without seeds.
         RecordError: if a shipped record is unreadable.
@@ -116,7 +119,8 @@ def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
     if isinstance(measure, Fact):
         value = measure.value()
         return row | {"seeds": 0, "last": value, "verdict": "holds" if measure.holds(value) else "refuted"}
-    row["command"] = f"cot2 run {measure.chapter} --profile {profile}"
+    which = f"{measure.chapter} --profile {profile}"
+    row["command"] = f"cot2 run {which} && cot2 collect {which}"
     fill = _number_row if isinstance(measure, Number) else _direction_row
     return row | fill(claim, measure, profile, seeds)
 
@@ -130,7 +134,9 @@ def _number_row(claim: str, measure: Number, profile: str, seeds: Sequence[int])
     stated = number_verdict(values, paper_value(claim), measure.paper_runs, measure.widest)
     if measure.other_hardware:
         stated = "undecided: other hardware"
-    chosen = {name: rows[name].mean() * measure.scale for name in ("best", "split_half") if measure.column == "last"}
+    staged = "fed" in rows and (rows["fed"] == "stages").all()  # there the best epoch is of another method's stage
+    selected = ("best", "split_half") if measure.column == "last" and not staged else ()
+    chosen = {name: rows[name].mean() * measure.scale for name in selected}
     return {
         "seeds": len(rows),
         "last": interval.mean,
@@ -147,12 +153,22 @@ def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds:
         cells.append(_paired(cell, profile, seeds, measure.scale))
         if not len(cells[-1][0]):
             return _unmeasured(profile)
-    judge = no_gain_verdict if isinstance(measure, NoGain) else direction_verdict
-    verdict = judge(cells, measure.widest)
+    no_gain = isinstance(measure, NoGain)
+    verdict = (no_gain_verdict if no_gain else direction_verdict)(cells, measure.widest)
     if verdict == "reproduced" and getattr(measure, "waiting", ""):
         verdict = f"partly: {measure.waiting} not run yet"
     verdict = verdict if profile == "paper" else f"quick only: {verdict} there"
-    return {"seeds": min(len(one) for one, _ in cells), "verdict": verdict}
+    if given := getattr(measure, "given", ""):
+        verdict += f" if {given}" if ":" in verdict else f": if {given}"
+    gaps = [paired_interval(one, other) for one, other in cells]
+    tightest = (max if no_gain else min)(gaps, key=lambda gap: gap.mean)
+    return {
+        "seeds": min(len(one) for one, _ in cells),
+        "last": tightest.mean,
+        "last_low": tightest.low,
+        "last_high": tightest.high,
+        "verdict": verdict,
+    }
 
 
 def _paired(cell: Cell, profile: str, seeds: Sequence[int], scale: float) -> tuple[Values, Values]:
@@ -177,8 +193,10 @@ def describe(value: float, low: float, high: float, digits: int = 1) -> str:
 
 
 def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many claims have which verdict; the paper profile's verdict speaks for a claim."""
-    verdicts = rows[rows["profile"] == "paper"]["verdict"].str.partition(":")[0]
+    """How many claims have which verdict, by the paper profile; one number printed twice, or a long series, is one."""
+    rows = rows[(rows["profile"] == "paper") & ~is_series(rows)].join(claims()[["task", "setting"]], on="id")
+    apart = rows.drop_duplicates(["task", "setting", "paper_value"])
+    verdicts = apart["verdict"].str.partition(":")[0]
     return verdicts.value_counts().rename_axis("verdict").reset_index(name="claims")
 
 
@@ -195,11 +213,7 @@ def is_series(rows: pd.DataFrame) -> pd.Series:
 def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Measured rows as a reader wants them: what, the paper's value, ours, verdict."""
     known = rows[is_measured(rows)].join(claims()[["task", "setting", "unit"]], on="id")
-    digits = [1 if unit == "%" else 3 for unit in known["unit"]]
-    ours = [
-        "" if pd.isna(r.last) else describe(r.last, r.last_low, r.last_high, places)
-        for r, places in zip(known.itertuples(), digits)
-    ]
+    ours = [_ours(row, unit) for row, unit in zip(known.itertuples(), known["unit"])]
     return pd.DataFrame(
         {
             "claim": [f"`{claim}`" for claim in known["id"]],
@@ -213,6 +227,14 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
             "verdict": known["verdict"],
         }
     )
+
+
+def _ours(row, unit: str) -> str:
+    """Our value of a row; of a direction the smallest (of no gain the largest) difference among its cells."""
+    if pd.isna(row.last):
+        return ""
+    shown = describe(row.last, row.last_low, row.last_high, 1 if unit in ("%", "claim") else 3)
+    return f"gap {shown}" if unit == "claim" and row.seeds else shown
 
 
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:

@@ -64,6 +64,32 @@ def test_narrower_limits_for_entropies():
     assert number_verdict(values, 1.35, 1, widest=0.05) == "undecided: interval too wide"
 
 
+def test_best_epochs_of_a_curriculum_are_not_shown(monkeypatch):
+    """COCONUT's best epoch is of a stage that is mostly discrete chain of thought."""
+    shares = {"last": [0.8] * 3, "best": [0.9] * 3, "split_half": [0.9] * 3, "seed": [42, 43, 44], "threads": 1,
+              "seconds": 1.0, "device": "cpu"}  # fmt: skip
+    fed = lambda specs, retrain=False: pd.DataFrame(shares | {"fed": specs[0].fed})
+    monkeypatch.setattr(measured.runs, "recorded", fed)
+    ledger = paper.ledger().set_index(["id", "profile"])
+    assert pd.isna(ledger.loc[("main-mnns-coconut", "paper"), "best"])
+    assert pd.isna(ledger.loc[("main-mnns-coconut", "paper"), "split_half"])
+    assert ledger.loc[("main-mnns-cot2", "paper"), "best"] == pytest.approx(90)
+
+
+def test_verdicts_count_a_number_once_and_leave_out_series():
+    rows = paper.ledger().assign(verdict="reproduced")
+    counted = int(paper.verdict_counts(rows)["claims"].sum())
+    claims = paper.claims()
+    assert counted == len(claims) - int((claims["metric"] == "pass_at_k").sum()) - _twice(claims)
+
+
+def _twice(claims):
+    alone = claims[claims["metric"] != "pass_at_k"]
+    repeated = int(alone.duplicated(["task", "setting", "paper_value"]).sum())
+    assert repeated >= 2, "main table and budget figure share two"
+    return repeated
+
+
 def test_every_supervised_claim_on_mnns_has_its_measurement():
     claims = paper.claims()
     later = ("grpo-", "dirichlet-", "third-token-", "gamma-", "k-", "rl-", "gm-", "logit-", "kl-", "construction",
@@ -155,7 +181,8 @@ def _convergence(monkeypatch, shares):
 def test_convergence_needs_both_columns_at_both_dimensions(monkeypatch):
     ahead = {("CoT2", d, column): [0.70, 0.71, 0.705] for d in (24, 32) for column in ("last", "curve_mean")}
     row = _convergence(monkeypatch, ahead)
-    assert row["verdict"] == "reproduced" and row["seeds"] == 3 and pd.isna(row["last"])
+    assert row["verdict"] == "reproduced" and row["seeds"] == 3
+    assert row["last"] == pytest.approx(20.5) and row["last_low"] < 20.5 < row["last_high"], "the smallest gap"
     for cell in ahead:
         row = _convergence(monkeypatch, ahead | {cell: [0.3, 0.301, 0.302]})
         assert row["verdict"] == "partly", cell
@@ -201,7 +228,8 @@ def test_ledger_rows_come_from_the_runs(monkeypatch):
     row = ledger.loc[("main-mnns-cot2", "paper")]
     assert row["last"] == pytest.approx(100 * np.mean(shares["paper"])) and row["seeds"] == 5
     assert row["last_low"] < row["last"] < row["last_high"] <= 100
-    assert row["verdict"] == "reproduced" and row["command"] == "cot2 run csft --profile paper"
+    assert row["verdict"] == "reproduced"
+    assert row["command"] == "cot2 run csft --profile paper && cot2 collect csft --profile paper"
     assert ledger.loc[("main-mnns-cot2", "quick"), "verdict"] == "quick only"
     assert ledger.loc[("main-mnns-discrete", "paper"), "verdict"] == "not run: no paper records yet"
     shares["paper"] = []
