@@ -134,17 +134,20 @@ PAPER_SAYS = {
     "batch": "16 for four digits (app. B.1)",
     "large_batch": "64 for five digits (app. B.1)",
     "epochs": "not stated; 1000 is used as an example for COCONUT's stages (app. B.3)",
-    "most_steps": "five digits train as many epochs as four, nine times as long",
+    "most_steps": "not stated; five digits have about ten times the data (app. B.1)",
     "evaluations": "not stated; the public code evaluates every epoch and plots the last",
     "lr": "1e-4 (app. B.1)",
     "schedule": "not stated; the public code has none",
     "warmup": "not stated; the public code has none",
     "weight_decay": "none (app. B.1); the public code leaves AdamW's default of .01",
     "dropout": "not mentioned; the public code leaves GPT-2's default of .1",
+    "cycles": "not stated; a constant rate knows none",
     "arrow": "the prompt ends in an arrow (sec. 3.1.1); the public CoT2 code has none",
     "eos": "the output ends in EOS (sec. 3.1.1); the public CoT2 code never trains it",
     "loss_on": "the m output tokens (eqs. 1 and 2); the public discrete code adds prompt and EOS",
     "reduction": "sum over steps (eqs. 1 and 2); the public discrete code takes the mean",
+    "pauses": "not mentioned; the public code has an encoding with m arrows, and no trainer for it",
+    "feeding": "teacher forcing; COCONUT in stages of equal length (app. B.3)",
     "ties": "not stated; the public code is plus-first at B=1 and minus-first above",
 }
 
@@ -225,15 +228,18 @@ def comparison() -> pd.DataFrame:
     """Both profiles field by field beside what the paper says; method by method where they differ."""
     rows = []
     for name, says in PAPER_SAYS.items():
-        values = [_shown(chosen, name) for chosen in PROFILES.values()]
+        values = [_shown(name, profile_name) for profile_name in PROFILES]
         rows.append({"field": name, **dict(zip(PROFILES, values)), "the paper": says})
     return pd.DataFrame(rows)
 
 
-def _shown(chosen: Profile, name: str) -> str:
-    if hasattr(chosen, name):
-        return str(getattr(chosen, name))
-    values = {method: str(getattr(supervision, name)) for method, supervision in chosen.formats.items()}
+def _shown(name: str, profile_name: str) -> str:
+    """A field as text: the profile's own, or each method's where they differ."""
+    if hasattr(PROFILES[profile_name], name):
+        return str(getattr(PROFILES[profile_name], name))
+    runs = {method: spec(method, profile_name) for method in METHODS}
+    part = "recipe" if name == "cycles" else "supervision"
+    values = {method: str(getattr(getattr(run, part), name)) for method, run in runs.items()}
     same = len(set(values.values())) == 1
     return next(iter(values.values())) if same else ", ".join(f"{m}: {v}" for m, v in values.items())
 

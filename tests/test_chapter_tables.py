@@ -67,9 +67,9 @@ def test_epochs_to_is_the_first_time_and_counts_the_runs():
             "profile": "quick",
         }
     )
-    curves = pd.concat([curve(42, [0.1, 0.6, 0.5]), curve(43, [0.5, 0.6, 0.8])])
+    curves = pd.concat([curve(42, [0.1, 0.6, 0.5]), curve(43, [0.5, 0.6, 0.8]), curve(44, [0.1, 0.2, 0.95])])
     row = numbers.epochs_to(curves, (0.5, 0.7, 0.9)).iloc[0]
-    assert (row["50%"], row["70%"], row["90%"]) == ("3 (2/2)", "6 (1/2)", "never")
+    assert (row["50%"], row["70%"], row["90%"]) == ("4 (3/3)", "6 (2/3)", "not by half (1/3)")
 
 
 def test_cost_tells_cores_from_graphics_processors():

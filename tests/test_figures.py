@@ -57,7 +57,11 @@ PATHS = rows(by=("task", "tokens"), cells={
 
 
 def test_path_tables():
-    table = budget.path_table(PATHS).set_index(["task", "shown"])["ours, quick"]
+    optimum = pd.DataFrame(
+        {"digits": ["5 x 5-13", "5 x 11-19"], "smallest minus largest (%)": [56.9, 97.9], "commonest answer (%)": 20.0}
+    )
+    table = budget.path_table(PATHS, optimum).set_index(["task", "shown"])["ours, quick"]
+    assert table["MNNS 5 x 11-19", "always the smallest minus the largest"] == "97.9"
     assert table["MNNS 5 x 5-13", "5 tokens"].startswith("91.0") and table["MNNS 5 x 11-19", "3 tokens"] == ""
     said = budget.path_findings(PATHS)
     assert "best is 5 tokens (91.0 %), by 10.0" in said[0] and "points over 1 token" in said[0]
@@ -148,3 +152,59 @@ def test_live_check_is_above_the_parity_rule(share, holds):
     """The rule knows 61 % of four digits 1-9; ten points above are asked for."""
     found = pd.DataFrame({"budget": [1, 16], "last": [0.99, share]})
     assert list(live.checks(found, MNNS()).values()) == [holds]
+
+
+# Checks can fail
+
+
+METHODS = ("method", "d_model")
+
+
+def claims_with(other=0.8, one=0.7, own=0.8):
+    others = rows(by=METHODS, cells={("CoT2", 32): (0.9, 0.9), ("COCONUT", 32): (other, other)})
+    cells = {(m, d): (v, v) for d in (16, 24, 32) for m, v in (("CoT2", 0.75), ("discrete CoT", one))}
+    single = rows(by=METHODS, cells=cells)
+    fed = rows(by=("fed", "d_model"), cells={
+        (way, d): (v, v) for d in (16, 24, 32) for way, v in (("teacher", 0.8), ("self", own))
+    })  # fmt: skip
+    return csft_numbers.more_checks(others, single, fed)
+
+
+def test_checks_of_the_other_baselines():
+    assert list(claims_with().values()) == [True, True, True]
+    assert list(claims_with(other=0.95).values()) == [False, True, True]
+    assert list(claims_with(one=0.8).values()) == [True, False, True]
+    assert list(claims_with(own=0.85).values()) == [True, True, False]
+
+
+def test_checks_leave_out_what_is_not_recorded():
+    part = rows(by=METHODS, cells={("CoT2", 24): (0.9, 0.9), ("discrete CoT", 24): (0.5, 0.5)})
+    fed = rows(by=("fed", "d_model"), cells={("teacher", 24): (0.9, 0.9)})
+    assert csft_numbers.more_checks(part, part, fed) == {}
+    optimum = pd.DataFrame({"digits": ["5 x 11-19"], "smallest minus largest (%)": [97.9]})
+    assert list(budget.checks(BUDGETS, PATHS, optimum)) == [
+        "of 11-19 nearly all optima are the three smallest minus the two largest",
+        "of MNNS 5 x 5-13 the whole path has the best mean, the answer alone the worst (quick)",
+    ]
+
+
+@pytest.mark.parametrize("low, holds", [(0.5, True), (0.95, False)])
+def test_check_of_the_budgets(low, holds):
+    cells = {(b, d): (0.9, 0.91, 0.92) if b > 1 else (low, low, low) for b in budget.BUDGETS for d in (24, 32)}
+    optimum = pd.DataFrame({"digits": ["5 x 11-19"], "smallest minus largest (%)": [97.9]})
+    found = budget.checks(rows(by=("budget", "d_model"), cells=cells), PATHS, optimum)
+    assert found["every budget above 1 is better than discrete CoT (quick, d = 24, 32)"] is holds
+    swapped = PATHS.assign(last=1 - PATHS["last"])
+    assert not budget.checks(BUDGETS, swapped, optimum)[
+        "of MNNS 5 x 5-13 the whole path has the best mean, the answer alone the worst (quick)"
+    ]
+    low_share = optimum.assign(**{"smallest minus largest (%)": [50.0]})
+    assert not budget.checks(BUDGETS, PATHS, low_share)[
+        "of 11-19 nearly all optima are the three smallest minus the two largest"
+    ]
+
+
+def test_method_findings():
+    both = rows(by=METHODS, cells={("CoT2", 32): (0.9, 0.92, 0.91), ("no-CoT", 32): (0.4, 0.42, 0.41)})
+    (said,) = csft_numbers.method_findings(both, 32)
+    assert said.startswith("**quick, no-CoT**: CoT2 is 50.0") and said.endswith("above it; 30.6 in the paper.")

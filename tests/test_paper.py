@@ -70,10 +70,9 @@ def test_best_epochs_of_a_curriculum_are_not_shown(monkeypatch):
               "seconds": 1.0, "device": "cpu"}  # fmt: skip
     fed = lambda specs, retrain=False: pd.DataFrame(shares | {"fed": specs[0].fed})
     monkeypatch.setattr(measured.runs, "recorded", fed)
-    ledger = paper.ledger().set_index(["id", "profile"])
-    assert pd.isna(ledger.loc[("main-mnns-coconut", "paper"), "best"])
-    assert pd.isna(ledger.loc[("main-mnns-coconut", "paper"), "split_half"])
-    assert ledger.loc[("main-mnns-cot2", "paper"), "best"] == pytest.approx(90)
+    staged, plain = (paper._rows(claim, [42, 43, 44])[0] for claim in ("main-mnns-coconut", "main-mnns-cot2"))
+    assert staged["last"] == pytest.approx(80) and "best" not in staged and "split_half" not in staged
+    assert plain["best"] == pytest.approx(90)
 
 
 def test_verdicts_count_a_number_once_and_leave_out_series():

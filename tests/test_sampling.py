@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from cot2lib import measured, records, runs, sampling, sweeps
 from cot2lib.collect import collect
 from cot2lib.data import stack_data
 from cot2lib.decode import decode, rules
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.figures import decoding
 from cot2lib.figures import sampling as figures
 from cot2lib.profiles import spec
@@ -152,14 +154,15 @@ def test_shipped_table_is_what_the_shipped_weights_give():
 
 # What the chapter says of the table
 
-METHOD = {"a": "CoT2", "b": "discrete CoT"}
 
-
-def by_hand(discrete_values):
-    rows = [("a", 0.0, 0, k, 60.0) for k in (1, 2, 3)] + [("b", 0.0, 0, k, 50.0) for k in (1, 2, 3)]
-    rows += [("a", 1.0, 0, k, 58.0 + k) for k in (1, 2, 3)]
-    rows += [("b", 1.0, top, k, v) for top in (0, 50) for k, v in zip((1, 2, 3), discrete_values)]
-    return pd.DataFrame(rows, columns=["id", "temperature", "top_k", "k", "pass_at_k"]).assign(maj_at_k=50.0)
+def by_hand(discrete_values, seeds=(42,)):
+    """CoT2: 60 % greedy, 59, 60, 61 sampled; discrete CoT: 50 % at T = 0, the given values at T = 1."""
+    rows = [("CoT2", 0.0, 0, k, 60.0) for k in (1, 2, 3)] + [("discrete CoT", 0.0, 0, k, 50.0) for k in (1, 2, 3)]
+    rows += [("CoT2", 1.0, 0, k, 58.0 + k) for k in (1, 2, 3)]
+    rows += [("discrete CoT", 1.0, top, k, v) for top in (0, 50) for k, v in zip((1, 2, 3), discrete_values)]
+    columns = ["method", "temperature", "top_k", "k", "pass_at_k"]
+    parts = [pd.DataFrame(rows, columns=columns).assign(seed=seed, maj_at_k=50.0) for seed in seeds]
+    return pd.concat(parts, ignore_index=True)
 
 
 @pytest.mark.parametrize(
@@ -168,15 +171,72 @@ def by_hand(discrete_values):
      ((61, 59, 62), "3", "3")],
 )  # fmt: skip
 def test_overtaking(values, above_one, alike):
-    table = figures.overtaking(by_hand(values), METHOD, 0).set_index("T").loc["1"]
-    assert table["one greedy CoT2 trace (%)"] == 60
-    assert table["discrete above it from k ="] == above_one
-    assert table["discrete above CoT2 sampled alike from k ="] == alike
+    table = figures.overtaking(by_hand(values), 0).set_index("T").loc["1"]
+    assert table["ours: above one greedy CoT2 trace from k ="] == above_one
+    assert table["ours: above CoT2 sampled alike from k ="] == alike
+    assert table["paper: above its level CoT2 line from k ="] == "10", "88.98 at k = 10 beside 88.61"
 
 
-def test_findings_name_the_crossing():
-    found = figures.findings(by_hand((40, 61, 61.5)), METHOD, 0)
-    assert "passes it from k = 2 on" in found[1] and "does not pass it up to k = 3" in found[0]
+def test_findings_give_the_gap_over_seeds():
+    table = by_hand((40, 61, 61.5), seeds=(42, 43, 44))
+    table.loc[(table["seed"] == 44) & (table["method"] == "discrete CoT") & (table["k"] == 3), "pass_at_k"] = 57.0
+    said = figures.findings(table, 0)
+    cold, warm = (sentence.replace("\xa0", " ") for sentence in said)
+    assert "with k = 3 discrete Pass@k is 0.0 [-6.5, 6.5] points above" in warm and "ahead on 2 of 3 seeds" in warm
+    assert "is -10.0" in cold and "ahead on 0 of 3 seeds" in cold
+
+
+def test_cost_findings_say_what_the_crossing_took():
+    cost = pd.DataFrame(
+        {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 18],
+         "ratio": [1.0, 1.0, 1.5, 2.5]}
+    )  # fmt: skip
+    (said,) = figures.cost_findings(by_hand((40, 50, 62)), cost, 0)
+    assert "with k = 3" in said and "has passed the 60.0 %" in said and "2.0 times the positions in 2.5 times" in said
+    (said,) = figures.cost_findings(by_hand((40, 50, 55)), cost, 0)
+    assert "is still at 55.0 %, below" in said
+
+
+@pytest.mark.parametrize(
+    "broken, claim",
+    [
+        (lambda t: t.assign(pass_at_k=t["pass_at_k"].where(t["method"] == "CoT2", 99.0)), "one greedy CoT2 trace"),
+        (lambda t: t.assign(pass_at_k=t["pass_at_k"] - 5 * t["k"] * (t["temperature"] > 0)), "Pass@k never falls"),
+        (lambda t: t.assign(pass_at_k=t["pass_at_k"] + t["k"]), "sampling gains nothing"),
+        (
+            lambda t: t.assign(pass_at_k=t["pass_at_k"] + 30 * ((t["method"] != "CoT2") & (t["k"] == 3))),
+            "CoT2 sampled",
+        ),
+    ],
+)
+def test_each_check_can_fail(broken, claim):
+    good = by_hand((40, 50, 55))
+    assert all(figures.checks(good, 0).values())
+    failed = [name for name, holds in figures.checks(broken(good), 0).items() if not holds]
+    assert any(name.startswith(claim) for name in failed)
+
+
+@pytest.mark.parametrize(
+    "given, says",
+    [((10, [1], 1.0), "top_k=10"), ((0, [], 1.0), "ks="), ((0, [20], 1.0), "ks="), ((0, [1], 0.5), "temperature 0.5")],
+)
+def test_unmeasured_parameters_are_named(given, says):
+    figures.checked(50, [1, 14], 0.4)
+    with pytest.raises(SpecError, match=re.escape(says)):
+        figures.checked(*given)
+
+
+def test_figures_of_the_chapter_are_drawn():
+    table = by_hand((40, 50, 55), seeds=(42, 43))
+    figure = figures.pass_at_k(table, 50)
+    assert [axis.get_xlabel() for axis in figure.axes] == ["k (T = 0)", "k (T = 1)"]
+    lines = [line.get_ydata() for line in figure.axes[1].lines]
+    assert any(np.allclose(line, [40, 50, 55]) for line in lines if len(line) == 3)
+    cost = pd.DataFrame(
+        {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 15], "ratio": 1.0}
+    )
+    drawn = figures.cost_curves(table, cost, 1.0, 0)
+    assert np.allclose(drawn.axes[0].lines[0].get_xdata(), [9, 12, 15])
 
 
 def test_decoding_accuracies_and_costs(continuous, discrete):
@@ -185,6 +245,8 @@ def test_decoding_accuracies_and_costs(continuous, discrete):
     specs = specs_of("cot2")
     table = decoding.decoding_accuracies(continuous, specs, [Base(), Base(temperature=5.0)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
+    with pytest.raises(SpecError, match="no thought rules"):
+        decoding.decoding_accuracies(continuous, specs, [])
     plain = table[[thought == Base() for thought in table["thought"]]]
     assert plain["accuracy"].tolist() == pytest.approx(greedy)
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:])
@@ -193,3 +255,32 @@ def test_decoding_accuracies_and_costs(continuous, discrete):
     assert cost.set_index(["method", "k"])["positions"].to_dict() == {
         ("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11,
     }  # fmt: skip
+
+
+def decoded(base, by_k, sharp):
+    from cot2lib.thoughts import MTS, Base
+
+    drawn = [(Base(), base), *((MTS(k), share) for k, share in by_k.items())]
+    frame = lambda pairs: pd.DataFrame([{"thought": t, "seed": 42, "accuracy": a} for t, a in pairs])
+    return {"x": frame([(Base(), base), (Base(temperature=2.0), sharp)])}, {"x": frame(drawn)}
+
+
+@pytest.mark.parametrize(
+    "base, by_k, sharp, holds",
+    [
+        (0.9, {1: 0.3, 1024: 0.88}, 0.85, [True, True, True]),
+        (0.9, {1024: 0.88, 1: 0.3}, 0.95, [False, True, True]),
+        (0.9, {1: 0.85, 16: 0.8, 1024: 0.88}, 0.85, [True, False, False]),
+        (0.9, {4: 0.5}, 0.85, [True, True]),
+    ],
+)
+def test_checks_of_other_thoughts(base, by_k, sharp, holds):
+    assert list(decoding.checks(*decoded(base, by_k, sharp)).values()) == holds
+
+
+def test_figures_of_other_thoughts():
+    sharp, drawn = decoded(0.9, {1: 0.3, 16: 0.6}, 0.8)
+    figure = decoding.sampled_thoughts(drawn)
+    assert np.allclose(figure.axes[0].lines[0].get_ydata(), [30, 60])
+    assert decoding.sampled_table(drawn)["thoughts"].tolist() == ["base", "MTS, K = 1", "MTS, K = 16"]
+    assert np.allclose(decoding.sharpened(sharp).axes[0].lines[0].get_ydata(), [90, 80])

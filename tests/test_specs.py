@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cot2lib.profiles import METHODS, PROFILES, comparison, shortened, spec
+from cot2lib.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.supervised import shape_of
 from cot2lib.tasks import MNNS
@@ -144,8 +144,12 @@ def test_shortened():
 
 def test_comparison_shows_every_field():
     table = comparison().set_index("field")
+    own = {field.name for field in dataclasses.fields(Profile)} - {"formats"}
+    formats = {field.name for field in dataclasses.fields(Supervision)} - {"budget", "every", "switch"}
+    assert set(table.index) == own | formats | {"cycles"}, "what tells methods apart by name is not repeated"
     assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"
     assert table.loc["arrow", "paper"].startswith("cot2: False, discrete: True, no-cot: True")
+    assert "coconut: 4" in table.loc["cycles", "quick"] and table.loc["cycles", "paper"] == "1"
     assert set(table.columns) == {"paper", "quick", "the paper"}
 
 
