@@ -216,15 +216,14 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
     ours = [_ours(row, unit) for row, unit in zip(known.itertuples(), known["unit"])]
     return pd.DataFrame(
         {
-            "claim": [f"`{claim}`" for claim in known["id"]],
-            "setting": known["task"] + ", " + known["setting"],
+            "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
             "paper": known["paper_value"],
             "profile": known["profile"],
-            "seeds": known["seeds"],
             "ours": ours,
+            "verdict": known["verdict"],
+            "seeds": known["seeds"],
             "best": known["best"],
             "split half": known["split_half"],
-            "verdict": known["verdict"],
         }
     )
 
