@@ -16,8 +16,8 @@ ALT = (
 )
 
 VERDICTS = (
-    "How many of the paper's numbers and claims have which verdict so far. A number that the paper states twice counts "
-    "once; the points of its long Pass@k series are left out."
+    "How many of the paper's numbers and claims have which verdict so far. A number stated twice counts once; "
+    "the points of its long Pass@k series are left out."
 )
 
 
