@@ -7,7 +7,7 @@ import pandas as pd
 from torch import Tensor
 
 from cot2lib import paths, records, runs, store, sweeps
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import RunSpec
 from cot2lib.supervised import shape_of
@@ -24,6 +24,9 @@ def collect(
 
     A run comes whole from one origin, the first that has it: its row, its curve and its weights are of one training.
 
+    A chapter of `MEASURES` has no runs of its own to merge: its table is measured on the models of the package's
+    records and, for those that do not ship, of the local store, whatever `folder` it is written to.
+
     Args:
         chapter, profile: whose runs.
         sources: more folders of records, say from another machine.
@@ -31,10 +34,13 @@ def collect(
         replace: let results that are newer to this folder take the place of shipped ones.
 
     Returns the files written, and prints what was replaced or left out. Raises RecordError if there is nothing to
-    collect, a source holds no records or a file is unreadable.
+    collect, a source holds no records or a file is unreadable; SpecError for `sources` or `replace` where
+    a chapter measures.
     """
     folder = folder or paths.RECORDS
     if chapter in MEASURES:
+        if sources or replace:
+            raise SpecError(f"{chapter} measures trained models: collect their chapter from sources or with replace.")
         return [records.ship_table(*measured(chapter, profile), folder)]
     for source in sources:
         if not (source / records.MANIFEST).is_file():

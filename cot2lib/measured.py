@@ -97,7 +97,8 @@ def run_sample(method: str, **options) -> Sample:
         rows = runs.recorded([spec(method, profile, seed=seed, **options) for seed in seeds])
         if rows.empty:
             return rows
-        return rows.assign(hours=rows["seconds"] * rows["threads"] / SECONDS_AN_HOUR).set_index("seed")
+        units = rows["threads"].where(rows["device"].str.startswith("cpu"), 1)
+        return rows.assign(hours=rows["seconds"] * units / SECONDS_AN_HOUR).set_index("seed")
 
     return sample
 

@@ -28,6 +28,7 @@ from cot2lib.supervision import check_budget
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
+TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "seed")  # fields that name one run
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
@@ -139,7 +140,11 @@ def load_stack(specs: Sequence[RunSpec], missing: str = "train", retrain: bool =
 
     Raises:
         RecordError: under missing="error" if weights are neither shipped nor stored.
+        SpecError: for runs of several shapes, or none at all.
     """
+    _some(specs)
+    if len({shape_of(spec) for spec in specs}) > 1:
+        raise SpecError("only runs of one shape stack (see `cot2lib.supervised.shape_of`); load others one by one.")
     found = {spec.id: _weights(spec.id, retrain) for spec in specs}
     absent = [spec for spec in specs if found[spec.id] is None]
     if absent and missing == "error":
@@ -230,10 +235,10 @@ def _absent(specs: Sequence[RunSpec], retrain: bool) -> list[RunSpec]:
 def _absent_message(absent: Sequence[RunSpec]) -> str:
     spec = absent[0]
     others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-    where = shlex.join([f"method={spec.method}", f"d_model={spec.model.d_model}", f"seed={spec.seed}"])
+    where = shlex.join(f"{name}={value}" for name, value in fields(spec).items() if name in TELLING)
     return (
         f"no record of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
-        f"make it with `cot2 run CHAPTER --profile PROFILE --where {where}` if `cot2 list` shows its chapter, "
+        f"make it with `cot2 run <chapter> --profile <profile> --where {where}` if `cot2 list` shows its chapter, "
         "or ask with missing='train' (in a chapter: retrain=True)."
     )
 

@@ -4,7 +4,7 @@ Discrete CoT samples every token at a temperature; CoT2 thinks deterministically
 answer token, so that its Pass@k is exact: 1 - (1-p)^k with p the answer's probability. The paper
 repeats k fresh samples ten times for each k; here the same number of samples is drawn once per input
 and the unbiased estimator gives every k. The authors' discrete sampling keeps only the 50 likeliest
-tokens (a default of the library it calls), which `top_k=50` reproduces; their CoT2 curve is one
+tokens (a default of the library it calls), which `top_k=TOP_K` reproduces; their CoT2 curve is one
 greedy accuracy drawn as a line.
 """
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from cot2lib import random
 from cot2lib.data import StackData, stack_data
 from cot2lib.decode import decode, rules
+from cot2lib.errors import SpecError
 from cot2lib.metrics import maj_at_k, pass_at_k
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
@@ -25,6 +26,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.thoughts import Discrete
 
 TEMPERATURES = (0.0, 0.4, 0.8, 1.0)
+TOP_K = 50
 MOST = 14  # largest k
 SAMPLES = 140  # per input: ten times the largest k, as many as the paper draws
 INPUTS_AT_ONCE = 8  # sampled together; part of the draws' keys
@@ -36,7 +38,12 @@ def measure(stack: GPT2Stack, specs: Sequence[RunSpec], samples: int = SAMPLES) 
     """Pass@k and Maj@k (%) of runs of one shape, at the paper's temperatures.
 
     Columns: `id`, `temperature`, `top_k` (0 for none), `k`, `pass_at_k`, `maj_at_k` (empty where not measured).
+
+    Raises:
+        SpecError: for fewer samples than the largest k.
     """
+    if samples < MOST:
+        raise SpecError(f"samples={samples}: Pass@k up to k = {MOST} needs at least {MOST} samples.")
     data = stack_data(specs, stack.device)
     if specs[0].thought == Discrete():
         measured = _discrete(stack, data, specs, samples)
@@ -47,7 +54,7 @@ def measure(stack: GPT2Stack, specs: Sequence[RunSpec], samples: int = SAMPLES) 
 
 def _discrete(stack, data: StackData, specs, samples: int) -> Iterator[tuple[int, pd.DataFrame]]:
     for temperature in TEMPERATURES:
-        for top_k in (None, 50) if temperature else (None,):
+        for top_k in (None, TOP_K) if temperature else (None,):
             rule = Discrete(temperature, top_k)
             counts = answer_counts(stack, data, specs, rule, samples if temperature else 1)
             for place, mine in enumerate(counts):
@@ -59,7 +66,7 @@ def _at_every_k(counts: Int[Tensor, "input answer"], temperature: float, top_k: 
     correct, total = counts[:, 0].numpy(), int(counts[0].sum())
     rows = []
     for k in range(1, MOST + 1):
-        drawn = min(k, total)  # at temperature 0 all samples are the one that was drawn
+        drawn = k if temperature else min(k, total)  # without temperature one sample is all
         passed, majority = pass_at_k(correct, total, drawn).mean(), maj_at_k(counts.numpy(), drawn).mean()
         rows.append({"k": k, "pass_at_k": PERCENT * passed, "maj_at_k": PERCENT * majority})
     return pd.DataFrame(rows).assign(temperature=temperature, top_k=top_k or 0)

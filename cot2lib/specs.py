@@ -140,6 +140,8 @@ class Recipe:
         _choose(schedule=(self.schedule, SCHEDULES))
         _at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every, cycles=self.cycles)
         _at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
+        if self.cycles > self.steps:
+            raise SpecError(f"cycles={self.cycles} of {self.steps} steps: choose at most one for each step.")
         if not 0 <= self.dropout < 1:
             raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
         if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:

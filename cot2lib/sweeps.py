@@ -97,7 +97,7 @@ SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {"csft": _csft, "budget": _b
 
 
 def sweep(chapter: str, profile: str) -> list[RunSpec]:
-    """All runs that a chapter adds under a profile; what an earlier chapter has is not repeated.
+    """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
 
     Raises:
         SpecError: for a chapter that trains nothing or does not exist.

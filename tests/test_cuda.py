@@ -54,6 +54,19 @@ def test_captured_stages_equal_those_on_the_cpu(method):
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
 
+def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
+    """The step before the switch and the step after it are other graphs; the switch is in the middle of a segment."""
+    specs = [short(seed=seed, self_fed_from=0.4) for seed in (42, 43)]
+    cpu, gpu = StackTrainer(specs, "cpu"), StackTrainer(specs, "cuda")
+    graphs = []
+    for trainer in (cpu, gpu):
+        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.own, trainer.graph)))
+    assert [own for own, _ in graphs] == [0, 2, 2] * 2, "segments end at the switch, step 24, and at both evaluations"
+    (_, before), (_, after), (_, last) = graphs[3:]
+    assert before is not after and after is last
+    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+
+
 def test_short_segments_before_the_capture():
     """Fewer steps than the warm-up takes must not be lost or taken twice."""
     one, two = StackTrainer([short()], "cuda"), StackTrainer([short()], "cuda")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from test_runs import SPECS, short
 
-from cot2lib import records, runs, sweeps
+from cot2lib import measured, records, runs, sweeps
 from cot2lib import store as stores
 from cot2lib.collect import collect
 from cot2lib.errors import RecordError, SpecError
@@ -196,6 +196,13 @@ def test_closing_mean_is_of_the_last_ten():
     found = records.accuracies(curve([9, 9, *range(10)], [0] * 12), 10, 0)
     assert found["closing_mean"] == pytest.approx(sum(range(10)) / 100)
     assert found["curve_mean"] == pytest.approx((18 + 45) / 120)
+
+
+def test_hours_are_of_one_core_or_one_gpu(monkeypatch):
+    """Threads multiply the hours of a CPU; those that drive a GPU do not."""
+    made = {"seed": [42, 43], "seconds": [3600, 3600], "threads": [4, 8], "device": ["cpu (Some)", "NVIDIA H100"]}
+    monkeypatch.setattr(measured.runs, "recorded", lambda specs: pd.DataFrame(made))
+    assert measured.run_sample("cot2")("quick", (42, 43))["hours"].to_dict() == {42: 4.0, 43: 1.0}
 
 
 def test_nothing_to_collect_is_named(store, nothing_shipped):

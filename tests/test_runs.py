@@ -1,6 +1,7 @@
 import gc
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,12 +13,11 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import records, runs
+from cot2lib import records, runs, sweeps
 from cot2lib import store as stores
 from cot2lib.errors import DeviceError, RecordError, SpecError
 from cot2lib.files import load_tensors
 from cot2lib.profiles import spec
-from cot2lib.specs import from_data
 from cot2lib.supervised import StackTrainer
 from cot2lib.tasks import MNNS
 
@@ -71,7 +71,9 @@ def test_by_profile_leaves_out_what_is_not_recorded(store, nothing_shipped):
         assert set(curves["id"]) == {SPECS[0].id, SPECS[1].id} and len(curves) == 6
 
 
-@pytest.mark.parametrize("ask", [runs.run, runs.curves, lambda specs: runs.by_profile({"quick": specs})])
+@pytest.mark.parametrize(
+    "ask", [runs.run, runs.curves, runs.load_stack, lambda specs: runs.by_profile({"quick": specs})]
+)
 def test_asking_for_nothing_is_named(ask):
     with pytest.raises(SpecError, match="no runs were asked for"):
         ask([])
@@ -119,12 +121,30 @@ def test_load_trains_what_is_missing(store, nothing_shipped):
 def test_missing_record_is_named(store, nothing_shipped):
     with pytest.raises(RecordError, match=rf"{SPECS[0].id} \(CoT2, d=16, seed 43\) and 2 more.*cot2 run"):
         runs.run(SPECS, missing="error")
-    with pytest.raises(RecordError, match="--where 'method=discrete CoT' d_model=16 seed=42`"):
+    with pytest.raises(RecordError, match=r"`cot2 run <chapter> --profile <profile> --where .*'method=discrete CoT'"):
         runs.run([SPECS[1]], missing="error")
     with pytest.raises(RecordError, match="no record"):
         runs.curves(SPECS)
     with pytest.raises(SpecError, match="missing='maybe'"):
         runs.run(SPECS, missing="maybe")
+
+
+@pytest.mark.parametrize("chapter", sweeps.SWEEPS)
+def test_the_message_of_a_missing_record_names_one_run(chapter):
+    specs = sweeps.sweep(chapter, "quick")
+    for wanted in specs:
+        conditions = shlex.split(runs._absent_message([wanted]).split("--where ")[1].split("`")[0])
+        assert sweeps.where(specs, conditions) == [wanted]
+
+
+def test_only_runs_of_one_shape_stack(store, nothing_shipped):
+    for other in (short("cot2", 42, budget=2), short("cot2", 44, lr=1e-3)):
+        with pytest.raises(RecordError, match="no record of run"):
+            runs.load_stack([SPECS[0], other], missing="error")
+    for other in (SPECS[1], short("cot2", 42, layers=1)):
+        with pytest.raises(SpecError, match="only runs of one shape stack"):
+            runs.load_stack([SPECS[0], other])
+    assert not store.exists(), "nothing was trained"
 
 
 def test_bad_budget_is_refused_before_training(store, nothing_shipped):
@@ -430,33 +450,3 @@ def test_stack_files_with_other_contents_are_named(store, nothing_shipped, chang
     _spoil(path, lambda tensors, meta: change(meta))
     with pytest.raises(RecordError, match=f"{path.name}.*elete it"):
         runs.run(SPECS[:1], missing="error")
-
-
-# The records that ship
-
-
-def kinds():
-    """The first shipped run of every profile and method."""
-    rows = records.shipped()[0]
-    if rows.empty:
-        return []
-    specs = [from_data(json.loads(text)) for text in rows["spec"]]
-    first = {}
-    for run in specs:
-        first.setdefault((run.recipe.batch, run.method), run)
-    return list(first.values())
-
-
-@pytest.mark.parametrize("run", kinds(), ids=lambda run: f"{run.method}-batch{run.recipe.batch}")
-def test_shipped_records_replay(run):
-    """The first twenty losses, trained again: a mismatch means the code has drifted from its records."""
-    rows = records.shipped()[0].set_index("id")
-    trainer = StackTrainer([run])
-    trainer.advance(20)
-    expected = torch.tensor(records.first_losses(rows.loc[run.id]))
-    assert (trainer.losses[0, :20].double() - expected).abs().max() < 1e-3
-
-
-def test_records_stay_small():
-    files = list(Path(records.paths.RECORDS).iterdir())
-    assert sum(path.stat().st_size for path in files) < 15 * 2**20

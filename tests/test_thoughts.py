@@ -5,6 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.decode import decode, rules
+from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden, State, ZeroSlot, inverse_cdf
 
 LOGITS = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0)) * 3
@@ -69,11 +71,10 @@ def test_inverse_cdf_at_its_edges():
 
 def test_top_k_samples_among_the_largest_logits_only():
     uniforms = torch.rand(2, 3, 1, generator=torch.Generator().manual_seed(1))
-    logits = LOGITS.repeat_interleave(1, 1)
-    thought = Discrete(temperature=1.0, top_k=2)(state(logits, lambda n: uniforms))
-    best = logits.topk(2).indices
+    thought = Discrete(temperature=1.0, top_k=2)(state(LOGITS, lambda n: uniforms))
+    best = LOGITS.topk(2).indices
     assert ((thought.weights.argmax(-1)[..., None] == best).any(-1)).all()
-    kept = logits.gather(-1, best).log_softmax(-1)
+    kept = LOGITS.gather(-1, best).log_softmax(-1)
     chosen = (thought.weights.argmax(-1)[..., None] == best).int().argmax(-1, keepdim=True)
     assert torch.allclose(thought.log_density, kept.gather(-1, chosen)[..., 0], atol=1e-5)
     assert Discrete(1.0, top_k=11)(state(LOGITS, lambda n: uniforms)).weights.equal(
@@ -104,10 +105,21 @@ def test_mts_is_the_mean_of_k_tokens_and_unbiased():
     assert torch.allclose(thought.log_density[0], counts @ expected.log(), atol=1e-4)
 
 
-def test_latent_thoughts():
-    assert torch.equal(Hidden()(state()).latent, state().hidden)
-    ahead = torch.randn(2, 3, 4)
-    assert ZeroSlot()(state(peek=lambda: ahead)).latent is ahead
+@pytest.mark.parametrize("rule", [Hidden(), ZeroSlot()])
+@torch.no_grad()
+def test_latent_thoughts(rule):
+    """Decoded without a cache: what is fed is the hidden state before the slot, or the slot's own over zeros."""
+    torch.manual_seed(0)
+    stack, prompts = GPT2Stack(2, 11, 8, 16, 2, 2), torch.randint(0, 11, (2, 3, 4))
+    for parameter in stack.parameters():
+        parameter += 0.3 * torch.randn_like(parameter)
+    rollout = decode(stack, prompts, rules(rule, 3))
+    inputs = stack.embed(prompts)
+    for step in range(3):
+        assert torch.allclose(rollout.logits[:, :, step], stack(inputs)[:, :, -1], rtol=0, atol=1e-5)
+        zeros = torch.zeros(2, 3, 1, 16)
+        seen = inputs if rule == Hidden() else torch.cat([inputs, zeros], dim=2)
+        inputs = torch.cat([inputs, stack.hidden(seen)[:, :, -1:]], dim=2)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""The records that ship, against the code as it is."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from cot2lib import paths, records, runs
+from cot2lib.data import stack_data
+from cot2lib.files import load_meta
+from cot2lib.specs import from_data
+from cot2lib.supervised import StackTrainer, evaluate
+
+
+@cache
+def shipped():
+    """Specs of all shipped runs, those of small tasks first."""
+    rows = records.shipped()[0]
+    specs = [] if rows.empty else [from_data(json.loads(text)) for text in rows["spec"]]
+    return sorted(specs, key=lambda run: run.task.size)
+
+
+def weighted():
+    """Those whose weights are shipped."""
+    files = Path(paths.RECORDS).glob("*.weights.safetensors")
+    ids = {run_id for path in files for run_id in load_meta(path)["runs"]}
+    return [run for run in shipped() if run.id in ids]
+
+
+def kind(run):
+    """What makes a run's training another computation, besides its size."""
+    budget = "one budget" if run.supervision.budget else "all trajectories"
+    return run.recipe.batch, run.method, run.fed, run.outputs, run.model.layers, budget
+
+
+def named(run):
+    return "batch {}, {}, {}, {} tokens, {} layers, {}".format(*kind(run))
+
+
+def kinds(specs):
+    """The first run of every kind."""
+    first = {}
+    for run in specs:
+        first.setdefault(kind(run), run)
+    return list(first.values())
+
+
+@pytest.mark.parametrize("run", kinds(shipped()), ids=named)
+def test_shipped_records_replay(run):
+    """The first twenty losses, trained again: a mismatch means the code has drifted from its records."""
+    rows = records.shipped()[0].set_index("id")
+    trainer = StackTrainer([run])
+    trainer.advance(20)
+    expected = torch.tensor(records.first_losses(rows.loc[run.id]))
+    assert (trainer.losses[0, :20].double() - expected).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("run", kinds(weighted()), ids=named)
+def test_shipped_weights_give_their_record(run):
+    """Two inputs may fall the other way by rounding; more means that decoding or the data have drifted."""
+    row = records.shipped()[0].set_index("id").loc[run.id]
+    found = evaluate(runs.load(run, missing="error"), stack_data([run], "cpu"), [run])
+    inputs = row["inputs_a"] + row["inputs_b"]
+    right = found["correct_a"][0] + found["correct_b"][0]
+    assert abs(right - row["last"] * inputs) < 2.5
+
+
+def test_every_kind_is_looked_at():
+    assert {"teacher", "self", "stages"} <= {run.fed for run in kinds(shipped())}
+    assert {1, 3, 4, 5} <= {run.outputs for run in kinds(shipped())}
+    assert {"CoT2", "discrete CoT"} == {run.method for run in kinds(weighted())}
+    assert {1, 2} <= {run.model.layers for run in kinds(weighted())}
+
+
+def test_records_stay_small():
+    files = list(Path(paths.RECORDS).iterdir())
+    assert sum(path.stat().st_size for path in files) < 15 * 2**20
