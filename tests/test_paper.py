@@ -170,7 +170,7 @@ def _convergence(monkeypatch, shares):
         key = specs[0].method, specs[0].model.d_model
         columns = {column: shares.get((*key, column), [0.5] * 3) for column in ("last", "curve_mean")}
         rows = pd.DataFrame({"seed": range(42, 45), **columns, "best": 0.5, "split_half": 0.5})
-        rows = rows.assign(seconds=60.0, threads=1)
+        rows = rows.assign(seconds=60.0, threads=1, device="cpu")
         return rows if specs[0].recipe.batch == 16 and specs[0].model.layers == 2 else rows[:0]
 
     monkeypatch.setattr(measured.runs, "recorded", recorded)
@@ -220,7 +220,7 @@ def test_ledger_rows_come_from_the_runs(monkeypatch):
         values = shares[profile]
         return pd.DataFrame(
             {"seed": range(42, 42 + len(values)), "last": values, "best": values, "split_half": values}
-        ).assign(seconds=60.0, threads=1)
+        ).assign(seconds=60.0, threads=1, device="cpu")
 
     monkeypatch.setattr(measured.runs, "recorded", recorded)
     ledger = paper.ledger().set_index(["id", "profile"])
