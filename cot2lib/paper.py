@@ -157,9 +157,10 @@ def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds:
     verdict = (no_gain_verdict if no_gain else direction_verdict)(cells, measure.widest)
     if verdict == "reproduced" and getattr(measure, "waiting", ""):
         verdict = f"partly: {measure.waiting} not run yet"
-    verdict = verdict if profile == "paper" else f"quick only: {verdict} there"
     if given := getattr(measure, "given", ""):
-        verdict += f" if {given}" if ":" in verdict else f": if {given}"
+        verdict += f": if {given}"
+    if profile != "paper":
+        verdict = f"quick only: there {verdict.replace(': ', ', ')}"
     gaps = [paired_interval(one, other) for one, other in cells]
     tightest = (max if no_gain else min)(gaps, key=lambda gap: gap.mean)
     return {

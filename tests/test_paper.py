@@ -190,6 +190,17 @@ def test_convergence_needs_both_columns_at_both_dimensions(monkeypatch):
     assert _convergence(monkeypatch, {})["verdict"] == "not reproduced"
 
 
+def test_a_direction_says_what_the_quick_records_find():
+    ledger = paper.ledger().set_index(["id", "profile"])["verdict"]
+    said = ledger[ledger.index.get_level_values("profile") == "quick"]
+    told = said[said.str.startswith("quick only: there ")]
+    assert set(told.str.removeprefix("quick only: there ").str.partition(",")[0]) <= {
+        "reproduced", "partly", "not reproduced", "undecided"
+    }  # fmt: skip
+    assert told["passk-mnns", "quick"].endswith(", if CoT2 may try as often")
+    assert len(told) >= 10 and not told.str.count(":").gt(1).any()
+
+
 def test_requests_for_nothing_are_named(monkeypatch):
     with pytest.raises(SpecError, match="the ledger counts no seed"):
         paper.ledger([])
