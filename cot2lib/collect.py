@@ -10,7 +10,7 @@ from cot2lib import paths, records, runs, store, sweeps
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import RunSpec
-from cot2lib.supervised import shape_of
+from cot2lib.supervised import by_shape, shape_of
 
 MEASURES = {"sampling": "passk"}  # chapters that measure a table on trained models, and its name
 STORE = None  # the local store, as an origin beside folders of records
@@ -70,10 +70,8 @@ def measured(chapter: str, profile: str) -> tuple[str, pd.DataFrame]:
     """
     from cot2lib.sampling import measure  # needs scipy, which a bare GPU machine may lack
 
-    shapes: dict[RunSpec, list[RunSpec]] = {}
-    for spec in sweeps.sweep(chapter, profile):
-        shapes.setdefault(shape_of(spec), []).append(spec)
-    tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in shapes.values()]
+    groups = by_shape(sweeps.sweep(chapter, profile))
+    tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
     made = provenance(resolve_device("cpu"))
     return f"{chapter}.{profile}.{MEASURES[chapter]}", pd.concat(tables, ignore_index=True).assign(**made)
 

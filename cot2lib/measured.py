@@ -15,6 +15,7 @@ import torch
 
 from cot2lib import records, runs
 from cot2lib.profiles import spec
+from cot2lib.sampling import MOST, TEMPERATURES, TOP_K
 from cot2lib.supervision import hindsight_targets
 from cot2lib.sweeps import SWITCH
 from cot2lib.tasks import MNNS
@@ -160,12 +161,19 @@ def _target_entropies() -> torch.Tensor:
     return torch.special.entr(hindsight_targets(MNNS())).sum(-1)
 
 
+def simple_optimum(task: MNNS) -> float:
+    """Share (%) of the inputs whose answer is the sum of the smaller half of the digits (one more of an odd
+    number) minus that of the larger: for five digits the three smallest minus the two largest."""
+    ordered = task.digits.sort(dim=1).values
+    split = task.length - task.length // 2
+    guess = ordered[:, :split].sum(1) - ordered[:, split:].sum(1)
+    return float(PERCENT * (guess == task.answers).double().mean())
+
+
 @cache
 def three_smallest_minus_two_largest() -> float:
-    """Share (%) of the inputs of five digits 11-19 whose answer that is."""
-    task = MNNS(11, 19, 5)
-    ordered = task.digits.sort(dim=1).values
-    return float(PERCENT * (ordered[:, :3].sum(1) - ordered[:, 3:].sum(1) == task.answers).double().mean())
+    """`simple_optimum` of five digits 11-19."""
+    return simple_optimum(MNNS(11, 19, 5))
 
 
 # Cells
@@ -202,9 +210,9 @@ def _tokens(low: int, high: int) -> dict[int, Sample]:
 def _passk() -> list[Cell]:
     """CoT2 above discrete CoT at every k and temperature, both sampled alike."""
     return [
-        above(pass_sample("cot2", t, k, 0), pass_sample("discrete", t, k, 50 if t else 0), "pass_at_k")
-        for t in (0.0, 0.4, 0.8, 1.0)
-        for k in range(1, 15)
+        above(pass_sample("cot2", t, k, 0), pass_sample("discrete", t, k, TOP_K if t else 0), "pass_at_k")
+        for t in TEMPERATURES
+        for k in range(1, MOST + 1)
     ]
 
 
@@ -265,9 +273,9 @@ MEASURED: dict[str, Number | Direction | NoGain | Fact] = {
     "passk-mnns": Direction("sampling", _passk(), scale=1.0, given="CoT2 may try as often"),
     **{
         f"passk-discrete-t{t}-k{k}": Number(
-            "sampling", pass_sample("discrete", t, k, 50 if t else 0), 1, "pass_at_k", scale=1.0
+            "sampling", pass_sample("discrete", t, k, TOP_K if t else 0), 1, "pass_at_k", scale=1.0
         )
-        for t in (0.0, 0.4, 0.8, 1.0)
-        for k in range(1, 15)
+        for t in TEMPERATURES
+        for k in range(1, MOST + 1)
     },
 }

@@ -22,7 +22,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import RunSpec, from_data
-from cot2lib.supervised import StackTrainer, build_stack, shape_of
+from cot2lib.supervised import StackTrainer, build_stack, by_shape, shape_of
 from cot2lib.supervision import check_budget
 
 CHECKPOINT_SECONDS = 60
@@ -160,12 +160,9 @@ def load_stack(specs: Sequence[RunSpec], missing: str = "train", retrain: bool =
 
 def plan(specs: Sequence[RunSpec], device: torch.device) -> list[list[RunSpec]]:
     """Stacks the request is trained in: runs of one shape, learning rates together, at most so many each."""
-    shapes: dict[RunSpec, list[RunSpec]] = {}
-    for spec in dict.fromkeys(specs):
-        shapes.setdefault(shape_of(spec), []).append(spec)
     most = RUNS_PER_STACK[device.type]
     stacks = []
-    for group in shapes.values():
+    for group in by_shape(specs):
         group = sorted(group, key=lambda spec: spec.recipe.lr)
         parts = -(-len(group) // most)
         size = -(-len(group) // parts)

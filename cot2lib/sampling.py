@@ -23,6 +23,7 @@ from cot2lib.metrics import maj_at_k, pass_at_k
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
+from cot2lib.supervised import PROMPTS_AT_ONCE
 from cot2lib.thoughts import Discrete
 
 TEMPERATURES = (0.0, 0.4, 0.8, 1.0)
@@ -30,7 +31,6 @@ TOP_K = 50
 MOST = 14  # largest k
 SAMPLES = 140  # per input: ten times the largest k, as many as the paper draws
 INPUTS_AT_ONCE = 8  # sampled together; part of the draws' keys
-PROMPTS_AT_ONCE = 128
 PERCENT = 100.0
 
 

@@ -46,6 +46,14 @@ def shape_of(spec: RunSpec) -> RunSpec:
     )
 
 
+def by_shape(specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
+    """Distinct runs in groups that can be stacked, in the order they come."""
+    shapes: dict[RunSpec, list[RunSpec]] = {}
+    for spec in dict.fromkeys(specs):
+        shapes.setdefault(shape_of(spec), []).append(spec)
+    return list(shapes.values())
+
+
 def build_stack(specs: Sequence[RunSpec]) -> GPT2Stack:
     """Freshly initialised models of runs of one shape."""
     task, model = specs[0].task, specs[0].model

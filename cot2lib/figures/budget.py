@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from cot2lib import paper
 from cot2lib.figures import curves as drawn
 from cot2lib.figures.csft_numbers import describe_mean, gain
+from cot2lib.measured import simple_optimum
 from cot2lib.tasks import MNNS
 
 
@@ -122,16 +123,6 @@ def path_table(rows: pd.DataFrame, optimum: pd.DataFrame) -> pd.DataFrame:
         profiles = {f"ours, {profile}": always for profile in drawn.unique(rows["profile"])}
         table.append({"task": task, "shown": "always the smallest minus the largest", **profiles})
     return pd.DataFrame(table)
-
-
-def simple_optimum(task: MNNS) -> float:
-    """Share (%) of the inputs whose answer is the sum of the smaller half of the digits (one more of an odd
-    number) minus that of the larger: for five digits the three smallest minus the two largest."""
-    ordered = task.digits.sort(dim=1).values
-    larger = task.length // 2
-    split = task.length - larger
-    guess = ordered[:, :split].sum(1) - ordered[:, split:].sum(1)
-    return float(100 * (guess == task.answers).double().mean())
 
 
 def optimum_table(ranges: Sequence[tuple[int, int, int]]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from cot2lib.figures.style import panels
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
+from cot2lib.supervised import PROMPTS_AT_ONCE
 from cot2lib.thoughts import MTS, Base, Rule
 
 LOOKS = (("#0072B2", "o", "-"), ("#56B4E9", "v", "--"))
@@ -36,7 +37,7 @@ def decoding_accuracies(stack: GPT2Stack, specs: Sequence[RunSpec], thoughts: Se
 def accuracy(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], steps: Sequence[Rule]) -> list[float]:
     """Validation accuracy (share) of each run under the rules of its steps."""
     keys, right = random.run_keys([spec.seed for spec in specs], Site.DECODE), []
-    for chunk, index in enumerate(data.held_out.index.split(128, dim=1)):
+    for chunk, index in enumerate(data.held_out.index.split(PROMPTS_AT_ONCE, dim=1)):
         made = decode(stack, data.prompts[index], steps, random.fold(keys, chunk), data.padding_of(index))
         right.append(made.answers == data.answers[index])
     right = torch.cat(right, dim=1) & data.held_out.real

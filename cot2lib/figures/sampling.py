@@ -21,7 +21,6 @@ from cot2lib.random import Site
 from cot2lib.specs import RunSpec
 from cot2lib.thoughts import Discrete
 
-TOP_K = 50
 ROUNDS = 5
 
 Stacks = dict[str, tuple[GPT2Stack, Sequence[RunSpec]]]
@@ -29,8 +28,8 @@ Stacks = dict[str, tuple[GPT2Stack, Sequence[RunSpec]]]
 
 def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
     """Raise SpecError for parameters that nothing was measured with."""
-    if top_k not in (0, TOP_K):
-        raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {TOP_K}.")
+    if top_k not in (0, sampling.TOP_K):
+        raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {sampling.TOP_K}.")
     if not ks or not all(1 <= k <= sampling.MOST for k in ks):
         raise SpecError(f"ks={list(ks)}: give numbers of samples from 1 to {sampling.MOST}.")
     if temperature not in sampling.TEMPERATURES[1:]:
