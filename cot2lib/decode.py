@@ -18,6 +18,8 @@ from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
 
+PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
+
 Noise = Callable[[int, int], Float[Tensor, "run batch draw"]]
 
 

@@ -17,13 +17,12 @@ from torch import Tensor
 
 from cot2lib import random
 from cot2lib.data import StackData, stack_data
-from cot2lib.decode import decode, rules
+from cot2lib.decode import PROMPTS_AT_ONCE, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.metrics import maj_at_k, pass_at_k
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
-from cot2lib.supervised import PROMPTS_AT_ONCE
 from cot2lib.thoughts import Discrete
 
 TEMPERATURES = (0.0, 0.4, 0.8, 1.0)

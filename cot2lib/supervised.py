@@ -33,7 +33,6 @@ from cot2lib.thoughts import Discrete, Rule
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
 WARM_UP = 3  # eager steps before a CUDA graph is captured
-PROMPTS_AT_ONCE = 128
 
 
 def shape_of(spec: RunSpec) -> RunSpec:
@@ -314,7 +313,7 @@ def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], own: i
     held_out, steps = data.held_out, evaluation_rules(specs[0], own)
     keys = random.run_keys([spec.seed for spec in specs], Site.DECODE, device=stack.device)
     right, entropies = [], []
-    for chunk, index in enumerate(held_out.index.split(PROMPTS_AT_ONCE, dim=1)):
+    for chunk, index in enumerate(held_out.index.split(decode.PROMPTS_AT_ONCE, dim=1)):
         padding = data.padding_of(index)
         rollout = decode.decode(stack, data.prompts[index], steps, random.fold(keys, chunk), padding)
         right.append(rollout.answers == data.answers[index])

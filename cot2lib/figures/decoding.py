@@ -8,14 +8,13 @@ from matplotlib.figure import Figure
 
 from cot2lib import paper, random
 from cot2lib.data import StackData, stack_data
-from cot2lib.decode import decode, rules
+from cot2lib.decode import PROMPTS_AT_ONCE, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.figures.csft_numbers import describe_mean, entropy_table
 from cot2lib.figures.style import panels
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
-from cot2lib.supervised import PROMPTS_AT_ONCE
 from cot2lib.thoughts import MTS, Base, Rule
 
 LOOKS = (("#0072B2", "o", "-"), ("#56B4E9", "v", "--"))
