@@ -211,16 +211,16 @@ def by_hand(discrete_values, seeds=(42,)):
      ((61, 59, 62), "3", "3")],
 )  # fmt: skip
 def test_overtaking(values, above_one, alike):
-    table = figures.overtaking(by_hand(values), 0).set_index("T").loc["1"]
-    assert table["ours: above one greedy CoT2 trace from k ="] == above_one
-    assert table["ours: above CoT2 sampled alike from k ="] == alike
-    assert table["paper: above its level CoT2 line from k ="] == "10", "88.98 at k = 10 beside 88.61"
+    table = figures.overtaking({"quick": by_hand(values)}, 0).set_index("T").loc["1"]
+    assert table["quick: above one greedy CoT2 trace"] == above_one
+    assert table["quick: above CoT2 sampled alike"] == alike
+    assert table["paper: above its level CoT2 line"] == "10", "88.98 at k = 10 beside 88.61"
 
 
 def test_findings_give_the_gap_over_seeds():
     table = by_hand((40, 61, 61.5), seeds=(42, 43, 44))
     table.loc[(table["seed"] == 44) & (table["method"] == "discrete CoT") & (table["k"] == 3), "pass_at_k"] = 57.0
-    said = figures.findings(table, 0)
+    said = figures.findings({"quick": table}, 0)
     cold, warm = (sentence.replace("\xa0", " ") for sentence in said)
     assert "with k = 3 discrete Pass@k is 0.0 [-6.5, 6.5] points above" in warm and "ahead on 2 of 3 seeds" in warm
     assert "is -7.7 [-17.7, 2.4]" in cold and "ahead on 0 of 3 seeds" in cold
@@ -268,9 +268,10 @@ def test_unmeasured_parameters_are_named(given, says):
 
 def test_figures_of_the_chapter_are_drawn():
     table = by_hand((40, 50, 55), seeds=(42, 43))
-    figure = figures.pass_at_k(table, 50)
-    assert [axis.get_xlabel() for axis in figure.axes] == ["k (T = 0)", "k (T = 1)"]
-    lines = [line.get_ydata() for line in figure.axes[1].lines]
+    figure = figures.pass_at_k({"paper": table.assign(pass_at_k=1.0), "quick": table}, 50)
+    assert [axis.get_xlabel() for axis in figure.axes] == ["", "", "k (T = 0)", "k (T = 1)"]
+    assert [axis.get_ylabel() for axis in figure.axes[::2]] == ["Pass@k (%), paper", "Pass@k (%), quick"]
+    lines = [line.get_ydata() for line in figure.axes[3].lines]
     assert any(np.allclose(line, [40, 50, 55]) for line in lines if len(line) == 3)
     cost = pd.DataFrame(
         {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 15], "ratio": 1.0}

@@ -9,7 +9,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cot2lib import paper, random, sampling
+from cot2lib import paper, random, sampling, sweeps
 from cot2lib.data import StackData, stack_data
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
@@ -24,6 +24,7 @@ from cot2lib.thoughts import Discrete
 ROUNDS = 5
 
 Stacks = dict[str, tuple[GPT2Stack, Sequence[RunSpec]]]
+Tables = dict[str, pd.DataFrame]  # Pass@k by profile
 
 
 def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
@@ -36,24 +37,37 @@ def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
         raise SpecError(f"temperature {temperature}: measured are {', '.join(map(str, sampling.TEMPERATURES[1:]))}.")
 
 
-def samples(profile: str, stacks: Stacks, measure: bool = False) -> pd.DataFrame:
-    """The Pass@k table of some models, the shipped one or measured here, with their `method` and `seed`.
+def samples(profile: str, stacks: Stacks, measure: bool = False) -> Tables:
+    """Pass@k of some models, the shipped one or measured here, and of the other profiles where all seeds are shipped.
+
+    Columns of `sampling.measure`, `method` and `seed`; the paper's profile first.
 
     Raises:
-        RecordError: if it is neither shipped nor to be measured.
+        RecordError: if those of `profile` are neither shipped nor to be measured.
     """
-    specs = {spec.id: spec for _, group in stacks.values() for spec in group}
+    specs = [spec for _, group in stacks.values() for spec in group]
+    tables = {name: passed(name) for name in paper.PROFILES}
     if measure:
-        table = pd.concat([sampling.measure(stack, group) for stack, group in stacks.values()], ignore_index=True)
-    else:
-        table = passed(profile)
-    if absent := set(specs) - set(table["id"]):
+        tables[profile] = pd.concat([sampling.measure(*model) for model in stacks.values()], ignore_index=True)
+    elif absent := {spec.id for spec in specs} - set(tables[profile]["id"]):
         raise RecordError(
             f"no Pass@k of run {min(absent)} is recorded under {profile}; make it with `cot2 run sampling --profile "
             f"{profile}` and `cot2 collect sampling --profile {profile}`, or ask with retrain=True."
         )
-    table = table[table["id"].isin(specs)]
-    return table.assign(method=[specs[i].method for i in table["id"]], seed=[specs[i].seed for i in table["id"]])
+    seeds = list(dict.fromkeys(spec.seed for spec in specs))
+    wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
+    return {
+        name: _named(table, wanted[name])
+        for name, table in tables.items()
+        if {spec.id for spec in wanted[name]} <= set(table["id"])
+    }
+
+
+def _named(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows of some runs, with their method and seed."""
+    known = {spec.id: spec for spec in specs}
+    table = table[table["id"].isin(known)]
+    return table.assign(method=[known[i].method for i in table["id"]], seed=[known[i].seed for i in table["id"]])
 
 
 def curves_at(
@@ -71,25 +85,27 @@ def greedy(table: pd.DataFrame) -> pd.Series:
     return curves_at(table, 0.0, 0)["CoT2"].loc[1]
 
 
-def temperatures_of(table: pd.DataFrame) -> list[float]:
+def temperatures_of(*tables: pd.DataFrame) -> list[float]:
     """Temperatures that were measured."""
-    return sorted(map(float, table["temperature"].unique()))
+    return sorted({float(t) for table in tables for t in table["temperature"].unique()})
 
 
-def pass_at_k(table: pd.DataFrame, top_k: int) -> Figure:
-    """Pass@k by k, a panel per temperature: thin lines are models, thick ones their mean, short marks the paper's.
+def pass_at_k(tables: Tables, top_k: int) -> Figure:
+    """Pass@k by k, a row per profile and a panel per temperature: thin lines are models, thick ones their mean.
 
-    `top_k`: which discrete sampling, 0 for all tokens or 50.
+    Short marks are the paper's. `top_k`: which discrete sampling, 0 for all tokens or 50.
     """
-    temperatures = temperatures_of(table)
-    figure, axes = panels(1, len(temperatures), width=9.2, height=3.0, sharey=True)
-    for axis, temperature in zip(axes[0], temperatures):
-        for name, seeds in curves_at(table, temperature, top_k).items():
-            axis.plot(seeds.index, seeds, color=COLOURS[name], linewidth=0.6, alpha=0.4)
-            axis.plot(seeds.index, seeds.mean(axis=1), color=COLOURS[name], marker=MARKERS[name], markersize=3.5)
-        _paper_series(axis, temperature)
-        axis.set(xlabel=f"k (T = {temperature:g})", ylim=(0, 102), xticks=[1, 5, 10, 14])
-    axes[0, 0].set_ylabel("Pass@k (%)")
+    temperatures = temperatures_of(*tables.values())
+    figure, axes = panels(len(tables), len(temperatures), width=9.2, height=2.8, sharex=True, sharey=True)
+    for row, (profile, table) in zip(axes, tables.items()):
+        for axis, temperature in zip(row, temperatures):
+            for name, seeds in curves_at(table, temperature, top_k).items():
+                axis.plot(seeds.index, seeds, color=COLOURS[name], linewidth=0.6, alpha=0.4)
+                axis.plot(seeds.index, seeds.mean(axis=1), color=COLOURS[name], marker=MARKERS[name], markersize=3.5)
+            _paper_series(axis, temperature)
+        row[0].set(ylabel=f"Pass@k (%), {profile}", ylim=(0, 102), xticks=[1, 5, 10, 14])
+    for axis, temperature in zip(axes[-1], temperatures):
+        axis.set_xlabel(f"k (T = {temperature:g})")
     series_legend(figure, ["CoT2", "discrete CoT"], paper=False)
     return figure
 
@@ -107,15 +123,16 @@ def _paper_series(axis: Axes, temperature: float) -> None:
     axis.axhline(paper.paper_value("passk-cot2"), color="#00406b", linewidth=1.2, linestyle=":")
 
 
-def pass_table(table: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """Pass@k (%) by method, temperature and sampling for some k, and discrete Maj@k for the last, with intervals."""
+def pass_table(tables: Tables, ks: Sequence[int]) -> pd.DataFrame:
+    """Pass@k (%) by profile, method, temperature and sampling, and discrete Maj@k for the last k, with intervals."""
     rows = []
-    for (name, temperature, top_k), runs in table.groupby(["method", "temperature", "top_k"]):
-        entry = {"method": name, "T": f"{temperature:g}", "tokens kept": top_k or "all"}
-        entry |= {f"Pass@{k}": _interval(runs.loc[runs["k"] == k, "pass_at_k"]) for k in ks}
-        if name == "discrete CoT":
-            entry[f"Maj@{ks[-1]}"] = _interval(runs.loc[runs["k"] == ks[-1], "maj_at_k"])
-        rows.append(entry)
+    for profile, table in tables.items():
+        for (name, temperature, top_k), runs in table.groupby(["method", "temperature", "top_k"]):
+            entry = {"profile": profile, "method": name, "T": f"{temperature:g}", "tokens kept": top_k or "all"}
+            entry |= {f"Pass@{k}": _interval(runs.loc[runs["k"] == k, "pass_at_k"]) for k in ks}
+            if name == "discrete CoT":
+                entry[f"Maj@{ks[-1]}"] = _interval(runs.loc[runs["k"] == ks[-1], "maj_at_k"])
+            rows.append(entry)
     return pd.DataFrame(rows)
 
 
@@ -124,38 +141,35 @@ def _interval(values: pd.Series) -> str:
     return paper.describe(interval.mean, interval.low, interval.high)
 
 
-def overtaking(table: pd.DataFrame, top_k: int) -> pd.DataFrame:
+def overtaking(tables: Tables, top_k: int) -> pd.DataFrame:
     """From which k mean discrete Pass@k is above CoT2: the paper's, ours, and ours if CoT2 may try as often."""
-    rows = []
-    for temperature in temperatures_of(table):
-        both = curves_at(table, temperature, top_k)
-        discrete = both["discrete CoT"].mean(axis=1)
-        rows.append(
-            {
-                "T": f"{temperature:g}",
-                "paper: above its level CoT2 line from k =": _first(
-                    paper_curve(temperature) > paper.paper_value("passk-cot2")
-                ),
-                "ours: above one greedy CoT2 trace from k =": _first(discrete > greedy(table).mean()),
-                "ours: above CoT2 sampled alike from k =": _first(discrete > both["CoT2"].mean(axis=1)),
-            }
-        )
+    line, rows = paper.paper_value("passk-cot2"), []
+    for temperature in temperatures_of(*tables.values()):
+        row = {"T": f"{temperature:g}", "paper: above its level CoT2 line": _first(paper_curve(temperature) > line)}
+        for profile, table in tables.items():
+            both = curves_at(table, temperature, top_k)
+            discrete = both["discrete CoT"].mean(axis=1)
+            row[f"{profile}: above one greedy CoT2 trace"] = _first(discrete > greedy(table).mean())
+            row[f"{profile}: above CoT2 sampled alike"] = _first(discrete > both["CoT2"].mean(axis=1))
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
-def findings(table: pd.DataFrame, top_k: int) -> list[str]:
-    """One sentence per temperature: discrete sampling against one greedy CoT2 trace, with the gap at the largest k."""
-    single, sentences = greedy(table), []
-    for temperature in temperatures_of(table):
-        discrete = curves_at(table, temperature, top_k)["discrete CoT"]
-        most = discrete.index.max()
-        gap, ahead = paired_interval(discrete.loc[most], single), int((discrete.loc[most] > single).sum())
-        points = paper.describe(gap.mean, gap.low, gap.high)
-        sentences.append(
-            f"**T = {temperature:g}**: one greedy CoT2 trace is right on {single.mean():.1f} %, one discrete sample "
-            f"on {discrete.loc[1].mean():.1f} %; with k = {most} discrete Pass@k is {points} points above the greedy "
-            f"trace, ahead on {ahead} of {gap.n} seeds."
-        )
+def findings(tables: Tables, top_k: int) -> list[str]:
+    """A sentence per profile and temperature: discrete sampling against one greedy CoT2 trace."""
+    sentences = []
+    for profile, table in tables.items():
+        single = greedy(table)
+        for temperature in temperatures_of(*tables.values()):
+            discrete = curves_at(table, temperature, top_k)["discrete CoT"]
+            most = discrete.index.max()
+            gap, ahead = paired_interval(discrete.loc[most], single), int((discrete.loc[most] > single).sum())
+            points = paper.describe(gap.mean, gap.low, gap.high)
+            sentences.append(
+                f"**{profile}, T = {temperature:g}**: one greedy CoT2 trace is right on {single.mean():.1f} %, one "
+                f"discrete sample on {discrete.loc[1].mean():.1f} %; with k = {most} discrete Pass@k is {points} "
+                f"points above the greedy trace, ahead on {ahead} of {gap.n} seeds."
+            )
     return sentences
 
 
