@@ -7,9 +7,9 @@ entropy) either way; if wider, `undecided`. A direction is `reproduced` if the i
 difference, paired by seed, excludes zero the stated way in every cell, `partly` in some; where it does
 so in none, `undecided` if some cell's interval includes zero and is that wide, else `not reproduced`.
 That something brings no gain is `reproduced` if every cell's interval of the gain ends below a fifth
-of that width, `not reproduced` if one begins above zero, else `undecided`. What counting settles
-`holds` or is `refuted`. Verdicts on runs need at least three seeds of the `paper` profile and rest on shipped
-records alone.
+of that width, `not reproduced` if one begins above zero, else `undecided`. What counting or proof settles
+`holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need at least three seeds of the `paper`
+profile and rest on shipped records alone.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ from cot2lib.errors import SpecError
 from cot2lib.measured import MEASURED, WIDEST, Cell, Direction, Fact, NoGain, Number
 from cot2lib.metrics import Interval, Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS
+from cot2lib.statements import STATEMENTS
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
@@ -113,6 +114,9 @@ def _rows(claim: str, seeds: Sequence[int]) -> list[dict]:
 
 def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
     row = {"id": claim, "paper_value": claims().loc[claim, "paper_value"], "profile": profile}
+    if claim in STATEMENTS:
+        statement = STATEMENTS[claim]
+        return row | {"seeds": 0, "verdict": statement.verdict, "command": f"pytest {statement.test}"}
     measure = MEASURED.get(claim)
     if measure is None:
         return row | {"seeds": 0, "verdict": "not run: its chapter is not written yet"}
@@ -197,13 +201,18 @@ def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
     """How many claims have which verdict, by the paper profile; one number printed twice, or a long series, is one."""
     rows = rows[(rows["profile"] == "paper") & ~is_series(rows)].join(claims()[["task", "setting"]], on="id")
     apart = rows.drop_duplicates(["task", "setting", "paper_value"])
-    verdicts = apart["verdict"].str.partition(":")[0]
+    verdicts = apart["verdict"].str.partition(":")[0].str.replace("holds if .*", "holds if ...", regex=True)
     return verdicts.value_counts().rename_axis("verdict").reset_index(name="claims")
 
 
 def is_measured(rows: pd.DataFrame) -> pd.Series:
-    """Whether a row of the ledger rests on runs or on counting."""
-    return (rows["seeds"] > 0) | rows["last"].notna()
+    """Whether a row of the ledger rests on runs, on counting or on proof."""
+    return (rows["seeds"] > 0) | is_settled(rows)
+
+
+def is_settled(rows: pd.DataFrame) -> pd.Series:
+    """Whether counting or proof settles a row, so that it is the same under every profile."""
+    return rows["verdict"].str.match("holds|refuted")
 
 
 def is_series(rows: pd.DataFrame) -> pd.Series:
@@ -213,18 +222,33 @@ def is_series(rows: pd.DataFrame) -> pd.Series:
 
 def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Measured rows as a reader wants them: what, the paper's value, ours, verdict."""
-    known = rows[is_measured(rows)].join(claims()[["task", "setting", "unit"]], on="id")
+    again = is_settled(rows) & (rows["profile"] != PROFILES[0])
+    chosen = is_measured(rows) & ~again & ~rows["id"].isin(STATEMENTS)
+    known = rows[chosen].join(claims()[["task", "setting", "unit"]], on="id")
     ours = [_ours(row, unit) for row, unit in zip(known.itertuples(), known["unit"])]
     return pd.DataFrame(
         {
             "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
             "paper": known["paper_value"],
-            "profile": known["profile"],
+            "profile": known["profile"].mask(is_settled(known), ""),
             "ours": ours,
             "verdict": known["verdict"],
             "seeds": known["seeds"],
             "best": known["best"],
             "split half": known["split_half"],
+        }
+    )
+
+
+def statements_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The paper's theoretical statements: what it says, the verdict, and the tests that would fail were it wrong."""
+    stated = rows[rows["id"].isin(STATEMENTS) & (rows["profile"] == PROFILES[0])].join(claims()["setting"], on="id")
+    return pd.DataFrame(
+        {
+            "statement": [f"`{r.id}` {r.setting}" for r in stated.itertuples()],
+            "the paper": stated["paper_value"],
+            "verdict": stated["verdict"],
+            "checked by": [f"`{command}`" for command in stated["command"]],
         }
     )
 

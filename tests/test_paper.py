@@ -8,6 +8,7 @@ from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number
 from cot2lib.metrics import paired_interval, prediction_interval
 from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict
 from cot2lib.profiles import spec
+from cot2lib.statements import Statement
 
 
 def test_claims_are_unique_and_all_measured_ones_exist():
@@ -102,6 +103,24 @@ def test_every_supervised_claim_on_mnns_has_its_measurement():
 def test_what_counting_settles():
     row = paper.ledger().set_index(["id", "profile"]).loc[("optimum-min3-max2", "quick")]
     assert row["verdict"] == "holds" and row["last"] == pytest.approx(97.9, abs=0.05) and row["seeds"] == 0
+
+
+@pytest.mark.parametrize(
+    "printed, corrected, verdict",
+    [(True, None, "holds"), (False, True, "holds if m <= 2"), (False, False, "refuted"), (False, None, "refuted")],
+)
+def test_what_computation_settles(printed, corrected, verdict, monkeypatch):
+    statement = Statement(
+        lambda: printed, "tests/test_x.py", None if corrected is None else lambda: corrected, "m <= 2"
+    )
+    assert statement.verdict == verdict
+    monkeypatch.setitem(paper.STATEMENTS, "consistency", statement)
+    rows = paper.ledger()
+    ours = rows[rows["id"] == "consistency"]
+    assert ours["verdict"].tolist() == [verdict] * 2 and set(ours["command"]) == {"pytest tests/test_x.py"}
+    assert paper.is_measured(ours).all() and "consistency" not in str(paper.measured_table(rows)["claim"].tolist())
+    table = paper.statements_table(rows)
+    assert table[table["statement"].str.contains("consistency")]["verdict"].tolist() == [verdict]
 
 
 PASSED = [("cot2", 1.0, 0, 90.0), ("discrete", 1.0, 50, 70.0), ("discrete", 1.0, 0, 71.0), ("discrete", 0.0, 0, 40.0)]
@@ -216,8 +235,8 @@ def test_ledger_reads_the_shipped_records_alone(store, nothing_shipped, monkeypa
 def test_ledger_without_records(nothing_shipped, store):
     ledger = paper.ledger()
     assert tuple(ledger.columns) == paper.COLUMNS and len(ledger) == 2 * len(paper.claims())
-    counted = ledger["verdict"].isin(["holds", "refuted"])
-    assert (ledger["seeds"] == 0).all() and ledger["last"].notna().equals(counted)
+    counted = paper.is_settled(ledger)
+    assert (ledger["seeds"] == 0).all() and not ledger.loc[~counted, "last"].notna().any() and counted.any()
     assert ledger.loc[~counted, "verdict"].str.startswith("not run: ").all()
 
 

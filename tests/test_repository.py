@@ -28,7 +28,7 @@ FLOORS = [
     {"records"},
     {"runs"},
     {"sweeps"},
-    {"measured"},
+    {"measured", "statements"},
     {"paper"},
     {"collect", "figures", "bench", "chapters"},
     {"cli"},
