@@ -224,6 +224,9 @@ def test_findings_give_the_gap_over_seeds():
     cold, warm = (sentence.replace("\xa0", " ") for sentence in said)
     assert "with k = 3 discrete Pass@k is 0.0 [-6.5, 6.5] points above" in warm and "ahead on 2 of 3 seeds" in warm
     assert "is -7.7 [-17.7, 2.4]" in cold and "ahead on 0 of 3 seeds" in cold
+    assert "from the paper's value" not in cold
+    (cold, _) = figures.findings({"paper": table}, 0)
+    assert "at most 12.6 points from the paper's value at any k" in cold, "50, 50 and 57 beside its 39.76"
 
 
 def test_cost_findings_say_what_the_crossing_took():
