@@ -20,7 +20,7 @@ FLOORS = [
     {"errors"},
     {"files", "frozen", "paths", "random", "metrics", "report"},
     {"tasks", "thoughts"},
-    {"huggingface", "provenance", "supervision", "losses"},
+    {"huggingface", "provenance", "supervision", "losses", "policy"},
     {"model", "specs"},
     {"decode", "data"},
     {"sampling", "supervised", "profiles"},
