@@ -3,7 +3,8 @@
 Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its
 place. The paper samples the answer token; the authors' code takes the arg max, which is the default
 here. The prompt is encoded once, later positions reuse its keys and values, and so do all samples
-drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`).
+drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`); policy gradients
+replay a finished rollout in one forward (`replay`).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,12 +33,14 @@ class Rollout:
         weights: mixture weights of every step, the last one-hot on the answer, same shape.
         answers: answer tokens, (run, batch).
         log_density: of each sampled step, (run, batch, step); 0 where a step is deterministic.
+        actions: what each step drew, (run, batch, draw), None where it is deterministic.
     """
 
     logits: Float[Tensor, "run batch step vocab"]
     weights: Float[Tensor, "run batch step vocab"]
     answers: Int[Tensor, "run batch"]
     log_density: Float[Tensor, "run batch step"]
+    actions: list[Tensor | None]
 
 
 def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
@@ -115,7 +118,34 @@ def decode(
         weights=torch.stack([thought.weights for thought in thoughts], 2),
         answers=thoughts[-1].weights.argmax(-1),
         log_density=torch.stack([silent if t.log_density is None else t.log_density for t in thoughts], 2),
+        actions=[thought.action for thought in thoughts],
     )
+
+
+def replay(
+    stack: GPT2Stack,
+    prompts: Int[Tensor, "#run batch token"],
+    thoughts: Float[Tensor, "run rollout thought vocab"],
+    padding: Int[Tensor, "#run batch"] | None = None,
+    dropout: Dropout | None = None,
+) -> Float[Tensor, "run rollout step vocab"]:
+    """Logits of every step of finished rollouts, in one forward that carries gradients.
+
+    Args:
+        stack: the models.
+        prompts: token ids, encoded once for all rollouts of a prompt.
+        thoughts: mixture weights that were fed, without the answer; each prompt's rollouts side by side, prompt 0's
+            first. The embedding table takes gradients through them.
+        padding, dropout: as in `GPT2Stack.hidden`.
+    """
+    cache, samples = Cache(), thoughts.shape[1] // prompts.shape[1]
+    options = dict(cache=cache, dropout=dropout)
+    last = stack.hidden(stack.embed(prompts), outputs=1, padding=padding, **options)
+    options["cache"], last = cache.repeat(samples), last.repeat_interleave(samples, 1)
+    if padding is not None:
+        padding = padding.repeat_interleave(samples, 1)
+    rest = stack.hidden(stack.mix(thoughts), padding=padding, **options)
+    return stack.logits(torch.cat([last, rest], dim=2))
 
 
 def _no_noise(step: int, count: int) -> Tensor:

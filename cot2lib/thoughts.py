@@ -47,11 +47,13 @@ class Thought:
 
     Attributes:
         weights: mixture weights; of a latent thought those of the model's own distribution, for the record.
-        log_density: log-density a sampled thought was drawn with, else None.
+        action: what was drawn, else None: its tokens, (run, batch, draw).
+        log_density: log-density the action was drawn with, else None.
         latent: the vector that is fed in place of E^T weights, else None.
     """
 
     weights: Float[Tensor, "run batch vocab"]
+    action: Int[Tensor, "run batch draw"] | None = None
     log_density: Float[Tensor, "run batch"] | None = None
     latent: Float[Tensor, "run batch d"] | None = None
 
@@ -104,8 +106,14 @@ class Discrete:
         if self.temperature == 0:
             return Thought(one_hot(state.logits.argmax(-1), state.logits))
         log_weights = (_keep_top(state.logits, self.top_k) / self.temperature).log_softmax(-1)
-        token = inverse_cdf(log_weights.exp(), state.draws(1))[..., 0]
-        return Thought(one_hot(token, state.logits), log_weights.gather(-1, token[..., None])[..., 0])
+        token = inverse_cdf(log_weights.exp(), state.draws(1))
+        return Thought(one_hot(token[..., 0], state.logits), token, log_weights.gather(-1, token)[..., 0])
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the drawn token under other logits; temperature must be above 0."""
+        return (_keep_top(logits, self.top_k) / self.temperature).log_softmax(-1).gather(-1, action)
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,13 @@ class MTS:
         tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
         share = torch.full_like(tokens, 1 / self.k, dtype=log_weights.dtype)
         weights = torch.zeros_like(log_weights).scatter_add(-1, tokens, share)
-        return Thought(weights, log_weights.gather(-1, tokens).sum(-1))
+        return Thought(weights, tokens, log_weights.gather(-1, tokens).sum(-1))
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of each drawn token under other logits."""
+        return (logits / self.temperature).log_softmax(-1).gather(-1, action)
 
 
 @dataclass(frozen=True)
