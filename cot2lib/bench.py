@@ -23,7 +23,8 @@ from cot2lib.profiles import spec
 from cot2lib.provenance import device_name
 from cot2lib.runs import load, sgemm_rate
 from cot2lib.sampling import SAMPLES, measure
-from cot2lib.supervised import SEGMENT, StackTrainer
+from cot2lib.supervised import SupervisedTrainer
+from cot2lib.training import SEGMENT
 
 SIZES = (1, 16, 64)
 STACK = 8  # runs side by side in `sampling`
@@ -123,7 +124,7 @@ def feeding_table(rounds: int) -> pd.DataFrame:
     }
     turns = {}
     for name, (options, place) in made.items():
-        trainer = StackTrainer([spec(**options, seed=42 + run) for run in range(STACK)])
+        trainer = SupervisedTrainer([spec(**options, seed=42 + run) for run in range(STACK)])
         trainer.progress.step = place % trainer.recipe.steps
         trainer.advance(1)
         turns[name] = _steps(trainer)
@@ -153,11 +154,11 @@ def pass_at_k_seconds(samples: int) -> float:
 
 def stack_variant(runs: int, compiled: bool) -> Variant:
     """Our stacked trainer with `runs` runs."""
-    trainer = StackTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
+    trainer = SupervisedTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
     return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, _steps(trainer))
 
 
-def _steps(trainer: StackTrainer) -> Callable[[], None]:
+def _steps(trainer: SupervisedTrainer) -> Callable[[], None]:
     """Takes `STEPS` training steps, the same ones each time it is called."""
     trainer.order[:] = trainer.data.order([s.seed for s in trainer.specs], 0, SEGMENT, trainer.recipe.batch)
 
@@ -203,7 +204,7 @@ def hugging_face_variant() -> Variant:
 
 def step_flops() -> float:
     """Matrix product flop of one training step of one run, forward and backward."""
-    trainer = StackTrainer([spec("cot2", "paper")])
+    trainer = SupervisedTrainer([spec("cot2", "paper")])
     with FlopCounterMode(display=False) as counter:
         trainer.take_step()
     return float(counter.get_total_flops())

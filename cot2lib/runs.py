@@ -22,13 +22,14 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import RunSpec, from_data
-from cot2lib.supervised import StackTrainer, build_stack, by_shape, shape_of
+from cot2lib.supervised import SupervisedTrainer, build_stack, by_shape, shape_of
 from cot2lib.supervision import check_budget
 
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
-TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "seed")  # fields that name one run
+# fields that name one run
+TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
@@ -269,6 +270,7 @@ def fields(spec: RunSpec) -> dict:
         "d_model": spec.model.d_model,
         "layers": spec.model.layers,
         "heads": spec.model.heads,
+        "embedding": spec.model.embedding,
         "seed": spec.seed,
         "batch": spec.recipe.batch,
         "lr": spec.recipe.lr,
@@ -311,7 +313,7 @@ def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int
 
 
 def _train_stack(specs: list[RunSpec], device: torch.device, compile: bool) -> None:
-    trainer = StackTrainer(specs, device, compile)
+    trainer = SupervisedTrainer(specs, device, compile)
     made = provenance(device) | {"compiled": compile}
     made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
     spec, saved = specs[0], time.monotonic()
