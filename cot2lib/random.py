@@ -29,6 +29,7 @@ class Site(IntEnum):
     ORDER = 2
     DROPOUT = 3
     DECODE = 4
+    ROLLOUT = 5
 
 
 def _shift(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:

@@ -14,42 +14,22 @@ thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSl
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib import decode, losses, random
+from cot2lib import decode, evaluation, losses
 from cot2lib.data import StackData, stack_data
 from cot2lib.embedding import trigonometric_table
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
-from cot2lib.random import Site
-from cot2lib.specs import RunSpec
+from cot2lib.specs import Run, RunSpec
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training import StackTrainer
 
 
-def shape_of(spec: RunSpec) -> RunSpec:
-    """The spec with everything reset that may differ between runs of one stack."""
-    return replace(
-        spec,
-        seed=0,
-        recipe=replace(spec.recipe, lr=1.0),
-        supervision=replace(spec.supervision, budget=None, ties="minus-first"),
-    )
-
-
-def by_shape(specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
-    """Distinct runs in groups that can be stacked, in the order they come."""
-    shapes: dict[RunSpec, list[RunSpec]] = {}
-    for spec in dict.fromkeys(specs):
-        shapes.setdefault(shape_of(spec), []).append(spec)
-    return list(shapes.values())
-
-
-def build_stack(specs: Sequence[RunSpec]) -> GPT2Stack:
+def build_stack(specs: Sequence[Run]) -> GPT2Stack:
     """Freshly initialised models of runs of one shape; a frozen embedding table asks for no gradient."""
     task, model = specs[0].task, specs[0].model
     seeds = [spec.seed for spec in specs]
@@ -142,25 +122,6 @@ def evaluation_rules(spec: RunSpec, own: int) -> list[Rule]:
     return decode.rules(spec.thought, spec.outputs)
 
 
-@torch.no_grad()
 def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], own: int = 0) -> dict[str, list]:
-    """Self-fed decoding of every run's held-out inputs.
-
-    Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
-    classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
-    """
-    held_out, steps = data.held_out, evaluation_rules(specs[0], own)
-    keys = random.run_keys([spec.seed for spec in specs], Site.DECODE, device=stack.device)
-    right, entropies = [], []
-    for chunk, index in enumerate(held_out.index.split(decode.PROMPTS_AT_ONCE, dim=1)):
-        padding = data.padding_of(index)
-        rollout = decode.decode(stack, data.prompts[index], steps, random.fold(keys, chunk), padding)
-        right.append(rollout.answers == data.answers[index])
-        entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
-    right = torch.cat(right, 1) & held_out.real
-    entropy = (torch.cat(entropies, 1) * held_out.real[..., None]).sum(1) / held_out.real.sum(1, keepdim=True)
-    return {
-        "correct_a": (right & ~held_out.half).sum(1).tolist(),
-        "correct_b": (right & held_out.half).sum(1).tolist(),
-        **{f"entropy_{t + 1}": entropy[:, t].tolist() for t in range(len(steps))},
-    }
+    """Every run's held-out inputs decoded by its rules, see `cot2lib.evaluation.evaluate`."""
+    return evaluation.evaluate(stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], own))

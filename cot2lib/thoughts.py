@@ -179,7 +179,7 @@ def inverse_cdf(
     return torch.searchsorted(cumulated, uniforms * cumulated[..., -1:], right=True).clamp(max=weights.shape[-1] - 1)
 
 
-def _keep_top(logits: Logits, k: int | None) -> Logits:
+def _keep_top(logits: Float[Tensor, "*lead vocab"], k: int | None) -> Float[Tensor, "*lead vocab"]:
     """Logits with all but the k largest at minus infinity."""
     if k is None or k >= logits.shape[-1]:
         return logits

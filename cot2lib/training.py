@@ -69,6 +69,8 @@ class StackTrainer(ABC):
         data: what they are trained on and evaluated on.
     """
 
+    group = 1  # sequences that each input of a batch becomes
+    looks_first = False  # whether runs are evaluated before their first step
     phase = 0  # what `phase_at` said of the step to come
 
     def __init__(self, specs: Sequence, stack: GPT2Stack, data: StackData):
@@ -123,7 +125,7 @@ class StackTrainer(ABC):
         self.step = torch.zeros((), dtype=torch.int64, device=device)
         self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
         length = self.data.prompts.shape[1] + self.data.outputs.shape[2] - 1
-        most = self.stack.dropout_lanes(self.recipe.batch, length, length)
+        most = self.stack.dropout_lanes(self.recipe.batch * self.group, length, length)
         self.counter = random.counters(-(-sum(most) // random.LANES), device)
 
     def dropout(self) -> Dropout | None:
@@ -213,6 +215,8 @@ class StackTrainer(ABC):
 
     def train(self, after_segment: Callable[[int], None] = lambda steps: None) -> Progress:
         """Train to the end, evaluating as the recipe says; `after_segment(steps)` is called between segments."""
+        if self.looks_first and not self.progress.curves:
+            self._record()
         while self.progress.step < self.recipe.steps:
             began = time.perf_counter()
             ahead = self.ahead()
@@ -225,6 +229,6 @@ class StackTrainer(ABC):
 
     def _record(self) -> None:
         progress = self.progress
-        mean = [total / progress.loss_steps for total in progress.loss_sum]
+        mean = [total / progress.loss_steps if progress.loss_steps else math.nan for total in progress.loss_sum]
         progress.curves.append({"step": progress.step, "loss": mean, **self.evaluate()})
         progress.loss_sum, progress.loss_steps = [0.0] * len(self.specs), 0

@@ -23,7 +23,7 @@ FLOORS = [
     {"huggingface", "provenance", "supervision", "losses", "policy"},
     {"model", "specs"},
     {"decode", "data"},
-    {"training"},
+    {"training", "evaluation"},
     {"sampling", "supervised", "profiles", "grpo"},
     {"store"},
     {"records"},

@@ -6,7 +6,6 @@ import pytest
 
 from cot2lib.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.supervised import shape_of
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Hidden
 
