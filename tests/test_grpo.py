@@ -18,8 +18,8 @@ TWO = MTS(2)
 RECIPE = Recipe(steps=12, batch=4, lr=1e-2, evaluate_every=6)
 
 
-def start(seed=42, **options):
-    return shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1, seed=seed, **options), 30)
+def start(seed=42, epochs=30):
+    return shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1, seed=seed), epochs)
 
 
 def trainer(*specs, stack=None):
@@ -141,14 +141,15 @@ def test_training_is_logged_and_evaluated_from_the_start():
 
 def test_policy_gradients_raise_the_reward():
     """From a half-trained start the failing share falls, and only that of runs with a learning rate."""
-    learning = run_of(recipe=replace(RECIPE, steps=400, batch=8, evaluate_every=200), group=8)
+    recipe = replace(RECIPE, steps=400, batch=8, lr=3e-3, evaluate_every=100)
+    learning = GRPOSpec(recipe, start(epochs=100), Discrete(1.0))
     still = replace(learning, recipe=replace(learning.recipe, lr=0.0))
     stack = runs.load_stack([learning.start] * 2)
     trained = trainer(learning, still, stack=stack)
     progress = trained.train()
     assert progress.curves[-1]["gradient_norm"][1] > 0
     losses = [point["loss"] for point in progress.curves[1:]]
-    assert losses[-1][0] < losses[0][0] - 0.05 or losses[-1][0] < 0.05
+    assert losses[-1][0] < losses[0][0] - 0.2
     assert abs(losses[-1][1] - losses[0][1]) < 0.05
     assert progress.curves[0]["correct_a"][1] == progress.curves[-1]["correct_a"][1]
 
