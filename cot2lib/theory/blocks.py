@@ -1,8 +1,8 @@
 """The four parts of the paper's MNNS transformer (appendix on the construction), as fixed weights.
 
-A token is a row vector: pairs (cos ws, sin ws), one per partial sum s, then a one-hot position p_1..p_{n+2}. `NextToken`
-is the attention of Prop. RotationSingleAttn, `Router` that of Prop. moe-onehot, `partial_sums` the gated expert of Prop.
-partial-sum-experts and `ReadOff` the last expert, of Prop. read-off-expert.
+A token is a row vector: pairs (cos ws, sin ws), one per partial sum s, then a one-hot position p_1..p_{n+2}.
+`NextToken` is the attention of Prop. RotationSingleAttn, `Router` that of Prop. moe-onehot, `partial_sums` the gated
+expert of Prop. partial-sum-experts and `ReadOff` the last expert, of Prop. read-off-expert.
 
 Where we differ from the paper: rows of the gated experts that are zero are left out, and W_cos, W_sin are slices. What
 the paper's formulas need beyond its text is a choice of the caller: whether an expert hides the position block, the
@@ -156,8 +156,9 @@ def replacement(layout: Layout, dtype: torch.dtype) -> Gated:
 class ReadOff(nn.Module):
     """The last expert: the pair of the smallest non-negative sum among the pairs of z_prev, in coordinates 1 and 2.
 
-    `read` says how: "sigmoid" scores cos by sigma(c sin), as printed; "biased" by sigma(c (sin + b)) with b half a step
-    of sin below zero; "mirrored" takes the largest cos, hence the smallest |s|, and turns its sine to the right sign.
+    `read` says how: "sigmoid" scores cos by sigma(c sin), as printed; "biased" by sigma(c (sin + b)) with b half a
+    step of sin below zero; "mirrored" takes the largest cos, hence the smallest |s|, and turns its sine to the right
+    sign.
 
     Args:
         scale: factor that the pairs carry, which b shares.
@@ -165,9 +166,7 @@ class ReadOff(nn.Module):
         gate, choice: the constant c of the sigmoid and of the softmax.
     """
 
-    def __init__(
-        self, layout: Layout, read: str, omega: float, scale: float, gain: float, gate: float, choice: float
-    ):
+    def __init__(self, layout: Layout, read: str, omega: float, scale: float, gain: float, gate: float, choice: float):
         super().__init__()
         self.layout, self.read, self.gain = layout, read, gain
         self.threshold = scale * gain * math.sin(omega / 2) if read == "biased" else 0.0

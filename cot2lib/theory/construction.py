@@ -1,10 +1,11 @@
 """The paper's one-layer transformer that solves MNNS (Prop. construction), built literally and repaired.
 
-n digits, an arrow and a dummy 0 are tokens z_1..z_{n+2}; each pass attends from the last token to the next input, routes
-to its expert, and appends the result. After n passes a token holds all 2^n signed sums, after n + 1 the answer. Four
-things are not as in the paper, and `Design` has a switch for each: its read-off gives sigma(0) = 1/2, not 1, to the sum 0;
-halving at each step leaves pairs of length 2^-n to a read-off that was proved for length 1; positions leak through the
-experts; and the experts take two arguments, which no residual stream has. `VARIANTS` names the combinations.
+n digits, an arrow and a dummy 0 are tokens z_1..z_{n+2}; each pass attends from the last token to the next input,
+routes to its expert, and appends the result. After n passes a token holds all 2^n signed sums, after n + 1 the
+answer. Four things are not as in the paper, and `Design` has a switch for each: its read-off gives sigma(0) = 1/2,
+not 1, to the sum 0; halving at each step leaves pairs of length 2^-n to a read-off that was proved for length 1;
+positions leak through the experts; and the experts take two arguments, which no residual stream has. `VARIANTS`
+names the combinations.
 
 The paper takes c to infinity; here it is a finite number, in all four places the same unless told otherwise.
 """
@@ -80,7 +81,7 @@ class Sharpness:
             raise SpecError(f"{self}: a sharpness must be above 0.")
 
     @classmethod
-    def same(cls, c: float) -> "Sharpness":
+    def same(cls, c: float | int) -> "Sharpness":
         """One c everywhere."""
         return cls(c, c, c, c)
 
@@ -105,8 +106,8 @@ class TrigMNNS(nn.Module):
         length: int,
         max_sum: int,
         variant: str | Design = "as-written",
-        sharpness: float | Sharpness | None = None,
-        frequency: float = FREQUENCY,
+        sharpness: float | int | Sharpness | None = None,
+        frequency: float | int = FREQUENCY,
         dtype: torch.dtype = torch.float64,
     ):
         super().__init__()
@@ -194,12 +195,11 @@ class TrigMNNS(nn.Module):
         return out
 
 
-def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: float = FREQUENCY) -> float:
+def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: float | int = FREQUENCY) -> float:
     """ln(2 d / w) / gap: a c at which everything but the right sum has so little weight that rounding removes it.
 
-    The gap is the smallest difference of scores: of sums two apart next to zero, or of the sum S and the zeros that pad
-    the read-off; 2^-n times that if pairs keep that length.
-    """
+    The gap is the smallest difference of scores: of sums two apart next to zero, or of the sum S and the zeros that
+    pad the read-off; 2^-n times that if pairs keep that length."""
     omega = frequency * math.pi / (2 * max_sum)
     gap = 2 * math.sin(omega) ** 2
     if frequency < 1:

@@ -37,7 +37,7 @@ class CosineMNNS(nn.Module):
         self.length, self.max_sum = length, max_sum
         number = torch.arange(max_sum + 1)
         turns = number[:, None] * number % (2 * max_sum + 1)  # reduced exactly, before any rounding
-        table = (turns * (2 * math.pi / (2 * max_sum + 1))).double().cos()
+        table = (turns.double() * (2 * math.pi / (2 * max_sum + 1))).cos()
         both = torch.full((max_sum + 1,), 2.0, dtype=torch.float64)
         both[0] = 1.0  # frequencies f and -f, and sums s and -s, count together, 0 once
         self.register_buffer("embedding", table.to(dtype))
@@ -55,7 +55,8 @@ class CosineMNNS(nn.Module):
 
     @torch.no_grad()
     def solve(self, digits: Digits) -> Int[Tensor, " input"]:
-        """The answer to each row of digits: the smallest |sum| whose share is above half that of a single pair of signs.
+        """The answer to each row of digits: the smallest |sum| whose share is above half that of a single pair of
+        signs.
 
         A sum and its negative come together, so no share is between 0 and 2 / 2^n. Raises SpecError as `states` does.
         """

@@ -53,7 +53,7 @@ def smallest_sharpness(
     variant: str | Design = "repaired",
     high: int = 9,
     place: str | None = None,
-    frequency: float = FREQUENCY,
+    frequency: float | int = FREQUENCY,
     dtype: torch.dtype = torch.float64,
 ) -> float:
     """The smallest c with which every input of digits 1..high is answered right, to a relative 1e-5, by bisection.

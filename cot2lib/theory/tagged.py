@@ -1,12 +1,11 @@
 """Is the trigonometric construction a CoT2 model? Only with a vocabulary that it does not state.
 
-A CoT2 token is a mixture z = E^T alpha of vocabulary embeddings with alpha from a softmax. With one pair (cos ws, sin ws)
-per sum, the mixture of all signed sums is (prod_j cos(w d_j), 0), which is far from holding them. So a vocabulary entry
-must say the slot as well: 2^n slots times 2 S + 1 sums. Then the uniform alpha over the slots in use gives exactly the
-2^-t of the paper's halving. But the softmax that must produce it compares the slots with each other: a weight that is off
-by a relative e moves its logit by c 2^-t e, so that for a c which tells neighbouring sums apart rounding errors grow from
-step to step.
-"""
+A CoT2 token is a mixture z = E^T alpha of vocabulary embeddings with alpha from a softmax. With one pair (cos ws,
+sin ws) per sum, the mixture of all signed sums is (prod_j cos(w d_j), 0), which is far from holding them. So a
+vocabulary entry must say the slot as well: 2^n slots times 2 S + 1 sums. Then the uniform alpha over the slots in
+use gives exactly the 2^-t of the paper's halving. But the softmax that must produce it compares the slots with each
+other: a weight that is off by a relative e moves its logit by c 2^-t e, so that for a c which tells neighbouring
+sums apart rounding errors grow from step to step."""
 
 import torch
 from jaxtyping import Float, Int
@@ -18,7 +17,7 @@ from cot2lib.theory.construction import TrigMNNS
 
 def collapsed(digits: Int[Tensor, "input length"], omega: float) -> Float[Tensor, "input pair"]:
     """The mean over all signs of the pair (cos ws, sin ws) of the final sum s: (prod_j cos(w d_j), 0)."""
-    product = (omega * digits).double().cos().prod(1)
+    product = (omega * digits.double()).cos().prod(1)
     return torch.stack([product, torch.zeros_like(product)], dim=1)
 
 
@@ -31,7 +30,7 @@ class TaggedMNNS(TrigMNNS):
     The answer's token, which one slot holds, is read as before.
     """
 
-    def __init__(self, head: float, *args, **options):
+    def __init__(self, head: float | int, *args, **options):
         super().__init__(*args, **options)
         if not head > 0:
             raise SpecError(f"head={head}: a sharpness must be above 0.")
