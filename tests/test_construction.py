@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
+from cot2lib.figures import circle
 from cot2lib.figures import construction as figures
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
@@ -415,7 +416,7 @@ def test_bad_parts_are_refused():
 
 
 def test_the_circle_shows_every_sum_and_both_answers():
-    figure = figures.on_the_circle([2, 1, 4, 3])
+    figure = circle.on_the_circle([2, 1, 4, 3])
     shown = [axis for axis in figure.axes if axis.get_visible()]
     labels = [{text.get_text() for text in axis.texts} for axis in shown]
     assert labels[1] == {"1", "3", "−1", "−3"} and len(labels[3]) == 11
@@ -425,16 +426,16 @@ def test_the_circle_shows_every_sum_and_both_answers():
 @pytest.mark.parametrize("digits", [[], [1] * 7, [2, -1]])
 def test_digits_that_cannot_be_drawn_are_refused(digits):
     with pytest.raises(SpecError, match="digit"):
-        figures.on_the_circle(digits)
+        circle.on_the_circle(digits)
 
 
 def test_what_the_variants_emit_for_one_input():
-    table = figures.read_pairs([2, 1, 4, 3]).set_index("variant")
+    table = circle.read_pairs([2, 1, 4, 3]).set_index("variant")
     assert table["answer"].to_dict() == {name: 2 * (name == "as-written") for name in VARIANTS}
     assert table.loc["biased", "length"] == pytest.approx(1 / 16) and table.loc["repaired", "length"] == pytest.approx(
         1
     )
-    assert "4 different" not in figures.collapse([2, 1, 4, 3]) and "11 different" in figures.collapse([2, 1, 4, 3])
+    assert "4 different" not in circle.collapse([2, 1, 4, 3]) and "11 different" in circle.collapse([2, 1, 4, 3])
 
 
 def test_tables_of_exact_match():

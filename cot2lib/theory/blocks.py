@@ -66,7 +66,7 @@ class Layout:
 class NextToken(nn.Module):
     """Attention in which a query at p_i selects the tokens at p_{i+1}: W = c R on the positions, zero elsewhere."""
 
-    def __init__(self, layout: Layout, sharpness: float, dtype: torch.dtype):
+    def __init__(self, layout: Layout, sharpness: float | int, dtype: torch.dtype):
         super().__init__()
         score = torch.zeros(layout.width, layout.width, dtype=dtype)
         score[layout.positions, layout.positions] = sharpness * layout.rotation(dtype)
@@ -89,7 +89,7 @@ class NextToken(nn.Module):
 class Router(nn.Module):
     """Expert weights Softmax(c W z), W one position per expert: its own, or its predecessor's in a residual stream."""
 
-    def __init__(self, layout: Layout, experts: int, sharpness: float, dtype: torch.dtype):
+    def __init__(self, layout: Layout, experts: int, sharpness: float | int, dtype: torch.dtype):
         super().__init__()
         score = torch.zeros(experts, layout.width, dtype=dtype)
         for expert in range(experts):
@@ -166,7 +166,16 @@ class ReadOff(nn.Module):
         gate, choice: the constant c of the sigmoid and of the softmax.
     """
 
-    def __init__(self, layout: Layout, read: str, omega: float, scale: float, gain: float, gate: float, choice: float):
+    def __init__(
+        self,
+        layout: Layout,
+        read: str,
+        omega: float,
+        scale: float,
+        gain: float,
+        gate: float | int,
+        choice: float | int,
+    ):
         super().__init__()
         self.layout, self.read, self.gain = layout, read, gain
         self.threshold = scale * gain * math.sin(omega / 2) if read == "biased" else 0.0

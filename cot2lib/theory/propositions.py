@@ -19,7 +19,7 @@ TINY = 1e-12
 SATURATION = (1.0, 4.0, 16.0, 64.0)  # sharpness along which a softmax saturates
 
 
-def attention_mass(length: int, sharpness: float, step: int, outputs: int | None = None) -> float:
+def attention_mass(length: int, sharpness: float | int, step: int, outputs: int | None = None) -> float:
     """Attention weight of the right input token at pass `step`: z_1, z_2, ... in turn, from z_{n+2} on.
 
     `outputs` tokens have been written and are visible, None for the step - 1 that a causal mask shows.
@@ -35,7 +35,7 @@ def attention_mass(length: int, sharpness: float, step: int, outputs: int | None
     return float(weights[0, (step - 1) % (length + 2)])
 
 
-def routing(length: int, sharpness: float) -> Float[Tensor, "token expert"]:
+def routing(length: int, sharpness: float | int) -> Float[Tensor, "token expert"]:
     """Weights of the n + 1 experts for each of the tokens z_1..z_{n+2}."""
     layout = Layout(length)
     tokens = torch.zeros(length + 2, layout.width, dtype=torch.float64)
@@ -65,7 +65,7 @@ def partial_sum_error(digits: Int[Tensor, "input length"]) -> float:
 
 
 def read_off(
-    sums: Int[Tensor, "input sum"], bound: int, read: str = "sigmoid", sharpness: float = SATURATED
+    sums: Int[Tensor, "input sum"], bound: int, read: str = "sigmoid", sharpness: float | int = SATURATED
 ) -> Int[Tensor, " input"]:
     """What the last expert makes of 2^n sums in -S..S, S = `bound`, whose pairs have length 1: the nearest sum."""
     layout, omega = Layout(sums.shape[1].bit_length() - 1), FREQUENCY * torch.pi / (2 * bound)
