@@ -139,7 +139,9 @@ def smallest_by_length(table: pd.DataFrame) -> Figure:
     for name, part in table.groupby("variant", sort=False):
         colour, marker, dash = LOOKS[name]
         axis.scatter(part["n"], part["smallest c"], s=36, color=colour, marker=marker, label=f"{name}, measured")
-        axis.plot(part["n"], part["sufficient c"], color=colour, linestyle=dash, label=f"{name}, sufficient", linewidth=1.4)
+        axis.plot(
+            part["n"], part["sufficient c"], color=colour, linestyle=dash, label=f"{name}, sufficient", linewidth=1.4
+        )
     axis.set(yscale="log", xlabel="digits n", ylabel="sharpness c", xticks=sorted(table["n"].unique()))
     legend_above(figure, axis, 2)
     return figure
