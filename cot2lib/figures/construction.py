@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from cot2lib.figures.circle import LOOKS
 from cot2lib.figures.style import legend_above, panels
+from cot2lib.metrics import Values
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, sufficient_sharpness
@@ -82,7 +83,7 @@ def failures(length: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def exact_curves(length: int, sharpnesses: Sequence[float]) -> pd.DataFrame:
+def exact_curves(length: int, sharpnesses: Values) -> pd.DataFrame:
     """Share of the inputs (%) that each variant solves, by c and precision; one order of each multiset is solved."""
     digits = multisets(length)
     rows = []
@@ -170,7 +171,7 @@ def dimension_curves(lengths: Sequence[int]) -> Figure:
 # The propositions and the alternatives
 
 
-def propositions(length: int, sharpnesses: Sequence[float]) -> pd.DataFrame:
+def propositions(length: int, sharpnesses: Values) -> pd.DataFrame:
     """What each of the four propositions says, measured at some sharpness."""
     steps = range(1, length + 3)
     sums = sum_sets()
@@ -208,7 +209,7 @@ def cosine_table(sampled: dict[int, int | None]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def tagged_curves(lengths: Sequence[int], heads: Sequence[float], most: int = 160) -> pd.DataFrame:
+def tagged_curves(lengths: Sequence[int], heads: Values, most: int = 160) -> pd.DataFrame:
     """Share of some inputs (%) solved through a vocabulary of (slot, sum) pairs, by the c of its softmax.
 
     Inputs are multisets, every k-th of them so that at most about `most` are used.
@@ -219,7 +220,7 @@ def tagged_curves(lengths: Sequence[int], heads: Sequence[float], most: int = 16
         digits = digits[:: -(-len(digits) // most)]
         for precision, dtype in PRECISIONS.items():
             for head in heads:
-                model = TaggedMNNS(head, length, BOUND * length, "repaired", dtype=dtype)
+                model = TaggedMNNS(float(head), length, BOUND * length, "repaired", dtype=dtype)
                 right = float((model.solve(digits) == optima(digits)).double().mean())
                 rows.append({"n": length, "precision": precision, "c": head, SOLVED: 100 * right})
     return pd.DataFrame(rows)

@@ -199,7 +199,8 @@ def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: f
     """ln(2 d / w) / gap: a c at which everything but the right sum has so little weight that rounding removes it.
 
     The gap is the smallest difference of scores: of sums two apart next to zero, or of the sum S and the zeros that
-    pad the read-off; 2^-n times that if pairs keep that length."""
+    pad the read-off; 2^-n times that if pairs keep that length.
+    """
     omega = frequency * math.pi / (2 * max_sum)
     gap = 2 * math.sin(omega) ** 2
     if frequency < 1:

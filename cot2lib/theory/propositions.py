@@ -2,7 +2,8 @@
 
 `CLAIMS` holds, for each, whether it is true as printed and as corrected. In Prop. RotationSingleAttn R is a
 permutation of determinant (-1)^(n+1), hence for even n no rotation, which changes nothing. In Prop. partial-sum-
-experts the "first 2^j coordinate-pairs" are 2^j coordinates, as its formal part says."""
+experts the "first 2^j coordinate-pairs" are 2^j coordinates, as its formal part says.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,9 +3,11 @@
 A CoT2 token is a mixture z = E^T alpha of vocabulary embeddings with alpha from a softmax. With one pair (cos ws,
 sin ws) per sum, the mixture of all signed sums is (prod_j cos(w d_j), 0), which is far from holding them. So a
 vocabulary entry must say the slot as well: 2^n slots times 2 S + 1 sums. Then the uniform alpha over the slots in
-use gives exactly the 2^-t of the paper's halving. But the softmax that must produce it compares the slots with each
-other: a weight that is off by a relative e moves its logit by c 2^-t e, so that for a c which tells neighbouring
-sums apart rounding errors grow from step to step."""
+use gives exactly the 2^-t of the paper's halving. But the softmax of c E z that must produce it has to
+drown the slots that are not in use, which bounds c from below, and it compares the others with each other: a slot
+that is too long by a relative e gains c 2^-t e in its logit, so that rounding errors grow from pass to pass, which
+bounds c from above. The bounds meet as n grows, in single precision first.
+"""
 
 import torch
 from jaxtyping import Float, Int
