@@ -80,3 +80,9 @@ def series_legend(figure: Figure, names: Sequence[str], paper: bool = True) -> N
     if paper:
         handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))
     figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)), frameon=False)
+
+
+def legend_above(figure: Figure, axis: Axes, columns: int) -> None:
+    """The labelled series of one panel as a legend above all of them."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)
