@@ -22,7 +22,7 @@ def test_feeding_table():
 def test_stages_are_timed_in_their_last_stage(monkeypatch):
     seen = []
     monkeypatch.setattr(bench, "_steps", lambda trainer: seen.append(trainer.own) or (lambda: None))
-    monkeypatch.setattr(bench, "_seconds", lambda turn: 1.0)
+    monkeypatch.setattr(bench, "in_turns", lambda turns, rounds: {name: [1.0] for name in turns})
     bench.feeding_table(rounds=1)
     assert seen == [0, 3, 3, 3], "all thoughts are the model's own but for teacher forcing"
 
