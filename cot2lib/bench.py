@@ -3,7 +3,8 @@
 `train` times the paper's training step (batch 16, dropout, AdamW) of the main experiment's CoT2 model,
 written with Hugging Face's model and a plain loop, and with our stack at several sizes, eager and
 compiled. `sampling` times training on own thoughts beside teacher forcing, and the whole Pass@k of the
-paper's experiment. Variants take turns, so that a machine that speeds up or slows down does so for all.
+paper's experiment. `decoding` times what a continuous token costs beside a discrete one. Variants take
+turns, so that a machine that speeds up or slows down does so for all.
 """
 
 import gc
@@ -16,6 +17,7 @@ import pandas as pd
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from cot2lib import overhead
 from cot2lib.data import stack_data
 from cot2lib.losses import soft_nll
 from cot2lib.profiles import spec
@@ -30,6 +32,7 @@ STACK = 8  # runs side by side in `sampling`
 ROUNDS = 15
 STEPS = 10  # steps of one run's worth of work in a turn
 BASELINE = "Hugging Face loop"
+DECODERS = ((32, 2, 2), (768, 12, 12))  # width, layers, heads of the models in `decoding`
 
 
 @dataclass
@@ -135,6 +138,18 @@ def pass_at_k_seconds(samples: int) -> float:
     run = spec("discrete", d_model=24, layers=1, heads=1)
     model = load(run, missing="error")
     return seconds(lambda: measure(model, [run], samples))
+
+
+def decoding(quick: bool = False) -> str:
+    """The third benchmark as printed text: E^T alpha beside the projection and a whole step, over vocabularies."""
+    with threads(1):
+        shapes = DECODERS[:1] if quick else DECODERS
+        table = pd.concat([overhead.measured(*shape, rounds=3 if quick else ROUNDS) for shape in shapes])
+    return (
+        f"One decoding step at batch 1 with {overhead.CONTEXT} positions in the cache, d=32 with 2 layers"
+        f"{'' if quick else ', d=768 with 12'}; one core of {device_name(_cpu())}, torch {torch.__version__}. "
+        f"Ratios are medians of turns taken in alternation.\n\n{table.round(2).to_string(index=False)}"
+    )
 
 
 def stack_variant(runs: int, compiled: bool) -> Variant:

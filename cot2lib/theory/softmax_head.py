@@ -67,10 +67,10 @@ def moment_embeddings(vocab: int, budget: int) -> Float[Tensor, "state d"]:
 
 
 def shown_gaps(vocab: int, subsets: Int[Tensor, "subset member"]) -> Float[Tensor, " subset"]:
-    """Least logit on a subset minus the largest off it, for the moment head in float64; positive where rounding lets it
-    be shown.
+    """Least logit on a subset minus the largest off it, of the moment head in float64.
 
-    The hidden state is that of the squared product, scaled to a largest logit of one.
+    The hidden state is that of the squared product, scaled to a largest logit of one. The gap is positive in exact
+    arithmetic; where it is not, rounding has eaten it.
     """
     embeddings = moment_embeddings(vocab, subsets.shape[1])
     nodes = (torch.pi * (torch.arange(vocab, dtype=torch.float64) + 0.5) / vocab).cos()
