@@ -38,7 +38,7 @@ def log_subsets_below(vocab: int, budget: int) -> float:
 
 
 def largest_margin(vocab: int, budget: int) -> float:
-    """delta_max = sqrt(2v/(v-1))/(2B): no embeddings in the unit ball keep all B-subsets further apart than twice this.
+    """delta_max = sqrt(2v/(v-1))/(2B): no embeddings in the unit ball keep all B-subsets more than twice this apart.
 
     Raises:
         SpecError: unless 1 <= B < v; with B = v there is one subset and nothing to tell apart.
