@@ -25,7 +25,7 @@ VOCABULARIES = (100, 1_000, 10_000, 50_000, 150_000)
 CONTEXT = 64  # positions in the cache of a timed step
 ROWS = 16  # of the table that a sparse mixture sums
 WEIGHT = 0.02  # of every timed model: time does not depend on it
-WORK = 2_000_000  # flop of a turn at least
+WORK, MOST = 50_000_000, 10  # a turn repeats its part for so many flop, but at most so often
 TABLE = "transformer.wte.weight"
 
 
@@ -141,7 +141,7 @@ def measured(
         raise SpecError(f"vocabularies={list(vocabularies)}: give some, each of at least {ROWS} tokens.")
     stacks, past, turns = equal_stacks(d_model, layers, heads, vocabularies), Cache(), {}
     stacks[vocabularies[0]].hidden(torch.rand(1, 1, CONTEXT, d_model), cache=past)
-    repeats = {vocab: max(1, WORK // Step("timed", vocab, d_model, layers).discrete) for vocab in vocabularies}
+    repeats = {vocab: _repeats(Step("timed", vocab, d_model, layers)) for vocab in vocabularies}
     for vocab, stack in stacks.items():
         turns |= {(vocab, name): _repeated(part, repeats[vocab]) for name, part in _parts(stack, past).items()}
     taken, rows = in_turns(turns, rounds), []
@@ -191,8 +191,13 @@ def _parts(stack: GPT2Stack, past: Cache) -> dict[str, Callable[[], Tensor]]:
     }
 
 
+def _repeats(step: Step) -> int:
+    """How often a turn repeats a part: short ones, so that they can be timed."""
+    return max(1, min(MOST, WORK // step.discrete))
+
+
 def _repeated(part: Callable[[], Tensor], times: int) -> Callable[[], None]:
-    """`part` so many times in one turn, so that short ones can be timed."""
+    """`part` so many times in one turn."""
 
     def turn() -> None:
         for _ in range(times):

@@ -114,6 +114,11 @@ def bound_holds_at_possible_margins(most: int = 60) -> bool:
     return all(ordered(v, b, share) for v in range(3, most + 1) for b in range(1, v) for share in (1.0, 0.5, 0.1))
 
 
-def least_excluded(vocab: int = STATES, budgets: Sequence[int] = BUDGETS) -> float:
-    """The largest d that the paper's formula asks for at any possible margin: at or above it, nothing is ruled out."""
+def most_asked_for(vocab: int = STATES, budgets: Sequence[int] = BUDGETS) -> float:
+    """The largest d that the paper's formula asks for, at any budget and any margin that can be had."""
     return max(paper_dimension(vocab, budget, largest_margin(vocab, budget)) for budget in budgets)
+
+
+def rules_out(dimensions: Sequence[int] = (16, 24, 32), vocab: int = STATES, budgets: Sequence[int] = BUDGETS) -> bool:
+    """Whether the paper's formula excludes one of the dimensions of its experiment, for some budget and margin."""
+    return min(dimensions) < most_asked_for(vocab, budgets)

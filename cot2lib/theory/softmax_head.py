@@ -97,8 +97,10 @@ def hidden_subset(embeddings: Float[Tensor, "state d"], budget: int) -> Int[Tens
     return torch.tensor([*inside.tolist(), *spare[: budget - len(inside)]])
 
 
-def least_divergence(points: Points, embeddings: Float[Tensor, "state d"], steps: int = 200) -> Points:
-    """KL(alpha || softmax(E h)) with the best h of each target (convex, L-BFGS), (target, 1)."""
+def least_divergence(
+    points: Points, embeddings: Float[Tensor, "state d"], steps: int = 200
+) -> Float[Tensor, " target"]:
+    """KL(alpha || softmax(E h)) with the best h of each target (convex, L-BFGS), in nat."""
     hidden = torch.zeros(len(points), embeddings.shape[1], dtype=embeddings.dtype, requires_grad=True)
     optimizer = torch.optim.LBFGS([hidden], max_iter=steps, line_search_fn="strong_wolfe", tolerance_change=1e-14)
 
@@ -109,7 +111,7 @@ def least_divergence(points: Points, embeddings: Float[Tensor, "state d"], steps
         return total
 
     optimizer.step(loss)
-    return divergence(points, hidden.detach() @ embeddings.T)[:, None]
+    return divergence(points, hidden.detach() @ embeddings.T)
 
 
 def fitted_divergence(points: Points, d: int, seed: int = 0, steps: int = 300, lr: float = 0.3) -> float:
