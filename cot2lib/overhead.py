@@ -160,16 +160,18 @@ def measured(
     return pd.DataFrame(rows)
 
 
+class Unfilled(GPT2Stack):
+    """A stack that leaves its weights to others: drawing them takes long for a large one."""
+
+    def initialise(self, seeds: Sequence[int]) -> None:
+        """Nothing."""
+
+
 def equal_stacks(d_model: int, layers: int, heads: int, vocabularies: Sequence[int]) -> dict[int, GPT2Stack]:
     """A model per vocabulary: all share their blocks and the first rows of one table."""
-
-    def empty(vocab: int) -> GPT2Stack:
-        with torch.device("meta"):
-            return GPT2Stack(1, vocab, CONTEXT + 1, d_model, layers, heads)
-
-    shapes = {name: value.shape for name, value in empty(max(vocabularies)).state_dict().items()}
+    stacks = {vocab: Unfilled(1, vocab, CONTEXT + 1, d_model, layers, heads) for vocab in vocabularies}
+    shapes = {name: value.shape for name, value in stacks[max(vocabularies)].state_dict().items()}
     weights = {name: torch.full(shape, WEIGHT) for name, shape in shapes.items()}
-    stacks = {vocab: empty(vocab) for vocab in vocabularies}
     for vocab, stack in stacks.items():
         stack.load_state_dict(weights | {TABLE: weights[TABLE][:, :vocab]}, assign=True)
     return stacks
