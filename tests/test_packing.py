@@ -268,6 +268,19 @@ def test_below_twice_the_budget_some_subset_is_out_of_reach(budget):
     assert float(softmax_head.least_divergence(points, more)) < 1e-5, "the fit itself is not to blame"
 
 
+@pytest.mark.parametrize("budget", [2, 3, 5])
+def test_radons_subset_holds_one_side_of_a_dependence(budget):
+    d = 2 * budget - 1
+    embeddings = margins.random_embeddings(1, V, d)[0]
+    subset = set(softmax_head.hidden_subset(embeddings, budget).tolist())
+    last = torch.linalg.solve(
+        torch.cat([embeddings[: d + 1], torch.ones(d + 1, 1)], 1).T, torch.cat([embeddings[d + 1], torch.ones(1)])
+    )
+    signs = [*(last > 0).tolist(), False]  # the last state is minus an affine combination of the others
+    sides = [{i for i, above in enumerate(signs) if above is side} for side in (True, False)]
+    assert any(one <= subset and not other <= subset for one, other in (sides, sides[::-1]))
+
+
 def test_least_dimension():
     assert [softmax_head.least_dimension(V, b) for b in (1, 16, 36, 37, 72)] == [2, 32, 72, 72, 72]
 
