@@ -52,9 +52,6 @@ def test_a_continuous_step_is_timed_beside_a_discrete_one():
     table = overhead.measured(16, 1, 2, (20, 4000), rounds=2)
     assert list(table["v"]) == [20, 4000] and (table["d"] == 16).all()
     assert (table.drop(columns="longer step (%)") > 0).all(axis=None)
-    assert table["16 rows / projection"].iloc[1] < table["16 rows / projection"].iloc[0], (
-        "the projection grows, rows not"
-    )
 
 
 def test_timed_models_share_their_weights_and_do_the_products():
