@@ -18,12 +18,12 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 # Lowest floor first; a module imports only from floors below its own.
 FLOORS = [
     {"errors"},
-    {"files", "frozen", "paths", "random", "metrics", "report"},
+    {"files", "frozen", "paths", "random", "metrics", "report", "timing"},
     {"tasks", "thoughts"},
     {"huggingface", "provenance", "supervision", "losses"},
     {"model", "specs", "theory"},
     {"decode", "data"},
-    {"sampling", "supervised", "profiles"},
+    {"sampling", "supervised", "profiles", "overhead"},
     {"store"},
     {"records"},
     {"runs"},
