@@ -21,7 +21,7 @@ FLOORS = [
     {"files", "frozen", "paths", "random", "metrics", "report"},
     {"tasks", "thoughts", "embedding"},
     {"huggingface", "provenance", "supervision", "losses"},
-    {"model", "specs"},
+    {"model", "specs", "theory"},
     {"decode", "data"},
     {"sampling", "supervised", "profiles"},
     {"store"},
