@@ -162,7 +162,7 @@ def expert_sample(feed: str, lr: float) -> Sample:
 def expert_blocks(profile: str) -> pd.DataFrame:
     """The shipped training curves of the construction's block under a profile, empty if there are none."""
     table = records.shipped_table(f"experts.{profile}.training")
-    return pd.DataFrame(columns=["feed", "lr", "seed", "step", "loss", "accuracy"]) if table is None else table
+    return pd.DataFrame(columns=["feed", "lr", "seed", "step", "loss", "accuracy", "seen"]) if table is None else table
 
 
 def nearness(step: int, to: Callable[[int], float], **options) -> Sample:

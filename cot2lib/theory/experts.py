@@ -31,7 +31,8 @@ from cot2lib.tasks import MNNS
 FEEDS = ("output", "mixture")
 RATES = (1e-3, 3e-3, 1e-2)  # learning rates tried
 SEEDS = (42, 43, 44, 45, 46)
-STEPS, BATCH, WARM_UP, EVALUATIONS = 3000, 64, 50, 10
+STEPS, BATCH, WARM_UP, EVALUATIONS = 2000, 64, 50, 10
+DECIMALS = 6
 
 
 def state_table(task: MNNS) -> Float[Tensor, "state content"]:
@@ -132,13 +133,13 @@ def train(
 ) -> pd.DataFrame:
     """Train blocks with Adam, the rate falling to zero along a cosine.
 
-    Columns: `seed`, `step`, `loss` (of the step's batch), `accuracy` (share of right answers on the validation inputs
-    of the seed's split, each block fed its own outputs or mixtures).
+    Columns: `seed`, `step`, `loss` (of the step's batch), `accuracy` and `seen`: shares of right answers on the
+    validation and on the training inputs of the seed's split, each block fed its own outputs or mixtures.
     """
     stack, aims = ExpertStack(task, seeds, feed), targets(task)
     masks = [task.split(seed) for seed in seeds]
     order = _order(seeds, masks, steps)
-    held_out, real = _padded([(~mask).nonzero()[:, 0] for mask in masks])
+    parts = [_padded([mask.nonzero()[:, 0] for mask in part]) for part in ([~mask for mask in masks], masks)]
     optimizer = torch.optim.Adam(stack.parameters())
     rows = []
     for step in range(steps):
@@ -150,9 +151,9 @@ def train(
         losses.sum().backward()
         optimizer.step()
         if (step + 1) % max(1, steps // EVALUATIONS) == 0 or step + 1 == steps:
-            right = accuracy(stack, task, held_out, real)
-            rows += [(*row, step + 1) for row in zip(seeds, losses.tolist(), right.tolist())]
-    return pd.DataFrame(rows, columns=["seed", "loss", "accuracy", "step"])
+            right, seen = (accuracy(stack, task, *part).tolist() for part in parts)
+            rows += [(step + 1, *row) for row in zip(seeds, losses.tolist(), right, seen)]
+    return pd.DataFrame(rows, columns=["step", "seed", "loss", "accuracy", "seen"]).round(DECIMALS)
 
 
 @torch.no_grad()
