@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from cot2lib.figures import curves as drawn
-from cot2lib.measured import MEASURED
+from cot2lib.measured import MEASURED, PERCENT
 from cot2lib.metrics import mean_interval
 from cot2lib.paper import describe
 from cot2lib.profiles import SEEDS
@@ -17,6 +17,7 @@ from cot2lib.theory.experts import BATCH
 
 PERFECT = MEASURED["construction-trained"].value
 BLOCK = "block"
+CLOSE = 0.02  # difference of mean shares
 
 
 def last_steps(blocks: pd.DataFrame) -> pd.DataFrame:
@@ -69,20 +70,71 @@ def _stated(embedding: str, model: str) -> float | None:
 def model_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Closing accuracy (%) of the GPT-2 runs with its interval, the best seed's, and how many seeds are perfect."""
     groups = rows.sort_values("d_model", kind="stable").groupby(["profile", "d_model", "embedding"], sort=False)
-    named = [{"profile": p, "d": d, "embedding": e, **_summary(100 * part["last"])} for (p, d, e), part in groups]
+    named = [{"profile": p, "d": d, "embedding": e, **_summary(part["last"])} for (p, d, e), part in groups]
     return pd.DataFrame(named)
 
 
 def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
-    """The same of the construction's block, for every feed and learning rate tried."""
+    """The same of the construction's block, for every feed and learning rate tried, and on what it was trained on."""
     groups = last_steps(blocks).groupby(["feed", "lr"], sort=False)
-    return pd.DataFrame([{"fed its": f, "rate": f"{lr:g}", **_summary(100 * g["accuracy"])} for (f, lr), g in groups])
+    return pd.DataFrame(
+        [
+            {"fed its": feed, "rate": f"{lr:g}", **_summary(part["accuracy"]), "trained on (%)": _mean(part["seen"])}
+            for (feed, lr), part in groups
+        ]
+    )
+
+
+def findings(rows: pd.DataFrame, blocks: pd.DataFrame) -> list[str]:
+    """Which kinds of models are perfect for how many seeds, and how the block does on what it was trained on."""
+    trigonometric = rows[rows["embedding"] != "learned"]
+    perfect = int((PERCENT * trigonometric["last"] >= PERFECT).sum())
+    means = {f"{e}, d = {d}": part["last"] for (e, d), part in rows.groupby(["embedding", "d_model"], sort=False)}
+    best = max(means, key=lambda name: means[name].mean())
+    last = last_steps(best_rates(blocks))
+    sentences = [
+        f"Of the {len(trigonometric)} trigonometric GPT-2 runs {perfect} reach {PERFECT:g} %; the highest mean of all "
+        f"is that of {best}: {_mean(means[best])} %."
+    ]
+    for feed, part in last.groupby("feed", sort=False):
+        sentences.append(
+            f"The block fed its {feed} reaches {_mean(part['accuracy'])} % on the validation inputs and "
+            f"{_mean(part['seen'])} % on those it was trained on; "
+            f"perfect are {_perfect(part['accuracy'])} and {_perfect(part['seen'])} seeds."
+        )
+    return sentences
+
+
+def checks(rows: pd.DataFrame, blocks: pd.DataFrame) -> dict[str, bool]:
+    """What the chapter says of the shipped records."""
+    mean = rows.groupby(["embedding", "d_model"])["last"].mean()
+    closing = last_steps(best_rates(blocks)).groupby("feed")[["accuracy", "seen"]].mean()
+    return {
+        "no trained model or block is perfect on the validation inputs of every seed": not any(
+            (PERCENT * part >= PERFECT).all()
+            for part in [
+                *(part["last"] for _, part in rows.groupby(["embedding", "d_model"])),
+                *(part["accuracy"] for _, part in last_steps(blocks).groupby(["feed", "lr"])),
+            ]
+        ),
+        "embeddings that start trigonometric and are trained do about as well as learned ones": bool(
+            ((mean["cosine"] - mean["learned"]).abs() < CLOSE).all()
+        ),
+        "embeddings that stay trigonometric do worse": bool((mean["cosine, frozen"] < mean["cosine"]).all()),
+        "the block that hands on its output does better than the one that hands on a mixture": bool(
+            closing.loc["output", "accuracy"] > closing.loc["mixture", "accuracy"]
+        ),
+    }
 
 
 def _summary(shares: pd.Series) -> dict:
-    interval = mean_interval(shares, 0.0, 100.0)
-    return {
-        "accuracy (%)": describe(interval.mean, interval.low, interval.high),
-        "best seed": shares.max(),
-        "perfect seeds": f"{(shares >= PERFECT).sum()} of {len(shares)}",
-    }
+    return {"accuracy (%)": _mean(shares), "best seed": PERCENT * shares.max(), "perfect seeds": _perfect(shares)}
+
+
+def _mean(shares: pd.Series) -> str:
+    interval = mean_interval(PERCENT * shares, 0.0, PERCENT)
+    return describe(interval.mean, interval.low, interval.high)
+
+
+def _perfect(shares: pd.Series) -> str:
+    return f"{(PERCENT * shares >= PERFECT).sum()} of {len(shares)}"

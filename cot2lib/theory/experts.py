@@ -14,7 +14,7 @@ continuous tokens a mixture of embeddings, in training that of the targets.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 import torch
@@ -130,8 +130,8 @@ class ExpertStack(nn.Module):
 
 def train(
     feed: str, rate: float, seeds: Sequence[int] = SEEDS, steps: int = STEPS, task: MNNS = MNNS()
-) -> pd.DataFrame:
-    """Train blocks with Adam, the rate falling to zero along a cosine.
+) -> Iterator[pd.DataFrame]:
+    """Train blocks with Adam, the rate falling to zero along a cosine; yields a row per seed at every evaluation.
 
     Columns: `seed`, `step`, `loss` (of the step's batch), `accuracy` and `seen`: shares of right answers on the
     validation and on the training inputs of the seed's split, each block fed its own outputs or mixtures.
@@ -141,7 +141,6 @@ def train(
     order = _order(seeds, masks, steps)
     parts = [_padded([mask.nonzero()[:, 0] for mask in part]) for part in ([~mask for mask in masks], masks)]
     optimizer = torch.optim.Adam(stack.parameters())
-    rows = []
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = rate * _schedule(step, steps)
         batch = order[:, step]
@@ -152,8 +151,8 @@ def train(
         optimizer.step()
         if (step + 1) % max(1, steps // EVALUATIONS) == 0 or step + 1 == steps:
             right, seen = (accuracy(stack, task, *part).tolist() for part in parts)
-            rows += [(step + 1, *row) for row in zip(seeds, losses.tolist(), right, seen)]
-    return pd.DataFrame(rows, columns=["step", "seed", "loss", "accuracy", "seen"]).round(DECIMALS)
+            columns = dict(seed=seeds, step=step + 1, loss=losses.tolist(), accuracy=right, seen=seen)
+            yield pd.DataFrame(columns).round(DECIMALS)
 
 
 @torch.no_grad()
@@ -167,7 +166,12 @@ def accuracy(
 
 def measure(steps: int = STEPS) -> pd.DataFrame:
     """Training curves of every feed, learning rate and seed: columns `feed`, `lr` and those of `train`."""
-    curves = [train(feed, rate, steps=steps).assign(feed=feed, lr=rate) for feed in FEEDS for rate in RATES]
+    curves = [
+        evaluated.assign(feed=feed, lr=rate)
+        for feed in FEEDS
+        for rate in RATES
+        for evaluated in train(feed, rate, steps=steps)
+    ]
     return pd.concat(curves, ignore_index=True)
 
 
