@@ -61,10 +61,10 @@ def test_no_gain_verdicts():
 def test_reaches_verdicts():
     """Every run of one reading has to be there; too few runs settle nothing."""
     perfect, nearly = np.array([100.0, 100, 100]), np.array([100.0, 99.9, 100])
-    assert reaches_verdict([nearly, perfect], 100) == "reproduced"
-    assert reaches_verdict([nearly, nearly], 100) == "not reproduced"
-    assert reaches_verdict([nearly, perfect[:2]], 100) == "not reproduced"
-    assert reaches_verdict([perfect[:2]], 100) == "undecided: fewer than 3 seeds"
+    assert reaches_verdict([nearly, perfect], 100.0) == "reproduced"
+    assert reaches_verdict([nearly, nearly], 100.0) == "not reproduced"
+    assert reaches_verdict([nearly, perfect[:2]], 100.0) == "not reproduced"
+    assert reaches_verdict([perfect[:2]], 100.0) == "undecided: fewer than 3 seeds"
 
 
 def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
@@ -75,7 +75,9 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
         )
     )
     claim = "construction-trained"
-    monkeypatch.setitem(MEASURED, claim, Reaches("construction", [sample([0.9, 0.8, 0.9]), sample([1, 1, 0.97])], 100))
+    monkeypatch.setitem(
+        MEASURED, claim, Reaches("construction", [sample([0.9, 0.8, 0.9]), sample([1, 1, 0.97])], 100.0)
+    )
     rows = paper.ledger((42, 43, 44)).set_index(["id", "profile"])
     quick, settled = rows.loc[(claim, "quick")], rows.loc[(claim, "paper")]
     assert quick["verdict"] == "quick only: there not reproduced" and quick["last"] == pytest.approx(99)
@@ -84,7 +86,7 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
     shown = paper.measured_table(paper.ledger((42, 43, 44)))
     ours = shown[shown["claim"].str.startswith(f"`{claim}`")]["ours"].item()
     assert ours.startswith("99.0"), "a value, not a gap"
-    monkeypatch.setitem(MEASURED, claim, Reaches("construction", [sample([0.9] * 3), sample([1.0] * 3)], 100))
+    monkeypatch.setitem(MEASURED, claim, Reaches("construction", [sample([0.9] * 3), sample([1.0] * 3)], 100.0))
     assert paper._row(claim, "quick", (42, 43, 44))["verdict"] == "quick only: there reproduced"
 
 
