@@ -171,6 +171,7 @@ def spec(
     d_model: int = 32,
     layers: int = 2,
     heads: int = 2,
+    embedding: str = "learned",
     budget: int | None = None,
     every: int = 1,
     self_fed_from: float | None = None,
@@ -184,7 +185,7 @@ def spec(
             "coconut" (thoughts are hidden states) or "coconut-slot" (the authors' variant of it).
         profile_name: "paper" or "quick".
         task: what to learn.
-        d_model, layers, heads: shape of the model.
+        d_model, layers, heads, embedding: see `cot2lib.specs.Model`.
         budget: B of CoT2's targets, None for all trajectories; other methods have none.
         every: which tokens of the discrete path are kept: the answer and every `every`-th before it.
         self_fed_from: share of the training after which CoT2 is fed its own thoughts; None for never.
@@ -217,7 +218,7 @@ def spec(
     return RunSpec(
         recipe=training,
         task=task,
-        model=Model(d_model, layers, heads),
+        model=Model(d_model, layers, heads, embedding),
         supervision=supervision,
         thought=METHODS[method],
         seed=seed,

@@ -28,7 +28,8 @@ from cot2lib.supervision import check_budget
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
-TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "seed")  # fields that name one run
+# fields that name one run
+TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
@@ -265,6 +266,7 @@ def fields(spec: RunSpec) -> dict:
         "d_model": spec.model.d_model,
         "layers": spec.model.layers,
         "heads": spec.model.heads,
+        "embedding": spec.model.embedding,
         "seed": spec.seed,
         "batch": spec.recipe.batch,
         "lr": spec.recipe.lr,

@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from cot2lib.embedding import check_width
 from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
 from cot2lib.supervision import TIES
@@ -22,6 +23,7 @@ LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
 FEEDING = ("teacher", "self", "stages")
 SCHEDULES = ("constant", "cosine")
+EMBEDDINGS = ("learned", "cosine", "cosine, frozen")
 
 
 def _choose(**fields) -> None:
@@ -40,17 +42,27 @@ def _at_least(least: int, **fields) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """Shape of a GPT-2 model."""
+    """A GPT-2 model: its shape and where its token embeddings start.
+
+    Attributes:
+        d_model, layers, heads: shape.
+        embedding: "learned": drawn at random and trained; "cosine": `cot2lib.embedding.trigonometric_table` of the
+            task's numbers, trained on; "cosine, frozen": the same, never changed.
+    """
 
     d_model: int = 32
     layers: int = 2
     heads: int = 2
+    embedding: str = "learned"
 
     def __post_init__(self):
         typed(self)
+        _choose(embedding=(self.embedding, EMBEDDINGS))
         _at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
         if self.d_model % self.heads:
             raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
+        if self.embedding != "learned":
+            check_width(self.d_model)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from cot2lib import decode, losses, random
 from cot2lib.data import StackData, stack_data
+from cot2lib.embedding import trigonometric_table
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.random import Site
@@ -54,12 +55,18 @@ def by_shape(specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
 
 
 def build_stack(specs: Sequence[RunSpec]) -> GPT2Stack:
-    """Freshly initialised models of runs of one shape."""
+    """Freshly initialised models of runs of one shape; a frozen embedding table asks for no gradient."""
     task, model = specs[0].task, specs[0].model
     seeds = [spec.seed for spec in specs]
-    return GPT2Stack(
+    stack = GPT2Stack(
         len(specs), task.vocab_size, task.positions, model.d_model, model.layers, model.heads, seeds=seeds
     )
+    if model.embedding != "learned":
+        table = stack.transformer.wte.weight
+        with torch.no_grad():
+            table.copy_(trigonometric_table(task.numbers, task.kinds, model.d_model))
+        table.requires_grad_(model.embedding != "cosine, frozen")
+    return stack
 
 
 def batch_loss(
@@ -160,8 +167,11 @@ class StackTrainer:
         self._allocate()
 
     def _optimizer(self) -> torch.optim.AdamW:
-        """Fused AdamW over blocks of neighbouring runs with one learning rate; gradients are allocated once."""
-        parameters = list(self.stack.parameters())
+        """Fused AdamW over blocks of neighbouring runs with one learning rate, without what stays as it is.
+
+        Gradients are allocated once.
+        """
+        parameters = [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
         for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter)
         self.gradients = [parameter.grad for parameter in parameters]

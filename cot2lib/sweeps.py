@@ -84,6 +84,21 @@ def small(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]
     return methods(profile, seeds, (24,), ("cot2", "discrete"), layers=1)
 
 
+def trigonometric(
+    profile: str = "quick",
+    seeds: Sequence[int] = SEEDS,
+    d_models: Sequence[int] = (24, 32),
+    embeddings: Sequence[str] = ("cosine", "cosine, frozen"),
+) -> list[RunSpec]:
+    """CoT2 with one layer and one head whose embeddings start, or stay, trigonometric."""
+    return [
+        spec("cot2", profile, d_model=d_model, layers=1, heads=1, embedding=embedding, seed=seed)
+        for embedding in embeddings
+        for d_model in d_models
+        for seed in seeds
+    ]
+
+
 def _csft(profile: str) -> list[RunSpec]:
     return [*methods(profile), *baselines(profile), *one_layer(profile), *feeding(profile)]
 
@@ -93,7 +108,12 @@ def _budget(profile: str) -> list[RunSpec]:
     return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
 
 
-SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {"csft": _csft, "budget": _budget, "sampling": small}
+SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {
+    "csft": _csft,
+    "budget": _budget,
+    "sampling": small,
+    "construction": trigonometric,
+}
 
 
 def sweep(chapter: str, profile: str) -> list[RunSpec]:

@@ -4,9 +4,9 @@ import pytest
 
 from cot2lib import measured, paper, records
 from cot2lib.errors import SpecError
-from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number
+from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import paired_interval, prediction_interval
-from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict
+from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
 from cot2lib.profiles import spec
 from cot2lib.statements import Statement
 
@@ -57,6 +57,38 @@ def test_no_gain_verdicts():
     assert no_gain_verdict([(base[:2], base[:2])]) == "undecided: fewer than 3 seeds"
     edge = base + [0.5, 0.6, 0.7]
     assert paired_interval(edge, base).low > 0 and no_gain_verdict([(edge, base)]) == "not reproduced"
+
+
+def test_reaches_verdicts():
+    """Every run of one reading has to be there; too few runs settle nothing."""
+    perfect, nearly = np.array([100.0, 100, 100]), np.array([100.0, 99.9, 100])
+    assert reaches_verdict([nearly, perfect], 100.0) == "reproduced"
+    assert reaches_verdict([nearly, nearly], 100.0) == "not reproduced"
+    assert reaches_verdict([nearly, perfect[:2]], 100.0) == "not reproduced"
+    assert reaches_verdict([perfect[:2]], 100.0) == "undecided: fewer than 3 seeds"
+
+
+def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
+    """The best reading is shown; what the paper profile lacks is no verdict."""
+    sample = lambda shares: (
+        lambda profile, seeds: pd.DataFrame(
+            {"last": shares if profile == "quick" else []}, index=seeds if profile == "quick" else []
+        )
+    )
+    claim = "construction-trained"
+    monkeypatch.setitem(
+        MEASURED, claim, Reaches("construction", [sample([0.9, 0.8, 0.9]), sample([1, 1, 0.97])], 100.0)
+    )
+    rows = paper.ledger((42, 43, 44)).set_index(["id", "profile"])
+    quick, settled = rows.loc[(claim, "quick")], rows.loc[(claim, "paper")]
+    assert quick["verdict"] == "quick only: there not reproduced" and quick["last"] == pytest.approx(99)
+    assert quick["last_low"] < 99 < quick["last_high"] <= 100 and quick["seeds"] == 3
+    assert settled["verdict"] == "quick only" and settled["seeds"] == 0
+    shown = paper.measured_table(paper.ledger((42, 43, 44)))
+    ours = shown[shown["claim"].str.startswith(f"`{claim}`")]["ours"].item()
+    assert ours.startswith("99.0"), "a value, not a gap"
+    monkeypatch.setitem(MEASURED, claim, Reaches("construction", [sample([0.9] * 3), sample([1.0] * 3)], 100.0))
+    assert paper._row(claim, "quick", (42, 43, 44))["verdict"] == "quick only: there reproduced"
 
 
 def test_narrower_limits_for_entropies():

@@ -19,7 +19,7 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 FLOORS = [
     {"errors"},
     {"files", "frozen", "paths", "random", "metrics", "report", "timing"},
-    {"tasks", "thoughts"},
+    {"tasks", "thoughts", "embedding"},
     {"huggingface", "provenance", "supervision", "losses"},
     {"model", "specs", "theory"},
     {"decode", "data"},

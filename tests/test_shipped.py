@@ -10,7 +10,7 @@ import torch
 from cot2lib import paths, records, runs
 from cot2lib.data import stack_data
 from cot2lib.files import load_meta
-from cot2lib.specs import from_data
+from cot2lib.specs import EMBEDDINGS, from_data
 from cot2lib.supervised import StackTrainer, evaluate
 
 
@@ -32,11 +32,11 @@ def weighted():
 def kind(run):
     """What makes a run's training another computation, besides its size."""
     budget = "one budget" if run.supervision.budget else "all trajectories"
-    return run.recipe.batch, run.method, run.fed, run.outputs, run.model.layers, budget
+    return run.recipe.batch, run.method, run.fed, run.outputs, run.model.layers, budget, run.model.embedding
 
 
 def named(run):
-    return "batch {}, {}, {}, {} tokens, {} layers, {}".format(*kind(run))
+    return "batch {}, {}, {}, {} tokens, {} layers, {}, {}".format(*kind(run))
 
 
 def kinds(specs):
@@ -70,6 +70,7 @@ def test_shipped_weights_give_their_record(run):
 def test_every_kind_is_looked_at():
     assert {"teacher", "self", "stages"} <= {run.fed for run in kinds(shipped())}
     assert {1, 3, 4, 5} <= {run.outputs for run in kinds(shipped())}
+    assert set(EMBEDDINGS) == {run.model.embedding for run in kinds(shipped())}
     assert {"CoT2", "discrete CoT"} == {run.method for run in kinds(weighted())}
     assert {1, 2} <= {run.model.layers for run in kinds(weighted())}
 

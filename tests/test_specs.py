@@ -24,14 +24,15 @@ def test_defaults_are_frozen():
     """An id leaves defaults out, so a default that changed would silently change what shipped records mean."""
     known = {
         "RunSpec": "task=MNNS(low=1, high=9, length=4, inputs=None, seed=0, max_sum=None) "
-        "model=Model(d_model=32, layers=2, heads=2) supervision=Supervision(budget=None, ties='minus-first', every=1, "
+        "model=Model(d_model=32, layers=2, heads=2, embedding='learned') "
+        "supervision=Supervision(budget=None, ties='minus-first', every=1, "
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
         "pauses=0 feeding='teacher' switch=0",
-        "Model": "d_model=32 layers=2 heads=2",
+        "Model": "d_model=32 layers=2 heads=2 embedding='learned'",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
         "Base": "temperature=1.0 threshold=0.0",
         "Discrete": "temperature=0.0 top_k=None",
@@ -75,6 +76,7 @@ def test_shape_keeps_what_must_agree_in_a_stack():
     assert shape_of(one) == shape_of(other)
     for changed in (
         replace(one, model=Model(16, 2, 2)),
+        replace(one, model=Model(32, 2, 2, "cosine")),
         replace(one, recipe=replace(one.recipe, dropout=0.1)),
         replace(one, supervision=replace(one.supervision, arrow=False)),
         replace(one, task=MNNS(2, 9, 4)),
@@ -161,6 +163,8 @@ def test_comparison_shows_every_field():
         (lambda: spec("discrete", budget=4), "budget=4"),
         (lambda: spec("cot2", budget=1), "B=1 is method 'discrete'"),
         (lambda: spec("cot2", heads=3), "heads=3 does not divide"),
+        (lambda: spec("cot2", embedding="sine"), "embedding='sine': choose one of learned, cosine"),
+        (lambda: spec("cot2", d_model=9, layers=1, heads=1, embedding="cosine"), "d_model=9: .* an even one"),
         (lambda: spec("cot2", schedule="cosin"), "schedule='cosin'"),
         (lambda: spec("cot2", dropout=1.0), "dropout=1.0"),
         (lambda: spec("cot2", batch=0), "batch=0"),

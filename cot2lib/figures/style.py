@@ -33,6 +33,11 @@ _SERIES = {  # name: colour, marker, line style
     "5 tokens": ("#D55E00", "s", "--"),
     "3 tokens": ("#009E73", "D", "-."),
     "1 token": ("#7A7A7A", "^", ":"),
+    "learned": ("#7A7A7A", "^", ":"),
+    "cosine": ("#0072B2", "o", "-"),
+    "cosine, frozen": ("#D55E00", "s", "--"),
+    "fed its output": ("#009E73", "D", "-."),
+    "fed its mixture": ("#CC79A7", "v", (0, (5, 1, 1, 1))),
 }
 COLOURS, MARKERS, DASHES = ({name: look[part] for name, look in _SERIES.items()} for part in range(3))
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}

@@ -6,6 +6,7 @@ A further task is a frozen dataclass with what `Task` lists here and the traject
 * `name`, `size` (inputs), `steps` (m), `vocab_size`, `positions`, `eos_id`;
 * `prompt(arrow, pauses)`: token ids (input, token), padded on the left where inputs differ in length,
   and `padding`: how many tokens of each are padding, or None;
+* `numbers`, `kinds` (token,): which number of which kind each token is, for a trigonometric embedding;
 * `answer_ids` (input,), `classes` (input,): inputs of one class are never divided by a split;
 * `split(seed)`: train mask (input,).
 """

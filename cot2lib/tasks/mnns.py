@@ -141,6 +141,18 @@ class MNNS:
         return (*SPECIALS, *digits, *sums)
 
     @property
+    def numbers(self) -> Int[Tensor, " token"]:
+        """What number each token is: a digit's or sum's value, a special token's place."""
+        specials, digits = torch.arange(len(SPECIALS)), torch.arange(self.digit_tokens)
+        return torch.cat([specials, digits, torch.arange(-self.bound, self.bound + 1)])
+
+    @property
+    def kinds(self) -> Int[Tensor, " token"]:
+        """Whether each token is special (0), a digit (1) or a sum (2)."""
+        sizes = torch.tensor([len(SPECIALS), self.digit_tokens, self.states])
+        return torch.arange(3).repeat_interleave(sizes)
+
+    @property
     def eos_id(self) -> int:
         return EOS
 
