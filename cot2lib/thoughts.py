@@ -187,7 +187,9 @@ def inverse_cdf(
     return torch.searchsorted(cumulated, uniforms * cumulated[..., -1:], right=True).clamp(max=weights.shape[-1] - 1)
 
 
-def token_mean(tokens: Int[Tensor, "*batch draw"], like: Float[Tensor, "*batch vocab"]) -> Float[Tensor, "*batch vocab"]:
+def token_mean(
+    tokens: Int[Tensor, "*batch draw"], like: Float[Tensor, "*batch vocab"]
+) -> Float[Tensor, "*batch vocab"]:
     """Mixture weights of the mean of some tokens, in the shape and dtype of `like`."""
     share = torch.full_like(tokens, 1 / tokens.shape[-1], dtype=like.dtype)
     return torch.zeros_like(like).scatter_add(-1, tokens, share)

@@ -79,7 +79,9 @@ def mnns(digits: Int[Tensor, "*input step"], bound: int | None = None) -> Chain:
     if largest > bound:
         raise SpecError(f"bound={bound}: these digits sum to {largest}; give at least that.")
     sums = torch.arange(2 * bound + 1)
-    ends = (sums[:, None] + torch.tensor([-1, 1]) * digits[..., None, None]).clamp(0, 2 * bound)  # (*input, step, v, 2)
+    ends = (sums[:, None] + torch.tensor([-1, 1]) * digits[..., None, None]).clamp(
+        0, 2 * bound
+    )  # (*input, step, v, 2)
     moves = torch.zeros(*digits.shape, len(sums), len(sums), dtype=torch.float64)
     moves = moves.scatter_add(-1, ends, torch.full(ends.shape, 0.5, dtype=torch.float64))
     return Chain(moves[..., 0, bound, :], list(moves[..., 1:, :, :].unbind(-3)))

@@ -19,7 +19,7 @@ from cot2lib.errors import SpecError
 from cot2lib.thoughts import systematic_counts
 
 LARGEST_DENOMINATOR = 10**6
-MOST_ENTRIES = 4 * 10**7  # of the table of count vectors that one step leads to
+MOST_ENTRIES = 10**7  # of the table of count vectors that one step leads to
 SHORTEST = 1e-12  # stretch of the uniform draw that is no rounding
 
 Rational = tuple[Fraction, ...]
@@ -65,7 +65,9 @@ def mean(law: Law, k: int) -> Rational:
 def error(law: Law, k: int) -> Fraction:
     """E||q - E q||^2."""
     centre = mean(law, k)
-    return sum((chance * sum((Fraction(n, k) - c) ** 2 for n, c in zip(q, centre)) for q, chance in law.items()), Fraction(0))
+    return sum(
+        (chance * sum((Fraction(n, k) - c) ** 2 for n, c in zip(q, centre)) for q, chance in law.items()), Fraction(0)
+    )
 
 
 def both_tokens(law: Law, token: int) -> Fraction:

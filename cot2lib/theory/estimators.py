@@ -150,7 +150,7 @@ def effective_tokens(parts: Explained, k: int) -> Float[Tensor, "*input"]:
 
 
 def _weighted(parts: Explained, k: int) -> Float[Tensor, "*input"]:
-    ages = torch.arange(parts.shape[-1] - 1, -1, -1)
+    ages = torch.arange(parts.shape[-1] - 1, -1, -1, dtype=parts.dtype)
     return (parts * (1 - 1 / k) ** ages).sum(-1)
 
 
