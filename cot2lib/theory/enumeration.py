@@ -8,7 +8,7 @@ of which few count vectors are reachable.
 from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 from math import factorial, prod
 
 import torch
@@ -93,9 +93,9 @@ def _systematic(shares: Rational, k: int) -> Law:
     ends = [k * sum(shares[: token + 1], Fraction(0)) for token in range(len(shares))]
     cuts = sorted({Fraction(0), Fraction(1), *(-end % 1 for end in ends)})
     law: Law = defaultdict(Fraction)
-    for low, high in zip(cuts, cuts[1:]):
+    for low, high in pairwise(cuts):
         points = [0, *((end + (low + high) / 2).__floor__() for end in ends)]
-        law[tuple(after - before for before, after in zip(points, points[1:]))] += high - low
+        law[tuple(after - before for before, after in pairwise(points))] += high - low
     return dict(law)
 
 

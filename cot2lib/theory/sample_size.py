@@ -51,7 +51,7 @@ def least_failure(traces: int, variance: float) -> float:
 
 
 def drift(k: int, steps: int) -> Float[Tensor, " count"]:
-    """Law of the count of the first of two tokens among K, from even odds, if no token ever changes (Wright-Fisher)."""
+    """Law of the first of two tokens' count among K, from even odds, if no token ever changes (Wright-Fisher)."""
     counts = torch.arange(k + 1, dtype=torch.float64)
     ways = torch.from_numpy(special.comb(k, counts.numpy()))
     odds = lambda share: ways * share**counts * (1 - share) ** (k - counts)
