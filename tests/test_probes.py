@@ -127,10 +127,11 @@ def shipped():
 
 
 def test_gap_does_not_depend_on_the_number_of_rollouts(shipped):
-    few, many = (probes.consistency(shipped, [1], rollouts=r) for r in (4, 64))
-    gaps = [table.groupby("step")["gap"].mean() for table in (few, many)]
-    assert (gaps[0] - gaps[1]).abs().max() < 0.03 < 0.1 * gaps[1].max(), "uncorrected, four would give far more"
-    assert few["right"].isna().tolist() == [True, True, False] * 2 and few["right"].max() <= 1
+    estimates = [probes.consistency(shipped, [1], rollouts=r).groupby("step")["gap"].mean() for r in (2, 3, 4, 5, 6)]
+    many = probes.consistency(shipped, [1], rollouts=64)
+    exact = many.groupby("step")["gap"].mean()
+    assert (sum(estimates) / 5 - exact).abs().max() < 0.05 < 0.1 * exact.max(), "uncorrected, so few give far more"
+    assert many["right"].isna().tolist() == [True, True, False] * 2 and many["right"].max() <= 1
 
 
 def test_shipped_models_are_markov_but_not_linear_at_the_answer(shipped):
