@@ -87,7 +87,7 @@ _ANSWERS = {"base": "last step as it is", "linear": "last step made linear"}
 def _shown(values: pd.Series, digits: int) -> str:
     if values.isna().any():
         return ""
-    interval = mean_interval(values, 0.0)
+    interval = mean_interval(values)
     return (
         f"{interval.mean:.{digits}f} ± {interval.half_width:.{digits}f}"
         if interval.n > 1

@@ -36,7 +36,7 @@ LOOKS = {  # colour, marker, line style
     "sharp rows": ("#CC79A7", "d", (0, (5, 1, 1, 1))),
 }
 ORANGE, BLUE, GREEN, GREY = "#D55E00", "#0072B2", "#009E73", "#7A7A7A"
-LONGEST, WIDEST = 12, 64
+LONGEST, WIDEST = 8, 64  # steps of chains and tokens, so that a change of parameters stays quick
 EPSILON, DELTA = 0.1, 0.1
 TRACES = 4000  # simulated per point
 SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
@@ -298,7 +298,7 @@ def coverages(ks: Sequence[int]) -> pd.DataFrame:
         exact = 100 * coverage.independent_coverage(task, k)
         rows.append((k, "K independent traces", exact, exact, exact))
         for kind, sampler in (("MTS", "multinomial"), ("systematic", "systematic")):
-            share = mean_interval(100 * coverage.coverage(task, k, sampler, REPEATS).double(), 0.0, 100.0)
+            share = mean_interval(100 * coverage.coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
             rows.append((k, kind, share.mean, share.low, share.high))
     return pd.DataFrame(rows, columns=["K", "kind", "share", "low", "high"])
 
