@@ -355,17 +355,17 @@ def test_coverage(k, discrete, multinomial, systematic):
         assert float(found.min()) == 1, "eight systematic tokens hold all eight paths"
 
 
-@pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (6, "systematic")])
+@pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (3, "systematic")])
 def test_coverage_is_the_enumerated_one(k, sampler):
-    task = MNNS(1, 3, 4)
+    task = MNNS(1, 3, 3)
     right, exact = coverage.hits(task), 0.0
     for row, digits in enumerate(task.digits):
         start, moves = chains.mnns(digits, task.bound)
-        law = [*enumeration.count_laws(start, moves[:2], k, sampler)][-1]
+        law = [*enumeration.count_laws(start, moves[:-1], k, sampler)][-1]
         held = [chance for counts, chance in law.items() if any(n and right[row, j] for j, n in enumerate(counts))]
         exact += float(sum(held)) / task.size
-    found = coverage.coverage(task, k, sampler, repeats=40)
-    assert abs(float(found.mean()) - exact) < 4.5 * float(found.std()) / 40**0.5 + 1e-6
+    found = coverage.coverage(task, k, sampler, repeats=60)
+    assert abs(float(found.mean()) - exact) < 4.5 * float(found.std()) / 60**0.5 + 1e-6
 
 
 def test_linear_last_step_is_right_by_the_share_of_trajectories():
