@@ -25,7 +25,8 @@ from cot2lib.errors import SpecError
 from cot2lib.theory.enumeration import systematic_error
 
 SAMPLERS = ("multinomial", "systematic")
-SUMS_TO_ONE = 1e-9
+SUMS_TO_ONE = 1e-6  # what single precision keeps
+CERTAIN = 1e-12
 
 Law = Float[Tensor, "*input v"]
 Moves = list[Float[Tensor, "*input v v"]]
@@ -66,7 +67,7 @@ def mse_ratio(
     if sampler not in SAMPLERS:
         raise SpecError(f"sampler={sampler!r}: exact values exist for {' and '.join(SAMPLERS)}; simulate others.")
     parts = explained(*chain)
-    if parts[-1] <= SUMS_TO_ONE:
+    if parts[-1] <= CERTAIN:
         raise SpecError("the chain ends in one certain token, so that both errors are 0 and have no ratio.")
     if sampler == "systematic":
         return systematic_error(*chain, k) * k / float(parts[-1])
