@@ -148,9 +148,9 @@ def law_after(own: Probed, before: Float[Tensor, "run input thought d"], weights
 def token_laws(
     own: Probed, before: Float[Tensor, "run input thought d"], support: Bool[Tensor, "run input vocab"]
 ) -> Float[Tensor, "run input vocab out"]:
-    """LM(. | X, earlier thoughts, e_j) for every token j of each support; zero elsewhere.
+    """LM(. | X, earlier thoughts, e_j) for every token j of each support.
 
-    All runs take as many tokens as the widest support has, the others' first.
+    As many tokens are run for each input as the widest support has; those that are never run have zeros.
     """
     width = int(support.sum(-1).max())
     tokens = support.float().topk(width, dim=-1).indices
@@ -159,7 +159,7 @@ def token_laws(
     fed = torch.cat([prefix, own.stack.embed(tokens.view(runs, inputs * width, 1))], 2)
     laws = own.stack(fed, outputs=1)[:, :, 0].softmax(-1).view(runs, inputs, width, -1)
     table = torch.zeros(runs, inputs, support.shape[-1], laws.shape[-1], device=laws.device)
-    return table.scatter(2, tokens[..., None].expand_as(laws), laws) * support[..., None]
+    return table.scatter(2, tokens[..., None].expand_as(laws), laws)
 
 
 def _mixed(weights: Laws, laws: Float[Tensor, "run input vocab out"]) -> Laws:
