@@ -150,6 +150,13 @@ def test_mnns_collisions_are_the_chain():
     assert all(torch.allclose(moves.sum(-1), torch.ones(73, dtype=torch.float64)) for moves in chain.transitions)
 
 
+def test_contraction_is_no_rounding():
+    """A chain that ends nearly certain: what its early steps explain is rounding, not a rate."""
+    parts = estimators.explained(*chains.random_rows(2, 5, 0.05, seed=2))
+    assert 0 < parts[-1] < 1e-4 and parts[:-1].abs().max() < 1e-12
+    assert float(estimators.contraction(parts)) < 1e-6
+
+
 def test_distinct_sums_contract():
     parts = estimators.mnns_explained(torch.tensor([[1, 2, 4, 8, 16]]))[0]
     assert torch.allclose(parts / parts[-1], torch.tensor([(2**s - 1) / 31 for s in range(1, 6)]).double())

@@ -26,7 +26,7 @@ from cot2lib.theory.enumeration import systematic_error
 
 SAMPLERS = ("multinomial", "systematic")
 SUMS_TO_ONE = 1e-6  # what single precision keeps
-CERTAIN = 1e-12
+CERTAIN = 1e-12  # a variance that is rounding
 
 Law = Float[Tensor, "*input v"]
 Moves = list[Float[Tensor, "*input v v"]]
@@ -172,7 +172,7 @@ def contraction(parts: Explained) -> Float[Tensor, "*input"]:
     """The least lambda with D_s <= lambda D_{s+1} at every step; 0 for a single step."""
     if parts.shape[-1] == 1:
         return torch.zeros_like(parts[..., 0])
-    return torch.where(parts[..., 1:] > 0, parts[..., :-1] / parts[..., 1:], 0.0).amax(-1)
+    return torch.where(parts[..., 1:] > CERTAIN, parts[..., :-1] / parts[..., 1:], 0.0).amax(-1).clamp(0.0, 1.0)
 
 
 def contractive_bound(rate: float, k: int) -> float:
