@@ -29,6 +29,8 @@ class Site(IntEnum):
     ORDER = 2
     DROPOUT = 3
     DECODE = 4
+    CHAIN = 5
+    PROBE = 6
 
 
 def _shift(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:

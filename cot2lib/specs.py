@@ -16,7 +16,7 @@ from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
 from cot2lib.supervision import TIES
 from cot2lib.tasks import MNNS, Task
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, Systematic, ZeroSlot
 
 NUMERICS = 1
 LOSS_ON = ("outputs", "sequence")
@@ -208,7 +208,8 @@ class RunSpec:
 
 
 KINDS = {
-    kind.__name__: kind for kind in (RunSpec, Recipe, Supervision, Model, MNNS, Base, Discrete, MTS, Hidden, ZeroSlot)
+    kind.__name__: kind
+    for kind in (RunSpec, Recipe, Supervision, Model, MNNS, Base, Discrete, MTS, Systematic, Hidden, ZeroSlot)
 }
 
 

@@ -23,7 +23,7 @@ FLOORS = [
     {"huggingface", "provenance", "supervision", "losses"},
     {"model", "specs", "theory"},
     {"decode", "data"},
-    {"sampling", "supervised", "profiles", "overhead"},
+    {"sampling", "supervised", "profiles", "overhead", "probes"},
     {"store"},
     {"records"},
     {"runs"},

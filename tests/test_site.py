@@ -56,6 +56,7 @@ def test_chapters_have_their_figures_and_tables(pages):
         "budget": (3, 4),
         "sampling": (5, 4),
         "construction": (5, 4),
+        "sample_complexity": (7, 12),
         "capacity": (4, 7),
         "ledger": (0, 2),
     }
