@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,9 @@ from cot2lib.metrics import paired_interval, prediction_interval
 from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
 from cot2lib.profiles import spec
 from cot2lib.statements import Statement
+from cot2lib.theory.verdict import Verdict
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_claims_are_unique_and_all_measured_ones_exist():
@@ -138,21 +143,37 @@ def test_what_counting_settles():
 
 
 @pytest.mark.parametrize(
-    "printed, corrected, verdict",
-    [(True, None, "holds"), (False, True, "holds if m <= 2"), (False, False, "refuted"), (False, None, "refuted")],
+    "found, verdict",
+    [
+        (Verdict(True), "holds"),
+        (Verdict(False, True, "m <= 2"), "holds if m <= 2"),
+        (Verdict(False, False, "m <= 2"), "refuted"),
+    ],
 )
-def test_what_computation_settles(printed, corrected, verdict, monkeypatch):
-    statement = Statement(
-        lambda: printed, "tests/test_x.py", None if corrected is None else lambda: corrected, "m <= 2"
-    )
-    assert statement.verdict == verdict
-    monkeypatch.setitem(paper.STATEMENTS, "consistency", statement)
+def test_what_computation_settles(found, verdict, monkeypatch):
+    monkeypatch.setitem(paper.STATEMENTS, "consistency", Statement(lambda: found, "tests/test_x.py"))
     rows = paper.ledger()
     ours = rows[rows["id"] == "consistency"]
     assert ours["verdict"].tolist() == [verdict] * 2 and set(ours["command"]) == {"pytest tests/test_x.py"}
     assert paper.is_measured(ours).all() and "consistency" not in str(paper.measured_table(rows)["claim"].tolist())
     table = paper.statements_table(rows)
     assert table[table["statement"].str.contains("consistency")]["verdict"].tolist() == [verdict]
+
+
+def test_the_papers_statements():
+    """Which hold as printed, which need a condition, which are refuted; every one has a test file."""
+    verdicts = {claim: statement.verdict for claim, statement in paper.STATEMENTS.items()}
+    start = lambda text: {claim for claim, verdict in verdicts.items() if verdict.startswith(text)}
+    conditional = {
+        "construction", "read-off", "sample-complexity-ratio", "sample-complexity-rate", "assumption-1", "packing",
+        "decode-overhead",
+    }  # fmt: skip
+    assert start("holds if ") == conditional and start("refuted") == {"threshold-packing"}
+    assert start("holds") - conditional == {
+        "attention-selects", "moe-routes", "partial-sums", "consistency", "k-infinity"
+    }  # fmt: skip
+    assert set(verdicts) <= set(paper.claims().index) and not set(verdicts) & set(MEASURED)
+    assert all((ROOT / statement.test).is_file() for statement in paper.STATEMENTS.values())
 
 
 PASSED = [("cot2", 1.0, 0, 90.0), ("discrete", 1.0, 50, 70.0), ("discrete", 1.0, 0, 71.0), ("discrete", 0.0, 0, 40.0)]

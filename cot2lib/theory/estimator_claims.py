@@ -4,27 +4,18 @@ Each function takes well under a second and computes both from the other modules
 looked up.
 """
 
-from typing import NamedTuple
-
 import torch
 
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, enumeration, estimators, sample_size
 from cot2lib.theory.coverage import answer_mass
+from cot2lib.theory.verdict import Verdict
 
 KS = (1, 2, 3, 4, 8, 16)
 STEPS = range(1, 7)
 HUGE = 10**9  # K that stands for infinity
 CLOSE = 1e-6
-
-
-class Verdict(NamedTuple):
-    """Whether a statement holds as printed and as corrected, and under which condition the printed one does."""
-
-    printed: bool
-    corrected: bool
-    condition: str = ""
 
 
 def consistency() -> Verdict:
@@ -88,7 +79,7 @@ def assumption_1() -> Verdict:
     targets = hindsight_targets(task, None, rows=rows)[:, :-1, task.state_ids]
     before = torch.stack(estimators.marginals(*chain)[:-1], 1)
     corrected = torch.equal(before, targets) and bool((share < 1).all())
-    return Verdict(bool((share == 1).all()), corrected, "steps before the answer")
+    return Verdict(bool((share == 1).all()), corrected, "only the steps before the answer are meant")
 
 
 def _parts(chain: chains.Chain) -> estimators.Explained:

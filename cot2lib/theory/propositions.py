@@ -6,7 +6,6 @@ experts the "first 2^j coordinate-pairs" are 2^j coordinates, as its formal part
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -15,6 +14,7 @@ from torch import Tensor
 from cot2lib.theory.blocks import Layout, NextToken, ReadOff, Router, partial_sums
 from cot2lib.theory.construction import FREQUENCY, TrigMNNS
 from cot2lib.theory.matching import SATURATED, exact_match, multisets, signed_sums
+from cot2lib.theory.verdict import Verdict
 
 TINY = 1e-12
 SATURATION = (1.0, 4.0, 16.0, 64.0)  # sharpness along which a softmax saturates
@@ -87,14 +87,6 @@ def smallest_non_negative(sums: Int[Tensor, "input sum"]) -> Int[Tensor, " input
     return sums.masked_fill(sums < 0, int(sums.max()) + 1).amin(1)
 
 
-@dataclass(frozen=True)
-class Claim:
-    """Whether a statement holds as printed, and as corrected on the page."""
-
-    as_printed: Callable[[], bool]
-    corrected: Callable[[], bool]
-
-
 def _selects() -> bool:
     """Each of n + 2 tokens attends to the next one alone as c grows."""
     masses = [[attention_mass(n, c, step, 0) for c in SATURATION] for n in (2, 3, 4, 5) for step in range(1, n + 3)]
@@ -129,10 +121,10 @@ def _solves(variant: str) -> bool:
     return exact_match(TrigMNNS(4, 36, variant), multisets(4)) == 1.0
 
 
-CLAIMS = {
-    "construction": Claim(lambda: _solves("as-written"), lambda: _solves("repaired")),
-    "attention-selects": Claim(_selects, _selects_while_writing),
-    "moe-routes": Claim(_routes, _routes),
-    "partial-sums": Claim(_sums, _sums),
-    "read-off": Claim(lambda: _reads("sigmoid"), lambda: _reads("biased")),
+CLAIMS: dict[str, Callable[[], Verdict]] = {
+    "construction": lambda: Verdict(_solves("as-written"), _solves("repaired"), "its read-off keeps the sum 0"),
+    "attention-selects": lambda: Verdict(_selects(), _selects_while_writing()),
+    "moe-routes": lambda: Verdict(_routes()),
+    "partial-sums": lambda: Verdict(_sums()),
+    "read-off": lambda: Verdict(_reads("sigmoid"), _reads("biased"), "its threshold lies below 0"),
 }
