@@ -49,9 +49,18 @@ def marks(axis):
 def test_final_figure_shows_every_seed_and_the_papers_perfect():
     figure = trained.final_accuracies(ROWS, BLOCKS)
     (axis,) = figure.axes  # without a trigonometric run the paper profile is left out
-    wanted = {round(100 * share, 2) for shares in SHARES.values() for share in shares} | {90, 91, 70, 71, 100}
+    assert axis.lines[0].get_ydata()[0] == 100
+    wanted = {round(100 * share, 2) for shares in SHARES.values() for share in shares} | {
+        90,
+        91,
+        70,
+        71,
+        100,
+    }  # the last of the inputs trained on
     assert wanted <= marks(axis)
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["GPT-2, d = 24", "GPT-2, d = 32", "block"]
+    assert [label.get_text() for label in axis.get_xticklabels()] == [
+        "GPT-2, d = 24", "GPT-2, d = 32", "block", "block,\ninputs trained on"
+    ]  # fmt: skip
 
 
 def test_curves_count_epochs_of_the_training_inputs():
@@ -77,8 +86,10 @@ def test_findings_count_the_perfect_ones():
 def test_checks_turn_with_the_rows():
     quick = ROWS[(ROWS["profile"] == "quick") & (ROWS["d_model"] == 24)]
     holds = list(trained.checks(quick, BLOCKS).values())
-    assert holds == [False, True, False, True]
+    assert holds == [False, True, False, True, True]
     less = quick.assign(last=quick["last"].where(quick["embedding"] != "cosine, frozen", 0.8))
-    assert list(trained.checks(less, BLOCKS).values()) == [True, True, True, True]
+    assert list(trained.checks(less, BLOCKS).values()) == [True, True, True, True, True]
     perfect = BLOCKS.assign(accuracy=BLOCKS["accuracy"].where(BLOCKS["feed"] != "mixture", 1.0))
-    assert list(trained.checks(less, perfect).values()) == [False, True, True, False]
+    assert list(trained.checks(less, perfect).values()) == [False, True, True, False, True]
+    unsure = BLOCKS.assign(seen=BLOCKS["seen"].where(BLOCKS["seed"] != 43, 0.999))
+    assert list(trained.checks(less, unsure).values()) == [True, True, True, True, False]
