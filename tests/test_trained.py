@@ -91,5 +91,7 @@ def test_checks_turn_with_the_rows():
     assert list(trained.checks(less, BLOCKS).values()) == [True, True, True, True, True]
     perfect = BLOCKS.assign(accuracy=BLOCKS["accuracy"].where(BLOCKS["feed"] != "mixture", 1.0))
     assert list(trained.checks(less, perfect).values()) == [False, True, True, False, True]
+    paper = ROWS[ROWS["profile"] == "paper"]
+    assert list(trained.checks(paper, BLOCKS).values()) == [True, False, False, True, True]
     unsure = BLOCKS.assign(seen=BLOCKS["seen"].where(BLOCKS["seed"] != 43, 0.999))
     assert list(trained.checks(less, unsure).values()) == [True, True, True, True, False]
