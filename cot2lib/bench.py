@@ -3,12 +3,12 @@
 `train` times the paper's training step (batch 16, dropout, AdamW) of the main experiment's CoT2 model,
 written with Hugging Face's model and a plain loop, and with our stack at several sizes, eager and
 compiled. `sampling` times training on own thoughts beside teacher forcing, and the whole Pass@k of the
-paper's experiment. Variants take turns, so that a machine that speeds up or slows down does so for all.
+paper's experiment. `decoding` times what a continuous token costs beside a discrete one. Variants take
+turns, so that a machine that speeds up or slows down does so for all.
 """
 
 import gc
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ import pandas as pd
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from cot2lib import overhead
 from cot2lib.data import stack_data
 from cot2lib.losses import soft_nll
 from cot2lib.profiles import spec
@@ -24,6 +25,7 @@ from cot2lib.provenance import device_name
 from cot2lib.runs import load, sgemm_rate
 from cot2lib.sampling import SAMPLES, measure
 from cot2lib.supervised import SupervisedTrainer
+from cot2lib.timing import in_turns, ratio, seconds, threads
 from cot2lib.training import SEGMENT
 
 SIZES = (1, 16, 64)
@@ -31,6 +33,7 @@ STACK = 8  # runs side by side in `sampling`
 ROUNDS = 15
 STEPS = 10  # steps of one run's worth of work in a turn
 BASELINE = "Hugging Face loop"
+DECODERS = ((32, 2, 2), (768, 12, 12))  # width, layers, heads of the models in `decoding`
 
 
 @dataclass
@@ -52,12 +55,8 @@ class Variant:
 
 def train(quick: bool = False) -> str:
     """The benchmark as printed text: machine, table, and what the numbers are."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with threads(1):
         table, flops, sgemm = train_table(rounds=3 if quick else ROUNDS, compiled=not quick)
-    finally:
-        torch.set_num_threads(threads)
     return (
         f"Training step of CoT2, 2 layers, 2 heads, d=32, batch 16, dropout .1; one core of {device_name(_cpu())}, "
         f"torch {torch.__version__}.\nOne step of one run is {flops / 1e6:.1f} Mflop of matrix products; sgemm here "
@@ -73,24 +72,22 @@ def train_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float
     for variant in variants:
         variant.turn()  # compile and allocate
         variant.peak = _peak_memory(variant.turn)
-    seconds: dict[str, list[float]] = {variant.name: [] for variant in variants}
     sgemm = []
-    for _ in range(rounds):
-        for variant in variants:
-            seconds[variant.name].append(_seconds(variant.turn) / (STEPS * variant.runs))
-        sgemm.append(sgemm_rate(_cpu(), repeats=1))
+    turns = {variant.name: variant.turn for variant in variants}
+    taken = in_turns(turns | {"sgemm": lambda: sgemm.append(sgemm_rate(_cpu(), repeats=1))}, rounds)
+    each = {v.name: [spent / (STEPS * v.runs) for spent in taken[v.name]] for v in variants}
     flops, rate = step_flops(), statistics.median(sgemm)
-    rows = [_row(variant, seconds, flops, rate) for variant in variants]
+    rows = [_row(variant, each, flops, rate) for variant in variants]
     return pd.DataFrame(rows), flops, rate
 
 
-def _row(variant: Variant, seconds: dict[str, list[float]], flops: float, rate: float) -> dict:
-    median = statistics.median(seconds[variant.name])
-    ratios = [base / own for base, own in zip(seconds[BASELINE], seconds[variant.name])]
+def _row(variant: Variant, each: dict[str, list[float]], flops: float, rate: float) -> dict:
+    """A variant's row from everybody's seconds per step of one run, round by round."""
+    median = statistics.median(each[variant.name])
     return {
         "variant": variant.name,
         "run-steps/s": round(1 / median),
-        "times the loop": statistics.median(ratios),
+        "times the loop": ratio(each[BASELINE], each[variant.name]),
         "share of sgemm (%)": 100 * flops / median / rate,
         "peak memory (GiB)": variant.peak,
         "minutes per paper run": median * spec("cot2", "paper").recipe.steps / 60,
@@ -99,18 +96,14 @@ def _row(variant: Variant, seconds: dict[str, list[float]], flops: float, rate: 
 
 def sampling(quick: bool = False) -> str:
     """The second benchmark as printed text: steps of self-feeding and COCONUT, and one model's Pass@k."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with threads(1):
         table = feeding_table(rounds=3 if quick else ROUNDS)
-        seconds = pass_at_k_seconds(samples=28 if quick else SAMPLES)
-    finally:
-        torch.set_num_threads(threads)
+        spent = pass_at_k_seconds(samples=28 if quick else SAMPLES)
     return (
         f"Training step of one run in a stack of {STACK}, 2 layers, 2 heads, d=32, batch 64; one core of "
         f"{device_name(_cpu())}, torch {torch.__version__}.\n\n{table.round(2).to_string(index=False)}\n\n"
         f"Pass@k and Maj@k of one discrete model, 1 layer, d=24, k = 1..14, four temperatures, "
-        f"{28 if quick else SAMPLES} samples of each validation input: {seconds:.1f} s."
+        f"{28 if quick else SAMPLES} samples of each validation input: {spent:.1f} s."
     )
 
 
@@ -128,19 +121,15 @@ def feeding_table(rounds: int) -> pd.DataFrame:
         trainer.progress.step = place % trainer.recipe.steps
         trainer.advance(1)
         turns[name] = _steps(trainer)
-    seconds: dict[str, list[float]] = {name: [] for name in turns}
-    for _ in range(rounds):
-        for name, turn in turns.items():
-            seconds[name].append(_seconds(turn) / (STEPS * STACK))
-    base = seconds["teacher forcing"]
+    taken = in_turns(turns, rounds)
     return pd.DataFrame(
         [
             {
                 "fed": name,
-                "ms per run-step": 1000 * statistics.median(own),
-                "times teacher forcing": statistics.median(mine / theirs for mine, theirs in zip(own, base)),
+                "ms per run-step": 1000 * statistics.median(own) / (STEPS * STACK),
+                "times teacher forcing": ratio(own, taken["teacher forcing"]),
             }
-            for name, own in seconds.items()
+            for name, own in taken.items()
         ]
     )
 
@@ -149,7 +138,19 @@ def pass_at_k_seconds(samples: int) -> float:
     """How long the whole measurement of one shipped discrete model takes."""
     run = spec("discrete", d_model=24, layers=1, heads=1)
     model = load(run, missing="error")
-    return _seconds(lambda: measure(model, [run], samples))
+    return seconds(lambda: measure(model, [run], samples))
+
+
+def decoding(quick: bool = False) -> str:
+    """The third benchmark as printed text: E^T alpha beside the projection and a whole step, over vocabularies."""
+    with threads(1):
+        shapes = DECODERS[:1] if quick else DECODERS
+        table = pd.concat([overhead.measured(*shape, rounds=3 if quick else ROUNDS) for shape in shapes])
+    return (
+        f"One decoding step at batch 1 with {overhead.CONTEXT} positions in the cache, d=32 with 2 layers"
+        f"{'' if quick else ', d=768 with 12'}; one core of {device_name(_cpu())}, torch {torch.__version__}. "
+        f"Ratios are medians of turns taken in alternation.\n\n{table.round(2).to_string(index=False)}"
+    )
 
 
 def stack_variant(runs: int, compiled: bool) -> Variant:
@@ -208,12 +209,6 @@ def step_flops() -> float:
     with FlopCounterMode(display=False) as counter:
         trainer.take_step()
     return float(counter.get_total_flops())
-
-
-def _seconds(turn: Callable[[], None]) -> float:
-    began = time.perf_counter()
-    turn()
-    return time.perf_counter() - began
 
 
 def _peak_memory(turn: Callable[[], None]) -> float:

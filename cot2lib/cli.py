@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
-    collect.add_argument("chapter", help="chapter whose runs to collect")
+    collect.add_argument("chapter", help="chapter whose runs to collect; sampling and experts are measured")
     _profile_option(collect)
     collect.add_argument("--source", type=Path, nargs="+", default=[], help="folders of records made elsewhere")
     collect.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
 
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling"], help="which benchmark")
+    bench.add_argument("what", choices=["train", "sampling", "decoding"], help="which benchmark")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
     return parser
 
@@ -101,12 +101,12 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.profiles import PROFILES
 
     stored = set(store.finished())
-    print(f"{'chapter':<12}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
+    print(f"{'chapter':<14}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
     for chapter in sweeps.SWEEPS:
         for profile in PROFILES:
             specs = sweeps.sweep(chapter, profile)
             here = sum(spec.id in stored for spec in specs)
-            print(f"{chapter:<12}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
+            print(f"{chapter:<14}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
-"""Move results from the local store into the shipped records, and measure what chapters measure on trained models."""
+"""Move results from the local store into the shipped records, and ship what chapters measure beside runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -10,8 +10,8 @@ from cot2lib import paths, records, runs, store, sweeps
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import Run, by_shape, shape_of
+from cot2lib.theory import experts
 
-MEASURES = {"sampling": "passk"}  # chapters that measure a table on trained models, and its name
 STORE = None  # the local store, as an origin beside folders of records
 Origin = Path | None
 
@@ -23,11 +23,11 @@ def collect(
 
     A run comes whole from one origin, the first that has it: its row, its curve and its weights are of one training.
 
-    A chapter of `MEASURES` has no runs of its own to merge: its table is measured on the models of the package's
-    records and, for those that do not ship, of the local store, whatever `folder` it is written to.
+    An entry of `MEASURES` has no runs of its own to merge: its table is measured here, whatever `folder` it is
+    written to.
 
     Args:
-        chapter, profile: whose runs.
+        chapter, profile: whose runs, or which measurement.
         sources: more folders of records, say from another machine.
         folder: where to write, the package's records by default.
         replace: let results that are newer to this folder take the place of shipped ones.
@@ -39,8 +39,10 @@ def collect(
     folder = folder or paths.RECORDS
     if chapter in MEASURES:
         if sources or replace:
-            raise SpecError(f"{chapter} measures trained models: collect their chapter from sources or with replace.")
-        return [records.ship_table(*measured(chapter, profile), folder)]
+            raise SpecError(f"{chapter} is measured anew whenever it is collected: leave out sources and replace.")
+        name, measure = MEASURES[chapter]
+        table = measure(profile).assign(**provenance(resolve_device("cpu")))
+        return [records.ship_table(f"{chapter}.{profile}.{name}", table, folder)]
     for source in sources:
         if not (source / records.MANIFEST).is_file():
             raise RecordError(f"{source} holds no {records.MANIFEST}; name a folder that `cot2 collect --out` wrote.")
@@ -61,18 +63,35 @@ def collect(
     return records.ship(stem, (rows, curves), weights, folder)
 
 
-def measured(chapter: str, profile: str) -> tuple[str, pd.DataFrame]:
-    """Name and content of the table a chapter measures on its trained models, with where each row was made.
+def _pass_at_k(profile: str) -> pd.DataFrame:
+    """Pass@k of the small models, of the package's records and, for those that do not ship, of the local store.
 
     Raises:
         RecordError: if a model is neither shipped nor stored.
     """
     from cot2lib.sampling import measure  # needs scipy, which a bare GPU machine may lack
 
-    groups = by_shape(sweeps.sweep(chapter, profile))
+    groups = by_shape(sweeps.sweep("sampling", profile))
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
-    made = provenance(resolve_device("cpu"))
-    return f"{chapter}.{profile}.{MEASURES[chapter]}", pd.concat(tables, ignore_index=True).assign(**made)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _expert_blocks(profile: str) -> pd.DataFrame:
+    """Training curves of the construction's block.
+
+    Raises:
+        SpecError: for the paper profile, of which nothing is known.
+    """
+    if profile != "quick":
+        raise SpecError(f"experts under {profile!r}: the paper says nothing of how it trained them; choose 'quick'.")
+    return experts.measure()
+
+
+# Tables that are measured and not merged from runs: the table's name, and what makes it for a profile.
+MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
+    "sampling": ("passk", _pass_at_k),
+    "experts": ("training", _expert_blocks),
+}
 
 
 def _chosen(specs: Sequence[Run], tables: Mapping[Origin, records.Tables]) -> dict[str, Origin]:

@@ -1,8 +1,8 @@
 """Which of our measurements stands beside each number and claim of the paper.
 
 A *sample* gives, for a profile and seeds, rows by seed that hold what is measured; it reads shipped
-records alone. `MEASURED` maps claims (`data/claims.csv`) to a `Number`, a `Direction`, a `NoGain` or a
-`Fact`; the verdict rules for each are in `cot2lib.paper`.
+records alone. `MEASURED` maps claims (`data/claims.csv`) to a `Number`, a `Direction`, a `NoGain`,
+`Reaches` or a `Fact`; the verdict rules for each are in `cot2lib.paper`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from cot2lib.sampling import MOST, TEMPERATURES, TOP_K
 from cot2lib.supervision import hindsight_targets
 from cot2lib.sweeps import SWITCH
 from cot2lib.tasks import MNNS
+from cot2lib.theory.experts import FEEDS, RATES
 
 PERCENT = 100.0
 WIDEST = 5.0  # points
@@ -81,6 +82,17 @@ class NoGain:
 
 
 @dataclass(frozen=True)
+class Reaches:
+    """A claim that something reaches a value: every run does, in one of the ways (`samples`) the claim can be read."""
+
+    chapter: str
+    samples: Sequence[Sample]
+    value: float
+    scale: float = PERCENT
+    top: float = 100.0
+
+
+@dataclass(frozen=True)
 class Fact:
     """A claim about the data that counting settles: its value in the claim's unit, and whether the claim holds."""
 
@@ -134,6 +146,23 @@ def passed(profile: str) -> pd.DataFrame:
     """The shipped Pass@k table of a profile, empty if there is none."""
     table = records.shipped_table(f"sampling.{profile}.passk")
     return pd.DataFrame(columns=["id", "temperature", "top_k", "k", "pass_at_k"]) if table is None else table
+
+
+def expert_sample(feed: str, lr: float) -> Sample:
+    """The construction's block, trained from random weights: share of right answers after training, in `last`."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table = expert_blocks(profile)
+        rows = table[(table["feed"] == feed) & np.isclose(table["lr"], lr) & table["seed"].isin(seeds)]
+        return rows.sort_values("step").groupby("seed").tail(1).assign(last=lambda r: r["accuracy"]).set_index("seed")
+
+    return sample
+
+
+def expert_blocks(profile: str) -> pd.DataFrame:
+    """The shipped training curves of the construction's block under a profile, empty if there are none."""
+    table = records.shipped_table(f"experts.{profile}.training")
+    return pd.DataFrame(columns=["feed", "lr", "seed", "step", "loss", "accuracy", "seen"]) if table is None else table
 
 
 def nearness(step: int, to: Callable[[int], float], **options) -> Sample:
@@ -207,6 +236,16 @@ def _tokens(low: int, high: int) -> dict[int, Sample]:
     return {5: full, 3: half, 1: run_sample("no-cot", task=task)}
 
 
+def _trigonometric() -> list[Sample]:
+    """What training with trigonometric embeddings can mean: in a small GPT-2, or the construction's own block."""
+    models = [
+        run_sample("cot2", d_model=d, layers=1, heads=1, embedding=embedding)
+        for d in (24, 32)
+        for embedding in ("cosine", "cosine, frozen")
+    ]
+    return [*models, *(expert_sample(feed, lr) for feed in FEEDS for lr in RATES)]
+
+
 def _passk() -> list[Cell]:
     """CoT2 above discrete CoT at every k and temperature, both sampled alike."""
     return [
@@ -220,7 +259,7 @@ SMALL = dict(d_model=24, layers=1, heads=1)
 PROBE = dict(d_model=32, layers=1, heads=1)
 WIDE, NARROW = _tokens(11, 19), _tokens(5, 13)
 
-MEASURED: dict[str, Number | Direction | NoGain | Fact] = {
+MEASURED: dict[str, Number | Direction | NoGain | Reaches | Fact] = {
     "main-mnns-cot2": Number("csft", run_sample("cot2"), 5),
     "main-mnns-coconut": Number("csft", run_sample("coconut-slot"), 1),  # as the authors' code: this variant, one seed
     "main-mnns-discrete": Number("csft", run_sample("discrete"), 5),
@@ -269,6 +308,7 @@ MEASURED: dict[str, Number | Direction | NoGain | Fact] = {
     ),
     "sparse-11-19": Direction("budget", [above(WIDE[1], WIDE[3]), above(WIDE[1], WIDE[5])]),
     "optimum-min3-max2": Fact(three_smallest_minus_two_largest, lambda share: share > 95),
+    "construction-trained": Reaches("construction", _trigonometric(), 100.0),
     "passk-cot2": Number("sampling", run_sample("cot2", **SMALL), 1),
     "passk-mnns": Direction("sampling", _passk(), scale=1.0, given="CoT2 may try as often"),
     **{

@@ -7,9 +7,10 @@ entropy) either way; if wider, `undecided`. A direction is `reproduced` if the i
 difference, paired by seed, excludes zero the stated way in every cell, `partly` in some; where it does
 so in none, `undecided` if some cell's interval includes zero and is that wide, else `not reproduced`.
 That something brings no gain is `reproduced` if every cell's interval of the gain ends below a fifth
-of that width, `not reproduced` if one begins above zero, else `undecided`. What counting or proof settles
-`holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need at least three seeds of the `paper`
-profile and rest on shipped records alone.
+of that width, `not reproduced` if one begins above zero, else `undecided`. That something reaches a value is
+`reproduced` if in one way of reading the claim every run reaches it, else `not reproduced`. What counting or proof
+settles `holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need at least three seeds of the
+`paper` profile and rest on shipped records alone.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ import pandas as pd
 
 from cot2lib import paths, profiles
 from cot2lib.errors import SpecError
-from cot2lib.measured import MEASURED, WIDEST, Cell, Direction, Fact, NoGain, Number
+from cot2lib.measured import MEASURED, WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import Interval, Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS
 from cot2lib.statements import STATEMENTS
@@ -79,6 +80,14 @@ def no_gain_verdict(cells: Sequence[tuple[Values, Values]], widest: float = WIDE
     return "reproduced" if all(gap.high < GAIN * widest for gap in gaps) else TOO_WIDE
 
 
+def reaches_verdict(readings: Sequence[Values], value: float) -> str:
+    """Verdict on a claim that something reaches a value, from the values of every run, one sequence per reading."""
+    enough = [values for values in readings if len(values) >= FEWEST_SEEDS]
+    if not enough:
+        return f"undecided: fewer than {FEWEST_SEEDS} seeds"
+    return "reproduced" if any(np.min(values) >= value for values in enough) else "not reproduced"
+
+
 def _gaps(cells: Sequence[tuple[Values, Values]]) -> list[Interval] | None:
     if min(len(one) for one, _ in cells) < FEWEST_SEEDS:
         return None
@@ -92,7 +101,7 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
 
     A direction has no number; there `last` and its interval are the smallest paired difference of its cells (of a
-    claim of no gain, the largest).
+    claim of no gain, the largest). Of a value to be reached they are those of the reading with the highest mean.
 
     Raises:
         SpecError: without seeds.
@@ -125,7 +134,7 @@ def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
         return row | {"seeds": 0, "last": value, "verdict": "holds" if measure.holds(value) else "refuted"}
     which = f"{measure.chapter} --profile {profile}"
     row["command"] = f"cot2 run {which} && cot2 collect {which}"
-    fill = _number_row if isinstance(measure, Number) else _direction_row
+    fill = {Number: _number_row, Reaches: _reaches_row}.get(type(measure), _direction_row)
     return row | fill(claim, measure, profile, seeds)
 
 
@@ -163,8 +172,6 @@ def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds:
         verdict = f"partly: {measure.waiting} not run yet"
     if given := getattr(measure, "given", ""):
         verdict += f": if {given}"
-    if profile != "paper":
-        verdict = f"quick only: there {verdict.replace(': ', ', ')}"
     gaps = [paired_interval(one, other) for one, other in cells]
     tightest = (max if no_gain else min)(gaps, key=lambda gap: gap.mean)
     return {
@@ -172,8 +179,28 @@ def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds:
         "last": tightest.mean,
         "last_low": tightest.low,
         "last_high": tightest.high,
-        "verdict": verdict,
+        "verdict": _under(profile, verdict),
     }
+
+
+def _reaches_row(claim: str, measure: Reaches, profile: str, seeds: Sequence[int]) -> dict:
+    tables = [sample(profile, seeds) for sample in measure.samples]
+    readings = [measure.scale * rows["last"] for rows in tables if not rows.empty]
+    if not readings:
+        return _unmeasured(profile)
+    interval = mean_interval(max(readings, key=np.mean), 0.0, measure.top)
+    return {
+        "seeds": min(map(len, readings)),
+        "last": interval.mean,
+        "last_low": interval.low,
+        "last_high": interval.high,
+        "verdict": _under(profile, reaches_verdict(readings, measure.value)),
+    }
+
+
+def _under(profile: str, verdict: str) -> str:
+    """A verdict as the ledger gives it; what the quick profile finds is said, but settles nothing."""
+    return verdict if profile == "paper" else f"quick only: there {verdict.replace(': ', ', ')}"
 
 
 def _paired(cell: Cell, profile: str, seeds: Sequence[int], scale: float) -> tuple[Values, Values]:
@@ -225,7 +252,7 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
     again = is_settled(rows) & (rows["profile"] != PROFILES[0])
     chosen = is_measured(rows) & ~again & ~rows["id"].isin(STATEMENTS)
     known = rows[chosen].join(claims()[["task", "setting", "unit"]], on="id")
-    ours = [_ours(row, unit) for row, unit in zip(known.itertuples(), known["unit"])]
+    ours = [_ours(row) for row in known.itertuples()]
     return pd.DataFrame(
         {
             "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
@@ -253,12 +280,12 @@ def statements_table(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _ours(row, unit: str) -> str:
+def _ours(row) -> str:
     """Our value of a row; of a direction the smallest (of no gain the largest) difference among its cells."""
     if pd.isna(row.last):
         return ""
-    shown = describe(row.last, row.last_low, row.last_high, 1 if unit in ("%", "claim") else 3)
-    return f"gap {shown}" if unit == "claim" and row.seeds else shown
+    shown = describe(row.last, row.last_low, row.last_high, 1 if row.unit in ("%", "claim") else 3)
+    return f"gap {shown}" if isinstance(MEASURED.get(row.id), Direction | NoGain) else shown
 
 
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:

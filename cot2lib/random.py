@@ -29,7 +29,9 @@ class Site(IntEnum):
     ORDER = 2
     DROPOUT = 3
     DECODE = 4
-    ROLLOUT = 5
+    CHAIN = 5
+    PROBE = 6
+    ROLLOUT = 7
 
 
 def _shift(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:

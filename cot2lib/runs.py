@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from cot2lib import records, store
+from cot2lib import records, store, timing
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.grpo import GRPOTrainer
 from cot2lib.model import GPT2Stack
@@ -73,12 +73,8 @@ def run(
     if absent and missing == "error":
         raise RecordError(_absent_message(absent))
     if absent:
-        before = torch.get_num_threads()
-        torch.set_num_threads(threads)
-        try:
+        with timing.threads(threads):
             _train(specs, absent, where, compile, shard)
-        finally:
-            torch.set_num_threads(before)
     return _described(_tables(specs, retrain)[0])
 
 

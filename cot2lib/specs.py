@@ -18,7 +18,7 @@ from cot2lib.frozen import typed
 from cot2lib.policy import RATIOS
 from cot2lib.supervision import TIES
 from cot2lib.tasks import MNNS, Task
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, Systematic, ZeroSlot
 
 NUMERICS = 1
 LOSS_ON = ("outputs", "sequence")
@@ -300,7 +300,20 @@ class GRPOSpec:
 Run = RunSpec | GRPOSpec
 KINDS = {
     kind.__name__: kind
-    for kind in (RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, Base, Discrete, MTS, Hidden, ZeroSlot)
+    for kind in (
+        RunSpec,
+        GRPOSpec,
+        Recipe,
+        Supervision,
+        Model,
+        MNNS,
+        Base,
+        Discrete,
+        MTS,
+        Systematic,
+        Hidden,
+        ZeroSlot,
+    )
 }
 
 

@@ -8,29 +8,53 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from cot2lib import overhead
+from cot2lib.theory import estimator_claims, packing, propositions
+from cot2lib.theory.verdict import Verdict
+
+CONSTRUCTION, ESTIMATORS, PACKING = (f"tests/test_{name}.py" for name in ("construction", "estimators", "packing"))
+
 
 @dataclass(frozen=True)
 class Statement:
     """A statement of the paper that computation settles.
 
     Attributes:
-        printed: whether it holds as the paper has it.
-        corrected: whether it holds under `condition`.
-        condition: what has to be added, to be read after "holds if".
+        check: decides it as printed and as corrected.
         test: the file whose tests fail if the verdict is wrong.
     """
 
-    printed: Callable[[], bool]
+    check: Callable[[], Verdict]
     test: str
-    corrected: Callable[[], bool] | None = None
-    condition: str = ""
 
     @cached_property
     def verdict(self) -> str:
         """`holds`, `holds if ...` or `refuted`."""
-        if self.printed():
-            return "holds"
-        return f"holds if {self.condition}" if self.corrected is not None and self.corrected() else "refuted"
+        return self.check().text
 
 
-STATEMENTS: dict[str, Statement] = {}
+def _packing() -> Verdict:
+    at_possible = packing.bound_holds_at_possible_margins()
+    return Verdict(packing.fixed_margin_is_possible(), at_possible, "the margin shrinks with 1/B, as it must")
+
+
+def _thresholds() -> Verdict:
+    return Verdict(packing.rules_out())
+
+
+def _overhead() -> Verdict:
+    extra, large = overhead.equals_projection(), overhead.is_dominated()
+    return Verdict(extra and large and overhead.is_dominated(overhead.SMALL), extra and large, "v << 12 L d + 2 L N")
+
+
+STATEMENTS = {
+    **{claim: Statement(check, CONSTRUCTION) for claim, check in propositions.CLAIMS.items()},
+    "consistency": Statement(estimator_claims.consistency, ESTIMATORS),
+    "k-infinity": Statement(estimator_claims.k_infinity, ESTIMATORS),
+    "sample-complexity-ratio": Statement(estimator_claims.sample_complexity_ratio, ESTIMATORS),
+    "sample-complexity-rate": Statement(estimator_claims.sample_complexity_rate, ESTIMATORS),
+    "assumption-1": Statement(estimator_claims.assumption_1, ESTIMATORS),
+    "packing": Statement(_packing, PACKING),
+    "threshold-packing": Statement(_thresholds, PACKING),
+    "decode-overhead": Statement(_overhead, "tests/test_bench.py"),
+}

@@ -2,7 +2,8 @@
 
 `Base` is the paper's deterministic continuous token (section 2), here with the temperature and the
 threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
-of K sampled tokens (section 4.1). `Hidden` is COCONUT's thought, the last hidden state of the
+of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean.
+`Hidden` is COCONUT's thought, the last hidden state of the
 preceding position; `ZeroSlot` what the authors' COCONUT baseline feeds instead, the hidden state of
 the slot itself, computed with zeros in it.
 
@@ -136,15 +137,36 @@ class MTS:
     def __call__(self, state: State) -> Thought:
         log_weights = (state.logits / self.temperature).log_softmax(-1)
         tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
-        share = torch.full_like(tokens, 1 / self.k, dtype=log_weights.dtype)
-        weights = torch.zeros_like(log_weights).scatter_add(-1, tokens, share)
-        return Thought(weights, tokens, log_weights.gather(-1, tokens).sum(-1))
+        return Thought(token_mean(tokens, log_weights), tokens, log_weights.gather(-1, tokens).sum(-1))
 
     def log_densities(
         self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
         """Log-density of each drawn token under other logits."""
         return (logits / self.temperature).log_softmax(-1).gather(-1, action)
+
+
+@dataclass(frozen=True)
+class Systematic:
+    """The mean of k tokens drawn together by systematic resampling, from one uniform draw: not in the paper.
+
+    Token j is taken floor(k p_j) or ceil(k p_j) times, k p_j on average, so that the mean is unbiased and each
+    weight varies as little as a multiple of 1/k with that mean can. For inference only: the k tokens are dependent,
+    so their probability is no product over tokens and a thought has no log-density here. Which tokens are drawn
+    together depends on their order in the vocabulary; how often each is drawn does not.
+    """
+
+    k: int
+
+    def __post_init__(self):
+        typed(self)
+        if self.k < 1:
+            raise SpecError(f"k={self.k}: a thought needs at least one token.")
+
+    def __call__(self, state: State) -> Thought:
+        expected = self.k * state.logits.double().softmax(-1)
+        counts = systematic_counts(expected, state.draws(1)[..., 0])
+        return Thought((counts / self.k).to(state.logits.dtype))
 
 
 @dataclass(frozen=True)
@@ -163,7 +185,7 @@ class ZeroSlot:
         return Thought(state.logits.softmax(-1), latent=state.peek())
 
 
-Rule = Base | Discrete | MTS | Hidden | ZeroSlot
+Rule = Base | Discrete | MTS | Systematic | Hidden | ZeroSlot
 
 
 def one_hot(token: Int[Tensor, "run batch"], logits: Logits) -> Float[Tensor, "run batch vocab"]:
@@ -172,11 +194,33 @@ def one_hot(token: Int[Tensor, "run batch"], logits: Logits) -> Float[Tensor, "r
 
 
 def inverse_cdf(
-    weights: Float[Tensor, "run batch vocab"], uniforms: Float[Tensor, "run batch draw"]
-) -> Int[Tensor, "run batch draw"]:
+    weights: Float[Tensor, "*batch vocab"], uniforms: Float[Tensor, "*batch draw"]
+) -> Int[Tensor, "*batch draw"]:
     """Tokens whose cumulated weight first exceeds each uniform draw."""
     cumulated = weights.cumsum(-1)
     return torch.searchsorted(cumulated, uniforms * cumulated[..., -1:], right=True).clamp(max=weights.shape[-1] - 1)
+
+
+def token_mean(
+    tokens: Int[Tensor, "*batch draw"], like: Float[Tensor, "*batch vocab"]
+) -> Float[Tensor, "*batch vocab"]:
+    """Mixture weights of the mean of some tokens, in the shape and dtype of `like`."""
+    share = torch.full_like(tokens, 1 / tokens.shape[-1], dtype=like.dtype)
+    return torch.zeros_like(like).scatter_add(-1, tokens, share)
+
+
+def systematic_counts(
+    expected: Float[Tensor, "*batch vocab"], offset: Float[Tensor, "*batch"]
+) -> Float[Tensor, "*batch vocab"]:
+    """Whole counts within one of `expected`, and with its (whole) sum: `expected` on average over a uniform offset.
+
+    The k points offset, offset + 1, ... are dropped on the cumulated expectation; a token's count is how many fall on
+    its stretch.
+    """
+    cumulated = expected.double().cumsum(-1)
+    cumulated[..., -1] = cumulated[..., -1].round()  # rounding must not lose a token
+    points = (cumulated + offset.double()[..., None]).floor()
+    return points.diff(dim=-1, prepend=torch.zeros_like(points[..., :1]))
 
 
 def _keep_top(logits: Float[Tensor, "*lead vocab"], k: int | None) -> Float[Tensor, "*lead vocab"]:

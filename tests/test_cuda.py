@@ -46,6 +46,16 @@ def test_captured_training_equals_training_on_the_cpu(method):
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
 
+def test_a_frozen_table_stays_under_capture():
+    specs = [short(seed=seed, embedding="cosine, frozen") for seed in (42, 43)]
+    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
+    before = gpu.stack.transformer.wte.weight.clone()
+    for trainer in (cpu, gpu):
+        trainer.advance(WARM_UP + 20)
+    assert gpu.graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
+    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+
+
 @pytest.mark.parametrize("method", ["coconut", "coconut-slot"])
 def test_captured_stages_equal_those_on_the_cpu(method):
     """Each stage takes other steps, so each is captured anew."""

@@ -1,14 +1,19 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from cot2lib import measured, paper, records
 from cot2lib.errors import SpecError
-from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number
+from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import paired_interval, prediction_interval
-from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict
+from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
 from cot2lib.profiles import spec
 from cot2lib.statements import Statement
+from cot2lib.theory.verdict import Verdict
+
+ROOT = Path(__file__).parent.parent
 
 
 def test_claims_are_unique_and_all_measured_ones_exist():
@@ -59,6 +64,38 @@ def test_no_gain_verdicts():
     assert paired_interval(edge, base).low > 0 and no_gain_verdict([(edge, base)]) == "not reproduced"
 
 
+def test_reaches_verdicts():
+    """Every run of one reading has to be there; too few runs settle nothing."""
+    perfect, nearly = np.array([100.0, 100, 100]), np.array([100.0, 99.9, 100])
+    assert reaches_verdict([nearly, perfect], 100.0) == "reproduced"
+    assert reaches_verdict([nearly, nearly], 100.0) == "not reproduced"
+    assert reaches_verdict([nearly, perfect[:2]], 100.0) == "not reproduced"
+    assert reaches_verdict([perfect[:2]], 100.0) == "undecided: fewer than 3 seeds"
+
+
+def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
+    """The best reading is shown; what the paper profile lacks is no verdict."""
+    sample = lambda shares: (
+        lambda profile, seeds: pd.DataFrame(
+            {"last": shares if profile == "quick" else []}, index=seeds if profile == "quick" else []
+        )
+    )
+    claim = "construction-trained"
+    monkeypatch.setitem(
+        MEASURED, claim, Reaches("construction", [sample([0.9, 0.8, 0.9]), sample([1, 1, 0.97])], 100.0)
+    )
+    rows = paper.ledger((42, 43, 44)).set_index(["id", "profile"])
+    quick, settled = rows.loc[(claim, "quick")], rows.loc[(claim, "paper")]
+    assert quick["verdict"] == "quick only: there not reproduced" and quick["last"] == pytest.approx(99)
+    assert quick["last_low"] < 99 < quick["last_high"] <= 100 and quick["seeds"] == 3
+    assert settled["verdict"] == "quick only" and settled["seeds"] == 0
+    shown = paper.measured_table(paper.ledger((42, 43, 44)))
+    ours = shown[shown["claim"].str.startswith(f"`{claim}`")]["ours"].item()
+    assert ours.startswith("99.0"), "a value, not a gap"
+    monkeypatch.setitem(MEASURED, claim, Reaches("construction", [sample([0.9] * 3), sample([1.0] * 3)], 100.0))
+    assert paper._row(claim, "quick", (42, 43, 44))["verdict"] == "quick only: there reproduced"
+
+
 def test_narrower_limits_for_entropies():
     values = [1.30, 1.35, 1.40]
     assert number_verdict(values, 1.35, 1) == "reproduced"
@@ -106,21 +143,37 @@ def test_what_counting_settles():
 
 
 @pytest.mark.parametrize(
-    "printed, corrected, verdict",
-    [(True, None, "holds"), (False, True, "holds if m <= 2"), (False, False, "refuted"), (False, None, "refuted")],
+    "found, verdict",
+    [
+        (Verdict(True), "holds"),
+        (Verdict(False, True, "m <= 2"), "holds if m <= 2"),
+        (Verdict(False, False, "m <= 2"), "refuted"),
+    ],
 )
-def test_what_computation_settles(printed, corrected, verdict, monkeypatch):
-    statement = Statement(
-        lambda: printed, "tests/test_x.py", None if corrected is None else lambda: corrected, "m <= 2"
-    )
-    assert statement.verdict == verdict
-    monkeypatch.setitem(paper.STATEMENTS, "consistency", statement)
+def test_what_computation_settles(found, verdict, monkeypatch):
+    monkeypatch.setitem(paper.STATEMENTS, "consistency", Statement(lambda: found, "tests/test_x.py"))
     rows = paper.ledger()
     ours = rows[rows["id"] == "consistency"]
     assert ours["verdict"].tolist() == [verdict] * 2 and set(ours["command"]) == {"pytest tests/test_x.py"}
     assert paper.is_measured(ours).all() and "consistency" not in str(paper.measured_table(rows)["claim"].tolist())
     table = paper.statements_table(rows)
     assert table[table["statement"].str.contains("consistency")]["verdict"].tolist() == [verdict]
+
+
+def test_the_papers_statements():
+    """Which hold as printed, which need a condition, which are refuted; every one has a test file."""
+    verdicts = {claim: statement.verdict for claim, statement in paper.STATEMENTS.items()}
+    start = lambda text: {claim for claim, verdict in verdicts.items() if verdict.startswith(text)}
+    conditional = {
+        "construction", "read-off", "sample-complexity-ratio", "sample-complexity-rate", "assumption-1", "packing",
+        "decode-overhead",
+    }  # fmt: skip
+    assert start("holds if ") == conditional and start("refuted") == {"threshold-packing"}
+    assert start("holds") - conditional == {
+        "attention-selects", "moe-routes", "partial-sums", "consistency", "k-infinity"
+    }  # fmt: skip
+    assert set(verdicts) <= set(paper.claims().index) and not set(verdicts) & set(MEASURED)
+    assert all((ROOT / statement.test).is_file() for statement in paper.STATEMENTS.values())
 
 
 PASSED = [("cot2", 1.0, 0, 90.0), ("discrete", 1.0, 50, 70.0), ("discrete", 1.0, 0, 71.0), ("discrete", 0.0, 0, 40.0)]

@@ -18,13 +18,13 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 # Lowest floor first; a module imports only from floors below its own.
 FLOORS = [
     {"errors"},
-    {"files", "frozen", "paths", "random", "metrics", "report"},
+    {"files", "frozen", "paths", "random", "metrics", "report", "timing"},
     {"tasks", "thoughts", "embedding"},
     {"huggingface", "provenance", "supervision", "losses", "policy"},
-    {"model", "specs"},
+    {"model", "specs", "theory"},
     {"decode", "data"},
     {"training", "evaluation"},
-    {"sampling", "supervised", "profiles", "grpo"},
+    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo"},
     {"store"},
     {"records"},
     {"runs"},

@@ -36,6 +36,7 @@ def test_defaults_are_frozen():
         "Base": "temperature=1.0 threshold=0.0",
         "Discrete": "temperature=0.0 top_k=None",
         "MTS": "temperature=1.0",
+        "Systematic": "",
         "Hidden": "",
         "ZeroSlot": "",
     }

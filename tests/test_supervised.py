@@ -223,7 +223,7 @@ import torch
 from test_supervised import short, trained, weights
 from cot2lib.supervised import SupervisedTrainer
 torch.set_num_threads(1)
-for options in (dict(), dict(method="coconut-slot", recipe=dict(batch=7))):
+for options in (dict(), dict(method="coconut-slot", recipe=dict(batch=7)), dict(embedding="cosine, frozen")):
     specs = [short(seed=s, layers=1, heads=1, **options) for s in (42, 43)]
     eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
     eager.train(), compiled.train()
@@ -233,11 +233,14 @@ for options in (dict(), dict(method="coconut-slot", recipe=dict(batch=7))):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 def test_compiled_training_equals_eager_training():
-    """With dropout; own thoughts; a batch that fills no draw. In its own process: shape checks cannot be compiled."""
+    """With dropout; own thoughts; a batch that fills no draw; frozen embeddings.
+
+    In its own process: shape checks cannot be compiled.
+    """
     root = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", COMPILED], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    assert len(out.stdout.split()) == 2
+    assert len(out.stdout.split()) == 3
     assert all(float(difference) < 1e-4 for difference in out.stdout.split())
 
 

@@ -5,9 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib import random
 from cot2lib.decode import decode, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden, State, ZeroSlot, inverse_cdf
+from cot2lib.random import Site
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden, State, Systematic, ZeroSlot, inverse_cdf, systematic_counts
 
 LOGITS = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0)) * 3
 
@@ -105,6 +107,60 @@ def test_mts_is_the_mean_of_k_tokens_and_unbiased():
     assert torch.allclose(thought.log_density[0], counts @ expected.log(), atol=1e-4)
 
 
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 20), st.floats(0, 1 - 2**-24))
+@settings(deadline=None)
+def test_systematic_counts_are_next_to_their_mean(weights, k, offset):
+    law = torch.tensor(weights, dtype=torch.float64) + 1e-9
+    expected = k * law / law.sum()
+    counts = systematic_counts(expected, torch.tensor(offset, dtype=torch.float64))
+    assert counts.sum() == k and torch.equal(counts, counts.round())
+    assert (counts >= (expected - 1e-9).floor()).all() and (counts <= (expected + 1e-9).ceil()).all()
+    grid = (torch.arange(4000, dtype=torch.float64) + 0.5) / 4000
+    every = systematic_counts(expected.expand(4000, -1), grid)
+    assert (every.mean(0) - expected).abs().max() <= 1 / 4000 + 1e-9, "every offset equally often: unbiased"
+
+
+def test_systematic_thought_takes_no_token_of_weight_zero():
+    expected = torch.tensor([0.0, 1.5, 0.0, 0.5, 0.0], dtype=torch.float64)
+    for offset in (0.0, 0.25, 0.499, 0.5, 0.75, 1 - 2**-24):
+        assert systematic_counts(expected, torch.tensor(offset)).tolist() in ([0, 1, 0, 1, 0], [0, 2, 0, 0, 0])
+
+
+def test_systematic_is_unbiased_and_less_noisy_than_independent_tokens():
+    count = 20_000
+    logits = LOGITS[:1, :1].expand(1, count, 11)
+    uniforms = torch.rand(1, count, 3, generator=torch.Generator().manual_seed(4))
+    thought = Systematic(3)(state(logits, lambda n: uniforms[..., :n]))
+    expected, weights = LOGITS[0, 0].softmax(-1), thought.weights[0]
+    fraction = (3 * expected).frac()
+    assert thought.log_density is None and thought.weights.dtype == logits.dtype
+    assert (
+        torch.allclose(weights.sum(-1), torch.ones(count)) and (weights * 3 - (weights * 3).round()).abs().max() < 1e-5
+    )
+    assert (weights.mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / 9 / count)
+    assert torch.allclose(weights.var(0), fraction * (1 - fraction) / 9, rtol=0.1, atol=1e-4)
+    assert (fraction * (1 - fraction) / 9 <= expected * (1 - expected) / 3 + 1e-6).all()
+
+
+@torch.no_grad()
+def test_systematic_decodes():
+    """Through the loop: thoughts of k-ths, all weight on even laws, the same for the same keys, one draw a thought."""
+    stack, prompts = GPT2Stack(2, 8, 9, 16, 1, 1), torch.randint(0, 8, (2, 5, 4))
+    stack.transformer.wte.weight.zero_()
+    keys = random.run_keys([1, 2], Site.DECODE)
+    made = decode(stack, prompts, rules(Systematic(8), 3), keys)
+    assert torch.allclose(made.weights[:, :, :2], torch.full((2, 5, 2, 8), 1 / 8)), "equal logits: every token once"
+    assert torch.equal(made.log_density, torch.zeros(2, 5, 3))
+    stack = GPT2Stack(2, 8, 9, 16, 1, 1)
+    for parameter in stack.parameters():
+        parameter += 0.5 * torch.randn_like(parameter)
+    first, again = (decode(stack, prompts, rules(Systematic(4), 3), keys) for _ in range(2))
+    other = decode(stack, prompts, rules(Systematic(4), 3), random.run_keys([3, 4], Site.DECODE))
+    assert torch.equal(first.weights, again.weights) and not torch.equal(first.weights, other.weights)
+    thoughts, laws = first.weights[:, :, :2], first.logits[:, :, :2].softmax(-1)
+    assert (4 * (thoughts - laws)).abs().max() < 1 + 1e-5
+
+
 @pytest.mark.parametrize("rule", [Hidden(), ZeroSlot()])
 @torch.no_grad()
 def test_latent_thoughts(rule):
@@ -130,6 +186,7 @@ def test_latent_thoughts(rule):
         (lambda: Discrete(temperature=-1.0), "temperature=-1.0"),
         (lambda: Discrete(top_k=0), "top_k=0"),
         (lambda: MTS(0), "k=0"),
+        (lambda: Systematic(0), "k=0"),
         (lambda: MTS(2, temperature=0.0), "temperature=0.0"),
         (lambda: Base(temperature=float("nan")), "temperature=nan: give a finite number"),
     ],

@@ -1,6 +1,5 @@
 """Figures, tables and checks of the chapter `sampling`: many samples, sharpened thoughts, what each costs."""
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +19,7 @@ from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
 from cot2lib.thoughts import Discrete
+from cot2lib.timing import in_turns, ratio
 
 ROUNDS = 5
 
@@ -198,20 +198,13 @@ def costs(stacks: Stacks, ks: Sequence[int], prompts: int = 64) -> pd.DataFrame:
         data = stack_data(specs, stack.device)
         for k in ks if method == "discrete CoT" else (1,):
             turns[method, k] = _turn(stack, data, specs, k, prompts)
-    seconds: dict[tuple[str, int], list[float]] = {key: [] for key in turns}
-    for round_ in range(ROUNDS + 1):
-        for key, turn in turns.items():
-            began = time.perf_counter()
-            turn()
-            if round_:  # the first warms up
-                seconds[key].append(time.perf_counter() - began)
-    one = np.array(seconds["CoT2", 1])
-    rows = []
-    for (method, k), taken in seconds.items():
+    taken, rows = in_turns(turns, ROUNDS), []
+    for (method, k), seconds in taken.items():
         spec = stacks[method][1][0]
         prompt = spec.task.prompt(spec.supervision.arrow).shape[1]
         positions = prompt + k * (spec.outputs - 1)
-        rows.append({"method": method, "k": k, "positions": positions, "ratio": float(np.median(taken / one))})
+        times = ratio(seconds, taken["CoT2", 1])
+        rows.append({"method": method, "k": k, "positions": positions, "ratio": times})
     return pd.DataFrame(rows)
 
 

@@ -33,6 +33,11 @@ _SERIES = {  # name: colour, marker, line style
     "5 tokens": ("#D55E00", "s", "--"),
     "3 tokens": ("#009E73", "D", "-."),
     "1 token": ("#7A7A7A", "^", ":"),
+    "learned": ("#7A7A7A", "^", ":"),
+    "cosine": ("#0072B2", "o", "-"),
+    "cosine, frozen": ("#D55E00", "s", "--"),
+    "fed its output": ("#009E73", "D", "-."),
+    "fed its mixture": ("#CC79A7", "v", (0, (5, 1, 1, 1))),
 }
 COLOURS, MARKERS, DASHES = ({name: look[part] for name, look in _SERIES.items()} for part in range(3))
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}
@@ -80,3 +85,9 @@ def series_legend(figure: Figure, names: Sequence[str], paper: bool = True) -> N
     if paper:
         handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))
     figure.legend(handles=handles, loc="outside upper center", ncols=min(6, len(handles)), frameon=False)
+
+
+def legend_above(figure: Figure, axis: Axes, columns: int) -> None:
+    """The labelled series of one panel as a legend above all of them."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, frameon=False)

@@ -1,0 +1,247 @@
+"""The paper's one-layer transformer that solves MNNS (Prop. construction), built literally and repaired.
+
+n digits, an arrow and a dummy 0 are tokens z_1..z_{n+2}; each pass attends from the last token to the next input,
+routes to its expert, and appends the result. After n passes a token holds all 2^n signed sums, after n + 1 the
+answer. Four things are not as in the paper, and `Design` has a switch for each: its read-off gives sigma(0) = 1/2,
+not 1, to the sum 0; halving at each step leaves pairs of length 2^-n to a read-off that was proved for length 1;
+positions leak through the experts; and the experts take two arguments, which no residual stream has. `VARIANTS`
+names the combinations.
+
+The paper takes c to infinity; here it is a finite number, in all four places the same unless told otherwise.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from cot2lib.errors import SpecError
+from cot2lib.frozen import typed
+from cot2lib.theory.blocks import READS, Fused, Layout, NextToken, ReadOff, Router, partial_sums, replacement
+
+CHUNK = 1024  # inputs run together
+MARGIN = 2.0  # the default sharpness, in units of `sufficient_sharpness`
+FREQUENCY = 0.99  # in units of the paper's bound pi / (2 S)
+
+Digits = Tensor | np.ndarray | Sequence
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is built; the defaults are the paper's text.
+
+    Attributes:
+        read: how the read-off finds the smallest non-negative sum: "sigmoid", "biased" or "mirrored".
+        rescaled: whether the read-off undoes the halving first.
+        masked: whether the experts hide the position block of the preceding token.
+        halved: whether each expert divides by two.
+        fused: whether the read-off is part of the expert of the last digit, so that n passes suffice.
+        residual: whether the layer is a residual block on one stream; its experts hide the positions in any case.
+    """
+
+    read: str = "sigmoid"
+    rescaled: bool = False
+    masked: bool = False
+    halved: bool = True
+    fused: bool = False
+    residual: bool = False
+
+    def __post_init__(self):
+        typed(self)
+        if self.read not in READS:
+            raise SpecError(f"read={self.read!r}: choose one of {', '.join(READS)}.")
+
+
+VARIANTS = {
+    "as-written": Design(),
+    "biased": Design("biased"),
+    "mirrored": Design("mirrored"),
+    "repaired": Design("biased", rescaled=True, masked=True),
+    "fused": Design("biased", rescaled=True, masked=True, fused=True),
+    "residual": Design("biased", rescaled=True, masked=True, residual=True),
+}
+
+
+@dataclass(frozen=True)
+class Sharpness:
+    """The constant c in each of the four places that take it to infinity."""
+
+    attention: float
+    router: float
+    sigmoid: float
+    softmax: float
+
+    def __post_init__(self):
+        typed(self)
+        if not min(self.attention, self.router, self.sigmoid, self.softmax) > 0:
+            raise SpecError(f"{self}: a sharpness must be above 0.")
+
+    @classmethod
+    def same(cls, c: float | int) -> "Sharpness":
+        """One c everywhere."""
+        return cls(c, c, c, c)
+
+
+class TrigMNNS(nn.Module):
+    """The construction for `length` digits whose sum is at most `max_sum`, without anything trained.
+
+    Args:
+        length: digits n.
+        max_sum: S; sums -S..S have an embedding (cos ws, sin ws).
+        variant: a name in `VARIANTS`, or a `Design`.
+        sharpness: c, or one for each place; None for twice `sufficient_sharpness`.
+        frequency: w in units of pi / (2 S), which the paper keeps below 1.
+        dtype: float64 or float32.
+
+    Raises:
+        SpecError: for an unknown variant or dtype, or a number that is too small.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        max_sum: int,
+        variant: str | Design = "as-written",
+        sharpness: float | int | Sharpness | None = None,
+        frequency: float | int = FREQUENCY,
+        dtype: torch.dtype = torch.float64,
+    ):
+        super().__init__()
+        check_sizes(length, max_sum, dtype)
+        self.design = design_of(variant)
+        if not frequency > 0:
+            raise SpecError(f"frequency={frequency}: choose one above 0; below 1 is the paper's condition.")
+        self.length, self.max_sum, self.omega = length, max_sum, frequency * math.pi / (2 * max_sum)
+        self.layout = Layout(length, self.design.residual)
+        c = sufficient_sharpness(length, max_sum, self.design, frequency) * MARGIN if sharpness is None else sharpness
+        self.sharpness = c if isinstance(c, Sharpness) else Sharpness.same(c)
+        self.attention = NextToken(self.layout, self.sharpness.attention, dtype)
+        self.router = Router(self.layout, self.passes, self.sharpness.router, dtype)
+        self.experts = nn.ModuleList(self._experts(dtype))
+        self.replacement = replacement(self.layout, dtype) if self.design.residual else None
+        angles = self.omega * torch.arange(-max_sum, max_sum + 1, dtype=torch.float64)
+        self.register_buffer("embedding", torch.stack([angles.cos(), angles.sin()], dim=1).to(dtype))
+
+    def _experts(self, dtype: torch.dtype) -> list[nn.Module]:
+        """Partial sums of each digit, and the read-off."""
+        design, step_scale = self.design, 0.5 if self.design.halved else 1.0
+        scale = step_scale**self.length
+        gain = 1 / scale if design.rescaled else 1.0
+        gate, choice = self.sharpness.sigmoid, self.sharpness.softmax
+        read = ReadOff(self.layout, design.read, self.omega, scale, gain, gate, choice)
+        masked = design.masked or design.residual
+        sums = [partial_sums(self.layout, j, step_scale, masked, dtype) for j in range(1, self.length + 1)]
+        return [*sums[:-1], Fused(sums[-1], read)] if design.fused else [*sums, read]
+
+    @property
+    def passes(self) -> int:
+        """Tokens written, the last of which is the answer: n + 1, or n if fused."""
+        return self.length + (not self.design.fused)
+
+    @torch.no_grad()
+    def solve(self, digits: Digits) -> Int[Tensor, " input"]:
+        """The answer to each row of digits, (input, length): the sum whose embedding is nearest to the last token.
+
+        Raises:
+            SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
+        """
+        chunks = checked_digits(digits, self.length, self.max_sum).split(CHUNK)
+        scores = torch.cat([self.states(chunk)[:, -1, :2] @ self.embedding.T for chunk in chunks])
+        return scores.argmax(-1) - self.max_sum
+
+    @torch.no_grad()
+    def states(self, digits: Digits) -> Float[Tensor, "input pass width"]:
+        """Every token written for some rows of digits, in order."""
+        prompt = self.prompt(checked_digits(digits, self.length, self.max_sum))
+        tokens = nn.functional.pad(prompt, (0, 0, 0, self.passes))
+        for place in range(self.length + 2, tokens.shape[1]):
+            tokens[:, place] = self(tokens[:, :place])
+        return tokens[:, self.length + 2 :]
+
+    def prompt(self, digits: Int[Tensor, "input length"]) -> Float[Tensor, "input token width"]:
+        """The n digits, the arrow (no content) and the dummy 0, each with its position."""
+        tokens = self.embedding.new_zeros(len(digits), self.length + 2, self.layout.width)
+        tokens[:, : self.length, :2] = self.embedding[digits + self.max_sum]
+        tokens[:, -1, :2] = self.embedding[self.max_sum]
+        tokens[..., self.layout.positions] = torch.eye(self.length + 2, dtype=tokens.dtype)
+        return tokens
+
+    def forward(self, tokens: Float[Tensor, "input token width"]) -> Float[Tensor, "input width"]:
+        """The token that follows: attention from the last one, then the experts.
+
+        Without a residual stream the position of an output is assigned, p_1, p_2, ... in order.
+        """
+        query = tokens[:, -1]
+        attended = self.attention(query, tokens)
+        if self.replacement is not None:
+            stream = query + attended
+            return stream + self._mixture(stream, stream) + self.replacement(stream, stream)
+        out = self._mixture(query, attended)
+        out[:, self.layout.position(tokens.shape[1] - self.length - 1)] += 1.0
+        return out
+
+    def _mixture(
+        self, previous: Float[Tensor, "input width"], current: Float[Tensor, "input width"]
+    ) -> Float[Tensor, "input width"]:
+        """Experts by their routing weights; one whose weight has underflowed to 0 everywhere is not computed."""
+        out = torch.zeros_like(previous)
+        for weight, expert in zip(self.router(current).unbind(-1), self.experts):
+            if weight.any():
+                out += weight[:, None] * expert(previous, current)
+        return out
+
+
+def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: float | int = FREQUENCY) -> float:
+    """ln(2 d / w) / gap: a c at which everything but the right sum has so little weight that rounding removes it.
+
+    The gap is the smallest difference of scores: of sums two apart next to zero, or of the sum S and the zeros that
+    pad the read-off; 2^-n times that if pairs keep that length.
+    """
+    omega = frequency * math.pi / (2 * max_sum)
+    gap = 2 * math.sin(omega) ** 2
+    if frequency < 1:
+        gap = min(gap, math.cos(omega * max_sum))
+    if design.halved and not design.rescaled:
+        gap *= 2.0**-length
+    return math.log(2 * Layout(length, design.residual).width / omega) / gap
+
+
+def design_of(variant: str | Design) -> Design:
+    """The design of a name (SpecError for an unknown one)."""
+    if isinstance(variant, Design):
+        return variant
+    if variant not in VARIANTS:
+        raise SpecError(f"variant={variant!r}: choose one of {', '.join(VARIANTS)}.")
+    return VARIANTS[variant]
+
+
+def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
+    """Raise SpecError for sizes or a dtype that no construction has."""
+    if length < 1:
+        raise SpecError(f"length={length}: need at least one digit.")
+    if max_sum < 1:
+        raise SpecError(f"max_sum={max_sum}: need at least 1, and as much as the digits can sum to.")
+    if dtype not in (torch.float64, torch.float32):
+        raise SpecError(f"dtype={dtype}: choose torch.float64 or torch.float32.")
+
+
+def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "input length"]:
+    """Rows of digits as a tensor.
+
+    Raises:
+        SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
+    """
+    rows = torch.as_tensor(digits)
+    if rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool:
+        raise SpecError(f"digits of dtype {rows.dtype}: give whole numbers.")
+    if rows.ndim != 2 or rows.shape[1] != length or not len(rows):
+        raise SpecError(f"digits of shape {tuple(rows.shape)}: give at least one row of {length}.")
+    if (rows < 0).any():
+        raise SpecError(f"digit {int(rows.min())}: digits must be at least 0.")
+    if (largest := int(rows.sum(1).max())) > max_sum:
+        raise SpecError(f"max_sum={max_sum}: some digits sum to {largest}; build it with at least that.")
+    return rows.long()

@@ -1,0 +1,97 @@
+"""What the paper claims of sampled thoughts, decided by computation: as printed, and corrected.
+
+Each function takes well under a second and computes both from the other modules of `cot2lib.theory`; nothing is
+looked up.
+"""
+
+import torch
+
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+from cot2lib.theory import chains, enumeration, estimators, sample_size
+from cot2lib.theory.coverage import answer_mass
+from cot2lib.theory.verdict import Verdict
+
+KS = (1, 2, 3, 4, 8, 16)
+STEPS = range(1, 7)
+HUGE = 10**9  # K that stands for infinity
+CLOSE = 1e-6
+
+
+def consistency() -> Verdict:
+    """Base CoT2, MTS and discrete CoT have the same expected output: exactly so, for any unbiased sampler."""
+    start, transitions = chains.example()
+    rows = [[enumeration.rational(row) for row in moves] for moves in transitions]
+    centre = enumeration.rational(start)
+    for moves in rows:
+        centre = tuple(sum(p * q for p, q in zip(centre, column)) for column in zip(*moves))
+    same = lambda k, sampler: (
+        enumeration.mean([*enumeration.count_laws(start, transitions, k, sampler)][-1], k) == centre
+    )
+    printed = same(1, "multinomial") and same(3, "multinomial")
+    return Verdict(printed, printed and same(3, "systematic"))
+
+
+def k_infinity() -> Verdict:
+    """MTS converges to base CoT2: K times its squared error tends to the sum of all D_s, so the rate is 1 / K."""
+    errors = [(estimators.read_outs(parts, HUGE).tokens, parts.sum() / HUGE) for parts in map(_parts, _chains(6))]
+    printed = all(error <= 6 / HUGE + CLOSE / HUGE for error, _ in errors)
+    return Verdict(printed, printed and all(abs(error - limit) <= CLOSE * limit for error, limit in errors))
+
+
+def sample_complexity_ratio() -> Verdict:
+    """Mean squared error of MTS over that of K discrete traces: at most 2 - 1/K only for m <= 2 or by contraction."""
+    printed = corrected = True
+    for steps in STEPS:
+        for parts in map(_parts, _chains(steps)):
+            rate = float(estimators.contraction(parts))
+            for k in KS:
+                found = float(estimators.ratio(parts, k)) - CLOSE
+                kept = found <= estimators.printed_bound(k)
+                assured = steps <= 2 or estimators.printed_bound_is_assured(rate, k)
+                printed &= kept
+                corrected &= (kept or not assured) and 1 - 2 * CLOSE <= found <= estimators.tight_bound(k, steps)
+    return Verdict(printed, corrected, "m <= 2, or contractive chains")
+
+
+def sample_complexity_rate(epsilon: float = 0.1, delta: float = 0.1) -> Verdict:
+    """N = Theta(1 / (K eps^2)): the printed N fails on long chains; with m in the variance it does not."""
+    printed = corrected = True
+    for k, steps in ((8, 2), (16, 100), (64, 200)):
+        variance = sample_size.largest_variance(k, steps, diversity=0.5)
+        size = sample_size.chebyshev_size(epsilon, delta, variance)
+        enough = sample_size.printed_size(epsilon, delta, k)
+        printed &= sample_size.failure(epsilon, enough, k, steps) <= delta
+        corrected &= sample_size.failure(epsilon, size, k, steps) <= delta
+    return Verdict(printed, corrected, "fixed m, or contractive chains")
+
+
+def assumption_1() -> Verdict:
+    """The assumption on MNNS: the partial sums satisfy it, but a right answer from a linear last step does not exist.
+
+    The last step is linear in the state before it only if every single trace that can be reached already has the
+    answer; a step that adds or subtracts the last digit gives it the share of trajectories that end there.
+    """
+    task = MNNS()
+    share = answer_mass(task)
+    rows = slice(0, None, 81)
+    chain = chains.mnns(task.digits[rows], task.bound)
+    targets = hindsight_targets(task, None, rows=rows)[:, :-1, task.state_ids]
+    before = torch.stack(estimators.marginals(*chain)[:-1], 1)
+    corrected = torch.equal(before, targets) and bool((share < 1).all())
+    return Verdict(bool((share == 1).all()), corrected, "only the steps before the answer are meant")
+
+
+def _parts(chain: chains.Chain) -> estimators.Explained:
+    return estimators.explained(*chain)
+
+
+def _chains(steps: int) -> list[chains.Chain]:
+    digits = torch.tensor([1, 2, 4, 4, 4, 8])
+    return [
+        chains.identity(2, steps),
+        *(chains.lazy_walk(8, steps, move) for move in (0.1, 0.3)),
+        *(chains.random_rows(8, steps, concentration) for concentration in (1.0, 0.02)),
+        chains.rank_one(8, steps),
+        chains.mnns(digits[:steps]),
+    ]

@@ -1,0 +1,110 @@
+"""What a decoder of superpositions must tell apart, and how far apart embeddings keep it.
+
+The packing argument asks for every B-subset of the v states. The hindsight targets of a task are far
+fewer (`distinct_targets`): functions of a few digits, at most 2^(m-1) states at a time. A *margin* is
+half the least distance between the mixtures E^T alpha of two different targets.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from cot2lib import random
+from cot2lib.errors import SpecError
+from cot2lib.random import Site
+from cot2lib.supervision import TrajectoryGraph, hindsight_targets
+
+Points = Float[Tensor, "target state"]
+Embeddings = Float[Tensor, "*draw state d"]
+
+GRID = 1e-9  # targets are shares of at most B, so that rounding to this merges equal ones only
+CLOSEST = 2000  # pairs that the ascent looks at
+REFRESH = 25  # steps between two looks at all pairs
+SHARPNESS = (10.0, 300.0)  # of the soft minimum, first and last, over the least distance
+CHUNK = 2048  # rows of a distance matrix held at once
+
+
+def distinct_targets(task: TrajectoryGraph, budget: int, ties: str, steps: slice = slice(0, -1)) -> Points:
+    """The different targets alpha*_t of some steps (default: all thoughts) over all inputs, as weights of the states.
+
+    Raises:
+        SpecError: for a budget or tie rule that the task does not have.
+    """
+    targets = hindsight_targets(task, budget, ties)[:, steps, task.state_ids]
+    return GRID * torch.unique((targets.flatten(0, 1) / GRID).round(), dim=0)
+
+
+def affine_rank(points: Points) -> int:
+    """Dimension of the least flat that holds all points."""
+    return int(torch.linalg.matrix_rank(points - points.mean(0)))
+
+
+def random_embeddings(seeds: int, states: int, d: int) -> Float[Tensor, "draw state d"]:
+    """Independent directions, uniform on the unit sphere, `seeds` times."""
+    draws = random.normal(random.run_keys(range(seeds), Site.INIT), states * d)
+    return F.normalize(draws.view(seeds, states, d), dim=-1)
+
+
+def margins(points: Points, embeddings: Embeddings) -> Float[Tensor, "*draw"]:
+    """Half the least distance between the mixtures of two points, per draw."""
+    return least_distance(points.to(embeddings.dtype) @ embeddings) / 2
+
+
+def least_distance(vectors: Float[Tensor, "*draw point d"]) -> Float[Tensor, "*draw"]:
+    """Least distance between two of the vectors, per draw.
+
+    Raises:
+        SpecError: for fewer than two vectors.
+    """
+    count = vectors.shape[-2]
+    if count < 2:
+        raise SpecError(f"{count} vectors: a distance needs at least two.")
+    least = []
+    for first in range(0, count, CHUNK):
+        rows = torch.arange(first, min(first + CHUNK, count))
+        distances = torch.cdist(vectors[..., rows, :], vectors)
+        distances[..., rows - first, rows] = torch.inf
+        least.append(distances.flatten(-2).amin(-1))
+    return torch.stack(least).amin(0)
+
+
+def swap_distance(embeddings: Float[Tensor, "state d"], swaps: int) -> float:
+    """Least distance between the sums of two sets that differ by at most `swaps` states; over 2B it is their margin.
+
+    Exact: it compares all sets of `swaps` states, so that time grows as v^(2 swaps); two are quick.
+    """
+    chosen = torch.combinations(torch.arange(len(embeddings)), swaps)
+    return float(least_distance(embeddings[chosen].sum(1)))
+
+
+def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: int = 200, lr: float = 0.03) -> Tensor:
+    """Unit embeddings whose margin gradient ascent has widened, from `start`: (state, d).
+
+    Adam on an ever sharper soft minimum of the closest pairs' distances; which pairs are closest is looked up every 25
+    steps. What it finds is a margin that can be had, not the widest there is.
+    """
+    free = start.clone().requires_grad_()
+    optimizer = torch.optim.Adam([free], lr=lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for step in range(steps):
+        unit = F.normalize(free, dim=-1)
+        mixed = points @ unit
+        if step % REFRESH == 0:
+            one, other, least = _closest(mixed.detach())
+        distances = (mixed[one] - mixed[other]).square().sum(-1).clamp(min=1e-18).sqrt()
+        sharpness = SHARPNESS[0] * (SHARPNESS[1] / SHARPNESS[0]) ** (step / steps) / least
+        loss = torch.logsumexp(-sharpness * distances, 0) / sharpness
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return F.normalize(free.detach(), dim=-1)
+
+
+def _closest(mixed: Float[Tensor, "target d"]) -> tuple[Tensor, Tensor, float]:
+    """The closest pairs of vectors, and the least distance."""
+    one, other = torch.triu_indices(len(mixed), len(mixed), 1)
+    distances = torch.cdist(mixed, mixed)[one, other]
+    nearest = distances.topk(min(CLOSEST, len(distances)), largest=False)
+    return one[nearest.indices], other[nearest.indices], max(float(nearest.values[0]), 1e-6)

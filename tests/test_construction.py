@@ -1,0 +1,457 @@
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib.errors import SpecError
+from cot2lib.figures import circle
+from cot2lib.figures import construction as figures
+from cot2lib.supervision import hindsight_targets, trajectory_shares
+from cot2lib.tasks import MNNS
+from cot2lib.theory.blocks import Layout, NextToken
+from cot2lib.theory.construction import VARIANTS, Design, Sharpness, TrigMNNS, sufficient_sharpness
+from cot2lib.theory.cosine import CosineMNNS
+from cot2lib.theory.matching import exact_match, multisets, optima, orders, signed_sums, smallest_sharpness
+from cot2lib.theory.propositions import (
+    CLAIMS,
+    attention_mass,
+    partial_sum_error,
+    read_off,
+    routing,
+    smallest_non_negative,
+    sum_sets,
+)
+from cot2lib.theory.tagged import TaggedMNNS, collapsed
+
+FOUR = MNNS()
+DTYPES = (torch.float64, torch.float32)
+SOLVING = [name for name in VARIANTS if name != "as-written"]
+rows = st.integers(1, 4).flatmap(
+    lambda n: st.lists(st.lists(st.integers(0, 12), min_size=n, max_size=n), min_size=1, max_size=4)
+)
+
+
+@pytest.fixture(scope="module")
+def five():
+    task = MNNS(length=5)
+    return task.digits, optima(task.digits)
+
+
+# Exact match
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_as_written_fails_on_exactly_the_inputs_whose_optimum_is_zero(dtype):
+    answers = TrigMNNS(4, 36, dtype=dtype).solve(FOUR.digits)
+    wrong = answers != FOUR.answers
+    assert int((~wrong).sum()) == 4992 and torch.equal(wrong, FOUR.answers == 0)
+    sums = signed_sums(FOUR.digits)
+    assert torch.equal(answers[wrong], sums.masked_fill(sums <= 0, 99).amin(1)[wrong]), "the next positive sum"
+    assert int(answers[wrong].max()) == 18
+
+
+def test_as_written_on_five_digits(five):
+    digits, optimum = five
+    wrong = TrigMNNS(5, 45).solve(digits) != optimum
+    assert int((~wrong).sum()) == 38819 and torch.equal(wrong, optimum == 0) and int(wrong.sum()) == 20230
+
+
+def test_repaired_solves_all_five_digits(five):
+    digits, optimum = five
+    assert torch.equal(TrigMNNS(5, 45, "repaired").solve(digits), optimum)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("variant", SOLVING)
+def test_every_repair_solves_all_four_digits(variant, dtype):
+    assert torch.equal(TrigMNNS(4, 36, variant, dtype=dtype).solve(FOUR.digits), FOUR.answers)
+
+
+@pytest.mark.parametrize("variant", ["fused", "residual", "mirrored"])
+def test_further_repairs_solve_five_digits(variant):
+    assert exact_match(TrigMNNS(5, 45, variant, 1e6), multisets(5)) == 1.0
+
+
+@pytest.mark.parametrize("c", [6800.0, 1e8, 1e20])
+def test_the_biased_read_off_holds_however_sharp(c):
+    assert exact_match(TrigMNNS(4, 36, "biased", c), multisets(4)) == 1.0
+
+
+@pytest.mark.parametrize(("dtype", "c"), [(torch.float64, 1e4), (torch.float64, 1e16), (torch.float32, 1e8)])
+def test_the_printed_read_off_fails_however_sharp(dtype, c):
+    assert exact_match(TrigMNNS(4, 36, "as-written", c, dtype=dtype), multisets(4)) == 4992 / 6561
+
+
+def test_beyond_rounding_the_printed_read_off_is_right_by_accident():
+    """The two copies of a sum 0 carry sines of opposite rounding error, and a large enough c sees it."""
+    right = TrigMNNS(4, 36, "as-written", 1e20).solve(FOUR.digits) == FOUR.answers
+    assert float(right.double().mean()) == pytest.approx(0.933, abs=5e-4)
+
+
+def test_without_halving_the_leaking_positions_break_the_attention():
+    matches = {
+        masked: exact_match(TrigMNNS(4, 36, Design("biased", halved=False, masked=masked)), multisets(4))
+        for masked in (False, True)
+    }
+    assert matches == {False: 0.0, True: 1.0}
+
+
+@settings(deadline=None, max_examples=40)
+@given(rows, st.sampled_from(SOLVING), st.integers(0, 5))
+def test_any_digits_are_solved(digits, variant, slack):
+    digits = torch.tensor(digits)
+    model = TrigMNNS(digits.shape[1], max(1, int(digits.sum(1).max())) + slack, variant)
+    assert torch.equal(model.solve(digits), optima(digits))
+
+
+def test_answers_do_not_depend_on_what_is_solved_together():
+    digits = FOUR.digits[::7]
+    model = TrigMNNS(4, 36, "repaired", 500.0)
+    together = model.solve(digits)
+    assert torch.equal(together, torch.cat([model.solve(part) for part in digits.split(100)]))
+    assert together.dtype == torch.int64 and model.solve([[2, 1, 4, 9]]).tolist() == [2]
+
+
+def test_states_hold_every_partial_sum():
+    for variant, gain in (("as-written", 2.0), ("residual", 2.0)):
+        model = TrigMNNS(4, 36, variant)
+        states = model.states(FOUR.digits[::50])
+        assert states.shape == (len(FOUR.digits[::50]), 5, model.layout.width)
+        for step in range(1, 5):
+            angles = model.omega * signed_sums(FOUR.digits[::50, :step]).double()
+            pairs = gain**step * states[:, step - 1, : 2 ** (step + 1)].unflatten(1, (-1, 2))
+            assert (pairs - torch.stack([angles.cos(), angles.sin()], -1)).abs().max() < 1e-12
+            assert not states[:, step - 1, 2 ** (step + 1) : model.layout.content].any()
+
+
+def test_the_printed_scale_shortens_the_answer_and_the_repair_restores_it():
+    digits = FOUR.digits[FOUR.answers > 0]
+    written, repaired = (TrigMNNS(4, 36, v).states(digits)[:, -1, :2].norm(dim=1) for v in ("as-written", "repaired"))
+    assert (written - 2**-4).abs().max() < 1e-6 and (repaired - 1).abs().max() < 1e-6
+
+
+def test_sizes_and_passes():
+    assert [TrigMNNS(4, 36, v).layout.width for v in ("repaired", "residual")] == [38, 40]
+    assert [TrigMNNS(4, 36, v).passes for v in ("repaired", "fused")] == [5, 4]
+
+
+def test_four_digit_optima():
+    assert torch.bincount(FOUR.answers).tolist() == [1569, 2444, 1324, 664, 320, 152, 64, 20, 4]
+    assert torch.equal(optima(FOUR.digits), FOUR.answers)
+
+
+def test_multisets_stand_for_all_inputs():
+    digits = multisets(4)
+    assert len(digits) == 495 and len(multisets(5)) == 1287
+    assert int(orders(digits).sum()) == 6561
+    for row, count in list(zip(digits, orders(digits)))[::40]:
+        assert count == len(set(itertools.permutations(row.tolist())))
+
+
+# Sharpness
+
+
+@pytest.mark.parametrize(
+    ("length", "variant", "smallest"),
+    [(4, "biased", 6742), (5, "biased", 29468), (4, "repaired", 421.4), (5, "repaired", 921)],
+)
+def test_smallest_sharpness(length, variant, smallest):
+    c = smallest_sharpness(length, variant)
+    assert c == pytest.approx(smallest, rel=2e-4)
+    digits, bound = multisets(length), 9 * length
+    assert exact_match(TrigMNNS(length, bound, variant, c), digits) == 1.0
+    assert exact_match(TrigMNNS(length, bound, variant, c * 0.999), digits) < 1.0
+
+
+def test_smallest_sharpness_of_each_place():
+    expected = {"sigmoid": 4140, "softmax": 6552, "attention": 6.73, "router": 7.68}
+    found = {place: smallest_sharpness(4, "biased", place=place) for place in expected}
+    assert found == pytest.approx(expected, rel=2e-3)
+    masked = smallest_sharpness(4, Design("biased", masked=True), place="attention")
+    assert masked == pytest.approx(4.74, rel=2e-3)
+
+
+def test_sharpness_is_the_same_in_single_precision_and_falls_with_the_gap():
+    assert smallest_sharpness(4, dtype=torch.float32) == pytest.approx(smallest_sharpness(4), rel=1e-4)
+    wider = 0.99 * 2 * 36 / 36.5  # w = .99 pi / (S + 1/2), which the sums of MNNS allow
+    assert smallest_sharpness(4, frequency=wider) == pytest.approx(134, rel=5e-3)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_sharpness_follows_its_law(length):
+    """Undoing the halving saves exactly 2^n; what is needed lies below what suffices, by less than a factor 50."""
+    literal, repaired = (smallest_sharpness(length, variant) for variant in ("biased", "repaired"))
+    assert literal / repaired == pytest.approx(2**length, rel=2e-3)
+    law = sufficient_sharpness(length, 9 * length, VARIANTS["repaired"])
+    assert law / 50 < repaired < law
+
+
+def test_sufficient_sharpness():
+    laws = [sufficient_sharpness(n, 9 * n, VARIANTS["biased"]) for n in (4, 5)]
+    assert laws == pytest.approx([3.2e4, 1.1e5], rel=0.02)
+
+
+def test_the_frequency_may_exceed_the_papers_bound_until_answers_alias():
+    stated = 0.999 * 2 * 72 / (36 + 9)  # w (S + D) < 2 pi
+    assert [exact_match(TrigMNNS(4, 36, "repaired", frequency=f), multisets(4)) for f in (stated, 3.5)] == [1.0, 1.0]
+    assert exact_match(TrigMNNS(4, 36, "repaired", frequency=3.6), multisets(4)) == pytest.approx(0.917, abs=2e-3)
+
+
+def test_no_sharpness_mends_the_printed_read_off():
+    with pytest.raises(SpecError, match="at any sharpness"):
+        smallest_sharpness(3, "as-written")
+
+
+# The propositions
+
+
+@pytest.mark.parametrize(
+    ("claim", "printed"),
+    [
+        ("construction", False),
+        ("attention-selects", True),
+        ("moe-routes", True),
+        ("partial-sums", True),
+        ("read-off", False),
+    ],
+)
+def test_claims(claim, printed):
+    found = CLAIMS[claim]()
+    assert found.printed is printed and (printed or (found.corrected and found.condition))
+
+
+def test_attention_selects_while_outputs_are_written():
+    assert CLAIMS["attention-selects"]().corrected
+
+
+def test_attention_saturates_as_one_against_the_others():
+    for c in (0.0, 1.0, 5.0):
+        for step in (1, 2, 6):
+            others = 4 + 2 + step - 1 - 1
+            assert attention_mass(4, c, step) == pytest.approx(math.exp(c) / (math.exp(c) + others))
+
+
+def test_attention_splits_where_an_output_shares_the_position():
+    assert [round(attention_mass(4, 60.0, step), 9) for step in range(1, 9)] == [1] * 6 + [0.5] * 2
+    assert attention_mass(4, 60.0, 1, outputs=6) == pytest.approx(0.5), "no causal mask"
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
+def test_r_is_a_rotation_for_odd_lengths_only(length):
+    r = Layout(length).rotation(torch.float64)
+    positions = torch.eye(length + 2, dtype=torch.float64)
+    assert all(torch.equal(r @ positions[j], positions[j - 1]) for j in range(length + 2))
+    assert torch.linalg.det(r).item() == pytest.approx((-1) ** (length + 1))
+
+
+def test_attention_ignores_the_content():
+    layout = Layout(3)
+    tokens = torch.randn(2, 5, layout.width, dtype=torch.float64)
+    tokens[..., layout.positions] = torch.eye(5, dtype=torch.float64)
+    attention = NextToken(layout, 800.0, torch.float64)
+    for i in range(5):
+        assert torch.equal(attention(tokens[:, i], tokens), tokens[:, (i + 1) % 5])
+
+
+def test_routing():
+    weights = routing(4, 3.0)
+    assert weights.shape == (6, 5) and (weights[-1] - 0.2).abs().max() < 1e-12, "the dummy has no expert"
+    assert weights.diagonal().tolist() == pytest.approx([math.exp(3) / (math.exp(3) + 4)] * 5)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
+def test_partial_sums_are_exact(digits):
+    assert partial_sum_error(torch.tensor([digits])) < 1e-12
+
+
+def test_the_printed_read_off_is_wrong_iff_zero_meets_a_positive_sum_with_cosine_above_one_half():
+    sums = sum_sets()
+    wrong = read_off(sums, 5) != smallest_non_negative(sums)
+    rival = ((sums > 0) & (sums < 10 / (3 * 0.99))).any(1)
+    assert torch.equal(wrong, (sums == 0).any(1) & rival) and wrong.any()
+    assert torch.equal(read_off(sums, 5, "biased"), smallest_non_negative(sums))
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_from_three_digits_on_every_zero_optimum_has_such_a_rival(length):
+    digits = multisets(length)
+    sums = signed_sums(digits)[optima(digits) == 0]
+    rival = sums.masked_fill(sums <= 0, 999).amin(1)
+    assert torch.equal(rival <= 2 * digits[optima(digits) == 0].amin(1), torch.ones_like(rival, dtype=torch.bool))
+    assert (rival * 0.99 * math.pi / (2 * 9 * length)).cos().min() > 0.5
+
+
+def test_two_equal_large_digits_have_none():
+    model = TrigMNNS(2, 18)
+    assert model.solve([[9, 9], [2, 2]]).tolist() == [0, 4]
+
+
+# One embedding per |sum|
+
+
+@pytest.mark.parametrize(("length", "inputs"), [(4, None), (6, 4000), (8, 2000), (10, 500)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_cosine_construction_solves(length, inputs, dtype):
+    digits = MNNS(length=length, inputs=inputs).digits
+    assert torch.equal(CosineMNNS(length, 9 * length, dtype).solve(digits), optima(digits))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_cosine_construction_solves_all_five_digits(five, dtype):
+    digits, optimum = five
+    assert torch.equal(CosineMNNS(5, 45, dtype).solve(digits), optimum)
+
+
+def test_its_states_are_the_full_budget_targets():
+    model = CosineMNNS(4, 36)
+    signed = model.embedding[torch.arange(-36, 37).abs()]
+    states = model.states(FOUR.digits)
+    targets = hindsight_targets(FOUR)[:, :3][..., FOUR.state_ids]
+    assert (targets @ signed - states[:, :3]).abs().max() < 4e-15
+    last = trajectory_shares(FOUR, None, "shared")[:, -1]
+    assert (last @ signed - states[:, -1]).abs().max() < 4e-15
+    folded = last[:, 36:].clone()
+    folded[:, 1:] += last[:, :36].flip(1)
+    assert (model.shares(states[:, -1]) - folded).abs().max() < 1e-14
+
+
+def test_other_budgets_have_other_states():
+    """The identity is about the full budget; it would not survive hindsight."""
+    model = CosineMNNS(4, 36)
+    targets = hindsight_targets(FOUR, 8)[:, :3][..., FOUR.state_ids]
+    mixed = targets @ model.embedding[torch.arange(-36, 37).abs()]
+    assert (mixed - model.states(FOUR.digits)[:, :3]).abs().max() > 0.1
+
+
+def test_its_dimension():
+    assert [CosineMNNS(n, 9 * n).embedding.shape[1] for n in (4, 5, 6, 8, 10)] == [37, 46, 55, 73, 91]
+    assert [Layout(n).content for n in (4, 5, 6, 8, 10)] == [32, 64, 128, 512, 2048]
+
+
+def test_its_steps_are_linear():
+    model = CosineMNNS(4, 36)
+    a, b = model.states(FOUR.digits[[0, 4000]])[:, 1]
+    digit = model.embedding[7]
+    assert ((0.3 * a + 0.7 * b) * digit - (0.3 * (a * digit) + 0.7 * (b * digit))).abs().max() < 1e-15
+
+
+# A CoT2 token?
+
+
+def test_one_pair_per_sum_collapses():
+    omega = 0.04
+    angles = omega * signed_sums(FOUR.digits).double()
+    mean = torch.stack([angles.cos().mean(1), angles.sin().mean(1)], dim=1)
+    assert (collapsed(FOUR.digits, omega) - mean).abs().max() < 1e-15
+
+
+def test_a_tagged_vocabulary_works_in_a_window_of_its_softmax():
+    match = lambda head, dtype: exact_match(TaggedMNNS(head, 4, 36, "repaired", dtype=dtype), multisets(4))
+    assert TaggedMNNS(1e3, 4, 36, "repaired").vocab_size == 1168
+    assert match(30.0, torch.float64) < 0.9, "too blunt to tell sums apart"
+    assert [match(head, torch.float64) for head in (1e3, 1e4, 1e5)] == [1.0] * 3
+    assert match(1e6, torch.float64) < 0.9
+    assert match(150.0, torch.float32) == 1.0
+    assert all(match(head, torch.float32) < 0.8 for head in (1e3, 1e4, 1e5, 1e6))
+
+
+def test_its_window_closes_in_single_precision_at_six_digits():
+    some = multisets(6)[::40]
+    matches = [
+        max(
+            exact_match(TaggedMNNS(c, 6, 54, "repaired", dtype=dtype), some)
+            for c in torch.logspace(1.5, 4, 11).tolist()
+        )
+        for dtype in DTYPES
+    ]
+    assert matches[0] == 1.0 and matches[1] < 0.95
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (dict(variant="improved"), "improved.*as-written"),
+        (dict(length=0), "length=0"),
+        (dict(max_sum=0), "max_sum=0"),
+        (dict(sharpness=0.0), "above 0"),
+        (dict(sharpness=-3.0), "above 0"),
+        (dict(frequency=0.0), "frequency"),
+        (dict(dtype=torch.float16), "float64"),
+    ],
+)
+def test_bad_constructions_are_refused(options, named):
+    with pytest.raises(SpecError, match=named):
+        TrigMNNS(**dict(length=4, max_sum=36) | options)
+
+
+@pytest.mark.parametrize("model", [TrigMNNS(4, 30), CosineMNNS(4, 30)], ids=["trig", "cosine"])
+@pytest.mark.parametrize(
+    ("digits", "named"),
+    [
+        ([[9, 9, 9, 9]], "max_sum=30.*36"),
+        ([[1, 2, -3, 4]], "digit -3"),
+        ([[1, 2, 3]], "shape"),
+        ([1, 2, 3, 4], "shape"),
+        ([[1.5, 2.0, 3.0, 4.0]], "whole numbers"),
+        (torch.zeros(0, 4, dtype=torch.int64), "at least one row"),
+    ],
+)
+def test_bad_digits_are_refused(model, digits, named):
+    with pytest.raises(SpecError, match=named):
+        model.solve(digits)
+
+
+def test_bad_parts_are_refused():
+    with pytest.raises(SpecError, match="read='max'"):
+        Design("max")
+    with pytest.raises(SpecError, match="above 0"):
+        Sharpness(1.0, 1.0, 0.0, 1.0)
+    with pytest.raises(SpecError, match="head=0"):
+        TaggedMNNS(0, 4, 36)
+
+
+# The chapter's figures and tables
+
+
+def test_the_circle_shows_every_sum_and_both_answers():
+    figure = circle.on_the_circle([2, 1, 4, 3])
+    shown = [axis for axis in figure.axes if axis.get_visible()]
+    labels = [{text.get_text() for text in axis.texts} for axis in shown]
+    assert labels[1] == {"1", "3", "−1", "−3"} and len(labels[3]) == 11
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["as-written reads 2", "repaired reads 0"]
+
+
+@pytest.mark.parametrize("digits", [[], [1] * 7, [2, -1]])
+def test_digits_that_cannot_be_drawn_are_refused(digits):
+    with pytest.raises(SpecError, match="digit"):
+        circle.on_the_circle(digits)
+
+
+def test_what_the_variants_emit_for_one_input():
+    table = circle.read_pairs([2, 1, 4, 3]).set_index("variant")
+    assert table["answer"].to_dict() == {name: 2 * (name == "as-written") for name in VARIANTS}
+    assert table.loc["biased", "length"] == pytest.approx(1 / 16) and table.loc["repaired", "length"] == pytest.approx(
+        1
+    )
+    assert "4 different" not in circle.collapse([2, 1, 4, 3]) and "11 different" in circle.collapse([2, 1, 4, 3])
+
+
+def test_tables_of_exact_match():
+    exact, failed = figures.exact_table(3), figures.failures(3)
+    right = exact.set_index("variant")["right of 729, float64"]
+    assert right.drop("as-written").eq(729).all() and failed["inputs"].sum() == 729
+    assert 729 - right["as-written"] == failed.loc[failed["optimum"] == 0, "inputs"].item()
+
+
+def test_tables_of_sharpness_and_propositions():
+    curves = figures.exact_curves(2, [10.0, 1e4])
+    assert figures.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
+    props = figures.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
+    assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]

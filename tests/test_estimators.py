@@ -1,0 +1,441 @@
+import itertools
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib.errors import SpecError
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+from cot2lib.theory import chains, coverage, enumeration, estimator_claims, estimators, sample_size
+from cot2lib.theory.estimators import mse_ratio
+from cot2lib.theory.simulation import simulate
+
+KS = (1, 2, 3, 4, 6, 8, 16)
+HUGE = 10**9
+FOUR = MNNS().digits
+DRAWN = chains.mnns(torch.tensor([2, 1, 4, 7]))
+
+
+def tenths(rows):
+    return torch.tensor(rows, dtype=torch.float64) / 10
+
+
+def small_chains(steps):
+    """Eight chains with probabilities that are short fractions."""
+    again = lambda start, rows: chains.Chain(tenths(start), [tenths(rows)] * (steps - 1))
+    return {
+        "identity 2": chains.identity(2, steps),
+        "identity 3": chains.identity(3, steps),
+        "lazy": chains.lazy_walk(2, steps, 0.2),
+        "forgets": again([2, 5, 3], [[1, 2, 7]] * 3),
+        "merges": again([2, 5, 3], [[0, 10, 0], [0, 10, 0], [0, 0, 10]]),
+        "permutes": again([2, 5, 3], [[0, 10, 0], [0, 0, 10], [10, 0, 0]]),
+        "example": again([2, 5, 3], [[5, 3, 2], [1, 4, 5], [0, 6, 4]]),
+        "sticky": again([6, 3, 1], [[9, 1, 0], [0, 9, 1], [1, 0, 9]]),
+    }
+
+
+# The recursion, the closed form and enumeration
+
+
+def test_smallest_counterexample():
+    """Two tokens that never change, K = 2, m = 3: 7/16 against 1/4, above 3/2."""
+    law = [*enumeration.count_laws(*chains.identity(2, 3), 2)][-1]
+    assert enumeration.error(law, 2) == Fraction(7, 16)
+    assert mse_ratio(*chains.identity(2, 3), 2) == 7 / 4 > estimators.printed_bound(2)
+
+
+def test_enumeration_is_the_recursion():
+    violations = []
+    for name, k in itertools.product(small_chains(2), (1, 2, 3, 4)):
+        chain = small_chains(5)[name]
+        for steps, law in enumerate(enumeration.count_laws(*chain, k), start=1):
+            start, moves = chain.start, chain.transitions[: steps - 1]
+            exact = enumeration.error(law, k)
+            assert float(estimators.covariance(start, moves, k).trace()) == pytest.approx(float(exact), abs=1e-13)
+            assert [float(p) for p in enumeration.mean(law, k)] == pytest.approx(
+                estimators.marginals(start, moves)[-1].tolist(), abs=1e-13
+            )
+            found = mse_ratio(start, moves, k)
+            assert 1 - 1e-12 <= found <= estimators.tight_bound(k, steps) + 1e-12 <= min(steps, k) + 2e-12
+            if found > estimators.printed_bound(k) + 1e-12:
+                violations.append((name, k, steps))
+            if name in ("identity 2", "identity 3", "merges", "permutes"):
+                assert found == pytest.approx(estimators.tight_bound(k, steps)), "attained"
+            if name == "forgets":
+                assert found == pytest.approx(1), "attained"
+    assert len(violations) > 30 and min(steps for *_, steps in violations) == 3
+
+
+@given(
+    st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 6), st.integers(1, 20), st.sampled_from([0.05, 0.5, 2.0])
+)
+@settings(deadline=None, max_examples=60)
+def test_recursion_closed_form_and_bounds(seed, v, steps, k, concentration):
+    chain = chains.random_rows(v, steps, concentration, seed)
+    parts = estimators.explained(*chain)
+    assert (parts.diff() >= -1e-12).all() and parts[0] >= -1e-12
+    if parts[-1] < 1e-6:
+        return
+    spread, law = estimators.covariance(*chain, k), estimators.marginals(*chain)[-1]
+    found = mse_ratio(*chain, k)
+    assert found == pytest.approx(float(spread.trace() / estimators.independent_error(parts, k)), rel=1e-8)
+    assert 1 - 1e-9 <= found <= estimators.tight_bound(k, steps) + 1e-9
+    if steps <= 2 or estimators.printed_bound_is_assured(float(estimators.contraction(parts)), k):
+        assert found <= estimators.printed_bound(k) + 1e-9
+    assert found <= estimators.contractive_bound(float(estimators.contraction(parts)), k) + 1e-9
+    least, most = estimators.sigma(law) / k, (1 - (1 - 1 / k) ** steps) * estimators.sigma(law)
+    for gap in (spread - least, most - spread):
+        assert torch.linalg.eigvalsh(gap).min() > -1e-10, "the bounds hold for the matrices, so per token too"
+
+
+@pytest.mark.parametrize(
+    "k, identity, distinct",
+    [
+        (1, [1, 1, 1, 1, 1], [1, 1]),
+        (2, [1.5, 1.75, 1.875, 1.9375, 1.9688], [1.2917, 1.3229]),
+        (3, [1.6667, 2.1111, 2.4074, 2.6049, 2.7366], [1.4198, 1.4783]),
+        (4, [1.75, 2.3125, 2.7344, 3.0508, 3.2881], [1.4906, 1.5687]),
+        (6, [1.8333, 2.5278, 3.1065, 3.5887, 3.9906], [1.5664, 1.6690]),
+        (8, [1.875, 2.6406, 3.3105, 3.8967, 4.4096], [1.6061, 1.7233]),
+        (16, [1.9375, 2.8164, 3.6404, 4.4129, 5.1371], [1.6682, 1.8104]),
+    ],
+)
+def test_exact_ratios(k, identity, distinct):
+    assert [mse_ratio(*chains.identity(8, m), k) for m in range(2, 7)] == pytest.approx(identity, abs=6e-5)
+    digits = [torch.tensor([2**place for place in range(m)]) for m in (4, 6)]
+    assert [mse_ratio(*chains.mnns(d), k) for d in digits] == pytest.approx(distinct, abs=6e-5)
+    assert mse_ratio(*chains.identity(8, 2), k) == pytest.approx(estimators.printed_bound(k)), "m = 2 is the paper's"
+    assert mse_ratio(*chains.rank_one(8, 6), k) == pytest.approx(1)
+    assert 1 < mse_ratio(*chains.random_rows(8, 6, 1.0), 8) < 1.3 < mse_ratio(*chains.random_rows(8, 6, 0.02), 8)
+
+
+def test_large_chain_is_quick_and_bounded():
+    assert 1 < mse_ratio(*chains.random_rows(73, 6, 0.1), 8) < estimators.tight_bound(8, 6)
+
+
+# MNNS
+
+
+@pytest.mark.parametrize(
+    "k, means, ends",
+    [
+        (2, [1, 1.1593, 1.2385, 1.2780], [1.1976, 1.3147]),
+        (3, [1, 1.2123, 1.3328, 1.3994], [1.2803, 1.4674]),
+        (4, [1, 1.2389, 1.3827, 1.4664], [1.3208, 1.5544]),
+        (6, [1, 1.2654, 1.4345, 1.5379], [1.3627, 1.6489]),
+        (8, [1, 1.2787, 1.4610, 1.5755], [1.3842, 1.6992]),
+        (16, [1, 1.2986, 1.5018, 1.6341], [1.4171, 1.7783]),
+    ],
+)
+def test_ratios_of_the_mnns_chain(k, means, ends):
+    ratios = [estimators.ratio(estimators.mnns_explained(FOUR[:, :m]), k) for m in (1, 2, 3, 4)]
+    assert [float(r.mean()) for r in ratios] == pytest.approx(means, abs=6e-5)
+    assert [float(ratios[-1].min()), float(ratios[-1].max())] == pytest.approx(ends, abs=6e-5)
+    assert ratios[-1].max() < estimators.printed_bound(k), "the paper's constant holds for four digits"
+
+
+def test_mnns_collisions_are_the_chain():
+    rows = FOUR[::97]
+    chain = chains.mnns(rows, 36)
+    parts = estimators.explained(*chain)
+    assert torch.allclose(parts, estimators.mnns_explained(rows), atol=1e-12)
+    assert torch.allclose(estimators.explained(*chains.mnns(rows[3])), parts[3], atol=1e-12)
+    laws = torch.stack(estimators.marginals(*chain), 1)
+    targets = hindsight_targets(MNNS(), None, rows=slice(0, None, 97))[..., MNNS().state_ids]
+    assert torch.equal(laws[:, :3], targets[:, :3]), "base CoT2's thoughts are the full-budget targets"
+    assert all(torch.allclose(moves.sum(-1), torch.ones(73, dtype=torch.float64)) for moves in chain.transitions)
+
+
+def test_contraction_is_no_rounding():
+    """A chain that ends nearly certain: what its early steps explain is rounding, not a rate."""
+    parts = estimators.explained(*chains.random_rows(2, 5, 0.05, seed=2))
+    assert 0 < parts[-1] < 1e-4 and parts[:-1].abs().max() < 1e-12
+    assert float(estimators.contraction(parts)) < 1e-6
+
+
+def test_distinct_sums_contract():
+    parts = estimators.mnns_explained(torch.tensor([[1, 2, 4, 8, 16]]))[0]
+    assert torch.allclose(parts / parts[-1], torch.tensor([(2**s - 1) / 31 for s in range(1, 6)]).double())
+    assert float(estimators.contraction(parts)) < 0.5
+    assert all(estimators.ratio(parts, k) <= 2 * k / (k + 1) for k in KS)
+
+
+def test_contraction_decides_on_the_printed_bound():
+    cells = list(itertools.product(KS, range(1, 7)))
+    broken = lambda move: [
+        (k, m) for k, m in cells if mse_ratio(*chains.lazy_walk(8, m, move), k) > estimators.printed_bound(k) + 1e-12
+    ]
+    assert (len(broken(0.3)), len(broken(0.1)), len(cells)) == (0, 24, 42)
+    assert float(estimators.contraction(estimators.explained(*chains.lazy_walk(8, 4, 0.1)))) == pytest.approx(0.81)
+    limit = estimators.ratio(estimators.mnns_explained(FOUR), HUGE)
+    assert [float(limit.mean()), float(limit.max())] == pytest.approx([1.69545, 1.86207], abs=6e-6)
+    one = estimators.mnns_explained(torch.tensor([[1, 2, 4, 4, 4]]))
+    assert float(estimators.ratio(one, 16)) == pytest.approx(1.98701, abs=6e-6)
+    five = estimators.mnns_explained(MNNS(length=5).digits)
+    share = lambda k: 100 * float((estimators.ratio(five, k) > estimators.printed_bound(k) + 1e-12).double().mean())
+    assert [share(12), share(16)] == pytest.approx([0.56, 0.65], abs=6e-3)
+
+
+@pytest.mark.parametrize(
+    "parts, tokens, token, law",
+    [
+        (estimators.mnns_explained(FOUR), [0.9053, 0.3320, 0.1783], 0.9053, [0.4053, 0.1409, 0.0745]),
+        (estimators.explained(*chains.identity(8, 4)), [0.875, 0.5981, 0.3621], 0.875, [0.875, 0.5059, 0.2888]),
+    ],
+)
+def test_three_read_outs(parts, tokens, token, law):
+    found = [estimators.read_outs(parts, k) for k in (1, 4, 8)]
+    assert [float(f.tokens.mean()) for f in found] == pytest.approx(tokens, abs=6e-5)
+    assert [float(f.token.mean()) for f in found] == pytest.approx([token] * 3, abs=6e-5)
+    assert [float(f.law.mean()) for f in found] == pytest.approx(law, abs=6e-5)
+
+
+def test_read_outs_of_one_chain_by_the_recursion():
+    chain = chains.random_rows(5, 4, 0.3, seed=3)
+    found = estimators.read_outs(estimators.explained(*chain), 3)
+    before = estimators.covariance(chain.start, chain.transitions[:-1], 3)
+    last = chain.transitions[-1]
+    assert float(found.tokens) == pytest.approx(float(estimators.covariance(*chain, 3).trace()))
+    assert float(found.law) == pytest.approx(float((last.T @ before @ last).trace()))
+    assert float(found.token) == pytest.approx(float(estimators.sigma(estimators.marginals(*chain)[-1]).trace()))
+
+
+def test_worth_of_a_trace():
+    parts = estimators.explained(*chains.identity(8, 200))
+    assert float(estimators.effective_tokens(parts, 4)) == pytest.approx(1, abs=1e-9), "drift leaves one token"
+    assert float(estimators.effective_tokens(estimators.explained(*chains.rank_one(8, 5)), 4)) == pytest.approx(4)
+
+
+# Sample size
+
+
+@pytest.mark.parametrize(
+    "k, steps, delta, printed, failed, enough, kept",
+    [
+        (64, 200, 0.5, 7, 0.889, 96, 0.156),
+        (64, 200, 0.1, 32, 0.409, 479, 0.002),
+        (32, 100, 0.1, 62, 0.258, 480, 0.001),
+        (16, 100, 0.1, 122, 0.121, 500, 0.0004),
+        (8, 4, 0.1, 235, 0.0005, 207, 0.001),
+    ],
+)
+def test_printed_sample_size_fails(k, steps, delta, printed, failed, enough, kept):
+    """Against a simulation's values, which carry its noise; here they are exact."""
+    variance = sample_size.largest_variance(k, steps, 0.5)
+    assert sample_size.printed_size(0.1, delta, k) == printed
+    assert sample_size.chebyshev_size(0.1, delta, variance) == enough
+    exact = [sample_size.failure(0.1, n, k, steps) for n in (printed, enough)]
+    assert exact == pytest.approx([failed, kept], abs=4e-3)
+    assert exact[1] <= delta and (exact[0] > delta) == (steps > 4)
+    assert sample_size.failure(0.1, sample_size.bernstein_size(0.1, delta, variance), k, steps) <= delta
+
+
+def test_drift_is_the_enumerated_law():
+    law = [*enumeration.count_laws(*chains.identity(2, 4), 3)][-1]
+    exact = torch.tensor([float(law[n, 3 - n]) for n in range(4)], dtype=torch.float64)
+    assert torch.allclose(sample_size.drift(3, 4), exact, atol=1e-14)
+    two = [p * q for (a, p), (b, q) in itertools.product(enumerate(exact), enumerate(exact)) if abs(a + b - 3) > 1.5]
+    assert sample_size.failure(0.3, 2, 3, 4) == pytest.approx(float(sum(two)))
+    shares = torch.arange(33) / 32 - 0.5
+    variance = 2 * float(sample_size.drift(32, 9) @ shares.double().square())
+    assert variance == pytest.approx(sample_size.largest_variance(32, 9, 0.5))
+
+
+@given(st.integers(2, 40), st.integers(1, 30), st.floats(0.02, 0.3))
+@settings(deadline=None, max_examples=40)
+def test_variance_bounds_and_failure_bounds(k, steps, epsilon):
+    variance = sample_size.largest_variance(k, steps)
+    least = min(1, steps / k)
+    assert (1 - 1 / 2.718281828) * least <= variance + 1e-12 and variance <= least + 1e-12
+    variance /= 2
+    few = int(variance / (2 * epsilon**2))
+    if few >= 1:
+        assert sample_size.failure(epsilon, few, k, steps) >= sample_size.least_failure(few, variance)
+    if few * variance >= sample_size.FEWEST:
+        assert sample_size.least_failure(few, variance) >= 1 / 16
+    for size in (sample_size.chebyshev_size, sample_size.bernstein_size):
+        assert sample_size.failure(epsilon, size(epsilon, 0.2, variance), k, steps) <= 0.2
+
+
+# Consistency
+
+
+def test_tokens_of_a_thought_are_dependent():
+    """The printed proof's product: true at the first step, false at the second."""
+    laws = [*enumeration.count_laws(*chains.example(), 2)]
+    shares = [enumeration.mean(law, 2)[0] ** 2 for law in laws]
+    assert enumeration.both_tokens(laws[0], 0) == shares[0]
+    assert (enumeration.both_tokens(laws[1], 0), shares[1]) == (Fraction(31, 800), Fraction(9, 400))
+
+
+@pytest.mark.parametrize("sampler", ["multinomial", "systematic"])
+def test_mean_is_base_cot2(sampler):
+    for chain in small_chains(4).values():
+        for steps, law in enumerate(enumeration.count_laws(*chain, 3, sampler), start=1):
+            centre = [enumeration.rational(chain.start)]
+            for moves in chain.transitions[: steps - 1]:
+                columns = zip(*map(enumeration.rational, moves))
+                centre.append(tuple(sum(p * q for p, q in zip(centre[-1], column)) for column in columns))
+            assert enumeration.mean(law, 3) == centre[-1]
+
+
+# Systematic draws
+
+
+def test_systematic_ratio_is_enumerated():
+    for chain in (*small_chains(4).values(), DRAWN):
+        for k in (1, 2, 3):
+            law = [*enumeration.count_laws(*chain, k, "systematic")][-1]
+            discrete = estimators.independent_error(estimators.explained(*chain), k)
+            assert mse_ratio(*chain, k, "systematic") == pytest.approx(
+                float(enumeration.error(law, k)) / float(discrete), abs=1e-12
+            )
+
+
+def test_systematic_ratios():
+    assert all(mse_ratio(*chains.identity(8, m), 8, "systematic") == 0 for m in range(1, 7))
+    pairs = [(mse_ratio(*DRAWN, k, "systematic"), mse_ratio(*DRAWN, k)) for k in (4, 8)]
+    assert pairs[0] == pytest.approx((0.774, 1.480), abs=2e-3) and pairs[1] == pytest.approx((0.471, 1.592), abs=2e-3)
+    assert mse_ratio(*chains.random_rows(8, 6), 8, "systematic") < 0.3
+    many = [chains.identity(8, 4), DRAWN, chains.random_rows(6, 4), chains.random_rows(6, 4, 0.02)]
+    for chain, k in itertools.product(many, (2, 4, 8)):
+        assert mse_ratio(*chain, k, "systematic") < 1, "in every cell tried"
+
+
+# Simulation
+
+
+@pytest.mark.parametrize("steps", [2, 4, 6])
+@pytest.mark.parametrize("k", [2, 8])
+@pytest.mark.parametrize("sampler", ["multinomial", "dirichlet", "systematic", "discrete"])
+def test_simulated_errors_are_the_exact_ones(steps, k, sampler):
+    for chain in (chains.identity(4, steps), chains.random_rows(6, steps, 0.3), chains.lazy_walk(5, steps, 0.1)):
+        found = simulate(*chain, k, 8000, sampler)
+        parts = estimators.explained(*chain)
+        exact = float(estimators.independent_error(parts, k))
+        if sampler != "discrete":
+            exact *= mse_ratio(*chain, k, "systematic" if sampler == "systematic" else "multinomial")
+        assert abs(found.mse - exact) <= 4.5 * found.standard_error + 1e-9
+        assert (found.mean - estimators.marginals(*chain)[-1]).abs().max() < 4.5 * (exact / 8000) ** 0.5 + 1e-9
+
+
+def test_dirichlet_thoughts_are_k_tokens():
+    """Concentration 3, 9 and 19 on MNNS and on eight fixed tokens: the errors of 4, 10 and 20 tokens."""
+    exact = lambda chain, k: float(estimators.covariance(*chain, k).trace())
+    assert [exact(DRAWN, k) for k in (4, 10, 20)] == pytest.approx([0.3440, 0.1502, 0.0774], abs=6e-5)
+    fixed = chains.identity(8, 4)
+    assert [exact(fixed, k) for k in (4, 10, 20)] == pytest.approx([0.5981, 0.3009, 0.1623], abs=6e-5)
+    for chain, k in itertools.product((DRAWN, fixed), (4, 10)):
+        found = simulate(*chain, k, 20_000, "dirichlet")
+        assert abs(found.mse - exact(chain, k)) < 4.5 * found.standard_error
+
+
+def test_simulation_is_a_function_of_its_seed():
+    one, same, other = (simulate(*DRAWN, 4, 100, seed=s).errors for s in (1, 1, 2))
+    assert torch.equal(one, same) and not torch.equal(one, other)
+
+
+# Coverage
+
+
+@pytest.mark.parametrize(
+    "k, discrete, multinomial, systematic",
+    [
+        (1, 0.215, 0.215, 0.214),
+        (4, 0.594, 0.524, 0.715),
+        (8, 0.808, 0.736, 1.000),
+        (16, 0.945, 0.905, 1.000),
+    ],
+)
+def test_coverage(k, discrete, multinomial, systematic):
+    task = MNNS()
+    assert coverage.independent_coverage(task, k) == pytest.approx(discrete, abs=5e-3)
+    for sampler, expected in (("multinomial", multinomial), ("systematic", systematic)):
+        found = coverage.coverage(task, k, sampler, repeats=4)
+        assert float(found.mean()) == pytest.approx(expected, abs=0.012), "both carry the noise of simulation"
+        assert found.min() >= 0 and found.max() <= 1
+    if k == 8:
+        assert float(found.min()) == 1, "eight systematic tokens hold all eight paths"
+
+
+@pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (3, "systematic")])
+def test_coverage_is_the_enumerated_one(k, sampler):
+    task = MNNS(1, 3, 3)
+    right, exact = coverage.hits(task), 0.0
+    for row, digits in enumerate(task.digits):
+        start, moves = chains.mnns(digits, task.bound)
+        law = [*enumeration.count_laws(start, moves[:-1], k, sampler)][-1]
+        held = [chance for counts, chance in law.items() if any(n and right[row, j] for j, n in enumerate(counts))]
+        exact += float(sum(held)) / task.size
+    found = coverage.coverage(task, k, sampler, repeats=60)
+    assert abs(float(found.mean()) - exact) < 4.5 * float(found.std()) / 60**0.5 + 1e-6
+
+
+def test_linear_last_step_is_right_by_the_share_of_trajectories():
+    share = coverage.answer_mass(MNNS())
+    assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and share.max() < 1
+    optimal = (MNNS().signed_sums()[:, :, -1] == MNNS().answers[:, None]).double().mean(1)
+    assert torch.equal(share, optimal)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 6), st.floats(1e-3, 1))
+@settings(deadline=None, max_examples=30)
+def test_a_certain_linear_answer_needs_every_trace(seed, v, wrong):
+    """One reachable trace that errs makes the mixture err by its weight times the slip."""
+    law = chains.random_rows(v, 1, seed=seed).start
+    answers = torch.zeros(v, v, dtype=torch.float64)
+    answers[:, 0] = 1.0
+    assert float((law @ answers)[0]) == pytest.approx(1)
+    answers[seed % v, 0] -= wrong
+    assert float((law @ answers)[0]) == pytest.approx(1 - float(law[seed % v]) * wrong)
+
+
+@pytest.mark.parametrize("digit, rank", [(1, 71), (5, 63), (9, 55)])
+def test_rank_of_the_mnns_step(digit, rank):
+    """Linearity on the whole simplex would cap the rank at d + 1; on sums that stay in range it is far above."""
+    moves = chains.mnns(torch.tensor([digit, digit]), 36).transitions[0]
+    inside = moves[digit : 73 - digit]
+    assert len(inside) == rank == int(torch.linalg.matrix_rank(inside)) > 33
+
+
+# Claims and errors
+
+
+def test_verdicts():
+    for claim in (estimator_claims.consistency, estimator_claims.k_infinity):
+        assert claim()[:2] == (True, True)
+    for claim in ("sample_complexity_ratio", "sample_complexity_rate", "assumption_1"):
+        found = getattr(estimator_claims, claim)()
+        assert found[:2] == (False, True) and found.condition, claim
+
+
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (lambda: mse_ratio(*DRAWN, 0), "k=0"),
+        (lambda: mse_ratio(*DRAWN, 2, "dirichlet"), "exact values exist for multinomial and systematic"),
+        (lambda: mse_ratio(tenths([5, 6]), [], 2), "start is no distribution"),
+        (lambda: mse_ratio(tenths([5, 5]), [tenths([[5, 5], [11, -1]])], 2), r"transitions\[0\] is no distribution"),
+        (lambda: mse_ratio(tenths([10, 0]), [], 2), "no ratio"),
+        (lambda: mse_ratio(*chains.random_rows(73, 6), 8, "systematic"), "too many to go on listing"),
+        (lambda: chains.lazy_walk(3, 2, 1.5), "move=1.5"),
+        (lambda: chains.identity(0, 2), "v=0"),
+        (lambda: chains.random_rows(3, 2, 0.0), "concentration=0.0"),
+        (lambda: chains.mnns(torch.tensor([4, 5]), 8), "bound=8: these digits sum to 9"),
+        (lambda: simulate(*DRAWN, 4, 10, "stratified"), "sampler='stratified'"),
+        (lambda: simulate(*DRAWN, 1, 10, "dirichlet"), "k=1"),
+        (lambda: coverage.coverage(MNNS(), 0, "systematic"), "k=0"),
+        (lambda: coverage.coverage(MNNS(), 1, "discrete"), "sampler='discrete'"),
+        (lambda: next(enumeration.count_laws(*DRAWN, 2, "dirichlet")), "sampler='dirichlet'"),
+        (lambda: enumeration.rational(torch.tensor([0.3, 0.3])), "short fractions"),
+        (lambda: sample_size.printed_size(0.0, 0.1, 2), "epsilon=0.0"),
+        (lambda: sample_size.chebyshev_size(0.1, 1.0, 0.5), "delta=1.0"),
+    ],
+)
+def test_bad_input_is_named(make, names):
+    with pytest.raises(SpecError, match=names):
+        make()

@@ -1,0 +1,158 @@
+import pytest
+import torch
+
+from cot2lib import probes, runs, sweeps
+from cot2lib.errors import SpecError
+from cot2lib.profiles import spec
+from cot2lib.supervised import SupervisedTrainer
+from cot2lib.tasks import MNNS
+
+TASK = MNNS(1, 5, 3)
+RECIPE = dict(steps=150, evaluate_every=150, warmup=10)
+
+
+def specs_of(method, seeds=(42, 43)):
+    return [spec(method, task=TASK, d_model=16, layers=1, heads=1, seed=seed, **RECIPE) for seed in seeds]
+
+
+@pytest.fixture(scope="module")
+def stack():
+    trainer = SupervisedTrainer(specs_of("cot2"))
+    trainer.train()
+    return trainer.stack
+
+
+@pytest.fixture(scope="module")
+def own(stack):
+    return probes.probed(stack, specs_of("cot2"), inputs=12)
+
+
+def laws_after(alone, prompt, before, last):
+    """Laws of one run after a prompt, earlier thoughts and each of some last thoughts, all given as weights."""
+    thoughts = [alone.mix(w.expand(1, len(last), 1, -1)) for w in before] + [alone.mix(last[None, :, None])]
+    fed = torch.cat([alone.embed(prompt.expand(len(last), -1)), *thoughts], 2)
+    return alone(fed)[0, :, -1].softmax(-1)
+
+
+def mean_of_tokens(alone, prompt, before, law):
+    """The law after each token, averaged by their weights."""
+    return law @ laws_after(alone, prompt, before, torch.eye(len(law)))
+
+
+def apart(one, other):
+    return float((one - other).abs().sum() / 2)
+
+
+@torch.no_grad()
+def test_linearity_by_its_definition(stack, own):
+    table = probes.linearity(own).set_index(["seed", "step"])
+    for run, step in ((0, 1), (1, 2)):
+        alone, distances, reference = stack.select([run]), [], []
+        for row in range(12):
+            prompt, law = own.prompts[run, row], own.laws[run, row, step - 1]
+            before = list(own.weights[run, row, : step - 1])
+            cut = torch.where(law >= probes.CUT, law, 0.0)
+            cut = cut / cut.sum()
+            mixture = laws_after(alone, prompt, before, cut[None])[0]
+            distances.append(apart(mixture, mean_of_tokens(alone, prompt, before, cut)))
+            reference.append(apart(own.laws[run, row, step], own.laws[run, (row + 6) % 12, step]))
+        found = table.loc[(42 + run, step)]
+        assert found["linear"] == pytest.approx(sum(distances) / 12, abs=1e-5) and found["linear"] > 0.01
+        assert found["reference"] == pytest.approx(sum(reference) / 12, abs=1e-5)
+    assert table["markov_other"].isna().tolist() == [True, True, False, False], "no thought before the first"
+    assert table[["linear_random", "reference"]].min().min() > 0 and table.max().max() <= 1
+
+
+@torch.no_grad()
+def test_markov_by_its_definition(stack, own):
+    table = probes.linearity(own).set_index(["seed", "step"])
+    alone, swapped, meant = stack.select([1]), [], []
+    for row in range(12):
+        prompt, thought = own.prompts[1, row], own.weights[1, row, 1]
+        for found, first in ((swapped, own.weights[1, (row + 6) % 12, 0]), (meant, own.weights[1, :, 0].mean(0))):
+            found.append(apart(own.laws[1, row, 2], laws_after(alone, prompt, [first], thought[None])[0]))
+    assert table.loc[(43, 2), "markov_other"] == pytest.approx(sum(swapped) / 12, abs=1e-5)
+    assert table.loc[(43, 2), "markov_mean"] == pytest.approx(sum(meant) / 12, abs=1e-5)
+
+
+@torch.no_grad()
+def test_last_step_made_linear(stack, own):
+    table = probes.linear_answers(own).set_index("seed")
+    alone, right = stack.select([0]), {"base": 0, "linear": 0}
+    for row in range(12):
+        law, first = own.laws[0, row, 1], own.weights[0, row, 0]
+        mean = mean_of_tokens(alone, own.prompts[0, row], [first], law * (law >= probes.CUT))
+        right["linear"] += int(mean.argmax() == own.answers[0, row]) / 12
+        right["base"] += int(own.laws[0, row, 2].argmax() == own.answers[0, row]) / 12
+    assert {name: pytest.approx(float(table.loc[42, name])) for name in right} == right
+
+
+@torch.no_grad()
+def test_consistency_gap_is_the_exact_bias(stack, own):
+    """One token a thought: MTS's mean law at step 2 is a sum over tokens, and few rollouts estimate it unbiased."""
+    alone, exact = stack.select([0]), []
+    for row in range(12):
+        mean = mean_of_tokens(alone, own.prompts[0, row], [], own.laws[0, row, 0])
+        exact.append(float((mean - own.laws[0, row, 1]).square().sum()))
+    expected = sum(exact) / 12
+    many = probes.consistency(own, [1], rollouts=2000).set_index(["seed", "step"])
+    assert many.loc[(42, 2), "gap"] == pytest.approx(expected, rel=0.1) and expected > 5e-4
+
+
+def test_gaps_vanish_for_many_tokens_and_for_a_law_that_ignores_thoughts(stack, own):
+    gaps = probes.consistency(own, [1, 16, 400], rollouts=20).groupby(["k", "step"])["gap"].mean().unstack()
+    assert (gaps.loc[400] < 0.1 * gaps.loc[1]).all() and (gaps.loc[16] < gaps.loc[1]).all()
+    blind = stack.select([0, 1])
+    with torch.no_grad():
+        blind.transformer.wte.weight.zero_()
+    level = probes.probed(blind, specs_of("cot2"), 4)
+    assert probes.linearity(level)[["linear", "linear_random", "reference"]].abs().max().max() < 1e-6
+    assert probes.consistency(level, [2], rollouts=3)["gap"].abs().max() < 1e-10
+
+
+def test_a_run_does_not_depend_on_the_company(stack, own):
+    alone = probes.probed(stack.select([1]), specs_of("cot2")[1:], inputs=12)
+    for measure in (probes.linearity, probes.linear_answers, lambda x: probes.consistency(x, [2], rollouts=4)):
+        together = measure(own)
+        mine = together[together["seed"] == 43].reset_index(drop=True)
+        assert torch.allclose(
+            torch.tensor(mine.to_numpy(float)), torch.tensor(measure(alone).to_numpy(float)), atol=1e-5, equal_nan=True
+        )
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    specs = sweeps.methods("quick", (42, 43), (24,), ("cot2",), layers=1)
+    return probes.probed(runs.load_stack(specs, missing="error"), specs, inputs=100)
+
+
+def test_gap_does_not_depend_on_the_number_of_rollouts(shipped):
+    estimates = [probes.consistency(shipped, [1], rollouts=r).groupby("step")["gap"].mean() for r in (2, 3, 4, 5, 6)]
+    many = probes.consistency(shipped, [1], rollouts=64)
+    exact = many.groupby("step")["gap"].mean()
+    assert (sum(estimates) / 5 - exact).abs().max() < 0.05 < 0.1 * exact.max(), "uncorrected, so few give far more"
+    assert many["right"].isna().tolist() == [True, True, False] * 2 and many["right"].max() <= 1
+
+
+def test_shipped_models_are_markov_but_not_linear_at_the_answer(shipped):
+    table = probes.linearity(shipped).groupby("step").mean()
+    assert table["markov_other"].max() < 0.03 and 0.5 < table.loc[3, "linear"] < table.loc[3, "reference"]
+    assert (table["linear"].diff().dropna() > 0).all()
+    answers = probes.linear_answers(shipped)
+    assert (answers["base"] - answers["linear"]).min() > 0.2
+
+
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (lambda stack, own: probes.probed(stack, specs_of("cot2"), 1), "inputs=1: choose 2 to"),
+        (lambda stack, own: probes.probed(stack, specs_of("cot2"), 10**6), "inputs=1000000: choose 2 to"),
+        (lambda stack, own: probes.probed(stack, specs_of("no-cot"), 4), "no-CoT has no mixtures"),
+        (lambda stack, own: probes.probed(stack, specs_of("coconut"), 4), "COCONUT has no mixtures"),
+        (lambda stack, own: probes.consistency(own, []), r"ks=\[\]"),
+        (lambda stack, own: probes.consistency(own, [2], rollouts=1), "rollouts=1"),
+    ],
+)
+def test_bad_input_is_named(stack, own, make, names):
+    with pytest.raises(SpecError, match=names):
+        make(stack, own)

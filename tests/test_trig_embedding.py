@@ -1,0 +1,156 @@
+"""Trigonometric embedding tables: their rows, and training that starts from them or leaves them alone."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cot2lib import runs, sweeps
+from cot2lib.embedding import SCALE, frequencies, trigonometric_table
+from cot2lib.errors import SpecError
+from cot2lib.profiles import spec
+from cot2lib.specs import Model, RunSpec, from_data, shape_of, to_data
+from cot2lib.supervised import SupervisedTrainer, build_stack
+from cot2lib.tasks import MNNS
+
+TASK = MNNS(1, 5, 3)
+TRIGONOMETRIC = ("cosine", "cosine, frozen")
+
+
+def table_of(task, d_model):
+    return trigonometric_table(task.numbers, task.kinds, d_model)
+
+
+def short(embedding, seed=42, **recipe):
+    options = dict(steps=20, evaluate_every=20, batch=16, dropout=0.1, weight_decay=0.1) | recipe
+    return spec("cot2", "paper", task=TASK, d_model=16, layers=1, heads=1, embedding=embedding, seed=seed, **options)
+
+
+# The table
+
+
+@given(st.integers(0, 3), st.integers(0, 9), st.integers(1, 4), st.integers(2, 12))
+def test_rows_are_distinct_and_of_one_length(low, above, length, pairs):
+    task = MNNS(low, low + above, length, inputs=1)
+    table = table_of(task, 2 * pairs).double()
+    assert table.shape == (task.vocab_size, 2 * pairs)
+    assert torch.allclose(
+        table.norm(dim=1), torch.tensor(SCALE * math.sqrt(2 * pairs), dtype=torch.float64), atol=1e-6
+    )
+    apart = torch.cdist(table, table) + torch.eye(len(table))
+    assert apart.min() > 1e-3
+
+
+def test_numbers_and_kinds_follow_the_tokens():
+    for task in (TASK, MNNS(), MNNS(11, 19, 5)):
+        named = [token[1:] if token[0] in "DS" else str(place) for place, token in enumerate(task.tokens)]
+        assert task.numbers.tolist() == [int(name) for name in named]
+        assert task.kinds.tolist() == [{"D": 1, "S": 2}.get(token[0], 0) for token in task.tokens]
+
+
+def test_entries_by_hand():
+    """Sum 3 of 31 states, three pairs: frequencies 1 and 15 of the number, then kind 2 of 3."""
+    row = table_of(TASK, 6)[TASK.state_id(3)] / (SCALE * math.sqrt(2))
+    angles = [2 * math.pi * 3 / 31, 2 * math.pi * 15 * 3 / 31, 2 * math.pi * 2 / 3]
+    expected = [*map(math.cos, angles), *map(math.sin, angles)]
+    assert row.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_digit_and_the_sum_of_its_value_differ_in_the_kind_alone():
+    table = table_of(MNNS(), 24)
+    gap = table[MNNS().digit_id(7)] - table[MNNS().state_id(7)]
+    kind = torch.arange(24) % 12 == 11
+    assert gap[~kind].abs().max() == 0 and gap[kind].norm() > SCALE
+
+
+def test_adding_a_number_turns_every_circle():
+    """What the construction lives on: e(s + d) is e(s) turned by angles that depend on d alone."""
+    task = MNNS()
+    rows = table_of(task, 32).double() / (SCALE * math.sqrt(2))
+    turned = lambda number: torch.complex(*rows[task.state_id(number)].split(16))[:-1]
+    assert torch.allclose(turned(5 + 9), turned(5) * turned(9), atol=1e-6)
+
+
+def test_frequencies_span_half_the_period():
+    assert frequencies(4, 9).tolist() == [1, 2, 3, 4]
+    assert frequencies(3, 73).tolist() == [1, 18, 36] and frequencies(1, 73).tolist() == [1]
+
+
+@pytest.mark.parametrize("d_model", [2, 7])
+def test_widths_that_hold_no_pairs_are_named(d_model):
+    with pytest.raises(SpecError, match=f"d_model={d_model}: a trigonometric embedding needs an even one"):
+        table_of(TASK, d_model)
+    with pytest.raises(SpecError, match=f"d_model={d_model}: a trigonometric"):
+        Model(d_model, 1, 1, "cosine")
+    assert Model(d_model, 1, 1).embedding == "learned"
+
+
+# Specs
+
+
+def test_learned_embeddings_change_no_id():
+    learned = spec("cot2", d_model=24, layers=1, heads=1)
+    assert learned == spec("cot2", d_model=24, layers=1, heads=1, embedding="learned")
+    assert "embedding" not in to_data(learned)["model"]
+    assert len({spec("cot2", embedding=name).id for name in ("learned", *TRIGONOMETRIC)}) == 3
+
+
+def test_kinds_of_embeddings_are_no_stack_and_can_be_chosen():
+    one, other = (short(name) for name in TRIGONOMETRIC)
+    assert shape_of(one) != shape_of(other) and from_data(to_data(other)) == other
+    chosen = sweeps.where(sweeps.sweep("construction", "quick"), ["embedding=cosine, frozen", "d_model=24"])
+    assert [run.seed for run in chosen] == [42, 43, 44, 45, 46]
+    assert {run.model for run in chosen} == {Model(24, 1, 1, "cosine, frozen")}
+    assert runs.fields(chosen[0])["embedding"] == "cosine, frozen"
+
+
+# Training
+
+
+def test_stacks_start_from_the_table_and_otherwise_as_learned_ones():
+    stacks = {
+        name: build_stack([short(name, 42), short(name, 43)]).state_dict() for name in ("learned", *TRIGONOMETRIC)
+    }
+    for name in TRIGONOMETRIC:
+        differing = {part for part, value in stacks[name].items() if not torch.equal(value, stacks["learned"][part])}
+        assert differing == {"transformer.wte.weight"}
+        assert torch.equal(stacks[name]["transformer.wte.weight"], table_of(TASK, 16).expand(2, -1, -1))
+
+
+def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not():
+    """Neither gradients nor weight decay reach it; everything else trains."""
+    for name in TRIGONOMETRIC:
+        trainer = SupervisedTrainer([short(name, 42), short(name, 43, lr=1e-3)])
+        before = {part: value.clone() for part, value in trainer.stack.state_dict().items()}
+        trainer.advance(20)
+        after = trainer.stack.state_dict()
+        same = {part for part in after if torch.equal(before[part], after[part])}
+        assert same == ({"transformer.wte.weight"} if name == "cosine, frozen" else set())
+
+
+@pytest.mark.parametrize("embedding", TRIGONOMETRIC)
+def test_a_run_in_a_stack_equals_the_run_alone(embedding):
+    together = SupervisedTrainer([short(embedding, 42), short(embedding, 43, lr=1e-3), short(embedding, 44)])
+    alone = SupervisedTrainer([short(embedding, 43, lr=1e-3)])
+    for trainer in (together, alone):
+        trainer.advance(20)
+    ours, theirs = together.stack.state_dict(), alone.stack.state_dict()
+    assert all((ours[part][1] - theirs[part][0]).abs().max() < 1e-5 for part in ours)
+    assert (together.losses[1] - alone.losses[0]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("embedding", TRIGONOMETRIC)
+def test_resumed_equals_uninterrupted_and_loads(embedding, store, nothing_shipped):
+    run: RunSpec = short(embedding)
+    whole, broken, resumed = (SupervisedTrainer([run]) for _ in range(3))
+    whole.train()
+    broken.advance(7)
+    copy = lambda tensors: {name: value.clone() for name, value in tensors.items()}
+    resumed.restore(copy(broken.stack.state_dict()), copy(broken.optimizer_tensors()), broken.progress)
+    resumed.train()
+    runs.run([run])
+    loaded = runs.load(run, missing="error").state_dict()
+    for part, value in whole.stack.state_dict().items():
+        assert torch.equal(value, resumed.stack.state_dict()[part]) and torch.equal(value, loaded[part])
