@@ -58,8 +58,8 @@ def test_one_sided_dropout_moves_the_ratio_at_equal_weights(monkeypatch):
 
 
 def test_a_second_update_on_a_batch_leaves_one(monkeypatch):
-    seen = noted(monkeypatch)
-    trainer(run_of(group=4, updates=2)).advance(1)
+    seen, one = noted(monkeypatch), run_of(group=8, updates=2)
+    trainer(one, stack=runs.load_stack([one.start])).advance(1)
     first, second = ([(one - other).abs().max() for one, other in zip(given[1], given[2])] for given in seen)
     assert max(first) == 0 and min(second) > 1e-4
 
