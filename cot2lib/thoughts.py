@@ -2,7 +2,8 @@
 
 `Base` is the paper's deterministic continuous token (section 2), here with the temperature and the
 threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
-of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean.
+of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean;
+`Dirichlet` a random point of the simplex around the base thought (section "Dirichlet Sampling").
 `Hidden` is COCONUT's thought, the last hidden state of the
 preceding position; `ZeroSlot` what the authors' COCONUT baseline feeds instead, the hidden state of
 the slot itself, computed with zeros in it.
@@ -16,9 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cot2lib import dirichlet
 from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
 
@@ -48,13 +50,13 @@ class Thought:
 
     Attributes:
         weights: mixture weights; of a latent thought those of the model's own distribution, for the record.
-        action: what was drawn, else None: its tokens, (run, batch, draw).
+        action: what was drawn, else None: its tokens, or what its rule says.
         log_density: log-density the action was drawn with, else None.
         latent: the vector that is fed in place of E^T weights, else None.
     """
 
     weights: Float[Tensor, "run batch vocab"]
-    action: Int[Tensor, "run batch draw"] | None = None
+    action: Int[Tensor, "run batch draw"] | Float[Tensor, "run batch entry"] | None = None
     log_density: Float[Tensor, "run batch"] | None = None
     latent: Float[Tensor, "run batch d"] | None = None
 
@@ -170,6 +172,85 @@ class Systematic:
 
 
 @dataclass(frozen=True)
+class Dirichlet:
+    """A point of the simplex, Dirichlet with concentrations gamma alpha_t: its mean is alpha_t, and entry i varies by
+    alpha_i (1 - alpha_i) / (gamma + 1), as with MTS(gamma + 1).
+
+    Tiny concentrations, of tokens that hardly matter, would add noise of order one each to the policy gradient. So
+    tokens below `floor` and all but the `most` likeliest share one entry, which also takes in the least of the others
+    should it be below `floor` itself, and inside it weights follow alpha_t. Sums of entries of a Dirichlet point are
+    Dirichlet again: the mean stays alpha_t, and all concentrations are at least gamma floor. A thought has the density of
+    the entries that were apart when it was drawn, under every policy; that the weights inside the shared entry depend on
+    the policy has no gradient. `floor=0, most=None` is the paper's rule, on the whole vocabulary.
+
+    `masked` is the public code's treatment: those tokens get weight zero, but the likeliest stays, and the others'
+    concentrations, at least gamma floor, are scaled to add up to gamma; the mean is not alpha_t. (There a token
+    is kept if it reaches the floor under the current, the old or the reference policy, the same if these are equal.)
+
+    The action is one draw. Its entries are the `most` likeliest tokens, as floats; the logarithms of their weights, -inf
+    of those that are not apart; and that of the shared entry.
+
+    gamma > 0, 0 <= floor < 1/2, most at least 1.
+    """
+
+    gamma: float
+    floor: float = 1e-3
+    masked: bool = False
+    most: int | None = 16
+
+    def __post_init__(self):
+        typed(self)
+        if not self.gamma > 0:
+            raise SpecError(f"gamma={self.gamma}: a Dirichlet thought needs a concentration above 0.")
+        if not 0 <= self.floor < 0.5:
+            raise SpecError(f"floor={self.floor}: choose 0 <= floor < 0.5.")
+        if self.masked and not self.floor:
+            raise SpecError("masked=True, floor=0: the mask needs a floor above 0; without a mask 0 keeps all tokens.")
+        if self.most is not None and self.most < 1:
+            raise SpecError(f"most={self.most}: at least one token is kept; None sets no bound.")
+
+    def __call__(self, state: State) -> Thought:
+        alpha = state.logits.softmax(-1)
+        likeliest = alpha.topk(min(self.most or alpha.shape[-1], alpha.shape[-1]))
+        apart = self._apart(likeliest.values)
+        shares = self._shares(alpha, likeliest.indices, apart)
+        uniforms = state.draws(shares.shape[-1] * dirichlet.UNIFORMS).unflatten(-1, (-1, dirichlet.UNIFORMS))
+        log_point = dirichlet.log_point(self.gamma * shares, uniforms)
+        action = torch.cat([likeliest.indices.to(log_point.dtype), log_point], -1)
+        own, shared = log_point.exp().tensor_split([-1], dim=-1)
+        inside = alpha.scatter(-1, likeliest.indices, likeliest.values.masked_fill(apart, 0.0))
+        weights = inside * (shared / shares[..., -1:].clamp(min=dirichlet.LEAST))
+        weights = weights.scatter_add(-1, likeliest.indices, own)
+        return Thought(weights, action, dirichlet.log_density(self.gamma * shares, log_point))
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead entry"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the point under other logits, one draw, in the measure of `dirichlet.log_density`."""
+        tokens, log_point = action.tensor_split([action.shape[-1] // 2], dim=-1)
+        shares = self._shares(logits.softmax(-1), tokens.long(), log_point[..., :-1].isfinite())
+        return dirichlet.log_density(self.gamma * shares, log_point)[..., None]
+
+    def _apart(self, values: Float[Tensor, "*lead token"]) -> Bool[Tensor, "*lead token"]:
+        """Which of the likeliest tokens, most likely first, have entries of their own."""
+        if self.masked:
+            return (values >= self.floor) | (values == values[..., :1])
+        beyond = 1 - values.cumsum(-1)
+        return (values >= self.floor) & (beyond >= self.floor)
+
+    def _shares(
+        self, alpha: Float[Tensor, "*lead vocab"], tokens: Int[Tensor, "*lead token"], apart: Bool[Tensor, "*lead token"]
+    ) -> Float[Tensor, "*lead entry"]:
+        """Shares of the concentration: of the tokens that are apart, else 0, and of all others together."""
+        own = alpha.gather(-1, tokens)
+        if self.masked:
+            own = own.clamp(min=self.floor) * apart
+            return torch.nn.functional.pad(own / own.sum(-1, keepdim=True), (0, 1))
+        rest = alpha.scatter(-1, tokens, own * ~apart).sum(-1, keepdim=True)
+        return torch.cat([own * apart, rest], -1)
+
+
+@dataclass(frozen=True)
 class Hidden:
     """COCONUT: the last hidden state of the preceding position is fed as it is."""
 
@@ -185,7 +266,7 @@ class ZeroSlot:
         return Thought(state.logits.softmax(-1), latent=state.peek())
 
 
-Rule = Base | Discrete | MTS | Systematic | Hidden | ZeroSlot
+Rule = Base | Discrete | MTS | Systematic | Dirichlet | Hidden | ZeroSlot
 
 
 def one_hot(token: Int[Tensor, "run batch"], logits: Logits) -> Float[Tensor, "run batch vocab"]:
