@@ -181,10 +181,10 @@ class Dirichlet:
 
     A token of tiny concentration matters little and adds noise of order one to the policy gradient. So tokens below
     `floor`, and all but the `most` likeliest, share one entry, which also takes in the least of the others if it would
-    be below `floor` itself; inside it weights follow alpha_t. Sums of a Dirichlet point's entries are Dirichlet again: the
-    mean stays alpha_t, and no concentration is below gamma floor. Under every policy a thought has the density of
-    the entries that were apart when it was drawn; how the shared entry is split is no part of it and gets no gradient.
-    `floor=0, most=None` is the paper's rule, on the whole vocabulary.
+    be below `floor` itself; inside it weights follow alpha_t. Sums of a Dirichlet point's entries are Dirichlet again,
+    so the mean stays alpha_t, and no concentration is below gamma floor. Under every policy a thought has the density
+    of the entries that were apart when it was drawn; how the shared entry is split is no part of it and gets no
+    gradient. `floor=0, most=None` is the paper's rule, on the whole vocabulary.
 
     `masked` is the public code's treatment: those tokens get weight zero, though the likeliest stays, and the others'
     concentrations, at least gamma floor, are scaled to add up to gamma; the mean is not alpha_t. (There it is enough

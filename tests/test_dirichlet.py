@@ -247,7 +247,7 @@ def test_policy_gradient_of_a_linear_reward():
         return torch.autograd.grad(weights @ reward, logits)[0]
 
     for rule, held in ((Dirichlet(4.0, **PLAIN), False), (Dirichlet(4.0, floor=0.04), True)):
-        thought = drawn(rule, alpha, count=300_000)
+        thought = drawn(rule, alpha, count=100_000)
         advantage = thought.weights[0].double() @ reward - alpha @ reward
         terms = advantage[:, None] * score(rule, thought, alpha)
         error = terms.std(0) / math.sqrt(len(terms))
@@ -259,7 +259,9 @@ def test_policy_gradient_of_a_linear_reward():
 
 def test_every_negligible_token_adds_noise_of_order_one_without_a_floor():
     alpha = torch.cat([torch.tensor([0.6, 0.4 - 2e-4]), torch.full((20,), 1e-5)]).double()
-    plain, shared = (score(rule, drawn(rule, alpha), alpha) for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0)))
+    plain, shared = (
+        score(rule, drawn(rule, alpha, 10_000), alpha) for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0))
+    )
     assert plain[:, 2:].std(0).numpy() == pytest.approx(np.ones(20), abs=0.05)
     assert shared[:, 2:].std(0).max() < 0.01
     assert plain.square().sum(-1).mean() > 3 * shared.square().sum(-1).mean()
@@ -373,11 +375,11 @@ def test_runs_chain(rule, gamma, store, nothing_shipped):
 
 
 def test_dirichlet_policy_gradients_raise_the_reward(store):
-    recipe = replace(RECIPE, steps=300, batch=8, lr=3e-3, evaluate_every=100)
-    learning = run_of(Dirichlet(5.0), recipe, epochs=100)
+    recipe = replace(RECIPE, steps=240, batch=8, lr=3e-3, evaluate_every=80)
+    learning = run_of(Dirichlet(20.0), recipe, epochs=100)
     progress = GRPOTrainer([learning], runs.load_stack([learning.start])).train()
     losses = [point["loss"][0] for point in progress.curves[1:]]
-    assert losses[-1] < losses[0] - 0.1
+    assert losses[-1] < losses[0] - 0.2
 
 
 @pytest.mark.parametrize(
@@ -385,7 +387,6 @@ def test_dirichlet_policy_gradients_raise_the_reward(store):
     [
         (Dirichlet, dict(gamma=0.0), "gamma=0.0: a Dirichlet thought needs a concentration above 0"),
         (Dirichlet, dict(gamma=-1.0), "gamma=-1.0"),
-        (Dirichlet, dict(gamma="many"), "gamma='many': give a finite number"),
         (Dirichlet, dict(gamma=20.0, floor=0.5), "floor=0.5: choose 0 <= floor < 0.5"),
         (Dirichlet, dict(gamma=20.0, floor=-0.1), "floor=-0.1"),
         (Dirichlet, dict(gamma=20.0, floor=0.0, masked=True), "the mask needs a floor above 0"),
