@@ -25,6 +25,7 @@ from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import GRPOSpec, Run, by_shape, from_data, shape_of
 from cot2lib.supervised import SupervisedTrainer, build_stack
 from cot2lib.supervision import check_budget
+from cot2lib.thoughts import Discrete
 from cot2lib.training import StackTrainer
 
 CHECKPOINT_SECONDS = 60
@@ -280,8 +281,9 @@ def _of_policy_gradient(spec: GRPOSpec) -> dict:
     rule = spec.thought
     return {
         "sampler": type(rule).__name__,
-        "k": getattr(rule, "k", 1),
-        "temperature": rule.temperature,
+        "k": getattr(rule, "k", 1 if isinstance(rule, Discrete) else None),
+        "gamma": getattr(rule, "gamma", None),
+        "temperature": getattr(rule, "temperature", 1.0),
         "ratio": spec.ratio,
         "kl": spec.kl,
         "updates": spec.updates,

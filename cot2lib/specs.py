@@ -18,7 +18,7 @@ from cot2lib.frozen import typed
 from cot2lib.policy import RATIOS
 from cot2lib.supervision import TIES
 from cot2lib.tasks import MNNS, Task
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, Systematic, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gumbel, Hidden, Rule, Systematic, ZeroSlot
 
 NUMERICS = 1
 LOSS_ON = ("outputs", "sequence")
@@ -311,6 +311,8 @@ KINDS = {
         Discrete,
         MTS,
         Systematic,
+        Dirichlet,
+        Gumbel,
         Hidden,
         ZeroSlot,
     )

@@ -38,6 +38,8 @@ def test_defaults_are_frozen():
         "Discrete": "temperature=0.0 top_k=None",
         "MTS": "temperature=1.0",
         "Systematic": "",
+        "Dirichlet": "floor=0.001 masked=False most=16",
+        "Gumbel": "temperature=1.0",
         "Hidden": "",
         "ZeroSlot": "",
     }
