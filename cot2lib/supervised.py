@@ -64,15 +64,16 @@ def batch_loss(
         own: how many leading thoughts the models make themselves; the rest are the targets.
         dropout: multipliers of this step, or none.
     """
-    supervision, cache = spec.supervision, Cache() if own else None
+    supervision = spec.supervision
+    options = dict(padding=padding, cache=Cache() if own else None, dropout=dropout)
     inputs, logits = stack.embed(prompts), []
     for _ in range(own):
-        hidden = stack.hidden(inputs, outputs=1, padding=padding, cache=cache, dropout=dropout)[:, :, 0]
-        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, cache, padding, dropout)
+        hidden = stack.hidden(inputs, outputs=1, **options)
+        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, **options)
         logits.append(scores[:, :, None])
     inputs = torch.cat([inputs, stack.mix(outputs[:, :, own:-1])], dim=2)
     scored = outputs.shape[2] - own if supervision.loss_on == "outputs" else None
-    logits.append(stack(inputs, outputs=scored, padding=padding, cache=cache, dropout=dropout))
+    logits.append(stack(inputs, outputs=scored, **options))
     if supervision.loss_on == "sequence":
         nll = losses.sequence_nll(logits[0], prompts, outputs)
     else:

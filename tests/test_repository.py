@@ -18,7 +18,7 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 # Lowest floor first; a module imports only from floors below its own.
 FLOORS = [
     {"errors"},
-    {"files", "frozen", "paths", "random", "metrics", "report", "timing"},
+    {"files", "frozen", "paths", "random", "metrics", "report", "timing", "tree"},
     {"tasks", "thoughts", "embedding"},
     {"huggingface", "provenance", "supervision", "losses", "policy"},
     {"model", "specs", "theory"},
