@@ -139,13 +139,11 @@ def replay(
         padding, dropout: as in `GPT2Stack.hidden`.
     """
     tree = Tree(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
-    fed = stack.mix(thoughts.unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3).flatten(1,2)[:, None])
-    inputs = torch.cat([stack.embed(prompts), fed.view(stack.runs, prompts.shape[1], -1, fed.shape[-1])], dim=2)
-    hidden = stack.hidden(inputs, 1 + fed.shape[2] // prompts.shape[1], padding, dropout=dropout, tree=tree)
-    first, rest = stack.logits(hidden).split([1, hidden.shape[2] - 1], dim=2)
-    rest = rest.unflatten(2, (-1, tree.branches)).transpose(2, 3)
-    first = first[:, :, :, None].expand(-1, -1, tree.branches, -1, -1)
-    return torch.cat([first, rest], dim=3).flatten(1, 2)
+    fed = stack.mix(thoughts).unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3)
+    inputs = torch.cat([stack.embed(prompts), fed], dim=2)
+    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, tree=tree)
+    first, rest = logits[:, :, None, :1], logits[:, :, 1:].unflatten(2, (-1, tree.branches)).transpose(2, 3)
+    return torch.cat([first.expand(-1, -1, tree.branches, -1, -1), rest], dim=3).flatten(1, 2)
 
 
 def _no_noise(step: int, count: int) -> Tensor:

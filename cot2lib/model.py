@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from cot2lib import random
 from cot2lib.errors import SpecError
 from cot2lib.random import Site
-from cot2lib.tree import Tree
+from cot2lib.tree import PLAIN, Tree
 
 Hidden = Float[Tensor, "run batch position d"]
 Outputs = Float[Tensor, "run batch output d"]
@@ -96,7 +96,6 @@ class Cache:
         other = Cache()
         other.layers = list(self.layers)
         return other
-
 
 
 class Dropout:
@@ -263,9 +262,10 @@ class GPT2Stack(nn.Module):
 
     def position_embedding(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
         """Learned positions, counted along a branch from the first token that is not padding."""
-        positions = tree.depths(torch.arange(past, past + length, device=self.device))
+        places, deep = slice(past, past + length), tree.depth(past + length - 1) + 1
         if padding is None:
-            return self.transformer.wpe.weight.index_select(1, positions)[:, None]
+            return tree.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
+        positions = tree.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
         return self.transformer.wpe((positions - padding[..., None]).clamp(min=0))
 
     def hidden(
@@ -275,7 +275,7 @@ class GPT2Stack(nn.Module):
         padding: Int[Tensor, "#run batch"] | None = None,
         cache: Cache | None = None,
         dropout: Dropout | None = None,
-        tree: Tree = Tree(),
+        tree: Tree = PLAIN,
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 

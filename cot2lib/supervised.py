@@ -26,7 +26,7 @@ from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.specs import Run, RunSpec
 from cot2lib.thoughts import Discrete, Rule
-from cot2lib.training import StackTrainer
+from cot2lib.training import StackTrainer, compiled
 
 
 def build_stack(specs: Sequence[Run]) -> GPT2Stack:
@@ -97,9 +97,7 @@ class SupervisedTrainer(StackTrainer):
 
     def __init__(self, specs: Sequence[RunSpec], device: torch.device | str = "cpu", compile: bool = False):
         super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
-        if compile:
-            torch.compiler.reset()  # compilations of earlier stacks count against torch's limit per function
-        self.loss = torch.compile(batch_loss, dynamic=False) if compile else batch_loss
+        (self.loss,) = compiled(batch_loss) if compile else (batch_loss,)
 
     def phase_at(self, step: int) -> int:
         """How many leading thoughts the models make themselves."""

@@ -24,7 +24,7 @@ FLOORS = [
     {"model", "specs", "theory"},
     {"decode", "data"},
     {"training", "evaluation"},
-    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo"},
+    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo", "bench_grpo"},
     {"store"},
     {"records"},
     {"runs"},
