@@ -18,6 +18,7 @@ from cot2lib import random
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
+from cot2lib.tree import Tree
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 
@@ -60,22 +61,23 @@ def keyed_noise(keys: Int[Tensor, " run"], batch: int) -> Noise:
 def think(
     stack: GPT2Stack,
     rule: Rule,
-    hidden: Float[Tensor, "run batch d"],
+    hidden: Float[Tensor, "run prompt branch d"],
     draws: Callable[[int], Tensor],
-    cache: Cache,
-    padding: Int[Tensor, "#run batch"] | None = None,
-    dropout: Dropout | None = None,
-) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run batch one d"]]:
-    """One step from the last hidden state: its logits, the thought, and the embedding to feed next."""
-    logits = stack.logits(hidden[:, :, None])[:, :, 0]
+    **options,
+) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run prompt branch d"]]:
+    """One step from the last hidden state of every branch: its logits, the thought, and the embedding to feed next.
+
+    The batch of a thought is prompt by prompt its branches. `options` are those of `GPT2Stack.hidden`, with a cache.
+    """
+    scores, states = stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2)
 
     def peek() -> Tensor:
-        slot = torch.zeros_like(hidden[:, :, None])
-        return stack.hidden(slot, padding=padding, cache=cache.copy(), dropout=dropout)[:, :, 0]
+        there = options | {"cache": options["cache"].copy()}
+        return stack.hidden(torch.zeros_like(hidden), **there).flatten(1, 2)
 
-    thought = rule(State(logits, hidden, draws, peek))
-    latent = thought.latent
-    return logits, thought, stack.mix(thought.weights[:, :, None]) if latent is None else latent[:, :, None]
+    thought = rule(State(scores, states, draws, peek))
+    fed = stack.mix(thought.weights[:, None])[:, 0] if thought.latent is None else thought.latent
+    return scores, thought, fed.view(hidden.shape)
 
 
 def decode(
@@ -100,18 +102,16 @@ def decode(
         SpecError: if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
-    cache, logits, thoughts = Cache(), [], []
-    hidden = stack.hidden(stack.embed(prompts), outputs=1, padding=padding, cache=cache)[:, :, 0]
-    if samples > 1:
-        cache, hidden = cache.repeat(samples), hidden.repeat_interleave(samples, 1)
-        padding = None if padding is None else padding.repeat_interleave(samples, 1)
+    logits, thoughts = [], []
+    options = dict(padding=padding, cache=Cache(), tree=Tree(prompts.shape[2], samples))
+    hidden = stack.hidden(stack.embed(prompts), outputs=1, **options).expand(-1, -1, samples, -1)
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)
-        scores, thought, inputs = think(stack, rule, hidden, draws, cache, padding)
+        scores, thought, inputs = think(stack, rule, hidden, draws, **options)
         logits.append(scores)
         thoughts.append(thought)
         if step < len(steps) - 1:
-            hidden = stack.hidden(inputs, padding=padding, cache=cache)[:, :, 0]
+            hidden = stack.hidden(inputs, **options)
     silent = torch.zeros(logits[0].shape[:2], device=stack.device)
     return Rollout(
         logits=torch.stack(logits, 2),
@@ -138,14 +138,12 @@ def replay(
             first. The embedding table takes gradients through them.
         padding, dropout: as in `GPT2Stack.hidden`.
     """
-    cache, samples = Cache(), thoughts.shape[1] // prompts.shape[1]
-    options = dict(cache=cache, dropout=dropout)
-    last = stack.hidden(stack.embed(prompts), outputs=1, padding=padding, **options)
-    options["cache"], last = cache.repeat(samples), last.repeat_interleave(samples, 1)
-    if padding is not None:
-        padding = padding.repeat_interleave(samples, 1)
-    rest = stack.hidden(stack.mix(thoughts), padding=padding, **options)
-    return stack.logits(torch.cat([last, rest], dim=2))
+    tree = Tree(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
+    fed = stack.mix(thoughts).unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3)
+    inputs = torch.cat([stack.embed(prompts), fed], dim=2)
+    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, tree=tree)
+    first, rest = logits[:, :, None, :1], logits[:, :, 1:].unflatten(2, (-1, tree.branches)).transpose(2, 3)
+    return torch.cat([first.expand(-1, -1, tree.branches, -1, -1), rest], dim=3).flatten(1, 2)
 
 
 def _no_noise(step: int, count: int) -> Tensor:

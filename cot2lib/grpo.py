@@ -28,7 +28,7 @@ from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import GRPOSpec
 from cot2lib.thoughts import Base, Discrete, Rule
-from cot2lib.training import StackTrainer
+from cot2lib.training import StackTrainer, compiled
 
 ANSWER = Discrete(1.0)  # the answer token is sampled
 
@@ -39,6 +39,19 @@ def densities(thought: Rule, logits: Float[Tensor, "run rollout step vocab"], ac
     """Log-density of every draw of a rollout under the policy of these logits: of its thoughts, and of its answer."""
     thoughts = thought.log_densities(logits[:, :, :-1], torch.stack(list(actions[:-1]), dim=2))
     return [thoughts, ANSWER.log_densities(logits[:, :, -1:], actions[-1][:, :, None])]
+
+
+def replayed(
+    stack: GPT2Stack,
+    thought: Rule,
+    prompts: Int[Tensor, "run prompt token"],
+    padding: Int[Tensor, "run prompt"] | None,
+    rollout: Rollout,
+    dropout: Dropout | None = None,
+) -> Densities:
+    """`densities` of a rollout's draws under a stack, in one forward."""
+    logits = replay(stack, prompts, rollout.weights[:, :, :-1], padding, dropout)
+    return densities(thought, logits, rollout.actions)
 
 
 def objective(
@@ -65,6 +78,7 @@ class GRPOTrainer(StackTrainer):
         specs: runs whose `shape_of` agree.
         start: their starts' trained models, in order.
         device: where to train.
+        compile: compile rollout and replay (worth it above some minutes of CPU work).
 
     Raises:
         SpecError: if the starts are of another shape or number.
@@ -72,7 +86,13 @@ class GRPOTrainer(StackTrainer):
 
     looks_first = True
 
-    def __init__(self, specs: Sequence[GRPOSpec], start: GPT2Stack, device: torch.device | str = "cpu"):
+    def __init__(
+        self,
+        specs: Sequence[GRPOSpec],
+        start: GPT2Stack,
+        device: torch.device | str = "cpu",
+        compile: bool = False,
+    ):
         check_start(specs, start)
         self.group = specs[0].group
         stack = start.select(range(start.runs)).to(device)
@@ -80,34 +100,29 @@ class GRPOTrainer(StackTrainer):
         self.reference = start.select(range(start.runs)).to(device).requires_grad_(False) if self.spec.kl else None
         self.steps = rules(self.spec.thought, self.spec.outputs, ANSWER)
         self.keys = random.run_keys([spec.seed for spec in specs], Site.ROLLOUT, device=device)
+        self.decode, self.replayed = compiled(decode, replayed) if compile else (decode, replayed)
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Roll out, reward, and descend `updates` times; returns the share of rollouts that failed."""
         prompts, padding, group = self.data.prompts[index], self.data.padding_of(index), self.group
         with torch.no_grad():
-            rollout = decode(self.stack, prompts, self.steps, random.fold(self.keys, self.step), padding, group)
+            keys = random.fold(self.keys, self.step)
+            rollout = self.decode(self.stack, prompts, self.steps, keys, padding, group)
         rewards = (rollout.answers == self.data.answers[index].repeat_interleave(group, 1)).float()
         gain = policy.advantages(rewards.unflatten(1, (-1, group)), self.spec.scaled).flatten(1)
-        densities_of = lambda stack, dropout=None: self.replayed(stack, prompts, padding, rollout, dropout)
+        given = (self.spec.thought, prompts, padding, rollout)
         reference = old = None
         with torch.no_grad():
             if self.reference is not None:
-                reference = densities_of(self.reference)
+                reference = self.replayed(self.reference, *given)
             if self.recipe.dropout:
-                old = densities_of(self.stack)
+                old = self.replayed(self.stack, *given)
         dropout = self.dropout()
         for _ in range(self.spec.updates):
-            new = densities_of(self.stack, dropout)
+            new = self.replayed(self.stack, *given, dropout)
             old = [part.detach() for part in new] if old is None else old
             self.descend(objective(self.spec, new, old, gain, reference))
         return 1 - rewards.mean(1)
-
-    def replayed(
-        self, stack: GPT2Stack, prompts: Tensor, padding: Tensor | None, rollout: Rollout, dropout: Dropout | None
-    ) -> Densities:
-        """Log-densities of a rollout's draws under a stack."""
-        logits = replay(stack, prompts, rollout.weights[:, :, :-1], padding, dropout)
-        return densities(self.spec.thought, logits, rollout.actions)
 
     def evaluate(self) -> dict[str, list]:
         """The held-out inputs by the run's own sampler, and right answers by base and discrete decoding.

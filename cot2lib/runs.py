@@ -54,7 +54,7 @@ def run(
         specs: the runs.
         missing: what to do with specs that have neither a shipped record nor a stored result.
         device: "auto", "cpu" or "cuda".
-        compile: compile forward and loss; pays above some minutes of CPU work.
+        compile: compile the forward passes; pays above some minutes of CPU work.
         retrain: ignore shipped records (stored results still count, so that it can resume).
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training; the matrices are small, so that one is best (use shards for more cores).
@@ -328,7 +328,7 @@ def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int
 
 def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
     trainer = _trainer(specs, device, compile)
-    made = provenance(device) | {"compiled": compile and isinstance(trainer, SupervisedTrainer)}
+    made = provenance(device) | {"compiled": compile}
     made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
     spec, saved = specs[0], time.monotonic()
     label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
@@ -348,9 +348,8 @@ def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
 def _trainer(specs: list[Run], device: torch.device, compile: bool) -> StackTrainer:
     """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
     if isinstance(specs[0], GRPOSpec):
-        return GRPOTrainer(
-            specs, load_stack([spec.start for spec in specs], device=str(device), compile=compile), device
-        )
+        start = load_stack([spec.start for spec in specs], device=str(device), compile=compile)
+        return GRPOTrainer(specs, start, device, compile)
     return SupervisedTrainer(specs, device, compile)
 
 

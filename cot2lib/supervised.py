@@ -26,7 +26,7 @@ from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.specs import Run, RunSpec
 from cot2lib.thoughts import Discrete, Rule
-from cot2lib.training import StackTrainer
+from cot2lib.training import StackTrainer, compiled
 
 
 def build_stack(specs: Sequence[Run]) -> GPT2Stack:
@@ -64,15 +64,16 @@ def batch_loss(
         own: how many leading thoughts the models make themselves; the rest are the targets.
         dropout: multipliers of this step, or none.
     """
-    supervision, cache = spec.supervision, Cache() if own else None
+    supervision = spec.supervision
+    options = dict(padding=padding, cache=Cache() if own else None, dropout=dropout)
     inputs, logits = stack.embed(prompts), []
     for _ in range(own):
-        hidden = stack.hidden(inputs, outputs=1, padding=padding, cache=cache, dropout=dropout)[:, :, 0]
-        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, cache, padding, dropout)
+        hidden = stack.hidden(inputs, outputs=1, **options)
+        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, **options)
         logits.append(scores[:, :, None])
     inputs = torch.cat([inputs, stack.mix(outputs[:, :, own:-1])], dim=2)
     scored = outputs.shape[2] - own if supervision.loss_on == "outputs" else None
-    logits.append(stack(inputs, outputs=scored, padding=padding, cache=cache, dropout=dropout))
+    logits.append(stack(inputs, outputs=scored, **options))
     if supervision.loss_on == "sequence":
         nll = losses.sequence_nll(logits[0], prompts, outputs)
     else:
@@ -96,9 +97,7 @@ class SupervisedTrainer(StackTrainer):
 
     def __init__(self, specs: Sequence[RunSpec], device: torch.device | str = "cpu", compile: bool = False):
         super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
-        if compile:
-            torch.compiler.reset()  # compilations of earlier stacks count against torch's limit per function
-        self.loss = torch.compile(batch_loss, dynamic=False) if compile else batch_loss
+        (self.loss,) = compiled(batch_loss) if compile else (batch_loss,)
 
     def phase_at(self, step: int) -> int:
         """How many leading thoughts the models make themselves."""

@@ -40,6 +40,13 @@ def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " st
     return rate.float()
 
 
+def compiled(*functions: Callable) -> list[Callable]:
+    """Functions compiled for one stack's shapes; compilations of earlier stacks, which count against torch's limit per
+    function, are dropped."""
+    torch.compiler.reset()
+    return [torch.compile(function, dynamic=False) for function in functions]
+
+
 @dataclass
 class Progress:
     """What training has produced so far; saved in checkpoints and in finished stacks.
@@ -69,7 +76,7 @@ class StackTrainer(ABC):
         data: what they are trained on and evaluated on.
     """
 
-    group = 1  # sequences that each input of a batch becomes
+    group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
     phase = 0  # what `phase_at` said of the step to come
 
@@ -124,8 +131,8 @@ class StackTrainer(ABC):
         self.position = torch.zeros(1, dtype=torch.int64, device=device)
         self.step = torch.zeros((), dtype=torch.int64, device=device)
         self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
-        length = self.data.prompts.shape[1] + self.data.outputs.shape[2] - 1
-        most = self.stack.dropout_lanes(self.recipe.batch * self.group, length, length)
+        length = self.data.prompts.shape[1] + self.group * (self.data.outputs.shape[2] - 1)
+        most = self.stack.dropout_lanes(self.recipe.batch, length, length)
         self.counter = random.counters(-(-sum(most) // random.LANES), device)
 
     def dropout(self) -> Dropout | None:

@@ -18,13 +18,13 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 # Lowest floor first; a module imports only from floors below its own.
 FLOORS = [
     {"errors"},
-    {"files", "dirichlet", "frozen", "paths", "random", "metrics", "report", "timing"},
+    {"files", "dirichlet", "frozen", "paths", "random", "metrics", "report", "timing", "tree"},
     {"tasks", "thoughts", "embedding"},
     {"huggingface", "provenance", "supervision", "losses", "policy"},
     {"model", "specs", "theory"},
     {"decode", "data"},
     {"training", "evaluation"},
-    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo"},
+    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo", "bench_grpo"},
     {"store"},
     {"records"},
     {"runs"},
