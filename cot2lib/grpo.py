@@ -14,6 +14,7 @@ when every batch serves one update; so the share of failed rollouts is logged as
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -96,7 +97,8 @@ class GRPOTrainer(StackTrainer):
         check_start(specs, start)
         self.group = specs[0].group
         stack = start.select(range(start.runs)).to(device)
-        super().__init__(specs, stack, stack_data([spec.start for spec in specs], device))
+        asked = [replace(spec.start, supervision=spec.prompting) for spec in specs]
+        super().__init__(specs, stack, stack_data(asked, device))
         self.reference = start.select(range(start.runs)).to(device).requires_grad_(False) if self.spec.kl else None
         self.steps = rules(self.spec.thought, self.spec.outputs, ANSWER)
         self.keys = random.run_keys([spec.seed for spec in specs], Site.ROLLOUT, device=device)

@@ -267,6 +267,12 @@ class GRPOSpec:
         return self.start.supervision
 
     @property
+    def prompting(self) -> Supervision:
+        """What of the start's supervision policy gradients keep: its prompt, and which outputs exist."""
+        shown = self.start.supervision
+        return Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
+
+    @property
     def seed(self) -> int:
         """The start's: split, data order and rollouts."""
         return self.start.seed
@@ -298,25 +304,8 @@ class GRPOSpec:
 
 
 Run = RunSpec | GRPOSpec
-KINDS = {
-    kind.__name__: kind
-    for kind in (
-        RunSpec,
-        GRPOSpec,
-        Recipe,
-        Supervision,
-        Model,
-        MNNS,
-        Base,
-        Discrete,
-        MTS,
-        Systematic,
-        Dirichlet,
-        Gumbel,
-        Hidden,
-        ZeroSlot,
-    )
-}
+RULES = (Base, Discrete, MTS, Systematic, Dirichlet, Gumbel, Hidden, ZeroSlot)
+KINDS = {kind.__name__: kind for kind in (RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, *RULES)}
 
 
 def _identifier(spec: Run) -> str:
@@ -331,9 +320,7 @@ def shape_of(spec: Run) -> Run:
     """
     recipe = replace(spec.recipe, lr=1.0)
     if isinstance(spec, GRPOSpec):
-        shown = spec.supervision
-        prompt = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
-        start = replace(spec.start, recipe=recipe, supervision=prompt, thought=Base(), seed=0)
+        start = replace(spec.start, recipe=recipe, supervision=spec.prompting, thought=Base(), seed=0)
         return replace(spec, recipe=recipe, start=start)
     supervision = replace(spec.supervision, budget=None, ties="minus-first")
     return replace(spec, seed=0, recipe=recipe, supervision=supervision)
