@@ -30,6 +30,7 @@ FLOORS = [
     {"runs"},
     {"sweeps"},
     {"measured", "statements"},
+    {"rewarded"},
     {"paper"},
     {"collect", "figures", "bench", "chapters"},
     {"cli"},
