@@ -99,8 +99,12 @@ class GRPOTrainer(StackTrainer):
         for _ in range(self.spec.updates):
             new = densities_of(self.stack, dropout)
             old = [part.detach() for part in new] if old is None else old
-            self.descend(objective(self.spec, new, old, gain, reference))
+            self.descend(self.objective(new, old, gain, reference))
         return 1 - rewards.mean(1)
+
+    def objective(self, new: Densities, old: Densities, gain: Tensor, reference: Densities | None) -> Tensor:
+        """What one of a batch's updates minimises, per run; gain holds the advantages."""
+        return objective(self.spec, new, old, gain, reference)
 
     def replayed(
         self, stack: GPT2Stack, prompts: Tensor, padding: Tensor | None, rollout: Rollout, dropout: Dropout | None
