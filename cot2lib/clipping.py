@@ -32,7 +32,7 @@ def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor,
 
 def beyond(log_ratio: Float[Tensor, "run rollout step draw"], clip: float) -> Bool[Tensor, "run rollout step draw"]:
     """Which ratios are outside 1 - clip .. 1 + clip."""
-    return (torch.expm1(log_ratio)).abs() > clip
+    return torch.expm1(log_ratio).abs() > clip
 
 
 def cut(
@@ -47,33 +47,46 @@ def one_sided_dropout(
     stack: GPT2Stack,
     specs: Sequence[RunSpec],
     thought: MTS,
-    ratio: str,
+    ratios: Sequence[str] = policy.RATIOS,
     probability: float = 0.1,
     clip: float = 0.1,
-    prompts: int = 64,
+    prompts: int = 32,
     group: int = 8,
 ) -> pd.DataFrame:
     """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
 
-    One row per run: `seed`; `thoughts`, `answers`, the shares of ratios outside the clip range; `spread`, the standard
-    deviation of the thoughts' log-ratios. `prompts` are taken of each run, with `group` rollouts each.
+    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
+    `spread`, the standard deviation of the thoughts' log-ratios. `prompts` of each run are rolled out `group` times.
     """
     data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
     index = data.held_out.index[:, :prompts]
-    inputs, padding = data.prompts[index], data.padding_of(index)
-    steps = rules(thought, specs[0].outputs, ANSWER)
+    inputs, padding, steps = data.prompts[index], data.padding_of(index), rules(thought, specs[0].outputs, ANSWER)
     rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, group)
-    lanes = stack.dropout_lanes(index.shape[1] * group, inputs.shape[2] + len(steps), inputs.shape[2] + len(steps))
-    counter = random.counters(-(-sum(lanes) // random.LANES), stack.device)
-    dropout = Dropout(random.run_keys(seeds, Site.DROPOUT), counter, probability) if probability else None
     old, new = (
         densities(thought, replay(stack, inputs, rollout.weights[:, :, :-1], padding, mask), rollout.actions)
-        for mask in (None, dropout)
+        for mask in (None, _mask(stack, seeds, index.shape[1] * group, inputs.shape[2] + len(steps), probability))
     )
-    thoughts, answers = log_ratios(new, old, ratio)
-    share = lambda x: beyond(x, clip).double().mean((1, 2, 3)).tolist()
-    spread = thoughts.flatten(1).std(1).tolist()
-    return pd.DataFrame({"seed": seeds, "thoughts": share(thoughts), "answers": share(answers), "spread": spread})
+    parts = []
+    for ratio in ratios:
+        thoughts, answers = log_ratios(new, old, ratio)
+        columns = {name: _share(beyond(x, clip)) for name, x in (("thoughts", thoughts), ("answers", answers))}
+        columns["spread"] = thoughts.flatten(1).std(1)
+        columns = {name: value.tolist() for name, value in columns.items()}
+        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _mask(stack: GPT2Stack, seeds: Sequence[int], batch: int, length: int, probability: float) -> Dropout | None:
+    """Dropout multipliers enough for a batch of sequences."""
+    if not probability:
+        return None
+    lanes = sum(stack.dropout_lanes(batch, length, length))
+    counter = random.counters(-(-lanes // random.LANES), stack.device)
+    return Dropout(random.run_keys(seeds, Site.DROPOUT, device=stack.device), counter, probability)
+
+
+def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:
+    return held.double().mean((1, 2, 3))
 
 
 class WatchedTrainer(GRPOTrainer):
@@ -87,10 +100,10 @@ class WatchedTrainer(GRPOTrainer):
     def objective(self, new: Densities, old: Densities, gain: Tensor, reference: Densities | None) -> Tensor:
         self.updates += 1
         if self.updates % self.spec.updates == 0:
-            found = dict(zip(("thoughts", "answers"), log_ratios(new, old, self.spec.ratio)))
-            clip, share = self.spec.clip, lambda x: x.double().mean((1, 2, 3))
-            seen = {name: share(beyond(x.detach(), clip)) for name, x in found.items()}
-            self.noted.append(seen | {f"{name}_cut": share(cut(x.detach(), gain, clip)) for name, x in found.items()})
+            found = zip(("thoughts", "answers"), log_ratios(new, old, self.spec.ratio))
+            found, clip = {name: x.detach() for name, x in found}, self.spec.clip
+            outside = {name: _share(beyond(x, clip)) for name, x in found.items()}
+            self.noted.append(outside | {f"{name}_cut": _share(cut(x, gain, clip)) for name, x in found.items()})
         return super().objective(new, old, gain, reference)
 
 
@@ -98,8 +111,9 @@ def several_updates(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame
     """Train runs of one shape on two digits; one row per run, all of it exact but the shares.
 
     Columns: `seed`; `thoughts`, `answers`, shares of ratios outside the clip range at the last update on a batch, mean
-    over batches; `thoughts_cut`, `answers_cut`, shares that lose their gradient; `before`, `after`, expected
-    rewards over all prompts; `divergence` from the start, in nats per trace.
+    over batches; `thoughts_cut`, `answers_cut`, shares that lose their gradient; `before`, `after`, expected rewards
+    over all prompts; `reweighted`, the latter as the start's traces tell it by geometric means; `divergence` from the
+    start, in nats per trace.
     """
     spec = specs[0]
     trainer = WatchedTrainer(specs, start)
@@ -107,6 +121,7 @@ def several_updates(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame
     with torch.no_grad():
         old, new = (exact.law(stack, spec.task, spec.thought) for stack in (start, trainer.stack))
         values = {"before": exact.expected_reward(old), "after": exact.expected_reward(new)}
+        values["reweighted"] = exact.reweighted(new, old, "geometric")
         values["divergence"] = exact.divergence(new, old)
     shares = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
     columns = {name: value.tolist() for name, value in (shares | values).items()}
