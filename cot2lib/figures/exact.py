@@ -152,7 +152,7 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame) -> Figure:
                 points["k"], points["value"], 2 * points["error"], color=colour, fmt=marker, markersize=5, capsize=2,
                 linestyle=dash if measure == "noise" else "none", linewidth=1.2, label=NAMES[ratio],
             )  # fmt: skip
-        _count_axis(axis, sorted(sampled["k"].unique()))
+        _count_axis(axis, sorted(sampled["k"].unique().tolist()))
         axis.set(xlabel="tokens K", ylabel=label)
     axes[0, 1].set_yscale("log")
     axes[0, 1].set_yticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
@@ -290,6 +290,34 @@ def updates_table(found: pd.DataFrame) -> pd.DataFrame:
         means[name] *= 100
     means = means.assign(updates=means["updates"].astype(str), ratio=means["ratio"].map(NAMES))
     return means.sort_values("updates", kind="stable").rename(columns={**columns, "updates": "updates per batch"})
+
+
+def findings(listed: pd.DataFrame, sampled: pd.DataFrame, dropped: pd.DataFrame, updates: pd.DataFrame) -> list[str]:
+    """What the section's tables say, a sentence or two each."""
+    k = int(listed["k"].max())
+    away = listed[(listed["k"] == k) & (listed["ratio"] == "geometric")]
+    angles = np.degrees(np.arccos(away["cosine"].clip(-1, 1)))
+    scaled = listed.loc[listed["ratio"] == "product", "scaled"].min()
+    noise = sampled[sampled["measure"] == "noise"].pivot(index="k", columns="ratio", values="value")
+    most = int(noise.index.max())
+    shares = 100 * dropped.groupby(["profile", "rule", "k"])["thoughts"].mean()
+    mean = updates.groupby(["updates", "ratio"])["after"].mean().unstack()
+    fewest, last, before = mean.index.min(), mean.index.max(), updates["before"].mean()
+    said = lambda count: ", ".join(f"{NAMES[ratio]} {mean.loc[count, ratio]:.3f}" for ratio in policy.RATIOS)
+    return [
+        f"**Direction**: at K = {k} the geometric mean's expected gradient is {angles.min():.0f} to "
+        f"{angles.max():.0f} degrees away from that of J, and {away['length'].min():.2f} to "
+        f"{away['length'].max():.2f} times as long. "
+        f"Division by the group's standard deviation changes the product's direction little: its cosine stays at or "
+        f"above {scaled:.3f}.",
+        f"**Noise**: at K = {most} one batch's deviation is {noise.loc[most, 'product']:.1f} times the signal for the "
+        f"product and {noise.loc[most, 'geometric']:.1f} times for the geometric mean, whose signal is another. The "
+        "geometric mean trades a wrong direction for less noise.",
+        f"**Dropout**: with dropout in the current policy alone, {shares.min():.0f} to {shares.max():.0f} % of the "
+        "thoughts' ratios are outside the clip range before anything was learnt.",
+        f"**Updates**: J was {before:.3f} at the start (mean over models); after equally many batches it is, with "
+        f"{fewest} per batch, {said(fewest)}, and with {last}, {said(last)}.",
+    ]
 
 
 # What holds
