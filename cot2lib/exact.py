@@ -169,7 +169,7 @@ def divergence(new: Law, old: Law) -> Float[Tensor, " run"]:
 def reweighted(new: Law, old: Law, ratio: str) -> Float[Tensor, " run"]:
     """Expected reward of the new policy as the old one's traces tell it, weighted by both steps' ratios.
 
-    With the product it is the new policy's own; the geometric mean, whose expectation is below one, gives less.
+    With the product it is the new policy's own; the geometric mean's weights add up to less than one.
     """
     weight = old.orders * (old.log_thought.sum(-1) + policy.log_ratio(new.log_thought, old.log_thought, ratio)).exp()
     return (weight * new.right).sum(-1).mean(1)

@@ -209,7 +209,7 @@ def test_only_the_product_reweights_to_the_new_reward(trained):
         mean = (old.chance * policy.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
         assert (mean < 1 - 1e-6).all() if below else close(mean, 1.0)
     unclipped = exact.expected_surrogate(new, old, "product", clip=1e9)
-    thought = (old.chance * 0 + new.chance) * (old.right - old.success[..., None])
+    thought = new.chance * (old.right - old.success[..., None])
     answer = old.chance * (new.right - old.success[..., None])
     assert close(unclipped, (thought + answer).sum(-1).mean(1)), "each step's ratio replaces that step's law"
 

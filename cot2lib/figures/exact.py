@@ -22,6 +22,7 @@ from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
 
 TASK = MNNS(1, 3, 2)
+GROUP = 8  # samples per prompt
 LISTED = 3  # largest K whose thoughts are all listed
 BLOCKS = 8  # of lanes, for standard errors by the jackknife
 TIME = 20.0  # updates times learning rate of the second small example
@@ -63,7 +64,7 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
 
 def _listed(stack: GPT2Stack, seeds: Sequence[int], k: int) -> pd.DataFrame:
     law = exact.law(stack, TASK, MTS(k))
-    weight = exact.group_weight(law.success.detach(), 8, True)
+    weight = exact.group_weight(law.success.detach(), GROUP, True)
     thought, answer = (exact.gradient(value.mean(1), stack) for value in exact.parts(law))
     weighted = [exact.gradient((weight * value).mean(1), stack) for value in exact.parts(law)]
     rows, whole = [], thought + answer
@@ -82,7 +83,7 @@ def _listed(stack: GPT2Stack, seeds: Sequence[int], k: int) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int, group: int = 8) -> pd.DataFrame:
+def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFrame:
     """The same of the first model from many sampled batches, with standard errors; rows by K, ratio and `measure`.
 
     Measures: `cosine` and `balance` as in `exact_gradients`; `noise`, one batch's standard deviation over its expected
@@ -92,7 +93,7 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int, group: int =
     specs, stack = start
     one, rows = stack.select([0]), []
     for k in ks:
-        found = exact.sampled_gradients(one, TASK, MTS(k), SHOWN, group, lanes=lanes, seed=specs[0].seed)
+        found = exact.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
         right = found["product"].sum(0)
         for ratio, mine in found.items():
             whole = mine.sum(0)
@@ -102,7 +103,7 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int, group: int =
                 "noise": _jackknife(_noise, whole),
             }
             if k <= LISTED:
-                goal = exact.gradient(exact.expected_reward(exact.law(one, TASK, MTS(k))), one)[0] * (1 - 1 / group)
+                goal = exact.gradient(exact.expected_reward(exact.law(one, TASK, MTS(k))), one)[0] * (1 - 1 / GROUP)
                 along = whole @ goal / goal.square().sum()
                 measured["along"] = float(along.mean()), float(along.std()) / lanes**0.5
             for name, (value, error) in measured.items():
@@ -287,7 +288,7 @@ def updates_table(found: pd.DataFrame) -> pd.DataFrame:
     }
     means = found.groupby(["updates", "ratio"], sort=False)[[*columns]].mean().reset_index()
     for name in ("thoughts", "thoughts_cut", "answers_cut"):
-        means[name] *= 100
+        means[name] = [f"{100 * share:.1f}" for share in means[name]]
     means = means.assign(updates=means["updates"].astype(str), ratio=means["ratio"].map(NAMES))
     return means.sort_values("updates", kind="stable").rename(columns={**columns, "updates": "updates per batch"})
 
@@ -311,12 +312,13 @@ def findings(listed: pd.DataFrame, sampled: pd.DataFrame, dropped: pd.DataFrame,
         f"Division by the group's standard deviation changes the product's direction little: its cosine stays at or "
         f"above {scaled:.3f}.",
         f"**Noise**: at K = {most} one batch's deviation is {noise.loc[most, 'product']:.1f} times the signal for the "
-        f"product and {noise.loc[most, 'geometric']:.1f} times for the geometric mean, whose signal is another. The "
-        "geometric mean trades a wrong direction for less noise.",
+        f"product and {noise.loc[most, 'geometric']:.1f} times for the geometric mean, each against its own expectation. "
+        "What the geometric mean gives up in direction it gains in steadiness.",
         f"**Dropout**: with dropout in the current policy alone, {shares.min():.0f} to {shares.max():.0f} % of the "
         "thoughts' ratios are outside the clip range before anything was learnt.",
         f"**Updates**: J was {before:.3f} at the start (mean over models); after equally many batches it is, with "
-        f"{fewest} per batch, {said(fewest)}, and with {last}, {said(last)}.",
+        f"{fewest} per batch, {said(fewest)}, and with {last}, {said(last)}. In so short a training "
+        f"the ratios differ by at most {(mean.max(axis=1) - mean.min(axis=1)).max():.3f}.",
     ]
 
 
