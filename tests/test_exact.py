@@ -340,5 +340,7 @@ def test_bad_parameters_are_named(trained):
         figures.starts([], 10)
     with pytest.raises(SpecError, match=r"dropout=1\.5"):
         figures.dropout({}, [1], 1.5)
+    with pytest.raises(SpecError, match="exact_ks="):
+        figures.exact_gradients((specs, stack), [6])
     with pytest.raises(SpecError, match="updates_k=6"):
         figures.several_updates((specs, stack), 6, [1])

@@ -56,8 +56,13 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
     """How every ratio's expected gradient lies to that of J, for each K whose thoughts can be listed and each model.
 
     Columns `k`, `ratio`, `seed`; `cosine`, `length` beside the gradient of J; `balance`, the thought part's length
-    over the answer part's; `scaled`, the cosine if a group's standard deviation divides; `J`.
+    over the answer part's; `scaled`, the cosine if a group's standard deviation divides; `J`. Raises SpecError if no
+    K can be listed.
     """
+    if not any(1 <= k <= LISTED for k in ks):
+        raise SpecError(
+            f"exact_ks={list(ks)}: give at least one from 1 to {LISTED}, whose thoughts can all be listed."
+        )
     specs, stack = start
     return pd.concat([_listed(stack, [s.seed for s in specs], k) for k in ks if k <= LISTED], ignore_index=True)
 
@@ -312,8 +317,8 @@ def findings(listed: pd.DataFrame, sampled: pd.DataFrame, dropped: pd.DataFrame,
         f"Division by the group's standard deviation changes the product's direction little: its cosine stays at or "
         f"above {scaled:.3f}.",
         f"**Noise**: at K = {most} one batch's deviation is {noise.loc[most, 'product']:.1f} times the signal for the "
-        f"product and {noise.loc[most, 'geometric']:.1f} times for the geometric mean, each against its own expectation. "
-        "What the geometric mean gives up in direction it gains in steadiness.",
+        f"product and {noise.loc[most, 'geometric']:.1f} times for the geometric mean, each against "
+        "its own expectation.",
         f"**Dropout**: with dropout in the current policy alone, {shares.min():.0f} to {shares.max():.0f} % of the "
         "thoughts' ratios are outside the clip range before anything was learnt.",
         f"**Updates**: J was {before:.3f} at the start (mean over models); after equally many batches it is, with "
