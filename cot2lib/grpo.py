@@ -123,8 +123,12 @@ class GRPOTrainer(StackTrainer):
         for _ in range(self.spec.updates):
             new = self.replayed(self.stack, *given, dropout)
             old = [part.detach() for part in new] if old is None else old
-            self.descend(objective(self.spec, new, old, gain, reference))
+            self.descend(self.objective(new, old, gain, reference))
         return 1 - rewards.mean(1)
+
+    def objective(self, new: Densities, old: Densities, gain: Tensor, reference: Densities | None) -> Tensor:
+        """What one of a batch's updates minimises, per run; gain holds the advantages."""
+        return objective(self.spec, new, old, gain, reference)
 
     def evaluate(self) -> dict[str, list]:
         """The held-out inputs by the run's own sampler, and right answers by base and discrete decoding.
