@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
@@ -111,9 +112,14 @@ def counted(steps: Sequence[Step] = MODELS + SMALL) -> pd.DataFrame:
     )
 
 
-def equals_projection(steps: Sequence[Step] = MODELS + SMALL) -> bool:
-    """Whether the mixture needs exactly the projection's flop: the paper's first half."""
-    return all(step.mixture == step.projection for step in steps)
+def equals_projection(vocab: int = 89, d_model: int = 32) -> bool:
+    """Whether the mixture needs exactly the projection's flop, as torch counts them: the paper's first half."""
+    stack, counted = GPT2Stack(1, vocab, 1, d_model, 1, 1), []
+    for product, width in ((stack.mix, vocab), (stack.logits, d_model)):
+        with FlopCounterMode(display=False) as counter:
+            product(torch.rand(1, 1, 1, width))
+        counted.append(counter.get_total_flops())
+    return 0 < counted[0] == counted[1]
 
 
 def is_dominated(steps: Sequence[Step] = MODELS) -> bool:

@@ -15,6 +15,7 @@ settles `holds`, `holds if` something is added, or is `refuted`. Verdicts on run
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -279,7 +280,7 @@ def statements_table(rows: pd.DataFrame) -> pd.DataFrame:
             "statement": [f"`{r.id}` {r.setting}" for r in stated.itertuples()],
             "the paper": stated["paper_value"],
             "verdict": stated["verdict"],
-            "checked by": [f"`{command}`" for command in stated["command"]],
+            "checked by": [f"`{Path(STATEMENTS[claim].test).stem}`" for claim in stated["id"]],
         }
     )
 
@@ -288,8 +289,10 @@ def _ours(row) -> str:
     """Our value of a row; of a direction the smallest (of no gain the largest) difference among its cells."""
     if pd.isna(row.last):
         return ""
-    shown = describe(row.last, row.last_low, row.last_high, 1 if row.unit in ("%", "claim") else 3)
-    return f"gap {shown}" if isinstance(MEASURED.get(row.id), Direction | NoGain) else shown
+    measure = MEASURED.get(row.id)
+    in_points = measure.widest >= 1 if isinstance(measure, Direction | NoGain) else row.unit in ("%", "claim")
+    shown = describe(row.last, row.last_low, row.last_high, 1 if in_points else 3)
+    return f"gap {shown}" if isinstance(measure, Direction | NoGain) else shown
 
 
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:

@@ -455,3 +455,17 @@ def test_tables_of_sharpness_and_propositions():
     assert figures.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
     props = figures.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
     assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
+
+
+@pytest.mark.parametrize(
+    "make, names",
+    [
+        (lambda: circle.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
+        (lambda: circle.one_input([1] * 7), "choose 1 to 6 digits"),
+        (lambda: figures.smallest([]), r"lengths=\[\]"),
+        (lambda: figures.smallest([0]), r"lengths=\[0\]"),
+    ],
+)
+def test_parameters_of_the_chapter_are_checked(make, names):
+    with pytest.raises(SpecError, match=names):
+        make()

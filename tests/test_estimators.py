@@ -406,8 +406,7 @@ def test_rank_of_the_mnns_step(digit, rank):
 
 
 def test_verdicts():
-    for claim in (estimator_claims.consistency, estimator_claims.k_infinity):
-        assert claim()[:2] == (True, True)
+    assert estimator_claims.consistency()[:2] == (True, True) and estimator_claims.k_infinity().printed
     for claim in ("sample_complexity_ratio", "sample_complexity_rate", "assumption_1"):
         found = getattr(estimator_claims, claim)()
         assert found[:2] == (False, True) and found.condition, claim
@@ -439,3 +438,10 @@ def test_verdicts():
 def test_bad_input_is_named(make, names):
     with pytest.raises(SpecError, match=names):
         make()
+
+
+def test_the_limit_verdict_notices_a_wrong_form(monkeypatch):
+    """Explained variances taken in another order are not what listing gives."""
+    explained = estimators.explained
+    monkeypatch.setattr(estimators, "explained", lambda *chain: explained(*chain) ** 2)
+    assert not estimator_claims.k_infinity().printed

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
+from cot2lib.figures import capacity
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -305,3 +306,21 @@ def test_fitted_heads(targets):
     assert eight < 1e-3 and six > 10 * eight and sixteen > eight / 10
     longer = softmax_head.fitted_divergence(targets[16], 8, steps=1000, lr=0.1)
     assert longer < 1.5e-4, "7e-5 was found before"
+
+
+@pytest.mark.parametrize(
+    "parameters, says",
+    [
+        ((73, [], 0.5), r"\[\]: budgets, dimensions and vocabularies"),
+        ((73, [1.5], 0.5), r"\[1.5\]: budgets"),
+        ((73, [4], 0.5, [0]), r"\[0\]: budgets"),
+        ((73, [4], 0.5, [8], []), r"\[\]: budgets"),
+        ((10, [4], 0.5), "live_vocab=10: the sweep's budgets go to 16"),
+        ((73, [74], 0.5), "budget=74"),
+        ((73, [4], 0.0), "live_share=0.0"),
+    ],
+)
+def test_parameters_of_the_chapter_that_mean_nothing_are_named(parameters, says):
+    capacity.checked(73, [1, 4], 0.5, [4], [8], [100])
+    with pytest.raises(SpecError, match=says):
+        capacity.checked(*parameters)

@@ -55,10 +55,10 @@ def test_chapters_have_their_figures_and_tables(pages):
         "csft": (9, 9),
         "budget": (3, 4),
         "sampling": (5, 4),
-        "construction": (7, 6),
-        "sample_complexity": (7, 12),
-        "capacity": (4, 7),
-        "ledger": (0, 2),
+        "construction": (7, 11),
+        "sample_complexity": (7, 11),
+        "capacity": (4, 8),
+        "ledger": (0, 4),
     }
     for name, (figures, tables) in expected.items():
         page = pages[f"notebooks/{name}"]

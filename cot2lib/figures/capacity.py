@@ -18,6 +18,7 @@ from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_
 from cot2lib.profiles import spec
 from cot2lib.runs import load_stack
 from cot2lib.specs import RunSpec
+from cot2lib.sweeps import BUDGETS
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -31,12 +32,17 @@ LOOKS = {  # bound: label, colour, line style
 KINDS = {"random": ("#7A7A7A", "o"), "widened": ("#0072B2", "s"), "trained": ("#D55E00", "D")}
 
 
-def checked(vocab: int, budgets: Sequence[int], share: float) -> None:
-    """Raise SpecError for parameters of the bounds that mean nothing."""
+def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
+    """Raise SpecError for parameters of the bounds, or lists of dimensions or vocabularies, that mean nothing."""
+    for asked in (budgets, *dimensions):
+        if not asked or not all(isinstance(value, int) and value >= 1 for value in asked):
+            raise SpecError(f"{asked}: budgets, dimensions and vocabularies are lists of whole numbers from 1 on.")
+    if vocab <= max(BUDGETS):
+        raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
     for budget in budgets:
         packing.largest_margin(vocab, budget)
-    if not budgets or not 0 < share <= 1:
-        raise SpecError(f"budgets {list(budgets)}, margin share {share}: give budgets, and a share above 0 up to 1.")
+    if not 0 < share <= 1:
+        raise SpecError(f"live_share={share}: a share of the largest margin is above 0 and at most 1.")
 
 
 # The bound
@@ -349,7 +355,8 @@ def checks(rows: pd.DataFrame, found: pd.DataFrame, heads: pd.DataFrame, task: M
     claims = {
         "a fixed margin of a tenth cannot be had by every budget": not packing.fixed_margin_is_possible(FIXED),
         "at possible margins the paper's bound holds": packing.bound_holds_at_possible_margins(),
-        "the paper's formula asks for less than the smallest d tried": not packing.rules_out(TESTED),
+        "the paper's formula asks for less than half of the smallest d tried": 2 * packing.most_asked_for()
+        < min(TESTED),
         "all trajectories have fewer different targets than 4 or 8": counts[16] < min(counts[4], counts[8]),
         "eight dimensions show every target of the full budget, by construction": whole_tree_divergence(task) < 1e-9,
         "at d = 16 some seed of B = 16 is right on nine of ten inputs (quick)": bool(best > 0.9),

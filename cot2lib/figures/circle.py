@@ -26,8 +26,10 @@ DRAWN = 6  # digits whose states can be drawn
 COLUMNS = 3
 
 
-def one_input(digits: Sequence[int]) -> torch.Tensor:
+def one_input(digits: Sequence) -> torch.Tensor:
     """A row of digits to be drawn (SpecError for too many, none, or digits that no construction takes)."""
+    if not all(isinstance(digit, int) for digit in digits):
+        raise SpecError(f"live_digits={list(digits)}: digits are whole numbers.")
     if not 1 <= len(digits) <= DRAWN:
         raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
     return checked_digits([list(digits)], len(digits), max(1, sum(digits)))

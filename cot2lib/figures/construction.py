@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
+from cot2lib.errors import SpecError
 from cot2lib.figures.circle import LOOKS
 from cot2lib.figures.style import legend_above, panels
 from cot2lib.metrics import Values
@@ -124,7 +125,13 @@ def curve_table(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:
-    """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices."""
+    """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices.
+
+    Raises:
+        SpecError: for no lengths, or one below 1.
+    """
+    if not lengths or min(lengths) < 1:
+        raise SpecError(f"lengths={list(lengths)}: give numbers of digits from 1 on.")
     rows = []
     for n in lengths:
         for name in ("biased", "repaired"):

@@ -17,6 +17,7 @@ from cot2lib.theory.matching import SATURATED, exact_match, multisets, signed_su
 from cot2lib.theory.verdict import Verdict
 
 TINY = 1e-12
+THRESHOLD = "is given a threshold below 0"
 SATURATION = (1.0, 4.0, 16.0, 64.0)  # sharpness along which a softmax saturates
 
 
@@ -122,9 +123,11 @@ def _solves(variant: str) -> bool:
 
 
 CLAIMS: dict[str, Callable[[], Verdict]] = {
-    "construction": lambda: Verdict(_solves("as-written"), _solves("repaired"), "its read-off keeps the sum 0"),
+    "construction": lambda: Verdict(
+        _solves("as-written"), _solves("repaired"), "its printed read-off is given a threshold below 0"
+    ),
     "attention-selects": lambda: Verdict(_selects(), _selects_while_writing()),
     "moe-routes": lambda: Verdict(_routes()),
     "partial-sums": lambda: Verdict(_sums()),
-    "read-off": lambda: Verdict(_reads("sigmoid"), _reads("biased"), "its threshold lies below 0"),
+    "read-off": lambda: Verdict(_reads("sigmoid"), _reads("biased"), f"its gate {THRESHOLD}"),
 }
