@@ -7,16 +7,21 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cot2lib import paper, runs
+from cot2lib import paper, runs, sweeps
+from cot2lib.errors import SpecError
 from cot2lib.figures.curves import in_order, unique
 from cot2lib.figures.style import COLOURS, DASHES, PAPER, panels, seed_dots, series_legend
+from cot2lib.grpo import GRPOTrainer
 from cot2lib.metrics import mean_interval, paired_interval
-from cot2lib.specs import GRPOSpec
+from cot2lib.provenance import resolve_device
+from cot2lib.specs import GRPOSpec, Recipe, RunSpec
+from cot2lib.thoughts import Rule
 
 PERCENT = 100.0
 DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 STEPS = (1, 2, 3, 4)
-FALL = 0.9  # seeds of which a checked claim must hold, as a share
+MOST = 0.9  # of the runs, for which a checked claim must hold
+LIVE_BATCH = 16  # prompts per live step
 
 
 def evaluations(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
@@ -147,9 +152,27 @@ def learning(points: pd.DataFrame, d_model: int) -> Figure:
 # Variants
 
 
-def named(points: pd.DataFrame, specs: Sequence[GRPOSpec], name: str) -> pd.DataFrame:
-    """The evaluations of some runs, labelled."""
-    return points[points["id"].isin([spec.id for spec in specs])].assign(variant=name)
+def variants(points: pd.DataFrame) -> pd.DataFrame:
+    """Evaluations of d = 24, labelled in the column `variant` by what was changed; recorded ones alone."""
+    here = points[points["d_model"] == 24]
+    usual, better = here["lr"].max(), {spec.id for spec in sweeps.small("quick")}
+    columns = ["k", "temperature", "ratio", "kl", "lr", "start"]
+    labels = [_label(row, usual, row.start in better) for row in here[columns].itertuples()]
+    return here.assign(variant=labels).sort_values(["variant", "id", "step"], kind="stable")
+
+
+def _label(row, usual: float, better: bool) -> str:
+    """What is unusual about a run."""
+    changes = {
+        "logits / K": row.temperature != 1,
+        "product": row.ratio == "product" and row.temperature == 1,
+        f"\N{GREEK SMALL LETTER BETA} = {row.kl:g}": row.kl > 0,
+        "no learning": row.lr == 0,
+        "a tenth of the rate": 0 < row.lr < usual,
+        "better start": better,
+    }
+    changed = [name for name, holds in changes.items() if holds]
+    return f"K = {row.k}, {', '.join(changed) or 'as the paper'}"
 
 
 def gains(points: pd.DataFrame) -> Figure:
@@ -212,13 +235,46 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
     held = still.groupby("id")["discrete"].agg(lambda values: float(np.ptp(values)))
     return {
         "policy gradients raise accuracy by the own sampler on most runs": bool(
-            (paired["own"] > paired["own_first"]).mean() > FALL
+            (paired["own"] > paired["own_first"]).mean() > MOST
         ),
         "the first and the last token become more certain on most runs": bool(
             (
                 (paired["entropy_1"] < paired["entropy_1_first"]) & (paired["entropy_4"] < paired["entropy_4_first"])
             ).mean()
-            > FALL - 0.1
+            > MOST - 0.1
         ),
         "without a learning rate nothing changes": bool(len(held) and held.max() == 0),
     }
+
+
+# Live
+
+
+def live_rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:
+    """Share (%) of rollouts that are right, step by step, in a short training from shipped starts; a column per seed.
+
+    Raises:
+        SpecError: for less than two steps, or what `GRPOSpec` does not take.
+        RecordError: if a start's weights are neither shipped nor stored.
+    """
+    if steps < 2:
+        raise SpecError(f"live_steps={steps}: train for at least two.")
+    specs = [GRPOSpec(Recipe(steps, LIVE_BATCH, lr, steps), start, rule) for start in starts]
+    trainer = GRPOTrainer(specs, runs.load_stack(starts, missing="error"), resolve_device(device))
+    rewards = []
+    while trainer.progress.step < steps:
+        taken = trainer.ahead()
+        trainer.advance(taken)
+        rewards.append(PERCENT * (1 - trainer.losses[:, :taken].T.cpu().numpy()))
+    return pd.DataFrame(np.concatenate(rewards), columns=[spec.seed for spec in specs])
+
+
+def live(rewards: pd.DataFrame) -> Figure:
+    """Share of right rollouts over steps: thin lines are seeds, smoothed; the thick one their mean."""
+    smooth = rewards.ewm(span=max(2, len(rewards) // 5)).mean()
+    figure, axes = panels(1, 1, width=6.0, height=3.0)
+    axis = axes[0, 0]
+    axis.plot(smooth, color=COLOURS["after"], linewidth=0.8, alpha=0.5)
+    axis.plot(smooth.mean(axis=1), color=COLOURS["after"])
+    axis.set(xlabel="step", ylabel="right rollouts (%)", ylim=(0, PERCENT))
+    return figure
