@@ -87,27 +87,25 @@ COMPILED = """
 import sys
 sys.path.insert(0, "tests")
 import torch
-from test_grpo import RECIPE, replace, run_of, trainer, weights_of
+from test_grpo import run_of, trainer, weights_of
 from cot2lib.supervised import build_stack
 torch.set_num_threads(1)
-for options in (dict(), dict(kl=0.1, updates=2, recipe=replace(RECIPE, dropout=0.1))):
-    specs = [run_of(seed, **options) for seed in (42, 43)]
-    stack = build_stack([one.start for one in specs])
-    eager, compiled = trainer(*specs, stack=stack), trainer(*specs, stack=stack, compile=True)
-    eager.advance(6), compiled.advance(6)
-    print((weights_of(eager, 1) - weights_of(compiled, 1)).abs().max().item())
-    print((eager.losses - compiled.losses).abs().max().item())
+specs = [run_of(seed) for seed in (42, 43)]
+stack = build_stack([one.start for one in specs])
+eager, compiled = trainer(*specs, stack=stack), trainer(*specs, stack=stack, compile=True)
+eager.advance(6), compiled.advance(6)
+print((weights_of(eager, 1) - weights_of(compiled, 1)).abs().max().item())
+print((eager.losses - compiled.losses).abs().max().item())
 """
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 def test_compiled_training_equals_eager_training():
-    """The same rollouts and weights; also with a reference, dropout and several updates. In its own process: shape
-    checks cannot be compiled."""
+    """The same rollouts and weights. In its own process: shape checks cannot be compiled."""
     root = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", COMPILED], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    assert len(out.stdout.split()) == 4
+    assert len(out.stdout.split()) == 2
     assert all(float(difference) < 1e-4 for difference in out.stdout.split())
 
 
