@@ -145,6 +145,11 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     _some(specs)
     if len({shape_of(spec) for spec in specs}) > 1:
         raise SpecError("only runs of one shape stack (see `cot2lib.specs.shape_of`); load others one by one.")
+    return _load(specs, missing, retrain, **options)
+
+
+def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
+    """As `load_stack`, of runs whose models alone must be of one shape."""
     found = {spec.id: _weights(spec.id, retrain) for spec in specs}
     absent = [spec for spec in specs if found[spec.id] is None]
     if absent and missing == "error":
@@ -348,7 +353,7 @@ def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
 def _trainer(specs: list[Run], device: torch.device, compile: bool) -> StackTrainer:
     """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
     if isinstance(specs[0], GRPOSpec):
-        start = load_stack([spec.start for spec in specs], device=str(device), compile=compile)
+        start = _load([spec.start for spec in specs], "train", device=str(device), compile=compile)
         return GRPOTrainer(specs, start, device, compile)
     return SupervisedTrainer(specs, device, compile)
 

@@ -226,3 +226,10 @@ def test_bad_starts_are_named():
         trainer(run_of(), stack=build_stack([start(), start(43)]))
     with pytest.raises(SpecError, match="start from their own task"):
         trainer(run_of(), stack=build_stack([replace(start(), task=MNNS(1, 5, 2))]))
+
+
+def test_starts_of_different_strength_train_side_by_side(store, nothing_shipped):
+    short, long = start(epochs=10), start(43, epochs=20)
+    specs = [GRPOSpec(RECIPE, one, TWO) for one in (short, long)]
+    table = runs.run(specs)
+    assert table["start"].tolist() == [short.id, long.id] and table["stacked"].tolist() == [2, 2]
