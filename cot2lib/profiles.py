@@ -235,6 +235,7 @@ class PolicyProfile:
         epochs: passes over the training inputs; not stated, 100 in the public launch script.
         lr: learning rate of MTS; 5e-5 (app. B.3).
         code_lr: the public code's, a tenth of it.
+        dirichlet_lr, cot2_lr: of Dirichlet thoughts from a discrete start, 1e-5, and from CoT2, 1e-6 (app. B.3).
         weight_decay: .01 (app. B.3).
     """
 
@@ -242,10 +243,15 @@ class PolicyProfile:
     epochs: int
     lr: float
     code_lr: float
+    dirichlet_lr: float
+    cot2_lr: float
     weight_decay: float
 
 
-POLICIES = {"paper": PolicyProfile(16, 100, 5e-5, 5e-6, 0.01), "quick": PolicyProfile(64, 20, 3e-4, 3e-5, 0.01)}
+POLICIES = {
+    "paper": PolicyProfile(16, 100, 5e-5, 5e-6, 1e-5, 1e-6, 0.01),
+    "quick": PolicyProfile(64, 20, 3e-4, 3e-5, 6e-5, 6e-6, 0.01),
+}
 
 
 def grpo(

@@ -7,7 +7,7 @@ from cot2lib.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.runs import fields
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS
+from cot2lib.thoughts import MTS, Dirichlet
 
 D_MODELS = (16, 24, 32)
 ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
@@ -15,6 +15,7 @@ BUDGETS = (1, 2, 4, 8, 16)
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought
+GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
 FIVE_DIGITS = ((5, 13), (11, 19))
 
 
@@ -138,6 +139,27 @@ def controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOS
     ]
 
 
+def dirichlet(
+    profile: str = "quick",
+    seeds: Sequence[int] = SEEDS,
+    gammas: Sequence[float] = GAMMAS,
+    name: str = "discrete",
+    started: str = "paper",
+) -> list[GRPOSpec]:
+    """Dirichlet thoughts from discrete CoT or CoT2 (`name`) with one layer, d = 24, trained under `started`."""
+    chosen = POLICIES[profile]
+    lr = chosen.cot2_lr if name == "cot2" else chosen.dirichlet_lr
+    return [
+        grpo(start, profile, thought=Dirichlet(gamma), ratio="product", lr=lr)
+        for gamma in gammas
+        for start in methods(started, seeds, (24,), (name,), layers=1)
+    ]
+
+
+def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
+    return [*dirichlet(profile), *dirichlet(profile, gammas=GAMMAS[1:], name="cot2")]
+
+
 def _grpo_mts(profile: str) -> list[GRPOSpec]:
     return [*sampled(profile), *ratios(profile), *controls(profile)]
 
@@ -157,6 +179,7 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "sampling": small,
     "construction": trigonometric,
     "grpo_mts": _grpo_mts,
+    "grpo_dirichlet": _grpo_dirichlet,
 }
 
 
