@@ -86,7 +86,7 @@ def test_variants_are_named_by_what_differs():
     labelled = figures.variants(pd.concat([*parts, made(32)], ignore_index=True))
     names = set(labelled["variant"])
     assert names == {"K = 3, " + what for what in (
-        "as the paper", "product", "logits / K", "\N{GREEK SMALL LETTER BETA} = 0.1", "no learning",
+        "as usual", "product", "logits / K", "\N{GREEK SMALL LETTER BETA} = 0.1", "no learning",
         "a tenth of the rate", "better start",
     )}  # fmt: skip
     gains = figures.gain_table(labelled).set_index("variant")["gain, own sampler"]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from cot2lib import paper, runs, sweeps
 from cot2lib.errors import SpecError
 from cot2lib.figures.curves import in_order, unique
-from cot2lib.figures.style import COLOURS, DASHES, PAPER, panels, seed_dots, series_legend
+from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_dots, series_legend
 from cot2lib.grpo import GRPOTrainer
 from cot2lib.metrics import mean_interval, paired_interval
 from cot2lib.provenance import resolve_device
@@ -59,11 +59,12 @@ def accuracy_by_k(points: pd.DataFrame) -> Figure:
         for place, k in enumerate(ks):
             for shift, name, table in ((-0.17, "before", first), (0.17, "after", last)):
                 chosen = table[(table["d_model"] == d_model) & (table["k"] == k)]
-                seed_dots(axis, place + shift, chosen["own"], name, spread=0.06)
+                if len(chosen):
+                    seed_dots(axis, place + shift, chosen["own"], name, spread=0.06)
             axis.scatter([place + 0.17], [paper.paper_value(f"grpo-mts-d{d_model}-k{k}")], s=190, **PAPER)
         axis.axhline(paper.paper_value(f"grpo-mts-d{d_model}-sft"), color="black", linewidth=1.0, linestyle=":")
         axis.set_xticks(range(len(ks)), [f"K = {k}" for k in ks])
-        axis.set(xlabel=f"tokens per thought (d = {d_model})")
+        axis.set(xlabel=f"tokens per thought (d = {d_model})", xlim=(-0.6, len(ks) - 0.4))
     axes[0, 0].set_ylabel("validation accuracy (%)")
     series_legend(figure, ["before", "after"])
     return figure
@@ -91,8 +92,9 @@ def _entropy_dots(axis: Axes, table: pd.DataFrame, name: str, shift: float, clai
     suffix = "-sft" if name == "before" else ""
     for step in STEPS:
         values, x = table[f"entropy_{step}"], step + shift
-        axis.scatter([x] * len(values), values, s=14, color=COLOURS[name], alpha=0.5, linewidths=0)
-        axis.scatter([x], [values.mean()], s=34, color=COLOURS[name], edgecolors="white", zorder=3)
+        look = dict(color=COLOURS[name], marker=MARKERS[name])
+        axis.scatter([x] * len(values), values, s=14, alpha=0.5, linewidths=0, **look)
+        axis.scatter([x], [values.mean()], s=34, edgecolors="white", zorder=3, **look)
         axis.scatter([x], [paper.paper_value(f"{claim}-entropy{step}{suffix}")], s=70, **PAPER | {"linewidths": 1.6})
 
 
@@ -172,7 +174,7 @@ def _label(row, usual: float, better: bool) -> str:
         "better start": better,
     }
     changed = [name for name, holds in changes.items() if holds]
-    return f"K = {row.k}, {', '.join(changed) or 'as the paper'}"
+    return f"K = {row.k}, {', '.join(changed) or 'as usual'}"
 
 
 def gains(points: pd.DataFrame) -> Figure:
