@@ -332,7 +332,7 @@ def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int
 
 
 def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
-    trainer = _trainer(specs, device, compile)
+    trainer = make_trainer(specs, device, compile)
     made = provenance(device) | {"compiled": compile}
     made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
     spec, saved = specs[0], time.monotonic()
@@ -350,7 +350,7 @@ def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
     store.save_finished(trainer, made)
 
 
-def _trainer(specs: list[Run], device: torch.device, compile: bool) -> StackTrainer:
+def make_trainer(specs: list[Run], device: torch.device, compile: bool = False) -> StackTrainer:
     """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
     if isinstance(specs[0], GRPOSpec):
         start = _load([spec.start for spec in specs], "train", device=str(device), compile=compile)
