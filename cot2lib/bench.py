@@ -3,8 +3,9 @@
 `train` times the paper's training step (batch 16, dropout, AdamW) of the main experiment's CoT2 model,
 written with Hugging Face's model and a plain loop, and with our stack at several sizes, eager and
 compiled. `sampling` times training on own thoughts beside teacher forcing, and the whole Pass@k of the
-paper's experiment. `decoding` times what a continuous token costs beside a discrete one. Variants take
-turns, so that a machine that speeds up or slows down does so for all.
+paper's experiment. `decoding` times what a continuous token costs beside a discrete one. `grpo` times steps of
+policy gradients, rollouts and update, beside the same steps with Hugging Face's model. Variants take turns,
+so that a machine that speeds up or slows down does so for all.
 """
 
 import gc
@@ -18,16 +19,22 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib import overhead
+from cot2lib.bench_grpo import PlainGRPO
 from cot2lib.data import stack_data
+from cot2lib.grpo import GRPOTrainer
 from cot2lib.losses import soft_nll
 from cot2lib.profiles import spec
 from cot2lib.provenance import device_name
-from cot2lib.runs import load, sgemm_rate
+from cot2lib.runs import load, load_stack, sgemm_rate
 from cot2lib.sampling import SAMPLES, measure
-from cot2lib.supervised import SEGMENT, StackTrainer
+from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.supervised import SupervisedTrainer
+from cot2lib.thoughts import MTS
 from cot2lib.timing import in_turns, ratio, seconds, threads
+from cot2lib.training import SEGMENT, StackTrainer
 
 SIZES = (1, 16, 64)
+POLICIES = (1, 8, 16)  # runs side by side in `grpo`
 STACK = 8  # runs side by side in `sampling`
 ROUNDS = 15
 STEPS = 10  # steps of one run's worth of work in a turn
@@ -75,7 +82,7 @@ def train_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float
     turns = {variant.name: variant.turn for variant in variants}
     taken = in_turns(turns | {"sgemm": lambda: sgemm.append(sgemm_rate(_cpu(), repeats=1))}, rounds)
     each = {v.name: [spent / (STEPS * v.runs) for spent in taken[v.name]] for v in variants}
-    flops, rate = step_flops(), statistics.median(sgemm)
+    flops, rate = step_flops(SupervisedTrainer([spec("cot2", "paper")])), statistics.median(sgemm)
     rows = [_row(variant, each, flops, rate) for variant in variants]
     return pd.DataFrame(rows), flops, rate
 
@@ -116,7 +123,7 @@ def feeding_table(rounds: int) -> pd.DataFrame:
     }
     turns = {}
     for name, (options, place) in made.items():
-        trainer = StackTrainer([spec(**options, seed=42 + run) for run in range(STACK)])
+        trainer = SupervisedTrainer([spec(**options, seed=42 + run) for run in range(STACK)])
         trainer.progress.step = place % trainer.recipe.steps
         trainer.advance(1)
         turns[name] = _steps(trainer)
@@ -152,9 +159,72 @@ def decoding(quick: bool = False) -> str:
     )
 
 
+def grpo(quick: bool = False) -> str:
+    """The fourth benchmark as printed text: machine, table, and what the numbers are."""
+    with threads(1):
+        table, flops, sgemm = grpo_table(rounds=3 if quick else ROUNDS, compiled=not quick)
+    run = policy_run()
+    return (
+        f"GRPO step, rollouts and update, 1 layer, 1 head, d=24, G={run.group}, K={run.thought.k}, {run.recipe.batch} "
+        f"prompts; one core of {device_name(_cpu())}, torch {torch.__version__}.\nOne prompt of ours is "
+        f"{flops / 1e6:.2f} Mflop of matrix products; sgemm here {sgemm / 1e9:.0f} Gflop/s. Medians of turns taken in "
+        f"alternation.\n\n{table.round(2).to_string(index=False)}"
+    )
+
+
+def grpo_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float]:
+    """Speed of policy gradients by stack; matrix product flop of our step per prompt; the measured sgemm rate."""
+    sgemm, turns, prompts = [], {BASELINE: (plain_policy(), 1)}, policy_run().recipe.batch
+    for size in POLICIES:
+        for fast in (False, True) if compiled else (False,):
+            turns[f"stack of {size}{', compiled' if fast else ''}"] = _steps(policy_trainer(size, fast)), size
+    taken = in_turns(
+        {name: turn for name, (turn, _) in turns.items()}
+        | {"sgemm": lambda: sgemm.append(sgemm_rate(_cpu(), repeats=1))},
+        rounds,
+    )
+    each = {name: [spent / (STEPS * size * prompts) for spent in taken[name]] for name, (_, size) in turns.items()}
+    flops, rate = step_flops(policy_trainer(1)) / prompts, statistics.median(sgemm)
+    rows = [
+        {
+            "variant": name,
+            "prompts/s": round(1 / statistics.median(own)),
+            "times the loop": ratio(each[BASELINE], own),
+            "share of sgemm (%)": 100 * flops / statistics.median(own) / rate,
+        }
+        for name, own in each.items()
+    ]
+    return pd.DataFrame(rows), flops, rate
+
+
+def policy_run(seed: int = 42) -> GRPOSpec:
+    """The paper's GRPO at K = 3 from a discrete start of the smaller model."""
+    start = spec("discrete", d_model=24, layers=1, heads=1, seed=seed)
+    return GRPOSpec(Recipe(steps=1000, batch=16, lr=5e-5, evaluate_every=1000), start, MTS(3))
+
+
+def policy_trainer(runs: int, compiled: bool = False) -> GRPOTrainer:
+    """Runs of several seeds, all from one shipped model."""
+    stack = load_stack([policy_run().start] * runs, missing="error")
+    return GRPOTrainer([policy_run(42 + run) for run in range(runs)], stack, compile=compiled)
+
+
+def plain_policy() -> Callable[[], None]:
+    """The same run's steps with Hugging Face's model."""
+    trainer = policy_trainer(1)
+    data, plain = trainer.data, PlainGRPO(trainer.spec, trainer.stack.to_hf(0))
+    batches = data.order([trainer.spec.seed], 0, STEPS, trainer.recipe.batch)[0]
+
+    def turn() -> None:
+        for index in batches:
+            plain.step(data.prompts[index], data.answers[index])
+
+    return turn
+
+
 def stack_variant(runs: int, compiled: bool) -> Variant:
     """Our stacked trainer with `runs` runs."""
-    trainer = StackTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
+    trainer = SupervisedTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
     return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, _steps(trainer))
 
 
@@ -202,9 +272,8 @@ def hugging_face_variant() -> Variant:
     return Variant(BASELINE, 1, turn)
 
 
-def step_flops() -> float:
-    """Matrix product flop of one training step of one run, forward and backward."""
-    trainer = StackTrainer([spec("cot2", "paper")])
+def step_flops(trainer: StackTrainer) -> float:
+    """Matrix product flop of one training step, forward and backward."""
     with FlopCounterMode(display=False) as counter:
         trainer.take_step()
     return float(counter.get_total_flops())

@@ -62,7 +62,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="K/N",
         help="train every N-th stack, starting with the K-th (workers share it)",
     )
-    run.add_argument("--compile", action="store_true", help="compile forward and loss (needs a C++ compiler on a CPU)")
+    run.add_argument(
+        "--compile", action="store_true", help="compile the forward passes (needs a C++ compiler on a CPU)"
+    )
     run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
@@ -81,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
 
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling", "decoding"], help="which benchmark")
+    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
     return parser
 

@@ -9,8 +9,7 @@ from torch import Tensor
 from cot2lib import paths, records, runs, store, sweeps
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.provenance import provenance, resolve_device
-from cot2lib.specs import RunSpec
-from cot2lib.supervised import by_shape, shape_of
+from cot2lib.specs import Run, by_shape, shape_of
 from cot2lib.theory import experts
 
 STORE = None  # the local store, as an origin beside folders of records
@@ -95,7 +94,7 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
 }
 
 
-def _chosen(specs: Sequence[RunSpec], tables: Mapping[Origin, records.Tables]) -> dict[str, Origin]:
+def _chosen(specs: Sequence[Run], tables: Mapping[Origin, records.Tables]) -> dict[str, Origin]:
     """The origin that each run of the sweep is taken from."""
     kept = {spec.id for spec in specs}
     chosen: dict[str, Origin] = {}
@@ -114,7 +113,7 @@ def _weights(run_id: str, origin: Origin) -> dict[str, Tensor] | None:
 
 def _report(
     chapter: str,
-    specs: Sequence[RunSpec],
+    specs: Sequence[Run],
     before: set[str],
     chosen: Mapping[str, Origin],
     folder: Path,

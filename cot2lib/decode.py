@@ -3,7 +3,8 @@
 Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its
 place. The paper samples the answer token; the authors' code takes the arg max, which is the default
 here. The prompt is encoded once, later positions reuse its keys and values, and so do all samples
-drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`).
+drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`); policy gradients
+replay a finished rollout in one forward (`replay`).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from cot2lib import random
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
+from cot2lib.tree import Tree
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 
@@ -32,12 +34,14 @@ class Rollout:
         weights: mixture weights of every step, the last one-hot on the answer, same shape.
         answers: answer tokens, (run, batch).
         log_density: of each sampled step, (run, batch, step); 0 where a step is deterministic.
+        actions: what each step drew, (run, batch, draw), None where it is deterministic.
     """
 
     logits: Float[Tensor, "run batch step vocab"]
     weights: Float[Tensor, "run batch step vocab"]
     answers: Int[Tensor, "run batch"]
     log_density: Float[Tensor, "run batch step"]
+    actions: list[Tensor | None]
 
 
 def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
@@ -57,22 +61,23 @@ def keyed_noise(keys: Int[Tensor, " run"], batch: int) -> Noise:
 def think(
     stack: GPT2Stack,
     rule: Rule,
-    hidden: Float[Tensor, "run batch d"],
+    hidden: Float[Tensor, "run prompt branch d"],
     draws: Callable[[int], Tensor],
-    cache: Cache,
-    padding: Int[Tensor, "#run batch"] | None = None,
-    dropout: Dropout | None = None,
-) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run batch one d"]]:
-    """One step from the last hidden state: its logits, the thought, and the embedding to feed next."""
-    logits = stack.logits(hidden[:, :, None])[:, :, 0]
+    **options,
+) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run prompt branch d"]]:
+    """One step from the last hidden state of every branch: its logits, the thought, and the embedding to feed next.
+
+    The batch of a thought is prompt by prompt its branches. `options` are those of `GPT2Stack.hidden`, with a cache.
+    """
+    scores, states = stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2)
 
     def peek() -> Tensor:
-        slot = torch.zeros_like(hidden[:, :, None])
-        return stack.hidden(slot, padding=padding, cache=cache.copy(), dropout=dropout)[:, :, 0]
+        there = options | {"cache": options["cache"].copy()}
+        return stack.hidden(torch.zeros_like(hidden), **there).flatten(1, 2)
 
-    thought = rule(State(logits, hidden, draws, peek))
-    latent = thought.latent
-    return logits, thought, stack.mix(thought.weights[:, :, None]) if latent is None else latent[:, :, None]
+    thought = rule(State(scores, states, draws, peek))
+    fed = stack.mix(thought.weights[:, None])[:, 0] if thought.latent is None else thought.latent
+    return scores, thought, fed.view(hidden.shape)
 
 
 def decode(
@@ -97,25 +102,48 @@ def decode(
         SpecError: if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
-    cache, logits, thoughts = Cache(), [], []
-    hidden = stack.hidden(stack.embed(prompts), outputs=1, padding=padding, cache=cache)[:, :, 0]
-    if samples > 1:
-        cache, hidden = cache.repeat(samples), hidden.repeat_interleave(samples, 1)
-        padding = None if padding is None else padding.repeat_interleave(samples, 1)
+    logits, thoughts = [], []
+    options = dict(padding=padding, cache=Cache(), tree=Tree(prompts.shape[2], samples))
+    hidden = stack.hidden(stack.embed(prompts), outputs=1, **options).expand(-1, -1, samples, -1)
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)
-        scores, thought, inputs = think(stack, rule, hidden, draws, cache, padding)
+        scores, thought, inputs = think(stack, rule, hidden, draws, **options)
         logits.append(scores)
         thoughts.append(thought)
         if step < len(steps) - 1:
-            hidden = stack.hidden(inputs, padding=padding, cache=cache)[:, :, 0]
+            hidden = stack.hidden(inputs, **options)
     silent = torch.zeros(logits[0].shape[:2], device=stack.device)
     return Rollout(
         logits=torch.stack(logits, 2),
         weights=torch.stack([thought.weights for thought in thoughts], 2),
         answers=thoughts[-1].weights.argmax(-1),
         log_density=torch.stack([silent if t.log_density is None else t.log_density for t in thoughts], 2),
+        actions=[thought.action for thought in thoughts],
     )
+
+
+def replay(
+    stack: GPT2Stack,
+    prompts: Int[Tensor, "#run batch token"],
+    thoughts: Float[Tensor, "run rollout thought vocab"],
+    padding: Int[Tensor, "#run batch"] | None = None,
+    dropout: Dropout | None = None,
+) -> Float[Tensor, "run rollout step vocab"]:
+    """Logits of every step of finished rollouts, in one forward that carries gradients.
+
+    Args:
+        stack: the models.
+        prompts: token ids, encoded once for all rollouts of a prompt.
+        thoughts: mixture weights that were fed, without the answer; each prompt's rollouts side by side, prompt 0's
+            first. The embedding table takes gradients through them.
+        padding, dropout: as in `GPT2Stack.hidden`.
+    """
+    tree = Tree(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
+    fed = stack.mix(thoughts).unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3)
+    inputs = torch.cat([stack.embed(prompts), fed], dim=2)
+    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, tree=tree)
+    first, rest = logits[:, :, None, :1], logits[:, :, 1:].unflatten(2, (-1, tree.branches)).transpose(2, 3)
+    return torch.cat([first.expand(-1, -1, tree.branches, -1, -1), rest], dim=3).flatten(1, 2)
 
 
 def _no_noise(step: int, count: int) -> Tensor:

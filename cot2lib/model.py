@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from cot2lib import random
 from cot2lib.errors import SpecError
 from cot2lib.random import Site
+from cot2lib.tree import PLAIN, Tree
 
 Hidden = Float[Tensor, "run batch position d"]
 Outputs = Float[Tensor, "run batch output d"]
@@ -92,15 +93,8 @@ class Cache:
 
     def copy(self) -> "Cache":
         """A cache that can be extended without changing this one."""
-        return self._map(lambda x: x)
-
-    def repeat(self, samples: int) -> "Cache":
-        """Every prompt `samples` times, side by side on the batch axis."""
-        return self._map(lambda x: x.repeat_interleave(samples, 1))
-
-    def _map(self, change) -> "Cache":
         other = Cache()
-        other.layers = [(change(keys), change(values)) for keys, values in self.layers]
+        other.layers = list(self.layers)
         return other
 
 
@@ -258,20 +252,20 @@ class GPT2Stack(nn.Module):
             lanes += [batch * heads * queries * (past + length), batch * queries * d_model, batch * queries * d_model]
         return lanes
 
-    def attention_mask(self, length: int, past: int, padding: Tensor | None) -> Tensor:
+    def attention_mask(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
         """Additive mask: 0 where a query may look, the most negative float elsewhere."""
-        total = past + length
-        blocked = torch.ones(length, total, dtype=torch.bool, device=self.device).triu(past + 1)
+        keys = torch.arange(past + length, device=self.device)
+        blocked = tree.blocked(keys[past:], keys)
         if padding is not None:
-            keys = torch.arange(total, device=self.device)
             blocked = blocked | (keys < padding[..., None, None, None])
         return torch.zeros(blocked.shape, device=self.device).masked_fill(blocked, torch.finfo(torch.float32).min)
 
-    def position_embedding(self, length: int, past: int, padding: Tensor | None) -> Tensor:
-        """Learned positions, counted from the first token that is not padding."""
-        positions = torch.arange(past, past + length, device=self.device)
+    def position_embedding(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
+        """Learned positions, counted along a branch from the first token that is not padding."""
+        places, deep = slice(past, past + length), tree.depth(past + length - 1) + 1
         if padding is None:
-            return self.transformer.wpe.weight[:, None, past : past + length]
+            return tree.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
+        positions = tree.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
         return self.transformer.wpe((positions - padding[..., None]).clamp(min=0))
 
     def hidden(
@@ -281,16 +275,21 @@ class GPT2Stack(nn.Module):
         padding: Int[Tensor, "#run batch"] | None = None,
         cache: Cache | None = None,
         dropout: Dropout | None = None,
+        tree: Tree = PLAIN,
     ) -> Outputs:
-        """States after the final layer norm at the last `outputs` positions (default: all)."""
+        """States after the final layer norm at the last `outputs` positions (default: all).
+
+        `tree` says how the positions, those of the cache included, branch.
+        """
         length, past = x.shape[2], cache.length if cache else 0
         outputs = outputs or length
-        if past + length > self.shape["positions"]:
-            raise SpecError(f"{past + length} positions, but the model has {self.shape['positions']}.")
-        mask = self.attention_mask(length, past, padding)
+        deep = tree.depth(past + length - 1) + 1
+        if deep > self.shape["positions"]:
+            raise SpecError(f"{deep} positions, but the model has {self.shape['positions']}.")
+        mask = self.attention_mask(length, past, padding, tree)
         lanes = self.dropout_lanes(x.shape[1], length, outputs, past)
         sites: Iterator[Tensor | None] = iter(dropout.scales(lanes) if dropout else ())
-        x = drop(x + self.position_embedding(length, past, padding), next(sites, None))
+        x = drop(x + self.position_embedding(length, past, padding, tree), next(sites, None))
         for index, block in enumerate(self.transformer.h):
             last = index == self.shape["layers"] - 1
             extend = (lambda *kv: kv) if cache is None else (lambda *kv, layer=index: cache.extend(layer, *kv))

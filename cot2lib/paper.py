@@ -22,10 +22,14 @@ import pandas as pd
 
 from cot2lib import paths, profiles
 from cot2lib.errors import SpecError
-from cot2lib.measured import MEASURED, WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches
+from cot2lib.measured import MEASURED as MEASURED_APART
+from cot2lib.measured import WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import Interval, Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS
+from cot2lib.rewarded import REWARDED
 from cot2lib.statements import STATEMENTS
+
+MEASURED = MEASURED_APART | REWARDED
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",

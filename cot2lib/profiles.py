@@ -13,12 +13,13 @@ from types import MappingProxyType
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.specs import Model, Recipe, RunSpec, Supervision
+from cot2lib.specs import GRPOSpec, Model, Recipe, RunSpec, Supervision
 from cot2lib.tasks import MNNS, Task
 from cot2lib.tasks.mnns import TRAIN_SHARE
-from cot2lib.thoughts import Base, Discrete, Hidden, Rule, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
 
 SEEDS = (42, 43, 44, 45, 46)
+THREE = MTS(3)
 LARGE = 10_000  # inputs above which a task takes the profile's large batch
 METHODS: Mapping[str, Rule] = MappingProxyType(
     {
@@ -223,6 +224,62 @@ def spec(
         thought=METHODS[method],
         seed=seed,
     )
+
+
+@dataclass(frozen=True)
+class PolicyProfile:
+    """One recipe of policy gradients.
+
+    Attributes:
+        batch: prompts per step; 16 (app. B.3).
+        epochs: passes over the training inputs; not stated, 100 in the public launch script.
+        lr: learning rate of MTS; 5e-5 (app. B.3).
+        code_lr: the public code's, a tenth of it.
+        dirichlet_lr, cot2_lr: of Dirichlet thoughts from a discrete start, 1e-5, and from CoT2, 1e-6 (app. B.3).
+        weight_decay: .01 (app. B.3).
+    """
+
+    batch: int
+    epochs: int
+    lr: float
+    code_lr: float
+    dirichlet_lr: float
+    cot2_lr: float
+    weight_decay: float
+
+
+POLICIES = {
+    "paper": PolicyProfile(16, 100, 5e-5, 5e-6, 1e-5, 1e-6, 0.01),
+    "quick": PolicyProfile(64, 20, 3e-4, 3e-5, 6e-5, 6e-6, 0.01),
+}
+
+
+def grpo(
+    start: RunSpec, profile_name: str = "quick", *, thought: Rule = THREE, lr: float | None = None, **options
+) -> GRPOSpec:
+    """One policy-gradient run from a supervised one under a profile, evaluated once an epoch.
+
+    Args:
+        start: where it starts; it may be of the other profile.
+        profile_name: "paper" or "quick".
+        thought: how thoughts are sampled.
+        lr: learning rate, by default the profile's.
+        **options: further fields of `cot2lib.specs.GRPOSpec`.
+
+    Raises:
+        SpecError: for an unknown profile, or what `GRPOSpec` does not take.
+    """
+    profile(profile_name)
+    chosen = POLICIES[profile_name]
+    each = epoch_steps(start.task, chosen.batch)
+    recipe = Recipe(
+        steps=chosen.epochs * each,
+        batch=chosen.batch,
+        lr=chosen.lr if lr is None else lr,
+        evaluate_every=each,
+        weight_decay=chosen.weight_decay,
+    )
+    return GRPOSpec(recipe, start, thought, **options)
 
 
 def comparison() -> pd.DataFrame:

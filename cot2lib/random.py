@@ -31,6 +31,7 @@ class Site(IntEnum):
     DECODE = 4
     CHAIN = 5
     PROBE = 6
+    ROLLOUT = 7
 
 
 def _shift(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:

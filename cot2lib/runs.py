@@ -19,11 +19,14 @@ from tqdm import tqdm
 
 from cot2lib import records, store, timing
 from cot2lib.errors import RecordError, SpecError
+from cot2lib.grpo import GRPOTrainer
 from cot2lib.model import GPT2Stack
 from cot2lib.provenance import provenance, resolve_device
-from cot2lib.specs import RunSpec, from_data
-from cot2lib.supervised import StackTrainer, build_stack, by_shape, shape_of
+from cot2lib.specs import GRPOSpec, Run, by_shape, from_data, shape_of
+from cot2lib.supervised import SupervisedTrainer, build_stack
 from cot2lib.supervision import check_budget
+from cot2lib.thoughts import Discrete
+from cot2lib.training import StackTrainer
 
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
@@ -34,7 +37,7 @@ SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
 def run(
-    specs: Sequence[RunSpec],
+    specs: Sequence[Run],
     missing: str = "train",
     *,
     device: str = "auto",
@@ -51,7 +54,7 @@ def run(
         specs: the runs.
         missing: what to do with specs that have neither a shipped record nor a stored result.
         device: "auto", "cpu" or "cuda".
-        compile: compile forward and loss; pays above some minutes of CPU work.
+        compile: compile the forward passes; pays above some minutes of CPU work.
         retrain: ignore shipped records (stored results still count, so that it can resume).
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training; the matrices are small, so that one is best (use shards for more cores).
@@ -76,7 +79,7 @@ def run(
     return _described(_tables(specs, retrain)[0])
 
 
-def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
+def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Learning curves of recorded runs: one row per run and evaluation, with the run's main fields.
 
     Columns besides those: `step`, `epoch`, `loss` (mean since the evaluation before), `accuracy`,
@@ -94,7 +97,7 @@ def curves(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     return points
 
 
-def by_profile(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None = None) -> records.Tables:
+def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = None) -> records.Tables:
     """Recorded rows and curves of each profile's request, with a column `profile`; what is not recorded is left out.
 
     Args:
@@ -118,12 +121,12 @@ def by_profile(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None 
     return pd.concat(rows, ignore_index=True), pd.concat(points, ignore_index=True)
 
 
-def load(spec: RunSpec, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
+def load(spec: Run, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
     """The trained model of `spec`, a stack of one run on the CPU; arguments and errors as `load_stack`."""
     return load_stack([spec], missing, retrain, **options)
 
 
-def load_stack(specs: Sequence[RunSpec], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
+def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
     """The trained models of runs of one shape, as one stack on the CPU.
 
     The weights belong to the rows that `run` gives, with one exception: a shipped record without weights, of which
@@ -141,7 +144,12 @@ def load_stack(specs: Sequence[RunSpec], missing: str = "train", retrain: bool =
     """
     _some(specs)
     if len({shape_of(spec) for spec in specs}) > 1:
-        raise SpecError("only runs of one shape stack (see `cot2lib.supervised.shape_of`); load others one by one.")
+        raise SpecError("only runs of one shape stack (see `cot2lib.specs.shape_of`); load others one by one.")
+    return _load(specs, missing, retrain, **options)
+
+
+def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
+    """As `load_stack`, of runs whose models alone must be of one shape."""
     found = {spec.id: _weights(spec.id, retrain) for spec in specs}
     absent = [spec for spec in specs if found[spec.id] is None]
     if absent and missing == "error":
@@ -155,7 +163,7 @@ def load_stack(specs: Sequence[RunSpec], missing: str = "train", retrain: bool =
     return stack
 
 
-def plan(specs: Sequence[RunSpec], device: torch.device) -> list[list[RunSpec]]:
+def plan(specs: Sequence[Run], device: torch.device) -> list[list[Run]]:
     """Stacks the request is trained in: runs of one shape, learning rates together, at most so many each."""
     most = RUNS_PER_STACK[device.type]
     stacks = []
@@ -167,14 +175,13 @@ def plan(specs: Sequence[RunSpec], device: torch.device) -> list[list[RunSpec]]:
     return stacks
 
 
-def forecast(stacks: Sequence[Sequence[RunSpec]], device: torch.device) -> float:
+def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
     """Roughly how many seconds training takes, from the model sizes and this machine's matrix product rate."""
     work = 0.0
     for specs in stacks:
         spec = specs[0]
         weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
-        positions = spec.task.positions
-        work += 6.0 * weights * positions * spec.recipe.batch * spec.recipe.steps * len(specs)
+        work += 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
     return work / (SHARE_OF_SGEMM[device.type] * sgemm_rate(device))
 
 
@@ -192,13 +199,13 @@ def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> floa
 # Looking up
 
 
-def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
+def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """As `run`, for those of the specs that have a shipped record; with `retrain`, a result in the local store."""
     rows = (records.stored() if retrain else records.shipped())[0]
     return _described(_in_order(specs, rows))
 
 
-def _tables(specs: Sequence[RunSpec], retrain: bool) -> records.Tables:
+def _tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
     """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
     wanted = {spec.id for spec in specs}
     tables = records.stored() if retrain else records.shipped()
@@ -208,25 +215,25 @@ def _tables(specs: Sequence[RunSpec], retrain: bool) -> records.Tables:
     return _in_order(specs, rows), points
 
 
-def _in_order(specs: Sequence[RunSpec], rows: pd.DataFrame) -> pd.DataFrame:
+def _in_order(specs: Sequence[Run], rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of those specs that have one, in the order of the specs."""
     rows = rows.set_index("id")
     return rows.loc[[spec.id for spec in specs if spec.id in rows.index]].reset_index()
 
 
-def _some(specs: Sequence[RunSpec]) -> None:
+def _some(specs: Sequence[Run]) -> None:
     if not specs:
         raise SpecError("no runs were asked for; give at least one seed, dimension and method.")
 
 
-def _absent(specs: Sequence[RunSpec], retrain: bool) -> list[RunSpec]:
+def _absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
     shipped = set() if retrain else set(records.shipped()[0]["id"])
     left = [spec for spec in dict.fromkeys(specs) if spec.id not in shipped]
     stored = store.finished() if left else {}
     return [spec for spec in left if spec.id not in stored]
 
 
-def _absent_message(absent: Sequence[RunSpec]) -> str:
+def _absent_message(absent: Sequence[Run]) -> str:
     spec = absent[0]
     others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     where = shlex.join(f"{name}={value}" for name, value in fields(spec).items() if name in TELLING)
@@ -255,7 +262,7 @@ def _described(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([main, rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
 
 
-def fields(spec: RunSpec) -> dict:
+def fields(spec: Run) -> dict:
     """What tells runs of a sweep apart, as columns."""
     return {
         "task": spec.task.name,
@@ -271,6 +278,22 @@ def fields(spec: RunSpec) -> dict:
         "batch": spec.recipe.batch,
         "lr": spec.recipe.lr,
         "steps": spec.recipe.steps,
+    } | (_of_policy_gradient(spec) if isinstance(spec, GRPOSpec) else {})
+
+
+def _of_policy_gradient(spec: GRPOSpec) -> dict:
+    """What tells policy-gradient runs apart besides."""
+    rule = spec.thought
+    return {
+        "sampler": type(rule).__name__,
+        "k": getattr(rule, "k", 1 if isinstance(rule, Discrete) else None),
+        "gamma": getattr(rule, "gamma", None),
+        "temperature": getattr(rule, "temperature", 1.0),
+        "ratio": spec.ratio,
+        "kl": spec.kl,
+        "updates": spec.updates,
+        "dropout": spec.recipe.dropout,
+        "start": spec.start.id,
     }
 
 
@@ -292,7 +315,7 @@ def _train(specs, absent, device: torch.device, compile: bool, shard: tuple[int,
     print(f"trained {sum(map(len, stacks))} runs in {_span(spent)} on {device}", flush=True)
 
 
-def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int]) -> list[list[RunSpec]]:
+def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int]) -> list[list[Run]]:
     """This shard's stacks: those that a checkpoint has begun, as they are, then what else is absent.
 
     Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
@@ -308,8 +331,8 @@ def _stacks(specs, absent: set[str], device: torch.device, shard: tuple[int, int
     return resumed + [stack for stack in rest if stack]
 
 
-def _train_stack(specs: list[RunSpec], device: torch.device, compile: bool) -> None:
-    trainer = StackTrainer(specs, device, compile)
+def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
+    trainer = make_trainer(specs, device, compile)
     made = provenance(device) | {"compiled": compile}
     made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
     spec, saved = specs[0], time.monotonic()
@@ -325,6 +348,14 @@ def _train_stack(specs: list[RunSpec], device: torch.device, compile: bool) -> N
 
         trainer.train(after_segment)
     store.save_finished(trainer, made)
+
+
+def make_trainer(specs: list[Run], device: torch.device, compile: bool = False) -> StackTrainer:
+    """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
+    if isinstance(specs[0], GRPOSpec):
+        start = _load([spec.start for spec in specs], "train", device=str(device), compile=compile)
+        return GRPOTrainer(specs, start, device, compile)
+    return SupervisedTrainer(specs, device, compile)
 
 
 def _quiet() -> bool | None:

@@ -9,14 +9,16 @@ compiled are no part of a spec: they do not change what is trained.
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from cot2lib.embedding import check_width
 from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
+from cot2lib.policy import RATIOS
 from cot2lib.supervision import TIES
 from cot2lib.tasks import MNNS, Task
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, Systematic, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gumbel, Hidden, Rule, Systematic, ZeroSlot
 
 NUMERICS = 1
 LOSS_ON = ("outputs", "sequence")
@@ -189,8 +191,12 @@ class RunSpec:
     @property
     def id(self) -> str:
         """Twelve hexadecimal digits that name the run."""
-        text = json.dumps([NUMERICS, to_data(self)], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return _identifier(self)
+
+    @property
+    def positions(self) -> int:
+        """Positions that one input costs in a step."""
+        return self.task.positions
 
     @property
     def method(self) -> str:
@@ -207,10 +213,125 @@ class RunSpec:
         return "teacher, then self" if self.supervision.switch else self.supervision.feeding
 
 
-KINDS = {
-    kind.__name__: kind
-    for kind in (RunSpec, Recipe, Supervision, Model, MNNS, Base, Discrete, MTS, Systematic, Hidden, ZeroSlot)
-}
+@dataclass(frozen=True)
+class GRPOSpec:
+    """One policy-gradient run from a supervised start (paper, section 4).
+
+    Attributes:
+        recipe: how the weights are optimised; `batch` counts prompts, `dropout` acts on the current policy alone, as
+            in the public code.
+        start: the supervised run whose weights it starts from, and whose task, model, prompt, split and seed it keeps.
+        thought: how the thoughts before the answer are sampled, in training and where the run is evaluated.
+        ratio: policy ratio of a thought of several draws, see `cot2lib.policy`.
+        group: rollouts G of each prompt.
+        clip: eps of the clipped surrogate.
+        kl: beta, the weight of the divergence from the start.
+        updates: optimiser steps mu on each batch of rollouts.
+        scaled: whether advantages are divided by their group's standard deviation.
+    """
+
+    recipe: Recipe
+    start: RunSpec
+    thought: Rule
+    ratio: str = "geometric"
+    group: int = 8
+    clip: float = 0.1
+    kl: float = 0.0
+    updates: int = 1
+    scaled: bool = True
+
+    def __post_init__(self):
+        typed(self)
+        _choose(ratio=(self.ratio, RATIOS))
+        _at_least(1, updates=self.updates)
+        _at_least(2, group=self.group)
+        _at_least(0, clip=self.clip, kl=self.kl)
+        if not hasattr(self.thought, "log_densities") or self.thought == Discrete():
+            raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
+        if self.start.outputs < 2:
+            raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+
+    @property
+    def task(self) -> Task:
+        """The start's."""
+        return self.start.task
+
+    @property
+    def model(self) -> Model:
+        """The start's."""
+        return self.start.model
+
+    @property
+    def supervision(self) -> Supervision:
+        """The start's, of which the prompt's format is kept."""
+        return self.start.supervision
+
+    @property
+    def prompting(self) -> Supervision:
+        """What of the start's supervision policy gradients keep: its prompt, and which outputs exist."""
+        shown = self.start.supervision
+        return Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
+
+    @property
+    def seed(self) -> int:
+        """The start's: split, data order and rollouts."""
+        return self.start.seed
+
+    @property
+    def outputs(self) -> int:
+        """Output tokens up to and with the answer."""
+        return self.start.outputs
+
+    @property
+    def fed(self) -> str:
+        """Whose thoughts are fed in training."""
+        return "self"
+
+    @property
+    def positions(self) -> int:
+        """Positions that one prompt costs in a step, rollouts and their replay."""
+        return 2 * (self.start.positions + (self.group - 1) * self.outputs)
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that name the run."""
+        return _identifier(self)
+
+    @property
+    def method(self) -> str:
+        """The supervised method it starts from, and GRPO."""
+        return f"{self.start.method} + GRPO"
+
+
+Run = RunSpec | GRPOSpec
+RULES = (Base, Discrete, MTS, Systematic, Dirichlet, Gumbel, Hidden, ZeroSlot)
+KINDS = {kind.__name__: kind for kind in (RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, *RULES)}
+
+
+def _identifier(spec: Run) -> str:
+    text = json.dumps([NUMERICS, to_data(spec)], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def shape_of(spec: Run) -> Run:
+    """The spec with everything reset that may differ between runs of one stack.
+
+    Of a start that is seed, recipe and whatever its weights were made with, but not the model or the prompt's format.
+    """
+    recipe = replace(spec.recipe, lr=1.0)
+    if isinstance(spec, GRPOSpec):
+        start = replace(spec.start, recipe=recipe, supervision=spec.prompting, thought=Base(), seed=0)
+        return replace(spec, recipe=recipe, start=start)
+    supervision = replace(spec.supervision, budget=None, ties="minus-first")
+    return replace(spec, seed=0, recipe=recipe, supervision=supervision)
+
+
+def by_shape(specs: Sequence[Run]) -> list[list[Run]]:
+    """Distinct runs in groups that can be stacked, in the order they come."""
+    shapes: dict[Run, list[Run]] = {}
+    for spec in dict.fromkeys(specs):
+        shapes.setdefault(shape_of(spec), []).append(spec)
+    return list(shapes.values())
 
 
 def to_data(spec) -> dict:

@@ -19,7 +19,7 @@ from cot2lib import paths
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.files import load_meta, load_tensors, save_tensors
 from cot2lib.specs import from_data, to_data
-from cot2lib.supervised import Progress, StackTrainer
+from cot2lib.training import Progress, StackTrainer
 
 FORMAT = 1
 WEIGHTS = "weights."

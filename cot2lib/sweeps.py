@@ -3,16 +3,19 @@
 from collections.abc import Callable, Sequence
 
 from cot2lib.errors import SpecError
-from cot2lib.profiles import SEEDS, spec
+from cot2lib.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.runs import fields
-from cot2lib.specs import RunSpec
+from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Dirichlet
 
 D_MODELS = (16, 24, 32)
 ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
 BUDGETS = (1, 2, 4, 8, 16)
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
+KS = (1, 3, 6)  # tokens of a sampled thought
+GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
 FIVE_DIGITS = ((5, 13), (11, 19))
 
 
@@ -99,6 +102,68 @@ def trigonometric(
     ]
 
 
+def sampled(
+    profile: str = "quick",
+    seeds: Sequence[int] = SEEDS,
+    d_models: Sequence[int] = (24, 32),
+    ks: Sequence[int] = KS,
+    started: str = "paper",
+    **options,
+) -> list[GRPOSpec]:
+    """MTS of K tokens from discrete CoT with one layer and one head, which was trained under the profile `started`."""
+    return [
+        grpo(start, profile, thought=MTS(k), **options)
+        for d_model in d_models
+        for k in ks
+        for start in methods(started, seeds, (d_model,), ("discrete",), layers=1)
+    ]
+
+
+def ratios(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """The likelihood ratio in place of its K-th root, and logits / K as in the public launch script; d = 24."""
+    scaled = [
+        grpo(start, profile, thought=MTS(k, temperature=float(k)), ratio="product")
+        for k in KS[1:]
+        for start in methods("paper", seeds, (24,), ("discrete",), layers=1)
+    ]
+    return [*sampled(profile, seeds, (24,), KS[1:], ratio="product"), *scaled]
+
+
+def controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """K = 3, d = 24: no learning, the public code's learning rate, a divergence penalty, a better start."""
+    one = dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
+    return [
+        *(run for lr in (0.0, POLICIES[profile].code_lr) for run in sampled(**one, lr=lr)),
+        *sampled(**one, kl=0.1),
+        *sampled(**one, started="quick"),
+    ]
+
+
+def dirichlet(
+    profile: str = "quick",
+    seeds: Sequence[int] = SEEDS,
+    gammas: Sequence[float] = GAMMAS,
+    name: str = "discrete",
+    started: str = "paper",
+) -> list[GRPOSpec]:
+    """Dirichlet thoughts from discrete CoT or CoT2 (`name`) with one layer, d = 24, trained under `started`."""
+    chosen = POLICIES[profile]
+    lr = chosen.cot2_lr if name == "cot2" else chosen.dirichlet_lr
+    return [
+        grpo(start, profile, thought=Dirichlet(gamma), ratio="product", lr=lr)
+        for gamma in gammas
+        for start in methods(started, seeds, (24,), (name,), layers=1)
+    ]
+
+
+def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
+    return [*dirichlet(profile), *dirichlet(profile, gammas=GAMMAS[1:], name="cot2")]
+
+
+def _grpo_mts(profile: str) -> list[GRPOSpec]:
+    return [*sampled(profile), *ratios(profile), *controls(profile)]
+
+
 def _csft(profile: str) -> list[RunSpec]:
     return [*methods(profile), *baselines(profile), *one_layer(profile), *feeding(profile)]
 
@@ -108,15 +173,17 @@ def _budget(profile: str) -> list[RunSpec]:
     return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
 
 
-SWEEPS: dict[str, Callable[[str], list[RunSpec]]] = {
+SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "csft": _csft,
     "budget": _budget,
     "sampling": small,
     "construction": trigonometric,
+    "grpo_mts": _grpo_mts,
+    "grpo_dirichlet": _grpo_dirichlet,
 }
 
 
-def sweep(chapter: str, profile: str) -> list[RunSpec]:
+def sweep(chapter: str, profile: str) -> list[Run]:
     """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
 
     Raises:
@@ -124,17 +191,17 @@ def sweep(chapter: str, profile: str) -> list[RunSpec]:
     """
     if chapter not in SWEEPS:
         raise SpecError(f"chapter {chapter!r} has no runs; chapters with runs: {', '.join(SWEEPS)}.")
-    return SWEEPS[chapter](profile)
+    return list(SWEEPS[chapter](profile))
 
 
-def ships_weights(chapter: str, run: RunSpec) -> bool:
+def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
         return False
     return run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
 
 
-def where(specs: Sequence[RunSpec], conditions: Sequence[str]) -> list[RunSpec]:
+def where(specs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
     """Specs whose fields (`cot2lib.runs.fields`) equal every "field=value".
 
     Raises:

@@ -2,8 +2,9 @@
 
 `Base` is the paper's deterministic continuous token (section 2), here with the temperature and the
 threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
-of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean.
-`Hidden` is COCONUT's thought, the last hidden state of the
+of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean;
+`Dirichlet` a random point of the simplex around the base thought (section "Dirichlet Sampling");
+`Gumbel`, of later papers, one relaxed token. `Hidden` is COCONUT's thought, the last hidden state of the
 preceding position; `ZeroSlot` what the authors' COCONUT baseline feeds instead, the hidden state of
 the slot itself, computed with zeros in it.
 
@@ -16,13 +17,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from cot2lib import dirichlet
 from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
 
 Logits = Float[Tensor, "run batch vocab"]
+Weights = Float[Tensor, "*lead vocab"]
+Tokens = Int[Tensor, "*lead token"]
+Chosen = Bool[Tensor, "*lead token"]
 
 
 @dataclass(frozen=True)
@@ -48,11 +53,13 @@ class Thought:
 
     Attributes:
         weights: mixture weights; of a latent thought those of the model's own distribution, for the record.
-        log_density: log-density a sampled thought was drawn with, else None.
+        action: what was drawn, else None: its tokens, or what its rule says.
+        log_density: log-density the action was drawn with, else None.
         latent: the vector that is fed in place of E^T weights, else None.
     """
 
     weights: Float[Tensor, "run batch vocab"]
+    action: Int[Tensor, "run batch draw"] | Float[Tensor, "run batch entry"] | None = None
     log_density: Float[Tensor, "run batch"] | None = None
     latent: Float[Tensor, "run batch d"] | None = None
 
@@ -105,8 +112,14 @@ class Discrete:
         if self.temperature == 0:
             return Thought(one_hot(state.logits.argmax(-1), state.logits))
         log_weights = (_keep_top(state.logits, self.top_k) / self.temperature).log_softmax(-1)
-        token = inverse_cdf(log_weights.exp(), state.draws(1))[..., 0]
-        return Thought(one_hot(token, state.logits), log_weights.gather(-1, token[..., None])[..., 0])
+        token = inverse_cdf(log_weights.exp(), state.draws(1))
+        return Thought(one_hot(token[..., 0], state.logits), token, log_weights.gather(-1, token)[..., 0])
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the drawn token under other logits; temperature must be above 0."""
+        return (_keep_top(logits, self.top_k) / self.temperature).log_softmax(-1).gather(-1, action)
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,13 @@ class MTS:
     def __call__(self, state: State) -> Thought:
         log_weights = (state.logits / self.temperature).log_softmax(-1)
         tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
-        return Thought(token_mean(tokens, log_weights), log_weights.gather(-1, tokens).sum(-1))
+        return Thought(token_mean(tokens, log_weights), tokens, log_weights.gather(-1, tokens).sum(-1))
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of each drawn token under other logits."""
+        return (logits / self.temperature).log_softmax(-1).gather(-1, action)
 
 
 @dataclass(frozen=True)
@@ -156,6 +175,111 @@ class Systematic:
 
 
 @dataclass(frozen=True)
+class Dirichlet:
+    """A point of the simplex, Dirichlet with concentrations gamma alpha_t: its mean is alpha_t, and entry i varies by
+    alpha_i (1 - alpha_i) / (gamma + 1), as with MTS(gamma + 1).
+
+    A token of tiny concentration matters little and adds noise of order one to the policy gradient. So tokens below
+    `floor`, and all but the `most` likeliest, share one entry, which also takes in the least of the others if it would
+    be below `floor` itself; inside it weights follow alpha_t. Sums of a Dirichlet point's entries are Dirichlet again,
+    so the mean stays alpha_t, and no concentration is below gamma floor. Under every policy a thought has the density
+    of the entries that were apart when it was drawn; how the shared entry is split is no part of it and gets no
+    gradient. `floor=0, most=None` is the paper's rule, on the whole vocabulary.
+
+    `masked` is the public code's treatment: those tokens get weight zero, though the likeliest stays, and the others'
+    concentrations, at least gamma floor, are scaled to add up to gamma; the mean is not alpha_t. (There it is enough
+    that the current, the old or the reference policy gives a token `floor`.)
+
+    The action is one draw: the `most` likeliest tokens, as floats; the logarithms of their weights, -inf if they are
+    not apart; and that of the shared entry. gamma > 0, 0 <= floor < 1/2, most at least 1.
+    """
+
+    gamma: float
+    floor: float = 1e-3
+    masked: bool = False
+    most: int | None = 16
+
+    def __post_init__(self):
+        typed(self)
+        if not self.gamma > 0:
+            raise SpecError(f"gamma={self.gamma}: a Dirichlet thought needs a concentration above 0.")
+        if not 0 <= self.floor < 0.5:
+            raise SpecError(f"floor={self.floor}: choose 0 <= floor < 0.5.")
+        if self.masked and not self.floor:
+            raise SpecError("masked=True, floor=0: the mask needs a floor above 0; without a mask 0 keeps all tokens.")
+        if self.most is not None and self.most < 1:
+            raise SpecError(f"most={self.most}: at least one token is kept; None sets no bound.")
+
+    def __call__(self, state: State) -> Thought:
+        alpha = state.logits.softmax(-1)
+        tokens = alpha.topk(min(self.most or alpha.shape[-1], alpha.shape[-1])).indices
+        apart = self._apart(alpha, tokens)
+        shares = self._shares(alpha, tokens, apart)
+        uniforms = state.draws(shares.shape[-1] * dirichlet.UNIFORMS).unflatten(-1, (-1, dirichlet.UNIFORMS))
+        log_point = dirichlet.log_point(self.gamma * shares, uniforms)
+        own, shared = log_point.exp().tensor_split([-1], dim=-1)
+        inside = _without(alpha, tokens, apart) * (shared / shares[..., -1:].clamp(min=dirichlet.LEAST))
+        action = torch.cat([tokens.to(log_point.dtype), log_point], -1)
+        density = dirichlet.log_density(self.gamma * shares, log_point)
+        return Thought(inside.scatter_add(-1, tokens, own), action, density)
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead entry"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the point under other logits, one draw, in the measure of `dirichlet.log_density`."""
+        tokens, log_point = action.tensor_split([action.shape[-1] // 2], dim=-1)
+        shares = self._shares(logits.softmax(-1), tokens.long(), log_point[..., :-1].isfinite())
+        return dirichlet.log_density(self.gamma * shares, log_point)[..., None]
+
+    def _apart(self, alpha: Weights, tokens: Tokens) -> Chosen:
+        """Which of the likeliest tokens, most likely first, have entries of their own."""
+        values = alpha.gather(-1, tokens)
+        if self.masked:
+            return (values >= self.floor) | (values == values[..., :1])
+        outside = alpha.scatter(-1, tokens, 0.0).sum(-1, keepdim=True)
+        beyond = torch.cat([values[..., 1:], outside], -1).flip(-1).cumsum(-1).flip(-1)
+        return (values >= self.floor) & (beyond >= self.floor)
+
+    def _shares(self, alpha: Weights, tokens: Tokens, apart: Chosen) -> Float[Tensor, "*lead entry"]:
+        """Shares of the concentration: of the tokens that are apart, else 0, and of all others together."""
+        own = alpha.gather(-1, tokens)
+        if self.masked:
+            own = own.clamp(min=self.floor) * apart
+            return torch.nn.functional.pad(own / own.sum(-1, keepdim=True), (0, 1))
+        return torch.cat([own * apart, _without(alpha, tokens, apart).sum(-1, keepdim=True)], -1)
+
+
+@dataclass(frozen=True)
+class Gumbel:
+    """Softmax of (log alpha_t + standard Gumbel noise) / temperature: a relaxed draw of one token, not in the paper.
+
+    The action is the noisy log-probabilities, one draw, and its density that of the noise they need under a policy. A
+    thought forgets their common shift: integrated over it this is the thought's own, Concrete, density, whose ratio
+    varies less. The mean is alpha_t only in the limit of temperature 0.
+    """
+
+    temperature: float = 1.0
+
+    def __post_init__(self):
+        typed(self)
+        if not self.temperature > 0:
+            raise SpecError(f"temperature={self.temperature}: a Gumbel thought needs one above 0.")
+
+    def __call__(self, state: State) -> Thought:
+        noise = -(-state.draws(state.logits.shape[-1]).log()).log()
+        noisy = state.logits.log_softmax(-1) + noise
+        density = self.log_densities(state.logits, noisy)[..., 0]
+        return Thought((noisy / self.temperature).softmax(-1), noisy, density)
+
+    def log_densities(
+        self, logits: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead vocab"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the noise that makes the action of other logits, one draw."""
+        noise = action - logits.log_softmax(-1)
+        return -(noise + (-noise).exp()).sum(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
 class Hidden:
     """COCONUT: the last hidden state of the preceding position is fed as it is."""
 
@@ -171,7 +295,7 @@ class ZeroSlot:
         return Thought(state.logits.softmax(-1), latent=state.peek())
 
 
-Rule = Base | Discrete | MTS | Systematic | Hidden | ZeroSlot
+Rule = Base | Discrete | MTS | Systematic | Dirichlet | Gumbel | Hidden | ZeroSlot
 
 
 def one_hot(token: Int[Tensor, "run batch"], logits: Logits) -> Float[Tensor, "run batch vocab"]:
@@ -195,6 +319,11 @@ def token_mean(
     return torch.zeros_like(like).scatter_add(-1, tokens, share)
 
 
+def _without(alpha: Weights, tokens: Tokens, chosen: Chosen) -> Weights:
+    """Weights with those of the chosen ones among `tokens` at zero."""
+    return alpha.scatter(-1, tokens, alpha.gather(-1, tokens) * ~chosen)
+
+
 def systematic_counts(
     expected: Float[Tensor, "*batch vocab"], offset: Float[Tensor, "*batch"]
 ) -> Float[Tensor, "*batch vocab"]:
@@ -209,7 +338,7 @@ def systematic_counts(
     return points.diff(dim=-1, prepend=torch.zeros_like(points[..., :1]))
 
 
-def _keep_top(logits: Logits, k: int | None) -> Logits:
+def _keep_top(logits: Float[Tensor, "*lead vocab"], k: int | None) -> Float[Tensor, "*lead vocab"]:
     """Logits with all but the k largest at minus infinity."""
     if k is None or k >= logits.shape[-1]:
         return logits

@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from cot2lib import bench, overhead
+from cot2lib import bench, grpo, overhead
+from cot2lib.bench_grpo import PlainGRPO
+from cot2lib.decode import decode
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
 
@@ -14,6 +16,7 @@ def small(monkeypatch):
     monkeypatch.setattr(bench, "STACK", 2)
     monkeypatch.setattr(bench, "STEPS", 1)
     monkeypatch.setattr(bench, "SIZES", (1, 2))
+    monkeypatch.setattr(bench, "POLICIES", (1, 2))
 
 
 def test_feeding_table():
@@ -25,7 +28,7 @@ def test_feeding_table():
 
 def test_stages_are_timed_in_their_last_stage(monkeypatch):
     seen = []
-    monkeypatch.setattr(bench, "_steps", lambda trainer: seen.append(trainer.own) or (lambda: None))
+    monkeypatch.setattr(bench, "_steps", lambda trainer: seen.append(trainer.phase) or (lambda: None))
     monkeypatch.setattr(bench, "in_turns", lambda turns, rounds: {name: [1.0] for name in turns})
     bench.feeding_table(rounds=1)
     assert seen == [0, 3, 3, 3], "all thoughts are the model's own but for teacher forcing"
@@ -37,6 +40,84 @@ def test_train_table():
     assert list(table["variant"]) == [bench.BASELINE, "stack of 1", "stack of 2"]
     assert table["times the loop"].iloc[0] == 1 and flops > 1e6 and sgemm > 1e8
     assert (table["run-steps/s"] > 0).all()
+
+
+def test_grpo_table():
+    pytest.importorskip("transformers")
+    table, flops, sgemm = bench.grpo_table(rounds=1, compiled=False)
+    assert list(table["variant"]) == [bench.BASELINE, "stack of 1", "stack of 2"]
+    assert table["times the loop"].iloc[0] == 1 and flops > 1e5 and sgemm > 1e8
+    assert (table["prompts/s"] > 0).all()
+
+
+@pytest.fixture
+def policies():
+    """Our trainer, and the opponent with its weights."""
+    pytest.importorskip("transformers")
+    trainer = bench.policy_trainer(1)
+    return trainer, PlainGRPO(trainer.spec, trainer.stack.to_hf(0))
+
+
+def test_the_opponent_samples_from_the_same_chances(policies):
+    """Given our draws it computes our chances at every step, so that it draws from our distribution."""
+    trainer, plain = policies
+    prompts, rollout = rolled_out(trainer)
+    given, seen = iter(rollout.actions), []
+    draw = lambda chances, count: seen.append(chances) or next(given)[0]
+    thoughts, answered = plain.roll_out(prompts[0].repeat_interleave(trainer.group, 0), draw)
+    assert torch.allclose(torch.stack(seen, 1), rollout.logits[0].softmax(-1), rtol=0, atol=1e-4)
+    assert torch.equal(thoughts, torch.stack(rollout.actions[:-1], 2)[0])
+    assert torch.equal(answered, rollout.actions[-1][0])
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.3])
+def test_the_opponent_has_the_same_loss_and_gradients(policies, moved):
+    """At ratio one, and where ratios are apart from one and some are clipped."""
+    trainer, plain = policies
+    prompts, rollout = rolled_out(trainer)
+    gain = torch.randn(1, rollout.answers.shape[1], generator=torch.Generator().manual_seed(1))
+    mine = grpo.replayed(trainer.stack, trainer.spec.thought, prompts, None, rollout)
+    away = [moved * torch.randn(part.shape, generator=torch.Generator().manual_seed(2)) for part in mine]
+    old = [part.detach() + shift for part, shift in zip(mine, away)]
+    ours = grpo.objective(trainer.spec, mine, old, gain).sum()
+    drawn = torch.stack(rollout.actions[:-1], 2)[0], rollout.actions[-1][0]
+    new = plain.log_densities(prompts[0].repeat_interleave(trainer.group, 0), *drawn)
+    before = new[0].detach() + away[0][0], new[1].detach() + away[1][0, :, 0]
+    theirs = plain.objective(new, before, gain[0])
+    assert theirs.item() == pytest.approx(ours.item(), abs=1e-4)
+    parameters = dict(plain.model.named_parameters())
+    expected = torch.autograd.grad(theirs, list(parameters.values()))
+    stacked = dict(trainer.stack.named_parameters())
+    found = torch.autograd.grad(ours, [stacked[name] for name in parameters])
+    largest = max(gradient.abs().max() for gradient in expected)
+    assert largest > 1e-2
+    for name, one, other in zip(parameters, found, expected):
+        assert torch.allclose(one[0], other, rtol=1e-4, atol=1e-4 * float(largest)), name
+
+
+def test_the_opponents_step_is_ours(policies, monkeypatch):
+    """The same draws move the weights alike, the reward and AdamW included."""
+    trainer, plain = policies
+    index = trainer.data.order([42], 0, 1, trainer.recipe.batch)[:, 0]
+    kept = []
+    monkeypatch.setattr(trainer, "decode", lambda *given: kept.append(decode(*given)) or kept[-1])
+    start = trainer.stack.transformer.wte.weight.detach().clone()
+    trainer.update(index)
+    given = iter(kept[0].actions)
+    roll_out = plain.roll_out
+    monkeypatch.setattr(plain, "roll_out", lambda prompts: roll_out(prompts, lambda chances, count: next(given)[0]))
+    plain.step(trainer.data.prompts[index[0]], trainer.data.answers[index[0]])
+    moved, theirs = (
+        table - start[0] for table in (trainer.stack.transformer.wte.weight[0], plain.model.transformer.wte.weight)
+    )
+    assert (moved - theirs).abs().max() < 1e-6 and moved.abs().max() > 1e-5
+
+
+def rolled_out(trainer):
+    """Prompts of one batch and our rollouts of them."""
+    prompts = trainer.data.prompts[:16][None]
+    with torch.no_grad():
+        return prompts, decode(trainer.stack, prompts, trainer.steps, trainer.keys, samples=trainer.group)
 
 
 def test_pass_at_k_is_timed_on_a_shipped_model():

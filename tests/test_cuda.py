@@ -6,8 +6,9 @@ import torch
 from cot2lib import random, runs
 from cot2lib.profiles import spec
 from cot2lib.random import Site
-from cot2lib.supervised import WARM_UP, StackTrainer, evaluate
+from cot2lib.supervised import SupervisedTrainer, evaluate
 from cot2lib.tasks import MNNS
+from cot2lib.training import WARM_UP
 
 pytestmark = [
     pytest.mark.cuda,
@@ -36,7 +37,7 @@ def test_the_same_bits_as_on_the_cpu():
 @pytest.mark.parametrize("method", ["cot2", "discrete", "no-cot"])
 def test_captured_training_equals_training_on_the_cpu(method):
     specs = [short(method, 42), short(method, 43, lr=1e-3)]
-    cpu, gpu = StackTrainer(specs, "cpu"), StackTrainer(specs, "cuda")
+    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
         trainer.advance(10)
@@ -47,7 +48,7 @@ def test_captured_training_equals_training_on_the_cpu(method):
 
 def test_a_frozen_table_stays_under_capture():
     specs = [short(seed=seed, embedding="cosine, frozen") for seed in (42, 43)]
-    cpu, gpu = StackTrainer(specs, "cpu"), StackTrainer(specs, "cuda")
+    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
     before = gpu.stack.transformer.wte.weight.clone()
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
@@ -58,7 +59,7 @@ def test_a_frozen_table_stays_under_capture():
 @pytest.mark.parametrize("method", ["coconut", "coconut-slot"])
 def test_captured_stages_equal_those_on_the_cpu(method):
     """Each stage takes other steps, so each is captured anew."""
-    cpu, gpu = (StackTrainer([short(method, 42), short(method, 43)], device) for device in ("cpu", "cuda"))
+    cpu, gpu = (SupervisedTrainer([short(method, 42), short(method, 43)], device) for device in ("cpu", "cuda"))
     for trainer in (cpu, gpu):
         trainer.train()
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
@@ -67,10 +68,10 @@ def test_captured_stages_equal_those_on_the_cpu(method):
 def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
     """The step before the switch and the step after it are other graphs; the switch is in the middle of a segment."""
     specs = [short(seed=seed, self_fed_from=0.4) for seed in (42, 43)]
-    cpu, gpu = StackTrainer(specs, "cpu"), StackTrainer(specs, "cuda")
+    cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
     graphs = []
     for trainer in (cpu, gpu):
-        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.own, trainer.graph)))
+        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.phase, trainer.graph)))
     assert [own for own, _ in graphs] == [0, 2, 2] * 2, "segments end at the switch, step 24, and at both evaluations"
     (_, before), (_, after), (_, last) = graphs[3:]
     assert before is not after and after is last
@@ -79,7 +80,7 @@ def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
 
 def test_short_segments_before_the_capture():
     """Fewer steps than the warm-up takes must not be lost or taken twice."""
-    one, two = StackTrainer([short()], "cuda"), StackTrainer([short()], "cuda")
+    one, two = SupervisedTrainer([short()], "cuda"), SupervisedTrainer([short()], "cuda")
     one.advance(12)
     for steps in (1, 1, 10):
         two.advance(steps)
@@ -89,8 +90,8 @@ def test_short_segments_before_the_capture():
 
 def test_a_run_in_a_stack_equals_the_run_alone_on_the_gpu():
     together, alone = (
-        StackTrainer([short(seed=s) for s in (42, 43, 44)], "cuda"),
-        StackTrainer([short(seed=43)], "cuda"),
+        SupervisedTrainer([short(seed=s) for s in (42, 43, 44)], "cuda"),
+        SupervisedTrainer([short(seed=43)], "cuda"),
     )
     for trainer in (together, alone):
         trainer.advance(23)
@@ -98,10 +99,10 @@ def test_a_run_in_a_stack_equals_the_run_alone_on_the_gpu():
 
 
 def test_evaluation_agrees_with_the_cpu():
-    trainer = StackTrainer([short(seed=42), short(seed=43)], "cuda")
+    trainer = SupervisedTrainer([short(seed=42), short(seed=43)], "cuda")
     trainer.advance(50)
     there = evaluate(trainer.stack, trainer.data, trainer.specs)
-    cpu = StackTrainer(trainer.specs, "cpu")
+    cpu = SupervisedTrainer(trainer.specs, "cpu")
     cpu.stack.load_state_dict({name: value.cpu() for name, value in trainer.stack.state_dict().items()})
     here = evaluate(cpu.stack, cpu.data, cpu.specs)
     for name, values in here.items():
@@ -110,12 +111,12 @@ def test_evaluation_agrees_with_the_cpu():
 
 def test_resumed_on_the_gpu_equals_uninterrupted(store, nothing_shipped, monkeypatch):
     specs = [short(seed=42), short(seed=43)]
-    whole = StackTrainer(specs, "cuda")
+    whole = SupervisedTrainer(specs, "cuda")
     whole.train()
-    broken = StackTrainer(specs, "cuda")
+    broken = SupervisedTrainer(specs, "cuda")
     broken.advance(13)
     copy = lambda tensors: {name: value.clone() for name, value in tensors.items()}
-    resumed = StackTrainer(specs, "cuda")
+    resumed = SupervisedTrainer(specs, "cuda")
     resumed.restore(copy(broken.stack.state_dict()), copy(broken.optimizer_tensors()), broken.progress)
     resumed.train()
     assert (weights(whole) - weights(resumed)).abs().max() < 1e-5

@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from cot2lib import random
-from cot2lib.decode import decode, rules
+from cot2lib.decode import decode, replay, rules
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
-from cot2lib.thoughts import Base, Discrete, Hidden
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 
 
 @pytest.fixture
@@ -120,3 +120,37 @@ def test_a_rule_for_every_step(stack):
     assert torch.equal(rollout.weights[:, :, 1].argmax(-1), token)
     inputs = torch.cat([inputs, stack.embed(token[:, :, None])], dim=2)
     assert torch.equal(rollout.answers, stack(inputs)[:, :, -1].argmax(-1))
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_replay_gives_the_rollouts_logits_with_the_gradients_of_a_plain_forward(stack, padded):
+    """Sharing a prompt's keys and values among its rollouts changes neither values nor gradients."""
+    keys, rule, group = random.run_keys([7, 8, 9], Site.DECODE), MTS(3), 4
+    padding = torch.randint(0, 3, (3, 5), generator=torch.Generator().manual_seed(2)) if padded else None
+    with torch.no_grad():
+        rollout = decode(stack, PROMPTS, rules(rule, 4, Discrete(1.0)), keys, padding, group)
+    logits = replay(stack, PROMPTS, rollout.weights[:, :, :-1], padding)
+    assert torch.allclose(logits, rollout.logits, rtol=0, atol=1e-5)
+    found = torch.autograd.grad(logits.logsumexp(-1).sum() + logits[..., 3].sum(), list(stack.parameters()))
+    wide = lambda x: None if x is None else x.repeat_interleave(group, 1)
+    inputs = torch.cat([stack.embed(wide(PROMPTS)), stack.mix(rollout.weights[:, :, :-1])], dim=2)
+    plain = stack(inputs, outputs=4, padding=wide(padding))
+    expected = torch.autograd.grad(plain.logsumexp(-1).sum() + plain[..., 3].sum(), list(stack.parameters()))
+    for one, other in zip(found, expected):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-3)
+
+
+def test_actions_have_the_densities_they_were_drawn_with(stack):
+    keys, rule, answer = random.run_keys([7, 8, 9], Site.DECODE), MTS(3, temperature=2.0), Discrete(0.7)
+    rollout = decode(stack, PROMPTS, rules(rule, 4, answer), keys)
+    assert [tuple(action.shape) for action in rollout.actions] == [(3, 5, 3)] * 3 + [(3, 5, 1)]
+    for step, (one, action) in enumerate(zip([rule] * 3 + [answer], rollout.actions)):
+        found = one.log_densities(rollout.logits[:, :, step], action)
+        assert found.shape == action.shape and torch.allclose(
+            found.sum(-1), rollout.log_density[:, :, step], atol=1e-5
+        )
+        again = torch.zeros_like(rollout.weights[:, :, step]).scatter_add(
+            -1, action, torch.full(action.shape, 1 / action.shape[-1])
+        )
+        assert torch.allclose(again, rollout.weights[:, :, step])
+    assert decode(stack, PROMPTS, rules(Base(), 4)).actions == [None] * 4

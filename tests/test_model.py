@@ -4,6 +4,7 @@ import torch
 from cot2lib import random
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.random import Site
+from cot2lib.tree import Tree
 
 transformers = pytest.importorskip("transformers")
 
@@ -193,12 +194,35 @@ def test_every_pass_draws_other_multipliers():
 
 
 @torch.no_grad()
-def test_cache_copies_and_repeats(stack):
+def test_cache_copies(stack):
     inputs = stack.embed(torch.randint(0, 89, (4, 8)))
     cache = Cache()
     stack(inputs[:, :, :6], cache=cache)
-    twin, many = cache.copy(), cache.repeat(2)
+    twin = cache.copy()
     stack(inputs[:, :, 6:7], cache=twin)
     assert (cache.length, twin.length) == (6, 7)
-    rest = inputs[:, :, 6:].repeat_interleave(2, 1)
-    assert torch.allclose(stack(rest, cache=many), stack(inputs)[:, :, 6:].repeat_interleave(2, 1), rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("padding", [None, torch.tensor([[0, 2, 1, 0]])])
+def test_branches_are_sequences_of_their_own(stack, padding):
+    """All at once and step by step; the model's positions bound a branch's length, not the layout's."""
+    shared, steps, tree = 4, 3, Tree(4, branches=5)
+    ids = torch.randint(0, 89, (4, 5, shared + steps), generator=torch.Generator().manual_seed(0))
+    ids[..., :shared] = ids[:, :1, :shared]
+    apart = stack.hidden(
+        stack.embed(ids.flatten(0, 1)), padding=None if padding is None else padding.repeat_interleave(5, 1)
+    )
+    apart = apart.unflatten(1, (4, 5))  # run prompt branch position d
+    expected = torch.cat([apart[:, :, 0, :shared], apart[:, :, :, shared:].transpose(2, 3).flatten(2, 3)], dim=2)
+    laid = stack.embed(torch.cat([ids[:, 0, :shared], ids[..., shared:].transpose(1, 2).flatten(1)], dim=1))
+    assert laid.shape[2] > stack.shape["positions"]
+    real = slice(2, None)  # what padding computes is nobody's
+    whole = stack.hidden(laid, padding=padding, tree=tree)
+    assert torch.allclose(whole[:, :, real], expected[:, :, real], rtol=0, atol=1e-5)
+    cache = Cache()
+    parts = laid.split([shared, 5, 5, 5], dim=2)
+    found = [stack.hidden(part, padding=padding, cache=cache, tree=tree) for part in parts]
+    assert torch.allclose(torch.cat(found, dim=2)[:, :, real], expected[:, :, real], rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="12 positions, but the model has 11"):
+        stack.hidden(stack.embed(torch.zeros(1, 4 + 5 * 7 + 1, dtype=torch.int64)), tree=tree)

@@ -6,9 +6,9 @@ import pytest
 
 from cot2lib import measured, paper, records
 from cot2lib.errors import SpecError
-from cot2lib.measured import MEASURED, Direction, Fact, NoGain, Number, Reaches
+from cot2lib.measured import Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import paired_interval, prediction_interval
-from cot2lib.paper import direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
+from cot2lib.paper import MEASURED, direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
 from cot2lib.profiles import spec
 from cot2lib.statements import Statement
 from cot2lib.theory.verdict import Verdict

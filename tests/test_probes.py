@@ -4,7 +4,7 @@ import torch
 from cot2lib import probes, runs, sweeps
 from cot2lib.errors import SpecError
 from cot2lib.profiles import spec
-from cot2lib.supervised import StackTrainer
+from cot2lib.supervised import SupervisedTrainer
 from cot2lib.tasks import MNNS
 
 TASK = MNNS(1, 5, 3)
@@ -17,7 +17,7 @@ def specs_of(method, seeds=(42, 43)):
 
 @pytest.fixture(scope="module")
 def stack():
-    trainer = StackTrainer(specs_of("cot2"))
+    trainer = SupervisedTrainer(specs_of("cot2"))
     trainer.train()
     return trainer.stack
 

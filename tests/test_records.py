@@ -11,7 +11,7 @@ from cot2lib import store as stores
 from cot2lib.collect import collect
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.files import load_meta
-from cot2lib.supervised import StackTrainer
+from cot2lib.supervised import SupervisedTrainer
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_collect_merges_other_folders(shipped, store, tmp_path, monkeypatch):
 def trained_again(shipped, store, monkeypatch):
     """The shipped runs trained once more, with other results, into a store of their own."""
     monkeypatch.setenv("COT2_STORE", str(store / "again"))
-    longer = [StackTrainer([s]) for s in SPECS]
+    longer = [SupervisedTrainer([s]) for s in SPECS]
     for trainer in longer:
         trainer.train()
         with torch.no_grad():

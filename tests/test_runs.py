@@ -18,7 +18,7 @@ from cot2lib import store as stores
 from cot2lib.errors import DeviceError, RecordError, SpecError
 from cot2lib.files import load_tensors
 from cot2lib.profiles import spec
-from cot2lib.supervised import StackTrainer
+from cot2lib.supervised import SupervisedTrainer
 from cot2lib.tasks import MNNS
 
 TASK = MNNS(1, 5, 3)
@@ -106,7 +106,7 @@ def test_load_gives_the_trained_model(store, nothing_shipped):
     runs.run(SPECS)
     for chosen in (SPECS[0], SPECS[2]):  # the first and the second of their stack
         model = runs.load(chosen, missing="error")
-        trainer = StackTrainer([chosen])
+        trainer = SupervisedTrainer([chosen])
         trainer.train()
         for mine, theirs in zip(model.parameters(), trainer.stack.parameters()):
             assert torch.allclose(mine, theirs, rtol=0, atol=1e-4)
@@ -195,14 +195,14 @@ KILLED = """
 import torch
 from cot2lib import runs
 from cot2lib.profiles import spec
-from cot2lib.supervised import StackTrainer
+from cot2lib.supervised import SupervisedTrainer
 from cot2lib.tasks import MNNS
 torch.set_num_threads(1)
-train = StackTrainer.train
+train = SupervisedTrainer.train
 def noted(trainer, after_segment):
     open(START, "w").write(str(trainer.progress.step))
     return train(trainer, after_segment)
-StackTrainer.train = noted
+SupervisedTrainer.train = noted
 runs.CHECKPOINT_SECONDS = 0
 recipe = dict(steps=1500, evaluate_every=100, batch=16, dropout=0.1)
 specs = [spec("cot2", "quick", task=MNNS(1, 5, 3), d_model=16, seed=s, **recipe) for s in (42, 43)]
@@ -270,13 +270,13 @@ def interrupted(store, nothing_shipped, monkeypatch):
 @pytest.fixture
 def starts(monkeypatch):
     """Seeds and first step of every stack that is trained."""
-    seen, train = [], StackTrainer.train
+    seen, train = [], SupervisedTrainer.train
 
     def noted(trainer, after_segment):
         seen.append(([s.seed for s in trainer.specs], trainer.progress.step))
         return train(trainer, after_segment)
 
-    monkeypatch.setattr(runs.StackTrainer, "train", noted)
+    monkeypatch.setattr(runs.SupervisedTrainer, "train", noted)
     return seen
 
 
@@ -341,14 +341,14 @@ def test_a_trained_stack_is_let_go(store, nothing_shipped, monkeypatch):
 
     Building the first optimiser of a process imports parts of torch, and one of them keeps the frames it came from.
     """
-    StackTrainer(MANY[:1])
-    trained, train = [], StackTrainer.train
+    SupervisedTrainer(MANY[:1])
+    trained, train = [], SupervisedTrainer.train
 
     def noted(trainer, after_segment):
         trained.append(weakref.ref(trainer))
         return train(trainer, after_segment)
 
-    monkeypatch.setattr(runs.StackTrainer, "train", noted)
+    monkeypatch.setattr(runs.SupervisedTrainer, "train", noted)
     gc.disable()
     try:
         runs.run(SPECS)
@@ -391,7 +391,7 @@ def test_spoilt_checkpoints_are_named(interrupted, change):
 
 def test_a_checkpoint_of_other_runs_under_this_name_is_named(interrupted):
     checkpoint = interrupted(MANY[:1])
-    trainer = StackTrainer([MANY[1]])
+    trainer = SupervisedTrainer([MANY[1]])
     checkpoint.rename(stores.stack_path(trainer.specs, checkpoint=True))
     with pytest.raises(RecordError, match="does not fit its runs; delete it"):
         stores.resume(trainer)

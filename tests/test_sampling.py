@@ -14,7 +14,7 @@ from cot2lib.figures import decoding
 from cot2lib.figures import sampling as figures
 from cot2lib.profiles import spec
 from cot2lib.sampling import answer_chances, answer_counts, measure
-from cot2lib.supervised import StackTrainer
+from cot2lib.supervised import SupervisedTrainer
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Discrete
 
@@ -27,7 +27,7 @@ def specs_of(method, seeds=(42, 43)):
 
 
 def trained(specs):
-    trainer = StackTrainer(specs)
+    trainer = SupervisedTrainer(specs)
     trainer.train()
     return trainer.stack
 

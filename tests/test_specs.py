@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cot2lib.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
-from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.supervised import shape_of
+from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, shape_of, to_data
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Hidden
 
@@ -29,6 +28,7 @@ def test_defaults_are_frozen():
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42",
+        "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
         "pauses=0 feeding='teacher' switch=0",
@@ -38,6 +38,8 @@ def test_defaults_are_frozen():
         "Discrete": "temperature=0.0 top_k=None",
         "MTS": "temperature=1.0",
         "Systematic": "",
+        "Dirichlet": "floor=0.001 masked=False most=16",
+        "Gumbel": "temperature=1.0",
         "Hidden": "",
         "ZeroSlot": "",
     }

@@ -13,10 +13,11 @@ from cot2lib.data import stack_data
 from cot2lib.decode import decode, rules
 from cot2lib.profiles import shortened, spec
 from cot2lib.random import Site
-from cot2lib.supervised import StackTrainer, batch_loss, build_stack, evaluate, evaluation_rules, learning_rates
+from cot2lib.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
+from cot2lib.training import learning_rates
 
 TASK = MNNS(1, 5, 3)
 
@@ -138,7 +139,7 @@ def test_learning_rates_start_anew_in_every_cycle():
 
 
 def trained(specs, steps=20):
-    trainer = StackTrainer(specs)
+    trainer = SupervisedTrainer(specs)
     trainer.advance(steps)
     return trainer
 
@@ -181,7 +182,7 @@ def test_dropout_matters_and_is_the_runs_own():
 
 
 def test_dropout_scales_change_every_step():
-    trainer = StackTrainer([short(seed=42), short(seed=43)])
+    trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
     first = trainer.dropout().scales([400])[0]
     assert not torch.equal(first[0], first[1]), "runs differ"
     trainer.step.fill_(1)
@@ -191,7 +192,7 @@ def test_dropout_scales_change_every_step():
 
 
 def test_first_losses_and_curves():
-    trainer = StackTrainer([short(seed=42), short(seed=43)])
+    trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
     progress = trainer.train()
     assert [point["step"] for point in progress.curves] == [20, 40]
     assert [len(part) for part in progress.first_losses] == [20, 20]
@@ -202,10 +203,10 @@ def test_first_losses_and_curves():
 
 def test_restored_training_equals_uninterrupted_training_to_the_bit():
     specs = [short(seed=42), short(seed=43, lr=1e-3)]
-    whole = StackTrainer(specs)
+    whole = SupervisedTrainer(specs)
     whole.train()
     broken = trained(specs, 13)
-    resumed = StackTrainer(specs)
+    resumed = SupervisedTrainer(specs)
     state = {name: value.clone() for name, value in broken.stack.state_dict().items()}
     optimizer = {name: value.clone() for name, value in broken.optimizer_tensors().items()}
     resumed.restore(state, optimizer, broken.progress)
@@ -220,11 +221,11 @@ import sys
 sys.path.insert(0, "tests")
 import torch
 from test_supervised import short, trained, weights
-from cot2lib.supervised import StackTrainer
+from cot2lib.supervised import SupervisedTrainer
 torch.set_num_threads(1)
 for options in (dict(), dict(method="coconut-slot", recipe=dict(batch=7)), dict(embedding="cosine, frozen")):
     specs = [short(seed=s, layers=1, heads=1, **options) for s in (42, 43)]
-    eager, compiled = StackTrainer(specs), StackTrainer(specs, compile=True)
+    eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
     eager.train(), compiled.train()
     print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
 """
@@ -245,7 +246,7 @@ def test_compiled_training_equals_eager_training():
 
 def test_a_short_run_learns_to_search():
     """Fourteen epochs of the quick recipe: far above the parity rule (61 %), entropies near the targets'."""
-    trainer = StackTrainer([shortened(spec("cot2", "quick", seed=42), 14)])
+    trainer = SupervisedTrainer([shortened(spec("cot2", "quick", seed=42), 14)])
     point = trainer.train().curves[-1]
     accuracy = (point["correct_a"][0] + point["correct_b"][0]) / sum(trainer.data.held_out.sizes[0])
     assert accuracy > 0.8
@@ -364,21 +365,21 @@ def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
 def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():
     recipe = dict(steps=40, evaluate_every=20, warmup=0)
     half = short("cot2", "quick", self_fed_from=0.5, recipe=recipe)
-    trainer, teacher = StackTrainer([half]), StackTrainer([short("cot2", "quick", recipe=recipe)])
+    trainer, teacher = SupervisedTrainer([half]), SupervisedTrainer([short("cot2", "quick", recipe=recipe)])
     trainer.advance(trainer.ahead())
     teacher.advance(20)
-    assert (trainer.progress.step, trainer.own) == (20, 0)
+    assert (trainer.progress.step, trainer.phase) == (20, 0)
     assert torch.equal(weights(trainer, 0), weights(teacher, 0))
     trainer.advance(trainer.ahead())
     teacher.advance(20)
-    assert (trainer.progress.step, trainer.own) == (40, 2)
+    assert (trainer.progress.step, trainer.phase) == (40, 2)
     assert not torch.allclose(weights(trainer, 0), weights(teacher, 0), atol=1e-4)
 
 
 def test_coconut_walks_its_stages():
     run = short("coconut", "quick", recipe=dict(steps=45, evaluate_every=10, warmup=0))
-    trainer, seen = StackTrainer([run]), []
-    trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.own)))
+    trainer, seen = SupervisedTrainer([run]), []
+    trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.phase)))
     assert seen == [(10, 0), (15, 0), (20, 1), (30, 1), (40, 2), (45, 2)]
     assert [point["step"] for point in trainer.progress.curves] == [10, 20, 30, 40, 45]
     assert evaluation_rules(run, 1) == [Hidden(), Discrete(), Discrete()]
@@ -390,7 +391,7 @@ def test_own_thoughts_in_a_stack_equal_the_run_alone(method):
     """With dropout: every forward pass of a step has its own multipliers, the same under any stacking."""
     options = dict(self_fed_from=0.0) if method == "self" else {}
     make = lambda seed: short("cot2" if method == "self" else method, seed=seed, **options)
-    together, alone = StackTrainer([make(42), make(43)]), StackTrainer([make(43)])
+    together, alone = SupervisedTrainer([make(42), make(43)]), SupervisedTrainer([make(43)])
     for trainer in (together, alone):
         trainer.train()
     assert (weights(together, 1) - weights(alone, 0)).abs().max() < 1e-5
@@ -426,7 +427,7 @@ class Padded(MNNS):
 def test_training_does_not_see_padding():
     plain = short("cot2", "quick", recipe=dict(warmup=0))
     padded = replace(plain, task=Padded(1, 5, 3))
-    one, other = StackTrainer([plain]), StackTrainer([padded])
+    one, other = SupervisedTrainer([plain]), SupervisedTrainer([padded])
     with torch.no_grad():
         for mine, theirs in zip(one.stack.parameters(), other.stack.parameters()):
             theirs[:, : mine.shape[1]] = mine

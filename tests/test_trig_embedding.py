@@ -11,8 +11,8 @@ from cot2lib import runs, sweeps
 from cot2lib.embedding import SCALE, frequencies, trigonometric_table
 from cot2lib.errors import SpecError
 from cot2lib.profiles import spec
-from cot2lib.specs import Model, RunSpec, from_data, to_data
-from cot2lib.supervised import StackTrainer, build_stack, shape_of
+from cot2lib.specs import Model, RunSpec, from_data, shape_of, to_data
+from cot2lib.supervised import SupervisedTrainer, build_stack
 from cot2lib.tasks import MNNS
 
 TASK = MNNS(1, 5, 3)
@@ -122,7 +122,7 @@ def test_stacks_start_from_the_table_and_otherwise_as_learned_ones():
 def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not():
     """Neither gradients nor weight decay reach it; everything else trains."""
     for name in TRIGONOMETRIC:
-        trainer = StackTrainer([short(name, 42), short(name, 43, lr=1e-3)])
+        trainer = SupervisedTrainer([short(name, 42), short(name, 43, lr=1e-3)])
         before = {part: value.clone() for part, value in trainer.stack.state_dict().items()}
         trainer.advance(20)
         after = trainer.stack.state_dict()
@@ -132,8 +132,8 @@ def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not():
 
 @pytest.mark.parametrize("embedding", TRIGONOMETRIC)
 def test_a_run_in_a_stack_equals_the_run_alone(embedding):
-    together = StackTrainer([short(embedding, 42), short(embedding, 43, lr=1e-3), short(embedding, 44)])
-    alone = StackTrainer([short(embedding, 43, lr=1e-3)])
+    together = SupervisedTrainer([short(embedding, 42), short(embedding, 43, lr=1e-3), short(embedding, 44)])
+    alone = SupervisedTrainer([short(embedding, 43, lr=1e-3)])
     for trainer in (together, alone):
         trainer.advance(20)
     ours, theirs = together.stack.state_dict(), alone.stack.state_dict()
@@ -144,7 +144,7 @@ def test_a_run_in_a_stack_equals_the_run_alone(embedding):
 @pytest.mark.parametrize("embedding", TRIGONOMETRIC)
 def test_resumed_equals_uninterrupted_and_loads(embedding, store, nothing_shipped):
     run: RunSpec = short(embedding)
-    whole, broken, resumed = (StackTrainer([run]) for _ in range(3))
+    whole, broken, resumed = (SupervisedTrainer([run]) for _ in range(3))
     whole.train()
     broken.advance(7)
     copy = lambda tensors: {name: value.clone() for name, value in tensors.items()}

@@ -38,6 +38,11 @@ _SERIES = {  # name: colour, marker, line style
     "cosine, frozen": ("#D55E00", "s", "--"),
     "fed its output": ("#009E73", "D", "-."),
     "fed its mixture": ("#CC79A7", "v", (0, (5, 1, 1, 1))),
+    "before": ("#7A7A7A", "^", ":"),
+    "after": ("#0072B2", "o", "-"),
+    "K = 1": ("#D55E00", "s", "--"),
+    "K = 3": ("#009E73", "D", "-."),
+    "K = 6": ("#0072B2", "o", "-"),
 }
 COLOURS, MARKERS, DASHES = ({name: look[part] for name, look in _SERIES.items()} for part in range(3))
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}

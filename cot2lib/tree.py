@@ -1,0 +1,37 @@
+"""Sequences that share their beginning, laid out as one: rollouts of a prompt are positions of its sequence.
+
+First come the shared positions, then step by step one position of every branch. A branch sees the shared positions
+and its own; counted along a branch, positions are what they were in a sequence of its own. The prompt is
+so computed once, forward and backward, and attention is one product per prompt and not one per rollout.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Tree:
+    """`branches` sequences that share their first `shared` positions."""
+
+    shared: int = 0
+    branches: int = 1
+
+    def depth(self, place: int) -> int:
+        """Position, along its branch, of a place in the layout."""
+        return place if place < self.shared else self.shared + (place - self.shared) // self.branches
+
+    def laid_out(self, x: Shaped[Tensor, "*lead depth d"]) -> Shaped[Tensor, "*lead place d"]:
+        """What belongs to each depth, at every place of that depth."""
+        shared, own = x[..., : self.shared, :], x[..., self.shared :, None, :]
+        return torch.cat([shared, own.expand(*own.shape[:-2], self.branches, -1).flatten(-3, -2)], -2)
+
+    def blocked(self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> Bool[Tensor, "query key"]:
+        """Keys that queries must not see: later ones, and those of other branches."""
+        ahead = keys - queries[:, None]
+        return (ahead > 0) | ((keys >= self.shared) & (ahead % self.branches != 0))
+
+
+PLAIN = Tree()  # one sequence

@@ -1,0 +1,399 @@
+"""Thoughts drawn from the simplex: Dirichlet points against scipy and their moments, and relaxed tokens."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib import dirichlet, grpo, policy, random, runs
+from cot2lib.errors import SpecError
+from cot2lib.grpo import GRPOTrainer
+from cot2lib.profiles import shortened, spec
+from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
+from cot2lib.supervised import build_stack
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
+
+ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)
+PLAIN = dict(floor=0.0, most=None)
+SAME_LAW = 1e-3  # least p-value of a Kolmogorov-Smirnov test; draws are keyed, so no test is lost by chance
+
+
+def draws_of(key, count, batch=1):
+    return random.uniform(torch.tensor([key]), batch * count).view(1, batch, count)
+
+
+def drawn(rule, alpha=ALPHA, count=40_000, key=3, dtype=torch.float32):
+    """`count` thoughts of one rule at one distribution, as one batch."""
+    logits = alpha.log().to(dtype).expand(1, count, -1)
+    hidden = torch.zeros(1, count, 1)
+    return rule(State(logits, hidden, lambda n: draws_of(key, n, count), lambda: hidden))
+
+
+def entries(thought):
+    """Tokens, logarithms of their weights and of the shared entry of Dirichlet thoughts."""
+    tokens, log_point = thought.action.tensor_split([thought.action.shape[-1] // 2], dim=-1)
+    return tokens.long(), log_point
+
+
+# Draws and densities in logarithms
+
+
+def test_rounds_hardly_ever_all_refuse():
+    z = torch.linspace(-9, 9, 20_001, dtype=torch.float64)
+    chance = torch.exp(-z.square() / 2) / math.sqrt(2 * math.pi)
+    shapes = torch.logspace(0, 4, 41, dtype=torch.float64)[:, None]
+    refused = 1 - torch.trapezoid(chance * dirichlet.acceptance(shapes, z[None]), z)
+    assert (refused**dirichlet.ROUNDS).max() < 1e-5 and refused.argmax() == 0
+    assert (refused ** (dirichlet.ROUNDS - 1)).max() > 1e-5, "one round fewer would not do"
+
+
+@pytest.mark.parametrize("shape", [1e-6, 1e-3, 0.02, 0.4, 1.0, 7.0, 300.0])
+def test_log_gammas_follow_their_law(shape):
+    uniforms = draws_of(1, 60_000 * dirichlet.UNIFORMS).view(60_000, -1)
+    found = dirichlet.log_gammas(torch.full((60_000,), shape), uniforms)
+    assert found.isfinite().all()
+    assert scipy.stats.kstest(found.double().numpy(), scipy.stats.loggamma(shape).cdf).pvalue > SAME_LAW
+
+
+@pytest.mark.parametrize("shape, single, double", [(1e-5, 0.999, 0.993), (1e-3, 0.92, 0.49), (1e-2, 0.42, 0.0008)])
+def test_most_small_variates_are_below_every_float(shape, single, double):
+    """What plain arithmetic would lose, by the law of the logarithms and by what is drawn."""
+    uniforms = draws_of(2, 60_000 * dirichlet.UNIFORMS).view(60_000, -1)
+    found = dirichlet.log_gammas(torch.full((60_000,), shape), uniforms)
+    for dtype, expected in ((torch.float32, single), (torch.float64, double)):
+        least = math.log(torch.finfo(dtype).tiny)
+        assert scipy.stats.loggamma(shape).cdf(least) == pytest.approx(expected, abs=0.006, rel=0.05)
+        assert (found < least).double().mean().item() == pytest.approx(expected, abs=0.006)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.floats(0.05, 40.0), min_size=2, max_size=6), st.integers(0, 99))
+def test_log_density_is_scipys_on_log_ratios(concentration, key):
+    a = torch.tensor(concentration, dtype=torch.float64)
+    log_point = dirichlet.log_point(a, draws_of(key, len(a) * dirichlet.UNIFORMS)[0, 0].view(len(a), -1))
+    if log_point.min() < -30:
+        return  # scipy takes points, which round
+    point = log_point.exp().numpy() / log_point.exp().numpy().sum()
+    expected = scipy.stats.dirichlet.logpdf(point, a.numpy()) + np.log(point).sum()
+    assert dirichlet.log_density(a, log_point).item() == pytest.approx(expected, rel=1e-9, abs=1e-8)
+
+
+def test_log_density_integrates_to_one_over_log_ratios():
+    for a in ([0.02, 3.0], [0.7, 0.4]):
+        ratio = torch.linspace(-1500, 1500, 600_001, dtype=torch.float64)
+        log_point = torch.stack([ratio, torch.zeros_like(ratio)], -1).log_softmax(-1)
+        density = dirichlet.log_density(torch.tensor(a, dtype=torch.float64).expand_as(log_point), log_point).exp()
+        assert torch.trapezoid(density, ratio).item() == pytest.approx(1.0, abs=1e-6)
+
+
+# The thought: its law
+
+
+@pytest.mark.parametrize("rule", [Dirichlet(20.0, **PLAIN), Dirichlet(20.0), Dirichlet(2.0, most=3), Dirichlet(0.5)])
+def test_marginals_are_beta(rule):
+    """Of tokens that are apart, and of the shared entry: the sum of the others."""
+    thought = drawn(rule)
+    tokens, log_point = entries(thought)
+    apart = log_point[0, 0].isfinite()
+    shares = torch.cat([ALPHA[tokens[0, 0]], 1 - ALPHA[tokens[0, 0][apart[:-1]]].sum()[None]])
+    for place in apart.nonzero().flatten().tolist():
+        share = shares[place].item()
+        law = scipy.stats.beta(rule.gamma * share, rule.gamma * (1 - share))
+        values = log_point[0, :, place].double().exp().clamp(max=1 - 1e-16).numpy()
+        if rule.gamma * share > 0.1:
+            assert scipy.stats.kstest(values, law.cdf).pvalue > SAME_LAW
+
+
+@pytest.mark.parametrize("options", [PLAIN, {}, dict(most=2), dict(floor=0.1)])
+def test_mean_is_alpha_in_every_treatment(options):
+    """Kept apart or shared; the variance of what is apart is that of MTS(gamma + 1)."""
+    for gamma, half in ((10.0, 0.0227), (20.0, 0.0119), (40.0, 0.0061)):
+        rule = Dirichlet(gamma, **options)
+        thought = drawn(rule, count=60_000)
+        weights = thought.weights[0].double()
+        assert torch.allclose(weights.sum(-1), torch.ones(()).double(), atol=1e-5) and (weights >= 0).all()
+        deviation = (ALPHA * (1 - ALPHA) / (gamma + 1)).sqrt()
+        error = 5 * deviation / math.sqrt(60_000)
+        assert ((weights.mean(0) - ALPHA).abs() < error).all()
+        assert weights[:, 0].var().item() == pytest.approx(0.25 / (gamma + 1), rel=0.03)
+        assert weights[:, 0].var().item() == pytest.approx(half, abs=3e-4)
+        tokens = drawn(MTS(int(gamma) + 1)).weights[0].double()
+        assert torch.allclose(weights.T.cov()[:2, :2], tokens.T.cov()[:2, :2], atol=2e-2 / (gamma + 1))
+
+
+def test_shared_entry_is_split_as_alpha_and_is_no_smaller_than_the_floor():
+    """The three tokens below the floor add up to less than it, and take in the fourth."""
+    thought = drawn(Dirichlet(20.0), count=500)
+    tokens, log_point = entries(thought)
+    assert torch.equal(tokens[0, 0, :3], torch.tensor([0, 1, 2]))
+    assert log_point.isfinite()[0, 0].tolist() == [True, True, True, False, False, False, False, True]
+    shared = thought.weights[0, :, 3:].double()
+    assert torch.allclose(shared / shared.sum(-1, keepdim=True), ALPHA[3:] / ALPHA[3:].sum(), rtol=1e-4)
+    assert torch.allclose(thought.weights[0, :, :3], log_point[0, :, :3].exp())
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.floats(1e-6, 0.4), st.floats(0.1, 12.0), st.integers(1, 12))
+def test_no_concentration_is_below_gamma_floor(seed, floor, spread, most):
+    logits = spread * torch.randn(1, 40, 10, generator=torch.Generator().manual_seed(seed))
+    rule = Dirichlet(3.0, floor=floor, most=most)
+    hidden = torch.zeros(1, 40, 1)
+    thought = rule(State(logits, hidden, lambda n: draws_of(seed, n, 40), lambda: hidden))
+    tokens, log_point = entries(thought)
+    alpha = logits.softmax(-1)
+    own = alpha.gather(-1, tokens) * log_point[..., :-1].isfinite()
+    shared = 1 - own.sum(-1)
+    assert tokens.shape[-1] == min(most, 10)
+    assert (own[own > 0] >= floor).all() and (shared >= floor - 1e-6).all()
+    alone = log_point[..., :-1].isinf().all(-1)
+    assert torch.allclose(thought.weights[alone], alpha[alone]), "a thought that is sure is the base thought"
+
+
+def test_the_public_codes_mask():
+    """Tokens below the floor get nothing, the others' concentrations add up to gamma: the mean moves."""
+    rule = Dirichlet(20.0, floor=0.1, masked=True)
+    weights = drawn(rule).weights[0].double()
+    kept = ALPHA * (ALPHA >= 0.1)
+    mean = kept / kept.sum()
+    assert (weights[:, 3:] == 0).all()
+    assert torch.allclose(weights.mean(0), mean, atol=2e-3) and (mean - ALPHA).abs().max() > 0.02
+    assert weights[:, 0].var().item() == pytest.approx((mean * (1 - mean))[0].item() / 21, rel=0.04)
+    even = drawn(replace(rule, floor=0.4), torch.full((4,), 0.25, dtype=torch.float64), count=9)
+    assert even.weights.isfinite().all(), "the likeliest always stay"
+
+
+def test_masked_density_under_another_policy_lifts_what_falls_below_the_floor():
+    rule = Dirichlet(5.0, floor=0.05, masked=True)
+    thought = drawn(rule, torch.tensor([0.6, 0.3, 0.08, 0.02]), count=50, dtype=torch.float64)
+    other = torch.tensor([0.7, 0.28, 0.01, 0.01], dtype=torch.float64)
+    found = rule.log_densities(other.log().expand(1, 50, -1), thought.action)[0, :, 0]
+    lifted = torch.tensor([0.7, 0.28, 0.05], dtype=torch.float64)
+    a = 5 * lifted / lifted.sum()
+    point = thought.weights[0, :, :3].double().numpy()
+    expected = scipy.stats.dirichlet.logpdf((point / point.sum(-1, keepdims=True)).T, a.numpy()) + np.log(point).sum(
+        -1
+    )
+    assert torch.allclose(found, torch.from_numpy(expected), atol=1e-4)
+
+
+def test_density_of_a_thought_is_scipys():
+    rule = Dirichlet(20.0, floor=0.01)
+    thought = drawn(rule, count=200, dtype=torch.float64)
+    weights = thought.weights[0]
+    point = torch.cat([weights[:, :3], weights[:, 3:].sum(-1, keepdim=True)], -1).numpy()
+    other = torch.tensor([0.4, 0.35, 0.2, 0.04, 0.004, 0.003, 0.003], dtype=torch.float64)
+    for alpha, found in (
+        (ALPHA, thought.log_density[0]),
+        (ALPHA, rule.log_densities(ALPHA.log().expand(1, 200, -1), thought.action)[0, :, 0]),
+        (other, rule.log_densities(other.log().expand(1, 200, -1), thought.action)[0, :, 0]),
+    ):
+        a = 20 * np.append(alpha[:3].numpy(), alpha[3:].sum())
+        point = point / point.sum(-1, keepdims=True)
+        expected = scipy.stats.dirichlet.logpdf(point.T, a / a.sum() * 20) + np.log(point).sum(-1)
+        assert torch.allclose(found, torch.from_numpy(expected), atol=1e-6)
+
+
+# The thought: its score
+
+
+RULES = [Dirichlet(20.0, **PLAIN), Dirichlet(20.0), Dirichlet(2.0, most=2), Dirichlet(20.0, masked=True), Gumbel(0.5)]
+
+
+def score(rule, thought, alpha=ALPHA, dtype=torch.float64):
+    """Gradient of each thought's log-density by the logits."""
+    logits = alpha.log().to(dtype).expand(*thought.weights.shape[:2], -1).clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(rule.log_densities(logits, thought.action.to(dtype)).sum(), logits)
+    return gradient[0]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_score_follows_finite_differences(rule):
+    thought = drawn(rule, count=3, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda logits: rule.log_densities(logits, thought.action),
+        (ALPHA.log().expand(1, 3, -1).clone().requires_grad_(),),
+        rtol=1e-4,
+    )
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_score_has_mean_zero_and_the_ratio_mean_one(rule):
+    thought = drawn(rule)
+    gradient = score(rule, thought)
+    error = gradient.std(0) / math.sqrt(len(gradient))
+    assert (gradient.mean(0).abs() < 4.5 * error + 1e-7).all()
+    near = (ALPHA.log() + 0.05 * torch.tensor([1, -1, 2, -2, 0, 1, -1])).expand(1, 40_000, -1)
+    ratio = (rule.log_densities(near, thought.action.double())[0, :, 0] - thought.log_density[0].double()).exp()
+    error = ratio.std().item() / math.sqrt(len(ratio))
+    assert error < 3e-3 and abs(ratio.mean().item() - 1) < 4.5 * error + 1e-5
+
+
+def test_policy_gradient_of_a_linear_reward():
+    """Against sum_i alpha_i f_i: exact without a floor; with one, the split of the shared entry is held."""
+    alpha = torch.tensor([0.5, 0.3, 0.15, 0.03, 0.02], dtype=torch.float64)
+    reward = torch.tensor([1.0, -1.0, 0.5, 3.0, -2.0], dtype=torch.float64)
+
+    def expected(held):
+        logits = alpha.log().requires_grad_()
+        weights = logits.softmax(-1)
+        split = torch.tensor([0.0, 0.0, 0.0, 0.6, 0.4], dtype=torch.float64)
+        weights = torch.cat([weights[:3], weights[3:].sum() * split[3:]]) if held else weights
+        return torch.autograd.grad(weights @ reward, logits)[0]
+
+    for rule, held in ((Dirichlet(4.0, **PLAIN), False), (Dirichlet(4.0, floor=0.04), True)):
+        thought = drawn(rule, alpha, count=100_000)
+        advantage = thought.weights[0].double() @ reward - alpha @ reward
+        terms = advantage[:, None] * score(rule, thought, alpha)
+        error = terms.std(0) / math.sqrt(len(terms))
+        assert ((terms.mean(0) - expected(held)).abs() < 4.5 * error).all()
+    assert (expected(True) - expected(False)).abs().max() < 0.04 * 5, (
+        "at most the shared mass times the reward's range"
+    )
+
+
+def test_every_negligible_token_adds_noise_of_order_one_without_a_floor():
+    alpha = torch.cat([torch.tensor([0.6, 0.4 - 2e-4]), torch.full((20,), 1e-5)]).double()
+    plain, shared = (
+        score(rule, drawn(rule, alpha, 10_000), alpha) for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0))
+    )
+    assert plain[:, 2:].std(0).numpy() == pytest.approx(np.ones(20), abs=0.05)
+    assert shared[:, 2:].std(0).max() < 0.01
+    assert plain.square().sum(-1).mean() > 3 * shared.square().sum(-1).mean()
+
+
+@pytest.mark.parametrize("least", [1e-2, 1e-6, 1e-12])
+def test_float32_is_enough(least):
+    alpha = torch.cat([torch.tensor([0.7, 0.3 - 4 * least]), torch.full((4,), least)]).double()
+    for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0)):
+        thought = drawn(rule, alpha, count=2000)
+        logits = alpha.log().expand(1, 2000, -1)
+        exact = rule.log_densities(logits, thought.action.double())
+        assert (rule.log_densities(logits.float(), thought.action) - exact).abs().max() < 3e-4
+        assert torch.allclose(
+            score(rule, thought, alpha, torch.float32).double(), score(rule, thought, alpha), atol=1e-3
+        )
+        assert (thought.log_density[..., None] - exact).abs().max() < 3e-4
+
+
+def test_impossible_tokens_do_no_harm():
+    """Probabilities that are no float at all have no entry, and no gradient."""
+    logits = torch.tensor([0.0, -1.0, -200.0]).expand(1, 5, -1).clone().requires_grad_()
+    hidden = torch.zeros(1, 5, 1)
+    for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0), Dirichlet(20.0, masked=True)):
+        thought = rule(State(logits.detach(), hidden, lambda n: draws_of(4, n, 5), lambda: hidden))
+        density = rule.log_densities(logits, thought.action)
+        (gradient,) = torch.autograd.grad(density.sum(), logits)
+        assert density.isfinite().all() and gradient.isfinite().all() and thought.weights.isfinite().all()
+        assert torch.allclose(density[..., 0], thought.log_density, atol=1e-5)
+
+
+def test_ratios_agree_for_one_draw():
+    rule = Dirichlet(20.0)
+    thought = drawn(rule, count=30)
+    new, old = (rule.log_densities(a.log().expand(1, 30, 1, -1), thought.action[:, :, None]) for a in
+                (ALPHA, torch.tensor([0.45, 0.35, 0.15, 0.05 - 8e-4, 5e-4, 2e-4, 1e-4]).double()))  # fmt: skip
+    assert new.shape == (1, 30, 1, 1)
+    assert torch.equal(policy.log_ratio(new, old, "geometric"), policy.log_ratio(new, old, "product"))
+    gain = torch.ones(1, 30).double()
+    values = [policy.surrogate(new, old, gain, ratio) for ratio in policy.RATIOS]
+    assert torch.equal(values[0], values[1]) and torch.equal(values[0], values[2])
+
+
+# Relaxed tokens
+
+
+def test_gumbel_thoughts():
+    alpha = ALPHA[:4] / ALPHA[:4].sum()
+    thought = drawn(Gumbel(0.5), alpha, dtype=torch.float64)
+    noise = thought.action[0] - alpha.log()
+    assert all(scipy.stats.kstest(column.numpy(), "gumbel_r").pvalue > SAME_LAW for column in noise.T)
+    expected = scipy.stats.gumbel_r.logpdf(noise.numpy()).sum(-1)
+    assert torch.allclose(thought.log_density[0], torch.from_numpy(expected))
+    assert torch.allclose(thought.weights, (2 * thought.action).softmax(-1))
+    chosen = thought.weights.argmax(-1)[0].bincount() / 40_000
+    assert torch.allclose(chosen.double(), alpha, atol=0.01), "the largest weight is a draw of a token"
+    cold = drawn(Gumbel(0.01), alpha).weights[0].double().mean(0)
+    warm = drawn(Gumbel(1.0), alpha).weights[0].double().mean(0)
+    assert torch.allclose(cold, alpha, atol=0.01) and not torch.allclose(warm, alpha, atol=0.03)
+
+
+def test_gumbel_density_is_concrete_but_for_a_common_shift():
+    """Integrated over the shift of the noisy log-probabilities; a shift of the logits changes nothing."""
+    alpha, rule = ALPHA[:4] / ALPHA[:4].sum(), Gumbel(0.7)
+    y = torch.tensor([0.3, -1.0, 0.4, -2.0], dtype=torch.float64)
+    shift = torch.linspace(-40, 60, 100_001, dtype=torch.float64)
+    logits = (alpha.log() + 5).expand(len(shift), -1)
+    total = torch.trapezoid(rule.log_densities(logits, y + shift[:, None])[:, 0].exp(), shift)
+    terms = alpha.log() - y
+    concrete = math.lgamma(4) + terms.sum() - 4 * terms.logsumexp(-1)
+    assert total.log().item() == pytest.approx(concrete.item(), abs=1e-8)
+
+
+# Training
+
+
+TASK = MNNS(1, 4, 2)
+RECIPE = Recipe(steps=12, batch=4, lr=1e-2, evaluate_every=6)
+
+
+def start(epochs=30):
+    return shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1), epochs)
+
+
+def run_of(rule, recipe=RECIPE, epochs=30, **options):
+    return GRPOSpec(recipe, start(epochs), rule, **options)
+
+
+@pytest.mark.parametrize("rule", [Dirichlet(5.0), Dirichlet(5.0, masked=True), Dirichlet(5.0, **PLAIN), Gumbel(0.5)])
+def test_ratio_is_one_at_equal_weights_and_leaves_it_at_a_second_update(rule, monkeypatch):
+    seen, original = [], grpo.objective
+    monkeypatch.setattr(grpo, "objective", lambda *given: seen.append(given) or original(*given))
+    one = run_of(rule, kl=0.1, updates=2)
+    trainer = GRPOTrainer([one], build_stack([one.start]))
+    trainer.advance(1)
+    (_, new, old, _, reference), (_, again, _, _, _) = seen
+    assert new[0].shape == (1, 32, 1, 1)
+    assert all(torch.equal(x, y) and torch.equal(x, z) for x, y, z in zip(new, old, reference))
+    assert (again[0] - old[0]).abs().max() > 1e-3
+    assert all(parameter.isfinite().all() for parameter in trainer.stack.parameters())
+
+
+@pytest.mark.parametrize("rule, gamma", [(Dirichlet(5.0), 5.0), (Gumbel(0.5), None)])
+def test_runs_chain(rule, gamma, store, nothing_shipped):
+    one = run_of(rule)
+    assert from_data(to_data(one)) == one
+    table = runs.run([one])
+    row = table.iloc[0]
+    assert row["sampler"] == type(rule).__name__ and row["gamma"] == gamma and row["k"] is None
+    assert row["temperature"] == (1.0 if gamma else 0.5)
+
+
+def test_dirichlet_policy_gradients_raise_the_reward(store):
+    recipe = replace(RECIPE, steps=240, batch=8, lr=3e-3, evaluate_every=80)
+    learning = run_of(Dirichlet(20.0), recipe, epochs=100)
+    progress = GRPOTrainer([learning], runs.load_stack([learning.start])).train()
+    losses = [point["loss"][0] for point in progress.curves[1:]]
+    assert losses[-1] < losses[0] - 0.2
+
+
+@pytest.mark.parametrize(
+    "kind, options, says",
+    [
+        (Dirichlet, dict(gamma=0.0), "gamma=0.0: a Dirichlet thought needs a concentration above 0"),
+        (Dirichlet, dict(gamma=-1.0), "gamma=-1.0"),
+        (Dirichlet, dict(gamma=20.0, floor=0.5), "floor=0.5: choose 0 <= floor < 0.5"),
+        (Dirichlet, dict(gamma=20.0, floor=-0.1), "floor=-0.1"),
+        (Dirichlet, dict(gamma=20.0, floor=0.0, masked=True), "the mask needs a floor above 0"),
+        (Dirichlet, dict(gamma=20.0, most=0), "most=0: at least one token"),
+        (Gumbel, dict(temperature=0.0), "temperature=0.0"),
+    ],
+)
+def test_bad_rules_are_named(kind, options, says):
+    with pytest.raises(SpecError, match=says):
+        kind(**options)

@@ -1,0 +1,346 @@
+"""Which policy ratio is right: exact gradients of a small task, and how far ratios go."""
+
+import math
+from itertools import product
+
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+
+from cot2lib import clipping, exact, grpo, policy, runs, sweeps
+from cot2lib.decode import replay
+from cot2lib.errors import SpecError
+from cot2lib.figures import exact as figures
+from cot2lib.model import GPT2Stack
+from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.tasks import MNNS
+from cot2lib.theory.one_parameter import Shared, entropies
+from cot2lib.thoughts import MTS
+
+TASK = MNNS(1, 3, 2)
+RATIOS = ("geometric", "product", "per-draw")
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Two half-trained models, and their stack in double precision."""
+    specs, stack = figures.starts([42, 43], 80)
+    return specs, stack, stack.select([0, 1]).double()
+
+
+def untrained(task=TASK, runs=1):
+    return GPT2Stack(runs, task.vocab_size, task.positions, 8, 1, 1).double()
+
+
+def gradient(value, stack):
+    return exact.gradient(value, stack)
+
+
+def close(a, b, tolerance=1e-10):
+    return (a - b).abs().max() < tolerance
+
+
+# Enumeration
+
+
+def test_multisets_stand_for_all_ordered_tuples():
+    tokens, orders = exact.multisets(4, 3)
+    counted = {}
+    for draw in product(range(4), repeat=3):
+        counted[tuple(sorted(draw))] = counted.get(tuple(sorted(draw)), 0) + 1
+    assert dict(zip(map(tuple, tokens.tolist()), orders.tolist())) == counted
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_law_is_a_law_and_its_reward_that_of_ordered_tuples(trained, k):
+    """J once more from every ordered tuple, in one replay of its own."""
+    _, _, stack = trained
+    found = exact.law(stack, TASK, MTS(k))
+    assert close(found.chance.sum(-1), 1.0) and close(found.log_answer.exp().sum(-1), 1.0)
+    tuples = torch.cartesian_prod(*[torch.arange(TASK.vocab_size)] * k).view(-1, k)
+    fed = F.one_hot(tuples, TASK.vocab_size).double().mean(1)
+    for row in (0, 5):
+        shared = fed[None, :, None].expand(2, -1, -1, -1)
+        logits = replay(stack, TASK.prompt()[None, row : row + 1], shared).log_softmax(-1)
+        drawn = logits[:, :, 0].gather(-1, tuples[None].expand(2, -1, -1)).sum(-1)
+        right = logits[:, :, 1, TASK.answer_ids[row]].exp()
+        assert close((drawn.exp() * right).sum(1), found.success[:, row])
+
+
+def test_sampled_rewards_are_the_laws(trained):
+    specs, stack, _ = trained
+    table = clipping.several_updates([study(specs[0], lr=0.0)], stack.select([0]))
+    assert table["before"].tolist() == table["after"].tolist() == table["reweighted"].tolist()
+    assert table["divergence"].abs().max() < 1e-6
+
+
+def test_what_cannot_be_listed_is_named():
+    with pytest.raises(SpecError, match="has 3 thoughts a trace"):
+        exact.law(untrained(MNNS(1, 2, 4)), MNNS(1, 2, 4), MTS(1))
+    with pytest.raises(SpecError, match=r"k=6: .* too many to list"):
+        exact.law(untrained(), TASK, MTS(6))
+
+
+# Expected gradients
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_product_is_the_policy_gradient_and_the_geometric_mean_is_not(trained, k):
+    """Summed over all traces with `policy.surrogate`, against the gradient of J itself."""
+    _, _, stack = trained
+    law = exact.law(stack, TASK, MTS(k))
+    goal = gradient(exact.expected_reward(law), stack)
+    thought, answer = (gradient(part.mean(1), stack) for part in exact.parts(law))
+    found = {ratio: gradient(exact.expected_surrogate(law, law.detach(), ratio), stack) for ratio in RATIOS}
+    assert goal.norm() > 1e-2 and close(thought + answer, goal)
+    assert close(found["product"], goal) and close(found["per-draw"], goal)
+    assert close(found["geometric"], thought / k + answer)
+    assert close(found["geometric"], gradient(exact.followed(law, "geometric"), stack))
+    assert close(found["product"], gradient(exact.followed(law, "product"), stack))
+    if k > 1:
+        assert not close(found["geometric"], goal, 1e-2)
+        assert torch.cosine_similarity(found["geometric"], goal).max() < 0.999
+
+
+def test_the_surrogates_value_is_zero_at_equal_weights(trained):
+    _, _, stack = trained
+    law = exact.law(stack, TASK, MTS(2))
+    for ratio in RATIOS:
+        assert exact.expected_surrogate(law, law.detach(), ratio).abs().max() < 1e-12
+        any_clip = [gradient(exact.expected_surrogate(law, law.detach(), ratio, c), stack) for c in (1e-6, 0.5)]
+        assert torch.equal(*any_clip), "the clip does not bind"
+
+
+def test_gradient_of_j_follows_finite_differences(trained):
+    _, _, stack = trained
+    stack = stack.select([0]).double()
+    found = gradient(exact.expected_reward(exact.law(stack, TASK, MTS(2))), stack)[0]
+    table, at = stack.transformer.wte.weight, (0, TASK.state_id(1), 3)
+    first = next(iter(stack.parameters()))
+    assert first is table
+    values = []
+    with torch.no_grad():
+        for step in (1e-5, -2e-5):
+            table[at] += step
+            values.append(float(exact.expected_reward(exact.law(stack, TASK, MTS(2)))))
+    assert float(found[at[1] * 16 + at[2]]) == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5)
+
+
+@pytest.mark.parametrize("group, scaled", [(2, False), (3, True), (5, False), (5, True)])
+def test_what_a_groups_advantages_weigh(group, scaled):
+    """Every group of a policy with three actions, two of them wrong, listed."""
+    logits = torch.tensor([0.3, -0.4, 0.9], dtype=torch.float64, requires_grad=True)
+    log_law = logits.log_softmax(0)
+    groups = torch.cartesian_prod(*[torch.arange(3)] * group)
+    gain = policy.advantages((groups == 0).double()[None], scaled)[0]
+    chance = log_law.detach()[groups].sum(-1).exp()
+    value = (chance[:, None] * gain * log_law[groups]).sum() / group
+    (found,) = torch.autograd.grad(value, [logits], retain_graph=True)
+    (goal,) = torch.autograd.grad(log_law[0].exp(), [logits])
+    weight = exact.group_weight(log_law[:1].exp().detach()[None], group, scaled)
+    assert close(found, weight[0, 0] * goal, 1e-12)
+    if not scaled:
+        assert float(weight) == pytest.approx((group - 1) / group)
+
+
+@pytest.mark.parametrize("k, scaled, lanes", [(1, True, 400), (2, False, 800)])
+def test_sampled_gradients_are_unbiased_within_their_error(trained, k, scaled, lanes):
+    """GRPO's own gradient, group baseline and all, against its exact expectation, in three directions."""
+    _, stack, _ = trained
+    one = stack.select([0])
+    law = exact.law(one, TASK, MTS(k))
+    found = exact.sampled_gradients(one, TASK, MTS(k), RATIOS, group=4, scaled=scaled, lanes=lanes, seed=7)
+    assert torch.allclose(found["per-draw"], found["product"], atol=1e-5), "at equal weights"
+    thought, answer = (gradient(part.mean(1), one)[0] for part in exact.parts(law))
+    for ratio in ("product", "geometric"):
+        goal = gradient(exact.followed(law, ratio, 4, scaled), one)[0]
+        for direction in (goal, thought, answer):
+            along = found[ratio].sum(0) @ direction
+            assert abs(along.mean() - goal @ direction) < 4 * along.std() / lanes**0.5
+    if k > 1:
+        assert torch.allclose(found["geometric"][0], found["product"][0] / k, atol=1e-5)
+        wrong, full = found["geometric"][0] @ thought, 0.75 * thought @ thought
+        assert abs(wrong.mean() - full) > 4 * wrong.std() / lanes**0.5, "the thought's part is not that of J"
+
+
+def test_sampled_gradients_are_the_trainers(trained, monkeypatch):
+    """A lane's gradient is what a trainer's step would take, summed over steps instead of averaged."""
+    specs, stack, _ = trained
+    one = GRPOSpec(Recipe(steps=1, batch=9, lr=1e-3, evaluate_every=1), specs[0], MTS(2), scaled=False)
+    trainer = grpo.GRPOTrainer([one], stack.select([0]))
+    keys = exact.random.run_keys([0], exact.Site.ROLLOUT, 5)
+    monkeypatch.setattr(grpo.random, "fold", lambda *_: keys)
+    trainer.update(torch.arange(9)[None])
+    taken = torch.cat([part.flatten(1) for part in trainer.gradients], 1)
+    found = exact.sampled_gradients(stack.select([0]), TASK, MTS(2), ["geometric"], lanes=1, seed=5)
+    assert torch.allclose(-2 * taken, found["geometric"].sum(0), atol=1e-5)
+
+
+def test_inner_products_of_expectations():
+    noise = torch.randn(4000, 3, generator=torch.Generator().manual_seed(0)).double()
+    a, b = torch.tensor([1.0, 2.0, 0.0]).double(), torch.tensor([0.5, 0.0, 3.0]).double()
+    assert float(exact.inner(a + noise, b + noise)) == pytest.approx(0.5, abs=0.2)
+    brute = [(a + noise[i]) @ (b + noise[j]) for i in range(6) for j in range(6) if i != j]
+    assert float(exact.inner(a + noise[:6], b + noise[:6])) == pytest.approx(float(sum(brute)) / 30)
+
+
+# Off-policy
+
+
+def moved(stack, size=0.05):
+    other = stack.select(range(stack.runs)).double()
+    with torch.no_grad():
+        for place, parameter in enumerate(other.parameters()):
+            generator = torch.Generator().manual_seed(place)
+            parameter += size * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return other
+
+
+def test_only_the_product_reweights_to_the_new_reward(trained):
+    _, _, stack = trained
+    old = exact.law(stack, TASK, MTS(2)).detach()
+    new = exact.law(moved(stack), TASK, MTS(2)).detach()
+    reward = exact.expected_reward(new)
+    assert (reward - exact.expected_reward(old)).abs().min() > 1e-4
+    assert close(exact.reweighted(new, old, "product"), reward)
+    assert (exact.reweighted(new, old, "geometric") - reward).abs().min() > 1e-4
+    for ratio, below in (("product", False), ("geometric", True)):
+        mean = (old.chance * policy.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
+        assert (mean < 1 - 1e-6).all() if below else close(mean, 1.0)
+    unclipped = exact.expected_surrogate(new, old, "product", clip=1e9)
+    thought = new.chance * (old.right - old.success[..., None])
+    answer = old.chance * (new.right - old.success[..., None])
+    assert close(unclipped, (thought + answer).sum(-1).mean(1)), "each step's ratio replaces that step's law"
+
+
+def test_divergence_is_that_of_traces(trained):
+    _, _, stack = trained
+    old, new = (exact.law(one, TASK, MTS(2)).detach() for one in (stack, moved(stack)))
+    log = lambda law: (law.log_thought.sum(-1)[..., None] + law.log_answer).flatten(2)
+    chance = (new.chance[..., None] * new.log_answer.exp()).flatten(2)
+    assert close(exact.divergence(new, old), (chance * (log(new) - log(old))).sum(-1).mean(1))
+    assert exact.divergence(new, old).min() > 1e-3 and close(exact.divergence(old, old), 0.0)
+
+
+# One parameter
+
+
+def test_reference_values_of_the_shared_parameter():
+    model = Shared()
+    ends = {ratio: model.climb([1, 2, 6], ratio)[-1].tolist() for ratio in ("product", "geometric")}
+    assert float(model.climb([1], "product", 1)[0, 0]) == pytest.approx(0.4)
+    assert [round(x, 3) for x in ends["product"]] == [0.5, 0.5, 0.5]
+    assert [round(x, 3) for x in ends["geometric"]] == [0.5, 0.301, 0.3]
+    assert (model.climb([2], "geometric", 200)[:, 0].diff() < 0).all(), "it falls all the way"
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_the_examples_gradient_is_that_of_the_surrogate(ratio, k):
+    model, theta = Shared(), torch.tensor(0.7, dtype=torch.float64)
+    thought, answer = model.parts(theta)
+    share = 1 / k if ratio == "geometric" else 1.0
+    found = model.surrogate_gradient(0.7, k, ratio)
+    assert found == pytest.approx(float(share * thought + answer), abs=1e-12)
+    slope = (model.reward(theta + 1e-6) - model.reward(theta - 1e-6)) / 2e-6
+    assert (found == pytest.approx(float(slope), abs=1e-9)) == (ratio != "geometric" or k == 1)
+
+
+def test_reference_entropies_of_equal_updates():
+    """At the time that gives K = 1 its reference value; those of the larger K were sampled, hence the margin."""
+    time, start = 20.396, math.log(8)
+    assert float(entropies([1], "product", 0.0)[0]) == pytest.approx(2.079, abs=5e-4)
+    found = entropies([1, 3, 6, 12], "geometric", time).tolist()
+    assert found == pytest.approx([0.545, 1.930, 2.058, 2.075], abs=0.011)
+    assert entropies([1, 3, 6, 12], "product", time).tolist() == pytest.approx([0.545, 0.562, 0.570, 0.554], abs=0.026)
+    assert float(entropies([3], "geometric", 3 * time)[0]) == pytest.approx(found[0], abs=1e-3), (
+        "K times slower, no more"
+    )
+    assert all(entropy < start for entropy in found)
+
+
+# How far ratios go
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    specs = [spec for spec in sweeps.small("quick") if spec.method == "discrete CoT"][:2]
+    return runs.load_stack(specs, missing="error"), specs
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_one_sided_dropout_moves_ratios_and_nothing_else_does(shipped, k):
+    stack, specs = shipped
+    for thought, ratios in ((MTS(k), RATIOS), (MTS(k, float(k)), ("product",))):
+        still = clipping.one_sided_dropout(stack, specs, thought, ratios, 0.0, prompts=4)
+        assert (still[["thoughts", "answers", "spread"]] == 0).all(axis=None)
+        found = clipping.one_sided_dropout(stack, specs, thought, ratios, 0.1, prompts=4)
+        assert found["thoughts"].between(0.5, 1.0).all() and found["answers"].gt(0.4).all()
+    first = clipping.one_sided_dropout(stack, specs, MTS(k), ("geometric", "product"), 0.1, prompts=4)
+    geometric, plain = (part["spread"].to_numpy() for _, part in first.groupby("ratio"))
+    assert plain == pytest.approx(k * geometric, rel=1e-4)
+
+
+def test_beyond_and_cut_by_hand():
+    log_ratio = torch.tensor([1.3, 1.3, 0.8, 0.8, 1.05]).log()[None, :, None, None]
+    gain = torch.tensor([[1.0, -1.0, 1.0, -1.0, 1.0]])
+    assert clipping.beyond(log_ratio, 0.1).flatten().tolist() == [True, True, True, True, False]
+    assert clipping.cut(log_ratio, gain, 0.1).flatten().tolist() == [True, False, False, True, False]
+    new = log_ratio.clone().requires_grad_()
+    policy.surrogate(new, torch.zeros_like(new), gain, "product", 0.1).sum().backward()
+    assert torch.equal(new.grad == 0, clipping.cut(log_ratio, gain, 0.1)), "where the gradient is gone"
+
+
+def study(start, lr=3e-3, **options):
+    return GRPOSpec(Recipe(steps=6, batch=8, lr=lr, evaluate_every=6), start, MTS(2), **options)
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_several_updates_move_ratios(trained, ratio):
+    specs, stack, _ = trained
+    table = {
+        count: clipping.several_updates([study(one, ratio=ratio, updates=count) for one in specs], stack)
+        for count in (1, 4)
+    }
+    shares = ["thoughts", "answers", "thoughts_cut", "answers_cut"]
+    assert (table[1][shares] == 0).all(axis=None) and (table[1]["divergence"] > 0).all()
+    assert (table[4][shares].mean() > 0).all()
+    assert (table[4]["thoughts_cut"] <= table[4]["thoughts"]).all()
+
+
+# Figures and tables
+
+
+def test_figures_and_tables(trained, shipped):
+    specs, stack, _ = trained
+    start, (models, shipped_specs) = (specs, stack), shipped
+    listed, sampled = figures.exact_gradients(start, [1, 2, 6]), figures.sampled_gradients(start, [1, 2, 6], 32)
+    assert sorted(listed["k"].unique()) == [1, 2] and sorted(sampled["k"].unique()) == [1, 2, 6]
+    assert len(figures.gradients(listed, sampled).axes) == 3
+    assert figures.gradient_table(listed, sampled)["K"].tolist() == ["1", "1", "2", "2", "6", "6"]
+    models = {"quick": (shipped_specs, models)}
+    dropped, silent = figures.dropout(models, [3], 0.1), figures.dropout(models, [3], 0.0)
+    assert len(figures.dropout_table(dropped)) == 4
+    updates = figures.several_updates(start, 2, [1, 2], Recipe(steps=4, batch=8, lr=3e-3, evaluate_every=4))
+    assert len(figures.updates_table(updates)) == 6
+    assert len(figures.examples([1, 2], 50).axes) == 2 and len(figures.example_table([1, 2, 6], 50)) == 3
+    holds = figures.checks(listed, sampled, dropped, silent, updates)
+    assert all(holds.values()), holds
+    worse = figures.checks(listed, sampled, silent, dropped, updates.assign(thoughts=1.0))
+    assert sum(holds.values()) - sum(worse.values()) == 3
+    said = figures.findings(listed, sampled, dropped, updates)
+    assert len(said) == 4 and all(isinstance(sentence, str) for sentence in said)
+    assert isinstance(figures.example_table([1], 5), pd.DataFrame)
+
+
+def test_bad_parameters_are_named(trained):
+    specs, stack, _ = trained
+    with pytest.raises(SpecError, match="no seeds"):
+        figures.starts([], 10)
+    with pytest.raises(SpecError, match=r"dropout=1\.5"):
+        figures.dropout({}, [1], 1.5)
+    with pytest.raises(SpecError, match="exact_ks="):
+        figures.exact_gradients((specs, stack), [6])
+    with pytest.raises(SpecError, match="updates_k=6"):
+        figures.several_updates((specs, stack), 6, [1])
