@@ -21,6 +21,7 @@ PERCENT = 100.0
 DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 STEPS = (1, 2, 3, 4)
 MOST = 0.9  # of the runs, for which a checked claim must hold
+POINTS_APART = 3.0
 LIVE_BATCH = 16  # prompts per live step
 
 
@@ -235,6 +236,10 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
     paired = last.merge(first, on=["profile", "id"], suffixes=("", "_first"))
     still = variants[variants["variant"].str.contains("no learning")]
     held = still.groupby("id")["discrete"].agg(lambda values: float(np.ptp(values)))
+    closing = ends(variants)[1].groupby("variant")[["own", "discrete"]].mean()
+    gap = lambda k: abs(closing["own"][f"K = {k}, as usual"] - closing["own"][f"K = {k}, product"])
+    ks = [k for k in in_order(variants["k"]) if f"K = {k}, product" in closing.index]
+    scaled = _gain(*ends(variants), "K = 3, logits / K", "discrete").mean()
     return {
         "policy gradients raise accuracy by the own sampler on most runs": bool(
             (paired["own"] > paired["own_first"]).mean() > MOST
@@ -246,7 +251,17 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
             > MOST - 0.1
         ),
         "without a learning rate nothing changes": bool(len(held) and held.max() == 0),
+        "the product and its root end within three points": bool(ks) and all(gap(k) < POINTS_APART for k in ks),
+        "logits / K starts lower and brings greedy decoding no point": bool(
+            first_mean(variants, "K = 3, logits / K") < first_mean(variants, "K = 3, as usual") and scaled < 1
+        ),
     }
+
+
+def first_mean(variants: pd.DataFrame, name: str) -> float:
+    """Mean accuracy (%) by own sampler of a variant before training."""
+    first = ends(variants)[0]
+    return float(first.loc[first["variant"] == name, "own"].mean())
 
 
 # Live
