@@ -150,8 +150,8 @@ def _foreign(folder, name, content):
         ("tiny.quick.runs.csv", b"", "is not a table"),
         ("tiny.quick.runs.csv", b"a,b\n1,2\n", "is not a table of runs"),
         ("tiny.quick.curves.csv.gz", b"no gzip", "is not a table"),
-        ("tiny.quick.curves.csv.gz", gzip.compress(b"a,b\n1,2\n"), "is not a table of curves"),
-        ("tiny.quick.curves.csv.gz", gzip.compress(b"id,step\nx,2\n"), "holds no curve of run"),
+        ("tiny.quick.curves.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0), "is not a table of curves"),
+        ("tiny.quick.curves.csv.gz", gzip.compress(b"id,step\nx,2\n", mtime=0), "holds no curve of run"),
         ("manifest.json", b"[1, 2]", "is not a list of checksums"),
     ],
 )
