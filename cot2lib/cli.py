@@ -103,12 +103,12 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.profiles import PROFILES
 
     stored = set(store.finished())
-    print(f"{'chapter':<14}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
+    print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
     for chapter in sweeps.SWEEPS:
         for profile in PROFILES:
             specs = sweeps.sweep(chapter, profile)
             here = sum(spec.id in stored for spec in specs)
-            print(f"{chapter:<14}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
+            print(f"{chapter:<16}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -33,6 +33,7 @@ ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 # fields that name one run
 TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
+TELLING_POLICIES = ("lr", "k", "gamma", "temperature", "ratio", "kl", "start")
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
@@ -236,7 +237,8 @@ def _absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
 def _absent_message(absent: Sequence[Run]) -> str:
     spec = absent[0]
     others = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-    where = shlex.join(f"{name}={value}" for name, value in fields(spec).items() if name in TELLING)
+    telling = TELLING + (TELLING_POLICIES if isinstance(spec, GRPOSpec) else ())
+    where = shlex.join(f"{name}={value}" for name, value in fields(spec).items() if name in telling)
     return (
         f"no record of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
         f"make it with `cot2 run <chapter> --profile <profile> --where {where}` if `cot2 list` shows its chapter, "
