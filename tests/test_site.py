@@ -58,7 +58,7 @@ def test_chapters_have_their_figures_and_tables(pages):
         "construction": (7, 11),
         "sample_complexity": (7, 11),
         "capacity": (4, 8),
-        "grpo_mts": (7, 8),
+        "grpo_mts": (7, 7),
         "ledger": (0, 4),
     }
     for name, (figures, tables) in expected.items():
