@@ -15,8 +15,8 @@ from torch import Tensor
 
 from cot2lib import exact, policy, random
 from cot2lib.data import stack_data
-from cot2lib.decode import decode, replay, rules
-from cot2lib.grpo import ANSWER, Densities, GRPOTrainer, densities
+from cot2lib.decode import ANSWER, decode, rules
+from cot2lib.grpo import Densities, GRPOTrainer, replayed
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import GRPOSpec, RunSpec
@@ -63,7 +63,7 @@ def one_sided_dropout(
     inputs, padding, steps = data.prompts[index], data.padding_of(index), rules(thought, specs[0].outputs, ANSWER)
     rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, group)
     old, new = (
-        densities(thought, replay(stack, inputs, rollout.weights[:, :, :-1], padding, mask), rollout.actions)
+        replayed(stack, thought, inputs, padding, rollout, mask)
         for mask in (None, _mask(stack, seeds, index.shape[1] * group, inputs.shape[2] + len(steps), probability))
     )
     parts = []

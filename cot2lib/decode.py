@@ -21,6 +21,7 @@ from cot2lib.thoughts import Discrete, Rule, State, Thought
 from cot2lib.tree import Tree
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
+ANSWER = Discrete(1.0)  # the sampled answer of a policy's traces
 
 Noise = Callable[[int, int], Float[Tensor, "run batch draw"]]
 
@@ -35,6 +36,7 @@ class Rollout:
         answers: answer tokens, (run, batch).
         log_density: of each sampled step, (run, batch, step); 0 where a step is deterministic.
         actions: what each step drew, (run, batch, draw), None where it is deterministic.
+        latents: what each step fed where it is no mixture of embeddings, (run, batch, d), else None.
     """
 
     logits: Float[Tensor, "run batch step vocab"]
@@ -42,6 +44,15 @@ class Rollout:
     answers: Int[Tensor, "run batch"]
     log_density: Float[Tensor, "run batch step"]
     actions: list[Tensor | None]
+    latents: list[Tensor | None]
+
+    def thoughts(self, stack: GPT2Stack) -> Float[Tensor, "run batch thought d"]:
+        """What is fed before the answer, mixtures by a stack's embedding table."""
+        if all(latent is None for latent in self.latents):
+            return stack.mix(self.weights[:, :, :-1])
+        steps = zip(self.latents[:-1], self.weights[:, :, :-1].unbind(2))
+        fed = [stack.mix(weights[:, :, None])[:, :, 0] if latent is None else latent for latent, weights in steps]
+        return torch.stack(fed, 2)
 
 
 def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
@@ -75,8 +86,9 @@ def think(
         there = options | {"cache": options["cache"].copy()}
         return stack.hidden(torch.zeros_like(hidden), **there).flatten(1, 2)
 
-    thought = rule(State(scores, states, draws, peek))
-    fed = stack.mix(thought.weights[:, None])[:, 0] if thought.latent is None else thought.latent
+    mix = lambda weights: stack.mix(weights[:, None])[:, 0]
+    thought = rule(State(scores, states, draws, peek, mix))
+    fed = mix(thought.weights) if thought.latent is None else thought.latent
     return scores, thought, fed.view(hidden.shape)
 
 
@@ -119,13 +131,14 @@ def decode(
         answers=thoughts[-1].weights.argmax(-1),
         log_density=torch.stack([silent if t.log_density is None else t.log_density for t in thoughts], 2),
         actions=[thought.action for thought in thoughts],
+        latents=[thought.latent for thought in thoughts],
     )
 
 
 def replay(
     stack: GPT2Stack,
     prompts: Int[Tensor, "#run batch token"],
-    thoughts: Float[Tensor, "run rollout thought vocab"],
+    thoughts: Float[Tensor, "run rollout thought d"],
     padding: Int[Tensor, "#run batch"] | None = None,
     dropout: Dropout | None = None,
 ) -> Float[Tensor, "run rollout step vocab"]:
@@ -134,12 +147,12 @@ def replay(
     Args:
         stack: the models.
         prompts: token ids, encoded once for all rollouts of a prompt.
-        thoughts: mixture weights that were fed, without the answer; each prompt's rollouts side by side, prompt 0's
-            first. The embedding table takes gradients through them.
+        thoughts: what was fed, without the answer (`Rollout.thoughts`); each prompt's rollouts side by side, prompt
+            0's first.
         padding, dropout: as in `GPT2Stack.hidden`.
     """
     tree = Tree(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
-    fed = stack.mix(thoughts).unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3)
+    fed = thoughts.unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3)
     inputs = torch.cat([stack.embed(prompts), fed], dim=2)
     logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, tree=tree)
     first, rest = logits[:, :, None, :1], logits[:, :, 1:].unflatten(2, (-1, tree.branches)).transpose(2, 3)

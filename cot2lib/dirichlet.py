@@ -6,11 +6,11 @@ Tsang (2000) one uniform picks the first accepted. Below shape 1 their method ne
 G(a) = G(a + 1) U^(1/a); at a = 1e-3 most such variates are below every float, their logarithms are not.
 """
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from cot2lib.random import normals
 
 ROUNDS = 4  # proposals, an even number
 UNIFORMS = ROUNDS + 2  # draws that a variate takes
@@ -43,11 +43,11 @@ def log_gammas(shape: Float[Tensor, "*lead"], uniforms: Float[Tensor, "*lead dra
     When every round refuses, which has a probability below 1e-5 at any shape, the last proposal is taken.
     """
     boosted = shape[..., None] + 1
-    normals = _normals(uniforms[..., :ROUNDS])
+    proposed = normals(uniforms[..., :ROUNDS])
     # Given their proposals rounds accept independently, so the first that does is one categorical draw.
-    refused = (1 - acceptance(boosted, normals)).cumprod(-1)
+    refused = (1 - acceptance(boosted, proposed)).cumprod(-1)
     first = (uniforms[..., ROUNDS, None] < refused).sum(-1, keepdim=True).clamp(max=ROUNDS - 1)
-    accepted = _log_proposal(boosted, normals.gather(-1, first))[..., 0]
+    accepted = _log_proposal(boosted, proposed.gather(-1, first))[..., 0]
     return accepted + uniforms[..., ROUNDS + 1].log() / shape
 
 
@@ -62,10 +62,3 @@ def _log_proposal(shape: Tensor, normals: Tensor) -> Tensor:
     """log d (1 + z / sqrt(9 d))^3 with d = shape - 1/3, so small where the cube is negative that it is refused."""
     d = shape - 1 / 3
     return d.log() + 3 * (1 + normals / (9 * d).sqrt()).clamp(min=LEAST).log()
-
-
-def _normals(uniforms: Float[Tensor, "*lead even"]) -> Float[Tensor, "*lead even"]:
-    """Standard normal draws (Box and Muller)."""
-    first, second = uniforms.chunk(2, dim=-1)
-    radius, angle = (-2 * first.log()).sqrt(), 2 * math.pi * second
-    return torch.cat([radius * angle.cos(), radius * angle.sin()], dim=-1)

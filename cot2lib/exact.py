@@ -22,15 +22,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib import policy, random
-from cot2lib.decode import decode, replay, rules
+from cot2lib.decode import ANSWER, decode, replay, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Discrete, token_mean
+from cot2lib.thoughts import MTS, token_mean
 
 MOST_THOUGHTS = 400_000  # listed for all prompts together
-ANSWER = Discrete(1.0)  # the answer token is sampled
 
 Gradients = Float[Tensor, "run parameter"]
 
@@ -99,7 +98,8 @@ def law(stack: GPT2Stack, task: MNNS, thought: MTS) -> Law:
     tokens, orders = multisets(task.vocab_size, thought.k)
     weights = token_mean(tokens, stack.transformer.wte.weight.new_zeros(count, task.vocab_size))
     shared = lambda x: x[:, None].expand(stack.runs, prompts, *x[:, None].shape)
-    logits = replay(stack, task.prompt()[None], shared(weights).flatten(1, 2)).unflatten(1, (prompts, count))
+    fed = stack.mix(shared(weights).flatten(1, 2))
+    logits = replay(stack, task.prompt()[None], fed).unflatten(1, (prompts, count))
     log_thought = thought.log_densities(logits[:, :, :, :1], shared(tokens))[:, :, :, 0]
     return Law(log_thought, logits[:, :, :, 1].log_softmax(-1), orders.to(weights.dtype), task.answer_ids)
 
@@ -215,7 +215,7 @@ def sampled_gradients(
         rollout = decode(copies, prompts, steps, random.run_keys(range(lanes), Site.ROLLOUT, seed), samples=group)
     rewards = (rollout.answers == task.answer_ids.repeat_interleave(group)).to(rollout.weights.dtype)
     gain = policy.advantages(rewards.unflatten(1, (-1, group)), scaled).flatten(1)
-    logits = replay(copies, prompts, rollout.weights[:, :, :-1])
+    logits = replay(copies, prompts, rollout.thoughts(copies))
     new = [
         rule.log_densities(logits[:, :, [place]], action[:, :, None])
         for place, (rule, action) in enumerate(zip(steps, rollout.actions))

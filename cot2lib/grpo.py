@@ -22,23 +22,26 @@ from torch import Tensor
 
 from cot2lib import policy, random
 from cot2lib.data import stack_data
-from cot2lib.decode import Rollout, decode, replay, rules
+from cot2lib.decode import ANSWER, Rollout, decode, replay, rules
 from cot2lib.errors import SpecError
 from cot2lib.evaluation import evaluate
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.random import Site
 from cot2lib.specs import GRPOSpec
-from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.thoughts import MTS, Base, Discrete, Gaussian, Rule
 from cot2lib.training import StackTrainer, compiled
-
-ANSWER = Discrete(1.0)  # the answer token is sampled
 
 Densities = list[Float[Tensor, "run rollout _ _"]]  # of the thoughts, (step, draw), and of the answer, (1, 1)
 
 
-def densities(thought: Rule, logits: Float[Tensor, "run rollout step vocab"], actions: Sequence[Tensor]) -> Densities:
-    """Log-density of every draw of a rollout under the policy of these logits: of its thoughts, and of its answer."""
-    thoughts = thought.log_densities(logits[:, :, :-1], torch.stack(list(actions[:-1]), dim=2))
+def densities(
+    stack: GPT2Stack, thought: Rule, logits: Float[Tensor, "run rollout step vocab"], actions: Sequence[Tensor]
+) -> Densities:
+    """Log-density of every draw of a rollout under a stack and its logits: of its thoughts, and of its answer."""
+    known = logits[:, :, :-1]
+    if isinstance(thought, Gaussian):
+        known = stack.mix(known.softmax(-1))
+    thoughts = thought.log_densities(known, torch.stack(list(actions[:-1]), dim=2))
     return [thoughts, ANSWER.log_densities(logits[:, :, -1:], actions[-1][:, :, None])]
 
 
@@ -51,8 +54,8 @@ def replayed(
     dropout: Dropout | None = None,
 ) -> Densities:
     """`densities` of a rollout's draws under a stack, in one forward."""
-    logits = replay(stack, prompts, rollout.weights[:, :, :-1], padding, dropout)
-    return densities(thought, logits, rollout.actions)
+    logits = replay(stack, prompts, rollout.thoughts(stack), padding, dropout)
+    return densities(stack, thought, logits, rollout.actions)
 
 
 def objective(
@@ -100,19 +103,28 @@ class GRPOTrainer(StackTrainer):
         asked = [replace(spec.start, supervision=spec.prompting) for spec in specs]
         super().__init__(specs, stack, stack_data(asked, device))
         self.reference = start.select(range(start.runs)).to(device).requires_grad_(False) if self.spec.kl else None
-        self.steps = rules(self.spec.thought, self.spec.outputs, ANSWER)
         self.keys = random.run_keys([spec.seed for spec in specs], Site.ROLLOUT, device=device)
         self.decode, self.replayed = compiled(decode, replayed) if compile else (decode, replayed)
+
+    @property
+    def thought(self) -> Rule:
+        """How thoughts are sampled at the step to come."""
+        return MTS(self.phase, self.spec.thought.temperature) if self.spec.first_k else self.spec.thought
+
+    def phase_at(self, step: int) -> int:
+        """Tokens of a thought, if they change."""
+        return self.spec.k_at(step) if self.spec.first_k else 0
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Roll out, reward, and descend `updates` times; returns the share of rollouts that failed."""
         prompts, padding, group = self.data.prompts[index], self.data.padding_of(index), self.group
         with torch.no_grad():
             keys = random.fold(self.keys, self.step)
-            rollout = self.decode(self.stack, prompts, self.steps, keys, padding, group)
+            steps = rules(self.thought, self.spec.outputs, ANSWER)
+            rollout = self.decode(self.stack, prompts, steps, keys, padding, group)
         rewards = (rollout.answers == self.data.answers[index].repeat_interleave(group, 1)).float()
         gain = policy.advantages(rewards.unflatten(1, (-1, group)), self.spec.scaled).flatten(1)
-        given = (self.spec.thought, prompts, padding, rollout)
+        given = (self.thought, prompts, padding, rollout)
         reference = old = None
         with torch.no_grad():
             if self.reference is not None:

@@ -235,6 +235,7 @@ class PolicyProfile:
         epochs: passes over the training inputs; not stated, 100 in the public launch script.
         lr: learning rate of MTS; 5e-5 (app. B.3).
         code_lr: the public code's, a tenth of it.
+        high_lr: for a look at where training becomes unstable; neither has it.
         dirichlet_lr, cot2_lr: of Dirichlet thoughts from a discrete start, 1e-5, and from CoT2, 1e-6 (app. B.3).
         weight_decay: .01 (app. B.3).
     """
@@ -243,19 +244,26 @@ class PolicyProfile:
     epochs: int
     lr: float
     code_lr: float
+    high_lr: float
     dirichlet_lr: float
     cot2_lr: float
     weight_decay: float
 
 
 POLICIES = {
-    "paper": PolicyProfile(16, 100, 5e-5, 5e-6, 1e-5, 1e-6, 0.01),
-    "quick": PolicyProfile(64, 20, 3e-4, 3e-5, 6e-5, 6e-6, 0.01),
+    "paper": PolicyProfile(16, 100, 5e-5, 5e-6, 5e-4, 1e-5, 1e-6, 0.01),
+    "quick": PolicyProfile(64, 20, 3e-4, 3e-5, 3e-3, 6e-5, 6e-6, 0.01),
 }
 
 
 def grpo(
-    start: RunSpec, profile_name: str = "quick", *, thought: Rule = THREE, lr: float | None = None, **options
+    start: RunSpec,
+    profile_name: str = "quick",
+    *,
+    thought: Rule = THREE,
+    lr: float | None = None,
+    dropout: float = 0.0,
+    **options,
 ) -> GRPOSpec:
     """One policy-gradient run from a supervised one under a profile, evaluated once an epoch.
 
@@ -264,6 +272,7 @@ def grpo(
         profile_name: "paper" or "quick".
         thought: how thoughts are sampled.
         lr: learning rate, by default the profile's.
+        dropout: in the current policy alone, as in the public code.
         **options: further fields of `cot2lib.specs.GRPOSpec`.
 
     Raises:
@@ -278,6 +287,7 @@ def grpo(
         lr=chosen.lr if lr is None else lr,
         evaluate_every=each,
         weight_decay=chosen.weight_decay,
+        dropout=dropout,
     )
     return GRPOSpec(recipe, start, thought, **options)
 

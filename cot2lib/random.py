@@ -83,6 +83,13 @@ def normal(keys: Int[Tensor, " run"], count: int) -> Float[Tensor, "run count"]:
     return (-2 * radius.log()).sqrt() * (2 * math.pi * angle).cos()
 
 
+def normals(uniforms: Float[Tensor, "*lead even"]) -> Float[Tensor, "*lead even"]:
+    """Standard normal draws from as many uniform ones (Box-Muller)."""
+    first, second = uniforms.chunk(2, dim=-1)
+    radius, angle = (-2 * first.log()).sqrt(), 2 * math.pi * second
+    return torch.cat([radius * angle.cos(), radius * angle.sin()], dim=-1)
+
+
 def permutations(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
     """One uniform permutation of range(count) per key."""
     return bits(keys, count).argsort(dim=1)

@@ -33,8 +33,7 @@ def scaled(k: int) -> Sample:
     """Runs with logits / K, d = 24."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        chosen = [spec for spec in sweeps.ratios(profile, seeds) if spec.thought.temperature == k]
-        rows = runs.recorded(chosen)
+        rows = runs.recorded(sweeps.scaled(profile, seeds, (k,)))
         return rows if rows.empty else rows.set_index("seed")
 
     return sample

@@ -33,7 +33,10 @@ ANNOUNCE_SECONDS = 60
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 # fields that name one run
 TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
-TELLING_POLICIES = ("lr", "k", "gamma", "temperature", "ratio", "kl", "start")
+TELLING_POLICIES = (
+    "sampler", "lr", "k", "first_k", "gamma", "masked", "sigma", "temperature", "ratio", "kl", "scaled", "dropout",
+    "start",
+)  # fmt: skip
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
 
@@ -289,10 +292,14 @@ def _of_policy_gradient(spec: GRPOSpec) -> dict:
     return {
         "sampler": type(rule).__name__,
         "k": getattr(rule, "k", 1 if isinstance(rule, Discrete) else None),
+        "first_k": spec.first_k,
         "gamma": getattr(rule, "gamma", None),
+        "masked": getattr(rule, "masked", False),
+        "sigma": getattr(rule, "sigma", None),
         "temperature": getattr(rule, "temperature", 1.0),
         "ratio": spec.ratio,
         "kl": spec.kl,
+        "scaled": spec.scaled,
         "updates": spec.updates,
         "dropout": spec.recipe.dropout,
         "start": spec.start.id,

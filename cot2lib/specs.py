@@ -18,7 +18,7 @@ from cot2lib.frozen import typed
 from cot2lib.policy import RATIOS
 from cot2lib.supervision import TIES
 from cot2lib.tasks import MNNS, Task
-from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gumbel, Hidden, Rule, Systematic, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel, Hidden, Rule, Systematic, ZeroSlot
 
 NUMERICS = 1
 LOSS_ON = ("outputs", "sequence")
@@ -228,6 +228,8 @@ class GRPOSpec:
         kl: beta, the weight of the divergence from the start.
         updates: optimiser steps mu on each batch of rollouts.
         scaled: whether advantages are divided by their group's standard deviation.
+        first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
+            one in equal parts of the training (a curriculum that the paper proposes, section 4.3).
     """
 
     recipe: Recipe
@@ -239,6 +241,7 @@ class GRPOSpec:
     kl: float = 0.0
     updates: int = 1
     scaled: bool = True
+    first_k: int | None = None
 
     def __post_init__(self):
         typed(self)
@@ -248,8 +251,14 @@ class GRPOSpec:
         _at_least(0, clip=self.clip, kl=self.kl)
         if not hasattr(self.thought, "log_densities") or self.thought == Discrete():
             raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
+        if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
+            raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
         if self.start.outputs < 2:
             raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+
+    def k_at(self, step: int) -> int:
+        """Tokens of a thought at a step under `first_k`."""
+        return self.first_k + (self.thought.k - self.first_k + 1) * step // self.recipe.steps
 
     @property
     def task(self) -> Task:
@@ -304,7 +313,7 @@ class GRPOSpec:
 
 
 Run = RunSpec | GRPOSpec
-RULES = (Base, Discrete, MTS, Systematic, Dirichlet, Gumbel, Hidden, ZeroSlot)
+RULES = (Base, Discrete, MTS, Systematic, Dirichlet, Gumbel, Gaussian, Hidden, ZeroSlot)
 KINDS = {kind.__name__: kind for kind in (RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, *RULES)}
 
 

@@ -7,7 +7,7 @@ from cot2lib.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.runs import fields
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Dirichlet
+from cot2lib.thoughts import MTS, Dirichlet, Gaussian, Gumbel, Rule
 
 D_MODELS = (16, 24, 32)
 ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
@@ -15,7 +15,11 @@ BUDGETS = (1, 2, 4, 8, 16)
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought
+MANY = 12  # tokens beyond the paper's table
 GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
+BEST_GAMMA = 20.0  # the paper's choice
+TEMPERATURES = (0.1, 1.0)  # of Gumbel thoughts
+SIGMAS = (0.1, 0.3)  # of Gaussian thoughts
 FIVE_DIGITS = ((5, 13), (11, 19))
 
 
@@ -102,40 +106,51 @@ def trigonometric(
     ]
 
 
+def starts(
+    seeds: Sequence[int] = SEEDS, d_model: int = 24, method: str = "discrete", layers: int = 1, profile: str = "paper"
+) -> list[RunSpec]:
+    """Supervised runs that policy gradients start from."""
+    return methods(profile, seeds, (d_model,), (method,), layers)
+
+
+def rewarded(
+    chosen: Sequence[RunSpec], profile: str = "quick", thoughts: Sequence[Rule] = (MTS(3),), **options
+) -> list[GRPOSpec]:
+    """Policy gradients from every start with every rule; `options` are those of `cot2lib.profiles.grpo`."""
+    return [grpo(start, profile, thought=thought, **options) for thought in thoughts for start in chosen]
+
+
 def sampled(
     profile: str = "quick",
     seeds: Sequence[int] = SEEDS,
     d_models: Sequence[int] = (24, 32),
     ks: Sequence[int] = KS,
-    started: str = "paper",
     **options,
 ) -> list[GRPOSpec]:
-    """MTS of K tokens from discrete CoT with one layer and one head, which was trained under the profile `started`."""
-    return [
-        grpo(start, profile, thought=MTS(k), **options)
-        for d_model in d_models
-        for k in ks
-        for start in methods(started, seeds, (d_model,), ("discrete",), layers=1)
-    ]
+    """MTS of K tokens from discrete CoT with one layer and one head, which was trained under the profile `paper`."""
+    thoughts = [MTS(k) for k in ks]
+    return [run for d_model in d_models for run in rewarded(starts(seeds, d_model), profile, thoughts, **options)]
 
 
-def ratios(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """The likelihood ratio in place of its K-th root, and logits / K as in the public launch script; d = 24."""
-    scaled = [
-        grpo(start, profile, thought=MTS(k, temperature=float(k)), ratio="product")
-        for k in KS[1:]
-        for start in methods("paper", seeds, (24,), ("discrete",), layers=1)
-    ]
-    return [*sampled(profile, seeds, (24,), KS[1:], ratio="product"), *scaled]
+def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[int] = KS[1:]) -> list[GRPOSpec]:
+    """Logits / K and the likelihood ratio, as in the public launch script; d = 24."""
+    return rewarded(starts(seeds), profile, [MTS(k, temperature=float(k)) for k in ks], ratio="product")
 
 
 def controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """K = 3, d = 24: no learning, the public code's learning rate, a divergence penalty, a better start."""
-    one = dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
+    """What else can be changed about K = 3 or 6, d = 24, one thing at a time."""
+    chosen, three = POLICIES[profile], dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
+    rates = (0.0, chosen.code_lr, chosen.high_lr)
     return [
-        *(run for lr in (0.0, POLICIES[profile].code_lr) for run in sampled(**one, lr=lr)),
-        *sampled(**one, kl=0.1),
-        *sampled(**one, started="quick"),
+        *sampled(profile, seeds, (24,), KS[1:], ratio="product"),
+        *scaled(profile, seeds),
+        *(run for lr in rates for run in sampled(**three, lr=lr)),
+        *sampled(**three, lr=chosen.high_lr, ratio="product"),
+        *sampled(profile, seeds, (24,), kl=0.1),
+        *rewarded(starts(seeds, profile="quick"), profile),
+        *sampled(**three, dropout=0.1),
+        *sampled(profile, seeds, (24,), (MANY,)),
+        *sampled(profile, seeds, (24,), (6,), first_k=1),
     ]
 
 
@@ -143,25 +158,47 @@ def dirichlet(
     profile: str = "quick",
     seeds: Sequence[int] = SEEDS,
     gammas: Sequence[float] = GAMMAS,
-    name: str = "discrete",
-    started: str = "paper",
+    method: str = "discrete",
+    layers: int = 1,
+    **options,
 ) -> list[GRPOSpec]:
-    """Dirichlet thoughts from discrete CoT or CoT2 (`name`) with one layer, d = 24, trained under `started`."""
+    """Dirichlet thoughts from discrete CoT or CoT2 (`method`), d = 24, trained under the profile `paper`."""
     chosen = POLICIES[profile]
-    lr = chosen.cot2_lr if name == "cot2" else chosen.dirichlet_lr
+    usual = dict(lr=chosen.cot2_lr if method == "cot2" else chosen.dirichlet_lr, ratio="product")
+    thoughts = [Dirichlet(gamma) for gamma in gammas]
+    return rewarded(starts(seeds, method=method, layers=layers), profile, thoughts, **usual | options)
+
+
+def dirichlet_controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """Dirichlet thoughts under other learning rates, and with the public code's mask; d = 24."""
+    chosen, one = POLICIES[profile], dict(profile=profile, seeds=seeds, gammas=(BEST_GAMMA,))
+    masked = [Dirichlet(gamma, masked=True) for gamma in (GAMMAS[0], BEST_GAMMA)]
     return [
-        grpo(start, profile, thought=Dirichlet(gamma), ratio="product", lr=lr)
-        for gamma in gammas
-        for start in methods(started, seeds, (24,), (name,), layers=1)
+        *(run for lr in (0.0, chosen.dirichlet_lr / 2, chosen.lr) for run in dirichlet(**one, lr=lr)),
+        *dirichlet(**one, method="cot2", lr=chosen.dirichlet_lr),
+        *rewarded(starts(seeds), profile, masked, lr=chosen.dirichlet_lr, ratio="product"),
+    ]
+
+
+def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """Sampling rules and a normaliser of later papers, beside MTS of three tokens; d = 24."""
+    rules = [*(Gumbel(temperature) for temperature in TEMPERATURES), *(Gaussian(sigma) for sigma in SIGMAS)]
+    return [
+        *sampled(profile, seeds, (24,), (3,)),
+        *sampled(profile, seeds, (24,), (3,), scaled=False),
+        *rewarded(starts(seeds), profile, rules, ratio="product"),
     ]
 
 
 def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
-    return [*dirichlet(profile), *dirichlet(profile, gammas=GAMMAS[1:], name="cot2")]
+    known = {run.id for run in _grpo_mts(profile)}
+    tables = [*dirichlet(profile), *dirichlet(profile, method="cot2")]
+    tables += dirichlet(profile, gammas=(BEST_GAMMA,), layers=2)
+    return [run for run in [*tables, *dirichlet_controls(profile), *later(profile)] if run.id not in known]
 
 
 def _grpo_mts(profile: str) -> list[GRPOSpec]:
-    return [*sampled(profile), *ratios(profile), *controls(profile)]
+    return [*sampled(profile), *controls(profile)]
 
 
 def _csft(profile: str) -> list[RunSpec]:

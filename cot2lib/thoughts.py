@@ -4,7 +4,7 @@
 threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
 of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean;
 `Dirichlet` a random point of the simplex around the base thought (section "Dirichlet Sampling");
-`Gumbel`, of later papers, one relaxed token. `Hidden` is COCONUT's thought, the last hidden state of the
+`Gumbel` and `Gaussian`, of later papers, one relaxed token and noise on the fed vector. `Hidden` is COCONUT's thought, the last hidden state of the
 preceding position; `ZeroSlot` what the authors' COCONUT baseline feeds instead, the hidden state of
 the slot itself, computed with zeros in it.
 
@@ -13,6 +13,7 @@ what it samples depends on keys alone. The density of a sampled thought comes wi
 gradients.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from torch import Tensor
 from cot2lib import dirichlet
 from cot2lib.errors import SpecError
 from cot2lib.frozen import typed
+from cot2lib.random import normals
 
 Logits = Float[Tensor, "run batch vocab"]
 Weights = Float[Tensor, "*lead vocab"]
@@ -39,12 +41,14 @@ class State:
         hidden: last hidden state (after the final layer norm) they were read from.
         draws: uniform draws in (0, 1), (run, batch, count) for a count.
         peek: the last hidden state at the next position if zeros were fed there.
+        mix: the continuous token E^T weights of mixture weights.
     """
 
     logits: Logits
     hidden: Float[Tensor, "run batch d"]
     draws: Callable[[int], Float[Tensor, "run batch draw"]]
     peek: Callable[[], Float[Tensor, "run batch d"]]
+    mix: Callable[[Logits], Float[Tensor, "run batch d"]]
 
 
 @dataclass(frozen=True)
@@ -280,6 +284,38 @@ class Gumbel:
 
 
 @dataclass(frozen=True)
+class Gaussian:
+    """The base thought with independent normal noise of deviation sigma on each coordinate of its embedding E^T
+    alpha_t: of later papers, which take a third of the embeddings' root mean square; sigma is in their units.
+
+    The action is the vector that is fed, one draw. Its density is normal around the embedding of a policy's base
+    thought, which depends on the embedding table too.
+    """
+
+    sigma: float
+
+    def __post_init__(self):
+        typed(self)
+        if not self.sigma > 0:
+            raise SpecError(f"sigma={self.sigma}: Gaussian noise needs a deviation above 0.")
+
+    def __call__(self, state: State) -> Thought:
+        weights = state.logits.softmax(-1)
+        mean = state.mix(weights)
+        width = mean.shape[-1]
+        noise = normals(state.draws(width + width % 2))[..., :width]
+        point = mean + self.sigma * noise
+        return Thought(weights, point, self.log_densities(mean, point)[..., 0], latent=point)
+
+    def log_densities(
+        self, mean: Float[Tensor, "*lead d"], action: Float[Tensor, "*lead d"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the vector around another base thought's embedding, one draw."""
+        squares = ((action - mean) / self.sigma).square().sum(-1, keepdim=True)
+        return -squares / 2 - mean.shape[-1] * math.log(self.sigma * math.sqrt(2 * math.pi))
+
+
+@dataclass(frozen=True)
 class Hidden:
     """COCONUT: the last hidden state of the preceding position is fed as it is."""
 
@@ -295,7 +331,7 @@ class ZeroSlot:
         return Thought(state.logits.softmax(-1), latent=state.peek())
 
 
-Rule = Base | Discrete | MTS | Systematic | Dirichlet | Gumbel | Hidden | ZeroSlot
+Rule = Base | Discrete | MTS | Systematic | Dirichlet | Gumbel | Gaussian | Hidden | ZeroSlot
 
 
 def one_hot(token: Int[Tensor, "run batch"], logits: Logits) -> Float[Tensor, "run batch vocab"]:

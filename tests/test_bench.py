@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib import bench, grpo, overhead
 from cot2lib.bench_grpo import PlainGRPO
-from cot2lib.decode import decode
+from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
 
@@ -117,7 +117,9 @@ def rolled_out(trainer):
     """Prompts of one batch and our rollouts of them."""
     prompts = trainer.data.prompts[:16][None]
     with torch.no_grad():
-        return prompts, decode(trainer.stack, prompts, trainer.steps, trainer.keys, samples=trainer.group)
+        return prompts, decode(
+            trainer.stack, prompts, rules(trainer.thought, 4, ANSWER), trainer.keys, samples=trainer.group
+        )
 
 
 def test_pass_at_k_is_timed_on_a_shipped_model():

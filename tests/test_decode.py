@@ -129,7 +129,7 @@ def test_replay_gives_the_rollouts_logits_with_the_gradients_of_a_plain_forward(
     padding = torch.randint(0, 3, (3, 5), generator=torch.Generator().manual_seed(2)) if padded else None
     with torch.no_grad():
         rollout = decode(stack, PROMPTS, rules(rule, 4, Discrete(1.0)), keys, padding, group)
-    logits = replay(stack, PROMPTS, rollout.weights[:, :, :-1], padding)
+    logits = replay(stack, PROMPTS, rollout.thoughts(stack), padding)
     assert torch.allclose(logits, rollout.logits, rtol=0, atol=1e-5)
     found = torch.autograd.grad(logits.logsumexp(-1).sum() + logits[..., 3].sum(), list(stack.parameters()))
     wide = lambda x: None if x is None else x.repeat_interleave(group, 1)

@@ -32,7 +32,7 @@ def drawn(rule, alpha=ALPHA, count=40_000, key=3, dtype=torch.float32):
     """`count` thoughts of one rule at one distribution, as one batch."""
     logits = alpha.log().to(dtype).expand(1, count, -1)
     hidden = torch.zeros(1, count, 1)
-    return rule(State(logits, hidden, lambda n: draws_of(key, n, count), lambda: hidden))
+    return rule(State(logits, hidden, lambda n: draws_of(key, n, count), lambda: hidden, lambda weights: hidden))
 
 
 def entries(thought):
@@ -144,7 +144,7 @@ def test_no_concentration_is_below_gamma_floor(seed, floor, spread, most):
     logits = spread * torch.randn(1, 40, 10, generator=torch.Generator().manual_seed(seed))
     rule = Dirichlet(3.0, floor=floor, most=most)
     hidden = torch.zeros(1, 40, 1)
-    thought = rule(State(logits, hidden, lambda n: draws_of(seed, n, 40), lambda: hidden))
+    thought = rule(State(logits, hidden, lambda n: draws_of(seed, n, 40), lambda: hidden, lambda weights: hidden))
     tokens, log_point = entries(thought)
     alpha = logits.softmax(-1)
     own = alpha.gather(-1, tokens) * log_point[..., :-1].isfinite()
@@ -286,7 +286,9 @@ def test_impossible_tokens_do_no_harm():
     logits = torch.tensor([0.0, -1.0, -200.0]).expand(1, 5, -1).clone().requires_grad_()
     hidden = torch.zeros(1, 5, 1)
     for rule in (Dirichlet(20.0, **PLAIN), Dirichlet(20.0), Dirichlet(20.0, masked=True)):
-        thought = rule(State(logits.detach(), hidden, lambda n: draws_of(4, n, 5), lambda: hidden))
+        thought = rule(
+            State(logits.detach(), hidden, lambda n: draws_of(4, n, 5), lambda: hidden, lambda weights: hidden)
+        )
         density = rule.log_densities(logits, thought.action)
         (gradient,) = torch.autograd.grad(density.sum(), logits)
         assert density.isfinite().all() and gradient.isfinite().all() and thought.weights.isfinite().all()

@@ -61,7 +61,7 @@ def test_a_law_is_a_law_and_its_reward_that_of_ordered_tuples(trained, k):
     tuples = torch.cartesian_prod(*[torch.arange(TASK.vocab_size)] * k).view(-1, k)
     fed = F.one_hot(tuples, TASK.vocab_size).double().mean(1)
     for row in (0, 5):
-        shared = fed[None, :, None].expand(2, -1, -1, -1)
+        shared = stack.mix(fed[None, :, None].expand(2, -1, -1, -1))
         logits = replay(stack, TASK.prompt()[None, row : row + 1], shared).log_softmax(-1)
         drawn = logits[:, :, 0].gather(-1, tuples[None].expand(2, -1, -1)).sum(-1)
         right = logits[:, :, 1, TASK.answer_ids[row]].exp()

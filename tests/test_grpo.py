@@ -141,13 +141,13 @@ def test_gradient_follows_finite_differences():
     gain = torch.randn(1, 12, generator=torch.Generator().manual_seed(0)).double()
 
     def value():
-        logits = replay(stack, prompts, rollout.weights[:, :, :-1])
-        new = densities(MTS(2), logits, rollout.actions)
+        logits = replay(stack, prompts, rollout.thoughts(stack))
+        new = densities(stack, MTS(2), logits, rollout.actions)
         away = [0.9 * part.detach() - 0.1 for part in fixed]
         return objective(one, new, away, gain, [part - 0.2 for part in away])[0]
 
     with torch.no_grad():
-        fixed = densities(MTS(2), rollout.logits, rollout.actions)
+        fixed = densities(stack, MTS(2), rollout.logits, rollout.actions)
     parameter = stack.transformer.wte.weight
     (gradient,) = torch.autograd.grad(value(), [parameter])
     for place in ((0, 3, 1), (0, 8, 0), (0, int(prompts[0, 0, 1]), 2)):

@@ -25,8 +25,12 @@ def no_peek():
     raise AssertionError("only ZeroSlot looks ahead")
 
 
-def state(logits=LOGITS, draws=no_draws, peek=no_peek):
-    return State(logits, HIDDEN[:1, :1].expand(*logits.shape[:2], 4), draws, peek)
+def no_mix(weights):
+    raise AssertionError("only Gaussian needs the embedding table")
+
+
+def state(logits=LOGITS, draws=no_draws, peek=no_peek, mix=no_mix):
+    return State(logits, HIDDEN[:1, :1].expand(*logits.shape[:2], 4), draws, peek, mix)
 
 
 def test_base_is_the_softmax():
