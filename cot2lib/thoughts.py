@@ -3,10 +3,10 @@
 `Base` is the paper's deterministic continuous token (section 2), here with the temperature and the
 threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
 of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean;
-`Dirichlet` a random point of the simplex around the base thought (section "Dirichlet Sampling");
-`Gumbel` and `Gaussian`, of later papers, one relaxed token and noise on the fed vector. `Hidden` is COCONUT's thought, the last hidden state of the
-preceding position; `ZeroSlot` what the authors' COCONUT baseline feeds instead, the hidden state of
-the slot itself, computed with zeros in it.
+`Dirichlet` a random point of the simplex around the base thought (section 4.2). Of later papers are
+`Gumbel`, one relaxed token, and `Gaussian`, the base thought's vector with noise. `Hidden` is COCONUT's
+thought, the last hidden state of the preceding position; `ZeroSlot` what the authors' COCONUT baseline
+feeds instead, the hidden state of the slot itself, computed with zeros in it.
 
 A rule is frozen data, so that a run spec can hold it, and a function of the step's `State`, so that
 what it samples depends on keys alone. The density of a sampled thought comes with it, for policy
