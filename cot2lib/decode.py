@@ -99,6 +99,7 @@ def decode(
     keys: Int[Tensor, " run"] | None = None,
     padding: Int[Tensor, "#run batch"] | None = None,
     samples: int = 1,
+    dropout: Dropout | None = None,
 ) -> Rollout:
     """Roll out one output per rule for every prompt of every run.
 
@@ -109,13 +110,14 @@ def decode(
         keys: random keys of the runs (`cot2lib.random.run_keys`), needed only by rules that sample.
         padding: how many tokens on the left of each prompt are padding.
         samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
+        dropout: multipliers for every pass.
 
     Raises:
         SpecError: if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
     logits, thoughts = [], []
-    options = dict(padding=padding, cache=Cache(), tree=Tree(prompts.shape[2], samples))
+    options = dict(padding=padding, cache=Cache(), tree=Tree(prompts.shape[2], samples), dropout=dropout)
     hidden = stack.hidden(stack.embed(prompts), outputs=1, **options).expand(-1, -1, samples, -1)
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from cot2lib import policy, random
@@ -32,6 +32,7 @@ from cot2lib.thoughts import MTS, Base, Discrete, Gaussian, Rule
 from cot2lib.training import StackTrainer, compiled
 
 Densities = list[Float[Tensor, "run rollout _ _"]]  # of the thoughts, (step, draw), and of the answer, (1, 1)
+Traces = Shaped[Tensor, "run rollout"]
 
 
 def densities(
@@ -122,8 +123,7 @@ class GRPOTrainer(StackTrainer):
             keys = random.fold(self.keys, self.step)
             steps = rules(self.thought, self.spec.outputs, ANSWER)
             rollout = self.decode(self.stack, prompts, steps, keys, padding, group)
-        rewards = (rollout.answers == self.data.answers[index].repeat_interleave(group, 1)).float()
-        gain = policy.advantages(rewards.unflatten(1, (-1, group)), self.spec.scaled).flatten(1)
+        rewards, gain = self.reward(index, rollout.answers)
         given = (self.thought, prompts, padding, rollout)
         reference = old = None
         with torch.no_grad():
@@ -137,6 +137,11 @@ class GRPOTrainer(StackTrainer):
             old = [part.detach() for part in new] if old is None else old
             self.descend(self.objective(new, old, gain, reference))
         return 1 - rewards.mean(1)
+
+    def reward(self, index: Int[Tensor, "run batch"], answers: Traces) -> tuple[Traces, Traces]:
+        """Rewards and advantages of all traces of a batch, each prompt's side by side, from their answers."""
+        rewards = (answers == self.data.answers[index].repeat_interleave(self.group, 1)).float()
+        return rewards, policy.advantages(rewards.unflatten(1, (-1, self.group)), self.spec.scaled).flatten(1)
 
     def objective(self, new: Densities, old: Densities, gain: Tensor, reference: Densities | None) -> Tensor:
         """What one of a batch's updates minimises, per run; gain holds the advantages."""

@@ -20,6 +20,7 @@ from tqdm import tqdm
 from cot2lib import records, store, timing
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.grpo import GRPOTrainer
+from cot2lib.masks import MaskedTrainer
 from cot2lib.model import GPT2Stack
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import GRPOSpec, Run, by_shape, from_data, shape_of
@@ -35,7 +36,7 @@ RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
 TELLING_POLICIES = (
     "sampler", "lr", "k", "first_k", "gamma", "masked", "sigma", "temperature", "ratio", "kl", "scaled", "dropout",
-    "start",
+    "mask", "start",
 )  # fmt: skip
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
@@ -302,6 +303,7 @@ def _of_policy_gradient(spec: GRPOSpec) -> dict:
         "scaled": spec.scaled,
         "updates": spec.updates,
         "dropout": spec.recipe.dropout,
+        "mask": spec.mask,
         "start": spec.start.id,
     }
 
@@ -363,7 +365,7 @@ def make_trainer(specs: list[Run], device: torch.device, compile: bool = False) 
     """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
     if isinstance(specs[0], GRPOSpec):
         start = _load([spec.start for spec in specs], "train", device=str(device), compile=compile)
-        return GRPOTrainer(specs, start, device, compile)
+        return (MaskedTrainer if specs[0].mask else GRPOTrainer)(specs, start, device, compile)
     return SupervisedTrainer(specs, device, compile)
 
 

@@ -230,6 +230,8 @@ class GRPOSpec:
         scaled: whether advantages are divided by their group's standard deviation.
         first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
             one in equal parts of the training (a curriculum that the paper proposes, section 4.3).
+        mask: dropout probability of a mask that each rollout keeps over all of its positions (`cot2lib.masks`); its
+            thoughts are then the base ones.
     """
 
     recipe: Recipe
@@ -242,6 +244,7 @@ class GRPOSpec:
     updates: int = 1
     scaled: bool = True
     first_k: int | None = None
+    mask: float = 0.0
 
     def __post_init__(self):
         typed(self)
@@ -249,7 +252,11 @@ class GRPOSpec:
         _at_least(1, updates=self.updates)
         _at_least(2, group=self.group)
         _at_least(0, clip=self.clip, kl=self.kl)
-        if not hasattr(self.thought, "log_densities") or self.thought == Discrete():
+        if not 0 <= self.mask < 1:
+            raise SpecError(f"mask={self.mask}: choose 0 <= mask < 1.")
+        if self.mask and (self.thought != Base() or self.recipe.dropout or self.kl):
+            raise SpecError(f"mask={self.mask}: masked rollouts need thought=Base(), dropout=0 and kl=0.")
+        if not self.mask and (not hasattr(self.thought, "log_densities") or self.thought == Discrete()):
             raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
         if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
             raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")

@@ -7,7 +7,7 @@ from cot2lib.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.runs import fields
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Dirichlet, Gaussian, Gumbel, Rule
+from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel, Rule
 
 D_MODELS = (16, 24, 32)
 ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
@@ -20,6 +20,7 @@ GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
 BEST_GAMMA = 20.0  # the paper's choice
 TEMPERATURES = (0.1, 1.0)  # of Gumbel thoughts
 SIGMAS = (0.1, 0.3)  # of Gaussian thoughts
+MASK = 0.1  # dropout of a rollout's own mask
 FIVE_DIGITS = ((5, 13), (11, 19))
 
 
@@ -187,6 +188,8 @@ def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec
         *sampled(profile, seeds, (24,), (3,)),
         *sampled(profile, seeds, (24,), (3,), scaled=False),
         *rewarded(starts(seeds), profile, rules, ratio="product"),
+        *rewarded(starts(seeds), profile, [Base()], mask=MASK),
+        *rewarded(starts(seeds, method="cot2"), profile, [Base()], mask=MASK, lr=POLICIES[profile].dirichlet_lr),
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cot2lib import grpo, runs
+from cot2lib.decode import decode, replay, rules
 from cot2lib.errors import SpecError
 from cot2lib.grpo import GRPOTrainer, densities, objective
 from cot2lib.model import GPT2Stack
@@ -15,7 +16,7 @@ from cot2lib.profiles import shortened, spec
 from cot2lib.specs import GRPOSpec, Recipe, from_data, shape_of, to_data
 from cot2lib.supervised import build_stack
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Base, Discrete
+from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
 
 TASK = MNNS(1, 4, 2)
 TWO = MTS(2)
@@ -133,8 +134,6 @@ def test_gradient_follows_finite_differences():
     trained = trainer(one)
     stack = trained.stack.double()
     prompts = trained.data.prompts[:3][None]
-    from cot2lib.decode import decode, replay, rules
-
     with torch.no_grad():
         keys = torch.tensor([5])
         rollout = decode(stack, prompts, rules(MTS(2), 2, Discrete(1.0)), keys, samples=4)
@@ -158,6 +157,40 @@ def test_gradient_follows_finite_differences():
                 values.append(value().item())
         slope = (values[0] - values[1]) / 2e-5
         assert gradient[place].item() == pytest.approx(slope, rel=1e-4, abs=1e-8)
+
+
+def test_a_rising_k_ends_at_the_thoughts_own(monkeypatch):
+    one = run_of(thought=MTS(3), first_k=1)
+    assert [one.k_at(step) for step in range(12)] == [1] * 4 + [2] * 4 + [3] * 4
+    seen, trained = noted(monkeypatch), trainer(one)
+    trained.train()
+    assert [given[1][0].shape[-1] for given in seen] == [1] * 4 + [2] * 4 + [3] * 4
+    flat, rising = trainer(run_of(thought=MTS(1))), trainer(run_of(thought=MTS(3), first_k=1))
+    flat.advance(4), rising.advance(rising.ahead())
+    assert rising.progress.step == 4 and torch.equal(weights_of(flat), weights_of(rising))
+
+
+def test_gaussian_thoughts_are_replayed_as_they_were_fed(monkeypatch):
+    """Feeding the noisy vectors again gives the densities they were drawn with, and a ratio of exactly one."""
+    seen, one = noted(monkeypatch), trainer(run_of(thought=Gaussian(0.2), recipe=replace(RECIPE, lr=0.0)))
+    drawn = []
+    monkeypatch.setattr(one, "decode", lambda *given: drawn.append(decode(*given)) or drawn[-1])
+    one.advance(2)
+    for (_, new, old, _, _), rollout in zip(seen, drawn):
+        assert torch.equal(new[0], old[0]) and (new[0].abs() > 0).all()
+        assert torch.allclose(new[0][..., 0], rollout.log_density[:, :, :-1], atol=1e-4)
+        assert torch.allclose(new[1][..., 0], rollout.log_density[:, :, -1:], atol=1e-4)
+
+
+def test_normalising_by_the_spread_is_an_option():
+    scaled, plain = trainer(run_of()), trainer(run_of(scaled=False))
+    index = torch.tensor([[0]])
+    right = scaled.data.answers[index].expand(1, 8)
+    answers = torch.cat([right[:, :2], torch.zeros_like(right[:, 2:])], 1)
+    rewards, gain = scaled.reward(index, answers)
+    assert rewards.tolist() == [[1.0] * 2 + [0.0] * 6]
+    assert torch.allclose(gain[0, [0, -1]], torch.tensor([0.75, -0.25]) / (0.25 * 0.75) ** 0.5)
+    assert torch.allclose(plain.reward(index, answers)[1][0, [0, -1]], torch.tensor([0.75, -0.25]))
 
 
 def test_training_is_logged_and_evaluated_from_the_start():
@@ -212,6 +245,9 @@ def test_specs_survive_their_data():
         (dict(ratio="mean"), "ratio='mean'"),
         (dict(thought=Base()), "samples and has a density"),
         (dict(thought=Discrete()), "samples and has a density"),
+        (dict(first_k=2), "first_k=2: a rising K"),
+        (dict(first_k=0), "first_k=0"),
+        (dict(thought=Discrete(1.0), first_k=1), "needs thought=MTS"),
     ],
 )
 def test_bad_runs_are_named(options, says):

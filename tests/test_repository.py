@@ -25,7 +25,7 @@ FLOORS = [
     {"decode", "data"},
     {"training", "evaluation"},
     {"sampling", "supervised", "profiles", "overhead", "probes", "grpo", "bench_grpo", "exact"},
-    {"store", "clipping"},
+    {"store", "clipping", "masks"},
     {"records"},
     {"runs"},
     {"sweeps"},

@@ -7,9 +7,21 @@ from hypothesis import strategies as st
 
 from cot2lib import random
 from cot2lib.decode import decode, rules
+from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden, State, Systematic, ZeroSlot, inverse_cdf, systematic_counts
+from cot2lib.thoughts import (
+    MTS,
+    Base,
+    Discrete,
+    Gaussian,
+    Hidden,
+    State,
+    Systematic,
+    ZeroSlot,
+    inverse_cdf,
+    systematic_counts,
+)
 
 LOGITS = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0)) * 3
 
@@ -198,3 +210,26 @@ def test_latent_thoughts(rule):
 def test_bad_rules_are_named(make, names):
     with pytest.raises(ValueError, match=names):
         make()
+
+
+def test_gaussian_thoughts_are_normal_around_the_base_thought():
+    count, sigma = 20_000, 0.3
+    logits = LOGITS[:1, :1].expand(1, count, 11)
+    table = torch.randn(11, 5, generator=torch.Generator().manual_seed(3))
+    uniforms = lambda draws: torch.rand(1, count, draws, generator=torch.Generator().manual_seed(4))
+    thought = Gaussian(sigma)(state(logits, uniforms, mix=lambda weights: weights @ table))
+    mean = logits[0, 0].softmax(-1) @ table
+    assert thought.latent is thought.action and torch.equal(thought.weights, logits.softmax(-1))
+    assert torch.allclose(thought.latent[0].mean(0), mean, atol=5 * sigma / count**0.5)
+    assert torch.allclose(thought.latent[0].T.cov(), sigma**2 * torch.eye(5), atol=0.005)
+    expected = torch.distributions.Normal(mean, sigma).log_prob(thought.latent).sum(-1)
+    assert torch.allclose(thought.log_density, expected, atol=1e-4)
+    other = Gaussian(sigma).log_densities((mean + 0.1).expand(1, count, -1), thought.action)[..., 0]
+    expected = torch.distributions.Normal(mean + 0.1, sigma).log_prob(thought.latent).sum(-1)
+    assert torch.allclose(other, expected, atol=1e-3)
+    assert (other - thought.log_density).exp().mean().item() == pytest.approx(1, abs=0.1)
+
+
+def test_gaussian_noise_needs_a_deviation():
+    with pytest.raises(SpecError, match="sigma=0"):
+        Gaussian(0.0)
