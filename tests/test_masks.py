@@ -39,7 +39,7 @@ def test_a_mask_is_one_per_sequence_and_site():
     assert all(torch.equal(one, one[:, :, :1].expand_as(one)) for one in shown)
     assert all(one.unique().tolist() == pytest.approx([0, 4 / 3]) for one in shown)
     first = torch.stack([one[:, :, 0] for one in shown])
-    assert len({tuple(row) for row in first.flatten(0, 2).tolist()}) > 50, "sites, runs and sequences differ"
+    assert len({tuple(row) for row in first.flatten(0, 2).tolist()}) > 30, "sites, runs and sequences differ"
 
 
 @torch.no_grad()
