@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 from torch import Tensor
 
-from cot2lib import paths, records, runs, store, sweeps
+from cot2lib import contents, paths, records, runs, store, sweeps
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import Run, by_shape, shape_of
@@ -87,10 +87,26 @@ def _expert_blocks(profile: str) -> pd.DataFrame:
     return experts.measure()
 
 
+def _contents(profile: str) -> pd.DataFrame:
+    """What thoughts of policy-gradient runs hold.
+
+    Raises:
+        RecordError: if the weights of a run or its start are neither shipped nor stored.
+    """
+    specs = [spec for chapter in ("grpo_mts", "grpo_dirichlet") for spec in sweeps.sweep(chapter, profile)]
+    loaded = lambda load, group: load(group, missing="error")
+    tables = [
+        contents.measure(loaded(runs.load_starts, group), loaded(runs.load_stack, group), group)
+        for group in by_shape(specs)
+    ]
+    return pd.concat(tables, ignore_index=True)
+
+
 # Tables that are measured and not merged from runs: the table's name, and what makes it for a profile.
 MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "sampling": ("passk", _pass_at_k),
     "experts": ("training", _expert_blocks),
+    "thoughts": ("contents", _contents),
 }
 
 

@@ -4,15 +4,30 @@ The paper samples the answer token; the authors' code takes the arg max, and so 
 every kind of run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
 
 from cot2lib import decode, random
 from cot2lib.data import StackData
+from cot2lib.decode import Rollout
 from cot2lib.model import GPT2Stack
 from cot2lib.random import Site
 from cot2lib.thoughts import Rule
+
+
+@torch.no_grad()
+def rollouts(
+    stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Sequence[Rule]
+) -> Iterator[tuple[Int[Tensor, "run batch"], Bool[Tensor, "run batch"], Rollout]]:
+    """Decode every run's held-out inputs in chunks: their rows, which of them are not padding, and the rollout."""
+    keys = random.run_keys(seeds, Site.DECODE, device=stack.device)
+    parts = [part.split(decode.PROMPTS_AT_ONCE, dim=1) for part in (data.held_out.index, data.held_out.real)]
+    for chunk, (index, real) in enumerate(zip(*parts)):
+        keyed = random.fold(keys, chunk)
+        yield index, real, decode.decode(stack, data.prompts[index], steps, keyed, data.padding_of(index))
 
 
 @torch.no_grad()
@@ -23,11 +38,8 @@ def evaluate(stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Seq
     classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
     """
     held_out = data.held_out
-    keys = random.run_keys(seeds, Site.DECODE, device=stack.device)
     right, entropies = [], []
-    for chunk, index in enumerate(held_out.index.split(decode.PROMPTS_AT_ONCE, dim=1)):
-        padding = data.padding_of(index)
-        rollout = decode.decode(stack, data.prompts[index], steps, random.fold(keys, chunk), padding)
+    for index, _, rollout in rollouts(stack, data, seeds, steps):
         right.append(rollout.answers == data.answers[index])
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
     right = torch.cat(right, 1) & held_out.real

@@ -14,7 +14,6 @@ when every batch serves one update; so the share of failed rollouts is logged as
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -101,8 +100,7 @@ class GRPOTrainer(StackTrainer):
         check_start(specs, start)
         self.group = specs[0].group
         stack = start.select(range(start.runs)).to(device)
-        asked = [replace(spec.start, supervision=spec.prompting) for spec in specs]
-        super().__init__(specs, stack, stack_data(asked, device))
+        super().__init__(specs, stack, stack_data([spec.asked for spec in specs], device))
         self.reference = start.select(range(start.runs)).to(device).requires_grad_(False) if self.spec.kl else None
         self.keys = random.run_keys([spec.seed for spec in specs], Site.ROLLOUT, device=device)
         self.decode, self.replayed = compiled(decode, replayed) if compile else (decode, replayed)

@@ -1,8 +1,9 @@
 """Which of our measurements stands beside each number and claim of the paper.
 
 A *sample* gives, for a profile and seeds, rows by seed that hold what is measured; it reads shipped
-records alone. `MEASURED` maps claims (`data/claims.csv`) to a `Number`, a `Direction`, a `NoGain`,
-`Reaches` or a `Fact`; the verdict rules for each are in `cot2lib.paper`.
+records alone. `SUPERVISED` maps claims (`data/claims.csv`) of supervised runs to a `Number`, a
+`Direction`, a `NoGain`, `Reaches` or a `Fact`, `cot2lib.rewarded` those of policy gradients; the verdict
+rules for each are in `cot2lib.paper`.
 """
 
 from collections.abc import Callable, Sequence
@@ -259,7 +260,7 @@ SMALL = dict(d_model=24, layers=1, heads=1)
 PROBE = dict(d_model=32, layers=1, heads=1)
 WIDE, NARROW = _tokens(11, 19), _tokens(5, 13)
 
-MEASURED: dict[str, Number | Direction | NoGain | Reaches | Fact] = {
+SUPERVISED: dict[str, Number | Direction | NoGain | Reaches | Fact] = {
     "main-mnns-cot2": Number("csft", run_sample("cot2"), 5),
     "main-mnns-coconut": Number("csft", run_sample("coconut-slot"), 1),  # as the authors' code: this variant, one seed
     "main-mnns-discrete": Number("csft", run_sample("discrete"), 5),

@@ -9,8 +9,8 @@ so in none, `undecided` if some cell's interval includes zero and is that wide, 
 That something brings no gain is `reproduced` if every cell's interval of the gain ends below a fifth
 of that width, `not reproduced` if one begins above zero, else `undecided`. That something reaches a value is
 `reproduced` if in one way of reading the claim every run reaches it, else `not reproduced`. What counting or proof
-settles `holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need at least three seeds of the
-`paper` profile and rest on shipped records alone.
+settles `holds`, `holds if` something is added, or is `refuted`; a mere setting is `no claim`. Verdicts on runs need
+at least three seeds of the `paper` profile and rest on shipped records alone.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,13 @@ import pandas as pd
 
 from cot2lib import paths, profiles
 from cot2lib.errors import SpecError
-from cot2lib.measured import MEASURED as MEASURED_APART
-from cot2lib.measured import WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches
+from cot2lib.measured import SUPERVISED, WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import Interval, Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS
 from cot2lib.rewarded import REWARDED
 from cot2lib.statements import STATEMENTS
 
-MEASURED = MEASURED_APART | REWARDED
+MEASURED = SUPERVISED | REWARDED
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
@@ -131,6 +130,8 @@ def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
     if claim in STATEMENTS:
         statement = STATEMENTS[claim]
         return row | {"seeds": 0, "verdict": statement.verdict, "command": f"pytest {statement.test}"}
+    if row["paper_value"] == "setting only":
+        return row | {"seeds": 0, "verdict": "no claim: a setting"}
     measure = MEASURED.get(claim)
     if measure is None:
         return row | {"seeds": 0, "verdict": "not run: its chapter is not written yet"}
@@ -243,8 +244,8 @@ def is_measured(rows: pd.DataFrame) -> pd.Series:
 
 
 def is_settled(rows: pd.DataFrame) -> pd.Series:
-    """Whether counting or proof settles a row, so that it is the same under every profile."""
-    return rows["verdict"].str.match("holds|refuted")
+    """Whether counting or proof settles a row, or nothing could, so that it is the same under every profile."""
+    return rows["verdict"].str.match("holds|refuted|no claim")
 
 
 def is_series(rows: pd.DataFrame) -> pd.Series:

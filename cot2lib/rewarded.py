@@ -1,70 +1,155 @@
 """Which measurement of policy gradients stands beside which claim; `cot2lib.measured` has the kinds and the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from cot2lib import runs, sweeps
 from cot2lib.measured import WIDEST_ENTROPY, Direction, Number, Sample, run_sample
-from cot2lib.sweeps import KS
+from cot2lib.profiles import POLICIES
+from cot2lib.specs import GRPOSpec
+from cot2lib.sweeps import BEST_GAMMA, GAMMAS, KS, MANY
+from cot2lib.thoughts import Dirichlet
 
-CHAPTER = "grpo_mts"
+MTS, DIRICHLET = "grpo_mts", "grpo_dirichlet"  # chapters
 D_MODELS = (24, 32)
-SHAPE = dict(layers=1, heads=1)
+STEPS = (1, 2, 3, 4)
+LAYERS = {"1l": 1, "2l": 2}
+
+Chosen = Callable[[str, Sequence[int]], list[GRPOSpec]]
 
 
-def sampled(k: int, d_model: int, first: bool = False) -> Sample:
-    """Runs of `sweeps.sampled` by seed, with `entropy_t` of their last evaluation, or of the one before any step."""
+def sample(chosen: Chosen, first: bool = False) -> Sample:
+    """Recorded runs of a profile and seeds, by seed.
 
-    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        specs = sweeps.sampled(profile, seeds, (d_model,), (k,))
+    Further columns: `entropy_t` of the last evaluation, or of the one before any step; `base_best`, the best share of
+    right answers by base decoding; `lost`, what the last evaluation by the own sampler lacks of the best.
+    """
+
+    def by_seed(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        specs = chosen(profile, seeds)
         rows = runs.recorded(specs)
         if rows.empty:
             return rows
-        have = [spec for spec in specs if spec.id in set(rows["id"])]
-        points = runs.curves(have).sort_values("step", kind="stable").groupby("seed")
-        at = points.first() if first else points.last()
-        return rows.set_index("seed").join(at[[name for name in at if name.startswith("entropy_")]])
+        known = set(rows["id"])
+        points = runs.curves([spec for spec in specs if spec.id in known]).sort_values("step", kind="stable")
+        rows = rows.set_index("seed")
+        base = points.assign(right=points["base_a"] + points["base_b"]).groupby("seed")["right"].max()
+        at = points.groupby("seed").first() if first else points.groupby("seed").last()
+        return rows.join(at[[f"entropy_{step}" for step in STEPS]]).assign(
+            base_best=base / (rows["inputs_a"] + rows["inputs_b"]), lost=rows["best"] - rows["last"]
+        )
 
-    return sample
+    return by_seed
+
+
+def sampled(k: int, d_model: int = 24, first: bool = False, **options) -> Sample:
+    """Runs of `sweeps.sampled` of one K and dimension."""
+    return sample(lambda profile, seeds: sweeps.sampled(profile, seeds, (d_model,), (k,), **options), first)
+
+
+def high(ratio: str) -> Sample:
+    """K = 3, d = 24 at ten times the learning rate."""
+    chosen = lambda profile, seeds: sweeps.sampled(
+        profile, seeds, (24,), (3,), lr=POLICIES[profile].high_lr, ratio=ratio
+    )
+    return sample(chosen)
 
 
 def scaled(k: int) -> Sample:
     """Runs with logits / K, d = 24."""
-
-    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        rows = runs.recorded(sweeps.scaled(profile, seeds, (k,)))
-        return rows if rows.empty else rows.set_index("seed")
-
-    return sample
+    return sample(lambda profile, seeds: sweeps.scaled(profile, seeds, (k,)))
 
 
-def _entropies(k: int, d_model: int) -> dict[str, Number]:
-    """The paper's entropies before and after, of one cell of its table."""
-    stem = f"grpo-mts-d{d_model}-k{k}-entropy"
+def dirichlet(gamma: float, method: str = "discrete", layers: int = 1, first: bool = False) -> Sample:
+    """Runs of `sweeps.dirichlet` of one gamma."""
+    return sample(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers), first)
+
+
+def untreated(gamma: float) -> Sample:
+    """Dirichlet thoughts on the whole vocabulary."""
+    return sample(lambda profile, seeds: sweeps.treated(Dirichlet(gamma, 0.0, most=None), profile, seeds))
+
+
+def _entropies(stem: str, chapter: str, runs_of: Callable[[bool], Sample]) -> dict[str, Number]:
+    """The paper's entropies before and after, of one row of a table."""
     return {
-        f"{stem}{step}{suffix}": Number(
-            CHAPTER, sampled(k, d_model, bool(suffix)), 1, f"entropy_{step}", 1.0, float("inf"), WIDEST_ENTROPY
+        f"{stem}-entropy{step}{suffix}": Number(
+            chapter, runs_of(bool(suffix)), 1, f"entropy_{step}", 1.0, float("inf"), WIDEST_ENTROPY
         )
-        for step in (1, 2, 3, 4)
+        for step in STEPS
         for suffix in ("-sft", "")
     }
 
 
-REWARDED: dict[str, Number | Direction] = {
+def _best(gamma: float, method: str = "discrete", layers: int = 1) -> Number:
+    """Accuracy after training with Dirichlet thoughts: the paper decodes without noise, and takes the best epoch."""
+    return Number(DIRICHLET, dirichlet(gamma, method, layers), 1, "base_best")
+
+
+def _start(method: str, d_model: int = 24, layers: int = 1) -> Number:
+    return Number("csft", run_sample(method, d_model=d_model, layers=layers, heads=layers), 1)
+
+
+MULTI_TOKEN: dict[str, Number | Direction] = {
+    **{f"grpo-mts-d{d}-sft": _start("discrete", d) for d in D_MODELS},
+    **{f"grpo-mts-d{d}-k{k}": Number(MTS, sampled(k, d), 1, "best") for d in D_MODELS for k in KS},
     **{
-        f"grpo-mts-d{d}-sft": Number("csft", run_sample("discrete", d_model=d, layers=1, heads=1), 1) for d in D_MODELS
+        name: number
+        for d in D_MODELS
+        for k in KS
+        for name, number in _entropies(
+            f"grpo-mts-d{d}-k{k}", MTS, lambda first, k=k, d=d: sampled(k, d, first)
+        ).items()
     },
-    **{f"grpo-mts-d{d}-k{k}": Number(CHAPTER, sampled(k, d), 1, "best") for d in D_MODELS for k in KS},
-    **{name: number for d in D_MODELS for k in KS for name, number in _entropies(k, d).items()},
-    "logit-scaling": Direction(CHAPTER, [(sampled(k, 24), "last", scaled(k), "last") for k in KS[1:]]),
+    "logit-scaling": Direction(MTS, [(sampled(k), "last", scaled(k), "last") for k in KS[1:]]),
     "grpo-k-moderate": Direction(
-        CHAPTER, [(sampled(3, d), "best", sampled(k, d), "best") for d in D_MODELS for k in (1, 6)]
+        MTS, [(sampled(3, d), "best", sampled(k, d), "best") for d in D_MODELS for k in (1, 6)]
+    ),
+    "k-saturates": Direction(
+        MTS, [(sampled(k), "best", sampled(MANY), "best") for k in KS[1:]], waiting="ProsQA and ProntoQA"
+    ),
+    "gm-stabler": Direction(
+        MTS,
+        [
+            *((sampled(k, ratio="product"), "lost", sampled(k), "lost") for k in KS[1:]),
+            (high("product"), "lost", high("geometric"), "lost"),
+        ],
+        given="the stabler training is that whose last epoch loses less of the best",
     ),
     "third-token-entropy": Direction(
-        CHAPTER,
+        MTS,
         [(sampled(k, d), "entropy_3", sampled(k, d), f"entropy_{t}") for d in D_MODELS for k in KS for t in (1, 2, 4)],
         scale=1.0,
         widest=WIDEST_ENTROPY,
     ),
 }
+POINTS_OF_THE_SIMPLEX: dict[str, Number | Direction] = {
+    **{f"dirichlet-discrete-{name}-sft": _start("discrete", layers=layers) for name, layers in LAYERS.items()},
+    **{f"dirichlet-discrete-{name}": _best(BEST_GAMMA, layers=layers) for name, layers in LAYERS.items()},
+    **{
+        name: number
+        for short, layers in LAYERS.items()
+        for name, number in _entropies(
+            f"dirichlet-discrete-{short}",
+            DIRICHLET,
+            lambda first, layers=layers: dirichlet(BEST_GAMMA, layers=layers, first=first),
+        ).items()
+    },
+    "dirichlet-cot2-sft": _start("cot2"),
+    **{f"dirichlet-cot2-g{gamma:g}": _best(gamma, "cot2") for gamma in GAMMAS[1:]},
+    "gamma-optimum": Direction(
+        DIRICHLET,
+        [
+            (dirichlet(BEST_GAMMA, "cot2"), "base_best", dirichlet(gamma, "cot2"), "base_best")
+            for gamma in GAMMAS[1:]
+            if gamma != BEST_GAMMA
+        ],
+    ),
+    "dirichlet-unscaled": Direction(
+        DIRICHLET,
+        [(untreated(GAMMAS[0]), "lost", untreated(BEST_GAMMA), "lost")],
+        given="unstable training is that whose last epoch loses more of the best",
+    ),
+}
+REWARDED = MULTI_TOKEN | POINTS_OF_THE_SIMPLEX

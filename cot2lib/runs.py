@@ -35,8 +35,8 @@ RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 # fields that name one run
 TELLING = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
 TELLING_POLICIES = (
-    "sampler", "lr", "k", "first_k", "gamma", "masked", "sigma", "temperature", "ratio", "kl", "scaled", "dropout",
-    "mask", "start",
+    "sampler", "lr", "k", "first_k", "gamma", "floor", "masked", "sigma", "temperature", "ratio", "kl", "scaled",
+    "dropout", "mask", "start",
 )  # fmt: skip
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 
@@ -151,6 +151,12 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     if len({shape_of(spec) for spec in specs}) > 1:
         raise SpecError("only runs of one shape stack (see `cot2lib.specs.shape_of`); load others one by one.")
     return _load(specs, missing, retrain, **options)
+
+
+def load_starts(specs: Sequence[GRPOSpec], missing: str = "train", **options) -> GPT2Stack:
+    """The models that policy gradients start from, as `load_stack`; how they were trained may differ."""
+    _some(specs)
+    return _load([spec.start for spec in specs], missing, **options)
 
 
 def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
@@ -295,6 +301,7 @@ def _of_policy_gradient(spec: GRPOSpec) -> dict:
         "k": getattr(rule, "k", 1 if isinstance(rule, Discrete) else None),
         "first_k": spec.first_k,
         "gamma": getattr(rule, "gamma", None),
+        "floor": getattr(rule, "floor", None),
         "masked": getattr(rule, "masked", False),
         "sigma": getattr(rule, "sigma", None),
         "temperature": getattr(rule, "temperature", 1.0),
@@ -364,7 +371,7 @@ def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
 def make_trainer(specs: list[Run], device: torch.device, compile: bool = False) -> StackTrainer:
     """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
     if isinstance(specs[0], GRPOSpec):
-        start = _load([spec.start for spec in specs], "train", device=str(device), compile=compile)
+        start = load_starts(specs, device=str(device), compile=compile)
         return (MaskedTrainer if specs[0].mask else GRPOTrainer)(specs, start, device, compile)
     return SupervisedTrainer(specs, device, compile)
 

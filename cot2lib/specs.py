@@ -283,10 +283,11 @@ class GRPOSpec:
         return self.start.supervision
 
     @property
-    def prompting(self) -> Supervision:
-        """What of the start's supervision policy gradients keep: its prompt, and which outputs exist."""
+    def asked(self) -> RunSpec:
+        """The start with what policy gradients keep of its supervision: its prompt, and which outputs exist."""
         shown = self.start.supervision
-        return Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
+        kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
+        return replace(self.start, supervision=kept)
 
     @property
     def seed(self) -> int:
@@ -336,7 +337,7 @@ def shape_of(spec: Run) -> Run:
     """
     recipe = replace(spec.recipe, lr=1.0)
     if isinstance(spec, GRPOSpec):
-        start = replace(spec.start, recipe=recipe, supervision=spec.prompting, thought=Base(), seed=0)
+        start = replace(spec.asked, recipe=recipe, thought=Base(), seed=0)
         return replace(spec, recipe=recipe, start=start)
     supervision = replace(spec.supervision, budget=None, ties="minus-first")
     return replace(spec, seed=0, recipe=recipe, supervision=supervision)

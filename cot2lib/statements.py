@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cot2lib import overhead
-from cot2lib.theory import estimator_claims, packing, propositions
+from cot2lib.theory import estimator_claims, packing, points, propositions
 from cot2lib.theory.verdict import Verdict
 
 CONSTRUCTION, ESTIMATORS, PACKING = (f"tests/test_{name}.py" for name in ("construction", "estimators", "packing"))
@@ -58,5 +58,6 @@ STATEMENTS = {
     "assumption-1": Statement(estimator_claims.assumption_1, ESTIMATORS),
     "packing": Statement(_packing, PACKING),
     "threshold-packing": Statement(_thresholds, PACKING),
+    "gamma-direction": Statement(points.gamma_direction, "tests/test_dirichlet.py"),
     "decode-overhead": Statement(_overhead, "tests/test_bench.py"),
 }

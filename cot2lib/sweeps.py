@@ -170,14 +170,20 @@ def dirichlet(
     return rewarded(starts(seeds, method=method, layers=layers), profile, thoughts, **usual | options)
 
 
+def treated(thought: Dirichlet, profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """Dirichlet thoughts with another treatment of tiny concentrations, from discrete CoT with one layer, d = 24."""
+    return rewarded(starts(seeds), profile, [thought], lr=POLICIES[profile].dirichlet_lr, ratio="product")
+
+
 def dirichlet_controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Dirichlet thoughts under other learning rates, and with the public code's mask; d = 24."""
+    """Dirichlet thoughts under other learning rates, with the public code's mask, and on the whole vocabulary."""
     chosen, one = POLICIES[profile], dict(profile=profile, seeds=seeds, gammas=(BEST_GAMMA,))
-    masked = [Dirichlet(gamma, masked=True) for gamma in (GAMMAS[0], BEST_GAMMA)]
+    few = (GAMMAS[0], BEST_GAMMA)
+    treatments = [*(Dirichlet(gamma, masked=True) for gamma in few), *(Dirichlet(g, 0.0, most=None) for g in few)]
     return [
         *(run for lr in (0.0, chosen.dirichlet_lr / 2, chosen.lr) for run in dirichlet(**one, lr=lr)),
         *dirichlet(**one, method="cot2", lr=chosen.dirichlet_lr),
-        *rewarded(starts(seeds), profile, masked, lr=chosen.dirichlet_lr, ratio="product"),
+        *(run for thought in treatments for run in treated(thought, profile, seeds)),
     ]
 
 

@@ -24,7 +24,7 @@ FLOORS = [
     {"model", "specs", "theory"},
     {"decode", "data"},
     {"training", "evaluation"},
-    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo", "bench_grpo", "exact"},
+    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo", "bench_grpo", "exact", "contents"},
     {"store", "clipping", "masks"},
     {"records"},
     {"runs"},

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from cot2lib.figures import curves as drawn
 from cot2lib.figures.style import COLOURS, PAPER, panels, seed_dots, series_legend
-from cot2lib.measured import MEASURED, PERCENT
+from cot2lib.measured import PERCENT, SUPERVISED
 from cot2lib.metrics import mean_interval
 from cot2lib.paper import describe
 from cot2lib.profiles import SEEDS
@@ -20,7 +20,7 @@ from cot2lib.specs import EMBEDDINGS
 from cot2lib.tasks import MNNS
 from cot2lib.theory.experts import BATCH
 
-PERFECT = MEASURED["construction-trained"].value
+PERFECT = SUPERVISED["construction-trained"].value
 BLOCK, SEEN = "block", "block,\ninputs trained on"
 CLOSE = 0.02  # difference of mean shares
 
