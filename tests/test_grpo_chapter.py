@@ -116,14 +116,16 @@ def test_claims_of_policy_gradients_exist_and_are_read():
     assert kinds == {Number, Direction}
 
 
-def test_entropies_before_are_of_the_first_evaluation(monkeypatch):
-    points = made(seeds=(42, 43)).assign(seed=lambda t: t["seed"])
-    rows = pd.DataFrame({"id": points["id"].unique(), "seed": [42, 43], "last": 0.4, "best": 0.5})
+def test_samples_of_policy_gradients_read_their_curves(monkeypatch):
+    points = made(seeds=(42, 43)).assign(base_a=[10, 30, 25, 20], base_b=20)
+    held_out = dict(inputs_a=60, inputs_b=40)
+    rows = pd.DataFrame({"id": points["id"].unique(), "seed": [42, 43], "last": 0.4, "best": 0.5, **held_out})
     monkeypatch.setattr(rewarded.runs, "recorded", lambda specs, retrain=False: rows)
     monkeypatch.setattr(rewarded.runs, "curves", lambda specs: points)
     before, after = (rewarded.sampled(3, 24, first)("quick", [42, 43]) for first in (True, False))
     assert before["entropy_2"].tolist() == [1.0, 1.0] and after["entropy_2"].tolist() == [0.5, 0.5]
-    assert after["best"].tolist() == [0.5, 0.5]
+    assert after["best"].tolist() == [0.5, 0.5] and after["lost"].tolist() == pytest.approx([0.1, 0.1])
+    assert after["base_best"].tolist() == [0.5, 0.45], "of the best evaluation, not the last"
 
 
 def test_recipes_of_policy_gradients():
