@@ -21,6 +21,10 @@ BEST_GAMMA = 20.0  # the paper's choice
 TEMPERATURES = (0.1, 1.0)  # of Gumbel thoughts
 SIGMAS = (0.1, 0.3)  # of Gaussian thoughts
 MASK = 0.1  # dropout of a rollout's own mask
+BETA, GAMMA = "\N{GREEK SMALL LETTER BETA}", "\N{GREEK SMALL LETTER GAMMA}"
+SIGMA, TAU = "\N{GREEK SMALL LETTER SIGMA}", "\N{GREEK SMALL LETTER TAU}"
+
+Variants = dict[str, list[GRPOSpec]]  # runs by what is particular about them
 FIVE_DIGITS = ((5, 13), (11, 19))
 
 
@@ -138,21 +142,27 @@ def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[in
     return rewarded(starts(seeds), profile, [MTS(k, temperature=float(k)) for k in ks], ratio="product")
 
 
-def controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """What else can be changed about K = 3 or 6, d = 24, one thing at a time."""
-    chosen, three = POLICIES[profile], dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
-    rates = (0.0, chosen.code_lr, chosen.high_lr)
-    return [
-        *sampled(profile, seeds, (24,), KS[1:], ratio="product"),
-        *scaled(profile, seeds),
-        *(run for lr in rates for run in sampled(**three, lr=lr)),
-        *sampled(**three, lr=chosen.high_lr, ratio="product"),
-        *sampled(profile, seeds, (24,), kl=0.1),
-        *rewarded(starts(seeds, profile="quick"), profile),
-        *sampled(**three, dropout=0.1),
-        *sampled(profile, seeds, (24,), (MANY,)),
-        *sampled(profile, seeds, (24,), (6,), first_k=1),
-    ]
+def variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
+    """What can be changed about MTS, d = 24, one thing at a time, beside the usual runs."""
+    chosen, small = POLICIES[profile], dict(profile=profile, seeds=seeds, d_models=(24,))
+    runs = {}
+    for k in (*KS, MANY):
+        usual = small | {"ks": (k,)}
+        runs[f"K = {k}, as usual"] = sampled(**usual)
+        if k in KS[1:]:
+            runs[f"K = {k}, product"] = sampled(**usual, ratio="product")
+            runs[f"K = {k}, logits / K"] = scaled(profile, seeds, (k,))
+        if k in KS:
+            runs[f"K = {k}, {BETA} = 0.1"] = sampled(**usual, kl=0.1)
+    three = small | {"ks": (3,)}
+    runs["K = 3, no learning"] = sampled(**three, lr=0.0)
+    runs["K = 3, a tenth of the rate"] = sampled(**three, lr=chosen.code_lr)
+    runs["K = 3, ten times the rate"] = sampled(**three, lr=chosen.high_lr)
+    runs["K = 3, product, ten times the rate"] = sampled(**three, lr=chosen.high_lr, ratio="product")
+    runs["K = 3, one-sided dropout"] = sampled(**three, dropout=0.1)
+    runs["K = 3, better start"] = rewarded(starts(seeds, profile="quick"), profile)
+    runs["K = 6, rising from 1"] = sampled(profile, seeds, (24,), (6,), first_k=1)
+    return dict(sorted(runs.items(), key=lambda item: int(item[0].split(",")[0].removeprefix("K = "))))
 
 
 def dirichlet(
@@ -175,39 +185,57 @@ def treated(thought: Dirichlet, profile: str = "quick", seeds: Sequence[int] = S
     return rewarded(starts(seeds), profile, [thought], lr=POLICIES[profile].dirichlet_lr, ratio="product")
 
 
-def dirichlet_controls(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Dirichlet thoughts under other learning rates, with the public code's mask, and on the whole vocabulary."""
+def dirichlet_variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
+    """Dirichlet thoughts at other learning rates, and with other treatments of tiny concentrations; d = 24."""
     chosen, one = POLICIES[profile], dict(profile=profile, seeds=seeds, gammas=(BEST_GAMMA,))
-    few = (GAMMAS[0], BEST_GAMMA)
-    treatments = [*(Dirichlet(gamma, masked=True) for gamma in few), *(Dirichlet(g, 0.0, most=None) for g in few)]
-    return [
-        *(run for lr in (0.0, chosen.dirichlet_lr / 2, chosen.lr) for run in dirichlet(**one, lr=lr)),
-        *dirichlet(**one, method="cot2", lr=chosen.dirichlet_lr),
-        *(run for thought in treatments for run in treated(thought, profile, seeds)),
-    ]
+    best, rate = f"{GAMMA} = {BEST_GAMMA:g}", chosen.dirichlet_lr
+    runs = {
+        f"{best}, as usual": dirichlet(**one),
+        f"{best}, no learning": dirichlet(**one, lr=0.0),
+        f"{best}, half the rate": dirichlet(**one, lr=rate / 2),
+        f"{best}, the rate of MTS": dirichlet(**one, lr=chosen.lr),
+    }
+    for gamma in (BEST_GAMMA, GAMMAS[0]):
+        runs[f"{GAMMA} = {gamma:g}, as usual"] = dirichlet(profile, seeds, (gamma,))
+        runs[f"{GAMMA} = {gamma:g}, masked"] = treated(Dirichlet(gamma, masked=True), profile, seeds)
+        runs[f"{GAMMA} = {gamma:g}, whole vocabulary"] = treated(Dirichlet(gamma, 0.0, most=None), profile, seeds)
+    runs[f"CoT2, {best}"] = dirichlet(**one, method="cot2")
+    runs[f"CoT2, {best}, ten times the rate"] = dirichlet(**one, method="cot2", lr=rate)
+    return runs
 
 
-def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Sampling rules and a normaliser of later papers, beside MTS of three tokens; d = 24."""
-    rules = [*(Gumbel(temperature) for temperature in TEMPERATURES), *(Gaussian(sigma) for sigma in SIGMAS)]
-    return [
-        *sampled(profile, seeds, (24,), (3,)),
-        *sampled(profile, seeds, (24,), (3,), scaled=False),
-        *rewarded(starts(seeds), profile, rules, ratio="product"),
-        *rewarded(starts(seeds), profile, [Base()], mask=MASK),
-        *rewarded(starts(seeds, method="cot2"), profile, [Base()], mask=MASK, lr=POLICIES[profile].dirichlet_lr),
-    ]
+def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
+    """Sampling rules and a normaliser of later papers, beside the paper's rules at one learning rate; d = 24."""
+    chosen, rate = starts(seeds), POLICIES[profile].lr
+    one = dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
+    by = lambda rule, **options: rewarded(chosen, profile, [rule], **options)
+    return {
+        "MTS, K = 3": sampled(**one),
+        "MTS, K = 3, centred": sampled(**one, scaled=False),
+        f"Dirichlet, {GAMMA} = {BEST_GAMMA:g}": dirichlet(profile, seeds, (BEST_GAMMA,), lr=rate),
+        **{f"Gumbel, {TAU} = {t:g}": by(Gumbel(t), ratio="product") for t in TEMPERATURES},
+        **{f"Gaussian, {SIGMA} = {s:g}": by(Gaussian(s), ratio="product") for s in SIGMAS},
+        "mask per rollout": by(Base(), mask=MASK),
+        "CoT2, mask per rollout": rewarded(
+            starts(seeds, method="cot2"), profile, [Base()], mask=MASK, lr=POLICIES[profile].dirichlet_lr
+        ),
+    }
 
 
 def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
     known = {run.id for run in _grpo_mts(profile)}
     tables = [*dirichlet(profile), *dirichlet(profile, method="cot2")]
     tables += dirichlet(profile, gammas=(BEST_GAMMA,), layers=2)
-    return [run for run in [*tables, *dirichlet_controls(profile), *later(profile)] if run.id not in known]
+    changed = dirichlet_variants(profile) | later(profile)
+    return [run for run in _distinct(tables, *changed.values()) if run.id not in known]
 
 
 def _grpo_mts(profile: str) -> list[GRPOSpec]:
-    return [*sampled(profile), *controls(profile)]
+    return _distinct(sampled(profile), *variants(profile).values())
+
+
+def _distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
+    return list(dict.fromkeys(run for part in parts for run in part))
 
 
 def _csft(profile: str) -> list[RunSpec]:

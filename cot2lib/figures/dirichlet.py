@@ -1,0 +1,214 @@
+"""Groups, figures, tables and checks of the chapter `grpo_dirichlet`."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from cot2lib import random, runs, sweeps
+from cot2lib.data import stack_data
+from cot2lib.decode import decode, rules
+from cot2lib.figures.grpo import entropy_cells
+from cot2lib.figures.policies import DECODERS, Group, before_after, best, ends, interval, of
+from cot2lib.figures.style import COLOURS, MARKERS, legend_above, panels
+from cot2lib.metrics import paired_interval
+from cot2lib.paper import describe
+from cot2lib.random import Site
+from cot2lib.specs import RunSpec
+from cot2lib.sweeps import BEST_GAMMA, GAMMAS
+from cot2lib.theory import points as simplex
+from cot2lib.thoughts import Base, Dirichlet, State
+
+STARTS = {  # title: method, layers, stem of the paper's claims
+    "discrete CoT, one layer": ("discrete", 1, "dirichlet-discrete-1l"),
+    "discrete CoT, two layers": ("discrete", 2, "dirichlet-discrete-2l"),
+    "CoT2, one layer": ("cot2", 1, "dirichlet-cot2"),
+}
+MOST = 0.9  # of the runs, for which a checked claim must hold
+
+
+def name(gamma: float) -> str:
+    """How figures name a scale."""
+    return f"{sweeps.GAMMA} = {gamma:g}"
+
+
+def requests(profile: str, seeds: Sequence[int]) -> dict[str, dict[float, list]]:
+    """The runs of the paper's tables, and gamma = 1, by start and gamma."""
+    asked = {}
+    for title, (method, layers, _) in STARTS.items():
+        gammas = GAMMAS if layers == 1 else (BEST_GAMMA,)
+        asked[title] = {gamma: sweeps.dirichlet(profile, seeds, (gamma,), method, layers) for gamma in gammas}
+    return asked
+
+
+def groups(points: pd.DataFrame, asked: Mapping[str, Mapping[float, list]]) -> dict[str, list[Group]]:
+    """Recorded runs of `requests` in groups of one start and gamma, with the paper's claim where there is one."""
+    found = {}
+    for title, by_gamma in asked.items():
+        method, _, stem = STARTS[title]
+        claims = {g: f"{stem}-g{g:g}" for g in GAMMAS[1:]} if method == "cot2" else {BEST_GAMMA: stem}
+        parts = [Group(name(g), of(points, specs), claims.get(g)) for g, specs in by_gamma.items()]
+        found[title] = [group for group in parts if len(group.points)]
+    return {title: parts for title, parts in found.items() if parts}
+
+
+def accuracy(chosen: Mapping[str, Sequence[Group]]) -> Figure:
+    """Accuracy by base decoding, which is the paper's, before and after, a panel per start."""
+    return before_after(chosen, "base", {title: f"{STARTS[title][2]}-sft" for title in chosen})
+
+
+def accuracy_table(chosen: Mapping[str, Sequence[Group]]) -> pd.DataFrame:
+    """Accuracy (%) by each decoder before and after, and the best epoch by base decoding, with 95 % t-intervals."""
+    rows = []
+    for title, parts in chosen.items():
+        for group in parts:
+            first, last = ends(group.points)
+            row = {"start": title, "scale": group.label}
+            for decoder, how in DECODERS.items():
+                row[f"{how}, before"], row[f"{how}, after"] = interval(first[decoder]), interval(last[decoder])
+            rows.append(row | {"base, best epoch": interval(best(group.points, "base"))})
+    return pd.DataFrame(rows)
+
+
+def entropy_groups(chosen: Mapping[str, Sequence[Group]]) -> dict[str, list[Group]]:
+    """The groups whose entropies the paper prints, in one row."""
+    stated = [
+        Group(title, group.points, group.claim)
+        for title, parts in chosen.items()
+        for group in parts
+        if STARTS[title][0] == "discrete" and group.claim
+    ]
+    return {name(BEST_GAMMA): stated}
+
+
+def entropy_table(chosen: Mapping[str, Sequence[Group]]) -> pd.DataFrame:
+    """Entropies (nat) before and after, means over seeds, and the paper's in brackets."""
+    (parts,) = entropy_groups(chosen).values()
+    return pd.DataFrame([{"start": g.label} | entropy_cells(*ends(g.points), g.claim) for g in parts])
+
+
+def at_best_gamma(chosen: Mapping[str, Sequence[Group]]) -> list[Group]:
+    """The groups of gamma = 20, named by their start."""
+    return [Group(title, g.points) for title, parts in chosen.items() for g in parts if g.label == name(BEST_GAMMA)]
+
+
+# What gamma does
+
+
+@torch.no_grad()
+def base_thought(spec: RunSpec, step: int = 2) -> Float[Tensor, " token"]:
+    """A thought of a shipped model that feeds its own base thoughts: that of its first held-out prompt.
+
+    Raises:
+        RecordError: if its weights are neither shipped nor stored.
+    """
+    stack, data = runs.load_stack([spec], missing="error"), stack_data([spec], "cpu")
+    prompt = data.prompts[data.held_out.index[:, :1]]
+    return decode(stack, prompt, rules(Base(), spec.outputs)).weights[0, 0, step - 1]
+
+
+def drawn(alpha: Float[Tensor, " token"], gamma: float, samples: int, seed: int) -> Float[Tensor, "sample token"]:
+    """Dirichlet thoughts of one base thought, by the rule that the runs use."""
+    logits = alpha.log()[None, None].expand(1, samples, -1)
+    keys = random.run_keys([seed], Site.PROBE)
+    draws = lambda count: random.uniform(keys, samples * count).view(1, samples, count)
+    unused = lambda *_: None
+    return Dirichlet(gamma)(State(logits, logits, draws, unused, unused)).weights[0]
+
+
+def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int, seed: int = 0) -> pd.DataFrame:
+    """Per gamma: mean entropy (nat) of a point and distance from its mean, sampled, and by their formulas.
+
+    The distance is the root of the summed variances. `alpha` is a base thought.
+    """
+    alpha = alpha.double()
+    rows = []
+    for gamma in gammas:
+        found = drawn(alpha.float(), gamma, samples, seed).double()
+        apart = (found - alpha).square().sum(-1)
+        rows.append(
+            {
+                "gamma": gamma,
+                "entropy": torch.special.entr(found).sum(-1).mean().item(),
+                "distance": apart.mean().sqrt().item(),
+                "entropy, formula": simplex.entropy(alpha, gamma).item(),
+                "distance, formula": simplex.variance(alpha, gamma).sum().sqrt().item(),
+            }
+        )
+    return pd.DataFrame(rows).assign(most=torch.special.entr(alpha).sum().item())
+
+
+def gamma_curves(table: pd.DataFrame) -> Figure:
+    """`scales`: a point's entropy rises to that of its mean, points come closer to it."""
+    figure, axes = panels(1, 2, width=8.0, height=2.9)
+    labels = {"entropy": "entropy of a thought (nat)", "distance": "distance from the base thought"}
+    for axis, (column, label) in zip(axes[0], labels.items()):
+        axis.plot(table["gamma"], table[f"{column}, formula"], color=COLOURS["CoT2"], label="formula")
+        look = dict(color=COLOURS["discrete CoT"], marker=MARKERS["discrete CoT"], linestyle="none")
+        axis.plot(table["gamma"], table[column], label="sampled", **look)
+        axis.set(xscale="log", xlabel=sweeps.GAMMA, ylabel=label, ylim=(0, None))
+    axes[0, 0].axhline(table["most"].iloc[0], color="black", linewidth=1.0, linestyle=":", label="base thought")
+    legend_above(figure, axes[0, 0], 3)
+    return figure
+
+
+# Tiny concentrations
+
+
+def treatments(points: pd.DataFrame) -> pd.DataFrame:
+    """Per variant: accuracies (%) by own sampler and base decoding, and the gradient's length; means over seeds."""
+    rows = []
+    for variant, part in points.groupby("variant", sort=False):
+        first, last = ends(part)
+        lengths = part.loc[part["step"] > 0].groupby("id")["gradient_norm"].mean()
+        row = {"variant": variant}
+        for decoder in ("own", "base"):
+            title = DECODERS[decoder]
+            row[f"{title}, before"], row[f"{title}, after"] = interval(first[decoder]), interval(last[decoder])
+        row["lost at the end"] = interval(last["id"].map(best(part)) - last["own"])
+        rows.append(row | {"gradient": interval(lengths, float("inf"))})
+    return pd.DataFrame(rows)
+
+
+# Words and checks
+
+
+def findings(chosen: Mapping[str, Sequence[Group]]) -> list[str]:
+    """A sentence per start: by how much base decoding gained under each gamma."""
+    said = []
+    for title, parts in chosen.items():
+        gains = []
+        for group in parts:
+            first, last = (table.set_index("seed")["base"].sort_index() for table in ends(group.points))
+            gap = paired_interval(last, first)
+            gains.append(f"{group.label}: {describe(gap.mean, gap.low, gap.high)}")
+        start = ends(parts[0].points)[0]["base"].mean()
+        said.append(f"**{title}** (base decoding starts at {start:.1f} %), gain in points by {'; '.join(gains)}.")
+    return said
+
+
+def noise_scale(specs: Sequence[RunSpec]) -> str:
+    """How large the embeddings are that Gaussian noise is added to, as a sentence."""
+    table = runs.load_stack(specs, missing="error").transformer.wte.weight.detach()
+    sizes = table.square().mean((1, 2)).sqrt()
+    return (
+        f"The coordinates of the starts' embeddings have a root mean square of {sizes.mean():.2f} "
+        f"({sizes.min():.2f} to {sizes.max():.2f} over seeds); a third of it is {sizes.mean() / 3:.2f}."
+    )
+
+
+def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame, later: pd.DataFrame) -> dict[str, bool]:
+    """The chapter's claims about recorded runs."""
+    gains = lambda part: ends(part)[1].set_index("seed")["base"] - ends(part)[0].set_index("seed")["base"]
+    discrete = [gains(g.points) for title, parts in chosen.items() if STARTS[title][0] == "discrete" for g in parts]
+    still = variants[variants["variant"].str.contains("no learning")]
+    held = still.groupby("id")["base"].agg(lambda values: float(np.ptp(values)))
+    return {
+        "policy gradients raise base decoding of discrete models on most runs": bool(
+            (pd.concat(discrete) > 0).mean() > MOST
+        ),
+        "without a learning rate nothing changes": bool(len(held) and held.max() == 0),
+    }
