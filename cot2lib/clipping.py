@@ -80,9 +80,8 @@ def _mask(stack: GPT2Stack, seeds: Sequence[int], batch: int, length: int, proba
     """Dropout multipliers enough for a batch of sequences."""
     if not probability:
         return None
-    lanes = sum(stack.dropout_lanes(batch, length, length))
-    counter = random.counters(-(-lanes // random.LANES), stack.device)
-    return Dropout(random.run_keys(seeds, Site.DROPOUT, device=stack.device), counter, probability)
+    keys = random.run_keys(seeds, Site.DROPOUT, device=stack.device)
+    return Dropout(keys, stack.dropout_counter(batch, length), probability)
 
 
 def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:

@@ -15,7 +15,8 @@ from torch import Tensor
 from cot2lib import random
 from cot2lib.decode import ANSWER, rules
 from cot2lib.grpo import GRPOTrainer
-from cot2lib.model import Dropout
+from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.specs import GRPOSpec
 
 
 class SequenceMasks(Dropout):
@@ -63,3 +64,10 @@ class MaskedTrainer(GRPOTrainer):
             old = new.detach() if old is None else old
             self.descend(self.objective([new], [old], gain, None))
         return 1 - rewards.mean(1)
+
+
+def policy_trainer(
+    specs: Sequence[GRPOSpec], start: GPT2Stack, device: torch.device, compile: bool = False
+) -> GRPOTrainer:
+    """The trainer of policy gradients from given models; errors as `GRPOTrainer`."""
+    return (MaskedTrainer if specs[0].mask else GRPOTrainer)(specs, start, device, compile)

@@ -252,6 +252,11 @@ class GPT2Stack(nn.Module):
             lanes += [batch * heads * queries * (past + length), batch * queries * d_model, batch * queries * d_model]
         return lanes
 
+    def dropout_counter(self, batch: int, length: int) -> Int[Tensor, " draw"]:
+        """Counters of `Dropout` for passes of up to so many positions."""
+        lanes = sum(self.dropout_lanes(batch, length, length))
+        return random.counters(-(-lanes // random.LANES), self.device)
+
     def attention_mask(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
         """Additive mask: 0 where a query may look, the most negative float elsewhere."""
         keys = torch.arange(past + length, device=self.device)

@@ -19,8 +19,7 @@ from tqdm import tqdm
 
 from cot2lib import records, store, timing
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.grpo import GRPOTrainer
-from cot2lib.masks import MaskedTrainer
+from cot2lib.masks import policy_trainer
 from cot2lib.model import GPT2Stack
 from cot2lib.provenance import provenance, resolve_device
 from cot2lib.specs import GRPOSpec, Run, by_shape, from_data, shape_of
@@ -85,7 +84,7 @@ def run(
 
 
 def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
-    """Learning curves of recorded runs: one row per run and evaluation, with the run's main fields.
+    """Learning curves of recorded runs: one row per distinct run and evaluation, with the run's main fields.
 
     Columns besides those: `step`, `epoch`, `loss` (mean since the evaluation before), `accuracy`,
     `entropy_t`. Raises RecordError for specs without a record, SpecError for no specs.
@@ -93,7 +92,7 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     _some(specs)
     if absent := _absent(specs, retrain):
         raise RecordError(_absent_message(absent))
-    rows, points = _tables(specs, retrain)
+    rows, points = _tables(list(dict.fromkeys(specs)), retrain)
     described = _described(rows)
     points = points.merge(described[[*fields(specs[0]), "id"]], on="id")
     inputs = described.set_index("id").loc[points["id"]]
@@ -103,7 +102,7 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 
 
 def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = None) -> records.Tables:
-    """Recorded rows and curves of each profile's request, with a column `profile`; what is not recorded is left out.
+    """Recorded rows and curves of each profile's distinct runs, with a column `profile`; others are left out.
 
     Args:
         requests: specs by profile.
@@ -116,7 +115,7 @@ def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = No
     _some([spec for specs in requests.values() for spec in specs])
     rows, points = [], []
     for name, specs in requests.items():
-        known = recorded(specs, retrain=name == retrained)
+        known = recorded(list(dict.fromkeys(specs)), retrain=name == retrained)
         if len(known):
             have = [spec for spec in specs if spec.id in set(known["id"])]
             rows.append(known.assign(profile=name))
@@ -372,7 +371,7 @@ def make_trainer(specs: list[Run], device: torch.device, compile: bool = False) 
     """The trainer of a stack; the starts of policy gradients that are not there yet are trained first."""
     if isinstance(specs[0], GRPOSpec):
         start = load_starts(specs, device=str(device), compile=compile)
-        return (MaskedTrainer if specs[0].mask else GRPOTrainer)(specs, start, device, compile)
+        return policy_trainer(specs, start, device, compile)
     return SupervisedTrainer(specs, device, compile)
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cot2lib import overhead
+from cot2lib.sweeps import D_MODELS
 from cot2lib.theory import estimator_claims, packing, points, propositions
 from cot2lib.theory.verdict import Verdict
 
 CONSTRUCTION, ESTIMATORS, PACKING = (f"tests/test_{name}.py" for name in ("construction", "estimators", "packing"))
-TESTED = (16, 24, 32)  # dimensions of the paper's experiment
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def _packing() -> Verdict:
 
 
 def _thresholds() -> Verdict:
-    below = packing.most_asked_for() < min(TESTED)
-    return Verdict(packing.rules_out(TESTED), below, "no more is meant than that the bound lies below the threshold")
+    below = packing.most_asked_for() < min(D_MODELS)
+    return Verdict(packing.rules_out(D_MODELS), below, "no more is meant than that the bound lies below the threshold")
 
 
 def _overhead() -> Verdict:

@@ -115,7 +115,7 @@ class Discrete:
     def __call__(self, state: State) -> Thought:
         if self.temperature == 0:
             return Thought(one_hot(state.logits.argmax(-1), state.logits))
-        log_weights = (_keep_top(state.logits, self.top_k) / self.temperature).log_softmax(-1)
+        log_weights = self._log_weights(state.logits)
         token = inverse_cdf(log_weights.exp(), state.draws(1))
         return Thought(one_hot(token[..., 0], state.logits), token, log_weights.gather(-1, token)[..., 0])
 
@@ -123,7 +123,10 @@ class Discrete:
         self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
         """Log-density of the drawn token under other logits; temperature must be above 0."""
-        return (_keep_top(logits, self.top_k) / self.temperature).log_softmax(-1).gather(-1, action)
+        return self._log_weights(logits).gather(-1, action)
+
+    def _log_weights(self, logits: Weights) -> Weights:
+        return (_keep_top(logits, self.top_k) / self.temperature).log_softmax(-1)
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class MTS:
             raise SpecError(f"temperature={self.temperature}: sampling needs one above 0.")
 
     def __call__(self, state: State) -> Thought:
-        log_weights = (state.logits / self.temperature).log_softmax(-1)
+        log_weights = self._log_weights(state.logits)
         tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
         return Thought(token_mean(tokens, log_weights), tokens, log_weights.gather(-1, tokens).sum(-1))
 
@@ -152,7 +155,10 @@ class MTS:
         self, logits: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
         """Log-density of each drawn token under other logits."""
-        return (logits / self.temperature).log_softmax(-1).gather(-1, action)
+        return self._log_weights(logits).gather(-1, action)
+
+    def _log_weights(self, logits: Weights) -> Weights:
+        return (logits / self.temperature).log_softmax(-1)
 
 
 @dataclass(frozen=True)

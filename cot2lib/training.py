@@ -132,8 +132,7 @@ class StackTrainer(ABC):
         self.step = torch.zeros((), dtype=torch.int64, device=device)
         self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
         length = self.data.prompts.shape[1] + self.group * (self.data.outputs.shape[2] - 1)
-        most = self.stack.dropout_lanes(self.recipe.batch, length, length)
-        self.counter = random.counters(-(-sum(most) // random.LANES), device)
+        self.counter = self.stack.dropout_counter(self.recipe.batch, length)
 
     def dropout(self) -> Dropout | None:
         """The multipliers of the step to come."""

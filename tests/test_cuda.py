@@ -4,10 +4,13 @@ import pytest
 import torch
 
 from cot2lib import random, runs
+from cot2lib.masks import policy_trainer
 from cot2lib.profiles import spec
 from cot2lib.random import Site
-from cot2lib.supervised import SupervisedTrainer, evaluate
+from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.supervised import SupervisedTrainer, build_stack, evaluate
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 from cot2lib.training import WARM_UP
 
 pytestmark = [
@@ -121,3 +124,28 @@ def test_resumed_on_the_gpu_equals_uninterrupted(store, nothing_shipped, monkeyp
     resumed.train()
     assert (weights(whole) - weights(resumed)).abs().max() < 1e-5
     assert runs.run(specs, device="cuda")["device"].str.contains("cpu").sum() == 0
+
+
+@pytest.mark.parametrize(
+    "thought, options",
+    [
+        (MTS(2), {}),
+        (MTS(2), dict(kl=0.1, updates=2)),
+        (MTS(3), dict(first_k=1)),
+        (Dirichlet(20.0), {}),
+        (Gumbel(0.5), {}),
+        (Gaussian(0.1), {}),
+        (Base(), dict(mask=0.1)),
+    ],
+)
+def test_captured_policy_gradients_equal_those_on_the_cpu(thought, options):
+    recipe = Recipe(steps=24, batch=8, lr=1e-4, evaluate_every=12)
+    specs = [GRPOSpec(recipe, short("discrete", seed), thought, **options) for seed in (42, 43)]
+    start = build_stack([one.start for one in specs])
+    cpu, gpu = (policy_trainer(specs, start, torch.device(device)) for device in ("cpu", "cuda"))
+    for trainer in (cpu, gpu):
+        trainer.train()
+    assert gpu.graph is not None
+    assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
+    for here, there in zip(cpu.progress.curves, gpu.progress.curves):
+        assert there["entropy_2"] == pytest.approx(here["entropy_2"], abs=1e-2)

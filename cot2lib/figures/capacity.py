@@ -18,12 +18,11 @@ from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_
 from cot2lib.profiles import spec
 from cot2lib.runs import load_stack
 from cot2lib.specs import RunSpec
-from cot2lib.sweeps import BUDGETS
+from cot2lib.sweeps import BUDGETS, D_MODELS
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
 FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
-TESTED = (16, 24, 32)  # dimensions of the paper's experiment
 LOOKS = {  # bound: label, colour, line style
     "paper": ("the paper's formula", "#D55E00", "--"),
     "volume": ("exact volumes", "#0072B2", "-"),
@@ -293,7 +292,7 @@ def cliff(rows: pd.DataFrame, vocab: int, share: float) -> Figure:
             _accuracies(axes[0, column], part, name, 0.9 * (place - (len(names) - 1) / 2))
             _marks(axes[1, column], vocab, budget, share, name)
         axes[0, column].set(ylim=(40, 102))
-        axes[1, column].set(xlabel=f"dimension d ({profile} profile)", xlim=(0, 35), xticks=[0, 8, *TESTED])
+        axes[1, column].set(xlabel=f"dimension d ({profile} profile)", xlim=(0, 35), xticks=[0, 8, *D_MODELS])
         axes[1, column].set(ylim=(len(LOOKS) - 0.5, -0.5))
     axes[1, 0].set_yticks(range(len(LOOKS)), [label for label, _, _ in LOOKS.values()])
     axes[0, 0].set_ylabel("validation accuracy (%)")
@@ -302,7 +301,7 @@ def cliff(rows: pd.DataFrame, vocab: int, share: float) -> Figure:
 
 
 def _accuracies(axis: Axes, part: pd.DataFrame, name: str, shift: float) -> None:
-    for d in TESTED:
+    for d in D_MODELS:
         shares = part.loc[part["d_model"] == d, "last"]
         if len(shares):
             seed_dots(axis, d + shift, 100 * shares, name, spread=0.25)
@@ -333,7 +332,7 @@ def cliff_findings(rows: pd.DataFrame, vocab: int, share: float) -> list[str]:
     """What the paper's formula asks for at most; then, per profile and d, how the largest budget's seeds fare."""
     budgets = sorted(unique(rows["budget"]))
     most = max(packing.paper_dimension(vocab, b, share * packing.largest_margin(vocab, b)) for b in budgets)
-    told = [f"The paper's formula asks for at most d = {most:.1f}; the smallest d tried is {min(TESTED)}."]
+    told = [f"The paper's formula asks for at most d = {most:.1f}; the smallest d tried is {min(D_MODELS)}."]
     for (profile, d), cell in rows[rows["budget"] == budgets[-1]].groupby(["profile", "d_model"], sort=False):
         seeds = 100 * cell["last"]
         told.append(
@@ -356,7 +355,7 @@ def checks(rows: pd.DataFrame, found: pd.DataFrame, heads: pd.DataFrame, task: M
         "a fixed margin of a tenth cannot be had by every budget": not packing.fixed_margin_is_possible(FIXED),
         "at possible margins the paper's bound holds": packing.bound_holds_at_possible_margins(),
         "the paper's formula asks for less than half of the smallest d tried": 2 * packing.most_asked_for()
-        < min(TESTED),
+        < min(D_MODELS),
         "all trajectories have fewer different targets than 4 or 8": counts[16] < min(counts[4], counts[8]),
         "eight dimensions show every target of the full budget, by construction": whole_tree_divergence(task) < 1e-9,
         "at d = 16 some seed of B = 16 is right on nine of ten inputs (quick)": bool(best > 0.9),

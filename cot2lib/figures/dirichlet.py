@@ -144,7 +144,7 @@ def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int
 def gamma_curves(table: pd.DataFrame) -> Figure:
     """`scales`: a point's entropy rises to that of its mean, points come closer to it."""
     figure, axes = panels(1, 2, width=8.0, height=2.9)
-    labels = {"entropy": "entropy of a thought (nat)", "distance": "distance from the base thought"}
+    labels = {"entropy": "entropy of a thought (nat)", "distance": "distance from its mean"}
     for axis, (column, label) in zip(axes[0], labels.items()):
         axis.plot(table["gamma"], table[f"{column}, formula"], color=COLOURS["CoT2"], label="formula")
         look = dict(color=COLOURS["discrete CoT"], marker=MARKERS["discrete CoT"], linestyle="none")

@@ -141,8 +141,13 @@ def _step_dots(axis: Axes, name: str, shift: float, values: Sequence[pd.Series])
 
 def learning(chosen: Sequence[Group], decoder: str = "own") -> Figure:
     """Reward of rollouts, accuracy and gradient norm over epochs, a line per group; thin ones are seeds."""
-    labels = {"reward": "reward of rollouts (%)", decoder: "validation accuracy (%)", "gradient_norm": "gradient norm"}
-    figure, axes = panels(1, 3, width=9.0, height=2.8)
+    labels = {"reward": "reward of rollouts (%)", decoder: f"accuracy (%), {DECODERS[decoder]}"}
+    return over_epochs(chosen, labels | {"gradient_norm": "gradient norm"})
+
+
+def over_epochs(chosen: Sequence[Group], labels: Mapping[str, str]) -> Figure:
+    """Columns of the evaluations over epochs, a panel each, as `learning`."""
+    figure, axes = panels(1, len(labels), width=3.0 * len(labels), height=2.8)
     for axis, (column, label) in zip(axes[0], labels.items()):
         for group in chosen:
             part = group.points[group.points["step"] > 0]

@@ -43,6 +43,10 @@ _SERIES = {  # name: colour, marker, line style
     "K = 1": ("#D55E00", "s", "--"),
     "K = 3": ("#009E73", "D", "-."),
     "K = 6": ("#0072B2", "o", "-"),
+    "\N{GREEK SMALL LETTER GAMMA} = 1": ("#D55E00", "s", "--"),
+    "\N{GREEK SMALL LETTER GAMMA} = 10": ("#009E73", "D", "-."),
+    "\N{GREEK SMALL LETTER GAMMA} = 20": ("#0072B2", "o", "-"),
+    "\N{GREEK SMALL LETTER GAMMA} = 40": ("#CC79A7", "v", ":"),
 }
 COLOURS, MARKERS, DASHES = ({name: look[part] for name, look in _SERIES.items()} for part in range(3))
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}
