@@ -9,6 +9,7 @@ embeddings and both residual branches are masked, attention weights are not.
 
 from collections.abc import Sequence
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
