@@ -53,6 +53,7 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
     return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
 
 
+@torch.no_grad()
 def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
     reachable, on_the_way = (mask.to(stack.device) for mask in states(spec.task))

@@ -18,11 +18,13 @@ from cot2lib.random import Site
 from cot2lib.thoughts import Rule
 
 
-@torch.no_grad()
 def rollouts(
     stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Sequence[Rule]
 ) -> Iterator[tuple[Int[Tensor, "run batch"], Bool[Tensor, "run batch"], Rollout]]:
-    """Decode every run's held-out inputs in chunks: their rows, which of them are not padding, and the rollout."""
+    """Decode every run's held-out inputs in chunks: their rows, which of them are not padding, and the rollout.
+
+    For callers that turn gradients off: a generator cannot do it for them.
+    """
     keys = random.run_keys(seeds, Site.DECODE, device=stack.device)
     parts = [part.split(decode.PROMPTS_AT_ONCE, dim=1) for part in (data.held_out.index, data.held_out.real)]
     for chunk, (index, real) in enumerate(zip(*parts)):

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from cot2lib import dirichlet, grpo, policy, random, runs
 from cot2lib.errors import SpecError
+from cot2lib.figures import dirichlet as figures
 from cot2lib.grpo import GRPOTrainer
 from cot2lib.profiles import shortened, spec
 from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
 from cot2lib.supervised import build_stack
 from cot2lib.tasks import MNNS
+from cot2lib.theory import points
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
 
 ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)
@@ -399,3 +401,37 @@ def test_dirichlet_policy_gradients_raise_the_reward(store):
 def test_bad_rules_are_named(kind, options, says):
     with pytest.raises(SpecError, match=says):
         kind(**options)
+
+
+def test_the_score_of_a_tiny_token_has_variance_one():
+    """Of the logarithm of its weight, by the law's formula and from the density's own gradient."""
+    gamma, tiny = 20.0, 1e-4
+    alpha = torch.tensor([tiny, 0.5 - tiny, 0.5], dtype=torch.float64)
+    uniforms = torch.rand(200_000, 3, dirichlet.UNIFORMS, generator=torch.Generator().manual_seed(0)).double()
+    log_point = dirichlet.log_point(gamma * alpha.expand(200_000, 3), uniforms)
+    log_alpha = alpha.log().expand(200_000, 3).clone().requires_grad_()
+    density = dirichlet.log_density(gamma * log_alpha.exp(), log_point)
+    (score,) = torch.autograd.grad(density.sum(), log_alpha)
+    a = torch.tensor(gamma * tiny, dtype=torch.float64)
+    expected = a**2 * (torch.polygamma(1, a) - torch.polygamma(1, torch.tensor(gamma)))
+    assert expected.item() == pytest.approx(1, abs=0.01)
+    assert score[:, 0].var().item() == pytest.approx(expected.item(), rel=0.02)
+
+
+def test_moments_of_points_follow_their_formulas():
+    alpha = torch.tensor([0.5, 0.3, 0.15, 0.05])
+    for gamma in (0.7, 5.0, 30.0):
+        found = figures.drawn(alpha, gamma, 40_000, 1).double()
+        wanted = points.variance(alpha.double(), gamma)
+        assert torch.allclose(found.var(0), wanted, rtol=0.05, atol=1e-4)
+        expected = points.entropy(alpha.double(), gamma).item()
+        assert torch.special.entr(found).sum(-1).mean().item() == pytest.approx(expected, abs=0.01)
+
+
+def test_what_a_larger_gamma_does_is_decided(monkeypatch):
+    """If spread rose with gamma the statement would hold as printed; if entropy fell, not at all."""
+    assert points.gamma_direction().text == "holds if single samples are meant; among samples spread falls"
+    monkeypatch.setattr(points, "variance", lambda alpha, gamma: gamma * alpha)
+    assert points.gamma_direction().text == "holds"
+    monkeypatch.setattr(points, "entropy", lambda alpha, gamma: -gamma * alpha.sum(-1))
+    assert points.gamma_direction().text == "refuted"

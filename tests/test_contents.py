@@ -1,0 +1,70 @@
+"""What thoughts hold, against listed trajectories and by hand."""
+
+import pandas as pd
+import pytest
+import torch
+from test_grpo import run_of
+
+from cot2lib import collect, contents, runs, sweeps
+from cot2lib.errors import RecordError
+from cot2lib.figures import policies
+from cot2lib.supervised import build_stack
+from cot2lib.tasks import MNNS
+
+TASK = MNNS(1, 4, 3)
+
+
+def test_states_are_those_of_the_listed_trajectories():
+    reachable, leading = contents.states(TASK)
+    sums, answers = TASK.signed_sums(), TASK.answers
+    for row in range(0, TASK.size, 7):
+        for step in range(3):
+            there = {int(s) for s in sums[row, :, step]}
+            useful = {int(path[step]) for path in sums[row] if path[-1] == answers[row]}
+            tokens = lambda chosen: {TASK.state_id(s) for s in chosen}
+            assert set(reachable[row, step].nonzero()[:, 0].tolist()) == tokens(there)
+            assert set(leading[row, step].nonzero()[:, 0].tolist()) == tokens(useful)
+
+
+def test_a_thought_that_weighs_all_tokens_alike():
+    """Untrained models are nearly uniform: they hold every token, and each state has one share of the weight."""
+    specs = [run_of(seed) for seed in (42, 43)]
+    stack = build_stack([one.start for one in specs])
+    table = contents.measure(stack, stack, specs)
+    assert list(table.columns) == ["id", "when", "step", "support", "reachable", "on_the_way"] and len(table) == 8
+    vocab = specs[0].task.vocab_size
+    assert (table["support"] - vocab).abs().max() < 0.1 * vocab
+    task = specs[0].task
+    for one in specs:
+        rows = table[(table["id"] == one.id) & (table["when"] == "after")]
+        masks = [mask[~task.split(one.seed)].double().sum(-1).mean(0) for mask in contents.states(task)]
+        for mask, column in zip(masks, ("reachable", "on_the_way")):
+            assert rows[column].tolist() == pytest.approx((100 * mask / vocab).tolist(), rel=0.1)
+    assert table.groupby("when")[["support", "reachable"]].mean().nunique().eq(1).all()
+
+
+def test_support_counts_tokens_above_one_percent(monkeypatch):
+    one = run_of()
+    stack = build_stack([one.start])
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.mul_(30.0)
+    sharp = contents.measure(stack, stack, [one])
+    monkeypatch.setattr(contents, "LEAST", 0.2)
+    fewer = contents.measure(stack, stack, [one])
+    assert (fewer["support"] <= 5).all() and (fewer["support"] < sharp["support"]).any()
+    assert fewer["reachable"].tolist() == sharp["reachable"].tolist()
+
+
+def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipped, monkeypatch):
+    one = run_of()
+    monkeypatch.setattr(sweeps, "sweep", lambda chapter, profile: [one] if chapter == "grpo_mts" else [])
+    with pytest.raises(RecordError, match="no record of run"):
+        collect.collect("thoughts", "quick")
+    with pytest.raises(RecordError, match=f"run {one.id} hold; make it with `cot2 collect thoughts --profile quick`"):
+        policies.contents_of([one], "quick")
+    runs.run([one])
+    collect.collect("thoughts", "quick")
+    table = policies.contents_of([one], "quick")
+    here = policies.contents_of([one], "quick", retrained=True)
+    pd.testing.assert_frame_equal(table[here.columns], here, rtol=1e-6)
