@@ -57,10 +57,10 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
 def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
     reachable, on_the_way = (mask.to(stack.device) for mask in states(spec.task))
-    means = torch.zeros(len(specs), spec.outputs, len(COLUMNS), device=stack.device)
+    means = torch.zeros(len(specs), spec.outputs, len(COLUMNS), dtype=torch.float64, device=stack.device)
     steps = rules(spec.thought, spec.outputs)
     for index, real, rollout in rollouts(stack, data, [spec.seed for spec in specs], steps):
-        weights = rollout.logits.softmax(-1)
+        weights = rollout.logits.double().softmax(-1)
         held = [weights >= LEAST, PERCENT * weights * reachable[index], PERCENT * weights * on_the_way[index]]
         found = torch.stack([part.sum(-1) for part in held], -1)
         means += (found * real[..., None, None]).sum(1) / data.held_out.real.sum(1)[:, None, None]

@@ -14,6 +14,13 @@ from cot2lib.tasks import MNNS
 TASK = MNNS(1, 4, 3)
 
 
+@torch.no_grad()
+def scaled(stack, factor):
+    for parameter in stack.parameters():
+        parameter.mul_(factor)
+    return stack
+
+
 def test_states_are_those_of_the_listed_trajectories():
     reachable, leading = contents.states(TASK)
     sums, answers = TASK.signed_sums(), TASK.answers
@@ -27,28 +34,25 @@ def test_states_are_those_of_the_listed_trajectories():
 
 
 def test_a_thought_that_weighs_all_tokens_alike():
-    """Untrained models are nearly uniform: they hold every token, and each state has one share of the weight."""
+    """Models of zeros are uniform: they hold every token, and each state has one share of the weight."""
     specs = [run_of(seed) for seed in (42, 43)]
-    stack = build_stack([one.start for one in specs])
+    stack = scaled(build_stack([one.start for one in specs]), 0.0)
     table = contents.measure(stack, stack, specs)
     assert list(table.columns) == ["id", "when", "step", "support", "reachable", "on_the_way"] and len(table) == 8
     vocab = specs[0].task.vocab_size
-    assert (table["support"] - vocab).abs().max() < 0.1 * vocab
+    assert (table["support"] == vocab).all()
     task = specs[0].task
     for one in specs:
         rows = table[(table["id"] == one.id) & (table["when"] == "after")]
         masks = [mask[~task.split(one.seed)].double().sum(-1).mean(0) for mask in contents.states(task)]
         for mask, column in zip(masks, ("reachable", "on_the_way")):
-            assert rows[column].tolist() == pytest.approx((100 * mask / vocab).tolist(), rel=0.1)
+            assert rows[column].tolist() == pytest.approx((100 * mask / vocab).tolist())
     assert table.groupby("when")[["support", "reachable"]].mean().nunique().eq(1).all()
 
 
 def test_support_counts_tokens_above_one_percent(monkeypatch):
     one = run_of()
-    stack = build_stack([one.start])
-    with torch.no_grad():
-        for parameter in stack.parameters():
-            parameter.mul_(30.0)
+    stack = scaled(build_stack([one.start]), 12.0)
     sharp = contents.measure(stack, stack, [one])
     monkeypatch.setattr(contents, "LEAST", 0.2)
     fewer = contents.measure(stack, stack, [one])

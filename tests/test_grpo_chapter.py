@@ -1,5 +1,7 @@
 """What the chapter on policy gradients draws and says, and which claims its runs stand beside."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from cot2lib import paper, rewarded, runs, sweeps
 from cot2lib.errors import SpecError
 from cot2lib.figures import grpo as figures
+from cot2lib.figures import policies
 from cot2lib.measured import Direction, Number
 from cot2lib.profiles import grpo, shortened, spec
 from cot2lib.specs import GRPOSpec, Recipe
@@ -39,6 +42,7 @@ def made(d_model=24, k=3, seeds=(42, 43), gain=10.0, **columns):
     return pd.DataFrame(rows)
 
 
+STEPS = policies.STEPS
 POINTS = pd.concat([made(d, k) for d in (24, 32) for k in (1, 3, 6)], ignore_index=True)
 
 
@@ -47,13 +51,13 @@ def test_evaluations_of_recorded_runs(store):
     start = shortened(spec("discrete", task=task, d_model=16, layers=1, heads=1), 30)
     specs = [GRPOSpec(Recipe(steps=8, batch=4, lr=1e-3, evaluate_every=4), start, MTS(2))]
     runs.run(specs, retrain=True)
-    points = figures.evaluations({"quick": specs}, "quick")
+    points = policies.evaluations({"quick": specs}, "quick")
     rows = runs.run(specs, missing="error")
     held_out = rows["inputs_a"].item() + rows["inputs_b"].item()
     assert points["step"].tolist() == [0, 4, 8] and points["own"].iloc[-1] == pytest.approx(100 * rows["last"].item())
     assert points["base"].tolist() == ((points["base_a"] + points["base_b"]) * 100 / held_out).tolist()
     assert points["reward"].iloc[1:].between(0, 100).all() and np.isnan(points["reward"].iloc[0])
-    first, last = figures.ends(points)
+    first, last = policies.ends(points)
     assert (first["step"].item(), last["step"].item()) == (0, 8)
 
 
@@ -64,11 +68,29 @@ def test_figures_hold_what_they_say():
         "tokens per thought (d = 32)",
     ]
     stated = {paper.paper_value(f"grpo-mts-d24-k{k}") for k in (1, 3, 6)}
-    heights = {float(y) for points in figure.axes[0].collections for y in np.asarray(points.get_offsets())[:, 1]}
-    assert stated <= heights and {30.0, 40.0} <= heights
-    assert len(figures.entropies(POINTS).axes) == 6 and len(figures.learning(POINTS, 24).axes) == 3
+    assert stated <= heights(figure.axes[0]) and {30.0, 40.0} <= heights(figure.axes[0])
+    entropies = figures.entropies_by_k(POINTS)
+    assert len(entropies.axes) == 6 and paper.paper_value("grpo-mts-d24-k1-entropy3") in heights(entropies.axes[0])
+    assert [axis.get_ylabel() for axis in policies.learning(figures.by_k(POINTS, 24)).axes] == [
+        "reward of rollouts (%)", "accuracy (%), own sampler", "gradient norm"
+    ]  # fmt: skip
     live = pd.DataFrame({42: np.linspace(20, 60, 30)})
-    assert figures.live(live).axes[0].get_ylabel() == "right rollouts (%)"
+    assert policies.live(live).axes[0].get_ylabel() == "right rollouts (%)"
+
+
+def heights(axis):
+    return {float(y) for points in axis.collections for y in np.asarray(points.get_offsets())[:, 1]}
+
+
+def test_what_thoughts_hold_is_drawn_by_moment():
+    group = figures.by_k(POINTS, 24)[0]
+    rows = [
+        {"id": i, "when": when, "step": step, "support": 2.0 + step, "reachable": 90.0, "on_the_way": value + step}
+        for i in group.points["id"].unique() for when, value in (("before", 20.0), ("after", 40.0)) for step in STEPS
+    ]  # fmt: skip
+    figure = policies.held([group], pd.DataFrame(rows))
+    assert len(figure.axes) == 3 and heights(figure.axes[0]) == {3.0, 4.0, 5.0, 6.0}
+    assert heights(figure.axes[2]) == {21.0, 22.0, 23.0, 24.0, 41.0, 42.0, 43.0, 44.0}
 
 
 def test_tables_and_sentences_give_the_means():
@@ -79,39 +101,72 @@ def test_tables_and_sentences_give_the_means():
     assert "30.5 % to 40.5 %, a gain of 10.0 [10.0, 10.0] points, on 2 of 2 seeds" in said
 
 
-def test_variants_are_named_by_what_differs():
-    start = next(s.id for s in sweeps.small("quick"))
-    changes = [
-        {},
-        dict(ratio="product"),
-        dict(ratio="product", temperature=3.0, gain=0.0),
-        dict(kl=0.1),
-        dict(lr=0.0, gain=0.0),
-    ]
-    parts = [made(**columns) for columns in [*changes, dict(lr=3e-5), dict(start=start)]]
-    labelled = figures.variants(pd.concat([*parts, made(32)], ignore_index=True))
-    names = set(labelled["variant"])
-    assert names == {"K = 3, " + what for what in (
-        "as usual", "product", "logits / K", "\N{GREEK SMALL LETTER BETA} = 0.1", "no learning",
-        "a tenth of the rate", "better start",
-    )}  # fmt: skip
-    gains = figures.gain_table(labelled).set_index("variant")["gain, own sampler"]
-    assert gains["K = 3, no learning"].startswith("0.0") and gains["K = 3, product"].startswith("10.0")
-    assert len(figures.gains(labelled).axes) == 2
-    scaled = labelled["variant"].str.contains("logits")
-    low = labelled.assign(own=labelled["own"] - 10 * scaled)
+USUAL = [("K = 3, as usual", 10.0), ("K = 3, product", 10.0), ("K = 3, no learning", 0.0), ("K = 3, logits / K", 0.0)]
+
+
+def labelled():
+    return pd.concat([made(gain=gain, ratio=name).assign(variant=name) for name, gain in USUAL], ignore_index=True)
+
+
+def test_gains_are_by_variant():
+    table = labelled()
+    gains = policies.gain_table(table).set_index("variant")
+    assert gains["gain, own sampler"]["K = 3, no learning"].startswith("0.0")
+    assert gains["gain, own sampler"]["K = 3, product"].startswith("10.0")
+    assert gains["lost at the end"].str.startswith("0.0").all()
+    falling = table.assign(own=table["own"] - 20 * (table["variant"] == "K = 3, product") * (table["step"] > 0))
+    assert policies.gain_table(falling).set_index("variant")["lost at the end"]["K = 3, product"].startswith("10.0")
+    assert [axis.get_xlabel() for axis in policies.gains(table).axes] == [
+        "gain (points), own sampler", "gain (points), discrete"
+    ]  # fmt: skip
+
+
+def test_checks_can_fail():
+    table = labelled()
+    low = table.assign(own=table["own"] - 10 * table["variant"].str.contains("logits"))
     assert all(figures.checks(POINTS, low).values())
     worse = POINTS.assign(own=-POINTS["own"], entropy_4=-POINTS["entropy_4"])
-    apart = labelled["own"] + 5 * (labelled["variant"] == "K = 3, product")
-    moved = labelled.assign(discrete=labelled["discrete"] + labelled["step"], own=apart)
+    apart = table["own"] + 5 * (table["variant"] == "K = 3, product")
+    moved = table.assign(discrete=table["discrete"] + table["step"], own=apart)
     assert not any(figures.checks(worse, moved).values())
+
+
+def test_variants_differ_in_what_their_names_say():
+    runs_of = sweeps.variants("quick", (42,))
+    usual = {k: runs_of[f"K = {k}, as usual"][0] for k in (1, 3, 6, 12)}
+    assert all(
+        len(found) == 1 and found[0] != usual[3] for name, found in runs_of.items() if name != "K = 3, as usual"
+    )
+    changes = {
+        "K = 3, product": dict(ratio="product"),
+        "K = 1, \N{GREEK SMALL LETTER BETA} = 0.1": dict(kl=0.1),
+        "K = 6, rising from 1": dict(first_k=1),
+        "K = 3, logits / K": dict(ratio="product", thought=MTS(3, temperature=3.0)),
+    }
+    for name, change in changes.items():
+        (one,) = runs_of[name]
+        assert one == replace(usual[int(name[4])], **change)
+    rates = {name: found[0].recipe.lr for name, found in runs_of.items()}
+    assert rates["K = 3, ten times the rate"] == pytest.approx(10 * rates["K = 3, as usual"])
+    assert rates["K = 3, no learning"] == 0
+    assert runs_of["K = 3, one-sided dropout"][0].recipe.dropout == 0.1
+    assert runs_of["K = 3, better start"][0].start.recipe != usual[3].start.recipe
+    assert len({found[0].id for found in runs_of.values()}) == len(runs_of)
+
+
+def test_labels_follow_the_runs():
+    points = made().assign(id=lambda t: ["a", "a", "b", "b"])
+    a, b, c = sweeps.sampled("quick", (42, 43, 44), (24,), (3,))
+    points["id"] = points["id"].map({"a": a.id, "b": b.id})
+    found = policies.labelled(points, {"one": [a], "both": [a, b], "none": [c]})
+    assert found["variant"].value_counts().to_dict() == {"one": 2, "both": 4}
 
 
 def test_claims_of_policy_gradients_exist_and_are_read():
     claims = paper.claims()
     assert set(rewarded.REWARDED) <= set(claims.index)
-    table = [c for c in claims.index if c.startswith("grpo-mts-")]
-    assert set(table) <= set(rewarded.REWARDED) and len(table) == 8 + 48
+    table = [c for c in claims.index if c.startswith(("grpo-mts-", "dirichlet-"))]
+    assert set(table) <= set(rewarded.REWARDED) and len(table) == 8 + 48 + 8 + 16 + 1
     kinds = {type(rewarded.REWARDED[claim]) for claim in rewarded.REWARDED}
     assert kinds == {Number, Direction}
 
@@ -140,7 +195,7 @@ def test_recipes_of_policy_gradients():
 
 def test_live_training_is_short_and_checked():
     starts = [s for s in sweeps.small("quick", (42,)) if s.method == "discrete CoT"]
-    rewards = figures.live_rewards(starts, MTS(2), 3, 1e-3)
+    rewards = policies.live_rewards(starts, MTS(2), 3, 1e-3)
     assert rewards.shape == (3, 1) and rewards.to_numpy().min() >= 0 and rewards.to_numpy().max() <= 100
     with pytest.raises(SpecError, match="live_steps=1"):
-        figures.live_rewards(starts, MTS(2), 1, 1e-3)
+        policies.live_rewards(starts, MTS(2), 1, 1e-3)
