@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
-    collect.add_argument("chapter", help="chapter whose runs to collect; sampling and experts are measured")
+    collect.add_argument("chapter", help="chapter whose runs to collect; sampling, experts and thoughts are measured")
     _profile_option(collect)
     collect.add_argument("--source", type=Path, nargs="+", default=[], help="folders of records made elsewhere")
     collect.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")

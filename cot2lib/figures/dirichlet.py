@@ -12,8 +12,8 @@ from torch import Tensor
 from cot2lib import random, runs, sweeps
 from cot2lib.data import stack_data
 from cot2lib.decode import decode, rules
-from cot2lib.figures.grpo import entropy_cells
-from cot2lib.figures.policies import DECODERS, Group, before_after, best, ends, interval, of
+from cot2lib.figures import policies
+from cot2lib.figures.policies import DECODERS, Group, best, ends, interval, of
 from cot2lib.figures.style import COLOURS, MARKERS, legend_above, panels
 from cot2lib.metrics import paired_interval
 from cot2lib.paper import describe
@@ -58,20 +58,12 @@ def groups(points: pd.DataFrame, asked: Mapping[str, Mapping[float, list]]) -> d
 
 def accuracy(chosen: Mapping[str, Sequence[Group]]) -> Figure:
     """Accuracy by base decoding, which is the paper's, before and after, a panel per start."""
-    return before_after(chosen, "base", {title: f"{STARTS[title][2]}-sft" for title in chosen})
+    return policies.before_after(chosen, "base", {title: f"{STARTS[title][2]}-sft" for title in chosen})
 
 
 def accuracy_table(chosen: Mapping[str, Sequence[Group]]) -> pd.DataFrame:
-    """Accuracy (%) by each decoder before and after, and the best epoch by base decoding, with 95 % t-intervals."""
-    rows = []
-    for title, parts in chosen.items():
-        for group in parts:
-            first, last = ends(group.points)
-            row = {"start": title, "scale": group.label}
-            for decoder, how in DECODERS.items():
-                row[f"{how}, before"], row[f"{how}, after"] = interval(first[decoder]), interval(last[decoder])
-            rows.append(row | {"base, best epoch": interval(best(group.points, "base"))})
-    return pd.DataFrame(rows)
+    """Accuracy (%) by each decoder before and after, and the best epoch by base decoding."""
+    return policies.accuracy_table(chosen, ("start", "scale"), "base")
 
 
 def entropy_groups(chosen: Mapping[str, Sequence[Group]]) -> dict[str, list[Group]]:
@@ -87,8 +79,7 @@ def entropy_groups(chosen: Mapping[str, Sequence[Group]]) -> dict[str, list[Grou
 
 def entropy_table(chosen: Mapping[str, Sequence[Group]]) -> pd.DataFrame:
     """Entropies (nat) before and after, means over seeds, and the paper's in brackets."""
-    (parts,) = entropy_groups(chosen).values()
-    return pd.DataFrame([{"start": g.label} | entropy_cells(*ends(g.points), g.claim) for g in parts])
+    return policies.entropy_table(entropy_groups(chosen), ("scale", "start"))
 
 
 def at_best_gamma(chosen: Mapping[str, Sequence[Group]]) -> list[Group]:

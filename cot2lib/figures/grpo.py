@@ -5,22 +5,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from cot2lib import paper
+from cot2lib.figures import policies
 from cot2lib.figures.curves import in_order
-from cot2lib.figures.policies import (
-    DECODERS,
-    STEPS,
-    Group,
-    before_after,
-    best,
-    ends,
-    entropies,
-    gain_of,
-    interval,
-)
+from cot2lib.figures.policies import Group, ends, gain_of
 from cot2lib.metrics import paired_interval
 
 MOST = 0.9  # of the runs, for which a checked claim must hold
 POINTS_APART = 3.0
+SETTING = ("dimension", "tokens")  # columns that name a group
 
 
 def by_k(points: pd.DataFrame, d_model: int) -> list[Group]:
@@ -34,49 +26,26 @@ def accuracy_by_k(points: pd.DataFrame) -> Figure:
     """Accuracy by own sampler before and after training over K, a panel per dimension."""
     titles = {d: f"tokens per thought (d = {d})" for d in in_order(points["d_model"])}
     starts = {title: f"grpo-mts-d{d}-sft" for d, title in titles.items()}
-    return before_after({title: by_k(points, d) for d, title in titles.items()}, "own", starts)
+    return policies.before_after({title: by_k(points, d) for d, title in titles.items()}, "own", starts)
 
 
 def entropies_by_k(points: pd.DataFrame) -> Figure:
     """Entropy of each step before and after, a row per dimension and a panel per K."""
-    return entropies({f"d = {d}": by_k(points, d) for d in in_order(points["d_model"])})
+    return policies.entropies(_by_dimension(points))
 
 
 def entropy_table(points: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) and entropies (nat) before and after, by dimension and K, means over seeds with the paper's."""
-    first, last = ends(points)
-    rows = []
-    for (d_model, k), after in last.groupby(["d_model", "k"]):
-        before = first[(first["d_model"] == d_model) & (first["k"] == k)]
-        claim = f"grpo-mts-d{d_model}-k{k}"
-        row = {"d": d_model, "K": k, "own sampler": f"{before['own'].mean():.1f} to {after['own'].mean():.1f}"}
-        row["the paper"] = f"{paper.claims().loc[f'grpo-mts-d{d_model}-sft', 'paper_value']} to "
-        row["the paper"] += str(paper.claims().loc[claim, "paper_value"])
-        rows.append(row | entropy_cells(before, after, claim))
-    return pd.DataFrame(rows)
-
-
-def entropy_cells(before: pd.DataFrame, after: pd.DataFrame, claim: str) -> dict[str, str]:
-    """Mean entropies (nat) before and after, and the paper's in brackets, by step."""
-    cells = {}
-    for step in STEPS:
-        ours = f"{before[f'entropy_{step}'].mean():.2f} to {after[f'entropy_{step}'].mean():.2f}"
-        stated = [paper.paper_value(f"{claim}-entropy{step}{suffix}") for suffix in ("-sft", "")]
-        cells[f"token {step} (paper)"] = f"{ours} ({stated[0]:.2f} to {stated[1]:.2f})"
-    return cells
+    """Entropies (nat) before and after, by dimension and K, means over seeds with the paper's."""
+    return policies.entropy_table(_by_dimension(points), SETTING)
 
 
 def accuracy_table(points: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) by each decoder before and after, and the best epoch by own sampler, with 95 % t-intervals."""
-    first, last = ends(points)
-    chosen, rows = best(points), []
-    for (d_model, k), after in last.groupby(["d_model", "k"]):
-        before = first[(first["d_model"] == d_model) & (first["k"] == k)]
-        row = {"d": d_model, "K": k}
-        for name, title in DECODERS.items():
-            row[f"{title}, before"], row[f"{title}, after"] = interval(before[name]), interval(after[name])
-        rows.append(row | {"own sampler, best epoch": interval(after["id"].map(chosen))})
-    return pd.DataFrame(rows)
+    """Accuracy (%) by each decoder before and after, and the best epoch by own sampler."""
+    return policies.accuracy_table(_by_dimension(points), SETTING, "own")
+
+
+def _by_dimension(points: pd.DataFrame) -> dict[str, list[Group]]:
+    return {f"d = {d}": by_k(points, d) for d in in_order(points["d_model"])}
 
 
 def findings(points: pd.DataFrame) -> list[str]:

@@ -160,6 +160,40 @@ def over_epochs(chosen: Sequence[Group], labels: Mapping[str, str]) -> Figure:
     return figure
 
 
+# Tables
+
+
+def accuracy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str], best_by: str) -> pd.DataFrame:
+    """Accuracy (%) by each decoder before and after, and the best epoch by one of them, with 95 % t-intervals.
+
+    `columns` name the two parts of what a group is called.
+    """
+    rows = []
+    for title, groups in chosen.items():
+        for group in groups:
+            first, last = ends(group.points)
+            row = dict(zip(columns, (title, group.label)))
+            for decoder, how in DECODERS.items():
+                row[f"{how}, before"], row[f"{how}, after"] = interval(first[decoder]), interval(last[decoder])
+            rows.append(row | {f"{DECODERS[best_by]}, best epoch": interval(best(group.points, best_by))})
+    return pd.DataFrame(rows)
+
+
+def entropy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str]) -> pd.DataFrame:
+    """Entropies (nat) before and after, means over seeds, and the paper's in brackets; `columns` as above."""
+    rows = []
+    for title, groups in chosen.items():
+        for group in groups:
+            before, after = ends(group.points)
+            row = dict(zip(columns, (title, group.label)))
+            for step in STEPS:
+                ours = f"{before[f'entropy_{step}'].mean():.2f} to {after[f'entropy_{step}'].mean():.2f}"
+                stated = [paper.paper_value(f"{group.claim}-entropy{step}{suffix}") for suffix in ("-sft", "")]
+                row[f"token {step} (paper)"] = f"{ours} ({stated[0]:.2f} to {stated[1]:.2f})"
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
 # What thoughts hold
 
 
