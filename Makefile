@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 book: chapters html
 
 chapters: $(READY)
-	$(BIN)/cot2 chapters
+	$(BIN)/cot2 chapters --workers $(JOBS)
 
 html: $(READY)
 	rm -rf _build

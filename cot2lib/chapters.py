@@ -12,6 +12,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
 from pathlib import Path
 
 from cot2lib import paths
@@ -22,31 +25,39 @@ from cot2lib.provenance import provenance, resolve_device
 KERNEL = "python3"
 
 
-def execute(names: Sequence[str] = (), parameters: Mapping[str, str] | None = None, out: Path | None = None) -> int:
+def execute(
+    names: Sequence[str] = (),
+    parameters: Mapping[str, str] | None = None,
+    out: Path | None = None,
+    workers: int = 1,
+) -> int:
     """Execute chapters (default: all); returns the exit status.
 
     Args:
         names: chapters, by file name without the ending.
         parameters: values as text, Python literals or bare strings, given to every chapter.
         out: folder for the executed copies.
+        workers: chapters executed side by side.
 
     Raises:
-        SpecError: for an unknown chapter or parameter, or a value of another type than the default's.
+        SpecError: for fewer workers than one, an unknown chapter or parameter, or a value of another type than the default's.
         DeviceError: for a device that is not there.
     """
+    if workers < 1:
+        raise SpecError(f"workers={workers}: need at least one.")
     sources = [chapter_path(name) for name in names] or all_chapters()
-    values = {source: checked(source, parameters or {}) for source in sources}
+    values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
     out = out or _root() / "build" / "executed"
     out.mkdir(parents=True, exist_ok=True)
-    results = []
-    for source in sources:
-        began = time.perf_counter()
-        failure = _execute(source, out / source.name, values[source])
-        results.append((source.stem, failure, time.perf_counter() - began))
-        print(f"{source.stem:<22}{failure or 'ok':<60}{results[-1][2]:>7.1f} s", flush=True)
-    failed = [name for name, failure, _ in results if failure]
-    print(f"{len(results) - len(failed)} of {len(results)} chapters executed into {out}")
+    jobs = sources, [out / source.name for source in sources], values
+    failed = 0
+    with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+        results = (pool.map if pool else map)(_timed, *jobs)
+        for source, (failure, seconds) in zip(sources, results):
+            failed += failure is not None
+            print(f"{source.stem:<22}{failure or 'ok':<60}{seconds:>7.1f} s", flush=True)
+    print(f"{len(sources) - failed} of {len(sources)} chapters executed into {out}")
     return 1 if failed else 0
 
 
@@ -120,6 +131,11 @@ def _same_type(value: object, default: object) -> bool:
     if isinstance(default, float):
         return isinstance(value, int | float) and not isinstance(value, bool)
     return default is None or type(value) is type(default)
+
+
+def _timed(*job) -> tuple[str | None, float]:
+    began = time.perf_counter()
+    return _execute(*job), time.perf_counter() - began
 
 
 def _execute(source: Path, target: Path, values: Mapping[str, object]) -> str | None:

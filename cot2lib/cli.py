@@ -78,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     chapters.add_argument("names", nargs="*", metavar="CHAPTER", help="chapters (default: all)")
     chapters.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
     chapters.add_argument("--out", type=Path, help="folder for executed copies (default: build/executed)")
+    chapters.add_argument("--workers", type=int, default=1, help="chapters executed side by side (default: 1)")
 
     ledger = _command(commands, "ledger", "every number of the paper beside our records, with a verdict", _ledger)
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
@@ -171,7 +172,7 @@ def _collect(options: argparse.Namespace) -> None:
 def _chapters(options: argparse.Namespace) -> int:
     from cot2lib import chapters
 
-    return chapters.execute(options.names, dict(options.parameter), options.out)
+    return chapters.execute(options.names, dict(options.parameter), options.out, options.workers)
 
 
 def _ledger(options: argparse.Namespace) -> None:

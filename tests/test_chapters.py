@@ -40,7 +40,8 @@ def outputs(path: Path) -> str:
     return "".join("".join(o.get("text", "")) for c in cells for o in c.get("outputs", []))
 
 
-def test_all_chapters_run_and_failures_are_reported(repository, capsys):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_all_chapters_run_and_failures_are_reported(repository, capsys, workers):
     write, root = repository
     write("a_good", "print('seeds', seeds)")
     write("b_bad", "raise ValueError('the claim is broken')")
@@ -48,7 +49,7 @@ def test_all_chapters_run_and_failures_are_reported(repository, capsys):
     write("d_good", "print('fine')")
     (root / "build" / "executed").mkdir(parents=True)
     (root / "build" / "executed" / "b_bad.ipynb").write_text("old")
-    status = chapters.execute(parameters={"seeds": "[4, 5]"})
+    status = chapters.execute(parameters={"seeds": "[4, 5]"}, workers=workers)
     printed = capsys.readouterr().out
     executed = root / "build" / "executed"
     assert status == 1 and "2 of 4 chapters executed" in printed
@@ -88,6 +89,11 @@ def test_well_typed_parameters_pass(repository):
     source = root / "notebooks" / "a.ipynb"
     given = {"lr": "1", "profile": "paper", "retrain": "True", "seeds": "[7]"}
     assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": [7]}
+
+
+def test_no_workers_are_refused(repository):
+    with pytest.raises(SpecError, match="workers=0: need at least one"):
+        chapters.execute(workers=0)
 
 
 def test_a_device_that_is_not_there_is_refused(repository):

@@ -121,6 +121,15 @@ def test_gains_are_by_variant():
     ]  # fmt: skip
 
 
+def test_gain_is_drawn_against_the_start():
+    better = made(gain=4.0).assign(variant="K = 3, better start")
+    groups = figures.by_start(POINTS, better)
+    assert [group.label for group in groups] == ["d = 24", "d = 32", "d = 24, better start"]
+    axis = figures.gain_against_start(groups).axes[0]
+    dots = [np.asarray(points.get_offsets()).tolist() for points in axis.collections]
+    assert dots[0] == [[30, 10], [31, 10]] and dots[2] == [[30, 4], [31, 4]]
+
+
 def test_checks_can_fail():
     table = labelled()
     low = table.assign(own=table["own"] - 10 * table["variant"].str.contains("logits"))

@@ -1,5 +1,7 @@
 """Groups, tables and checks of the chapter `grpo_mts`; its proofs on exact gradients are in `figures.exact`."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -8,6 +10,7 @@ from cot2lib import paper
 from cot2lib.figures import policies
 from cot2lib.figures.curves import in_order
 from cot2lib.figures.policies import Group, ends, gain_of
+from cot2lib.figures.style import COLOURS, MARKERS, legend_above, panels
 from cot2lib.metrics import paired_interval
 
 MOST = 0.9  # of the runs, for which a checked claim must hold
@@ -46,6 +49,28 @@ def accuracy_table(points: pd.DataFrame) -> pd.DataFrame:
 
 def _by_dimension(points: pd.DataFrame) -> dict[str, list[Group]]:
     return {f"d = {d}": by_k(points, d) for d in in_order(points["d_model"])}
+
+
+def by_start(points: pd.DataFrame, variants: pd.DataFrame) -> list[Group]:
+    """The runs of K = 3 by what they started from; `variants` has the better starts."""
+    usual = [
+        Group(f"d = {d}", points[(points["d_model"] == d) & (points["k"] == 3)]) for d in in_order(points["d_model"])
+    ]
+    better = Group("d = 24, better start", variants[variants["variant"] == "K = 3, better start"])
+    return [group for group in [*usual, better] if len(group.points)]
+
+
+def gain_against_start(chosen: Sequence[Group]) -> Figure:
+    """Gain in accuracy (points) over the accuracy at the start, both by own sampler, a dot per run."""
+    figure, axes = panels(1, 1, width=5.6, height=3.2)
+    axis = axes[0, 0]
+    for group in chosen:
+        first, last = (table.set_index("id")["own"] for table in ends(group.points))
+        axis.scatter(first, last - first, color=COLOURS[group.label], marker=MARKERS[group.label], label=group.label)
+    axis.set(xlabel="accuracy at the start (%), own sampler", ylabel="gain (points)")
+    axis.axhline(0, color="black", linewidth=0.8)
+    legend_above(figure, axis, len(chosen))
+    return figure
 
 
 def findings(points: pd.DataFrame) -> list[str]:
