@@ -40,7 +40,8 @@ def execute(
         workers: chapters executed side by side.
 
     Raises:
-        SpecError: for fewer workers than one, an unknown chapter or parameter, or a value of another type than the default's.
+        SpecError: for fewer workers than one, an unknown chapter or parameter, or a value of another type than the
+            default's.
         DeviceError: for a device that is not there.
     """
     if workers < 1:
