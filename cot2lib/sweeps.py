@@ -272,7 +272,8 @@ def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
         return False
-    return run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
+    looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
+    return looked_into or run in starts(layers=2)
 
 
 def where(specs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
