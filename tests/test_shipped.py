@@ -33,7 +33,8 @@ def kind(run):
     """What makes a run's training another computation, besides its size."""
     target = "one budget" if run.supervision.budget else "all trajectories"
     if isinstance(run, GRPOSpec):
-        target = f"{run.thought} {run.ratio} kl {run.kl}"
+        options = dict(kl=run.kl, mask=run.mask, dropout=run.recipe.dropout, first_k=run.first_k)
+        target = " ".join([type(run.thought).__name__, run.ratio, *(name for name, given in options.items() if given)])
     return run.recipe.batch, run.method, run.fed, run.outputs, run.model.layers, target, run.model.embedding
 
 
