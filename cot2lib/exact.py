@@ -30,6 +30,7 @@ from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, token_mean
 
 MOST_THOUGHTS = 400_000  # listed for all prompts together
+BRANCHES = 64  # thoughts that share one copy of their prompt
 
 Gradients = Float[Tensor, "run parameter"]
 
@@ -98,10 +99,22 @@ def law(stack: GPT2Stack, task: MNNS, thought: MTS) -> Law:
     tokens, orders = multisets(task.vocab_size, thought.k)
     weights = token_mean(tokens, stack.transformer.wte.weight.new_zeros(count, task.vocab_size))
     shared = lambda x: x[:, None].expand(stack.runs, prompts, *x[:, None].shape)
-    fed = stack.mix(shared(weights).flatten(1, 2))
-    logits = replay(stack, task.prompt()[None], fed).unflatten(1, (prompts, count))
+    logits = _replayed(stack, task, stack.mix(weights.expand(stack.runs, 1, -1, -1))[:, 0])
     log_thought = thought.log_densities(logits[:, :, :, :1], shared(tokens))[:, :, :, 0]
     return Law(log_thought, logits[:, :, :, 1].log_softmax(-1), orders.to(weights.dtype), task.answer_ids)
+
+
+def _replayed(
+    stack: GPT2Stack, task: MNNS, thoughts: Float[Tensor, "run thought d"]
+) -> Float[Tensor, "run prompt thought step vocab"]:
+    """Logits of every prompt after every thought, `BRANCHES` of them on a copy of the prompt: branches see each other
+    in one product, though they do not look."""
+    count = thoughts.shape[1]
+    parts = -(-count // BRANCHES)
+    padded = torch.cat([thoughts, thoughts[:, :1].expand(-1, parts * BRANCHES - count, -1)], 1)
+    prompts = task.prompt()[None].repeat_interleave(parts, 1)
+    fed = padded[:, None, :, None].expand(-1, task.size, -1, -1, -1).flatten(1, 2)
+    return replay(stack, prompts, fed).unflatten(1, (task.size, -1))[:, :, :count]
 
 
 # Values whose gradients are compared
