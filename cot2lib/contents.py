@@ -1,27 +1,29 @@
 """What the thoughts of policy-gradient runs hold, before and after: how many tokens, and how much of it is of use.
 
-A run's step distributions are taken as its own sampler visits them on its held-out inputs. Of the states
+A run's step distributions are taken as its own sampler visits them on its held-out inputs, and their entropies also
+as base decoding does. Of the states
 that a trajectory can be in after a step, those are *on the way* from which the right answer can still be
 reached. The paper has entropies alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cot2lib.data import stack_data
+from cot2lib.data import StackData, stack_data
 from cot2lib.decode import rules
 from cot2lib.evaluation import rollouts
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec
 from cot2lib.supervision import TrajectoryGraph, backward_counts, forward_counts
+from cot2lib.thoughts import Base, Rule
 
 LEAST = 0.01  # weight from which a token counts as held
 PERCENT = 100.0
-COLUMNS = ("support", "reachable", "on_the_way")
+COLUMNS = ("support", "reachable", "on_the_way", "base_entropy")
 
 
 def states(task: TrajectoryGraph) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "input step vocab"]]:
@@ -43,7 +45,8 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
     """One row per run, moment and step of runs of one shape.
 
     Columns: `id`; `when`, "before" or "after"; `step`; `support`, tokens of at least 1 % weight; `reachable` and
-    `on_the_way`, the weight (%) on such states; all of them means over held-out inputs.
+    `on_the_way`, the weight (%) on such states; `base_entropy`, nats under base decoding; all of them means over
+    held-out inputs.
 
     Args:
         start, trained: the runs' models before and after, in order.
@@ -56,13 +59,28 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
 @torch.no_grad()
 def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
-    reachable, on_the_way = (mask.to(stack.device) for mask in states(spec.task))
-    means = torch.zeros(len(specs), spec.outputs, len(COLUMNS), dtype=torch.float64, device=stack.device)
-    steps = rules(spec.thought, spec.outputs)
-    for index, real, rollout in rollouts(stack, data, [spec.seed for spec in specs], steps):
-        weights = rollout.logits.double().softmax(-1)
-        held = [weights >= LEAST, PERCENT * weights * reachable[index], PERCENT * weights * on_the_way[index]]
-        found = torch.stack([part.sum(-1) for part in held], -1)
-        means += (found * real[..., None, None]).sum(1) / data.held_out.real.sum(1)[:, None, None]
-    rows = [(spec.id, step) for spec in specs for step in range(1, spec.outputs + 1)]
-    return pd.DataFrame(rows, columns=["id", "step"]).join(pd.DataFrame(means.flatten(0, 1).cpu(), columns=COLUMNS))
+    outputs = spec.supervision.output_steps(spec.task.steps)
+    masks = [mask[:, outputs].to(stack.device) for mask in states(spec.task)]
+
+    def held(index: Tensor, weights: Tensor) -> list[Tensor]:
+        return [weights >= LEAST, *(PERCENT * weights * mask[index] for mask in masks)]
+
+    means = [
+        _means(stack, data, specs, spec.thought, held),
+        _means(stack, data, specs, Base(), lambda index, weights: [torch.special.entr(weights)]),
+    ]
+    rows = [(one.id, step + 1) for one in specs for step in outputs]
+    columns = pd.DataFrame(torch.cat(means, -1).flatten(0, 1).cpu(), columns=COLUMNS)
+    return pd.DataFrame(rows, columns=["id", "step"]).join(columns)
+
+
+def _means(
+    stack: GPT2Stack, data: StackData, specs: Sequence[GRPOSpec], rule: Rule, measures: Callable
+) -> Float[Tensor, "run step measure"]:
+    """Means over held-out inputs of sums over the vocabulary, under a rule's step distributions."""
+    total, sizes = 0.0, data.held_out.real.sum(1)[:, None, None]
+    for index, real, rollout in rollouts(stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs)):
+        parts = measures(index, rollout.logits.double().softmax(-1))
+        found = torch.stack([part.sum(-1) for part in parts], -1).double()
+        total = total + (found * real[..., None, None]).sum(1) / sizes
+    return total

@@ -3,7 +3,7 @@
 A point of the simplex is a vector of gamma variates over its sum. The variates come from uniform draws
 alone, a fixed number for each, and no loop waits for acceptance: of `ROUNDS` proposals of Marsaglia and
 Tsang (2000) one uniform picks the first accepted. Below shape 1 their method needs the identity
-G(a) = G(a + 1) U^(1/a); at a = 1e-3 most such variates are below every float, their logarithms are not.
+G(a) = G(a + 1) U^(1/a); at a = 1e-3 most such variates are below every float32, their logarithms are not.
 """
 
 import torch

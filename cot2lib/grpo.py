@@ -1,4 +1,4 @@
-"""GRPO over continuous thoughts (paper, section 4 and algorithm 1), for a stack of runs at once.
+"""GRPO over continuous thoughts (paper, section 5 and algorithm 1), for a stack of runs at once.
 
 A step rolls out G traces of every prompt of the batch and run, thoughts by a rule that samples and has
 a density, the answer one sampled token; rewards 1 for a right answer, else 0; replays the traces in
@@ -14,6 +14,7 @@ when every batch serves one update; so the share of failed rollouts is logged as
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -108,11 +109,12 @@ class GRPOTrainer(StackTrainer):
     @property
     def thought(self) -> Rule:
         """How thoughts are sampled at the step to come."""
-        return MTS(self.phase, self.spec.thought.temperature) if self.spec.first_k else self.spec.thought
+        rule = self.spec.thought
+        return MTS(self.phase_at(self.progress.step), rule.temperature) if self.spec.first_k else rule
 
     def phase_at(self, step: int) -> int:
         """Tokens of a thought, if they change."""
-        return self.spec.k_at(step) if self.spec.first_k else 0
+        return self.spec.k_at(min(step, self.recipe.steps - 1)) if self.spec.first_k else 0
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Roll out, reward, and descend `updates` times; returns the share of rollouts that failed."""
@@ -151,7 +153,7 @@ class GRPOTrainer(StackTrainer):
         `gradient_norm` is that of the last update.
         """
         seeds = [spec.seed for spec in self.specs]
-        by = lambda rule: evaluate(self.stack, self.data, seeds, rules(rule, self.spec.outputs))
+        by = cache(lambda rule: evaluate(self.stack, self.data, seeds, rules(rule, self.spec.outputs)))
         others = {"base": by(Base()), "discrete": by(Discrete())}
         halves = {f"{name}_{half}": found[f"correct_{half}"] for name, found in others.items() for half in "ab"}
         norm = sum(gradient.flatten(1).square().sum(1) for gradient in self.gradients).sqrt()

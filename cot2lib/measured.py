@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 
 from cot2lib import records, runs
+from cot2lib.contents import COLUMNS
 from cot2lib.profiles import spec
 from cot2lib.sampling import MOST, TEMPERATURES, TOP_K
 from cot2lib.supervision import hindsight_targets
@@ -147,6 +148,12 @@ def passed(profile: str) -> pd.DataFrame:
     """The shipped Pass@k table of a profile, empty if there is none."""
     table = records.shipped_table(f"sampling.{profile}.passk")
     return pd.DataFrame(columns=["id", "temperature", "top_k", "k", "pass_at_k"]) if table is None else table
+
+
+def contents(profile: str) -> pd.DataFrame:
+    """The shipped table of what thoughts hold (`cot2lib.contents`) under a profile, empty if there is none."""
+    table = records.shipped_table(f"thoughts.{profile}.contents")
+    return pd.DataFrame(columns=["id", "when", "step", *COLUMNS]) if table is None else table
 
 
 def expert_sample(feed: str, lr: float) -> Sample:

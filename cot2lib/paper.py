@@ -244,8 +244,8 @@ def is_measured(rows: pd.DataFrame) -> pd.Series:
 
 
 def is_settled(rows: pd.DataFrame) -> pd.Series:
-    """Whether counting or proof settles a row, or nothing could, so that it is the same under every profile."""
-    return rows["verdict"].str.match("holds|refuted|no claim")
+    """Whether counting or proof settles a row, so that it is the same under every profile."""
+    return rows["verdict"].str.match("holds|refuted")
 
 
 def is_series(rows: pd.DataFrame) -> pd.Series:

@@ -1,4 +1,4 @@
-"""GRPO's objective on rollouts of thoughts, one value per run (paper, section 4).
+"""GRPO's objective on rollouts of thoughts, one value per run (paper, section 5).
 
 Every step of a rollout holds draws: K tokens of a thought, one answer token, one point of a simplex.
 From their log-densities under the current, the old and the reference policy come the policy ratio, the

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from cot2lib import runs, sweeps
-from cot2lib.measured import WIDEST_ENTROPY, Direction, Number, Sample, run_sample
+from cot2lib.measured import WIDEST_ENTROPY, Direction, NoGain, Number, Sample, contents, run_sample
 from cot2lib.profiles import POLICIES
 from cot2lib.specs import GRPOSpec
 from cot2lib.sweeps import BEST_GAMMA, GAMMAS, KS, MANY
@@ -23,7 +23,8 @@ def sample(chosen: Chosen, first: bool = False) -> Sample:
     """Recorded runs of a profile and seeds, by seed.
 
     Further columns: `entropy_t` of the last evaluation, or of the one before any step; `base_best`, the best share of
-    right answers by base decoding; `lost`, what the last evaluation by the own sampler lacks of the best.
+    right answers by base decoding; `lost` and `base_lost`, what the last evaluation lacks of the best, by the own
+    sampler and by base decoding.
     """
 
     def by_seed(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
@@ -34,11 +35,13 @@ def sample(chosen: Chosen, first: bool = False) -> Sample:
         known = set(rows["id"])
         points = runs.curves([spec for spec in specs if spec.id in known]).sort_values("step", kind="stable")
         rows = rows.set_index("seed")
-        base = points.assign(right=points["base_a"] + points["base_b"]).groupby("seed")["right"].max()
-        at = points.groupby("seed").first() if first else points.groupby("seed").last()
-        return rows.join(at[[f"entropy_{step}" for step in STEPS]]).assign(
-            base_best=base / (rows["inputs_a"] + rows["inputs_b"]), lost=rows["best"] - rows["last"]
-        )
+        inputs = points["seed"].map(rows["inputs_a"] + rows["inputs_b"])
+        points["base"] = (points["base_a"] + points["base_b"]) / inputs
+        by_run = points.groupby("seed")
+        base_best, last = by_run["base"].max(), by_run.last()
+        entropies = (by_run.first() if first else last)[[f"entropy_{step}" for step in STEPS]]
+        lost = dict(lost=rows["best"] - rows["last"], base_lost=base_best - last["base"])
+        return rows.join(entropies).assign(base_best=base_best, **lost)
 
     return by_seed
 
@@ -61,9 +64,22 @@ def scaled(k: int) -> Sample:
     return sample(lambda profile, seeds: sweeps.scaled(profile, seeds, (k,)))
 
 
-def dirichlet(gamma: float, method: str = "discrete", layers: int = 1, first: bool = False) -> Sample:
+def dirichlet(gamma: float, method: str = "discrete", layers: int = 1) -> Sample:
     """Runs of `sweeps.dirichlet` of one gamma."""
-    return sample(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers), first)
+    return sample(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers))
+
+
+def base_entropies(layers: int, first: bool) -> Sample:
+    """Step entropies under base decoding, which is the paper's with Dirichlet thoughts, gamma = 20."""
+
+    def by_seed(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        specs = sweeps.dirichlet(profile, seeds, (BEST_GAMMA,), layers=layers)
+        table, seed_of = contents(profile), {spec.id: spec.seed for spec in specs}
+        rows = table[table["id"].isin(seed_of) & (table["when"] == ("before" if first else "after"))]
+        rows = rows.assign(seed=rows["id"].map(seed_of))
+        return rows.pivot(index="seed", columns="step", values="base_entropy").add_prefix("entropy_")
+
+    return by_seed
 
 
 def untreated(gamma: float) -> Sample:
@@ -91,7 +107,7 @@ def _start(method: str, d_model: int = 24, layers: int = 1) -> Number:
     return Number("csft", run_sample(method, d_model=d_model, layers=layers, heads=layers), 1)
 
 
-MULTI_TOKEN: dict[str, Number | Direction] = {
+MULTI_TOKEN: dict[str, Number | Direction | NoGain] = {
     **{f"grpo-mts-d{d}-sft": _start("discrete", d) for d in D_MODELS},
     **{f"grpo-mts-d{d}-k{k}": Number(MTS, sampled(k, d), 1, "best") for d in D_MODELS for k in KS},
     **{
@@ -106,9 +122,7 @@ MULTI_TOKEN: dict[str, Number | Direction] = {
     "grpo-k-moderate": Direction(
         MTS, [(sampled(3, d), "best", sampled(k, d), "best") for d in D_MODELS for k in (1, 6)]
     ),
-    "k-saturates": Direction(
-        MTS, [(sampled(k), "best", sampled(MANY), "best") for k in KS[1:]], waiting="ProsQA and ProntoQA"
-    ),
+    "k-saturates": NoGain(MTS, [(sampled(MANY), "best", sampled(k), "best") for k in KS[1:]]),
     "gm-stabler": Direction(
         MTS,
         [
@@ -133,7 +147,7 @@ POINTS_OF_THE_SIMPLEX: dict[str, Number | Direction] = {
         for name, number in _entropies(
             f"dirichlet-discrete-{short}",
             DIRICHLET,
-            lambda first, layers=layers: dirichlet(BEST_GAMMA, layers=layers, first=first),
+            lambda first, layers=layers: base_entropies(layers, first),
         ).items()
     },
     "dirichlet-cot2-sft": _start("cot2"),
@@ -148,8 +162,8 @@ POINTS_OF_THE_SIMPLEX: dict[str, Number | Direction] = {
     ),
     "dirichlet-unscaled": Direction(
         DIRICHLET,
-        [(untreated(GAMMAS[0]), "lost", untreated(BEST_GAMMA), "lost")],
-        given="unstable training is that whose last epoch loses more of the best",
+        [(untreated(GAMMAS[0]), "base_lost", untreated(BEST_GAMMA), "base_lost")],
+        given="unstable training is that whose last epoch loses more of the best, by base decoding",
     ),
 }
 REWARDED = MULTI_TOKEN | POINTS_OF_THE_SIMPLEX

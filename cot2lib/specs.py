@@ -215,7 +215,7 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class GRPOSpec:
-    """One policy-gradient run from a supervised start (paper, section 4).
+    """One policy-gradient run from a supervised start (paper, section 5).
 
     Attributes:
         recipe: how the weights are optimised; `batch` counts prompts, `dropout` acts on the current policy alone, as
@@ -229,7 +229,7 @@ class GRPOSpec:
         updates: optimiser steps mu on each batch of rollouts.
         scaled: whether advantages are divided by their group's standard deviation.
         first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
-            one in equal parts of the training (a curriculum that the paper proposes, section 4.3).
+            one in equal parts of the training (a curriculum that the paper proposes, section 5.3).
         mask: dropout probability of a mask that each rollout keeps over all of its positions (`cot2lib.masks`); its
             thoughts are then the base ones.
     """

@@ -143,7 +143,7 @@ def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[in
 
 
 def variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
-    """What can be changed about MTS, d = 24, one thing at a time, beside the usual runs."""
+    """What can be changed about MTS, d = 24, beside the usual runs; what a name does not mention is as usual."""
     chosen, small = POLICIES[profile], dict(profile=profile, seeds=seeds, d_models=(24,))
     runs = {}
     for k in (*KS, MANY):

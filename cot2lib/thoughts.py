@@ -2,8 +2,8 @@
 
 `Base` is the paper's deterministic continuous token (section 2), here with the temperature and the
 threshold of its ablations; `Discrete` the one-hot token of ordinary chain of thought; `MTS` the mean
-of K sampled tokens (section 4.1); `Systematic`, which the paper does not have, a less noisy such mean;
-`Dirichlet` a random point of the simplex around the base thought (section 4.2). Of later papers are
+of K sampled tokens (section 5.1); `Systematic`, which the paper does not have, a less noisy such mean;
+`Dirichlet` a random point of the simplex around the base thought (section 5.2). Of later papers are
 `Gumbel`, one relaxed token, and `Gaussian`, the base thought's vector with noise. `Hidden` is COCONUT's
 thought, the last hidden state of the preceding position; `ZeroSlot` what the authors' COCONUT baseline
 feeds instead, the hidden state of the slot itself, computed with zeros in it.
@@ -131,7 +131,7 @@ class Discrete:
 
 @dataclass(frozen=True)
 class MTS:
-    """Multi-token sampling (paper, section 4.1): the mean of k tokens drawn with replacement.
+    """Multi-token sampling (paper, section 5.1): the mean of k tokens drawn with replacement.
 
     The log-density is that of the ordered draws; k = 1 is `Discrete(temperature)`.
     """

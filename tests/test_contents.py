@@ -1,5 +1,6 @@
 """What thoughts hold, against listed trajectories and by hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -38,7 +39,8 @@ def test_a_thought_that_weighs_all_tokens_alike():
     specs = [run_of(seed) for seed in (42, 43)]
     stack = scaled(build_stack([one.start for one in specs]), 0.0)
     table = contents.measure(stack, stack, specs)
-    assert list(table.columns) == ["id", "when", "step", "support", "reachable", "on_the_way"] and len(table) == 8
+    assert list(table.columns) == ["id", "when", "step", "support", "reachable", "on_the_way", "base_entropy"]
+    assert len(table) == 8 and np.allclose(table["base_entropy"], np.log(specs[0].task.vocab_size))
     vocab = specs[0].task.vocab_size
     assert (table["support"] == vocab).all()
     task = specs[0].task
@@ -53,9 +55,12 @@ def test_a_thought_that_weighs_all_tokens_alike():
 def test_support_counts_tokens_above_one_percent(monkeypatch):
     one = run_of()
     stack = scaled(build_stack([one.start]), 12.0)
-    sharp = contents.measure(stack, stack, [one])
+    sharp = contents.measure(build_stack([one.start]), stack, [one]).set_index("when")
+    for column in ("base_entropy", "support"):
+        assert sharp.loc["before", column].min() > sharp.loc["after", column].max()
     monkeypatch.setattr(contents, "LEAST", 0.2)
-    fewer = contents.measure(stack, stack, [one])
+    fewer, sharp = contents.measure(stack, stack, [one]), sharp.loc["after"].reset_index()
+    fewer = fewer[fewer["when"] == "after"].reset_index()
     assert (fewer["support"] <= 5).all() and (fewer["support"] < sharp["support"]).any()
     assert fewer["reachable"].tolist() == sharp["reachable"].tolist()
 

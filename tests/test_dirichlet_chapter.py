@@ -27,6 +27,10 @@ POINTS = pd.concat(
     [points_of(specs, gain=g / 2) for by_gamma in ASKED.values() for g, specs in by_gamma.items()], ignore_index=True
 )
 CHOSEN = figures.groups(POINTS, ASKED)
+HELD = pd.DataFrame(
+    {"id": run, "when": when, "step": step, "base_entropy": value}
+    for run in POINTS["id"].unique() for when, value in (("before", 0.9), ("after", 0.2)) for step in policies.STEPS
+)  # fmt: skip
 
 
 def test_requests_are_those_of_the_papers_tables():
@@ -52,7 +56,7 @@ def test_figures_hold_what_they_say():
     figure = figures.accuracy(CHOSEN)
     stated = {paper.paper_value(f"dirichlet-cot2-g{g}") for g in (10, 20, 40)}
     assert stated <= heights(figure.axes[2]) and {30.0, 50.0} <= heights(figure.axes[2])
-    entropies = policies.entropies(figures.entropy_groups(CHOSEN))
+    entropies = policies.entropies(figures.entropy_groups(CHOSEN, HELD))
     assert [axis.get_xlabel() for axis in entropies.axes] == [
         "token (discrete CoT, one layer)", "token (discrete CoT, two layers)"
     ]  # fmt: skip
@@ -65,8 +69,8 @@ def test_tables_and_sentences_give_the_means():
     table = figures.accuracy_table(CHOSEN).set_index(["start", "scale"])
     row = table.loc[("CoT2, one layer", figures.name(20.0))]
     assert row["base, before"].startswith("30.5") and row["base, after"].startswith("40.5")
-    entropies = figures.entropy_table(CHOSEN).set_index("start")
-    assert entropies.loc["discrete CoT, two layers", "token 1 (paper)"] == "1.00 to 0.50 (0.49 to 0.40)"
+    entropies = policies.entropy_table(figures.entropy_groups(CHOSEN, HELD), ("scale", "start")).set_index("start")
+    assert entropies.loc["discrete CoT, two layers", "token 1 (paper)"] == "0.90 to 0.20 (0.49 to 0.40)"
     said = figures.findings(CHOSEN)[1].replace("\xa0", " ")
     assert said.startswith("**discrete CoT, two layers** (base decoding starts at 30.5 %)")
     assert "10.0 [10.0, 10.0]" in said
@@ -105,11 +109,13 @@ def test_treatments_give_lengths_of_gradients():
 
 def test_checks_can_fail():
     still = points_of(ASKED["CoT2, one layer"][1.0], gain=0.0).assign(variant="no learning")
-    good = figures.checks(CHOSEN, still, still)
+    good = figures.checks(CHOSEN, still)
     moving = points_of(ASKED["CoT2, one layer"][1.0]).assign(variant="no learning")
     falling = figures.groups(POINTS.assign(base=-POINTS["base"]), ASKED)
-    bad = figures.checks(falling, moving, moving)
-    assert good.keys() == bad.keys() and not any(bad.values())
+    bad = figures.checks(falling, moving)
+    assert all(good.values()) and good.keys() == bad.keys() and not any(bad.values())
+    sampled = figures.checks(CHOSEN, still.assign(own=still["own"] + still["step"]))
+    assert not sampled["without a learning rate nothing changes"]
 
 
 def test_untreated_runs_are_those_of_the_whole_vocabulary(monkeypatch):

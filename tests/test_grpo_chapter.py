@@ -10,7 +10,7 @@ from cot2lib import paper, rewarded, runs, sweeps
 from cot2lib.errors import SpecError
 from cot2lib.figures import grpo as figures
 from cot2lib.figures import policies
-from cot2lib.measured import Direction, Number
+from cot2lib.measured import Direction, NoGain, Number
 from cot2lib.profiles import grpo, shortened, spec
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.tasks import MNNS
@@ -177,7 +177,7 @@ def test_claims_of_policy_gradients_exist_and_are_read():
     table = [c for c in claims.index if c.startswith(("grpo-mts-", "dirichlet-"))]
     assert set(table) <= set(rewarded.REWARDED) and len(table) == 8 + 48 + 8 + 16 + 1
     kinds = {type(rewarded.REWARDED[claim]) for claim in rewarded.REWARDED}
-    assert kinds == {Number, Direction}
+    assert kinds == {Number, Direction, NoGain}
 
 
 def test_samples_of_policy_gradients_read_their_curves(monkeypatch):
@@ -190,6 +190,7 @@ def test_samples_of_policy_gradients_read_their_curves(monkeypatch):
     assert before["entropy_2"].tolist() == [1.0, 1.0] and after["entropy_2"].tolist() == [0.5, 0.5]
     assert after["best"].tolist() == [0.5, 0.5] and after["lost"].tolist() == pytest.approx([0.1, 0.1])
     assert after["base_best"].tolist() == [0.5, 0.45], "of the best evaluation, not the last"
+    assert after["base_lost"].tolist() == pytest.approx([0.0, 0.05])
 
 
 def test_recipes_of_policy_gradients():

@@ -83,9 +83,15 @@ def test_gradients_run_through_the_thoughts():
 
 
 def test_several_updates_think_again(monkeypatch):
+    """The second update scores the first's answers after thoughts that the new weights think under the old masks."""
     seen, one = noted(monkeypatch), masked_trainer(masked(updates=2))
+    drawn = []
+    monkeypatch.setattr(one, "decode", lambda *given, **options: drawn.append(decode(*given, **options)) or drawn[-1])
     one.advance(1)
     assert torch.equal(seen[0][1][0], seen[0][2][0]) and not torch.equal(seen[1][1][0], seen[1][2][0])
+    assert not torch.equal(drawn[0].weights[:, :, 0], drawn[1].weights[:, :, 0])
+    found = ANSWER.log_densities(drawn[1].logits[:, :, -1:], drawn[0].answers[:, :, None, None])
+    assert torch.equal(seen[1][1][0], found)
 
 
 def test_a_masked_run_does_not_notice_its_company():

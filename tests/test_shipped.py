@@ -12,6 +12,7 @@ from cot2lib.data import stack_data
 from cot2lib.files import load_meta
 from cot2lib.specs import EMBEDDINGS, GRPOSpec, from_data
 from cot2lib.supervised import evaluate
+from cot2lib.thoughts import MTS
 
 
 @cache
@@ -33,7 +34,12 @@ def kind(run):
     """What makes a run's training another computation, besides its size."""
     target = "one budget" if run.supervision.budget else "all trajectories"
     if isinstance(run, GRPOSpec):
-        options = dict(kl=run.kl, mask=run.mask, dropout=run.recipe.dropout, first_k=run.first_k)
+        rule = run.thought
+        options = dict(
+            kl=run.kl, mask=run.mask, dropout=run.recipe.dropout, first_k=run.first_k, centred=not run.scaled,
+            masked=getattr(rule, "masked", False), whole=getattr(rule, "most", 1) is None,
+            scaled_logits=isinstance(rule, MTS) and rule.temperature != 1,
+        )  # fmt: skip
         target = " ".join([type(run.thought).__name__, run.ratio, *(name for name, given in options.items() if given)])
     return run.recipe.batch, run.method, run.fed, run.outputs, run.model.layers, target, run.model.embedding
 

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cot2lib import contents, paper, records, runs
+from cot2lib import contents, measured, paper, runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.figures.curves import unique
 from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_dots, series_legend
@@ -198,10 +198,10 @@ def entropy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str
 
 
 def contents_of(specs: Sequence[GRPOSpec], profile: str, retrained: bool = False) -> pd.DataFrame:
-    """`contents.measure` of recorded runs: the shipped table, or measured here on what was trained here.
+    """`contents.measure` of runs: the shipped table, or measured here on what was trained here.
 
     Raises:
-        RecordError: if the table of the profile is not shipped, or lacks a run.
+        RecordError: if the shipped table lacks a run, or what was trained here is not there.
     """
     if retrained:
         load = dict(missing="error", retrain=True)
@@ -210,9 +210,8 @@ def contents_of(specs: Sequence[GRPOSpec], profile: str, retrained: bool = False
             for group in by_shape(specs)
         ]
         return pd.concat(parts, ignore_index=True)
-    table = records.shipped_table(f"thoughts.{profile}.contents")
-    absent = {spec.id for spec in specs} - set([] if table is None else table["id"])
-    if absent:
+    table = measured.contents(profile)
+    if absent := {spec.id for spec in specs} - set(table["id"]):
         raise RecordError(
             f"no measure of what the thoughts of run {min(absent)} hold; make it with `cot2 collect thoughts "
             f"--profile {profile}` where the run was trained, or ask with retrain=True."
