@@ -168,13 +168,12 @@ def treatments(points: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for variant, part in points.groupby("variant", sort=False):
         first, last = ends(part)
-        lengths = part.loc[part["step"] > 0].groupby("id")["gradient_norm"].mean()
         row = {"variant": variant}
         for decoder in ("own", "base"):
             title = DECODERS[decoder]
             row[f"{title}, before"], row[f"{title}, after"] = interval(first[decoder]), interval(last[decoder])
         row["lost at the end"] = interval(last["id"].map(best(part, "base")) - last["base"])
-        rows.append(row | {"gradient": interval(lengths, float("inf"))})
+        rows.append(row | {"gradient": policies.gradient_length(part)})
     return pd.DataFrame(rows)
 
 

@@ -248,13 +248,19 @@ def gain_of(points: pd.DataFrame, variant: str, decoder: str) -> np.ndarray:
     return (after - before).to_numpy()
 
 
+def gradient_length(points: pd.DataFrame) -> str:
+    """Mean length of a run's gradient over its evaluations, with the interval over runs."""
+    return interval(points[points["step"] > 0].groupby("id")["gradient_norm"].mean(), float("inf"))
+
+
 def _by_seed(points: pd.DataFrame, variant: str, decoder: str) -> tuple[pd.Series, pd.Series]:
     first, last = ends(points[points["variant"] == variant])
     return first.set_index("seed")[decoder].sort_index(), last.set_index("seed")[decoder].sort_index()
 
 
 def gain_table(points: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `gains` by all decoders, where the runs start, and what the last epoch lacks of the best."""
+    """The numbers of `gains` by all decoders, where runs start, what the last epoch lacks of the best, and how long
+    gradients are on average."""
     rows = []
     for name in unique(points["variant"]):
         mine = points[points["variant"] == name]
@@ -264,7 +270,8 @@ def gain_table(points: pd.DataFrame) -> pd.DataFrame:
             before, after = _by_seed(mine, name, decoder)
             gap = paired_interval(after, before)
             row[f"gain, {title}"] = paper.describe(gap.mean, gap.low, gap.high)
-        rows.append(row | {"lost at the end": interval(last["id"].map(best(mine)) - last["own"])})
+        row["lost at the end"] = interval(last["id"].map(best(mine)) - last["own"])
+        rows.append(row | {"gradient": gradient_length(mine)})
     return pd.DataFrame(rows)
 
 
