@@ -108,14 +108,22 @@ def test_treatments_give_lengths_of_gradients():
 
 
 def test_checks_can_fail():
-    still = points_of(ASKED["CoT2, one layer"][1.0], gain=0.0).assign(variant="no learning")
-    good = figures.checks(CHOSEN, still)
-    moving = points_of(ASKED["CoT2, one layer"][1.0]).assign(variant="no learning")
-    falling = figures.groups(POINTS.assign(base=-POINTS["base"]), ASKED)
-    bad = figures.checks(falling, moving)
-    assert all(good.values()) and good.keys() == bad.keys() and not any(bad.values())
-    sampled = figures.checks(CHOSEN, still.assign(own=still["own"] + still["step"]))
-    assert not sampled["without a learning rate nothing changes"]
+    runs_of = sweeps.dirichlet_variants("quick", SEEDS)
+    variants = pd.concat(
+        [
+            points_of(specs, gain=0.0 if "no learning" in name else 10.0).assign(variant=name)
+            for name, specs in runs_of.items()
+        ]
+    )
+    even = lambda title, g: -5.0 + g if title.startswith("CoT2") else 10.0
+    table = pd.concat([points_of(s, gain=even(t, g)) for t, by in ASKED.items() for g, s in by.items()])
+    good = figures.checks(figures.groups(table, ASKED), variants)
+    worse = pd.concat([points_of(s, gain=-even(t, g) * g / 10) for t, by in ASKED.items() for g, s in by.items()])
+    whole = variants["variant"].str.contains("whole") * (variants["step"] > 0)
+    moved = variants.assign(own=variants["own"] + variants["step"], base=variants["base"] + 9 * whole)
+    bad = figures.checks(figures.groups(worse, ASKED), moved)
+    assert all(good.values()), good
+    assert good.keys() == bad.keys() and not any(bad.values()), bad
 
 
 def test_untreated_runs_are_those_of_the_whole_vocabulary(monkeypatch):

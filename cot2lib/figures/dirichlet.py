@@ -30,6 +30,7 @@ STARTS = {  # title: method, layers, stem of the paper's claims
     "discrete CoT, two layers": ("discrete", 2, "dirichlet-discrete-2l"),
     "CoT2, one layer": ("cot2", 1, "dirichlet-cot2"),
 }
+ALIKE = 2.0  # points
 
 
 def name(gamma: float) -> str:
@@ -208,11 +209,19 @@ def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame) -> dic
     """The chapter's claims about recorded runs."""
     gains = lambda part: ends(part)[1].set_index("seed")["base"] - ends(part)[0].set_index("seed")["base"]
     discrete = [gains(g.points) for title, parts in chosen.items() if STARTS[title][0] == "discrete" for g in parts]
+    by_gamma = {title: [gains(g.points).mean() for g in parts] for title, parts in chosen.items()}
+    one_layer, cot2 = by_gamma["discrete CoT, one layer"][1:], by_gamma["CoT2, one layer"]
+    closing = ends(variants)[1].groupby("variant")["base"].mean()
+    treated = closing[[f"{name(BEST_GAMMA)}, {how}" for how in ("as usual", "masked", "whole vocabulary")]]
     still = variants[variants["variant"].str.contains("no learning")]
     held = still.groupby("id")[["own", "base", "discrete"]].agg(lambda values: float(np.ptp(values)))
     return {
         "policy gradients raise base decoding of discrete models on most runs": bool(
             (pd.concat(discrete) > 0).mean() > MOST
         ),
+        "from discrete models gamma = 10, 20 and 40 gain alike": bool(np.ptp(one_layer) < ALIKE),
+        "from CoT2 a larger gamma gains more": bool((np.diff(cot2) > 0).all()),
+        "and gamma = 1 loses": bool(cot2[0] < 0),
+        "at gamma = 20 all treatments of tiny weights end alike": bool(np.ptp(treated) < ALIKE),
         "without a learning rate nothing changes": bool(len(held) and held.to_numpy().max() == 0),
     }
