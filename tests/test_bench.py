@@ -34,20 +34,15 @@ def test_stages_are_timed_in_their_last_stage(monkeypatch):
     assert seen == [0, 3, 3, 3], "all thoughts are the model's own but for teacher forcing"
 
 
-def test_train_table():
+@pytest.mark.parametrize(
+    "table, speed, least", [("train_table", "run-steps/s", 1e6), ("grpo_table", "prompts/s", 1e5)]
+)
+def test_stacks_are_timed_beside_the_loop(table, speed, least):
     pytest.importorskip("transformers")
-    table, flops, sgemm = bench.train_table(rounds=1, compiled=False)
+    table, flops, sgemm = getattr(bench, table)(rounds=1, compiled=False)
     assert list(table["variant"]) == [bench.BASELINE, "stack of 1", "stack of 2"]
-    assert table["times the loop"].iloc[0] == 1 and flops > 1e6 and sgemm > 1e8
-    assert (table["run-steps/s"] > 0).all()
-
-
-def test_grpo_table():
-    pytest.importorskip("transformers")
-    table, flops, sgemm = bench.grpo_table(rounds=1, compiled=False)
-    assert list(table["variant"]) == [bench.BASELINE, "stack of 1", "stack of 2"]
-    assert table["times the loop"].iloc[0] == 1 and flops > 1e5 and sgemm > 1e8
-    assert (table["prompts/s"] > 0).all()
+    assert table["times the loop"].iloc[0] == 1 and flops > least and sgemm > 1e8
+    assert (table[speed] > 0).all()
 
 
 @pytest.fixture
