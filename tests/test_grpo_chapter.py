@@ -101,11 +101,21 @@ def test_tables_and_sentences_give_the_means():
     assert "30.5 % to 40.5 %, a gain of 10.0 [10.0, 10.0] points, on 2 of 2 seeds" in said
 
 
-USUAL = [("K = 3, as usual", 10.0), ("K = 3, product", 10.0), ("K = 3, no learning", 0.0), ("K = 3, logits / K", 0.0)]
+BETA = sweeps.BETA
+USUAL = {
+    **{f"K = {k}, as usual": 10.0 for k in (1, 3, 6)},
+    **{f"K = {k}, {BETA} = 0.1": 5.0 for k in (1, 3, 6)},
+    "K = 3, product": 10.0,
+    "K = 3, no learning": 0.0,
+    "K = 3, logits / K": 0.0,
+    "K = 3, one-sided dropout": 2.0,
+    "K = 6, rising from 1": 11.0,
+}
 
 
 def labelled():
-    return pd.concat([made(gain=gain, ratio=name).assign(variant=name) for name, gain in USUAL], ignore_index=True)
+    parts = [made(k=int(name[4]), gain=gain, ratio=name).assign(variant=name) for name, gain in USUAL.items()]
+    return pd.concat(parts, ignore_index=True)
 
 
 def test_gains_are_by_variant():
@@ -135,9 +145,22 @@ def test_checks_can_fail():
     low = table.assign(own=table["own"] - 10 * table["variant"].str.contains("logits"))
     assert all(figures.checks(POINTS, low).values())
     worse = POINTS.assign(own=-POINTS["own"], entropy_4=-POINTS["entropy_4"])
-    apart = table["own"] + 5 * (table["variant"] == "K = 3, product")
+    late = (table["step"] > 0).astype(int)
+    more = {"K = 3, product": 5, "K = 3, one-sided dropout": 9, "K = 6, rising from 1": -5} | {
+        f"K = {k}, {BETA} = 0.1": 9 for k in (1, 3, 6)
+    }
+    apart = table["own"] + late * table["variant"].map(more).fillna(0)
     moved = table.assign(discrete=table["discrete"] + table["step"], own=apart)
     assert not any(figures.checks(worse, moved).values())
+
+
+def test_collapsed_runs_are_those_at_the_most_frequent_answer():
+    last = pd.DataFrame({"seed": [42, 43], "own": [policies.constant_answer(42) + 0.2, 60.0]})
+    assert policies.collapsed(last).tolist() == [True, False]
+    answers = MNNS().answers[~MNNS().split(43)]
+    assert policies.constant_answer(43) == pytest.approx(100 * (answers == 1).double().mean().item())
+    steady = made(gain=0.0).assign(variant="a", own=lambda t: t["seed"].map(policies.constant_answer))
+    assert policies.gain_table(steady)["collapsed"].tolist() == ["2 of 2"]
 
 
 def test_variants_differ_in_what_their_names_say():

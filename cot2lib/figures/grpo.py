@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from cot2lib import paper
+from cot2lib import paper, sweeps
 from cot2lib.figures import policies
 from cot2lib.figures.curves import in_order
 from cot2lib.figures.policies import Group, ends, gain_of
@@ -99,7 +99,7 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
     closing = ends(variants)[1].groupby("variant")[["own", "discrete"]].mean()
     gap = lambda k: abs(closing["own"][f"K = {k}, as usual"] - closing["own"][f"K = {k}, product"])
     ks = [k for k in in_order(variants["k"]) if f"K = {k}, product" in closing.index]
-    scaled = gain_of(variants, "K = 3, logits / K", "discrete").mean()
+    gain = lambda name, decoder="own": gain_of(variants, name, decoder).mean()
     return {
         "policy gradients raise accuracy by the own sampler on most runs": bool(
             (paired["own"] > paired["own_first"]).mean() > MOST
@@ -113,7 +113,17 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
         "without a learning rate nothing changes": bool(len(held) and held.max() == 0),
         "the product and its root end within three points": bool(ks) and all(gap(k) < POINTS_APART for k in ks),
         "logits / K starts lower and brings greedy decoding no point": bool(
-            first_mean(variants, "K = 3, logits / K") < first_mean(variants, "K = 3, as usual") and scaled < 1
+            first_mean(variants, "K = 3, logits / K") < first_mean(variants, "K = 3, as usual")
+            and gain("K = 3, logits / K", "discrete") < 1
+        ),
+        "one-sided dropout takes more than half of the gain away": bool(
+            gain("K = 3, one-sided dropout") < gain("K = 3, as usual") / 2
+        ),
+        "a rising K gains no less than K = 6 throughout": bool(
+            gain("K = 6, rising from 1") >= gain("K = 6, as usual")
+        ),
+        "a penalty on divergence lowers the gain": bool(
+            all(gain(f"K = {k}, {sweeps.BETA} = 0.1") < gain(f"K = {k}, as usual") for k in in_order(points["k"]))
         ),
     }
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from cot2lib.grpo import GRPOTrainer
 from cot2lib.metrics import mean_interval, paired_interval
 from cot2lib.provenance import resolve_device
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec, by_shape
+from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Rule
 
 PERCENT = 100.0
@@ -24,6 +26,7 @@ STEPS = (1, 2, 3, 4)
 HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
 SHIFT = 0.17  # of a moment from its group's place
 LIVE_BATCH = 16  # prompts per live step
+LIKE_CONSTANT = 0.3  # points
 
 
 @dataclass(frozen=True)
@@ -259,8 +262,8 @@ def _by_seed(points: pd.DataFrame, variant: str, decoder: str) -> tuple[pd.Serie
 
 
 def gain_table(points: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `gains` by all decoders, where runs start, what the last epoch lacks of the best, and how long
-    gradients are on average."""
+    """The numbers of `gains` by all decoders, where runs start, what the last epoch lacks of the best, how long
+    gradients are on average, and how many runs collapsed."""
     rows = []
     for name in unique(points["variant"]):
         mine = points[points["variant"] == name]
@@ -271,8 +274,22 @@ def gain_table(points: pd.DataFrame) -> pd.DataFrame:
             gap = paired_interval(after, before)
             row[f"gain, {title}"] = paper.describe(gap.mean, gap.low, gap.high)
         row["lost at the end"] = interval(last["id"].map(best(mine)) - last["own"])
-        rows.append(row | {"gradient": gradient_length(mine)})
+        row |= {"gradient": gradient_length(mine), "collapsed": f"{int(collapsed(last).sum())} of {len(last)}"}
+        rows.append(row)
     return pd.DataFrame(rows)
+
+
+def collapsed(last: pd.DataFrame) -> pd.Series:
+    """Which runs of four digits 1-9 end at the accuracy of one answer to everything."""
+    return (last["own"] - last["seed"].map(constant_answer)).abs() < LIKE_CONSTANT
+
+
+@cache
+def constant_answer(seed: int) -> float:
+    """Share (%) of the validation inputs of a seed that have the most frequent answer."""
+    task = MNNS()
+    answers = task.answers[~task.split(seed)]
+    return PERCENT * answers.bincount().max().item() / len(answers)
 
 
 # Live
