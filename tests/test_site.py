@@ -58,7 +58,8 @@ def test_chapters_have_their_figures_and_tables(pages):
         "construction": (7, 11),
         "sample_complexity": (7, 11),
         "capacity": (4, 8),
-        "grpo_mts": (7, 7),
+        "grpo_mts": (9, 7),
+        "grpo_dirichlet": (8, 4),
         "ledger": (0, 4),
     }
     for name, (figures, tables) in expected.items():
