@@ -88,12 +88,12 @@ def _expert_blocks(profile: str) -> pd.DataFrame:
 
 
 def _contents(profile: str) -> pd.DataFrame:
-    """What thoughts of policy-gradient runs hold.
+    """What thoughts of the policy-gradient runs hold that pages look into.
 
     Raises:
         RecordError: if the weights of a run or its start are neither shipped nor stored.
     """
-    specs = [spec for chapter in ("grpo_mts", "grpo_dirichlet") for spec in sweeps.sweep(chapter, profile)]
+    specs = sweeps.looked_into(profile)
     loaded = lambda load, group: load(group, missing="error")
     tables = [
         contents.measure(loaded(runs.load_starts, group), loaded(runs.load_stack, group), group)

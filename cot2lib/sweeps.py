@@ -185,6 +185,17 @@ def treated(thought: Dirichlet, profile: str = "quick", seeds: Sequence[int] = S
     return rewarded(starts(seeds), profile, [thought], lr=POLICIES[profile].dirichlet_lr, ratio="product")
 
 
+def looked_into(profile: str = "quick") -> list[GRPOSpec]:
+    """The policy-gradient runs of the paper's tables, whose thoughts pages look into."""
+    at_best = dict(profile=profile, gammas=(BEST_GAMMA,))
+    return [
+        *sampled(profile),
+        *dirichlet(**at_best),
+        *dirichlet(**at_best, layers=2),
+        *dirichlet(**at_best, method="cot2"),
+    ]
+
+
 def dirichlet_variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
     """Dirichlet thoughts at other learning rates, and with other treatments of tiny concentrations; d = 24."""
     chosen, one = POLICIES[profile], dict(profile=profile, seeds=seeds, gammas=(BEST_GAMMA,))

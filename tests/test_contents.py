@@ -67,7 +67,7 @@ def test_support_counts_tokens_above_one_percent(monkeypatch):
 
 def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipped, monkeypatch):
     one = run_of()
-    monkeypatch.setattr(sweeps, "sweep", lambda chapter, profile: [one] if chapter == "grpo_mts" else [])
+    monkeypatch.setattr(sweeps, "looked_into", lambda profile: [one])
     with pytest.raises(RecordError, match="no record of run"):
         collect.collect("thoughts", "quick")
     with pytest.raises(RecordError, match=f"run {one.id} hold; make it with `cot2 collect thoughts --profile quick`"):
