@@ -117,10 +117,12 @@ def test_checks_can_fail():
     )
     even = lambda title, g: -5.0 + g if title.startswith("CoT2") else 10.0
     table = pd.concat([points_of(s, gain=even(t, g)) for t, by in ASKED.items() for g, s in by.items()])
-    good = figures.checks(figures.groups(table, ASKED), variants)
-    worse = pd.concat([points_of(s, gain=-even(t, g) * g / 10) for t, by in ASKED.items() for g, s in by.items()])
     whole = variants["variant"].str.contains("whole") * (variants["step"] > 0)
-    moved = variants.assign(own=variants["own"] + variants["step"], base=variants["base"] + 9 * whole)
+    longer = variants.assign(gradient_norm=1.0 + 2 * whole, base=variants["base"] - whole)
+    good = figures.checks(figures.groups(table, ASKED), longer)
+    worse = pd.concat([points_of(s, gain=-even(t, g) * g / 10) for t, by in ASKED.items() for g, s in by.items()])
+    masked = variants["variant"].str.contains("masked") * (variants["step"] > 0)
+    moved = variants.assign(own=variants["own"] + variants["step"], base=variants["base"] + 9 * masked)
     bad = figures.checks(figures.groups(worse, ASKED), moved)
     assert all(good.values()), good
     assert good.keys() == bad.keys() and not any(bad.values()), bad

@@ -155,11 +155,15 @@ def test_checks_can_fail():
 
 
 def test_collapsed_runs_are_those_at_the_most_frequent_answer():
-    last = pd.DataFrame({"seed": [42, 43], "own": [policies.constant_answer(42) + 0.2, 60.0]})
-    assert policies.collapsed(last).tolist() == [True, False]
+    near = policies.constant_answer(42) + 0.2
+    last = pd.DataFrame(
+        {"seed": [42, 42, 43], "own": [near, near, 60.0], "base": near, "discrete": [near, 50.0, 60.0]}
+    )
+    assert policies.collapsed(last).tolist() == [True, False, False]
     answers = MNNS().answers[~MNNS().split(43)]
     assert policies.constant_answer(43) == pytest.approx(100 * (answers == 1).double().mean().item())
-    steady = made(gain=0.0).assign(variant="a", own=lambda t: t["seed"].map(policies.constant_answer))
+    same = lambda table: table["seed"].map(policies.constant_answer)
+    steady = made(gain=0.0).assign(variant="a", own=same, base=same, discrete=same)
     assert policies.gain_table(steady)["collapsed"].tolist() == ["2 of 2"]
 
 

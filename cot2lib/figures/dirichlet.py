@@ -211,8 +211,9 @@ def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame) -> dic
     discrete = [gains(g.points) for title, parts in chosen.items() if STARTS[title][0] == "discrete" for g in parts]
     by_gamma = {title: [gains(g.points).mean() for g in parts] for title, parts in chosen.items()}
     one_layer, cot2 = by_gamma["discrete CoT, one layer"][1:], by_gamma["CoT2, one layer"]
+    seen = variants[variants["step"] > 0].groupby("variant")["gradient_norm"].mean()
     closing = ends(variants)[1].groupby("variant")["base"].mean()
-    treated = closing[[f"{name(BEST_GAMMA)}, {how}" for how in ("as usual", "masked", "whole vocabulary")]]
+    shared, masked, whole = (f"{name(BEST_GAMMA)}, {how}" for how in ("as usual", "masked", "whole vocabulary"))
     still = variants[variants["variant"].str.contains("no learning")]
     held = still.groupby("id")[["own", "base", "discrete"]].agg(lambda values: float(np.ptp(values)))
     return {
@@ -222,6 +223,9 @@ def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame) -> dic
         "from discrete models gamma = 10, 20 and 40 gain alike": bool(np.ptp(one_layer) < ALIKE),
         "from CoT2 a larger gamma gains more": bool((np.diff(cot2) > 0).all()),
         "and gamma = 1 loses": bool(cot2[0] < 0),
-        "at gamma = 20 all treatments of tiny weights end alike": bool(np.ptp(treated) < ALIKE),
+        "at gamma = 20 a mask and a shared entry end alike": bool(abs(closing[shared] - closing[masked]) < ALIKE),
+        "the whole vocabulary more than doubles the gradient and gains less": bool(
+            seen[whole] > 2 * seen[shared] and closing[whole] < closing[shared]
+        ),
         "without a learning rate nothing changes": bool(len(held) and held.to_numpy().max() == 0),
     }
