@@ -119,11 +119,14 @@ def test_checks_can_fail():
     table = pd.concat([points_of(s, gain=even(t, g)) for t, by in ASKED.items() for g, s in by.items()])
     whole = variants["variant"].str.contains("whole") * (variants["step"] > 0)
     longer = variants.assign(gradient_norm=1.0 + 2 * whole, base=variants["base"] - whole)
-    good = figures.checks(figures.groups(table, ASKED), longer)
+    claim = "dirichlet-discrete-2l"
+    near = made().assign(**{f"entropy_{t}": paper.paper_value(f"{claim}-entropy{t}-sft") for t in policies.STEPS})
+    apart, close = policies.Group("one", made(), "dirichlet-discrete-1l"), policies.Group("two", near, claim)
+    good = figures.checks(figures.groups(table, ASKED), longer, [apart, close])
     worse = pd.concat([points_of(s, gain=-even(t, g) * g / 10) for t, by in ASKED.items() for g, s in by.items()])
     masked = variants["variant"].str.contains("masked") * (variants["step"] > 0)
     moved = variants.assign(own=variants["own"] + variants["step"], base=variants["base"] + 9 * masked)
-    bad = figures.checks(figures.groups(worse, ASKED), moved)
+    bad = figures.checks(figures.groups(worse, ASKED), moved, [close, apart])
     assert all(good.values()), good
     assert good.keys() == bad.keys() and not any(bad.values()), bad
 

@@ -90,6 +90,7 @@ def test_what_thoughts_hold_is_drawn_by_moment():
     ]  # fmt: skip
     figure = policies.held([group], pd.DataFrame(rows))
     assert len(figure.axes) == 3 and heights(figure.axes[0]) == {3.0, 4.0, 5.0, 6.0}
+    assert figure.axes[0].get_ylim()[1] > 6.0 and figure.axes[0].get_ylim()[0] == 0
     assert heights(figure.axes[2]) == {21.0, 22.0, 23.0, 24.0, 41.0, 42.0, 43.0, 44.0}
 
 

@@ -15,10 +15,10 @@ from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.figures import policies
 from cot2lib.figures.grpo import MOST
-from cot2lib.figures.policies import DECODERS, Group, best, ends, interval, of
+from cot2lib.figures.policies import DECODERS, STEPS, Group, best, ends, interval, of
 from cot2lib.figures.style import COLOURS, MARKERS, legend_above, panels
 from cot2lib.metrics import paired_interval
-from cot2lib.paper import describe
+from cot2lib.paper import describe, paper_value
 from cot2lib.random import Site
 from cot2lib.specs import RunSpec
 from cot2lib.sweeps import BEST_GAMMA, GAMMAS
@@ -205,7 +205,14 @@ def noise_scale(specs: Sequence[RunSpec]) -> str:
     )
 
 
-def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame) -> dict[str, bool]:
+def misfit(group: Group) -> float:
+    """Mean distance (nat) of a group's entropies before training from those the paper prints for it."""
+    first, _ = ends(group.points)
+    ours = [first[f"entropy_{step}"].mean() for step in STEPS]
+    return float(np.mean([abs(x - paper_value(f"{group.claim}-entropy{t}-sft")) for t, x in zip(STEPS, ours)]))
+
+
+def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame, stated: Sequence[Group]) -> dict[str, bool]:
     """The chapter's claims about recorded runs."""
     gains = lambda part: ends(part)[1].set_index("seed")["base"] - ends(part)[0].set_index("seed")["base"]
     discrete = [gains(g.points) for title, parts in chosen.items() if STARTS[title][0] == "discrete" for g in parts]
@@ -227,5 +234,6 @@ def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame) -> dic
         "the whole vocabulary more than doubles the gradient and gains less": bool(
             seen[whole] > 2 * seen[shared] and closing[whole] < closing[shared]
         ),
+        "the paper's entropies before training fit two layers, not one": misfit(stated[1]) < misfit(stated[0]) / 2,
         "without a learning rate nothing changes": bool(len(held) and held.to_numpy().max() == 0),
     }

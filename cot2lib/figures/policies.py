@@ -126,7 +126,7 @@ def held(chosen: Sequence[Group], table: pd.DataFrame) -> Figure:
             for shift, name in ((-SHIFT, "before"), (SHIFT, "after")):
                 part = mine[mine["when"] == name]
                 _step_dots(axis, name, shift, [part.loc[part["step"] == step, column] for step in STEPS])
-            axis.set_ylim(bottom=0)
+        row[0].set_ylim(bottom=0)  # of the whole row, which shares it, once all is drawn
     for axis, group in zip(axes[-1], chosen):
         axis.set_xticks(STEPS)
         axis.set_xlabel(f"token ({group.label})")
