@@ -118,7 +118,8 @@ def test_checks_can_fail():
     even = lambda title, g: -5.0 + g if title.startswith("CoT2") else 10.0
     table = pd.concat([points_of(s, gain=even(t, g)) for t, by in ASKED.items() for g, s in by.items()])
     whole = variants["variant"].str.contains("whole") * (variants["step"] > 0)
-    longer = variants.assign(gradient_norm=1.0 + 2 * whole, base=variants["base"] - whole)
+    ones = variants["variant"].str.contains(" 1,")
+    longer = variants.assign(gradient_norm=1.0 + 2 * whole + whole * ones, base=variants["base"] - whole)
     claim = "dirichlet-discrete-2l"
     near = made().assign(**{f"entropy_{t}": paper.paper_value(f"{claim}-entropy{t}-sft") for t in policies.STEPS})
     apart, close = policies.Group("one", made(), "dirichlet-discrete-1l"), policies.Group("two", near, claim)
