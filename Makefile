@@ -4,7 +4,7 @@
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+JOBS ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 CHAPTERS ?= csft
 PROFILE ?= quick
 BIN := .venv/bin
