@@ -28,7 +28,7 @@ def test_defaults_are_frozen():
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42",
-        "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True",
+        "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
         "pauses=0 feeding='teacher' switch=0",
@@ -40,6 +40,7 @@ def test_defaults_are_frozen():
         "Systematic": "",
         "Dirichlet": "floor=0.001 masked=False most=16",
         "Gumbel": "temperature=1.0",
+        "Gaussian": "",
         "Hidden": "",
         "ZeroSlot": "",
     }
