@@ -27,7 +27,7 @@ html: $(READY)
 
 test: $(READY)
 	$(MAKE) lint
-	$(BIN)/pytest tests -n $(JOBS) --dist loadfile --ignore tests/test_site.py
+	$(BIN)/pytest tests -n $(JOBS) --dist loadfile --ignore tests/test_site.py --durations 15
 	$(BIN)/pytest --nbval notebooks -n $(JOBS) --dist loadfile
 	$(MAKE) book
 	$(BIN)/pytest tests/test_site.py
