@@ -297,7 +297,9 @@ def test_ledger_without_records(nothing_shipped, store):
     assert tuple(ledger.columns) == paper.COLUMNS and len(ledger) == 2 * len(paper.claims())
     counted = paper.is_settled(ledger)
     assert (ledger["seeds"] == 0).all() and not ledger.loc[~counted, "last"].notna().any() and counted.any()
-    assert ledger.loc[~counted, "verdict"].str.startswith("not run: ").all()
+    claimed = ~counted & (ledger["paper_value"] != "setting only")
+    assert ledger.loc[claimed, "verdict"].str.startswith("not run: ").all()
+    assert set(ledger.loc[~counted & ~claimed, "verdict"]) == {"no claim: a setting"}
 
 
 def test_ledger_rows_come_from_the_runs(monkeypatch):
