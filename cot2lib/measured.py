@@ -105,6 +105,7 @@ class Fact:
 # Samples
 
 
+@cache
 def run_sample(method: str, **options) -> Sample:
     """Recorded runs of `profiles.spec(method, profile, **options)`; `hours` are those of one core or GPU."""
 
@@ -118,6 +119,7 @@ def run_sample(method: str, **options) -> Sample:
     return sample
 
 
+@cache
 def entropy_sample(**options) -> Sample:
     """Step entropies (nat) of CoT2 runs at their last evaluation, in the columns `entropy_t`."""
 
@@ -131,6 +133,7 @@ def entropy_sample(**options) -> Sample:
     return sample
 
 
+@cache
 def pass_sample(method: str, temperature: float, k: int, top_k: int) -> Sample:
     """Pass@k of the models of the chapter `sampling`, by seed, in the column `pass_at_k`."""
 

@@ -13,7 +13,7 @@ settles `holds`, `holds if` something is added, or is `refuted`; a mere setting 
 at least three seeds of the `paper` profile and rest on shipped records alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -22,7 +22,7 @@ import pandas as pd
 
 from cot2lib import paths, profiles
 from cot2lib.errors import SpecError
-from cot2lib.measured import SUPERVISED, WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches
+from cot2lib.measured import SUPERVISED, WIDEST, Cell, Direction, Fact, NoGain, Number, Reaches, Sample
 from cot2lib.metrics import Interval, Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.profiles import SEEDS
 from cot2lib.rewarded import REWARDED
@@ -38,6 +38,8 @@ PROFILES = ("paper", "quick")
 FEWEST_SEEDS = 3
 GAIN = 0.2  # share of the widest interval that still counts as no gain
 TOO_WIDE = "undecided: interval too wide"
+
+Read = Callable[[Sample, str], pd.DataFrame]  # a sample's rows under a profile, for the seeds of the ledger
 
 
 @cache
@@ -113,19 +115,20 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     """
     if not seeds:
         raise SpecError("the ledger counts no seed; give at least one.")
-    rows = [row for claim in claims().index for row in _rows(claim, seeds)]
+    read = cache(lambda sample, profile: sample(profile, seeds))  # many claims rest on the same runs
+    rows = [row for claim in claims().index for row in _rows(claim, read)]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"seeds": "Int64"})
 
 
-def _rows(claim: str, seeds: Sequence[int]) -> list[dict]:
+def _rows(claim: str, read: Read) -> list[dict]:
     """A claim's row of each profile."""
-    rows = {profile: _row(claim, profile, seeds) for profile in PROFILES}
+    rows = {profile: _row(claim, profile, read) for profile in PROFILES}
     if rows["quick"]["seeds"] and not rows["paper"]["seeds"]:
         rows["paper"]["verdict"] = "quick only"
     return list(rows.values())
 
 
-def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
+def _row(claim: str, profile: str, read: Read) -> dict:
     row = {"id": claim, "paper_value": claims().loc[claim, "paper_value"], "profile": profile}
     if claim in STATEMENTS:
         statement = STATEMENTS[claim]
@@ -141,11 +144,11 @@ def _row(claim: str, profile: str, seeds: Sequence[int]) -> dict:
     which = f"{measure.chapter} --profile {profile}"
     row["command"] = f"cot2 run {which} && cot2 collect {which}"
     fill = {Number: _number_row, Reaches: _reaches_row}.get(type(measure), _direction_row)
-    return row | fill(claim, measure, profile, seeds)
+    return row | fill(claim, measure, profile, read)
 
 
-def _number_row(claim: str, measure: Number, profile: str, seeds: Sequence[int]) -> dict:
-    rows = measure.sample(profile, seeds)
+def _number_row(claim: str, measure: Number, profile: str, read: Read) -> dict:
+    rows = read(measure.sample, profile)
     if rows.empty:
         return _unmeasured(profile)
     values = rows[measure.column] * measure.scale
@@ -166,10 +169,10 @@ def _number_row(claim: str, measure: Number, profile: str, seeds: Sequence[int])
     }
 
 
-def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds: Sequence[int]) -> dict:
+def _direction_row(claim: str, measure: Direction | NoGain, profile: str, read: Read) -> dict:
     cells = []
     for cell in measure.cells:
-        cells.append(_paired(cell, profile, seeds, measure.scale))
+        cells.append(_paired(cell, profile, read, measure.scale))
         if not len(cells[-1][0]):
             return _unmeasured(profile)
     no_gain = isinstance(measure, NoGain)
@@ -189,8 +192,8 @@ def _direction_row(claim: str, measure: Direction | NoGain, profile: str, seeds:
     }
 
 
-def _reaches_row(claim: str, measure: Reaches, profile: str, seeds: Sequence[int]) -> dict:
-    tables = [sample(profile, seeds) for sample in measure.samples]
+def _reaches_row(claim: str, measure: Reaches, profile: str, read: Read) -> dict:
+    tables = [read(sample, profile) for sample in measure.samples]
     readings = [measure.scale * rows["last"] for rows in tables if not rows.empty]
     if not readings:
         return _unmeasured(profile)
@@ -209,10 +212,10 @@ def _under(profile: str, verdict: str) -> str:
     return verdict if profile == "paper" else f"quick only: there {verdict.replace(': ', ', ')}"
 
 
-def _paired(cell: Cell, profile: str, seeds: Sequence[int], scale: float) -> tuple[Values, Values]:
+def _paired(cell: Cell, profile: str, read: Read, scale: float) -> tuple[Values, Values]:
     """Values of both sides, in the claim's unit, for the seeds that both have."""
     one, column, other, beside = cell
-    sides = one(profile, seeds), other(profile, seeds)
+    sides = read(one, profile), read(other, profile)
     if any(side.empty for side in sides):
         return np.empty(0), np.empty(0)
     shared = sides[0].index.intersection(sides[1].index)

@@ -1,6 +1,7 @@
 """Which measurement of policy gradients stands beside which claim; `cot2lib.measured` has the kinds and the rest."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import pandas as pd
 
@@ -46,6 +47,7 @@ def sample(chosen: Chosen, first: bool = False) -> Sample:
     return by_seed
 
 
+@cache
 def sampled(k: int, d_model: int = 24, first: bool = False, **options) -> Sample:
     """Runs of `sweeps.sampled` of one K and dimension."""
     return sample(lambda profile, seeds: sweeps.sampled(profile, seeds, (d_model,), (k,), **options), first)
@@ -64,6 +66,7 @@ def scaled(k: int) -> Sample:
     return sample(lambda profile, seeds: sweeps.scaled(profile, seeds, (k,)))
 
 
+@cache
 def dirichlet(gamma: float, method: str = "discrete", layers: int = 1) -> Sample:
     """Runs of `sweeps.dirichlet` of one gamma."""
     return sample(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers))
@@ -89,12 +92,11 @@ def untreated(gamma: float) -> Sample:
 
 def _entropies(stem: str, chapter: str, runs_of: Callable[[bool], Sample]) -> dict[str, Number]:
     """The paper's entropies before and after, of one row of a table."""
+    samples = {suffix: runs_of(bool(suffix)) for suffix in ("-sft", "")}
     return {
-        f"{stem}-entropy{step}{suffix}": Number(
-            chapter, runs_of(bool(suffix)), 1, f"entropy_{step}", 1.0, float("inf"), WIDEST_ENTROPY
-        )
+        f"{stem}-entropy{step}{suffix}": Number(chapter, one, 1, f"entropy_{step}", 1.0, float("inf"), WIDEST_ENTROPY)
         for step in STEPS
-        for suffix in ("-sft", "")
+        for suffix, one in samples.items()
     }
 
 

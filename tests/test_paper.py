@@ -93,7 +93,8 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
     ours = shown[shown["claim"].str.startswith(f"`{claim}`")]["ours"].item()
     assert ours.startswith("99.0"), "a value, not a gap"
     monkeypatch.setitem(MEASURED, claim, Reaches("construction", [sample([0.9] * 3), sample([1.0] * 3)], 100.0))
-    assert paper._row(claim, "quick", (42, 43, 44))["verdict"] == "quick only: there reproduced"
+    read = lambda one, profile: one(profile, (42, 43, 44))
+    assert paper._row(claim, "quick", read)["verdict"] == "quick only: there reproduced"
 
 
 def test_narrower_limits_for_entropies():
@@ -108,7 +109,10 @@ def test_best_epochs_of_a_curriculum_are_not_shown(monkeypatch):
               "seconds": 1.0, "device": "cpu"}  # fmt: skip
     fed = lambda specs, retrain=False: pd.DataFrame(shares | {"fed": specs[0].fed})
     monkeypatch.setattr(measured.runs, "recorded", fed)
-    staged, plain = (paper._rows(claim, [42, 43, 44])[0] for claim in ("main-mnns-coconut", "main-mnns-cot2"))
+    staged, plain = (
+        paper._rows(claim, lambda one, profile: one(profile, [42, 43, 44]))[0]
+        for claim in ("main-mnns-coconut", "main-mnns-cot2")
+    )
     assert staged["last"] == pytest.approx(80) and "best" not in staged and "split_half" not in staged
     assert plain["best"] == pytest.approx(90)
 
