@@ -1,6 +1,7 @@
 """Move results from the local store into the shipped records, and ship what chapters measure beside runs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -93,13 +94,8 @@ def _contents(profile: str) -> pd.DataFrame:
     Raises:
         RecordError: if the weights of a run or its start are neither shipped nor stored.
     """
-    specs = sweeps.looked_into(profile)
-    loaded = lambda load, group: load(group, missing="error")
-    tables = [
-        contents.measure(loaded(runs.load_starts, group), loaded(runs.load_stack, group), group)
-        for group in by_shape(specs)
-    ]
-    return pd.concat(tables, ignore_index=True)
+    load_starts, load_stack = (partial(load, missing="error") for load in (runs.load_starts, runs.load_stack))
+    return contents.measure_all(sweeps.looked_into(profile), load_starts, load_stack)
 
 
 # Tables that are measured and not merged from runs: the table's name, and what makes it for a profile.

@@ -17,9 +17,11 @@ from cot2lib.data import StackData, stack_data
 from cot2lib.decode import rules
 from cot2lib.evaluation import rollouts
 from cot2lib.model import GPT2Stack
-from cot2lib.specs import GRPOSpec
+from cot2lib.specs import GRPOSpec, by_shape
 from cot2lib.supervision import TrajectoryGraph, backward_counts, forward_counts
 from cot2lib.thoughts import Base, Rule
+
+Load = Callable[[Sequence[GRPOSpec]], GPT2Stack]
 
 LEAST = 0.01  # weight from which a token counts as held
 PERCENT = 100.0
@@ -54,6 +56,12 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
     """
     parts = [_moment(stack, specs).assign(when=when) for when, stack in (("before", start), ("after", trained))]
     return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
+
+
+def measure_all(specs: Sequence[GRPOSpec], load_starts: Load, load_stack: Load) -> pd.DataFrame:
+    """`measure` of runs of any shapes, whose models before and after the functions load, shape by shape."""
+    parts = [measure(load_starts(group), load_stack(group), group) for group in by_shape(specs)]
+    return pd.concat(parts, ignore_index=True)
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.figures import policies
 from cot2lib.figures.grpo import MOST
-from cot2lib.figures.policies import DECODERS, STEPS, Group, best, ends, gain_of, interval, of
+from cot2lib.figures.policies import STEPS, Group, ends, gain_of, interval, of
 from cot2lib.figures.style import COLOURS, MARKERS, legend_above, panels
 from cot2lib.metrics import paired_interval
 from cot2lib.paper import describe, paper_value
@@ -168,12 +168,8 @@ def treatments(points: pd.DataFrame) -> pd.DataFrame:
     """Per variant: accuracies (%) by own sampler and base decoding, and the gradient's length; means over seeds."""
     rows = []
     for variant, part in points.groupby("variant", sort=False):
-        first, last = ends(part)
-        row = {"variant": variant}
-        for decoder in ("own", "base"):
-            title = DECODERS[decoder]
-            row[f"{title}, before"], row[f"{title}, after"] = interval(first[decoder]), interval(last[decoder])
-        row["lost at the end"] = interval(_lost(points, variant))
+        row = {"variant": variant} | policies.accuracy_cells(part, ("own", "base"))
+        row["lost at the end"] = interval(policies.lost(part, "base"))
         rows.append(row | {"gradient": policies.gradient_length(part)})
     return pd.DataFrame(rows)
 
@@ -205,13 +201,6 @@ def noise_scale(specs: Sequence[RunSpec]) -> str:
     )
 
 
-def _lost(points: pd.DataFrame, variant: str) -> pd.Series:
-    """What the last evaluation of each of a variant's runs lacks of the best (points), by base decoding."""
-    mine = points[points["variant"] == variant]
-    last = ends(mine)[1].set_index("id")["base"]
-    return best(mine, "base") - last
-
-
 def misfit(group: Group) -> float:
     """Mean distance (nat) of a group's entropies before training from those the paper prints for it."""
     first, _ = ends(group.points)
@@ -225,6 +214,7 @@ def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame, stated
     discrete = [gains(g.points) for title, parts in chosen.items() if STARTS[title][0] == "discrete" for g in parts]
     by_gamma = {title: [gains(g.points).mean() for g in parts] for title, parts in chosen.items()}
     one_layer, cot2 = by_gamma["discrete CoT, one layer"][1:], by_gamma["CoT2, one layer"]
+    short = lambda variant: policies.lost(variants[variants["variant"] == variant], "base").mean()
     unscaled = f"{name(GAMMAS[0])}, whole vocabulary"
     seen = variants[variants["step"] > 0].groupby("variant")["gradient_norm"].mean()
     closing = ends(variants)[1].groupby("variant")["base"].mean()
@@ -245,7 +235,7 @@ def checks(chosen: Mapping[str, Sequence[Group]], variants: pd.DataFrame, stated
         "so does gamma = 1, with still longer gradients, and keeps what it gains": bool(
             seen[unscaled] > seen[whole]
             and gain_of(variants, unscaled, "base").mean() > 0
-            and _lost(variants, unscaled).mean() < _lost(variants, whole).mean() + ALIKE
+            and short(unscaled) < short(whole) + ALIKE
         ),
         "the paper's entropies before training fit two layers, not one": misfit(stated[1]) < misfit(stated[0]) / 2,
         "without a learning rate nothing changes": bool(len(held) and held.to_numpy().max() == 0),

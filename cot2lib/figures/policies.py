@@ -1,8 +1,8 @@
 """What the chapters on policy gradients share: runs before and after, what their thoughts hold, gains of variants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from cot2lib.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_
 from cot2lib.grpo import GRPOTrainer
 from cot2lib.metrics import mean_interval, paired_interval
 from cot2lib.provenance import resolve_device
-from cot2lib.specs import GRPOSpec, Recipe, RunSpec, by_shape
+from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Rule
 
@@ -64,6 +64,11 @@ def ends(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 def best(points: pd.DataFrame, decoder: str = "own") -> pd.Series:
     """Best accuracy (%) by a decoder over all evaluations, by id."""
     return points.groupby("id")[decoder].max()
+
+
+def lost(points: pd.DataFrame, decoder: str = "own") -> pd.Series:
+    """What the last evaluation of each run lacks of its best (points) by a decoder, by id."""
+    return best(points, decoder) - ends(points)[1].set_index("id")[decoder]
 
 
 def interval(values: pd.Series, most: float = PERCENT) -> str:
@@ -174,12 +179,18 @@ def accuracy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, st
     rows = []
     for title, groups in chosen.items():
         for group in groups:
-            first, last = ends(group.points)
-            row = dict(zip(columns, (title, group.label)))
-            for decoder, how in DECODERS.items():
-                row[f"{how}, before"], row[f"{how}, after"] = interval(first[decoder]), interval(last[decoder])
+            row = dict(zip(columns, (title, group.label))) | accuracy_cells(group.points, DECODERS)
             rows.append(row | {f"{DECODERS[best_by]}, best epoch": interval(best(group.points, best_by))})
     return pd.DataFrame(rows)
+
+
+def accuracy_cells(points: pd.DataFrame, decoders: Iterable[str]) -> dict[str, str]:
+    """Accuracy (%) before and after by some decoders, with 95 % t-intervals."""
+    cells = {}
+    for decoder in decoders:
+        for moment, table in zip(("before", "after"), ends(points)):
+            cells[f"{DECODERS[decoder]}, {moment}"] = interval(table[decoder])
+    return cells
 
 
 def entropy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str]) -> pd.DataFrame:
@@ -207,12 +218,7 @@ def contents_of(specs: Sequence[GRPOSpec], profile: str, retrained: bool = False
         RecordError: if the shipped table lacks a run, or what was trained here is not there.
     """
     if retrained:
-        load = dict(missing="error", retrain=True)
-        parts = [
-            contents.measure(runs.load_starts(group), runs.load_stack(group, **load), group)
-            for group in by_shape(specs)
-        ]
-        return pd.concat(parts, ignore_index=True)
+        return contents.measure_all(specs, runs.load_starts, partial(runs.load_stack, missing="error", retrain=True))
     table = measured.contents(profile)
     if absent := {spec.id for spec in specs} - set(table["id"]):
         raise RecordError(
@@ -273,7 +279,7 @@ def gain_table(points: pd.DataFrame) -> pd.DataFrame:
             before, after = _by_seed(mine, name, decoder)
             gap = paired_interval(after, before)
             row[f"gain, {title}"] = paper.describe(gap.mean, gap.low, gap.high)
-        row["lost at the end"] = interval(last["id"].map(best(mine)) - last["own"])
+        row["lost at the end"] = interval(lost(mine))
         row |= {"gradient": gradient_length(mine), "collapsed": f"{int(collapsed(last).sum())} of {len(last)}"}
         rows.append(row)
     return pd.DataFrame(rows)
