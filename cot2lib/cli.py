@@ -100,8 +100,10 @@ def _profile_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(options: argparse.Namespace) -> None:
-    from cot2lib import runs, store, sweeps
-    from cot2lib.profiles import PROFILES
+    from cot2lib import runs
+    from cot2lib.runs import store
+    from cot2lib.specs.profiles import PROFILES
+    from cot2lib.study import sweeps
 
     stored = set(store.finished())
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
@@ -113,8 +115,9 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from cot2lib import runs, sweeps
-    from cot2lib.provenance import resolve_device
+    from cot2lib import runs
+    from cot2lib.kit.provenance import resolve_device
+    from cot2lib.study import sweeps
 
     specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
     resolve_device(options.device)
@@ -163,20 +166,20 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _collect(options: argparse.Namespace) -> None:
-    from cot2lib.collect import collect
+    from cot2lib.study.collect import collect
 
     for path in collect(options.chapter, options.profile, options.source, options.out, options.replace):
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")
 
 
 def _chapters(options: argparse.Namespace) -> int:
-    from cot2lib import chapters
+    from cot2lib.study import chapters
 
     return chapters.execute(options.names, dict(options.parameter), options.out, options.workers)
 
 
 def _ledger(options: argparse.Namespace) -> None:
-    from cot2lib import paper
+    from cot2lib.study.claims import ledger as paper
 
     rows = paper.ledger()
     if options.csv:
@@ -187,6 +190,6 @@ def _ledger(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from cot2lib import bench
+    from cot2lib.study.bench import run as bench
 
     print(getattr(bench, options.what)(quick=options.quick))

@@ -1,6 +1,6 @@
 """The one autoregressive loop: a stack thinks m-1 steps by a thought rule and answers with a token.
 
-Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its
+Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts.rules` takes its
 place. The paper samples the answer token; the authors' code takes the arg max, which is the default
 here. The prompt is encoded once, later positions reuse its keys and values, and so do all samples
 drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`); policy gradients
@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib import random
 from cot2lib.errors import SpecError
+from cot2lib.kit import random
 from cot2lib.model import Cache, Dropout, GPT2Stack
+from cot2lib.model.branches import Tree
 from cot2lib.thoughts import Discrete, Rule, State, Thought
-from cot2lib.tree import Tree
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 ANSWER = Discrete(1.0)  # the sampled answer of a policy's traces
@@ -107,7 +107,7 @@ def decode(
         stack: the models.
         prompts: token ids, one set for all runs (first axis 1) or one per run.
         steps: the rule of each output token (see `rules`); the last one makes the answer.
-        keys: random keys of the runs (`cot2lib.random.run_keys`), needed only by rules that sample.
+        keys: random keys of the runs (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
         padding: how many tokens on the left of each prompt are padding.
         samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
         dropout: multipliers for every pass.

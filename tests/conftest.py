@@ -25,7 +25,7 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture
 def nothing_shipped(tmp_path, monkeypatch):
     """A package without records."""
-    from cot2lib import paths
+    from cot2lib.kit import paths
 
     monkeypatch.setattr(paths, "RECORDS", tmp_path / "records")
     return tmp_path / "records"

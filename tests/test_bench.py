@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from cot2lib import bench, grpo, overhead
-from cot2lib.bench_grpo import PlainGRPO
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
+from cot2lib.study.analysis import overhead
+from cot2lib.study.bench import run as bench
+from cot2lib.study.bench.plain_grpo import PlainGRPO
+from cot2lib.training import grpo
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.figures import csft_numbers as numbers
-from cot2lib.figures import live
-from cot2lib.figures import tasks as figures
+from cot2lib.study.figures import csft_numbers as numbers
+from cot2lib.study.figures import live
+from cot2lib.study.figures import tasks as figures
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 

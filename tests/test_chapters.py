@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cot2lib import chapters, paths
 from cot2lib.errors import DeviceError, SpecError
+from cot2lib.kit import paths
+from cot2lib.study import chapters
 
 
 def cell(source, **metadata):

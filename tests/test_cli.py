@@ -9,8 +9,10 @@ from typing import ClassVar
 import pandas as pd
 import pytest
 
-from cot2lib import cli, paper, sweeps
-from cot2lib.profiles import PROFILES
+from cot2lib import cli
+from cot2lib.specs.profiles import PROFILES
+from cot2lib.study import sweeps
+from cot2lib.study.claims import ledger as paper
 
 
 def cot2(*arguments, **environment):
@@ -33,7 +35,9 @@ def test_list_shows_every_sweep():
 def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeypatch, capsys):
     from test_runs import SPECS
 
-    from cot2lib import records, runs, sweeps
+    from cot2lib import runs
+    from cot2lib.runs import records
+    from cot2lib.study import sweeps
 
     monkeypatch.setattr(sweeps, "SWEEPS", {"tiny": lambda profile: SPECS})
     runs.run(SPECS)
@@ -53,7 +57,7 @@ def test_ledger_writes_every_claim(tmp_path):
 def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, capsys):
     from test_runs import SPECS
 
-    from cot2lib import sweeps
+    from cot2lib.study import sweeps
 
     monkeypatch.setenv("COT2_STORE", str(tmp_path / "store"))
     monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
@@ -180,7 +184,7 @@ def test_run_needs_no_book_tools():
         "import sys\n"
         "for name in ('papermill', 'sphinx', 'jupyter_book', 'transformers', 'nbformat', 'matplotlib', 'seaborn'):\n"
         "    sys.modules[name] = None\n"
-        "from cot2lib import cli, collect, runs, supervised\n"
+        "from cot2lib import cli, runs\nfrom cot2lib.study import collect\n"
         "raise SystemExit(cli.main(['list']))\n"
     )
     out = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True)

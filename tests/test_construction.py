@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.figures import circle
-from cot2lib.figures import construction as figures
+from cot2lib.study.figures import circle
+from cot2lib.study.figures import construction as figures
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout, NextToken

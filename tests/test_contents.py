@@ -6,11 +6,13 @@ import pytest
 import torch
 from test_grpo import run_of
 
-from cot2lib import collect, contents, runs, sweeps
+from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.figures import policies
-from cot2lib.supervised import build_stack
+from cot2lib.study import collect, sweeps
+from cot2lib.study.analysis import contents
+from cot2lib.study.figures import policies
 from cot2lib.tasks import MNNS
+from cot2lib.training.supervised import build_stack
 
 TASK = MNNS(1, 4, 3)
 

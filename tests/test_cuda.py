@@ -3,15 +3,16 @@
 import pytest
 import torch
 
-from cot2lib import random, runs
-from cot2lib.masks import policy_trainer
-from cot2lib.profiles import spec
-from cot2lib.random import Site
+from cot2lib import runs
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.specs import GRPOSpec, Recipe
-from cot2lib.supervised import SupervisedTrainer, build_stack, evaluate
+from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
-from cot2lib.training import WARM_UP
+from cot2lib.training.masked import policy_trainer
+from cot2lib.training.supervised import SupervisedTrainer, build_stack, evaluate
+from cot2lib.training.trainer import WARM_UP
 
 pytestmark = [
     pytest.mark.cuda,

@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from cot2lib import random
 from cot2lib.decode import decode, replay, rules
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
-from cot2lib.random import Site
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 
 

@@ -10,16 +10,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib import dirichlet, grpo, policy, random, runs
+from cot2lib import losses, runs
 from cot2lib.errors import SpecError
-from cot2lib.figures import dirichlet as figures
-from cot2lib.grpo import GRPOTrainer
-from cot2lib.profiles import shortened, spec
+from cot2lib.kit import dirichlet, random
 from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
-from cot2lib.supervised import build_stack
+from cot2lib.specs.profiles import shortened, spec
+from cot2lib.study.figures import dirichlet as figures
 from cot2lib.tasks import MNNS
 from cot2lib.theory import points
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
+from cot2lib.training import grpo
+from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.supervised import build_stack
 
 ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)
 PLAIN = dict(floor=0.0, most=None)
@@ -303,9 +305,9 @@ def test_ratios_agree_for_one_draw():
     new, old = (rule.log_densities(a.log().expand(1, 30, 1, -1), thought.action[:, :, None]) for a in
                 (ALPHA, torch.tensor([0.45, 0.35, 0.15, 0.05 - 8e-4, 5e-4, 2e-4, 1e-4]).double()))  # fmt: skip
     assert new.shape == (1, 30, 1, 1)
-    assert torch.equal(policy.log_ratio(new, old, "geometric"), policy.log_ratio(new, old, "product"))
+    assert torch.equal(losses.log_ratio(new, old, "geometric"), losses.log_ratio(new, old, "product"))
     gain = torch.ones(1, 30).double()
-    values = [policy.surrogate(new, old, gain, ratio) for ratio in policy.RATIOS]
+    values = [losses.surrogate(new, old, gain, ratio) for ratio in losses.RATIOS]
     assert torch.equal(values[0], values[1]) and torch.equal(values[0], values[2])
 
 

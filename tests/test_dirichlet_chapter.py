@@ -5,10 +5,12 @@ import pandas as pd
 import torch
 from test_grpo_chapter import heights, made
 
-from cot2lib import paper, rewarded, sweeps
-from cot2lib.figures import dirichlet as figures
-from cot2lib.figures import policies
-from cot2lib.profiles import POLICIES
+from cot2lib.specs.profiles import POLICIES
+from cot2lib.study import sweeps
+from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims import policies as rewarded
+from cot2lib.study.figures import dirichlet as figures
+from cot2lib.study.figures import policies
 from cot2lib.thoughts import MTS, Base, Dirichlet
 
 SEEDS = (42, 43)

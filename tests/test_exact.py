@@ -8,15 +8,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cot2lib import clipping, exact, grpo, policy, runs, sweeps
+from cot2lib import losses, runs
 from cot2lib.decode import replay
 from cot2lib.errors import SpecError
-from cot2lib.figures import exact as figures
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.study import sweeps
+from cot2lib.study.analysis import clipping, exact
+from cot2lib.study.figures import exact as figures
 from cot2lib.tasks import MNNS
 from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
+from cot2lib.training import grpo
 
 TASK = MNNS(1, 3, 2)
 RATIOS = ("geometric", "product", "per-draw")
@@ -87,7 +90,7 @@ def test_what_cannot_be_listed_is_named():
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_product_is_the_policy_gradient_and_the_geometric_mean_is_not(trained, k):
-    """Summed over all traces with `policy.surrogate`, against the gradient of J itself."""
+    """Summed over all traces with `losses.surrogate`, against the gradient of J itself."""
     _, _, stack = trained
     law = exact.law(stack, TASK, MTS(k))
     goal = gradient(exact.expected_reward(law), stack)
@@ -133,7 +136,7 @@ def test_what_a_groups_advantages_weigh(group, scaled):
     logits = torch.tensor([0.3, -0.4, 0.9], dtype=torch.float64, requires_grad=True)
     log_law = logits.log_softmax(0)
     groups = torch.cartesian_prod(*[torch.arange(3)] * group)
-    gain = policy.advantages((groups == 0).double()[None], scaled)[0]
+    gain = losses.advantages((groups == 0).double()[None], scaled)[0]
     chance = log_law.detach()[groups].sum(-1).exp()
     value = (chance[:, None] * gain * log_law[groups]).sum() / group
     (found,) = torch.autograd.grad(value, [logits], retain_graph=True)
@@ -206,7 +209,7 @@ def test_only_the_product_reweights_to_the_new_reward(trained):
     assert close(exact.reweighted(new, old, "product"), reward)
     assert (exact.reweighted(new, old, "geometric") - reward).abs().min() > 1e-4
     for ratio, below in (("product", False), ("geometric", True)):
-        mean = (old.chance * policy.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
+        mean = (old.chance * losses.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
         assert (mean < 1 - 1e-6).all() if below else close(mean, 1.0)
     unclipped = exact.expected_surrogate(new, old, "product", clip=1e9)
     thought = new.chance * (old.right - old.success[..., None])
@@ -288,7 +291,7 @@ def test_beyond_and_cut_by_hand():
     assert clipping.beyond(log_ratio, 0.1).flatten().tolist() == [True, True, True, True, False]
     assert clipping.cut(log_ratio, gain, 0.1).flatten().tolist() == [True, False, False, True, False]
     new = log_ratio.clone().requires_grad_()
-    policy.surrogate(new, torch.zeros_like(new), gain, "product", 0.1).sum().backward()
+    losses.surrogate(new, torch.zeros_like(new), gain, "product", 0.1).sum().backward()
     assert torch.equal(new.grad == 0, clipping.cut(log_ratio, gain, 0.1)), "where the gradient is gone"
 
 

@@ -6,13 +6,13 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import measured
-from cot2lib.collect import collect
 from cot2lib.errors import SpecError
+from cot2lib.study.analysis import experts
+from cot2lib.study.analysis.experts import FEEDS, ExpertStack, state_table, targets, train
+from cot2lib.study.claims import supervised as measured
+from cot2lib.study.collect import collect
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import experts
-from cot2lib.theory.experts import FEEDS, ExpertStack, state_table, targets, train
 
 TASK = MNNS(1, 5, 3)
 

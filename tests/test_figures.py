@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.errors import SpecError
-from cot2lib.figures import budget, csft, csft_numbers, curves, live
+from cot2lib.study.figures import budget, csft, csft_numbers, curves, live
 from cot2lib.tasks import MNNS
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cot2lib.frozen import typed
+from cot2lib.kit.fields import typed
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def test_another_type_is_named(values, says):
 def test_specs_coerce_too():
     """In a process of its own, as a user has it: under pytest the type checker is asked first."""
     code = (
-        "from cot2lib.profiles import spec\n"
+        "from cot2lib.specs.profiles import spec\n"
         "from cot2lib.tasks import MNNS\n"
         "from cot2lib.thoughts import Base\n"
         "assert spec('cot2', lr=1).id == spec('cot2', lr=1.0).id\n"

@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from cot2lib import grpo, runs
+from cot2lib import runs
 from cot2lib.decode import decode, replay, rules
 from cot2lib.errors import SpecError
-from cot2lib.grpo import GRPOTrainer, densities, objective
 from cot2lib.model import GPT2Stack
-from cot2lib.profiles import shortened, spec
 from cot2lib.specs import GRPOSpec, Recipe, from_data, shape_of, to_data
-from cot2lib.supervised import build_stack
+from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
+from cot2lib.training import grpo
+from cot2lib.training.grpo import GRPOTrainer, densities, objective
+from cot2lib.training.supervised import build_stack
 
 TASK = MNNS(1, 4, 2)
 TWO = MTS(2)
@@ -89,7 +90,7 @@ import sys
 sys.path.insert(0, "tests")
 import torch
 from test_grpo import run_of, trainer, weights_of
-from cot2lib.supervised import build_stack
+from cot2lib.training.supervised import build_stack
 torch.set_num_threads(1)
 specs = [run_of(seed) for seed in (42, 43)]
 stack = build_stack([one.start for one in specs])

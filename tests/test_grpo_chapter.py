@@ -6,13 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cot2lib import paper, rewarded, runs, sweeps
+from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.figures import grpo as figures
-from cot2lib.figures import policies
-from cot2lib.measured import Direction, NoGain, Number
-from cot2lib.profiles import grpo, shortened, spec
 from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.specs.profiles import grpo, shortened, spec
+from cot2lib.study import sweeps
+from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims import policies as rewarded
+from cot2lib.study.claims.supervised import Direction, NoGain, Number
+from cot2lib.study.figures import grpo as figures
+from cot2lib.study.figures import policies
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from test_grpo import RECIPE, noted, run_of, start, trainer, weights_of
 
-from cot2lib import random
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
-from cot2lib.masks import MaskedTrainer, SequenceMasks
+from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
-from cot2lib.supervised import build_stack
 from cot2lib.thoughts import MTS, Base
+from cot2lib.training.masked import MaskedTrainer, SequenceMasks
+from cot2lib.training.supervised import build_stack
 
 STACK = GPT2Stack(2, vocab_size=11, positions=9, d_model=8, layers=2, heads=2)
 PROMPTS = torch.randint(0, 11, (1, 6, 4), generator=torch.Generator().manual_seed(0))

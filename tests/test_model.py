@@ -1,10 +1,10 @@
 import pytest
 import torch
 
-from cot2lib import random
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.model import Cache, Dropout, GPT2Stack
-from cot2lib.random import Site
-from cot2lib.tree import Tree
+from cot2lib.model.branches import Tree
 
 transformers = pytest.importorskip("transformers")
 

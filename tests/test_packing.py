@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.figures import capacity
+from cot2lib.study.figures import capacity
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 

@@ -4,13 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cot2lib import measured, paper, records
 from cot2lib.errors import SpecError
-from cot2lib.measured import Direction, Fact, NoGain, Number, Reaches
 from cot2lib.metrics import paired_interval, prediction_interval
-from cot2lib.paper import MEASURED, direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
-from cot2lib.profiles import spec
-from cot2lib.statements import Statement
+from cot2lib.runs import records
+from cot2lib.specs.profiles import spec
+from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims import supervised as measured
+from cot2lib.study.claims.ledger import MEASURED, direction_verdict, no_gain_verdict, number_verdict, reaches_verdict
+from cot2lib.study.claims.statements import Statement
+from cot2lib.study.claims.supervised import Direction, Fact, NoGain, Number, Reaches
 from cot2lib.theory.verdict import Verdict
 
 ROOT = Path(__file__).parent.parent

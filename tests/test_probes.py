@@ -1,11 +1,13 @@
 import pytest
 import torch
 
-from cot2lib import probes, runs, sweeps
+from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.profiles import spec
-from cot2lib.supervised import SupervisedTrainer
+from cot2lib.specs.profiles import spec
+from cot2lib.study import sweeps
+from cot2lib.study.analysis import probes
 from cot2lib.tasks import MNNS
+from cot2lib.training.supervised import SupervisedTrainer
 
 TASK = MNNS(1, 5, 3)
 RECIPE = dict(steps=150, evaluate_every=150, warmup=10)

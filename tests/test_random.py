@@ -3,8 +3,8 @@ import pytest
 import torch
 from scipy import stats
 
-from cot2lib import random
-from cot2lib.random import Site
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 
 
 def splitmix(x):

@@ -6,12 +6,15 @@ import pytest
 import torch
 from test_runs import SPECS, short
 
-from cot2lib import measured, records, runs, sweeps
-from cot2lib import store as stores
-from cot2lib.collect import collect
+from cot2lib import runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.files import load_meta
-from cot2lib.supervised import SupervisedTrainer
+from cot2lib.kit.files import load_meta
+from cot2lib.runs import records
+from cot2lib.runs import store as stores
+from cot2lib.study import sweeps
+from cot2lib.study.claims import supervised as measured
+from cot2lib.study.collect import collect
+from cot2lib.training.supervised import SupervisedTrainer
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from cot2lib import report
+from cot2lib.study import report
 
 DATA = pd.DataFrame({"what": ["a|b", "<c>"], "value": [1.23456, np.nan], "n": [3, 4]})
 

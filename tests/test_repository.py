@@ -15,53 +15,67 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 
-# Lowest floor first; a module imports only from floors below its own.
-FLOORS = [
-    {"errors", "random"},
-    {"files", "dirichlet", "frozen", "paths", "metrics", "report", "timing", "tree"},
-    {"tasks", "thoughts", "embedding"},
-    {"huggingface", "provenance", "supervision", "losses", "policy"},
-    {"model", "specs", "theory"},
-    {"decode", "data"},
-    {"training", "evaluation"},
-    {"sampling", "supervised", "profiles", "overhead", "probes", "grpo", "bench_grpo", "exact", "contents"},
-    {"store", "clipping", "masks"},
-    {"records"},
+# Lowest level first; a package imports only from levels below its own. The core ends below `study`.
+LEVELS = [
+    {"errors"},
+    {"kit"},
+    {"tasks", "thoughts", "metrics", "losses"},
+    {"supervision", "model"},
+    {"decode", "specs", "theory"},
+    {"training"},
     {"runs"},
-    {"sweeps"},
-    {"measured", "statements"},
-    {"rewarded"},
-    {"paper"},
-    {"collect", "figures", "bench", "chapters"},
+    {"study"},
     {"cli"},
     {"__main__"},
 ]
-
-
-def module(path):
-    return path.relative_to(ROOT / "cot2lib").with_suffix("").parts[0]
+# The same inside the study: what is listed, measured, judged and drawn.
+STUDY_LEVELS = [{"sweeps", "report"}, {"analysis"}, {"claims"}, {"figures"}, {"bench", "chapters", "collect"}]
 
 
 def imported(path):
-    """Top-level modules of cot2lib that a file names."""
+    """Dotted names of cot2lib's modules that a file imports, and of what it takes from them."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module == "cot2lib":
+        if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cot2lib."):
-            names.add(node.module.split(".")[1])
-    return names - {"__version__"}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cot2lib":
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in names if name.startswith("cot2lib.") and name != "cot2lib.__version__"}
+
+
+def upward(path, levels, depth):
+    """What a file imports, `depth` names below `cot2lib`, from its own level or above."""
+    place = {name: level for level, names in enumerate(levels) for name in names}
+    own = path.relative_to(ROOT / "cot2lib").with_suffix("").parts
+    within = own[: depth - 1]
+    if len(own) <= depth - 1 or own[depth - 1] == "__init__":
+        return set()
+    assert own[depth - 1] in place, f"give {own[depth - 1]} a level"
+    named = [name.split(".")[1:] for name in imported(path)]
+    others = {parts[depth - 1] for parts in named if tuple(parts[: depth - 1]) == within and len(parts) >= depth}
+    return {name for name in others - {own[depth - 1]} if place.get(name, -1) >= place[own[depth - 1]]}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_go_down(path):
-    floor = {name: level for level, names in enumerate(FLOORS) for name in names}
-    own = module(path)
-    if own == "__init__":
-        return
-    assert own in floor, f"give {own} a floor"
-    above = {name for name in imported(path) if floor[name] >= floor[own] and name != own}
-    assert not above, f"{own} imports {above} from its own floor or above"
+    assert len(LEVELS) <= 10
+    assert not upward(path, LEVELS, 1)
+    if "study" in path.parts:
+        assert not upward(path, STUDY_LEVELS, 2)
+
+
+def test_the_direction_test_sees_a_wrong_import(tmp_path, monkeypatch):
+    """A core module that imports the study, and a measurement that imports a figure, are found."""
+    for folder, line in (
+        ("runs", "from cot2lib.study import sweeps"),
+        ("study/analysis", "import cot2lib.study.figures"),
+    ):
+        path = tmp_path / "cot2lib" / folder / "bad.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(line)
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    assert upward(tmp_path / "cot2lib/runs/bad.py", LEVELS, 1) == {"study"}
+    assert upward(tmp_path / "cot2lib/study/analysis/bad.py", STUDY_LEVELS, 2) == {"figures"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -13,13 +13,15 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import records, runs, sweeps
-from cot2lib import store as stores
+from cot2lib import runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
-from cot2lib.files import load_tensors
-from cot2lib.profiles import spec
-from cot2lib.supervised import SupervisedTrainer
+from cot2lib.kit.files import load_tensors
+from cot2lib.runs import records
+from cot2lib.runs import store as stores
+from cot2lib.specs.profiles import spec
+from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS
+from cot2lib.training.supervised import SupervisedTrainer
 
 TASK = MNNS(1, 5, 3)
 RECIPE = dict(steps=60, evaluate_every=20, batch=16)
@@ -194,8 +196,8 @@ def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
 KILLED = """
 import torch
 from cot2lib import runs
-from cot2lib.profiles import spec
-from cot2lib.supervised import SupervisedTrainer
+from cot2lib.specs.profiles import spec
+from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.tasks import MNNS
 torch.set_num_threads(1)
 train = SupervisedTrainer.train

@@ -1,10 +1,11 @@
 import pandas as pd
 import pytest
 
-from cot2lib import runs, sweeps
+from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.figures import probes
-from cot2lib.figures import sample_complexity as figures
+from cot2lib.study import sweeps
+from cot2lib.study.figures import probes
+from cot2lib.study.figures import sample_complexity as figures
 from cot2lib.theory import enumeration
 
 KS = [1, 2, 8]

@@ -5,18 +5,22 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import measured, records, runs, sampling, sweeps
-from cot2lib.collect import collect
-from cot2lib.data import stack_data
+from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.figures import decoding
-from cot2lib.figures import sampling as figures
-from cot2lib.profiles import spec
-from cot2lib.sampling import answer_chances, answer_counts, measure
-from cot2lib.supervised import SupervisedTrainer
+from cot2lib.runs import records
+from cot2lib.specs.profiles import spec
+from cot2lib.study import sweeps
+from cot2lib.study.analysis import passk as sampling
+from cot2lib.study.analysis.passk import answer_chances, answer_counts, measure
+from cot2lib.study.claims import supervised as measured
+from cot2lib.study.collect import collect
+from cot2lib.study.figures import decoding
+from cot2lib.study.figures import sampling as figures
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Discrete
+from cot2lib.training.data import stack_data
+from cot2lib.training.supervised import SupervisedTrainer
 
 TASK = MNNS(1, 5, 3)
 RECIPE = dict(steps=150, evaluate_every=150, warmup=10)

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from cot2lib import paths, records, runs
-from cot2lib.data import stack_data
-from cot2lib.files import load_meta
+from cot2lib import runs
+from cot2lib.kit import paths
+from cot2lib.kit.files import load_meta
+from cot2lib.runs import records
 from cot2lib.specs import EMBEDDINGS, GRPOSpec, from_data
-from cot2lib.supervised import evaluate
 from cot2lib.thoughts import MTS
+from cot2lib.training.data import stack_data
+from cot2lib.training.supervised import evaluate
 
 
 @cache

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from cot2lib.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, shape_of, to_data
+from cot2lib.specs.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Hidden
 

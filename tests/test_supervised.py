@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from cot2lib import random
-from cot2lib.data import stack_data
 from cot2lib.decode import decode, rules
-from cot2lib.profiles import shortened, spec
-from cot2lib.random import Site
-from cot2lib.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
-from cot2lib.training import learning_rates
+from cot2lib.training.data import stack_data
+from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
+from cot2lib.training.trainer import learning_rates
 
 TASK = MNNS(1, 5, 3)
 
@@ -221,7 +221,7 @@ import sys
 sys.path.insert(0, "tests")
 import torch
 from test_supervised import short, trained, weights
-from cot2lib.supervised import SupervisedTrainer
+from cot2lib.training.supervised import SupervisedTrainer
 torch.set_num_threads(1)
 for options in (dict(), dict(method="coconut-slot", recipe=dict(batch=7)), dict(embedding="cosine, frozen")):
     specs = [short(seed=s, layers=1, heads=1, **options) for s in (42, 43)]

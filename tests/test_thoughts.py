@@ -5,11 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib import random
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
-from cot2lib.random import Site
 from cot2lib.thoughts import (
     MTS,
     Base,

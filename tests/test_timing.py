@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from cot2lib.timing import in_turns, ratio, seconds, threads
+from cot2lib.kit.timing import in_turns, ratio, seconds, threads
 
 
 def test_turns_alternate_and_the_first_round_is_not_counted():

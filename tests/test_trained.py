@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from cot2lib.figures import trained
+from cot2lib.study.figures import trained
 from cot2lib.tasks import MNNS
 
 SHARES = {("learned", 24): (0.98, 0.985), ("cosine", 24): (0.99, 1.0), ("cosine, frozen", 24): (1.0, 1.0),

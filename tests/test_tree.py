@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib.tree import PLAIN, Tree
+from cot2lib.model.branches import PLAIN, Tree
 
 SMALL = st.integers(0, 4)
 

@@ -7,13 +7,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib import runs, sweeps
-from cot2lib.embedding import SCALE, frequencies, trigonometric_table
+from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.profiles import spec
+from cot2lib.model.trigonometric import SCALE, frequencies, trigonometric_table
 from cot2lib.specs import Model, RunSpec, from_data, shape_of, to_data
-from cot2lib.supervised import SupervisedTrainer, build_stack
+from cot2lib.specs.profiles import spec
+from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 TASK = MNNS(1, 5, 3)
 TRIGONOMETRIC = ("cosine", "cosine, frozen")

@@ -7,8 +7,9 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from cot2lib import paper, report
-from cot2lib.figures import ledger as figures
+from cot2lib.study import report
+from cot2lib.study.claims import ledger as paper
+from cot2lib.study.figures import ledger as figures
 
 ALT = (
     "Dot plot with one row per measured number of the paper: a black mark for the paper's value beside our means "

@@ -2,7 +2,7 @@
 
 Under Assumption 1 a model that answers a prompt is a chain: a start law alpha_1 and one transition matrix per
 further step, rows summing to one; base CoT2 computes its marginals. A chain of m steps has m - 1 transitions. Chains
-may carry leading axes for many inputs at once. Random ones are a function of their seed (`cot2lib.random`).
+may carry leading axes for many inputs at once. Random ones are a function of their seed (`cot2lib.kit.random`).
 """
 
 from typing import NamedTuple
@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 from scipy import special
 from torch import Tensor
 
-from cot2lib import random
 from cot2lib.errors import SpecError
-from cot2lib.random import Site
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 
 EXAMPLE = (  # three tokens, two steps: in tenths, so that every probability is a short fraction
     (2, 5, 3),

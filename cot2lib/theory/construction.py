@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
-from cot2lib.frozen import typed
+from cot2lib.kit.fields import typed
 from cot2lib.theory.blocks import READS, Fused, Layout, NextToken, ReadOff, Router, partial_sums, replacement
 
 CHUNK = 1024  # inputs run together

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib import random
 from cot2lib.errors import SpecError
-from cot2lib.random import Site
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.supervision import forward_counts
 from cot2lib.tasks import MNNS
 from cot2lib.theory.simulation import independent, systematic

@@ -57,7 +57,7 @@ def mse_ratio(
         transitions: one row-stochastic matrix per further step, so that m = len(transitions) + 1.
         k: tokens K per step.
         sampler: how the K tokens are drawn: "multinomial" (MTS, independent draws) or "systematic"
-            (`cot2lib.thoughts.Systematic`), whose value comes from listing every reachable count vector.
+            (`cot2lib.thoughts.rules.Systematic`), whose value comes from listing every reachable count vector.
 
     Raises:
         SpecError: for k < 1, an unknown sampler, rows that are no distributions, a chain whose final token is

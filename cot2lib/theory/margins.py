@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib import random
 from cot2lib.errors import SpecError
-from cot2lib.random import Site
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.supervision import TrajectoryGraph, hindsight_targets
 
 Points = Float[Tensor, "target state"]

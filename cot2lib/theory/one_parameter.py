@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib import policy
+from cot2lib import losses
 
 
 def share(k: int, ratio: str) -> float:
@@ -54,7 +54,7 @@ class Shared:
         return torch.stack(rewards)
 
     def surrogate_gradient(self, theta: float, k: int, ratio: str) -> float:
-        """The gradient that `climb` follows once more: of `cot2lib.policy.surrogate` over all draws and answers."""
+        """The gradient that `climb` follows once more: of `cot2lib.losses.surrogate` over all draws and answers."""
         parameter = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
         draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)
         thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]
@@ -63,7 +63,7 @@ class Shared:
         for reward, chance in ((1.0, right), (0.0, 1 - right)):
             gain = (reward - baseline).expand(1, len(draws))
             steps = (thought[None, :, None], chance.log()[None, :, None, None])
-            surrogate = sum(policy.surrogate(new, new.detach(), gain, ratio)[0, :, 0] for new in steps)
+            surrogate = sum(losses.surrogate(new, new.detach(), gain, ratio)[0, :, 0] for new in steps)
             value = value + (thought.sum(-1).exp() * chance).detach() @ surrogate
         return float(torch.autograd.grad(value, [parameter])[0])
 

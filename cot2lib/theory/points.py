@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib import random
+from cot2lib.kit import random
 from cot2lib.theory.verdict import Verdict
 
 GAMMAS = (0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0)

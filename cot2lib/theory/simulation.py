@@ -1,7 +1,7 @@
 """Monte Carlo traces of a chain: independent, systematic and Dirichlet thoughts, and K discrete traces.
 
 `simulate` draws many traces at once, in chunks that stay in cache, each chunk a function of the seed and its number.
-It shares its samplers with the thought rules of `cot2lib.thoughts`, but not with the exact forms.
+It shares its samplers with the thought rules of `cot2lib.thoughts.rules`, but not with the exact forms.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib import random
 from cot2lib.errors import SpecError
-from cot2lib.random import Site
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 from cot2lib.thoughts import inverse_cdf, systematic_counts, token_mean
 
 CHUNK = 1024  # traces drawn together, so that they stay in cache

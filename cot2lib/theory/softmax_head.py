@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib import random
 from cot2lib.errors import SpecError
-from cot2lib.random import Site
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
 
 Points = Float[Tensor, "target state"]
 

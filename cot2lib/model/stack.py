@@ -1,0 +1,330 @@
+"""`GPT2Stack`: R independent GPT-2 models of one shape as one set of tensors with a leading `run` axis.
+
+Architecture and initialisation are those of Hugging Face's `GPT2LMHeadModel` (pre-LN, learned
+positions, tanh GELU, tied output embedding), the model the paper and the authors' code train;
+`to_hf` and `from_hf` convert, and with equal weights logits and gradients are equal. What differs:
+the `run` axis; inputs are embeddings, since a continuous thought is a mixture of them (paper,
+section 2: z_t = E^T alpha_t); prompts are padded on the left; the last layer computes queries and
+MLP only for the positions asked for; dropout multipliers come from `cot2lib.kit.random`.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model.branches import PLAIN, Tree
+
+Hidden = Float[Tensor, "run batch position d"]
+Outputs = Float[Tensor, "run batch output d"]
+NO_DROPOUT = (None, None, None)
+
+
+def drop(x: Tensor, scale: Tensor | None) -> Tensor:
+    """Multiply by dropout scales laid out as one row of lanes per run."""
+    return x if scale is None else x * scale.view(x.shape)
+
+
+class Linear(nn.Module):
+    """R linear maps; weight (run, input, output) as GPT-2 stores it."""
+
+    def __init__(self, runs: int, inputs: int, outputs: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(runs, inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(runs, outputs))
+
+    def forward(
+        self, x: Float[Tensor, "run batch position input"], columns: slice = slice(None)
+    ) -> Float[Tensor, "run batch position output"]:
+        flat = x.flatten(1, 2)
+        out = torch.baddbmm(self.bias[:, None, columns], flat, self.weight[:, :, columns])
+        return out.unflatten(1, x.shape[1:3])
+
+
+class LayerNorm(nn.Module):
+    """R layer norms over the last axis, eps 1e-5."""
+
+    def __init__(self, runs: int, d_model: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(runs, d_model))
+        self.bias = nn.Parameter(torch.zeros(runs, d_model))
+
+    def forward(self, x: Hidden) -> Hidden:
+        normed = F.layer_norm(x, x.shape[-1:])
+        return torch.addcmul(self.bias[:, None, None], normed, self.weight[:, None, None])
+
+
+class Embedding(nn.Module):
+    """R embedding tables (run, row, d)."""
+
+    def __init__(self, runs: int, rows: int, d_model: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(runs, rows, d_model))
+
+    def forward(self, ids: Int[Tensor, "#run *index"]) -> Float[Tensor, "run *index d"]:
+        runs = torch.arange(len(self.weight), device=ids.device)
+        return self.weight[runs.view(-1, *[1] * (ids.ndim - 1)), ids]
+
+
+class Cache:
+    """Keys and values of every layer so far, grown position by position while decoding."""
+
+    def __init__(self):
+        self.layers: list[tuple[Tensor, Tensor]] = []
+
+    @property
+    def length(self) -> int:
+        return self.layers[0][0].shape[-2] if self.layers else 0
+
+    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append the new positions of `layer`; return all of its keys and values."""
+        if layer == len(self.layers):
+            self.layers.append((keys, values))
+        else:
+            old = self.layers[layer]
+            self.layers[layer] = (torch.cat([old[0], keys], -2), torch.cat([old[1], values], -2))
+        return self.layers[layer]
+
+    def copy(self) -> "Cache":
+        """A cache that can be extended without changing this one."""
+        other = Cache()
+        other.layers = list(self.layers)
+        return other
+
+
+class Dropout:
+    """Dropout multipliers of one training step, drawn forward pass by forward pass.
+
+    Args:
+        keys: the step's key of each run.
+        counter: `random.counters` of enough draws for the longest pass.
+        probability: of a zero.
+    """
+
+    def __init__(self, keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float):
+        self.keys, self.counter, self.probability = keys, counter, probability
+        self.passes = 0
+
+    def scales(self, lanes: Sequence[int]) -> Sequence[Tensor]:
+        """The next pass's multipliers, (run, lanes of the site) for each site."""
+        keys = random.fold(self.keys, self.passes) if self.passes else self.keys
+        self.passes += 1
+        counter = self.counter[: -(-sum(lanes) // random.LANES)]
+        scales = random.dropout_scales(keys, counter, self.probability)
+        return scales[:, : sum(lanes)].split(list(lanes), dim=1)
+
+
+class Attention(nn.Module):
+    """Causal multi-head self-attention, queries only for the last `outputs` positions."""
+
+    def __init__(self, runs: int, d_model: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.c_attn = Linear(runs, d_model, 3 * d_model)
+        self.c_proj = Linear(runs, d_model, d_model)
+
+    def split(self, x: Hidden) -> Float[Tensor, "run batch head position d_head"]:
+        return x.unflatten(-1, (self.heads, -1)).transpose(2, 3)
+
+    def qkv(self, x: Hidden, outputs: int) -> tuple[Tensor, Tensor, Tensor]:
+        width = x.shape[-1]
+        if outputs == x.shape[2]:
+            query, key, value = self.c_attn(x).split(width, -1)
+        else:
+            query = self.c_attn(x[:, :, -outputs:], slice(0, width))
+            key, value = self.c_attn(x, slice(width, None)).split(width, -1)
+        return self.split(query), self.split(key), self.split(value)
+
+    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales) -> Outputs:
+        query, key, value = self.qkv(x, outputs)
+        key, value = extend(key, value)
+        scores = (query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5
+        weights = drop((scores + mask[..., -outputs:, :]).softmax(-1), scales[0])
+        mixed = (weights @ value).transpose(2, 3).flatten(3)
+        return drop(self.c_proj(mixed), scales[1])
+
+
+class MLP(nn.Module):
+    """Two linear maps around a tanh GELU, four times wider inside."""
+
+    def __init__(self, runs: int, d_model: int):
+        super().__init__()
+        self.c_fc = Linear(runs, d_model, 4 * d_model)
+        self.c_proj = Linear(runs, 4 * d_model, d_model)
+
+    def forward(self, x: Hidden) -> Hidden:
+        return self.c_proj(F.gelu(self.c_fc(x), approximate="tanh"))
+
+
+class Block(nn.Module):
+    """Pre-LN transformer block; returns the last `outputs` positions only."""
+
+    def __init__(self, runs: int, d_model: int, heads: int):
+        super().__init__()
+        self.ln_1 = LayerNorm(runs, d_model)
+        self.attn = Attention(runs, d_model, heads)
+        self.ln_2 = LayerNorm(runs, d_model)
+        self.mlp = MLP(runs, d_model)
+
+    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales=NO_DROPOUT) -> Outputs:
+        attended = self.attn(self.ln_1(x), outputs, mask, extend, scales)
+        x = x[:, :, -outputs:] + attended
+        return x + drop(self.mlp(self.ln_2(x)), scales[2])
+
+
+class GPT2Stack(nn.Module):
+    """`runs` GPT-2 models side by side.
+
+    Args:
+        runs: number of models R.
+        vocab_size, positions, d_model, layers, heads: shape of each model.
+        seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
+
+    Raises:
+        SpecError: if `heads` does not divide `d_model`, or there is not one seed per run.
+    """
+
+    def __init__(
+        self,
+        runs: int,
+        vocab_size: int,
+        positions: int,
+        d_model: int,
+        layers: int,
+        heads: int,
+        seeds: Sequence[int] | None = None,
+    ):
+        super().__init__()
+        seeds = range(runs) if seeds is None else seeds
+        if d_model % heads:
+            raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
+        if len(seeds) != runs:
+            raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
+        self.shape = dict(vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads)
+        self.transformer = nn.ModuleDict(
+            dict(
+                wte=Embedding(runs, vocab_size, d_model),
+                wpe=Embedding(runs, positions, d_model),
+                h=nn.ModuleList(Block(runs, d_model, heads) for _ in range(layers)),
+                ln_f=LayerNorm(runs, d_model),
+            )
+        )
+        self.initialise(seeds)
+
+    @torch.no_grad()
+    def initialise(self, seeds: Sequence[int]) -> None:
+        """GPT-2's initialisation: normal(0, .02), residual projections .02/sqrt(2 layers), biases 0, norms 1."""
+        for site, (name, parameter) in enumerate(self.named_parameters()):
+            if name.endswith("bias") or ".ln_" in name:
+                continue
+            std = 0.02 / math.sqrt(2 * self.shape["layers"]) if "c_proj" in name else 0.02
+            keys = random.run_keys(seeds, Site.INIT, site)
+            draws = random.normal(keys, parameter[0].numel())
+            parameter.copy_((std * draws).view_as(parameter))
+
+    @property
+    def runs(self) -> int:
+        return len(self.transformer.wte.weight)
+
+    @property
+    def device(self) -> torch.device:
+        return self.transformer.wte.weight.device
+
+    def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
+        """Embeddings of token ids, the same for every run (batch, position) or one set per run."""
+        return self.transformer.wte(ids if ids.ndim == 3 else ids[None])
+
+    def mix(self, weights: Float[Tensor, "run batch step vocab"]) -> Float[Tensor, "run batch step d"]:
+        """Continuous tokens E^T alpha of mixture weights (paper, section 2)."""
+        return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
+
+    def dropout_lanes(self, batch: int, length: int, outputs: int, past: int = 0) -> list[int]:
+        """Dropout multipliers each site needs per run in one pass: the embedding, then three per block."""
+        d_model, heads, layers = (self.shape[k] for k in ("d_model", "heads", "layers"))
+        lanes = [batch * length * d_model]
+        for queries in [length] * (layers - 1) + [outputs]:
+            lanes += [batch * heads * queries * (past + length), batch * queries * d_model, batch * queries * d_model]
+        return lanes
+
+    def dropout_counter(self, batch: int, length: int) -> Int[Tensor, " draw"]:
+        """Counters of `Dropout` for passes of up to so many positions."""
+        lanes = sum(self.dropout_lanes(batch, length, length))
+        return random.counters(-(-lanes // random.LANES), self.device)
+
+    def attention_mask(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
+        """Additive mask: 0 where a query may look, the most negative float elsewhere."""
+        keys = torch.arange(past + length, device=self.device)
+        blocked = tree.blocked(keys[past:], keys)
+        if padding is not None:
+            blocked = blocked | (keys < padding[..., None, None, None])
+        return torch.zeros(blocked.shape, device=self.device).masked_fill(blocked, torch.finfo(torch.float32).min)
+
+    def position_embedding(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
+        """Learned positions, counted along a branch from the first token that is not padding."""
+        places, deep = slice(past, past + length), tree.depth(past + length - 1) + 1
+        if padding is None:
+            return tree.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
+        positions = tree.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
+        return self.transformer.wpe((positions - padding[..., None]).clamp(min=0))
+
+    def hidden(
+        self,
+        x: Hidden,
+        outputs: int | None = None,
+        padding: Int[Tensor, "#run batch"] | None = None,
+        cache: Cache | None = None,
+        dropout: Dropout | None = None,
+        tree: Tree = PLAIN,
+    ) -> Outputs:
+        """States after the final layer norm at the last `outputs` positions (default: all).
+
+        `tree` says how the positions, those of the cache included, branch.
+        """
+        length, past = x.shape[2], cache.length if cache else 0
+        outputs = outputs or length
+        deep = tree.depth(past + length - 1) + 1
+        if deep > self.shape["positions"]:
+            raise SpecError(f"{deep} positions, but the model has {self.shape['positions']}.")
+        mask = self.attention_mask(length, past, padding, tree)
+        lanes = self.dropout_lanes(x.shape[1], length, outputs, past)
+        sites: Iterator[Tensor | None] = iter(dropout.scales(lanes) if dropout else ())
+        x = drop(x + self.position_embedding(length, past, padding, tree), next(sites, None))
+        for index, block in enumerate(self.transformer.h):
+            last = index == self.shape["layers"] - 1
+            extend = (lambda *kv: kv) if cache is None else (lambda *kv, layer=index: cache.extend(layer, *kv))
+            x = block(x, outputs if last else length, mask, extend, [next(sites, None) for _ in range(3)])
+        return self.transformer.ln_f(x)
+
+    def logits(self, hidden: Hidden) -> Float[Tensor, "run batch position vocab"]:
+        """Scores against the tied embedding table."""
+        table = self.transformer.wte.weight.transpose(1, 2)
+        return torch.bmm(hidden.flatten(1, 2), table).unflatten(1, hidden.shape[1:3])
+
+    def forward(self, x: Hidden, **options) -> Float[Tensor, "run batch output vocab"]:
+        """Logits for input embeddings; options as in `hidden`."""
+        return self.logits(self.hidden(x, **options))
+
+    def select(self, runs: Sequence[int]) -> "GPT2Stack":
+        """A new stack with copies of the given runs."""
+        chosen = GPT2Stack(len(runs), **self.shape, seeds=[0] * len(runs))
+        chosen.load_state_dict({name: value[list(runs)] for name, value in self.state_dict().items()})
+        return chosen.to(self.device)
+
+    def to_hf(self, run: int):
+        """Run `run` as a `transformers.GPT2LMHeadModel` in evaluation mode (needs the extra `llm`)."""
+        from cot2lib.model.huggingface import to_hf
+
+        return to_hf(self, run)
+
+    @classmethod
+    def from_hf(cls, models: Sequence) -> "GPT2Stack":
+        """A stack of `transformers.GPT2LMHeadModel`s of one shape (needs the extra `llm`)."""
+        from cot2lib.model.huggingface import from_hf
+
+        return from_hf(cls, models)

@@ -1,0 +1,194 @@
+"""The local store: one file per finished stack, and one per stack in training.
+
+A stack file holds the trained weights of its runs, their learning curves and where they were made.
+Its name is the hash of its runs' ids; what it holds stands in its metadata, so a later request finds
+a checkpoint by the runs in it, whatever else it asks for. Files are replaced atomically; a killed
+worker loses what it did since its last checkpoint and nothing else.
+"""
+
+import hashlib
+import tempfile
+from collections.abc import Container, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from torch import Tensor
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import paths
+from cot2lib.kit.files import load_meta, load_tensors, save_tensors
+from cot2lib.specs import from_data, to_data
+from cot2lib.training.trainer import Progress, StackTrainer
+
+FORMAT = 1
+WEIGHTS = "weights."
+OPTIMIZER = "optimizer."
+CHECKPOINT = ".checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class StackFile:
+    """A stack on disk: its runs, in order, what training recorded, and where it was made."""
+
+    path: Path
+    specs: tuple
+    progress: Progress
+    held_out: list[list[int]]
+    provenance: dict
+
+    def weights(self, run: int) -> dict[str, Tensor]:
+        """Parameters of one run, without the run axis."""
+        return {name: value[run] for name, value in load_tensors(self.path, WEIGHTS)[0].items()}
+
+
+def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
+    """Where the stack of these runs is kept."""
+    name = hashlib.sha256(" ".join(spec.id for spec in specs).encode()).hexdigest()[:12]
+    return paths.store() / f"{name}{CHECKPOINT if checkpoint else '.safetensors'}"
+
+
+def prepare() -> None:
+    """Make the store's folder.
+
+    Raises:
+        RecordError: if nothing can be written there.
+    """
+    try:
+        paths.store().mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=paths.store()).close()
+    except OSError as error:
+        raise RecordError(
+            f"the store {paths.store()} cannot be written to ({error.strerror}); set COT2_STORE to a folder that can."
+        ) from error
+
+
+def save_finished(trainer: StackTrainer, provenance: dict) -> None:
+    """Write the finished stack and remove its checkpoint."""
+    save_tensors(stack_path(trainer.specs), _weights(trainer), _meta(trainer, provenance))
+    stack_path(trainer.specs, checkpoint=True).unlink(missing_ok=True)
+
+
+def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
+    """Write everything that training needs to go on."""
+    optimizer = {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
+    path = stack_path(trainer.specs, checkpoint=True)
+    save_tensors(path, _weights(trainer) | optimizer, _meta(trainer, provenance))
+
+
+def resume(trainer: StackTrainer) -> dict:
+    """Bring a fresh trainer to where its checkpoint stands, if it has one.
+
+    Returns the provenance of what was trained before, empty without a checkpoint.
+
+    Raises:
+        RecordError: if the checkpoint is unreadable, or not one of these runs by this version.
+    """
+    path = stack_path(trainer.specs, checkpoint=True)
+    if not path.exists():
+        return {}
+    tensors, meta = load_tensors(path)
+    begun = _parse(path, meta)
+    part = lambda prefix: {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    try:
+        trainer.restore(part(WEIGHTS), part(OPTIMIZER), begun.progress)
+        fits = begun.specs == tuple(trainer.specs) and _fits(trainer)
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        raise RecordError(f"{path} does not fit its runs ({type(error).__name__}); delete it.") from error
+    if not fits:
+        raise RecordError(f"{path} does not fit its runs; delete it.")
+    return begun.provenance
+
+
+def _fits(trainer: StackTrainer) -> bool:
+    """Whether a restored trainer can go on: every block has its moments, every run its losses."""
+    blocks = [block for group in trainer.optimizer.param_groups for block in group["params"]]
+    moments = [tuple(trainer.optimizer.state[block].get(n) for n in ("exp_avg", "exp_avg_sq")) for block in blocks]
+    shaped = all(m is not None and m.shape == block.shape for block, pair in zip(blocks, moments) for m in pair)
+    counted = all("step" in trainer.optimizer.state[block] for block in blocks)
+    progress, runs = trainer.progress, len(trainer.specs)
+    logged = len(progress.loss_sum) == len(progress.first_losses) == runs and 0 < progress.step <= trainer.recipe.steps
+    return shaped and counted and logged
+
+
+def begun(wanted: Container[str]) -> list[list]:
+    """Runs of each checkpoint that holds some of the wanted ids and shares no run with one before it, by name.
+
+    Checkpoints whose runs are all finished are removed.
+
+    Raises:
+        RecordError: naming a checkpoint that is unreadable, truncated or foreign.
+    """
+    stacks, taken, done = [], set(), finished()
+    for path in sorted(paths.store().glob(f"*{CHECKPOINT}")):
+        specs = _checkpointed(path)
+        ids = {spec.id for spec in specs}
+        if ids <= set(done):
+            path.unlink(missing_ok=True)
+        elif not ids & taken and any(run_id in wanted for run_id in ids):
+            stacks.append(list(specs))
+            taken |= ids
+    return stacks
+
+
+def _checkpointed(path: Path) -> tuple:
+    """Runs of a checkpoint; none if another worker has just finished and removed it."""
+    try:
+        return _parse(path, load_meta(path)).specs
+    except RecordError:
+        if path.exists():
+            raise
+        return ()
+
+
+def finished_files() -> list[tuple[Path, int]]:
+    """Files of the finished stacks in the store, and when each was changed (ns)."""
+    files = sorted(paths.store().glob("*.safetensors"))
+    return [(path, path.stat().st_mtime_ns) for path in files if not path.name.endswith(CHECKPOINT)]
+
+
+def finished() -> dict[str, tuple[StackFile, int]]:
+    """Every finished run in the store by id: its stack and its place there; of runs that occur twice, the first.
+
+    Raises:
+        RecordError: naming a file that is unreadable, truncated or foreign.
+    """
+    runs: dict[str, tuple[StackFile, int]] = {}
+    for stack in (read(*file) for file in finished_files()):
+        for place, spec in enumerate(stack.specs):
+            runs.setdefault(spec.id, (stack, place))
+    return runs
+
+
+@lru_cache(maxsize=4096)
+def read(path: Path, changed: int) -> StackFile:
+    """One finished stack, parsed once per change of its file; raises as `finished`."""
+    return _parse(path, load_meta(path))
+
+
+def _parse(path: Path, meta: dict) -> StackFile:
+    try:
+        if meta.get("format") != FORMAT:
+            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")
+        specs = tuple(from_data(data) for data in meta["specs"])
+        return StackFile(path, specs, Progress(**meta["progress"]), meta["held_out"], dict(meta["provenance"]))
+    except SpecError as error:
+        raise RecordError(
+            f"{path} was made by another version: {error} Use that version, or move the file away."
+        ) from error
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise RecordError(f"{path} is not a stack of this version ({error}); delete it.") from error
+
+
+def _weights(trainer: StackTrainer) -> dict[str, Tensor]:
+    return {WEIGHTS + name: value for name, value in trainer.stack.state_dict().items()}
+
+
+def _meta(trainer: StackTrainer, provenance: dict) -> dict:
+    return {
+        "format": FORMAT,
+        "specs": [to_data(spec) for spec in trainer.specs],
+        "progress": asdict(trainer.progress),
+        "held_out": trainer.data.held_out.sizes,
+        "provenance": provenance,
+    }

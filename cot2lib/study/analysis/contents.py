@@ -1,0 +1,94 @@
+"""What the thoughts of policy-gradient runs hold, before and after: how many tokens, and how much of it is of use.
+
+A run's step distributions are taken as its own sampler visits them on its held-out inputs, and their entropies also
+as base decoding does. Of the states
+that a trajectory can be in after a step, those are *on the way* from which the right answer can still be
+reached. The paper has entropies alone.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from cot2lib.decode import rules
+from cot2lib.model import GPT2Stack
+from cot2lib.specs import GRPOSpec, by_shape
+from cot2lib.supervision import TrajectoryGraph, backward_counts, forward_counts
+from cot2lib.thoughts import Base, Rule
+from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.evaluation import rollouts
+
+Load = Callable[[Sequence[GRPOSpec]], GPT2Stack]
+
+LEAST = 0.01  # weight from which a token counts as held
+PERCENT = 100.0
+COLUMNS = ("support", "reachable", "on_the_way", "base_entropy")
+
+
+def states(task: TrajectoryGraph) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "input step vocab"]]:
+    """Tokens of states that a trajectory can be in after each step, and those from which the answer is in reach."""
+    graph = [task.children(step, slice(None)) for step in range(task.steps)]
+    final = (task.state_ids == task.answer_ids[:, None]).double()
+    there = torch.stack(forward_counts(graph, task.states, task.start)[1:], 1) > 0
+    leads = torch.stack(backward_counts(graph, final)[1:], 1) > 0
+    return tuple(_as_tokens(task, mask) for mask in (there, there & leads))
+
+
+def _as_tokens(task: TrajectoryGraph, mask: Bool[Tensor, "input step state"]) -> Bool[Tensor, "input step vocab"]:
+    tokens = torch.zeros(*mask.shape[:2], task.vocab_size, dtype=torch.bool)
+    tokens[:, :, task.state_ids] = mask
+    return tokens
+
+
+def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
+    """One row per run, moment and step of runs of one shape.
+
+    Columns: `id`; `when`, "before" or "after"; `step`; `support`, tokens of at least 1 % weight; `reachable` and
+    `on_the_way`, the weight (%) on such states; `base_entropy`, nats under base decoding; all of them means over
+    held-out inputs.
+
+    Args:
+        start, trained: the runs' models before and after, in order.
+        specs: the runs.
+    """
+    parts = [_moment(stack, specs).assign(when=when) for when, stack in (("before", start), ("after", trained))]
+    return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
+
+
+def measure_all(specs: Sequence[GRPOSpec], load_starts: Load, load_stack: Load) -> pd.DataFrame:
+    """`measure` of runs of any shapes, whose models before and after the functions load, shape by shape."""
+    parts = [measure(load_starts(group), load_stack(group), group) for group in by_shape(specs)]
+    return pd.concat(parts, ignore_index=True)
+
+
+@torch.no_grad()
+def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
+    spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
+    outputs = spec.supervision.output_steps(spec.task.steps)
+    masks = [mask[:, outputs].to(stack.device) for mask in states(spec.task)]
+
+    def held(index: Tensor, weights: Tensor) -> list[Tensor]:
+        return [weights >= LEAST, *(PERCENT * weights * mask[index] for mask in masks)]
+
+    means = [
+        _means(stack, data, specs, spec.thought, held),
+        _means(stack, data, specs, Base(), lambda index, weights: [torch.special.entr(weights)]),
+    ]
+    rows = [(one.id, step + 1) for one in specs for step in outputs]
+    columns = pd.DataFrame(torch.cat(means, -1).flatten(0, 1).cpu(), columns=COLUMNS)
+    return pd.DataFrame(rows, columns=["id", "step"]).join(columns)
+
+
+def _means(
+    stack: GPT2Stack, data: StackData, specs: Sequence[GRPOSpec], rule: Rule, measures: Callable
+) -> Float[Tensor, "run step measure"]:
+    """Means over held-out inputs of sums over the vocabulary, under a rule's step distributions."""
+    total, sizes = 0.0, data.held_out.real.sum(1)[:, None, None]
+    for index, real, rollout in rollouts(stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs)):
+        parts = measures(index, rollout.logits.double().softmax(-1))
+        found = torch.stack([part.sum(-1) for part in parts], -1).double()
+        total = total + (found * real[..., None, None]).sum(1) / sizes
+    return total

@@ -1,0 +1,194 @@
+"""The strict chapter runner: papermill, one fresh kernel per chapter, no half results.
+
+papermill itself injects unknown parameters with a remark, keeps failed outputs where good ones were,
+and calls a dead kernel a success. Here an unknown or ill-typed parameter is an error before anything
+runs, a chapter is executed into a temporary file that takes its place only if every cell finished,
+all chapters run whatever happens to one, and a table at the end says what happened.
+The parameters that every chapter has are checked for what they mean: a profile, a device, some seeds.
+"""
+
+import ast
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from multiprocessing import get_context
+from pathlib import Path
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import paths
+from cot2lib.kit.provenance import provenance, resolve_device
+from cot2lib.specs.profiles import profile
+
+KERNEL = "python3"
+
+
+def execute(
+    names: Sequence[str] = (),
+    parameters: Mapping[str, str] | None = None,
+    out: Path | None = None,
+    workers: int = 1,
+) -> int:
+    """Execute chapters (default: all); returns the exit status.
+
+    Args:
+        names: chapters, by file name without the ending.
+        parameters: values as text, Python literals or bare strings, given to every chapter.
+        out: folder for the executed copies.
+        workers: chapters executed side by side.
+
+    Raises:
+        SpecError: for fewer workers than one, an unknown chapter or parameter, or a value of another type than the
+            default's.
+        DeviceError: for a device that is not there.
+    """
+    if workers < 1:
+        raise SpecError(f"workers={workers}: need at least one.")
+    sources = [chapter_path(name) for name in names] or all_chapters()
+    values = [checked(source, parameters or {}) for source in sources]
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
+    out = out or _root() / "build" / "executed"
+    out.mkdir(parents=True, exist_ok=True)
+    jobs = sources, [out / source.name for source in sources], values
+    failed = 0
+    with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+        results = (pool.map if pool else map)(_timed, *jobs)
+        for source, (failure, seconds) in zip(sources, results):
+            failed += failure is not None
+            print(f"{source.stem:<22}{failure or 'ok':<60}{seconds:>7.1f} s", flush=True)
+    print(f"{len(sources) - failed} of {len(sources)} chapters executed into {out}")
+    return 1 if failed else 0
+
+
+def all_chapters() -> list[Path]:
+    """Every chapter of the repository, by name."""
+    return sorted((_root() / "notebooks").glob("*.ipynb"))
+
+
+def chapter_path(name: str) -> Path:
+    """The source of a chapter.
+
+    Raises:
+        SpecError: if there is none of that name.
+    """
+    path = _root() / "notebooks" / f"{name.removesuffix('.ipynb')}.ipynb"
+    if not path.exists():
+        known = ", ".join(source.stem for source in all_chapters())
+        raise SpecError(f"chapter {name!r} does not exist; chapters: {known}.")
+    return path
+
+
+def defaults(source: Path) -> dict[str, object]:
+    """Names and literal values of a chapter's `parameters` cell."""
+    cells = json.loads(source.read_text())["cells"]
+    tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    if len(tagged) != 1:
+        raise SpecError(f"{source.name} has {len(tagged)} cells tagged 'parameters'; it needs one.")
+    tree = ast.parse("".join(tagged[0]["source"]))
+    return {node.targets[0].id: ast.literal_eval(node.value) for node in tree.body if isinstance(node, ast.Assign)}
+
+
+def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
+    """The given parameters as values of the defaults' types.
+
+    Raises:
+        SpecError: for a name the chapter lacks, a value of another type, an empty list or an unknown profile.
+        DeviceError: for a device that is not there.
+    """
+    known = defaults(source)
+    values = {}
+    for name, text in given.items():
+        if name not in known:
+            raise SpecError(f"{source.stem} has no parameter {name!r}; it has {', '.join(known)}.")
+        value = _literal(text)
+        if not _same_type(value, known[name]):
+            raise SpecError(f"{source.stem}: {name}={text} should be like its default {known[name]!r}.")
+        if value == [] and known[name]:
+            raise SpecError(f"{source.stem}: {name}={text} is empty; give at least one value.")
+        MEANINGS.get(name, _anything)(value)
+        values[name] = value
+    return values
+
+
+def _anything(value: object) -> None:
+    """Accept a parameter that only its chapter understands."""
+
+
+MEANINGS: dict[str, Callable] = {"profile": profile, "device": resolve_device}
+
+
+def _literal(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _same_type(value: object, default: object) -> bool:
+    if isinstance(default, list):
+        return isinstance(value, list) and all(_same_type(item, default[0]) for item in value if default)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return default is None or type(value) is type(default)
+
+
+def _timed(*job) -> tuple[str | None, float]:
+    began = time.perf_counter()
+    return _execute(*job), time.perf_counter() - began
+
+
+def _execute(source: Path, target: Path, values: Mapping[str, object]) -> str | None:
+    """Execute one chapter; returns what went wrong, or None."""
+    import papermill
+
+    part = target.with_name(f".{target.stem}.part.ipynb")
+    began = time.perf_counter()
+    try:
+        papermill.execute_notebook(
+            source,
+            part,
+            parameters=dict(values),
+            kernel_name=KERNEL,
+            cwd=source.parent,
+            progress_bar=False,
+            extra_arguments=["--IPKernelApp.log_level=40"],
+        )
+        _stamp(part, values, time.perf_counter() - began)
+        os.replace(part, target)
+    except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
+        return _one_line(error)
+    finally:
+        part.unlink(missing_ok=True)
+    return None
+
+
+def _one_line(error: Exception) -> str:
+    name, value = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", str(error))
+    return f"{name}: {' '.join(value.split())}"[:400]
+
+
+def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
+    """Replace papermill's metadata by what a reader wants to know of the run."""
+    notebook = json.loads(path.read_text())
+    notebook["metadata"].pop("papermill", None)
+    notebook["metadata"].pop("widgets", None)
+    made = provenance(resolve_device()) | {"seconds": round(seconds, 1)}
+    notebook["metadata"]["cot2"] = made | {"parameters": defaults_with(path, values)}
+    for cell in notebook["cells"]:
+        cell["metadata"].pop("papermill", None)
+        cell["metadata"].pop("execution", None)
+    path.write_text(json.dumps(notebook, indent=1) + "\n")
+
+
+def defaults_with(path: Path, values: Mapping[str, object]) -> dict[str, object]:
+    """A chapter's parameters as they were used."""
+    return {**defaults(path), **values}
+
+
+def _root() -> Path:
+    root = paths.checkout()
+    if root is None:
+        raise SpecError("chapters live in the repository: clone it and install with `pip install -e .`.")
+    return root

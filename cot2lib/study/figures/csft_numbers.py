@@ -1,0 +1,269 @@
+"""Tables, measured sentences and checks of the chapter `csft`."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.metrics import mean_interval, paired_interval
+from cot2lib.specs import RunSpec
+from cot2lib.study.claims import ledger as paper
+from cot2lib.study.figures.csft import paper_accuracy, target_entropies
+from cot2lib.study.figures.curves import unique
+from cot2lib.study.figures.style import COLOURS
+
+Cell = tuple[str, str, int]
+ORDER = {method: place for place, method in enumerate(COLOURS)}
+
+
+def cell(rows: pd.DataFrame, profile: str, method: str, d_model: int) -> pd.DataFrame:
+    """The runs of one cell, by seed."""
+    chosen = (rows["profile"] == profile) & (rows["method"] == method) & (rows["d_model"] == d_model)
+    return rows[chosen].set_index("seed")
+
+
+def cells(rows: pd.DataFrame) -> list[Cell]:
+    """(profile, method, d_model) of every cell with a record, in the order of the rows."""
+    return list(dict.fromkeys(zip(rows["profile"], rows["method"], rows["d_model"])))
+
+
+def final_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) by method and dimension: the paper's, and ours per profile."""
+    table = []
+    for method, d_model in sorted({(m, d) for _, m, d in cells(rows)}, key=lambda pair: (ORDER[pair[0]], pair[1])):
+        entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
+        for profile in unique(rows["profile"]):
+            entry[f"ours, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def describe_mean(shares: pd.Series) -> str:
+    """Mean accuracy (%) over runs with its 95 % interval and their number; empty without runs."""
+    if shares.empty:
+        return ""
+    interval = mean_interval(100 * shares, 0.0, 100.0)
+    return f"{paper.describe(interval.mean, interval.low, interval.high)}, n={interval.n}"
+
+
+def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies (%) of every cell under four ways of choosing the epoch."""
+    names = {"last": "last", "closing_mean": "last ten", "best": "best", "split_half": "split half"}
+    table = []
+    for profile, method, d_model in cells(rows):
+        means = 100 * cell(rows, profile, method, d_model)[list(names)].mean()
+        table.append({"profile": profile, "method": method, "d": d_model, **means.rename(names).to_dict()})
+    return pd.DataFrame(table)
+
+
+def findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension on CoT2 against discrete CoT."""
+    sentences = []
+    for profile in unique(rows["profile"]):
+        for d_model in sorted(unique(rows["d_model"])):
+            gap = advantage(rows, profile, d_model)
+            if gap is not None:
+                sentences.append(_sentence(profile, d_model, *gap))
+    return sentences
+
+
+def advantage(rows: pd.DataFrame, profile: str, d_model: int) -> tuple[pd.Series, pd.Series] | None:
+    """Accuracies (%) of CoT2 and discrete CoT for the seeds that both have."""
+    ours, theirs = (100 * cell(rows, profile, method, d_model)["last"] for method in ("CoT2", "discrete CoT"))
+    seeds = ours.index.intersection(theirs.index)
+    return (ours[seeds], theirs[seeds]) if len(seeds) else None
+
+
+def _sentence(profile: str, d_model: int, ours: pd.Series, theirs: pd.Series) -> str:
+    gap = paired_interval(ours, theirs)
+    ahead = int((ours > theirs).sum())
+    return (
+        f"**{profile}, d = {d_model}**: CoT2 {ours.mean():.1f} %, discrete CoT {theirs.mean():.1f} %; CoT2 ahead on "
+        f"{ahead} of {gap.n} seeds, by {paper.describe(gap.mean, gap.low, gap.high)} points."
+    )
+
+
+def epochs_to(curves: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
+    """Median epochs until runs first reach each accuracy (a run that never does counts as late), and how many do."""
+    table = []
+    for profile, method, d_model in cells(curves):
+        runs = [run for _, run in cell(curves, profile, method, d_model).groupby("seed")]
+        entry = {"profile": profile, "method": method, "d": d_model}
+        for level in levels:
+            first = [run["epoch"][run["accuracy"] >= level].min() for run in runs]
+            median = np.median(np.nan_to_num(first, nan=np.inf))
+            reached = f"({np.isfinite(first).sum()}/{len(runs)})"
+            entry[f"{level:.0%}"] = f"{median:.0f} {reached}" if np.isfinite(median) else f"not by half {reached}"
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def entropy_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Exact target entropies (nat), t ln 2, and the means of each profile's models."""
+    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
+    steps = range(1, len(exact) + 1)
+    table = [
+        {"what": "t ln 2", **{f"t = {t}": t * np.log(2) for t in steps[:-1]}},
+        {"what": "exact targets", **{f"t = {t}": exact[t - 1] for t in steps}},
+    ]
+    for profile, runs in finals.groupby("profile", sort=False):
+        table.append({"what": f"CoT2, {profile}", **{f"t = {t}": runs[f"entropy_{t}"].mean() for t in steps}})
+    return pd.DataFrame(table)
+
+
+def cost(rows: pd.DataFrame) -> str:
+    """What a run took on each kind of machine, beside the paper's three hours."""
+    sentences = []
+    on_cpu = rows["device"].str.startswith("cpu")
+    for (profile, cpu), runs in rows.groupby(["profile", on_cpu], sort=False):
+        places = ", ".join(sorted(set(runs["device"])))
+        minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
+        unit = "core-minutes" if cpu else "GPU-minutes"
+        sentences.append(f"A run of the {profile} profile took {minutes:.1f} {unit} on average ({places}).")
+    stated = paper.paper_value("train-cost")
+    return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
+
+
+def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -> dict[str, bool]:
+    """The chapter's claims about the shipped records."""
+    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
+    claims = {}
+    for profile in unique(rows["profile"]):
+        for d_model in (24, 32):
+            gap = advantage(rows, profile, d_model)
+            if gap is not None:
+                claim = f"CoT2 above discrete CoT on every seed ({profile}, d = {d_model})"
+                claims[claim] = bool((gap[0] > gap[1]).all())
+        runs = finals[finals["profile"] == profile]
+        means = {t: runs[f"entropy_{t}"].mean() for t in (1, 2, 3)}
+        if profile == "quick":
+            close = all(abs(means[t] - exact[t - 1]) < 0.03 for t in means)
+            claims["CoT2 entropies within .03 nat of the exact targets (quick, d = 32)"] = close
+        else:
+            between = all(exact[t - 1] < means[t] < t * np.log(2) for t in (2, 3))
+            claims[f"CoT2 entropies between the exact targets and t ln 2 for t = 2, 3 ({profile}, d = 32)"] = between
+    return claims
+
+
+def stage_findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and kind of COCONUT: last epoch, and best epoch, which is of an earlier stage."""
+    sentences = []
+    for profile, method, d_model in cells(rows):
+        if not method.startswith("COCONUT"):
+            continue
+        runs = cell(rows, profile, method, d_model)
+        part = 100 * (runs["best_step"] / runs["steps"]).mean()
+        sentences.append(
+            f"**{profile}, {method}**: {100 * runs['last'].mean():.1f} % at the last epoch, "
+            f"{100 * runs['best'].mean():.1f} % at the best one, {part:.0f} % into the training; the paper says "
+            f"{paper_accuracy(method, d_model):g} %."
+        )
+    return sentences
+
+
+def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) with one layer beside two, by method and dimension, per profile."""
+    table = []
+    for method in ("CoT2", "discrete CoT"):
+        for d_model in sorted(unique(single["d_model"])):
+            entry = {"method": method, "d": d_model}
+            for profile in dict.fromkeys([*double["profile"], *single["profile"]]):
+                for layers, rows in (("1 layer", single), ("2 layers", double)):
+                    entry[f"{layers}, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
+            table.append(entry)
+    return pd.DataFrame(table)
+
+
+def layers_findings(single: pd.DataFrame, double: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension: the small CoT2 model against the small and the large discrete one."""
+    sentences = []
+    for profile in unique(single["profile"]):
+        for d_model in sorted(unique(single["d_model"])):
+            ours = cell(single, profile, "CoT2", d_model)["last"]
+            gaps = []
+            for name, rows in (("1 layer", single), ("2 layers", double)):
+                theirs = cell(rows, profile, "discrete CoT", d_model)["last"]
+                if gap := gain(ours, theirs):
+                    gaps.append(f"{gap} points over discrete CoT with {name}")
+            if gaps:
+                sentences.append(f"**{profile}, d = {d_model}**: CoT2 with 1 layer gains {' and '.join(gaps)}.")
+    return sentences
+
+
+def gain(above: pd.Series, below: pd.Series) -> str:
+    """Mean difference in points over the seeds that both have, with its 95 % interval; empty without any."""
+    seeds = above.index.intersection(below.index)
+    if not len(seeds):
+        return ""
+    gap = paired_interval(100 * above[seeds], 100 * below[seeds])
+    return paper.describe(gap.mean, gap.low, gap.high)
+
+
+def fed_cell(rows: pd.DataFrame, profile: str, fed: str, d_model: int) -> pd.DataFrame:
+    """The runs of one way of feeding, by seed."""
+    chosen = (rows["profile"] == profile) & (rows["fed"] == fed) & (rows["d_model"] == d_model)
+    return rows[chosen].set_index("seed")
+
+
+def feeding_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) by who is fed and dimension."""
+    table = []
+    for profile in unique(rows["profile"]):
+        for fed in unique(rows["fed"]):
+            means = {
+                f"d = {d_model}": describe_mean(fed_cell(rows, profile, fed, d_model)["last"])
+                for d_model in sorted(unique(rows["d_model"]))
+            }
+            table.append({"profile": profile, "fed": fed, **means})
+    return pd.DataFrame(table)
+
+
+def feeding_findings(rows: pd.DataFrame) -> list[str]:
+    """One sentence per profile and dimension: what self-feeding and the curriculum add to teacher forcing."""
+    sentences = []
+    for profile in unique(rows["profile"]):
+        for d_model in sorted(unique(rows["d_model"])):
+            teacher = fed_cell(rows, profile, "teacher", d_model)["last"]
+            parts = {
+                name: gain(fed_cell(rows, profile, name, d_model)["last"], teacher)
+                for name in ("self", "teacher, then self")
+            }
+            told = [
+                f"{label} adds {gap} points"
+                for label, gap in zip(("self-feeding", "the curriculum"), parts.values())
+                if gap
+            ]
+            if told:
+                sentences.append(f"**{profile}, d = {d_model}**: beside teacher forcing, {', '.join(told)}.")
+    return sentences
+
+
+def method_findings(rows: pd.DataFrame, d_model: int) -> list[str]:
+    """One sentence per profile and method: what the whole tree of CoT2 adds to it, and the paper's difference."""
+    sentences = []
+    for profile, method, d in cells(rows):
+        stated = paper_accuracy(method, d_model)
+        ours = cell(rows, profile, "CoT2", d_model)["last"]
+        if method == "CoT2" or d != d_model or stated is None or not len(ours):
+            continue
+        gap = gain(ours, cell(rows, profile, method, d_model)["last"])
+        difference = paper_accuracy("CoT2", d_model) - stated
+        sentences.append(f"**{profile}, {method}**: CoT2 is {gap} points above it; {difference:.1f} in the paper.")
+    return sentences
+
+
+def more_checks(others: pd.DataFrame, single: pd.DataFrame, fed: pd.DataFrame) -> dict[str, bool]:
+    """The chapter's claims about the other baselines, one layer and feeding, as far as the quick cells are there."""
+    mean = lambda rows, method, d_model: cell(rows, "quick", method, d_model)["last"].mean()
+    rivals = [mean(others, method, 32) for method in unique(others["method"]) if method != "CoT2"]
+    pairs = [(mean(single, "CoT2", d), mean(single, "discrete CoT", d)) for d in (16, 24, 32)]
+    ways = [[fed_cell(fed, "quick", name, d)["last"].mean() for name in ("self", "teacher")] for d in (16, 24, 32)]
+    claims = {
+        "CoT2 has a higher mean than every baseline at d = 32 (quick)": [
+            (mean(others, "CoT2", 32), rival) for rival in rivals
+        ],
+        "one layer of CoT2 has a higher mean than one layer of discrete CoT at every d (quick)": pairs,
+        "self-feeding betters teacher forcing by a point at no d (quick)": [(t + 0.01, own) for own, t in ways],
+    }
+    known = {claim: sides for claim, sides in claims.items() if not np.isnan(sides).any()}
+    return {claim: all(high > low for high, low in sides) for claim, sides in known.items()}

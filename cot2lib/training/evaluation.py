@@ -1,0 +1,54 @@
+"""Decoding of every run's held-out inputs, for learning curves of any kind of training.
+
+The paper samples the answer token; the authors' code takes the arg max, and so do the rules given here by
+every kind of run.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from cot2lib import decode
+from cot2lib.decode import Rollout
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model import GPT2Stack
+from cot2lib.thoughts import Rule
+from cot2lib.training.data import StackData
+
+
+def rollouts(
+    stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Sequence[Rule]
+) -> Iterator[tuple[Int[Tensor, "run batch"], Bool[Tensor, "run batch"], Rollout]]:
+    """Decode every run's held-out inputs in chunks: their rows, which of them are not padding, and the rollout.
+
+    For callers that turn gradients off: a generator cannot do it for them.
+    """
+    keys = random.run_keys(seeds, Site.DECODE, device=stack.device)
+    parts = [part.split(decode.PROMPTS_AT_ONCE, dim=1) for part in (data.held_out.index, data.held_out.real)]
+    for chunk, (index, real) in enumerate(zip(*parts)):
+        keyed = random.fold(keys, chunk)
+        yield index, real, decode.decode(stack, data.prompts[index], steps, keyed, data.padding_of(index))
+
+
+@torch.no_grad()
+def evaluate(stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Sequence[Rule]) -> dict[str, list]:
+    """Self-fed decoding of every run's held-out inputs by the rules of its steps.
+
+    Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
+    classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
+    """
+    held_out = data.held_out
+    right, entropies = [], []
+    for index, _, rollout in rollouts(stack, data, seeds, steps):
+        right.append(rollout.answers == data.answers[index])
+        entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
+    right = torch.cat(right, 1) & held_out.real
+    entropy = (torch.cat(entropies, 1) * held_out.real[..., None]).sum(1) / held_out.real.sum(1, keepdim=True)
+    return {
+        "correct_a": (right & ~held_out.half).sum(1).tolist(),
+        "correct_b": (right & held_out.half).sum(1).tolist(),
+        **{f"entropy_{t + 1}": entropy[:, t].tolist() for t in range(len(steps))},
+    }

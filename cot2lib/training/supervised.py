@@ -1,0 +1,127 @@
+"""Supervised training of a stack: CSFT, discrete CoT, no-CoT, COCONUT's curriculum.
+
+With teacher forcing every prefix is known, so a training step is one parallel forward over the
+prompt and the m-1 fed thoughts z*_t = E^T alpha*_t, for all runs at once; gradients flow into the
+embedding table through the fed thoughts, as in the authors' code. Where the first few thoughts are the
+model's own (self-feeding, COCONUT's stages), those are made one by one, gradients flowing through
+them, and the rest follows in one forward.
+
+Where it differs from the authors' code: batches are always full (a run walks an endless
+concatenation of shuffles of its training inputs), the loss is a cross-entropy, evaluation is
+batched, and all randomness is keyed (`cot2lib.kit.random`), so a run can be stopped, resumed and stacked
+with others without changing. Their trainer never switches from the teacher to the model's own
+thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSlot`.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cot2lib import decode, losses
+from cot2lib.errors import SpecError
+from cot2lib.model import Cache, Dropout, GPT2Stack
+from cot2lib.model.trigonometric import trigonometric_table
+from cot2lib.specs import Run, RunSpec
+from cot2lib.thoughts import Discrete, Rule
+from cot2lib.training import evaluation
+from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.trainer import StackTrainer, compiled
+
+
+def build_stack(specs: Sequence[Run]) -> GPT2Stack:
+    """Freshly initialised models of runs of one shape; a frozen embedding table asks for no gradient."""
+    task, model = specs[0].task, specs[0].model
+    seeds = [spec.seed for spec in specs]
+    stack = GPT2Stack(
+        len(specs), task.vocab_size, task.positions, model.d_model, model.layers, model.heads, seeds=seeds
+    )
+    if model.embedding != "learned":
+        table = stack.transformer.wte.weight
+        with torch.no_grad():
+            table.copy_(trigonometric_table(task.numbers, task.kinds, model.d_model))
+        table.requires_grad_(model.embedding != "cosine, frozen")
+    return stack
+
+
+def batch_loss(
+    stack: GPT2Stack,
+    spec: RunSpec,
+    prompts: Int[Tensor, "run batch token"],
+    outputs: Float[Tensor, "run batch step vocab"],
+    padding: Int[Tensor, "run batch"] | None = None,
+    own: int = 0,
+    dropout: Dropout | None = None,
+) -> Float[Tensor, " run"]:
+    """Loss of one batch per run, mean over the batch (paper, eqs. cont-obj and discrete-obj).
+
+    Args:
+        stack: the models.
+        spec: any run of the stack; its supervision says what is scored, its thought rule what is fed.
+        prompts: token ids.
+        outputs: target distributions.
+        padding: tokens on the left of each prompt that are padding.
+        own: how many leading thoughts the models make themselves; the rest are the targets.
+        dropout: multipliers of this step, or none.
+    """
+    supervision = spec.supervision
+    options = dict(padding=padding, cache=Cache() if own else None, dropout=dropout)
+    inputs, logits = stack.embed(prompts), []
+    for _ in range(own):
+        hidden = stack.hidden(inputs, outputs=1, **options)
+        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, **options)
+        logits.append(scores[:, :, None])
+    inputs = torch.cat([inputs, stack.mix(outputs[:, :, own:-1])], dim=2)
+    scored = outputs.shape[2] - own if supervision.loss_on == "outputs" else None
+    logits.append(stack(inputs, outputs=scored, **options))
+    if supervision.loss_on == "sequence":
+        nll = losses.sequence_nll(logits[0], prompts, outputs)
+    else:
+        first = own if supervision.feeding == "stages" else 0
+        nll = losses.soft_nll(torch.cat(logits, dim=2), outputs)[:, :, first:]
+    return (nll.sum(-1) if supervision.reduction == "sum" else nll.mean(-1)).mean(-1)
+
+
+def _no_draws(count: int) -> Tensor:
+    raise SpecError("a run that is fed its own thoughts in training needs a rule that does not sample.")
+
+
+class SupervisedTrainer(StackTrainer):
+    """Trains supervised runs of one shape together.
+
+    Args:
+        specs: runs whose `shape_of` agree.
+        device: where to train.
+        compile: compile forward and loss (worth it above some minutes of CPU work).
+    """
+
+    def __init__(self, specs: Sequence[RunSpec], device: torch.device | str = "cpu", compile: bool = False):
+        super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
+        (self.loss,) = compiled(batch_loss) if compile else (batch_loss,)
+
+    def phase_at(self, step: int) -> int:
+        """How many leading thoughts the models make themselves."""
+        return self.spec.supervision.own_thoughts(self.spec.outputs, step, self.recipe.steps)
+
+    def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
+        """One step down the batch's loss, which is returned."""
+        loss = self.loss(self.stack, self.spec, *self.data.batch(index), self.phase, self.dropout())
+        self.descend(loss)
+        return loss
+
+    def evaluate(self) -> dict[str, list]:
+        """See the function `evaluate`."""
+        return evaluate(self.stack, self.data, self.specs, self.phase)
+
+
+def evaluation_rules(spec: RunSpec, own: int) -> list[Rule]:
+    """How a run is evaluated: its own rule before the answer; in a stage of COCONUT, tokens after `own` thoughts."""
+    if spec.supervision.feeding == "stages":
+        return [*[spec.thought] * own, *[Discrete()] * (spec.outputs - own)]
+    return decode.rules(spec.thought, spec.outputs)
+
+
+def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], own: int = 0) -> dict[str, list]:
+    """Every run's held-out inputs decoded by its rules, see `cot2lib.training.evaluation.evaluate`."""
+    return evaluation.evaluate(stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], own))

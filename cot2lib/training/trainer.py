@@ -1,0 +1,240 @@
+"""The training loop that every kind of run shares: R runs of one shape, one AdamW over stacked parameters.
+
+A kind of training (`cot2lib.training.supervised`, `cot2lib.training.grpo`) says what a batch's objective is and how
+runs are evaluated; steps, learning rates, dropout, logs, CUDA graphs and checkpoints are here. Training counts steps:
+each run walks its own endless shuffled stream of its training inputs in full batches. All
+randomness is keyed (`cot2lib.kit.random`), so a run can be stopped, resumed and stacked with others without
+changing.
+"""
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.specs import Recipe
+from cot2lib.training.data import StackData
+
+SEGMENT = 250  # most steps between two looks at the clock
+FIRST_LOSSES = 20
+WARM_UP = 3  # eager steps before a CUDA graph is captured
+
+
+def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " step"]:
+    """Multiplier of the peak learning rate at steps start..start+steps."""
+    cycle = torch.arange(start, start + steps) * recipe.cycles // recipe.steps
+    first, beyond = (-(-(cycle + ahead) * recipe.steps // recipe.cycles) for ahead in (0, 1))
+    step = (torch.arange(start, start + steps) - first).double()
+    rate = ((step + 1) / (recipe.warmup + 1)).clamp(max=1.0)
+    if recipe.schedule == "cosine":
+        progress = ((step - recipe.warmup) / (beyond - first - recipe.warmup)).clamp(min=0.0)
+        rate = rate * (1 + torch.cos(math.pi * progress)) / 2
+    return rate.float()
+
+
+def compiled(*functions: Callable) -> list[Callable]:
+    """Functions compiled for one stack's shapes; compilations of earlier stacks, which count against torch's limit per
+    function, are dropped."""
+    torch.compiler.reset()
+    return [torch.compile(function, dynamic=False) for function in functions]
+
+
+@dataclass
+class Progress:
+    """What training has produced so far; saved in checkpoints and in finished stacks.
+
+    Attributes:
+        step: steps taken.
+        first_losses: losses of the first 20 steps, (run, step).
+        curves: one dict per evaluation: its step, and per-run lists.
+        seconds: wall time spent training and evaluating.
+        loss_sum, loss_steps: training loss since the last evaluation.
+    """
+
+    step: int = 0
+    first_losses: list[list[float]] = field(default_factory=list)
+    curves: list[dict] = field(default_factory=list)
+    seconds: float = 0.0
+    loss_sum: list[float] = field(default_factory=list)
+    loss_steps: int = 0
+
+
+class StackTrainer(ABC):
+    """Trains runs of one shape together.
+
+    Args:
+        specs: the runs, alike but for what their kind lets differ.
+        stack: their models as training starts.
+        data: what they are trained on and evaluated on.
+    """
+
+    group = 1  # branches of each input of a batch
+    looks_first = False  # whether runs are evaluated before their first step
+    phase = 0  # what `phase_at` said of the step to come
+
+    def __init__(self, specs: Sequence, stack: GPT2Stack, data: StackData):
+        self.specs = list(specs)
+        self.spec, self.recipe = specs[0], specs[0].recipe
+        self.stack, self.data, self.device = stack, data, stack.device
+        self.progress = Progress(loss_sum=[0.0] * len(specs))
+        self.optimizer = self._optimizer()
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self._allocate()
+
+    @abstractmethod
+    def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
+        """Train on a batch of input rows by calls of `descend`; what is logged as each run's loss."""
+
+    @abstractmethod
+    def evaluate(self) -> dict[str, list]:
+        """What is measured on the held-out inputs, as per-run lists; `correct_a` and `correct_b` must be there."""
+
+    def phase_at(self, step: int) -> int:
+        """A number that changes where the work of a step does."""
+        return 0
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        """Fused AdamW over blocks of neighbouring runs with one learning rate, without what stays as it is.
+
+        Gradients are allocated once.
+        """
+        parameters = [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
+        for parameter in parameters:
+            parameter.grad = torch.zeros_like(parameter)
+        self.gradients = [parameter.grad for parameter in parameters]
+        peaks = [spec.recipe.lr for spec in self.specs]
+        edges = [0, *(r for r in range(1, len(peaks)) if peaks[r] != peaks[r - 1]), len(peaks)]
+        self.peaks = [peaks[edge] for edge in edges[:-1]]
+        groups = []
+        for first, last, peak in zip(edges, edges[1:], self.peaks):
+            block = [parameter.detach()[first:last] for parameter in parameters]
+            for view, gradient in zip(block, self.gradients):
+                view.grad = gradient[first:last]
+            groups.append({"params": block, "lr": torch.tensor(peak, device=self.device)})
+        on_gpu = self.device.type == "cuda"
+        return torch.optim.AdamW(groups, weight_decay=self.recipe.weight_decay, fused=True, capturable=on_gpu)
+
+    def _allocate(self) -> None:
+        """Tensors a step reads and writes, so that it can be captured once and replayed."""
+        runs, device = len(self.specs), self.device
+        self.order = torch.zeros(runs, SEGMENT, self.recipe.batch, dtype=torch.int64, device=device)
+        self.rates = torch.ones(SEGMENT, device=device)
+        self.losses = torch.zeros(runs, SEGMENT, device=device)
+        self.position = torch.zeros(1, dtype=torch.int64, device=device)
+        self.step = torch.zeros((), dtype=torch.int64, device=device)
+        self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
+        length = self.data.prompts.shape[1] + self.group * (self.data.outputs.shape[2] - 1)
+        self.counter = self.stack.dropout_counter(self.recipe.batch, length)
+
+    def dropout(self) -> Dropout | None:
+        """The multipliers of the step to come."""
+        if not self.recipe.dropout:
+            return None
+        return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
+
+    def take_step(self) -> None:
+        """One optimiser step of every run; touches nothing but tensors allocated before."""
+        loss = self.update(self.order.index_select(1, self.position)[:, 0])
+        self.losses.index_copy_(1, self.position, loss.detach()[:, None])
+        self.position += 1
+        self.step += 1
+
+    def descend(self, objective: Float[Tensor, " run"]) -> None:
+        """One AdamW step of every run down its objective."""
+        torch._foreach_zero_(self.gradients)
+        objective.sum().backward()
+        rate = self.rates.index_select(0, self.position)[0]
+        for group, peak in zip(self.optimizer.param_groups, self.peaks):
+            group["lr"].copy_(rate * peak)
+        self.optimizer.step()
+
+    def advance(self, steps: int) -> None:
+        """Take `steps` steps: at most SEGMENT, and none beyond a change of phase (see `ahead`)."""
+        start = self.progress.step
+        if (phase := self.phase_at(start)) != self.phase:
+            self.phase, self.graph = phase, None
+        self.order[:, :steps] = self.data.order([s.seed for s in self.specs], start, steps, self.recipe.batch)
+        self.rates[:steps] = learning_rates(self.recipe, start, steps)
+        self.position.zero_()
+        self.step.fill_(start)
+        self._take_steps(steps)
+        self._log(steps)
+
+    def ahead(self) -> int:
+        """Steps until the next evaluation, the end or a change of phase, at most SEGMENT."""
+        step, every = self.progress.step, self.recipe.evaluate_every
+        most = min(SEGMENT, every - step % every, self.recipe.steps - step)
+        return next((k for k in range(1, most) if self.phase_at(step + k) != self.phase_at(step)), most)
+
+    def _take_steps(self, steps: int) -> None:
+        """On CUDA the step is captured once, after a few eager ones on a side stream, and replayed."""
+        if self.device.type != "cuda":
+            for _ in range(steps):
+                self.take_step()
+            return
+        if self.graph is None:
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            eager = min(steps, WARM_UP)
+            with torch.cuda.stream(side):
+                for _ in range(eager):
+                    self.take_step()
+            torch.cuda.current_stream().wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph):
+                self.take_step()
+            steps -= eager
+        for _ in range(steps):
+            self.graph.replay()
+
+    def _log(self, steps: int) -> None:
+        progress, taken = self.progress, self.losses[:, :steps].cpu()
+        missing = FIRST_LOSSES - progress.step
+        if missing > 0:
+            earlier = progress.first_losses or [[] for _ in self.specs]
+            progress.first_losses = [a + b for a, b in zip(earlier, taken[:, :missing].tolist())]
+        progress.loss_sum = [a + b for a, b in zip(progress.loss_sum, taken.double().sum(1).tolist())]
+        progress.loss_steps += steps
+        progress.step += steps
+
+    def optimizer_tensors(self) -> dict[str, Tensor]:
+        """AdamW's state, by place of the parameter block and name."""
+        blocks = [block for group in self.optimizer.param_groups for block in group["params"]]
+        return {f"{place}.{name}": t for place, b in enumerate(blocks) for name, t in self.optimizer.state[b].items()}
+
+    def restore(self, weights: dict[str, Tensor], optimizer: dict[str, Tensor], progress: Progress) -> None:
+        """Go on from a checkpoint: what the three were when it was taken."""
+        self.stack.load_state_dict(weights)
+        blocks = [block for group in self.optimizer.param_groups for block in group["params"]]
+        for key, tensor in optimizer.items():
+            place, name = key.split(".")
+            self.optimizer.state[blocks[int(place)]][name] = tensor.to(self.device)
+        self.progress = progress
+
+    def train(self, after_segment: Callable[[int], None] = lambda steps: None) -> Progress:
+        """Train to the end, evaluating as the recipe says; `after_segment(steps)` is called between segments."""
+        if self.looks_first and not self.progress.curves:
+            self._record()
+        while self.progress.step < self.recipe.steps:
+            began = time.perf_counter()
+            ahead = self.ahead()
+            self.advance(ahead)
+            if self.progress.step % self.recipe.evaluate_every == 0 or self.progress.step == self.recipe.steps:
+                self._record()
+            self.progress.seconds += time.perf_counter() - began
+            after_segment(ahead)
+        return self.progress
+
+    def _record(self) -> None:
+        progress = self.progress
+        mean = [total / progress.loss_steps if progress.loss_steps else math.nan for total in progress.loss_sum]
+        progress.curves.append({"step": progress.step, "loss": mean, **self.evaluate()})
+        progress.loss_sum, progress.loss_steps = [0.0] * len(self.specs), 0

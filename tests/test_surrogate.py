@@ -1,0 +1,94 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib import losses
+from cot2lib.errors import SpecError
+
+
+def draws(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def test_advantages_of_a_group():
+    rewards = torch.tensor([[[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]]])
+    found = losses.advantages(rewards)
+    assert found[0, 0].tolist() == pytest.approx([math.sqrt(3), *[-1 / math.sqrt(3)] * 3])
+    assert (found[0, 1] == 0).all(), "a group without spread teaches nothing"
+    assert losses.advantages(rewards, scaled=False)[0, 0].tolist() == pytest.approx([0.75, -0.25, -0.25, -0.25])
+
+
+@pytest.mark.parametrize("ratio", losses.RATIOS)
+def test_value_is_zero_and_the_clip_silent_at_equal_weights(ratio):
+    """With one update per batch old is current: the surrogate's value is the advantage, whatever was rewarded."""
+    old = draws(2, 8, 3, 4)
+    new = old.clone().requires_grad_()
+    gain = losses.advantages(draws(2, 1, 8, seed=1))[:, 0]
+    value = losses.surrogate(new, old, gain, ratio, 0.1)
+    scale = 4 if ratio == "per-draw" else 1
+    assert torch.allclose(value, scale * gain[..., None].expand_as(value))
+    assert value.sum(1).abs().max() < 1e-9
+    value.sum().backward()
+    share = 1 / 4 if ratio == "geometric" else 1.0
+    assert torch.allclose(new.grad, share * gain[..., None, None].expand_as(new)), "clipping never binds"
+
+
+def test_geometric_mean_is_the_kth_root_of_the_likelihood_ratio():
+    new, old = draws(2, 3, 2, 5), draws(2, 3, 2, 5, seed=1)
+    product = losses.log_ratio(new, old, "product")
+    assert torch.allclose(losses.log_ratio(new, old, "geometric"), product / 5)
+    with pytest.raises(SpecError, match="ratio='mean'"):
+        losses.log_ratio(new, old, "mean")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.floats(-1.0, 1.0), st.floats(-2.0, 2.0), st.floats(0.05, 0.5))
+def test_the_clipped_surrogate_is_the_smaller_of_two(change, gain, clip):
+    new = torch.full((1, 1, 1, 1), change, dtype=torch.float64)
+    value = losses.surrogate(new, torch.zeros_like(new), torch.full((1, 1), gain, dtype=torch.float64), clip=clip)
+    r = math.exp(change)
+    assert float(value) == pytest.approx(min(r * gain, min(max(r, 1 - clip), 1 + clip) * gain))
+
+
+def test_per_draw_clips_each():
+    new = torch.tensor([[[[0.5, 0.0]]]], dtype=torch.float64)
+    value = losses.surrogate(new, torch.zeros_like(new), torch.ones(1, 1, dtype=torch.float64), "per-draw", 0.1)
+    assert float(value) == pytest.approx(1.1 + 1.0)
+
+
+def enumerate_tokens(p, k):
+    """All ordered draws of k tokens with their log-densities under p."""
+    tokens = torch.cartesian_prod(*[torch.arange(len(p))] * k).view(-1, k)
+    return tokens, p.log()[tokens]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_kl_estimate_against_the_exact_divergence(k):
+    new, reference = torch.tensor([0.5, 0.3, 0.2]).double(), torch.tensor([0.2, 0.2, 0.6]).double()
+    tokens, mine = enumerate_tokens(new, k)
+    theirs = reference.log()[tokens]
+    as_steps = lambda x: x[None, :, None]
+    chance = mine.sum(-1).exp()
+    exact = float((new * (new / reference).log()).sum())
+    found = losses.kl_estimate(as_steps(mine), as_steps(theirs), "product")[0, :, 0]
+    assert float(chance @ found) == pytest.approx(k * exact), "of the whole thought"
+    geometric = losses.kl_estimate(as_steps(mine), as_steps(theirs), "geometric")[0, :, 0]
+    if k > 1:
+        assert float(chance @ geometric) < 0.9 * exact
+
+
+def test_expected_geometric_ratio_is_below_one():
+    """exp(-(K-1) Renyi divergence of order 1/K): only the product has expectation one under the old policy."""
+    new, old = torch.tensor([0.5, 0.3, 0.2]).double(), torch.tensor([0.2, 0.2, 0.6]).double()
+    for k in (1, 2, 4):
+        tokens, before = enumerate_tokens(old, k)
+        after = new.log()[tokens]
+        chance = before.sum(-1).exp()
+        mean = {r: float(chance @ losses.log_ratio(after[None, :, None], before[None, :, None], r).exp()[0, :, 0])
+                for r in ("product", "geometric")}  # fmt: skip
+        assert mean["product"] == pytest.approx(1.0)
+        assert mean["geometric"] == pytest.approx(float((new ** (1 / k) * old ** (1 - 1 / k)).sum() ** k))
+        assert (mean["geometric"] < 1 - 1e-3) == (k > 1)
