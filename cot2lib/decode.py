@@ -1,29 +1,32 @@
 """The one autoregressive loop: a stack thinks m-1 steps by a thought rule and answers with a token.
 
-Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts.rules` takes its
-place. The paper samples the answer token; the authors' code takes the arg max, which is the default
-here. The prompt is encoded once, later positions reuse its keys and values, and so do all samples
-drawn for one prompt. Training on a model's own thoughts walks the same steps (`think`); policy gradients
-replay a finished rollout in one forward (`replay`).
+Base CoT2 feeds z_t = E^T alpha_t (paper, section 2); any rule of `cot2lib.thoughts` takes its
+place. The paper samples the answer token. The authors' code takes the arg max, which is the default
+here. The prompt is encoded once; later positions reuse its keys and values, and so do all samples
+drawn for one prompt. Inputs may differ in their number of steps: each answers at its own last step, and
+what it would feed later is of no consequence. Training on a model's own thoughts walks the same steps
+(`think`); policy gradients replay a finished rollout in one forward (`replay`).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.model import Cache, Dropout, GPT2Stack
-from cot2lib.model.branches import Tree
+from cot2lib.model import Branches, Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 ANSWER = Discrete(1.0)  # the sampled answer of a policy's traces
 
+Draws = Callable[[int], Float[Tensor, "run batch draw"]]
 Noise = Callable[[int, int], Float[Tensor, "run batch draw"]]
+Action = Int[Tensor, "run batch _"] | Float[Tensor, "run batch _"] | None
+Latent = Float[Tensor, "run batch d"] | None
 
 
 @dataclass(frozen=True)
@@ -31,20 +34,22 @@ class Rollout:
     """What a stack thought and answered.
 
     Attributes:
-        logits: scores of every step before the rule was applied, (run, batch, step, vocab).
-        weights: mixture weights of every step, the last one-hot on the answer, same shape.
-        answers: answer tokens, (run, batch).
-        log_density: of each sampled step, (run, batch, step); 0 where a step is deterministic.
-        actions: what each step drew, (run, batch, draw), None where it is deterministic.
-        latents: what each step fed where it is no mixture of embeddings, (run, batch, d), else None.
+        logits: scores of every step before the rule was applied.
+        weights: mixture weights of every step, one-hot on the answer at each input's last step.
+        answers: answer tokens.
+        log_density: of each sampled step; 0 where a step is deterministic.
+        actions: what the rule of each step drew, None where it is deterministic. The answer's is `answers`.
+        latents: what each step fed where it is no mixture of embeddings, else None.
+        last: step of each rollout's answer, or None if that is the last one for all.
     """
 
     logits: Float[Tensor, "run batch step vocab"]
     weights: Float[Tensor, "run batch step vocab"]
     answers: Int[Tensor, "run batch"]
     log_density: Float[Tensor, "run batch step"]
-    actions: list[Tensor | None]
-    latents: list[Tensor | None]
+    actions: list[Action]
+    latents: list[Latent]
+    last: Int[Tensor, "run batch"] | None = None
 
     def thoughts(self, stack: GPT2Stack) -> Float[Tensor, "run batch thought d"]:
         """What is fed before the answer, mixtures by a stack's embedding table."""
@@ -54,10 +59,26 @@ class Rollout:
         fed = [stack.mix(weights[:, :, None])[:, :, 0] if latent is None else latent for latent, weights in steps]
         return torch.stack(fed, 2)
 
+    @property
+    def is_thought(self) -> Bool[Tensor, "run batch step"] | None:
+        """Which steps come before a rollout's answer, of all but the last; None if all do."""
+        if self.last is None:
+            return None
+        return torch.arange(self.logits.shape[2] - 1, device=self.last.device) < self.last[..., None]
+
 
 def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
     """One rule per output: `thought` for the steps before the last, `answer` for that one."""
     return [*[thought] * (steps - 1), answer]
+
+
+def at_last(
+    x: Float[Tensor, "run batch step vocab"], last: Int[Tensor, "run batch"] | None
+) -> Float[Tensor, "run batch 1 vocab"]:
+    """What belongs to each rollout's answer step."""
+    if last is None:
+        return x[:, :, -1:]
+    return x.gather(2, last[..., None, None].expand(-1, -1, 1, x.shape[-1]))
 
 
 def keyed_noise(keys: Int[Tensor, " run"], batch: int) -> Noise:
@@ -73,33 +94,39 @@ def think(
     stack: GPT2Stack,
     rule: Rule,
     hidden: Float[Tensor, "run prompt branch d"],
-    draws: Callable[[int], Tensor],
+    draws: Draws,
     **options,
 ) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run prompt branch d"]]:
     """One step from the last hidden state of every branch: its logits, the thought, and the embedding to feed next.
 
     The batch of a thought is prompt by prompt its branches. `options` are those of `GPT2Stack.hidden`, with a cache.
     """
-    scores, states = stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2)
+    state = _state(stack, hidden, draws, options)
+    thought = rule(state)
+    fed = state.mix(thought.weights) if thought.latent is None else thought.latent  # (run, batch, d)
+    return state.logits, thought, fed.view(hidden.shape)
 
-    def peek() -> Tensor:
+
+def _state(stack: GPT2Stack, hidden: Float[Tensor, "run prompt branch d"], draws: Draws, options: dict) -> State:
+    """What a rule may look at."""
+
+    def peek() -> Float[Tensor, "run batch d"]:
         there = options | {"cache": options["cache"].copy()}
         return stack.hidden(torch.zeros_like(hidden), **there).flatten(1, 2)
 
     mix = lambda weights: stack.mix(weights[:, None])[:, 0]
-    thought = rule(State(scores, states, draws, peek, mix))
-    fed = mix(thought.weights) if thought.latent is None else thought.latent
-    return scores, thought, fed.view(hidden.shape)
+    return State(stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2), draws, peek, mix)
 
 
 def decode(
     stack: GPT2Stack,
-    prompts: Int[Tensor, "#run batch token"],
+    prompts: Int[Tensor, "#run prompt token"],
     steps: Sequence[Rule],
     keys: Int[Tensor, " run"] | None = None,
-    padding: Int[Tensor, "#run batch"] | None = None,
+    padding: Int[Tensor, "#run prompt"] | None = None,
     samples: int = 1,
     dropout: Dropout | None = None,
+    last: Int[Tensor, "run prompt"] | None = None,
 ) -> Rollout:
     """Roll out one output per rule for every prompt of every run.
 
@@ -111,37 +138,66 @@ def decode(
         padding: how many tokens on the left of each prompt are padding.
         samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
         dropout: multipliers for every pass.
+        last: the step at which each prompt is answered, or None if at the last one.
 
     Raises:
         SpecError: if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
+    ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
+    layout = Branches(prompts.shape[2], samples)
+    options = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
+    hidden = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
+    hidden = hidden.expand(-1, -1, samples, -1)  # (run, prompt, branch, d)
     logits, thoughts = [], []
-    options = dict(padding=padding, cache=Cache(), tree=Tree(prompts.shape[2], samples), dropout=dropout)
-    hidden = stack.hidden(stack.embed(prompts), outputs=1, **options).expand(-1, -1, samples, -1)
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)
-        scores, thought, inputs = think(stack, rule, hidden, draws, **options)
+        scores, thought, fed = think(stack, rule, hidden, draws, **options)
         logits.append(scores)
         thoughts.append(thought)
         if step < len(steps) - 1:
-            hidden = stack.hidden(inputs, **options)
-    silent = torch.zeros(logits[0].shape[:2], device=stack.device)
+            hidden = stack.hidden(fed, **options)
+    answers = thoughts[-1] if ends is None else _answers(steps[-1], torch.stack(logits, 2), ends, noise)
+    return _rollout(logits, thoughts, answers, ends)
+
+
+def _answers(
+    rule: Rule, logits: Float[Tensor, "run batch step vocab"], last: Int[Tensor, "run batch"], noise: Noise
+) -> Thought:
+    """The answer of every rollout, read at its own last step. Its noise is the last step's, which no thought uses."""
+    scores = at_last(logits, last)[:, :, 0]
+    unseen = lambda *_: _refuse("an answer rule looks at logits alone where inputs differ in their number of steps.")
+    return rule(State(scores, scores, lambda count: noise(logits.shape[2] - 1, count), unseen, unseen))
+
+
+def _rollout(
+    logits: list[Tensor], thoughts: list[Thought], answer: Thought, last: Int[Tensor, "run batch"] | None
+) -> Rollout:
+    """Steps side by side; each rollout's last one is its answer."""
+    silent = torch.zeros(logits[0].shape[:2], device=logits[0].device)
+    density = lambda thought: silent if thought.log_density is None else thought.log_density
+    weights = torch.stack([thought.weights for thought in thoughts], 2)  # (run, batch, step, vocab)
+    log_density = torch.stack([density(thought) for thought in thoughts], 2)  # (run, batch, step)
+    if last is not None:
+        place = last[..., None]  # (run, batch, 1)
+        weights = weights.scatter(2, place[..., None].expand(-1, -1, 1, weights.shape[-1]), answer.weights[:, :, None])
+        log_density = log_density.scatter(2, place, density(answer)[..., None])
     return Rollout(
         logits=torch.stack(logits, 2),
-        weights=torch.stack([thought.weights for thought in thoughts], 2),
-        answers=thoughts[-1].weights.argmax(-1),
-        log_density=torch.stack([silent if t.log_density is None else t.log_density for t in thoughts], 2),
+        weights=weights,
+        answers=answer.weights.argmax(-1),
+        log_density=log_density,
         actions=[thought.action for thought in thoughts],
         latents=[thought.latent for thought in thoughts],
+        last=last,
     )
 
 
 def replay(
     stack: GPT2Stack,
-    prompts: Int[Tensor, "#run batch token"],
+    prompts: Int[Tensor, "#run prompt token"],
     thoughts: Float[Tensor, "run rollout thought d"],
-    padding: Int[Tensor, "#run batch"] | None = None,
+    padding: Int[Tensor, "#run prompt"] | None = None,
     dropout: Dropout | None = None,
 ) -> Float[Tensor, "run rollout step vocab"]:
     """Logits of every step of finished rollouts, in one forward that carries gradients.
@@ -153,13 +209,19 @@ def replay(
             0's first.
         padding, dropout: as in `GPT2Stack.hidden`.
     """
-    tree = Tree(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
-    fed = thoughts.unflatten(1, (-1, tree.branches)).transpose(2, 3).flatten(2, 3)
+    layout = Branches(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
+    fed = thoughts.unflatten(1, (-1, layout.count))  # (run, prompt, branch, thought, d)
+    fed = fed.transpose(2, 3).flatten(2, 3)  # (run, prompt, thought x branch, d)
     inputs = torch.cat([stack.embed(prompts), fed], dim=2)
-    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, tree=tree)
-    first, rest = logits[:, :, None, :1], logits[:, :, 1:].unflatten(2, (-1, tree.branches)).transpose(2, 3)
-    return torch.cat([first.expand(-1, -1, tree.branches, -1, -1), rest], dim=3).flatten(1, 2)
+    logits = stack(inputs, outputs=1 + fed.shape[2], padding=padding, dropout=dropout, branches=layout)
+    first = logits[:, :, None, :1].expand(-1, -1, layout.count, -1, -1)  # (run, prompt, branch, 1, vocab)
+    rest = logits[:, :, 1:].unflatten(2, (-1, layout.count)).transpose(2, 3)  # (run, prompt, branch, thought, vocab)
+    return torch.cat([first, rest], dim=3).flatten(1, 2)
 
 
-def _no_noise(step: int, count: int) -> Tensor:
+def _no_noise(step: int, count: int) -> Float[Tensor, "run batch draw"]:
     raise SpecError("this rule samples: pass keys=random.run_keys(seeds, Site.DECODE).")
+
+
+def _refuse(sentence: str) -> Tensor:
+    raise SpecError(sentence)

@@ -19,7 +19,7 @@ at equal weights, and it keeps no gradient of the answer step's KL.
 """
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -40,6 +40,22 @@ def soft_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tenso
 def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor, "run batch position"]) -> Nll:
     """Cross-entropy of given tokens, in nats."""
     return -logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
+
+
+def reduce(
+    nll: Nll, reduction: str, scored: Bool[Tensor, "run batch position"] | None = None
+) -> Float[Tensor, " run"]:
+    """Sum or mean of each input's scored positions, then the mean over the batch.
+
+    Args:
+        nll: cross-entropies.
+        reduction: "sum" or "mean".
+        scored: positions that count, at least one for each input; None for all.
+    """
+    if scored is None:
+        return (nll.sum(-1) if reduction == "sum" else nll.mean(-1)).mean(-1)
+    total = (nll * scored).sum(-1)  # (run, batch)
+    return (total if reduction == "sum" else total / scored.sum(-1)).mean(-1)
 
 
 def sequence_nll(
@@ -78,21 +94,32 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
     return change.mean(-1) if ratio == "geometric" else change.sum(-1)
 
 
+def policy_ratio(new: Draws, old: Draws, ratio: str) -> Float[Tensor, "run batch step _"]:
+    """Policy ratios: one of each step, in the last axis, or under "per-draw" one of each draw.
+
+    Raises SpecError for an unknown ratio.
+    """
+    if ratio == "per-draw":
+        return (new - old).exp()
+    return log_ratio(new, old, ratio).exp()[..., None]
+
+
 def surrogate(
-    new: Draws, old: Draws, advantage: Float[Tensor, "run batch"], ratio: str = "geometric", clip: float = 0.1
+    new: Draws, old: Draws, advantages: Float[Tensor, "run batch"], ratio: str = "geometric", clip: float = 0.1
 ) -> Steps:
     """Clipped surrogate min(r A, clip(r, 1-eps, 1+eps) A) of every step; "per-draw" sums it over a step's draws.
 
     `new` carries the gradient. `clip` is eps. Raises SpecError for an unknown ratio.
     """
-    gain = advantage[..., None]
-    if ratio == "per-draw":
-        return _clipped((new - old).exp(), gain[..., None], clip).sum(-1)
-    return _clipped(log_ratio(new, old, ratio).exp(), gain, clip)
+    ratios = policy_ratio(new, old, ratio)  # (run, batch, step, draw)
+    gain = advantages[..., None, None]  # (run, batch, 1, 1)
+    clipped = ratios.clamp(1 - clip, 1 + clip)
+    return torch.minimum(ratios * gain, clipped * gain).sum(-1)
 
 
-def _clipped(ratio: Tensor, gain: Tensor, clip: float) -> Tensor:
-    return torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
+def outside_clip(new: Draws, old: Draws, ratio: str, clip: float) -> Bool[Tensor, "run batch step _"]:
+    """Which policy ratios are outside 1 - clip .. 1 + clip."""
+    return (policy_ratio(new, old, ratio) - 1).abs() > clip
 
 
 def kl_estimate(new: Draws, reference: Draws, ratio: str = "product") -> Steps:

@@ -15,47 +15,29 @@ The paper does not say which of equally good trajectories B cuts off. `ties` doe
 B = 1 is discrete chain of thought, B = |T| all reachable states; there ties do not matter.
 """
 
-from typing import Protocol, runtime_checkable
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.tasks import Task
 
 TIES = ("minus-first", "plus-first", "shared")
 EXACT_COUNTS = 2**53
 CHUNK = 512  # inputs counted together, so that the counts stay in cache
 
 Mass = Float[Tensor, "input state"]
-
-
-@runtime_checkable
-class TrajectoryGraph(Protocol):
-    """What a task tells about its trajectories (see `cot2lib.tasks.mnns.MNNS` for the meaning)."""
-
-    steps: int
-    states: int
-    start: int
-    trajectories: int
-    vocab_size: int
-
-    state_ids: Tensor
-    score: Tensor
-    preference: Tensor
-    answer_ids: Tensor
-
-    def children(self, step: int, rows: slice | Tensor) -> Tensor: ...
+Children = Int[Tensor, "input state branch"]
 
 
 def hindsight_targets(
-    task: TrajectoryGraph, budget: int | None = None, ties: str = "minus-first", rows: slice | Tensor = slice(None)
+    task: Task, budget: int | None = None, ties: str = "minus-first", rows: slice | Tensor = slice(None)
 ) -> Float[Tensor, "input step vocab"]:
-    """Soft targets alpha*_1..alpha*_m in float64.
+    """Soft targets alpha*_1..alpha*_m in float64; after an input's answer all entries are 0.
 
     Args:
         task: a task with a graph of states.
-        budget: B, how many trajectories to keep; None for all of them.
+        budget: B, how many trajectories to keep; None for all of them. An input with fewer keeps what it has.
         ties: which of equally good trajectories are kept when B cuts a group of them.
         rows: which inputs; for long tasks ask batch by batch.
 
@@ -64,72 +46,110 @@ def hindsight_targets(
             need path counts above 2^53.
     """
     check_budget(task, budget, ties)
-    answers = task.answer_ids[rows]
-    chosen = torch.arange(len(task.answer_ids))[rows]
+    chosen = torch.arange(task.size)[rows]
     shares = torch.cat([trajectory_shares(task, budget, ties, chunk) for chunk in chosen.split(CHUNK)])
-    targets = torch.zeros(len(answers), task.steps, task.vocab_size, dtype=torch.float64)
-    targets[:, :-1, task.state_ids] = shares[:, :-1]
-    targets[torch.arange(len(answers)), -1, answers] = 1.0
-    return targets
+    targets = torch.zeros(len(chosen), task.steps, task.vocab_size, dtype=torch.float64)
+    targets[:, :, task.state_ids] = shares  # (input, step, state)
+    last = (steps_of(task, chosen) - 1)[:, None]  # (input, 1)
+    steps = torch.arange(task.steps)
+    targets *= (steps < last)[..., None]
+    return targets.index_put((torch.arange(len(chosen)), last[:, 0], task.answer_ids[chosen]), targets.new_ones(()))
 
 
-def check_budget(task: TrajectoryGraph, budget: int | None, ties: str) -> None:
-    """Raise ValueError for a budget or tie rule that `task` cannot be supervised with."""
+def steps_of(task: Task, rows: slice | Tensor = slice(None)) -> Int[Tensor, " input"]:
+    """Output tokens of the given inputs."""
+    lengths = torch.full((task.size,), task.steps) if task.lengths is None else task.lengths
+    return lengths[rows]
+
+
+def most_trajectories(task: Task) -> int:
+    """Trajectories |T| of the input that has most."""
+    there = task.trajectories
+    return int(there.max()) if isinstance(there, Tensor) else there
+
+
+def check_budget(task: Task, budget: int | None, ties: str) -> None:
+    """Raise SpecError for a budget or tie rule that `task` cannot be supervised with."""
+    most = most_trajectories(task)
     if ties not in TIES:
         raise SpecError(f"ties={ties!r}: choose one of {', '.join(TIES)}.")
-    if budget is not None and not 1 <= budget <= task.trajectories:
-        raise SpecError(f"budget B={budget}: an input has {task.trajectories} trajectories; choose 1..|T|.")
-    cuts = budget is not None and budget < task.trajectories
-    if cuts and ties != "shared" and task.trajectories > EXACT_COUNTS:
+    if budget is not None and not 1 <= budget <= most:
+        raise SpecError(f"budget B={budget}: an input has {most} trajectories; choose 1..|T|.")
+    cuts = budget is not None and budget < most
+    if cuts and ties != "shared" and most > EXACT_COUNTS:
         raise SpecError(f"ties={ties!r} needs exact counts, but there are more than 2^53 trajectories; use 'shared'.")
 
 
 def trajectory_shares(
-    task: TrajectoryGraph, budget: int | None, ties: str, rows: slice | Tensor = slice(None)
+    task: Task, budget: int | None, ties: str, rows: slice | Tensor = slice(None)
 ) -> Float[Tensor, "input step state"]:
     """Share of the kept trajectories in each state after each step 1..m (the last step not yet one-hot)."""
-    graph = [task.children(step, rows) for step in range(task.steps)]
-    forward = forward_counts(graph, task.states, task.start)
-    finals = forward[-1]
-    kept = task.trajectories if budget is None else budget
+    graph, start = graph_of(task, rows), per_input(task, task.start, rows)
+    forward = forward_counts(graph, task.states, start)
+    finals = forward[-1]  # (input, state)
+    kept = kept_trajectories(task, budget, rows)
     groups = task.score if ties == "shared" else task.preference
-    shares = share_of_group(finals, groups, kept)
+    shares = share_of_group(finals, groups if groups.ndim == 1 else groups[rows], kept)
     whole = shares if ties == "shared" else shares.floor()
     backward = backward_counts(graph, whole)
-    counts = torch.stack([f * b for f, b in zip(forward[1:], backward[1:])], dim=1)
+    counts = torch.stack([f * b for f, b in zip(forward[1:], backward[1:])], dim=1)  # (input, step, state)
     if ties != "shared":
         cut = (shares > 0) & (shares < 1)
         left = (finals * shares * cut).sum(1).round()
-        counts += first_paths(graph, cut.double(), left, task.start, last_first=ties == "plus-first")
-    return counts / kept
+        counts += first_paths(graph, cut.double(), left, start, last_first=ties == "plus-first")
+    return counts / (kept[..., None] if isinstance(kept, Tensor) else kept)
 
 
-def forward_counts(graph: list[Tensor], states: int, start: int) -> list[Mass]:
+def kept_trajectories(task: Task, budget: int | None, rows: slice | Tensor) -> int | Float[Tensor, "input 1"]:
+    """How many trajectories B keeps: one number, or one for each input where inputs have different numbers."""
+    if not isinstance(task.trajectories, Tensor):
+        return task.trajectories if budget is None else budget
+    there = task.trajectories[rows].double()[:, None]
+    return there if budget is None else there.clamp(max=budget)
+
+
+def per_input(task: Task, value: int | Tensor, rows: slice | Tensor) -> int | Int[Tensor, " input"]:
+    """A member of a task for the given inputs, as it is where it is one number for all."""
+    return value[rows] if isinstance(value, Tensor) else value
+
+
+def graph_of(task: Task, rows: slice | Tensor) -> list[Children]:
+    """Children of every step; an input that has answered stays where it is."""
+    graph = [task.children(step, rows) for step in range(task.steps)]
+    if task.lengths is None:
+        return graph
+    stay = torch.arange(task.states)[:, None]  # (state, 1)
+    ended = [(task.lengths[rows] <= step)[:, None, None] for step in range(task.steps)]
+    alone = [torch.cat([stay, torch.full((task.states, c.shape[2] - 1), -1)], 1) for c in graph]  # (state, branch)
+    return [torch.where(over, only, children) for over, only, children in zip(ended, alone, graph)]
+
+
+def forward_counts(graph: list[Children], states: int, start: int | Int[Tensor, " input"]) -> list[Mass]:
     """Number of paths from the start to each state, after steps 0..m."""
     counts = torch.zeros(len(graph[0]), states, dtype=torch.float64)
-    counts[:, start] = 1.0
+    counts[torch.arange(len(counts)), start] = 1.0
     layers = [counts]
     for children in graph:
         layers.append(spread(layers[-1], children))
     return layers
 
 
-def backward_counts(graph: list[Tensor], final: Mass) -> list[Mass]:
+def backward_counts(graph: list[Children], final: Mass) -> list[Mass]:
     """Weight `final` summed over all continuations of each state, after steps 0..m."""
     layers = [final]
     for children in reversed(graph):
-        layers.append(layers[-1][:, None].expand(-1, children.shape[1], -1).gather(2, children).sum(-1))
+        beyond = layers[-1][:, None].expand(-1, children.shape[1], -1)  # (input, state, state)
+        layers.append((beyond.gather(2, children.clamp(min=0)) * (children >= 0)).sum(-1))
     return layers[::-1]
 
 
-def spread(mass: Mass, children: Int[Tensor, "input state branch"]) -> Mass:
+def spread(mass: Mass, children: Children) -> Mass:
     """Send the mass of each state along every branch."""
-    return torch.zeros_like(mass).scatter_add(
-        1, children.flatten(1), mass[:, :, None].expand(children.shape).flatten(1)
-    )
+    sent = mass[:, :, None] * (children >= 0)  # (input, state, branch)
+    return torch.zeros_like(mass).scatter_add(1, children.clamp(min=0).flatten(1), sent.flatten(1))
 
 
-def share_of_group(finals: Mass, groups: Int[Tensor, " state"], kept: int) -> Mass:
+def share_of_group(finals: Mass, groups: Int[Tensor, "*input state"], kept: int | Float[Tensor, "input 1"]) -> Mass:
     """Which share of the paths ending in each state the best `kept` paths hold, best groups first."""
     index = groups.expand(len(finals), -1)
     sizes = torch.zeros(len(finals), int(groups.max()) + 1, dtype=finals.dtype).scatter_add(1, index, finals)
@@ -139,16 +159,20 @@ def share_of_group(finals: Mass, groups: Int[Tensor, " state"], kept: int) -> Ma
 
 
 def first_paths(
-    graph: list[Tensor], final: Mass, left: Float[Tensor, " input"], start: int, last_first: bool
+    graph: list[Children],
+    final: Mass,
+    left: Float[Tensor, " input"],
+    start: int | Int[Tensor, " input"],
+    last_first: bool,
 ) -> Float[Tensor, "input step state"]:
     """Counts per step of the first `left` paths, in branch order, that end in the `final` states.
 
-    Those paths are whole subtrees hanging off one path, walked here from the start: a branch that
-    fits into what is left is taken whole, the first one that does not is walked into.
+    Those paths are whole subtrees that hang off one path, which is walked here from the start. A branch that
+    fits into what is left is taken whole; the first one that does not is walked into.
     """
     backward = backward_counts(graph, final)
     whole = torch.zeros_like(final)
-    here = torch.full((len(left),), start)
+    here = torch.zeros(len(left), dtype=torch.int64) + start  # (input,)
     counts = []
     for step, children in enumerate(graph):
         whole, here, left = _descend(whole, here, left, children, backward[step + 1], last_first)
@@ -157,17 +181,25 @@ def first_paths(
     return torch.stack(counts, dim=1)
 
 
-def _descend(whole, here, left, children, continuations, last_first):
+def _descend(
+    whole: Mass,
+    here: Int[Tensor, " input"],
+    left: Float[Tensor, " input"],
+    children: Children,
+    continuations: Mass,
+    last_first: bool,
+) -> tuple[Mass, Int[Tensor, " input"], Float[Tensor, " input"]]:
     """One step of `first_paths`: subtrees taken whole, the state walked into, and what is left for it."""
     whole = spread(whole, children)
-    branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]
+    branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
     chosen = torch.zeros_like(left, dtype=torch.bool)
     for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):
-        size = continuations.gather(1, branch[:, None])[:, 0]
-        fits = ~chosen & (size <= left)
-        whole.scatter_add_(1, branch[:, None], fits[:, None].to(whole.dtype))
+        there, state = branch >= 0, branch.clamp(min=0)
+        size = continuations.gather(1, state[:, None])[:, 0]
+        fits = there & ~chosen & (size <= left)
+        whole.scatter_add_(1, state[:, None], fits[:, None].to(whole.dtype))
         left = torch.where(fits, left - size, left)
-        enter = ~chosen & ~fits
-        here = torch.where(enter, branch, here)
+        enter = there & ~chosen & ~fits
+        here = torch.where(enter, state, here)
         chosen |= enter
     return whole, here, left

@@ -10,7 +10,6 @@ from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
-from cot2lib.training.masked import policy_trainer
 from cot2lib.training.supervised import SupervisedTrainer, build_stack, evaluate
 from cot2lib.training.trainer import WARM_UP
 
@@ -143,7 +142,7 @@ def test_captured_policy_gradients_equal_those_on_the_cpu(thought, options):
     recipe = Recipe(steps=24, batch=8, lr=1e-4, evaluate_every=12)
     specs = [GRPOSpec(recipe, short("discrete", seed), thought, **options) for seed in (42, 43)]
     start = build_stack([one.start for one in specs])
-    cpu, gpu = (policy_trainer(specs, start, torch.device(device)) for device in ("cpu", "cuda"))
+    cpu, gpu = (specs[0].trainer(specs, lambda _: start, torch.device(device), False) for device in ("cpu", "cuda"))
     for trainer in (cpu, gpu):
         trainer.train()
     assert gpu.graph is not None

@@ -363,7 +363,7 @@ def test_ratio_is_one_at_equal_weights_and_leaves_it_at_a_second_update(rule, mo
     one = run_of(rule, kl=0.1, updates=2)
     trainer = GRPOTrainer([one], build_stack([one.start]))
     trainer.advance(1)
-    (_, new, old, _, reference), (_, again, _, _, _) = seen
+    (_, new, old, _, reference, _), (_, again, _, _, _, _) = seen
     assert new[0].shape == (1, 32, 1, 1)
     assert all(torch.equal(x, y) and torch.equal(x, z) for x, y, z in zip(new, old, reference))
     assert (again[0] - old[0]).abs().max() > 1e-3

@@ -11,7 +11,7 @@ from cot2lib import runs
 from cot2lib.decode import decode, replay, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
-from cot2lib.specs import GRPOSpec, Recipe, from_data, shape_of, to_data
+from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
@@ -50,7 +50,7 @@ def noted(monkeypatch):
 def test_ratio_is_exactly_one_at_equal_weights(monkeypatch):
     seen = noted(monkeypatch)
     trainer(run_of(group=4)).advance(2)
-    for _, new, old, gain, reference in seen:
+    for _, new, old, gain, reference, _ in seen:
         assert all(torch.equal(one, other) for one, other in zip(new, old)) and reference is None
         assert gain.unflatten(1, (-1, 4)).sum(-1).abs().max() < 1e-5
 
@@ -142,12 +142,12 @@ def test_gradient_follows_finite_differences():
 
     def value():
         logits = replay(stack, prompts, rollout.thoughts(stack))
-        new = densities(stack, MTS(2), logits, rollout.actions)
+        new = densities(stack, MTS(2), logits, rollout)
         away = [0.9 * part.detach() - 0.1 for part in fixed]
         return objective(one, new, away, gain, [part - 0.2 for part in away])[0]
 
     with torch.no_grad():
-        fixed = densities(stack, MTS(2), rollout.logits, rollout.actions)
+        fixed = densities(stack, MTS(2), rollout.logits, rollout)
     parameter = stack.transformer.wte.weight
     (gradient,) = torch.autograd.grad(value(), [parameter])
     for place in ((0, 3, 1), (0, 8, 0), (0, int(prompts[0, 0, 1]), 2)):
@@ -162,7 +162,7 @@ def test_gradient_follows_finite_differences():
 
 def test_a_rising_k_ends_at_the_thoughts_own(monkeypatch):
     one = run_of(thought=MTS(3), first_k=1)
-    assert [one.k_at(step) for step in range(12)] == [1] * 4 + [2] * 4 + [3] * 4
+    assert [one.thought_at(step).k for step in range(12)] == [1] * 4 + [2] * 4 + [3] * 4
     seen, trained = noted(monkeypatch), trainer(one)
     trained.train()
     assert [given[1][0].shape[-1] for given in seen] == [1] * 4 + [2] * 4 + [3] * 4
@@ -177,7 +177,7 @@ def test_gaussian_thoughts_are_replayed_as_they_were_fed(monkeypatch):
     drawn = []
     monkeypatch.setattr(one, "decode", lambda *given: drawn.append(decode(*given)) or drawn[-1])
     one.advance(2)
-    for (_, new, old, _, _), rollout in zip(seen, drawn):
+    for (_, new, old, _, _, _), rollout in zip(seen, drawn):
         assert torch.equal(new[0], old[0]) and (new[0].abs() > 0).all()
         assert torch.allclose(new[0][..., 0], rollout.log_density[:, :, :-1], atol=1e-4)
         assert torch.allclose(new[1][..., 0], rollout.log_density[:, :, -1:], atol=1e-4)
@@ -233,8 +233,8 @@ def test_specs_survive_their_data():
     one = run_of(kl=0.1, ratio="product", updates=2, scaled=False)
     assert from_data(to_data(one)) == one and from_data(to_data(one)).id == one.id
     other = replace(one, start=replace(start(43), recipe=replace(start().recipe, steps=99)))
-    assert shape_of(one) == shape_of(replace(other, recipe=replace(one.recipe, lr=1.0))) and one.id != other.id
-    assert shape_of(one) != shape_of(replace(one, thought=MTS(3)))
+    assert one.shape() == replace(other, recipe=replace(one.recipe, lr=1.0)).shape() and one.id != other.id
+    assert one.shape() != replace(one, thought=MTS(3)).shape()
 
 
 @pytest.mark.parametrize(

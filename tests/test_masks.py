@@ -56,7 +56,7 @@ def test_the_ratio_is_one_and_rollouts_of_a_prompt_differ(monkeypatch):
     seen, one = noted(monkeypatch), masked_trainer(masked(), masked(43))
     one.advance(2)
     assert len(seen) == 2
-    for _, new, old, gain, _ in seen:
+    for _, new, old, gain, _, _ in seen:
         assert torch.equal(new[0], old[0]) and new[0].shape == gain.shape + (1, 1)
         assert new[0].unflatten(1, (-1, 8)).std(2).min() > 0
 

@@ -4,7 +4,7 @@ import torch
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import Cache, Dropout, GPT2Stack
-from cot2lib.model.branches import Tree
+from cot2lib.model.branches import Branches
 
 transformers = pytest.importorskip("transformers")
 
@@ -207,7 +207,7 @@ def test_cache_copies(stack):
 @pytest.mark.parametrize("padding", [None, torch.tensor([[0, 2, 1, 0]])])
 def test_branches_are_sequences_of_their_own(stack, padding):
     """All at once and step by step; the model's positions bound a branch's length, not the layout's."""
-    shared, steps, tree = 4, 3, Tree(4, branches=5)
+    shared, steps, layout = 4, 3, Branches(4, 5)
     ids = torch.randint(0, 89, (4, 5, shared + steps), generator=torch.Generator().manual_seed(0))
     ids[..., :shared] = ids[:, :1, :shared]
     apart = stack.hidden(
@@ -218,11 +218,11 @@ def test_branches_are_sequences_of_their_own(stack, padding):
     laid = stack.embed(torch.cat([ids[:, 0, :shared], ids[..., shared:].transpose(1, 2).flatten(1)], dim=1))
     assert laid.shape[2] > stack.shape["positions"]
     real = slice(2, None)  # what padding computes is nobody's
-    whole = stack.hidden(laid, padding=padding, tree=tree)
+    whole = stack.hidden(laid, padding=padding, branches=layout)
     assert torch.allclose(whole[:, :, real], expected[:, :, real], rtol=0, atol=1e-5)
     cache = Cache()
     parts = laid.split([shared, 5, 5, 5], dim=2)
-    found = [stack.hidden(part, padding=padding, cache=cache, tree=tree) for part in parts]
+    found = [stack.hidden(part, padding=padding, cache=cache, branches=layout) for part in parts]
     assert torch.allclose(torch.cat(found, dim=2)[:, :, real], expected[:, :, real], rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="12 positions, but the model has 11"):
-        stack.hidden(stack.embed(torch.zeros(1, 4 + 5 * 7 + 1, dtype=torch.int64)), tree=tree)
+        stack.hidden(stack.embed(torch.zeros(1, 4 + 5 * 7 + 1, dtype=torch.int64)), branches=layout)

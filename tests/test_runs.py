@@ -16,8 +16,9 @@ import torch
 from cot2lib import runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
 from cot2lib.kit.files import load_tensors
-from cot2lib.runs import records
+from cot2lib.runs import lookup, records, train
 from cot2lib.runs import store as stores
+from cot2lib.runs.plan import stacks_of_shard
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS
@@ -135,7 +136,7 @@ def test_missing_record_is_named(store, nothing_shipped):
 def test_the_message_of_a_missing_record_names_one_run(chapter):
     specs = sweeps.sweep(chapter, "quick")
     for wanted in specs:
-        conditions = shlex.split(runs._absent_message([wanted]).split("--where ")[1].split("`")[0])
+        conditions = shlex.split(lookup.absent_message([wanted]).split("--where ")[1].split("`")[0])
         assert sweeps.where(specs, conditions) == [wanted]
 
 
@@ -186,7 +187,7 @@ def test_retrain_ignores_shipped_records(store, nothing_shipped, monkeypatch):
 
 
 def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
-    monkeypatch.setattr(runs, "forecast", lambda stacks, device: 7200.0)
+    monkeypatch.setattr(train, "forecast", lambda stacks, device: 7200.0)
     runs.run(SPECS[:1])
     assert "training 1 runs in 1 stacks on cpu: about 2.0 h" in capsys.readouterr().out
 
@@ -196,16 +197,17 @@ def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
 KILLED = """
 import torch
 from cot2lib import runs
+from cot2lib.runs import train
 from cot2lib.specs.profiles import spec
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.tasks import MNNS
 torch.set_num_threads(1)
-train = SupervisedTrainer.train
+to_the_end = SupervisedTrainer.train
 def noted(trainer, after_segment):
     open(START, "w").write(str(trainer.progress.step))
-    return train(trainer, after_segment)
+    return to_the_end(trainer, after_segment)
 SupervisedTrainer.train = noted
-runs.CHECKPOINT_SECONDS = 0
+train.CHECKPOINT_SECONDS = 0
 recipe = dict(steps=1500, evaluate_every=100, batch=16, dropout=0.1)
 specs = [spec("cot2", "quick", task=MNNS(1, 5, 3), d_model=16, seed=s, **recipe) for s in (42, 43)]
 runs.run(specs, device="cpu").drop(columns=["seconds", "date"]).to_json(TABLE)
@@ -278,7 +280,7 @@ def starts(monkeypatch):
         seen.append(([s.seed for s in trainer.specs], trainer.progress.step))
         return train(trainer, after_segment)
 
-    monkeypatch.setattr(runs.SupervisedTrainer, "train", noted)
+    monkeypatch.setattr(SupervisedTrainer, "train", noted)
     return seen
 
 
@@ -328,7 +330,7 @@ def test_shards_do_not_train_a_checkpoint_twice(interrupted, starts):
     specs = [short("discrete", 42), *MANY[:2], short("discrete", 43)]
     interrupted(MANY[:2])
     for order in ((0, 1), (1, 0)):
-        shares = [runs._stacks(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
+        shares = [stacks_of_shard(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
         trained = [s.id for share in shares for stack in share for s in stack]
         assert sorted(trained) == sorted(s.id for s in specs)
 
@@ -350,7 +352,7 @@ def test_a_trained_stack_is_let_go(store, nothing_shipped, monkeypatch):
         trained.append(weakref.ref(trainer))
         return train(trainer, after_segment)
 
-    monkeypatch.setattr(runs.SupervisedTrainer, "train", noted)
+    monkeypatch.setattr(SupervisedTrainer, "train", noted)
     gc.disable()
     try:
         runs.run(SPECS)

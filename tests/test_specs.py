@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, shape_of, to_data
+from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.specs.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Hidden
@@ -77,7 +77,7 @@ def test_unknown_kinds_and_fields_are_named():
 
 def test_shape_keeps_what_must_agree_in_a_stack():
     one, other = spec("cot2", seed=42, budget=4), spec("cot2", seed=43, budget=8, lr=0.01)
-    assert shape_of(one) == shape_of(other)
+    assert one.shape() == other.shape()
     for changed in (
         replace(one, model=Model(16, 2, 2)),
         replace(one, model=Model(32, 2, 2, "cosine")),
@@ -86,7 +86,7 @@ def test_shape_keeps_what_must_agree_in_a_stack():
         replace(one, task=MNNS(2, 9, 4)),
         replace(one, thought=Discrete()),
     ):
-        assert shape_of(changed) != shape_of(one)
+        assert changed.shape() != one.shape()
 
 
 def test_paper_profile_is_the_public_code():

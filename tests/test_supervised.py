@@ -15,7 +15,7 @@ from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
-from cot2lib.training.data import stack_data
+from cot2lib.training.data import Batch, stack_data
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
 from cot2lib.training.trainer import learning_rates
 
@@ -45,7 +45,7 @@ def test_each_run_has_its_own_split_and_targets():
         assert torch.equal(rows, (~mask).nonzero()[:, 0])
         targets = hindsight_targets(TASK, run.supervision.budget).float()
         index = torch.arange(5)[None].expand(3, -1)
-        assert torch.equal(data.batch(index)[1][place], targets[:5])
+        assert torch.equal(data.batch(index).outputs[place], targets[:5])
 
 
 def test_validation_halves_divide_classes():
@@ -83,33 +83,36 @@ def test_discrete_paper_loss_is_hugging_faces():
     pytest.importorskip("transformers")
     run = short("discrete")
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    prompts, outputs, _ = data.batch(torch.arange(8)[None])
+    batch = data.batch(torch.arange(8)[None])
+    prompts, outputs = batch.prompts, batch.outputs
     ids = torch.cat([prompts, outputs.argmax(-1)], dim=2)[0]
     expected = stack.to_hf(0)(input_ids=ids, labels=ids).loss
-    assert batch_loss(stack, run, prompts, outputs)[0].item() == pytest.approx(expected.item(), abs=1e-5)
+    assert batch_loss(stack, run, Batch(prompts, outputs))[0].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_csft_loss_by_hand():
     run = short("cot2")
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    prompts, outputs, _ = data.batch(torch.arange(8)[None])
+    batch = data.batch(torch.arange(8)[None])
+    prompts, outputs = batch.prompts, batch.outputs
     total = 0.0
     for step in range(3):
         fed = torch.cat([stack.embed(prompts), stack.mix(outputs[:, :, :step])], dim=2)
         log_weights = stack(fed)[:, :, -1].log_softmax(-1)
         total -= (outputs[:, :, step] * log_weights).sum(-1).mean()
-    assert batch_loss(stack, run, prompts, outputs)[0].item() == pytest.approx(total.item(), abs=1e-4)
+    assert batch_loss(stack, run, Batch(prompts, outputs))[0].item() == pytest.approx(total.item(), abs=1e-4)
 
 
 def test_gradient_reaches_the_embeddings_through_the_fed_thoughts():
     run = short("cot2")
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    prompts, outputs, _ = data.batch(torch.arange(8)[None])
-    loss = batch_loss(stack, run, prompts, outputs)[0]
+    batch = data.batch(torch.arange(8)[None])
+    prompts, outputs = batch.prompts, batch.outputs
+    loss = batch_loss(stack, run, Batch(prompts, outputs))[0]
     through = torch.autograd.grad(loss, stack.transformer.wte.weight)[0]
     frozen = stack.mix(outputs[:, :, :-1]).detach()
     stack.mix = lambda weights: frozen
-    cut = torch.autograd.grad(batch_loss(stack, run, prompts, outputs)[0], stack.transformer.wte.weight)[0]
+    cut = torch.autograd.grad(batch_loss(stack, run, Batch(prompts, outputs))[0], stack.transformer.wte.weight)[0]
     assert not torch.allclose(through, cut, atol=1e-6)
 
 
@@ -167,7 +170,7 @@ def test_stacked_adamw_equals_torchs_run_by_run():
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k, r=run: learning_rates(r.recipe, k, 1).item())
         for index in data.order([run.seed], 0, 20, 16)[0]:
             optimizer.zero_grad()
-            batch_loss(stack, run, *data.batch(index[None])).sum().backward()
+            batch_loss(stack, run, data.batch(index[None])).sum().backward()
             optimizer.step()
             schedule.step()
         alone = torch.cat([parameter[0].detach().flatten() for parameter in stack.parameters()])
@@ -295,7 +298,7 @@ def test_a_sampling_rule_is_evaluated_with_the_runs_own_draws():
 def loss_of(run, own, prompts=8):
     stack, data = warm(build_stack([run])), stack_data([run], "cpu")
     batch = data.batch(torch.arange(prompts)[None])
-    return stack, batch, batch_loss(stack, run, *batch, own=own)
+    return stack, batch, batch_loss(stack, run, batch, own=own)
 
 
 def warm(stack):
@@ -358,7 +361,7 @@ def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
     stack, (prompts, _, _), _ = loss_of(run, 0)
     with torch.no_grad():
         made = decode(stack, prompts, rules(Base(), 3)).logits.softmax(-1)
-    teacher, own = (batch_loss(stack, run, prompts, made, own=own) for own in (0, 2))
+    teacher, own = (batch_loss(stack, run, Batch(prompts, made), own=own) for own in (0, 2))
     assert torch.allclose(teacher, own, atol=1e-4)
 
 

@@ -26,18 +26,27 @@ def typed(data) -> None:
     for entry in dataclasses.fields(data):
         value, kinds = getattr(data, entry.name), hints[entry.name]
         if any(dataclasses.is_dataclass(kind) for kind in kinds):
-            if not isinstance(value, kinds):
-                known = ", ".join(kind.__name__ for kind in kinds)
-                raise SpecError(f"{entry.name}={value!r}: give one of {known}.")
+            _check_part(entry.name, value, kinds)
         elif not (value is None and type(None) in kinds):
             object.__setattr__(data, entry.name, _as(entry.name, kinds[0], value))
+
+
+def _check_part(name: str, value, kinds: tuple[type, ...]) -> None:
+    """Raise SpecError for a part that is of no wanted kind, or whose class is no frozen dataclass."""
+    if not isinstance(value, kinds):
+        known = ", ".join(kind.__name__ for kind in kinds)
+        raise SpecError(f"{name}={value!r}: give one of {known}.")
+    kind = type(value)
+    if value is not None and "__dataclass_params__" not in vars(kind):
+        raise SpecError(f"{name}: class {kind.__name__} is no dataclass; write @dataclass(frozen=True) above it.")
 
 
 @cache
 def _hints(kind: type) -> dict[str, tuple[type, ...]]:
     """Declared types of each field, alternatives apart."""
     apart = lambda hint: typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    return {name: apart(hint) for name, hint in typing.get_type_hints(kind).items()}
+    hints = typing.get_type_hints(kind)
+    return {entry.name: apart(hints[entry.name]) for entry in dataclasses.fields(kind)}
 
 
 def _as(name: str, kind: type, value):

@@ -1,8 +1,8 @@
-"""Sequences that share their beginning, laid out as one: rollouts of a prompt are positions of its sequence.
+"""Rollouts that share their prompt, laid out as one sequence.
 
 First come the shared positions, then step by step one position of every branch. A branch sees the shared positions
-and its own; counted along a branch, positions are what they were in a sequence of its own. The prompt is
-so computed once, forward and backward, and attention is one product per prompt and not one per rollout.
+and its own. Counted along a branch, positions are what they were in a sequence of its own. So the prompt is
+computed once, forward and backward, and attention is one product per prompt and not one per rollout.
 """
 
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Tree:
-    """`branches` sequences that share their first `shared` positions."""
+class Branches:
+    """`count` sequences that share their first `shared` positions."""
 
     shared: int = 0
-    branches: int = 1
+    count: int = 1
 
     def depth(self, place: int) -> int:
         """Position, along its branch, of a place in the layout."""
-        return place if place < self.shared else self.shared + (place - self.shared) // self.branches
+        return place if place < self.shared else self.shared + (place - self.shared) // self.count
 
     def laid_out(self, x: Shaped[Tensor, "*lead depth d"]) -> Shaped[Tensor, "*lead place d"]:
         """What belongs to each depth, at every place of that depth."""
         shared, own = x[..., : self.shared, :], x[..., self.shared :, None, :]
-        return torch.cat([shared, own.expand(*own.shape[:-2], self.branches, -1).flatten(-3, -2)], -2)
+        return torch.cat([shared, own.expand(*own.shape[:-2], self.count, -1).flatten(-3, -2)], -2)
 
     def blocked(self, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> Bool[Tensor, "query key"]:
         """Keys that queries must not see: later ones, and those of other branches."""
         ahead = keys - queries[:, None]
-        return (ahead > 0) | ((keys >= self.shared) & (ahead % self.branches != 0))
+        return (ahead > 0) | ((keys >= self.shared) & (ahead % self.count != 0))
 
 
-PLAIN = Tree()  # one sequence
+ONE = Branches()  # one plain sequence

@@ -9,7 +9,7 @@ MLP only for the positions asked for; dropout multipliers come from `cot2lib.kit
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -19,16 +19,18 @@ from torch import Tensor, nn
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.model.branches import PLAIN, Tree
+from cot2lib.model.branches import ONE, Branches
+from cot2lib.model.dropout import Dropout, Scales, drop
 
 Hidden = Float[Tensor, "run batch position d"]
 Outputs = Float[Tensor, "run batch output d"]
-NO_DROPOUT = (None, None, None)
-
-
-def drop(x: Tensor, scale: Tensor | None) -> Tensor:
-    """Multiply by dropout scales laid out as one row of lanes per run."""
-    return x if scale is None else x * scale.view(x.shape)
+Padding = Int[Tensor, "#run #batch"] | None  # tokens on the left of each prompt that are padding
+Positions = Float[Tensor, "#run #batch position d"]
+Mask = Float[Tensor, "*lead query key"]  # 0 where a query may look, else the most negative float
+Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
+Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
+Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
+NO_DROPOUT: Sites = (None, None, None)
 
 
 class Linear(nn.Module):
@@ -76,13 +78,13 @@ class Cache:
     """Keys and values of every layer so far, grown position by position while decoding."""
 
     def __init__(self):
-        self.layers: list[tuple[Tensor, Tensor]] = []
+        self.layers: list[tuple[Heads, Heads]] = []
 
     @property
     def length(self) -> int:
         return self.layers[0][0].shape[-2] if self.layers else 0
 
-    def extend(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    def extend(self, layer: int, keys: Heads, values: Heads) -> tuple[Heads, Heads]:
         """Append the new positions of `layer`; return all of its keys and values."""
         if layer == len(self.layers):
             self.layers.append((keys, values))
@@ -98,28 +100,6 @@ class Cache:
         return other
 
 
-class Dropout:
-    """Dropout multipliers of one training step, drawn forward pass by forward pass.
-
-    Args:
-        keys: the step's key of each run.
-        counter: `random.counters` of enough draws for the longest pass.
-        probability: of a zero.
-    """
-
-    def __init__(self, keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float):
-        self.keys, self.counter, self.probability = keys, counter, probability
-        self.passes = 0
-
-    def scales(self, lanes: Sequence[int]) -> Sequence[Tensor]:
-        """The next pass's multipliers, (run, lanes of the site) for each site."""
-        keys = random.fold(self.keys, self.passes) if self.passes else self.keys
-        self.passes += 1
-        counter = self.counter[: -(-sum(lanes) // random.LANES)]
-        scales = random.dropout_scales(keys, counter, self.probability)
-        return scales[:, : sum(lanes)].split(list(lanes), dim=1)
-
-
 class Attention(nn.Module):
     """Causal multi-head self-attention, queries only for the last `outputs` positions."""
 
@@ -129,10 +109,11 @@ class Attention(nn.Module):
         self.c_attn = Linear(runs, d_model, 3 * d_model)
         self.c_proj = Linear(runs, d_model, d_model)
 
-    def split(self, x: Hidden) -> Float[Tensor, "run batch head position d_head"]:
-        return x.unflatten(-1, (self.heads, -1)).transpose(2, 3)
+    def split(self, x: Hidden) -> Heads:
+        return x.unflatten(-1, (self.heads, -1)).transpose(2, 3)  # (run, batch, head, position, d_head)
 
-    def qkv(self, x: Hidden, outputs: int) -> tuple[Tensor, Tensor, Tensor]:
+    def qkv(self, x: Hidden, outputs: int) -> tuple[Heads, Heads, Heads]:
+        """Queries of the last `outputs` positions, keys and values of all."""
         width = x.shape[-1]
         if outputs == x.shape[2]:
             query, key, value = self.c_attn(x).split(width, -1)
@@ -141,12 +122,12 @@ class Attention(nn.Module):
             key, value = self.c_attn(x, slice(width, None)).split(width, -1)
         return self.split(query), self.split(key), self.split(value)
 
-    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales) -> Outputs:
+    def forward(self, x: Hidden, outputs: int, mask: Mask, extend: Extend, scales: Sites) -> Outputs:
         query, key, value = self.qkv(x, outputs)
         key, value = extend(key, value)
-        scores = (query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5
+        scores = (query @ key.transpose(-1, -2)) * query.shape[-1] ** -0.5  # (run, batch, head, output, key)
         weights = drop((scores + mask[..., -outputs:, :]).softmax(-1), scales[0])
-        mixed = (weights @ value).transpose(2, 3).flatten(3)
+        mixed = (weights @ value).transpose(2, 3).flatten(3)  # (run, batch, output, d)
         return drop(self.c_proj(mixed), scales[1])
 
 
@@ -172,7 +153,7 @@ class Block(nn.Module):
         self.ln_2 = LayerNorm(runs, d_model)
         self.mlp = MLP(runs, d_model)
 
-    def forward(self, x: Hidden, outputs: int, mask: Tensor, extend, scales=NO_DROPOUT) -> Outputs:
+    def forward(self, x: Hidden, outputs: int, mask: Mask, extend: Extend, scales: Sites = NO_DROPOUT) -> Outputs:
         attended = self.attn(self.ln_1(x), outputs, mask, extend, scales)
         x = x[:, :, -outputs:] + attended
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
@@ -257,44 +238,44 @@ class GPT2Stack(nn.Module):
         lanes = sum(self.dropout_lanes(batch, length, length))
         return random.counters(-(-lanes // random.LANES), self.device)
 
-    def attention_mask(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
+    def attention_mask(self, length: int, past: int, padding: Padding, branches: Branches) -> Mask:
         """Additive mask: 0 where a query may look, the most negative float elsewhere."""
         keys = torch.arange(past + length, device=self.device)
-        blocked = tree.blocked(keys[past:], keys)
+        blocked = branches.blocked(keys[past:], keys)
         if padding is not None:
             blocked = blocked | (keys < padding[..., None, None, None])
         return torch.zeros(blocked.shape, device=self.device).masked_fill(blocked, torch.finfo(torch.float32).min)
 
-    def position_embedding(self, length: int, past: int, padding: Tensor | None, tree: Tree) -> Tensor:
+    def position_embedding(self, length: int, past: int, padding: Padding, branches: Branches) -> Positions:
         """Learned positions, counted along a branch from the first token that is not padding."""
-        places, deep = slice(past, past + length), tree.depth(past + length - 1) + 1
+        places, deep = slice(past, past + length), branches.depth(past + length - 1) + 1
         if padding is None:
-            return tree.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
-        positions = tree.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
+            return branches.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
+        positions = branches.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
         return self.transformer.wpe((positions - padding[..., None]).clamp(min=0))
 
     def hidden(
         self,
         x: Hidden,
         outputs: int | None = None,
-        padding: Int[Tensor, "#run batch"] | None = None,
+        padding: Padding = None,
         cache: Cache | None = None,
         dropout: Dropout | None = None,
-        tree: Tree = PLAIN,
+        branches: Branches = ONE,
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 
-        `tree` says how the positions, those of the cache included, branch.
+        `branches` says how the positions, those of the cache included, branch.
         """
         length, past = x.shape[2], cache.length if cache else 0
         outputs = outputs or length
-        deep = tree.depth(past + length - 1) + 1
+        deep = branches.depth(past + length - 1) + 1
         if deep > self.shape["positions"]:
             raise SpecError(f"{deep} positions, but the model has {self.shape['positions']}.")
-        mask = self.attention_mask(length, past, padding, tree)
+        mask = self.attention_mask(length, past, padding, branches)
         lanes = self.dropout_lanes(x.shape[1], length, outputs, past)
         sites: Iterator[Tensor | None] = iter(dropout.scales(lanes) if dropout else ())
-        x = drop(x + self.position_embedding(length, past, padding, tree), next(sites, None))
+        x = drop(x + self.position_embedding(length, past, padding, branches), next(sites, None))
         for index, block in enumerate(self.transformer.h):
             last = index == self.shape["layers"] - 1
             extend = (lambda *kv: kv) if cache is None else (lambda *kv, layer=index: cache.extend(layer, *kv))

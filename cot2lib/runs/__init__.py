@@ -1,3 +1,23 @@
-"""Runs: train what is missing, look up what is known."""
+"""Runs: train what is missing, look up what is known, keep both.
 
-from cot2lib.runs.run import *  # noqa: F403
+`train` trains and loads, `lookup` reads rows and curves, `plan` stacks and forecasts, `store` is the local store,
+`records` the shipped tables.
+"""
+
+from cot2lib.runs.lookup import by_profile, curves, recorded
+from cot2lib.runs.plan import forecast, plan, sgemm_rate
+from cot2lib.runs.train import load, load_stack, load_starts, make_trainer, run
+
+__all__ = [
+    "by_profile",
+    "curves",
+    "forecast",
+    "load",
+    "load_stack",
+    "load_starts",
+    "make_trainer",
+    "plan",
+    "recorded",
+    "run",
+    "sgemm_rate",
+]

@@ -1,3 +1,31 @@
-"""What a run is: frozen data that names everything a trained model depends on."""
+"""What a run is: frozen data that says everything a trained model depends on, and nothing else.
 
-from cot2lib.specs.spec import *  # noqa: F403
+The device, what a run was stacked with and whether it was compiled are no part of a spec: they do not change
+what is trained. `supervised` and `policy` are the paper's two objectives, `profiles` the two recipes.
+"""
+
+from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
+from cot2lib.specs.policy import Continued, GRPOSpec
+from cot2lib.specs.supervised import RunSpec
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import RULES
+from cot2lib.training.settings import Model, Recipe, Run, Supervision, by_shape
+
+know(RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, *RULES)
+
+__all__ = [
+    "KINDS",
+    "NUMERICS",
+    "Continued",
+    "GRPOSpec",
+    "Model",
+    "Recipe",
+    "Run",
+    "RunSpec",
+    "Supervision",
+    "UndefinedError",
+    "by_shape",
+    "from_data",
+    "outsiders",
+    "to_data",
+]

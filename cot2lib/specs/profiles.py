@@ -13,10 +13,11 @@ from types import MappingProxyType
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.specs.spec import GRPOSpec, Model, Recipe, RunSpec, Supervision
+from cot2lib.specs.policy import GRPOSpec
+from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import MNNS, Task
-from cot2lib.tasks.mnns import TRAIN_SHARE
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
+from cot2lib.training.settings import Model, Recipe, Supervision
 
 SEEDS = (42, 43, 44, 45, 46)
 THREE = MTS(3)
@@ -77,7 +78,7 @@ class Profile:
 
 def epoch_steps(task: Task, batch: int) -> int:
     """Steps of one pass over the training inputs, the same for all seeds."""
-    return -(-int(TRAIN_SHARE * task.size) // batch)
+    return -(-task.train_size // batch)
 
 
 def _coconut(**options) -> Supervision:

@@ -12,7 +12,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.runs import records, store
-from cot2lib.specs import Run, by_shape, shape_of
+from cot2lib.specs import Run, by_shape
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import contents, experts
 
@@ -135,9 +135,9 @@ def _report(
     weightless: set[str],
 ) -> None:
     """Say what does not end up in the records, or not as it was."""
-    shapes, kept = {shape_of(spec) for spec in specs}, {spec.id for spec in specs}
+    shapes, kept = {spec.shape() for spec in specs}, {spec.id for spec in specs}
     finished = [stack.specs[place] for stack, place in store.finished().values()]
-    outside = [spec for spec in finished if spec.id not in kept and shape_of(spec) in shapes]
+    outside = [spec for spec in finished if spec.id not in kept and spec.shape() in shapes]
     replaced = [run_id for run_id in before if chosen.get(run_id, folder) != folder]
     notes = {
         f"replaced in the records of {chapter}": len(replaced),

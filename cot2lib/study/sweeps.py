@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from cot2lib.errors import SpecError
-from cot2lib.runs import fields
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.tasks import MNNS
@@ -288,19 +287,19 @@ def ships_weights(chapter: str, run: Run) -> bool:
 
 
 def where(specs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
-    """Specs whose fields (`cot2lib.runs.run.fields`) equal every "field=value".
+    """Specs whose fields (`columns`) equal every "field=value".
 
     Raises:
         SpecError: for an unknown field, a malformed condition, or if no run is left.
     """
     for condition in conditions:
         name, equals, value = condition.partition("=")
-        known = list(fields(specs[0]))
+        known = list(specs[0].columns())
         if not equals or name not in known:
             raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
-        left = [spec for spec in specs if str(fields(spec)[name]) == value]
+        left = [spec for spec in specs if str(spec.columns().get(name)) == value]
         if not left:
-            values = sorted({str(fields(spec)[name]) for spec in specs})
+            values = sorted({str(spec.columns().get(name)) for spec in specs})
             raise SpecError(f"condition {condition!r} leaves no run; {name} is one of {', '.join(values)}.")
         specs = left
     return list(specs)

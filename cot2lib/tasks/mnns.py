@@ -12,26 +12,24 @@ S is an error.
 """
 
 import itertools
-import random
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import typed
+from cot2lib.tasks.task import Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
 ENUMERABLE = 10**5
-TRAIN_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class MNNS:
+class MNNS(Task):
     """The task for `length` digits between `low` and `high` (both included).
 
     Args:
@@ -54,7 +52,7 @@ class MNNS:
     max_sum: int | None = None
 
     def __post_init__(self):
-        typed(self)
+        super().__post_init__()
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
         if self.length < 1:
@@ -192,11 +190,6 @@ class MNNS:
         arrows = filled(ARROW, int(arrow) + pauses)
         return torch.cat([filled(BOS, 1), self.digits + self.digit_id(0), arrows], dim=1)
 
-    @property
-    def padding(self) -> None:
-        """Prompts are of one length: none is padded on the left."""
-        return None
-
     @cached_property
     def answers(self) -> Int[Tensor, " input"]:
         """The smallest non-negative signed sum of each input."""
@@ -214,16 +207,11 @@ class MNNS:
 
     @cached_property
     def classes(self) -> Int[Tensor, " input"]:
-        """Multiset of digits each input belongs to, numbered by first appearance; a split never divides one."""
+        """Multiset of digits each input belongs to, numbered by first appearance; a split never divides one (as in the
+        authors' code)."""
         numbers: dict[tuple[int, ...], int] = {}
         keys = (tuple(row) for row in self.digits.sort(dim=1).values.tolist())
         return torch.tensor([numbers.setdefault(key, len(numbers)) for key in keys])
-
-    def split(self, seed: int) -> Bool[Tensor, " input"]:
-        """Train mask: 80 % of the multisets, the public code's split for the same seed."""
-        order = list(range(int(self.classes.max()) + 1))
-        random.Random(seed).shuffle(order)
-        return torch.isin(self.classes, torch.tensor(order[: int(TRAIN_SHARE * len(order))]))
 
     # The graph of partial sums, as `cot2lib.supervision` reads it
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.supervision import TrajectoryGraph, hindsight_targets
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import Task
 
 Points = Float[Tensor, "target state"]
 Embeddings = Float[Tensor, "*draw state d"]
@@ -25,7 +26,7 @@ SHARPNESS = (10.0, 300.0)  # of the soft minimum, first and last, over the least
 CHUNK = 2048  # rows of a distance matrix held at once
 
 
-def distinct_targets(task: TrajectoryGraph, budget: int, ties: str, steps: slice = slice(0, -1)) -> Points:
+def distinct_targets(task: Task, budget: int, ties: str, steps: slice = slice(0, -1)) -> Points:
     """The different targets alpha*_t of some steps (default: all thoughts) over all inputs, as weights of the states.
 
     Raises:

@@ -14,8 +14,11 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.specs import RunSpec
-from cot2lib.supervision import hindsight_targets
+from cot2lib.supervision import hindsight_targets, steps_of
+from cot2lib.tasks import Task
+from cot2lib.training.settings import Run, Supervision
+
+Rows = Int[Tensor, "run batch"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,32 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Inputs that one step trains on.
+
+    Attributes:
+        prompts: token ids.
+        outputs: target distributions; 0 in every entry after an input's outputs.
+        padding: tokens on the left of each prompt that are padding, or None if there are none.
+        last: the output that is each input's answer, or None if it is the last one for all.
+        ending: outputs after the answer.
+    """
+
+    prompts: Int[Tensor, "run batch token"]
+    outputs: Float[Tensor, "run batch step vocab"]
+    padding: Int[Tensor, "run batch"] | None = None
+    last: Int[Tensor, "run batch"] | None = None
+    ending: int = 0
+
+    def scored(self, first: int = 0) -> Bool[Tensor, "run batch step"] | None:
+        """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them."""
+        if self.last is None:
+            return None
+        step, answer = torch.arange(self.outputs.shape[2], device=self.last.device), self.last[..., None]
+        return (step <= answer + self.ending) & (step >= answer.clamp(max=first))
+
+
+@dataclass(frozen=True)
 class StackData:
     """Tensors of one stack.
 
@@ -48,6 +77,9 @@ class StackData:
         outputs: target distributions of every distinct supervision (variant) and input.
         variant: which supervision each run uses.
         answers: answer token of every input.
+        last: the output that is each input's answer, or None if it is the last one for all.
+        ending: outputs after the answer: 1 with an end token, else 0.
+        task: what says which answers are right.
         train: rows of the task's inputs each run trains on.
         held_out: what each run is evaluated on.
     """
@@ -57,16 +89,33 @@ class StackData:
     outputs: Float[Tensor, "variant input step vocab"]
     variant: Int[Tensor, " run"]
     answers: Int[Tensor, " input"]
-    train: list[Tensor]
+    last: Int[Tensor, " input"] | None
+    ending: int
+    task: Task
+    train: list[Int[Tensor, " _"]]
     held_out: HeldOut
 
-    def batch(self, index: Int[Tensor, "run batch"]) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Prompts (run, batch, token), targets (run, batch, step, vocab) and padding (run, batch) of the rows."""
-        return self.prompts[index], self.outputs[self.variant[:, None], index], self.padding_of(index)
+    def batch(self, index: Rows) -> Batch:
+        """The batch of the given rows."""
+        return Batch(
+            prompts=self.prompts[index],
+            outputs=self.outputs[self.variant[:, None], index],
+            padding=self.padding_of(index),
+            last=self.last_of(index),
+            ending=self.ending,
+        )
 
-    def padding_of(self, index: Int[Tensor, "run batch"]) -> Int[Tensor, "run batch"] | None:
+    def padding_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
         """Padding of the given rows."""
         return None if self.padding is None else self.padding[index]
+
+    def last_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
+        """Answer step of the given rows."""
+        return None if self.last is None else self.last[index]
+
+    def right(self, answers: Int[Tensor, "run batch"], index: Rows) -> Bool[Tensor, "run batch"]:
+        """Whether answers to the given rows are right."""
+        return self.task.right(answers, index)
 
     def order(self, seeds: Sequence[int], start: int, steps: int, batch: int) -> Int[Tensor, "run step batch"]:
         """Rows of the batches of steps start..start+steps of every run's endless shuffled stream."""
@@ -77,42 +126,55 @@ class StackData:
         return torch.stack(rows).view(len(rows), steps, batch).to(self.prompts.device)
 
 
-def stack_data(specs: Sequence[RunSpec], device: torch.device | str) -> StackData:
+def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ).
 
     Raises:
-        SpecError: if every position is to be scored and some are padding.
+        SpecError: if every position is to be scored and inputs differ in their length.
     """
     task, supervision = specs[0].task, specs[0].supervision
     variants = list(dict.fromkeys((spec.supervision.budget, spec.supervision.ties) for spec in specs))
     which = [variants.index((spec.supervision.budget, spec.supervision.ties)) for spec in specs]
-    if task.padding is not None and supervision.loss_on == "sequence":
-        raise SpecError(f"loss_on='sequence' needs prompts of one length; those of {task.name} are padded.")
+    if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
+        raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
     masks = [task.split(spec.seed) for spec in specs]
+    targets = [_outputs(task, specs[which.index(v)].supervision) for v in range(len(variants))]
+    last = None if task.lengths is None else answer_steps(task, supervision).to(device)
     return StackData(
         prompts=task.prompt(supervision.arrow, supervision.pauses).to(device),
         padding=None if task.padding is None else task.padding.to(device),
-        outputs=torch.stack([_outputs(specs[which.index(v)]) for v in range(len(variants))]).to(device),
+        outputs=torch.stack(targets).to(device),
         variant=torch.tensor(which, device=device),
         answers=task.answer_ids.to(device),
+        last=last,
+        ending=int(supervision.eos),
+        task=task,
         train=[mask.nonzero()[:, 0] for mask in masks],
         held_out=_held_out(task, masks, device),
     )
 
 
-def _outputs(spec: RunSpec) -> Float[Tensor, "input step vocab"]:
+def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:
+    """Which of its outputs is each input's answer."""
+    outputs = torch.tensor([0] + [len(supervision.output_steps(steps)) for steps in range(1, task.steps + 1)])
+    return outputs[steps_of(task)] - 1
+
+
+def _outputs(task: Task, supervision: Supervision) -> Float[Tensor, "input step vocab"]:
     """Target distributions of the output tokens that exist, with the end token where the format has one."""
-    task, supervision = spec.task, spec.supervision
     targets = hindsight_targets(task, supervision.budget, supervision.ties)
-    targets = targets[:, supervision.output_steps(task.steps)]
+    last = answer_steps(task, supervision)  # (input,)
+    steps = int(last.max()) + 1 + supervision.eos
+    outputs = targets.new_zeros(len(targets), steps, task.vocab_size)
+    for length in steps_of(task).unique().tolist():
+        rows, kept = steps_of(task) == length, supervision.output_steps(length)
+        outputs[rows, : len(kept)] = targets[rows][:, kept]
     if supervision.eos:
-        end = torch.zeros_like(targets[:, :1])
-        end[..., task.eos_id] = 1.0
-        targets = torch.cat([targets, end], dim=1)
-    return targets.float()
+        outputs[torch.arange(len(outputs)), last + 1, task.eos_id] = 1.0
+    return outputs.float()
 
 
-def _held_out(task, masks: Sequence[Tensor], device) -> HeldOut:
+def _held_out(task: Task, masks: Sequence[Bool[Tensor, " input"]], device: torch.device | str) -> HeldOut:
     rows = [(~mask).nonzero()[:, 0] for mask in masks]
     halves = [_second_half(task.classes[r]) for r in rows]
     pad = lambda parts: torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).to(device)

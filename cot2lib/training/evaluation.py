@@ -30,7 +30,8 @@ def rollouts(
     parts = [part.split(decode.PROMPTS_AT_ONCE, dim=1) for part in (data.held_out.index, data.held_out.real)]
     for chunk, (index, real) in enumerate(zip(*parts)):
         keyed = random.fold(keys, chunk)
-        yield index, real, decode.decode(stack, data.prompts[index], steps, keyed, data.padding_of(index))
+        padding, last = data.padding_of(index), data.last_of(index)
+        yield index, real, decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last)
 
 
 @torch.no_grad()
@@ -41,14 +42,23 @@ def evaluate(stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Seq
     classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
     """
     held_out = data.held_out
-    right, entropies = [], []
-    for index, _, rollout in rollouts(stack, data, seeds, steps):
-        right.append(rollout.answers == data.answers[index])
+    right, entropies, there = [], [], []
+    for index, real, rollout in rollouts(stack, data, seeds, steps):
+        right.append(data.right(rollout.answers, index) & real)
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
-    right = torch.cat(right, 1) & held_out.real
-    entropy = (torch.cat(entropies, 1) * held_out.real[..., None]).sum(1) / held_out.real.sum(1, keepdim=True)
+        there.append(_exists(rollout, real))
+    right, entropy, there = torch.cat(right, 1), torch.cat(entropies, 1), torch.cat(there, 1)
+    means = (entropy * there).sum(1) / there.sum(1)  # (run, step)
     return {
         "correct_a": (right & ~held_out.half).sum(1).tolist(),
         "correct_b": (right & held_out.half).sum(1).tolist(),
-        **{f"entropy_{t + 1}": entropy[:, t].tolist() for t in range(len(steps))},
+        **{f"entropy_{t + 1}": means[:, t].tolist() for t in range(len(steps))},
     }
+
+
+def _exists(rollout: Rollout, real: Bool[Tensor, "run batch"]) -> Bool[Tensor, "run batch #step"]:
+    """Which steps of which inputs are there: up to the answer, and not of padding."""
+    if rollout.last is None:
+        return real[..., None]
+    steps = torch.arange(rollout.logits.shape[2], device=real.device)
+    return real[..., None] & (steps <= rollout.last[..., None])

@@ -1,22 +1,20 @@
 """Policy gradients for thoughts that are not sampled: every rollout explores with a dropout mask of its own.
 
 A mask is drawn once per rollout and multiplies the same coordinates at all of its positions, while the
-rollout is written and while it is scored. Given its mask a rollout's base thoughts are a function of
-the weights, so that only the answer has a density; its gradient runs through all thoughts. Not in the
-paper: later work that uses it names one dropout mask per rollout, and we know no public code of it. Here the
+rollout is written and while it is scored. Given its mask, the base thoughts of a rollout are a function of
+the weights. So only the answer has a density, and its gradient runs through all thoughts. The paper does not have
+this. Later work that uses it names one dropout mask per rollout, and we know no public code of it. Here the
 embeddings and both residual branches are masked, attention weights are not.
 """
 
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.decode import ANSWER, rules
+from cot2lib.decode import ANSWER, at_last, rules
 from cot2lib.kit import random
-from cot2lib.model import Dropout, GPT2Stack
-from cot2lib.specs import GRPOSpec
+from cot2lib.model import Dropout
 from cot2lib.training.grpo import GRPOTrainer
 
 
@@ -50,25 +48,21 @@ class MaskedTrainer(GRPOTrainer):
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Think and answer under masks, reward, and descend `updates` times; returns the share of failed rollouts."""
         wide = lambda x: None if x is None else x.repeat_interleave(self.group, 1)
-        prompts, padding = wide(self.data.prompts[index]), wide(self.data.padding_of(index))
+        prompts, padding, last = (
+            wide(x) for x in (self.data.prompts[index], self.data.padding_of(index), self.data.last_of(index))
+        )
         masks = SequenceMasks(
             random.fold(self.dropout_keys, self.step), prompts.shape[1], self.stack.shape["d_model"], self.spec.mask
         )
         steps, keys = rules(self.thought, self.spec.outputs, ANSWER), random.fold(self.keys, self.step)
-        written = lambda: self.decode(self.stack, prompts, steps, keys, padding, dropout=masks)
+        written = lambda: self.decode(self.stack, prompts, steps, keys, padding, dropout=masks, last=last)
         rollout = written()
-        rewards, gain = self.reward(index, rollout.answers)
-        answers, old = rollout.answers[:, :, None, None], None
+        rewards, advantages = self.reward(index, rollout.answers)
+        answers, old = rollout.answers[:, :, None, None], None  # (run, rollout, 1, 1)
         for update in range(self.spec.updates):
-            logits = (written() if update else rollout).logits[:, :, -1:]
-            new = ANSWER.log_densities(logits, answers)
-            old = new.detach() if old is None else old
-            self.descend(self.objective([new], [old], gain, None))
+            logits = at_last((written() if update else rollout).logits, last)
+            new = [ANSWER.log_densities(logits, answers)]
+            old = [new[0].detach()] if old is None else old
+            self.log_clipping(new, old)
+            self.descend(self.objective(new, old, advantages, None))
         return 1 - rewards.mean(1)
-
-
-def policy_trainer(
-    specs: Sequence[GRPOSpec], start: GPT2Stack, device: torch.device, compile: bool = False
-) -> GRPOTrainer:
-    """The trainer of policy gradients from given models; errors as `GRPOTrainer`."""
-    return (MaskedTrainer if specs[0].mask else GRPOTrainer)(specs, start, device, compile)

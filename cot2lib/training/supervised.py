@@ -23,10 +23,10 @@ from cot2lib import decode, losses
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.model.trigonometric import trigonometric_table
-from cot2lib.specs import Run, RunSpec
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training import evaluation
-from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.data import Batch, StackData, stack_data
+from cot2lib.training.settings import Run
 from cot2lib.training.trainer import StackTrainer, compiled
 
 
@@ -46,44 +46,37 @@ def build_stack(specs: Sequence[Run]) -> GPT2Stack:
 
 
 def batch_loss(
-    stack: GPT2Stack,
-    spec: RunSpec,
-    prompts: Int[Tensor, "run batch token"],
-    outputs: Float[Tensor, "run batch step vocab"],
-    padding: Int[Tensor, "run batch"] | None = None,
-    own: int = 0,
-    dropout: Dropout | None = None,
+    stack: GPT2Stack, spec: Run, batch: Batch, own: int = 0, dropout: Dropout | None = None
 ) -> Float[Tensor, " run"]:
     """Loss of one batch per run, mean over the batch (paper, eqs. cont-obj and discrete-obj).
 
     Args:
         stack: the models.
         spec: any run of the stack; its supervision says what is scored, its thought rule what is fed.
-        prompts: token ids.
-        outputs: target distributions.
-        padding: tokens on the left of each prompt that are padding.
+        batch: prompts and targets.
         own: how many leading thoughts the models make themselves; the rest are the targets.
         dropout: multipliers of this step, or none.
     """
-    supervision = spec.supervision
-    options = dict(padding=padding, cache=Cache() if own else None, dropout=dropout)
-    inputs, logits = stack.embed(prompts), []
+    supervision, targets = spec.supervision, batch.outputs  # (run, batch, step, vocab)
+    options = dict(padding=batch.padding, cache=Cache() if own else None, dropout=dropout)
+    fed, logits = stack.embed(batch.prompts), []  # (run, batch, token, d)
     for _ in range(own):
-        hidden = stack.hidden(inputs, outputs=1, **options)
-        scores, _, inputs = decode.think(stack, spec.thought, hidden, _no_draws, **options)
+        hidden = stack.hidden(fed, outputs=1, **options)
+        scores, _, fed = decode.think(stack, spec.thought, hidden, _no_draws, **options)
         logits.append(scores[:, :, None])
-    inputs = torch.cat([inputs, stack.mix(outputs[:, :, own:-1])], dim=2)
-    scored = outputs.shape[2] - own if supervision.loss_on == "outputs" else None
-    logits.append(stack(inputs, outputs=scored, **options))
+    fed = torch.cat([fed, stack.mix(targets[:, :, own:-1])], dim=2)
+    scored = targets.shape[2] - own if supervision.loss_on == "outputs" else None
+    logits.append(stack(fed, outputs=scored, **options))
     if supervision.loss_on == "sequence":
-        nll = losses.sequence_nll(logits[0], prompts, outputs)
-    else:
-        first = own if supervision.feeding == "stages" else 0
-        nll = losses.soft_nll(torch.cat(logits, dim=2), outputs)[:, :, first:]
-    return (nll.sum(-1) if supervision.reduction == "sum" else nll.mean(-1)).mean(-1)
+        nll = losses.sequence_nll(logits[0], batch.prompts, targets)
+        return losses.reduce(nll, supervision.reduction)
+    nll = losses.soft_nll(torch.cat(logits, dim=2), targets)  # (run, batch, step)
+    first = own if supervision.feeding == "stages" else 0
+    there = batch.scored(first)
+    return losses.reduce(nll[:, :, first:] if there is None else nll, supervision.reduction, there)
 
 
-def _no_draws(count: int) -> Tensor:
+def _no_draws(count: int) -> Float[Tensor, "run batch draw"]:
     raise SpecError("a run that is fed its own thoughts in training needs a rule that does not sample.")
 
 
@@ -91,12 +84,12 @@ class SupervisedTrainer(StackTrainer):
     """Trains supervised runs of one shape together.
 
     Args:
-        specs: runs whose `shape_of` agree.
+        specs: runs whose `shape()` agree.
         device: where to train.
         compile: compile forward and loss (worth it above some minutes of CPU work).
     """
 
-    def __init__(self, specs: Sequence[RunSpec], device: torch.device | str = "cpu", compile: bool = False):
+    def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu", compile: bool = False):
         super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
         (self.loss,) = compiled(batch_loss) if compile else (batch_loss,)
 
@@ -106,7 +99,7 @@ class SupervisedTrainer(StackTrainer):
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """One step down the batch's loss, which is returned."""
-        loss = self.loss(self.stack, self.spec, *self.data.batch(index), self.phase, self.dropout())
+        loss = self.loss(self.stack, self.spec, self.data.batch(index), self.phase, self.dropout())
         self.descend(loss)
         return loss
 
@@ -115,13 +108,13 @@ class SupervisedTrainer(StackTrainer):
         return evaluate(self.stack, self.data, self.specs, self.phase)
 
 
-def evaluation_rules(spec: RunSpec, own: int) -> list[Rule]:
+def evaluation_rules(spec: Run, own: int) -> list[Rule]:
     """How a run is evaluated: its own rule before the answer; in a stage of COCONUT, tokens after `own` thoughts."""
     if spec.supervision.feeding == "stages":
         return [*[spec.thought] * own, *[Discrete()] * (spec.outputs - own)]
     return decode.rules(spec.thought, spec.outputs)
 
 
-def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], own: int = 0) -> dict[str, list]:
+def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[Run], own: int = 0) -> dict[str, list]:
     """Every run's held-out inputs decoded by its rules, see `cot2lib.training.evaluation.evaluate`."""
     return evaluation.evaluate(stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], own))

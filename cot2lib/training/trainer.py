@@ -20,8 +20,8 @@ from torch import Tensor
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
-from cot2lib.specs import Recipe
 from cot2lib.training.data import StackData
+from cot2lib.training.settings import Recipe, Run
 
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
@@ -80,7 +80,7 @@ class StackTrainer(ABC):
     looks_first = False  # whether runs are evaluated before their first step
     phase = 0  # what `phase_at` said of the step to come
 
-    def __init__(self, specs: Sequence, stack: GPT2Stack, data: StackData):
+    def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData):
         self.specs = list(specs)
         self.spec, self.recipe = specs[0], specs[0].recipe
         self.stack, self.data, self.device = stack, data, stack.device

@@ -22,7 +22,7 @@ from cot2lib.specs import GRPOSpec, RunSpec
 from cot2lib.study.analysis import exact
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
-from cot2lib.training.grpo import Densities, GRPOTrainer, replayed
+from cot2lib.training.grpo import Densities, GRPOTrainer, IsThought, Traces, replayed
 
 
 def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
@@ -98,14 +98,16 @@ class WatchedTrainer(GRPOTrainer):
         self.noted: list[dict[str, Tensor]] = []
         self.updates = 0
 
-    def objective(self, new: Densities, old: Densities, gain: Tensor, reference: Densities | None) -> Tensor:
+    def objective(
+        self, new: Densities, old: Densities, gain: Traces, reference: Densities | None, is_thought: IsThought = None
+    ) -> Float[Tensor, " run"]:
         self.updates += 1
         if self.updates % self.spec.updates == 0:
             found = zip(("thoughts", "answers"), log_ratios(new, old, self.spec.ratio))
             found, clip = {name: x.detach() for name, x in found}, self.spec.clip
             outside = {name: _share(beyond(x, clip)) for name, x in found.items()}
             self.noted.append(outside | {f"{name}_cut": _share(cut(x, gain, clip)) for name, x in found.items()})
-        return super().objective(new, old, gain, reference)
+        return super().objective(new, old, gain, reference, is_thought)
 
 
 def several_updates(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame:

@@ -16,7 +16,8 @@ from torch import Tensor
 from cot2lib.decode import rules
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec, by_shape
-from cot2lib.supervision import TrajectoryGraph, backward_counts, forward_counts
+from cot2lib.supervision import backward_counts, forward_counts
+from cot2lib.tasks import Task
 from cot2lib.thoughts import Base, Rule
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import rollouts
@@ -28,7 +29,7 @@ PERCENT = 100.0
 COLUMNS = ("support", "reachable", "on_the_way", "base_entropy")
 
 
-def states(task: TrajectoryGraph) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "input step vocab"]]:
+def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "input step vocab"]]:
     """Tokens of states that a trajectory can be in after each step, and those from which the answer is in reach."""
     graph = [task.children(step, slice(None)) for step in range(task.steps)]
     final = (task.state_ids == task.answer_ids[:, None]).double()
@@ -37,7 +38,7 @@ def states(task: TrajectoryGraph) -> tuple[Bool[Tensor, "input step vocab"], Boo
     return tuple(_as_tokens(task, mask) for mask in (there, there & leads))
 
 
-def _as_tokens(task: TrajectoryGraph, mask: Bool[Tensor, "input step state"]) -> Bool[Tensor, "input step vocab"]:
+def _as_tokens(task: Task, mask: Bool[Tensor, "input step state"]) -> Bool[Tensor, "input step vocab"]:
     tokens = torch.zeros(*mask.shape[:2], task.vocab_size, dtype=torch.bool)
     tokens[:, :, task.state_ids] = mask
     return tokens

@@ -2,7 +2,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib.model.branches import PLAIN, Tree
+from cot2lib.model.branches import ONE, Branches
 
 SMALL = st.integers(0, 4)
 
@@ -10,14 +10,14 @@ SMALL = st.integers(0, 4)
 @given(SMALL, st.integers(1, 4), SMALL)
 def test_places_by_hand(shared, branches, steps):
     """Every place has its branch and depth; it sees the shared places and its own branch, up to itself."""
-    tree = Tree(shared, branches)
+    layout = Branches(shared, branches)
     places = [(depth, None) for depth in range(shared)]
     places += [(shared + step, branch) for step in range(steps) for branch in range(branches)]
-    assert [tree.depth(place) for place in range(len(places))] == [depth for depth, _ in places]
+    assert [layout.depth(place) for place in range(len(places))] == [depth for depth, _ in places]
     depths = torch.arange(shared + steps)[:, None]
-    assert tree.laid_out(depths)[:, 0].tolist() == [depth for depth, _ in places]
+    assert layout.laid_out(depths)[:, 0].tolist() == [depth for depth, _ in places]
     every = torch.arange(len(places))
-    blocked = tree.blocked(every, every)
+    blocked = layout.blocked(every, every)
     for query, (reach, own) in enumerate(places):
         for key, (depth, branch) in enumerate(places):
             assert blocked[query, key] == (depth > reach or branch not in (None, own))
@@ -26,6 +26,6 @@ def test_places_by_hand(shared, branches, steps):
 def test_one_branch_is_a_plain_sequence():
     every = torch.arange(6)
     causal = torch.ones(6, 6, dtype=torch.bool).triu(1)
-    for tree in (PLAIN, Tree(3), Tree(9, 4)):
-        assert torch.equal(tree.blocked(every, every), causal)
-    assert torch.equal(Tree(3, 2).blocked(every[4:], every), Tree(3, 2).blocked(every, every)[4:])
+    for layout in (ONE, Branches(3), Branches(9, 4)):
+        assert torch.equal(layout.blocked(every, every), causal)
+    assert torch.equal(Branches(3, 2).blocked(every[4:], every), Branches(3, 2).blocked(every, every)[4:])

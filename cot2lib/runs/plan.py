@@ -1,0 +1,63 @@
+"""How a request is trained: which runs are stacked together, which shard has them, and about how long it takes."""
+
+import time
+from collections.abc import Sequence
+
+import torch
+
+from cot2lib.runs import store
+from cot2lib.specs import Run, by_shape
+
+RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
+SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
+
+
+def plan(specs: Sequence[Run], device: torch.device) -> list[list[Run]]:
+    """Stacks the request is trained in: runs of one shape, learning rates together, at most so many each."""
+    most = RUNS_PER_STACK[device.type]
+    stacks = []
+    for group in by_shape(specs):
+        group = sorted(group, key=lambda spec: spec.recipe.lr)
+        parts = -(-len(group) // most)
+        size = -(-len(group) // parts)
+        stacks += [group[first : first + size] for first in range(0, len(group), size)]
+    return stacks
+
+
+def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
+    """Roughly how many seconds training takes, from the model sizes and this machine's matrix product rate."""
+    work = 0.0
+    for specs in stacks:
+        spec = specs[0]
+        weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
+        work += 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
+    return work / (SHARE_OF_SGEMM[device.type] * sgemm_rate(device))
+
+
+def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> float:
+    """Measured float32 matrix product rate in flop/s."""
+    a = torch.rand(size, size, device=device)
+    rates = []
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        (a @ a)[0, 0].item()
+        rates.append(2 * size**3 / (time.perf_counter() - began))
+    return max(rates[1:])
+
+
+def stacks_of_shard(
+    specs: Sequence[Run], absent: set[str], device: torch.device, shard: tuple[int, int]
+) -> list[list[Run]]:
+    """This shard's stacks: those that a checkpoint has begun, as they are, then what else is absent.
+
+    Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
+    checkpoint goes on with the owner of its first absent run.
+    """
+    planned = plan(specs, device)
+    owner = {spec.id: place % shard[1] for place, stack in enumerate(planned) for spec in stack}
+    begun = store.begun(absent)
+    taken = {spec.id for stack in begun for spec in stack}
+    first = lambda stack: next(spec.id for spec in stack if spec.id in absent)
+    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
+    rest = [[spec for spec in stack if spec.id in absent - taken] for stack in planned[shard[0] :: shard[1]]]
+    return resumed + [stack for stack in rest if stack]

@@ -1,0 +1,176 @@
+"""Run specs: `run` trains what is missing, `load` gives trained models.
+
+Specs of one shape are stacked and trained together. Finished stacks go to the local store, and a
+spec that has a shipped record or a stored result is never trained again. A stack that was interrupted
+goes on as it was, whatever else is asked for.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+from tqdm import tqdm
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import timing
+from cot2lib.kit.provenance import provenance, resolve_device
+from cot2lib.model import GPT2Stack
+from cot2lib.runs import store
+from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
+from cot2lib.runs.plan import forecast, stacks_of_shard
+from cot2lib.specs import Run
+from cot2lib.supervision import check_budget
+from cot2lib.training.supervised import build_stack
+from cot2lib.training.trainer import StackTrainer
+
+CHECKPOINT_SECONDS = 60
+ANNOUNCE_SECONDS = 60
+
+
+def run(
+    specs: Sequence[Run],
+    missing: str = "train",
+    *,
+    device: str = "auto",
+    compile: bool = False,
+    retrain: bool = False,
+    shard: tuple[int, int] = (0, 1),
+    threads: int = 1,
+) -> pd.DataFrame:
+    """One row per spec, in order: its main fields, accuracies and where it was made.
+
+    Rows are those of the shipped records and, for what is not shipped, of the local store.
+
+    Args:
+        specs: the runs.
+        missing: what to do with specs that have neither a shipped record nor a stored result.
+        device: "auto", "cpu" or "cuda".
+        compile: compile the forward passes; pays above some minutes of CPU work.
+        retrain: ignore shipped records (stored results still count, so that it can resume).
+        shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
+        threads: CPU threads while training; the matrices are small, so that one is best (use shards for more cores).
+
+    Raises:
+        RecordError: for specs without a record under missing="error", or an unreadable file.
+        SpecError: for a spec that cannot be run, or none at all.
+        DeviceError: for a device that is not there.
+    """
+    if missing not in ("train", "error"):
+        raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
+    if threads < 1:
+        raise SpecError(f"threads={threads}: need at least one.")
+    require_some(specs)
+    where = resolve_device(device)
+    left = absent(specs, retrain)
+    if left and missing == "error":
+        raise RecordError(absent_message(left))
+    if left:
+        with timing.threads(threads):
+            _train(specs, left, where, compile, shard)
+    return described(tables(specs, retrain)[0])
+
+
+def load(spec: Run, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
+    """The trained model of `spec`, a stack of one run on the CPU; arguments and errors as `load_stack`."""
+    return load_stack([spec], missing, retrain, **options)
+
+
+def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
+    """The trained models of runs of one shape, as one stack on the CPU.
+
+    The weights belong to the rows that `run` gives, with one exception: a shipped record without weights, of which
+    the local store holds, or `missing="train"` makes, another training (the same spec, other rounding).
+
+    Args:
+        specs: the runs.
+        missing: what to do if their weights are neither shipped nor stored, as in `run`.
+        retrain: ignore shipped weights.
+        **options: `device`, `compile` and `threads` of `run`.
+
+    Raises:
+        RecordError: under missing="error" if weights are neither shipped nor stored.
+        SpecError: for runs of several shapes, or none at all.
+    """
+    require_some(specs)
+    if len({spec.shape() for spec in specs}) > 1:
+        raise SpecError("only runs of one shape stack (see `shape` of a run); load others one by one.")
+    return _load(specs, missing, retrain, **options)
+
+
+def load_starts(specs: Sequence[Run], missing: str = "train", **options) -> GPT2Stack:
+    """The models that policy gradients start from, as `load_stack`; how they were trained may differ."""
+    require_some(specs)
+    return _load([spec.start for spec in specs], missing, **options)
+
+
+def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
+    """As `load_stack`, of runs whose models alone must be of one shape."""
+    found = {spec.id: weights(spec.id, retrain) for spec in specs}
+    absent = [spec for spec in specs if found[spec.id] is None]
+    if absent and missing == "error":
+        raise RecordError(f"{absent_message(absent)} (Its weights are not shipped.)")
+    if absent:
+        run(absent, retrain=True, **options)
+        found |= {spec.id: weights(spec.id, retrain) for spec in absent}
+    stack = build_stack(specs)
+    parts = [found[spec.id] for spec in specs]
+    stack.load_state_dict({name: torch.stack([part[name] for part in parts]) for name in stack.state_dict()})
+    return stack
+
+
+def _train(
+    specs: Sequence[Run], left: Sequence[Run], device: torch.device, compile: bool, shard: tuple[int, int]
+) -> None:
+    for spec in left:
+        check_budget(spec.task, spec.supervision.budget, spec.supervision.ties)
+    store.prepare()
+    stacks = stacks_of_shard(specs, {spec.id for spec in left}, device, shard)
+    seconds = forecast(stacks, device)
+    if seconds > ANNOUNCE_SECONDS:
+        print(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {device}: about {_span(seconds)}")
+    began = time.perf_counter()
+    for stack in stacks:
+        _train_stack(stack, device, compile)
+    spent = time.perf_counter() - began
+    print(f"trained {sum(map(len, stacks))} runs in {_span(spent)} on {device}", flush=True)
+
+
+def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
+    trainer = make_trainer(specs, device, compile)
+    made = provenance(device) | {"compiled": compile}
+    made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
+    spec, saved = specs[0], time.monotonic()
+    label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
+    with tqdm(total=spec.recipe.steps, initial=trainer.progress.step, desc=label, disable=_quiet()) as bar:
+
+        def after_segment(steps: int) -> None:
+            nonlocal saved
+            bar.update(steps)
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                store.save_checkpoint(trainer, made)
+                saved = time.monotonic()
+
+        trainer.train(after_segment)
+    store.save_finished(trainer, made)
+
+
+def make_trainer(specs: Sequence[Run], device: torch.device, compile: bool = False) -> StackTrainer:
+    """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
+    load = lambda starts: _load(starts, "train", device=str(device), compile=compile)
+    return specs[0].trainer(specs, load, device, compile)
+
+
+def _quiet() -> bool | None:
+    """Bars are for terminals: never in a notebook's outputs or a log file."""
+    return None if sys.stderr.isatty() and "JPY_PARENT_PID" not in os.environ else True
+
+
+def _span(seconds: float) -> str:
+    """Seconds, minutes or hours, to two digits."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,49 @@
+"""The objective of supervised training (paper, section 3): CSFT, discrete CoT, no-CoT, COCONUT's curriculum."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from cot2lib.tasks import MNNS, Task
+from cot2lib.thoughts import Base, Rule, ZeroSlot
+from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision
+from cot2lib.training.supervised import SupervisedTrainer
+
+
+@dataclass(frozen=True)
+class RunSpec(Run):
+    """One supervised training run.
+
+    Attributes:
+        task, model, supervision, recipe: see their classes.
+        thought: how the run thinks when it is evaluated.
+        seed: split, initialisation, data order and dropout, all together, as in the authors' code.
+    """
+
+    telling = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
+
+    recipe: Recipe
+    task: Task = MNNS()
+    model: Model = Model()
+    supervision: Supervision = Supervision()
+    thought: Rule = Base()
+    seed: int = 42
+
+    @property
+    def method(self) -> str:
+        """The method's name in the paper; what the paper does not name is told apart after a comma."""
+        if self.supervision.feeding == "stages":
+            return "COCONUT, zero slot" if isinstance(self.thought, ZeroSlot) else "COCONUT"
+        if self.supervision.every is None:
+            return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
+        return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
+
+    def shape(self) -> "RunSpec":
+        """Seed, learning rate, budget and tie rule may differ within a stack."""
+        supervision = replace(self.supervision, budget=None, ties="minus-first")
+        return replace(self, seed=0, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
+
+    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device, compile: bool) -> SupervisedTrainer:
+        """It starts from fresh models."""
+        return SupervisedTrainer(specs, device, compile)

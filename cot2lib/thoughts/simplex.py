@@ -1,0 +1,126 @@
+"""Thoughts that are random points of the simplex: Dirichlet (paper, section 5.2) and relaxed tokens."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import dirichlet
+from cot2lib.thoughts.rule import Sampled, State, Thought, Weights
+
+Tokens = Int[Tensor, "*lead token"]
+Apart = Bool[Tensor, "*lead token"]
+
+
+@dataclass(frozen=True)
+class Dirichlet(Sampled):
+    """A point of the simplex, Dirichlet with concentrations gamma alpha_t (paper, section 5.2).
+
+    Its mean is alpha_t. Entry i varies by alpha_i (1 - alpha_i) / (gamma + 1), as with MTS(gamma + 1).
+
+    A token of tiny concentration matters little and adds noise of order one to the policy gradient. So tokens below
+    `floor`, and all but the `most` likeliest, share one entry. It also takes in the least of the others if it would
+    be below `floor` itself. Inside it weights follow alpha_t. Sums of a Dirichlet point's entries are Dirichlet again,
+    so the mean stays alpha_t, and no concentration is below gamma floor. Under every policy a thought has the density
+    of the entries that were apart when it was drawn. How the shared entry is split is no part of it and gets no
+    gradient. `floor=0, most=None` is the paper's rule, on the whole vocabulary.
+
+    `masked` is the treatment of the authors' code: those tokens get weight zero, though the likeliest stays. The
+    concentrations of the others, at least gamma floor, are scaled to add up to gamma, and the mean is not alpha_t.
+    (There it is enough that the current, the old or the reference policy gives a token `floor`.)
+
+    The action is one draw: the `most` likeliest tokens, as floats; the logarithms of their weights, -inf if they are
+    not apart; and that of the shared entry. gamma > 0, 0 <= floor < 1/2, most at least 1.
+    """
+
+    gamma: float
+    floor: float = 1e-3
+    masked: bool = False
+    most: int | None = 16
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.gamma > 0:
+            raise SpecError(f"gamma={self.gamma}: a Dirichlet thought needs a concentration above 0.")
+        if not 0 <= self.floor < 0.5:
+            raise SpecError(f"floor={self.floor}: choose 0 <= floor < 0.5.")
+        if self.masked and not self.floor:
+            raise SpecError("masked=True, floor=0: the mask needs a floor above 0; without a mask 0 keeps all tokens.")
+        if self.most is not None and self.most < 1:
+            raise SpecError(f"most={self.most}: at least one token is kept; None sets no bound.")
+
+    def __call__(self, state: State) -> Thought:
+        alpha = state.logits.softmax(-1)  # (run, batch, vocab)
+        vocab = alpha.shape[-1]
+        tokens = alpha.topk(min(self.most or vocab, vocab)).indices  # (run, batch, token)
+        apart = self._apart(alpha, tokens)
+        shares = self._shares(alpha, tokens, apart)  # (run, batch, token + 1)
+        uniforms = state.draws(shares.shape[-1] * dirichlet.UNIFORMS).unflatten(-1, (-1, dirichlet.UNIFORMS))
+        log_point = dirichlet.log_point(self.gamma * shares, uniforms)  # (run, batch, token + 1)
+        own, shared = log_point.exp().tensor_split([-1], dim=-1)
+        inside = _without(alpha, tokens, apart) * (shared / shares[..., -1:].clamp(min=dirichlet.LEAST))
+        action = torch.cat([tokens.to(log_point.dtype), log_point], -1)
+        density = dirichlet.log_density(self.gamma * shares, log_point)
+        return Thought(inside.scatter_add(-1, tokens, own), action, density)
+
+    def log_densities(
+        self, parameters: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead entry"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the point under other logits, one draw, in the measure of `dirichlet.log_density`."""
+        tokens, log_point = action.tensor_split([action.shape[-1] // 2], dim=-1)
+        shares = self._shares(parameters.softmax(-1), tokens.long(), log_point[..., :-1].isfinite())
+        return dirichlet.log_density(self.gamma * shares, log_point)[..., None]
+
+    def _apart(self, alpha: Weights, tokens: Tokens) -> Apart:
+        """Which of the likeliest tokens, most likely first, have entries of their own."""
+        values = alpha.gather(-1, tokens)
+        if self.masked:
+            return (values >= self.floor) | (values == values[..., :1])
+        outside = alpha.scatter(-1, tokens, 0.0).sum(-1, keepdim=True)
+        beyond = torch.cat([values[..., 1:], outside], -1).flip(-1).cumsum(-1).flip(-1)
+        return (values >= self.floor) & (beyond >= self.floor)
+
+    def _shares(self, alpha: Weights, tokens: Tokens, apart: Apart) -> Float[Tensor, "*lead entry"]:
+        """Shares of the concentration: those of the tokens apart, else 0, and that of all others together."""
+        own = alpha.gather(-1, tokens)
+        if self.masked:
+            own = own.clamp(min=self.floor) * apart
+            return torch.nn.functional.pad(own / own.sum(-1, keepdim=True), (0, 1))
+        return torch.cat([own * apart, _without(alpha, tokens, apart).sum(-1, keepdim=True)], -1)
+
+
+@dataclass(frozen=True)
+class Gumbel(Sampled):
+    """Softmax of (log alpha_t + standard Gumbel noise) / temperature: a relaxed draw of one token, of later papers.
+
+    The action is the noisy log-probabilities, one draw. Its density is that of the noise they need under a policy. A
+    thought forgets their common shift. Integrated over the shift this is the thought's own density, Concrete, whose
+    ratio varies less. The mean is alpha_t only in the limit of temperature 0.
+    """
+
+    temperature: float = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not self.temperature > 0:
+            raise SpecError(f"temperature={self.temperature}: a Gumbel thought needs one above 0.")
+
+    def __call__(self, state: State) -> Thought:
+        noise = -(-state.draws(state.logits.shape[-1]).log()).log()
+        noisy = state.logits.log_softmax(-1) + noise
+        density = self.log_densities(state.logits, noisy)[..., 0]
+        return Thought((noisy / self.temperature).softmax(-1), noisy, density)
+
+    def log_densities(
+        self, parameters: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead vocab"]
+    ) -> Float[Tensor, "*lead draw"]:
+        """Log-density of the noise that makes the action of other logits, one draw."""
+        noise = action - parameters.log_softmax(-1)
+        return -(noise + (-noise).exp()).sum(-1, keepdim=True)
+
+
+def _without(alpha: Weights, tokens: Tokens, apart: Apart) -> Weights:
+    """Weights with those of the tokens apart at zero."""
+    return alpha.scatter(-1, tokens, alpha.gather(-1, tokens) * ~apart)

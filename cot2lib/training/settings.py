@@ -1,0 +1,240 @@
+"""What a training run is made of: its model, its supervision, its recipe; and what every run answers (`Run`).
+
+An objective is a frozen dataclass that subclasses `Run` and answers three questions: which columns tell it
+apart in a table (`columns`), which other runs it can be stacked with (`shape`), and who trains it (`trainer`).
+`cot2lib.specs` has the two of the paper.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from cot2lib.errors import SpecError
+from cot2lib.kit.fields import typed
+from cot2lib.kit.identity import identifier
+from cot2lib.model import GPT2Stack
+from cot2lib.model.trigonometric import check_width
+from cot2lib.supervision import TIES, most_trajectories
+
+LOSS_ON = ("outputs", "sequence")
+REDUCTIONS = ("sum", "mean")
+FEEDING = ("teacher", "self", "stages")
+SCHEDULES = ("constant", "cosine")
+Load = Callable[[Sequence["Run"]], GPT2Stack]
+EMBEDDINGS = ("learned", "cosine", "cosine, frozen")
+
+
+def choose(**fields) -> None:
+    """Raise for a field whose value, given as (value, choices), is no choice."""
+    for name, (value, known) in fields.items():
+        if value not in known:
+            raise SpecError(f"{name}={value!r}: choose one of {', '.join(known)}.")
+
+
+def at_least(least: int, **fields) -> None:
+    """Raise for a field below its least value."""
+    for name, value in fields.items():
+        if value is not None and value < least:
+            raise SpecError(f"{name}={value}: must be at least {least}.")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A GPT-2 model: its shape and where its token embeddings start.
+
+    Attributes:
+        d_model, layers, heads: shape.
+        embedding: "learned": drawn at random and trained; "cosine": the table of
+            `cot2lib.model.trigonometric` for the task's numbers, trained on; "cosine, frozen": the same, never
+            changed.
+    """
+
+    d_model: int = 32
+    layers: int = 2
+    heads: int = 2
+    embedding: str = "learned"
+
+    def __post_init__(self):
+        typed(self)
+        choose(embedding=(self.embedding, EMBEDDINGS))
+        at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
+        if self.d_model % self.heads:
+            raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
+        if self.embedding != "learned":
+            check_width(self.d_model)
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """What a supervised run is shown and what it is scored on.
+
+    Attributes:
+        budget: B trajectories averaged into the targets; None for all, 1 for discrete CoT.
+        ties: which of equally good trajectories B keeps (see `cot2lib.supervision`).
+        every: which output tokens exist: the answer and every `every`-th before it; None for the
+            answer alone (no-CoT).
+        arrow: whether the prompt ends in the arrow token.
+        eos: whether an end token follows the answer and is trained on.
+        loss_on: "outputs", or "sequence" for every position after the first.
+        reduction: "sum" or "mean" over the positions scored.
+        pauses: further arrows after the prompt's own, which the model may use to compute (pause tokens).
+        feeding: whose thoughts are fed in training. "teacher": the targets; "self": the model's own by the
+            run's rule, gradients flowing through them; "stages": COCONUT's left-to-right curriculum of m
+            stages of equal length, in which one thought more is the model's own each time and only the
+            outputs after those are scored.
+        switch: under "self", the step before which the teacher is followed.
+    """
+
+    budget: int | None = None
+    ties: str = "minus-first"
+    every: int | None = 1
+    arrow: bool = True
+    eos: bool = False
+    loss_on: str = "outputs"
+    reduction: str = "sum"
+    pauses: int = 0
+    feeding: str = "teacher"
+    switch: int = 0
+
+    def __post_init__(self):
+        typed(self)
+        choose(ties=(self.ties, TIES), loss_on=(self.loss_on, LOSS_ON), reduction=(self.reduction, REDUCTIONS))
+        choose(feeding=(self.feeding, FEEDING))
+        at_least(1, every=self.every, budget=self.budget)
+        at_least(0, pauses=self.pauses, switch=self.switch)
+        if self.feeding != "teacher" and self.loss_on == "sequence":
+            raise SpecError(f"loss_on='sequence' needs feeding='teacher', not {self.feeding!r}.")
+        if self.pauses and not self.arrow:
+            raise SpecError(f"pauses={self.pauses}: pause tokens are further arrows, so arrow must be True.")
+        if self.switch and self.feeding != "self":
+            raise SpecError(f"switch={self.switch}: only feeding='self' can follow the teacher first.")
+
+    def output_steps(self, steps: int) -> list[int]:
+        """Indices, counted from 0, of the output tokens that exist among `steps`."""
+        return [steps - 1] if self.every is None else list(range(steps - 1, -1, -self.every))[::-1]
+
+    def own_thoughts(self, outputs: int, step: int, steps: int) -> int:
+        """How many leading thoughts, of `outputs` - 1, the model makes itself at training step `step` of `steps`."""
+        if self.feeding == "self":
+            return outputs - 1 if step >= self.switch else 0
+        return outputs * step // steps if self.feeding == "stages" else 0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the weights are optimised with AdamW (betas .9/.999, eps 1e-8).
+
+    Attributes:
+        steps: optimiser steps.
+        batch: examples per step, from the run's endless shuffled stream.
+        lr: (peak) learning rate.
+        evaluate_every: steps between evaluations on the held-out inputs; the last step is one too.
+        schedule: "constant", or "cosine" to zero at the last step.
+        warmup: steps of linear rise to lr.
+        weight_decay: decoupled, on all parameters.
+        dropout: on embeddings, attention weights and both residual branches.
+        cycles: equal parts of the training, in each of which warm-up and schedule run anew.
+    """
+
+    steps: int
+    batch: int
+    lr: float
+    evaluate_every: int
+    schedule: str = "constant"
+    warmup: int = 0
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+    cycles: int = 1
+
+    def __post_init__(self):
+        typed(self)
+        choose(schedule=(self.schedule, SCHEDULES))
+        at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every, cycles=self.cycles)
+        at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
+        if self.cycles > self.steps:
+            raise SpecError(f"cycles={self.cycles} of {self.steps} steps: choose at most one for each step.")
+        if not 0 <= self.dropout < 1:
+            raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
+        if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:
+            length = self.steps // self.cycles
+            raise SpecError(f"warmup={self.warmup}: a cosine schedule of {length} steps needs fewer.")
+
+
+@dataclass(frozen=True)
+class Run(ABC):
+    """The base of objectives: one training run, as frozen data.
+
+    A subclass has the fields or properties `recipe`, `task`, `model`, `supervision`, `thought` and `seed`.
+    """
+
+    telling = ("task", "method", "d_model", "layers", "seed")  # columns that name one run
+
+    def __post_init__(self):
+        typed(self)
+
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The method's name, as tables show it."""
+
+    @abstractmethod
+    def shape(self) -> "Run":
+        """The run with everything reset that may differ between runs of one stack."""
+
+    @abstractmethod
+    def trainer(self, specs: Sequence["Run"], load: Load, device: torch.device, compile: bool):
+        """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape.
+
+        Args:
+            specs: the runs of the stack, this one first.
+            load: gives the trained models of other runs that these start from.
+            device, compile: where to train, and whether to compile the forward passes.
+        """
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that name the run."""
+        return identifier(self)
+
+    @property
+    def outputs(self) -> int:
+        """Output tokens up to and with the answer, of the longest input."""
+        return len(self.supervision.output_steps(self.task.steps))
+
+    @property
+    def positions(self) -> int:
+        """Positions that one input costs in a step."""
+        return self.task.positions
+
+    @property
+    def fed(self) -> str:
+        """Whose thoughts are fed in training: "teacher", "self", "teacher, then self" or "stages"."""
+        return "teacher, then self" if self.supervision.switch else self.supervision.feeding
+
+    def columns(self) -> dict[str, object]:
+        """What tells runs apart in a table; B is the number of trajectories, all of them included."""
+        return {
+            "task": self.task.name,
+            "method": self.method,
+            "budget": self.supervision.budget or most_trajectories(self.task),
+            "tokens": self.outputs,
+            "fed": self.fed,
+            "d_model": self.model.d_model,
+            "layers": self.model.layers,
+            "heads": self.model.heads,
+            "embedding": self.model.embedding,
+            "seed": self.seed,
+            "batch": self.recipe.batch,
+            "lr": self.recipe.lr,
+            "steps": self.recipe.steps,
+        }
+
+
+def by_shape(specs: Sequence[Run]) -> list[list[Run]]:
+    """Distinct runs in groups that can be stacked, in the order they come."""
+    shapes: dict[Run, list[Run]] = {}
+    for spec in dict.fromkeys(specs):
+        shapes.setdefault(spec.shape(), []).append(spec)
+    return list(shapes.values())
