@@ -24,7 +24,10 @@ RECIPE = Recipe(steps=60, batch=16, lr=3e-3, evaluate_every=30)
 MODEL = Model(16, 1, 2)
 
 
-def run_of(supervision=Supervision(), thought=Base(), **options):
+ALL, BASE = Supervision(), Base()
+
+
+def run_of(supervision=ALL, thought=BASE, **options):
     return RunSpec(RECIPE, TASK, MODEL, supervision, thought, **options)
 
 
@@ -215,7 +218,7 @@ def test_what_a_task_lacks_is_named():
         def children(self, step, rows=slice(None)):
             return torch.zeros(1, 1, 1, dtype=torch.int64)
 
-    with pytest.raises(SpecError, match="task Half lacks size, vocab_size, eos_id, .*score; cot2lib.tasks.task"):
+    with pytest.raises(SpecError, match=r"task Half lacks size, vocab_size, eos_id, .*score; cot2lib.tasks.task"):
         Half()
 
 
