@@ -21,12 +21,12 @@ LEVELS = [
     {"kit"},
     {"tasks", "thoughts", "metrics", "losses"},
     {"supervision", "model"},
-    {"decode", "specs", "theory"},
+    {"decode", "theory"},
     {"training"},
+    {"specs"},
     {"runs"},
     {"study"},
     {"cli"},
-    {"__main__"},
 ]
 # The same inside the study: what is listed, measured, judged and drawn.
 STUDY_LEVELS = [{"sweeps", "report"}, {"analysis"}, {"claims"}, {"figures"}, {"bench", "chapters", "collect"}]
@@ -48,7 +48,7 @@ def upward(path, levels, depth):
     place = {name: level for level, names in enumerate(levels) for name in names}
     own = path.relative_to(ROOT / "cot2lib").with_suffix("").parts
     within = own[: depth - 1]
-    if len(own) <= depth - 1 or own[depth - 1] == "__init__":
+    if len(own) <= depth - 1 or own[depth - 1] in ("__init__", "__main__"):
         return set()
     assert own[depth - 1] in place, f"give {own[depth - 1]} a level"
     named = [name.split(".")[1:] for name in imported(path)]

@@ -1,0 +1,73 @@
+"""A script outside the package: a thought rule, a sampling rule and a ragged task, trained and drawn beside ours.
+
+    python outside.py FOLDER
+
+It writes `curves.csv` and `curves.png` into the folder.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+from ragged import Ragged
+
+import cot2lib
+from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, State, Thought
+from cot2lib.specs import Model, Recipe, Supervision
+from cot2lib.study.figures import curves
+
+
+@dataclass(frozen=True)
+class Sharpened(Rule):
+    """Softmax of the logits times a power."""
+
+    power: float = 2.0
+
+    def __call__(self, state: State) -> Thought:
+        return Thought((self.power * state.logits).softmax(-1))
+
+
+@dataclass(frozen=True)
+class Pair(Sampled):
+    """The likeliest token and one sampled token, half each."""
+
+    def __call__(self, state: State) -> Thought:
+        chances = state.logits.softmax(-1).cumsum(-1)
+        token = (chances < state.draws(1)).sum(-1, keepdim=True).clamp(max=chances.shape[-1] - 1)
+        best = state.logits.argmax(-1, keepdim=True)
+        half = torch.full_like(chances[..., :2], 0.5)
+        weights = torch.zeros_like(chances).scatter_add(-1, torch.cat([token, best], -1), half)
+        return Thought(weights, token, self.log_densities(state.logits, token)[..., 0])
+
+    def log_densities(self, parameters, action):
+        return parameters.log_softmax(-1).gather(-1, action)
+
+
+def runs_of(seeds=(42, 43)) -> dict[str, list]:
+    """Each rule by its name: CSFT with ours and with the one above, then policy gradients with both samplers."""
+    task, model = Ragged(), Model(16, 1, 2)
+    recipe = Recipe(steps=300, batch=32, lr=3e-3, evaluate_every=50)
+    start = lambda seed: RunSpec(recipe, task, model, Supervision(budget=1), Discrete(), seed)
+    reward = Recipe(steps=60, batch=16, lr=1e-3, evaluate_every=20)
+    supervised = {"Base": Base(), "Sharpened": Sharpened()}
+    sampled = {"MTS": MTS(2), "Pair": Pair()}
+    return {
+        **{n: [RunSpec(recipe, task, model, thought=rule, seed=s) for s in seeds] for n, rule in supervised.items()},
+        **{n: [GRPOSpec(reward, start(s), rule, group=4) for s in seeds] for n, rule in sampled.items()},
+    }
+
+
+def main(folder: Path) -> None:
+    parts = []
+    for name, specs in runs_of().items():
+        cot2lib.run(specs, device="cpu")
+        parts.append(cot2lib.curves(specs).assign(rule=name, profile="live"))
+    table = pd.concat(parts, ignore_index=True)
+    table.to_csv(folder / "curves.csv", index=False)
+    curves.learning_curves(table, "rule", "method", "{}").savefig(folder / "curves.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

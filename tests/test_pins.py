@@ -1,0 +1,98 @@
+"""What shipped records rest on must not move: targets bit by bit, and the id of one run of every kind."""
+
+import hashlib
+
+import pytest
+
+from cot2lib.specs.profiles import METHODS, grpo, spec
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
+
+TARGETS = {
+    (MNNS(), "minus-first"): "40525b5aa1746e17",
+    (MNNS(), "plus-first"): "b9280ed3bf1e4467",
+    (MNNS(), "shared"): "054b25dad4faf73b",
+    (MNNS(5, 13, 3), "minus-first"): "0bb34a6e1543982c",
+    (MNNS(5, 13, 3), "plus-first"): "8bd094db2b04082d",
+    (MNNS(5, 13, 3), "shared"): "7f403437d98d6ae9",
+}
+IDS = {
+    "cot2, paper": "e36bdefde982",
+    "cot2, quick": "993aa0553919",
+    "discrete, paper": "a519e20c9cff",
+    "discrete, quick": "666cd8802457",
+    "no-cot, paper": "74b05ea1e6f9",
+    "no-cot, quick": "f2ac22f5eda4",
+    "pause, paper": "248dc8e18587",
+    "pause, quick": "380d4faf8634",
+    "coconut, paper": "b60886941b47",
+    "coconut, quick": "bb606e294bba",
+    "coconut-slot, paper": "197696c99fa0",
+    "coconut-slot, quick": "21ec509067c5",
+    "B = 2": "6c3705621318",
+    "B = 4": "64f50d3692dd",
+    "B = 8": "45e9f77d8133",
+    "self-fed": "379ae44172ea",
+    "sparse": "f494d09f7a3b",
+    "trigonometric": "c8e635c4b268",
+    "MTS(k=3, temperature=1.0), paper": "11191c4f5223",
+    "MTS(k=3, temperature=1.0), quick": "7506583fe0cf",
+    "MTS(k=3, temperature=3.0), paper": "6d8e67ad2992",
+    "MTS(k=3, temperature=3.0), quick": "7a28d38cf598",
+    "Discrete(temperature=1.0, top_k=None), paper": "c6f732299f3e",
+    "Discrete(temperature=1.0, top_k=None), quick": "2767142558eb",
+    "Dirichlet(gamma=20.0, floor=0.001, masked=False, most=16), paper": "9d7cdae6cff1",
+    "Dirichlet(gamma=20.0, floor=0.001, masked=False, most=16), quick": "3effcfd1a23d",
+    "Dirichlet(gamma=20.0, floor=0.001, masked=True, most=16), paper": "7aaf1b5e0eb1",
+    "Dirichlet(gamma=20.0, floor=0.001, masked=True, most=16), quick": "e42cae18b2c8",
+    "Gumbel(temperature=0.1), paper": "3ac270e6702f",
+    "Gumbel(temperature=0.1), quick": "5a4cf41711c4",
+    "Gaussian(sigma=0.1), paper": "6bfde149bc07",
+    "Gaussian(sigma=0.1), quick": "2d2655049d1f",
+    "whole vocabulary": "f17d8b0a16cd",
+    "rising K": "b72c4014c22d",
+    "divergence": "51bd895aa8be",
+    "one-sided dropout": "10967dad157e",
+    "a mask per rollout": "f81bc7b16929",
+}
+
+
+@pytest.mark.parametrize("task, ties", TARGETS, ids=str)
+def test_targets_of_every_budget(task, ties):
+    found = hashlib.sha256()
+    for budget in (None, *range(1, task.trajectories + 1)):
+        found.update(hindsight_targets(task, budget, ties).contiguous().numpy().tobytes())
+    assert found.hexdigest()[:16] == TARGETS[task, ties]
+
+
+def runs_of_every_kind():
+    """Every method under both profiles, every thought rule that samples, and what else a spec can say."""
+    start = spec("discrete", "paper", layers=1, heads=1, d_model=24)
+    runs = {f"{method}, {profile}": spec(method, profile) for method in METHODS for profile in ("paper", "quick")}
+    runs |= {f"B = {b}": spec("cot2", budget=b, d_model=16, seed=44) for b in (2, 4, 8)}
+    runs["self-fed"] = spec("cot2", layers=4, heads=4, self_fed_from=0.5)
+    runs["sparse"] = spec("discrete", task=MNNS(5, 13, 5), every=2)
+    runs["trigonometric"] = spec("cot2", embedding="cosine, frozen")
+    rules = (
+        MTS(3),
+        MTS(3, 3.0),
+        Discrete(1.0),
+        Dirichlet(20.0),
+        Dirichlet(20.0, masked=True),
+        Gumbel(0.1),
+        Gaussian(0.1),
+    )
+    runs |= {
+        f"{rule}, {profile}": grpo(start, profile, thought=rule) for rule in rules for profile in ("paper", "quick")
+    }
+    runs["whole vocabulary"] = grpo(start, thought=Dirichlet(20.0, 0.0, most=None), ratio="product")
+    runs["rising K"] = grpo(start, thought=MTS(6), first_k=1)
+    runs["divergence"] = grpo(start, kl=0.1)
+    runs["one-sided dropout"] = grpo(start, dropout=0.1)
+    runs["a mask per rollout"] = grpo(start, thought=Base(), mask=0.1)
+    return runs
+
+
+def test_ids():
+    assert {name: run.id for name, run in runs_of_every_kind().items()} == IDS
