@@ -4,7 +4,6 @@
 """
 
 import ast
-import statistics
 from collections import defaultdict
 from pathlib import Path
 
