@@ -1,73 +1,69 @@
-"""Signatures with shapes, short functions, comments, constants: counted over the whole package.
-
-`python tests/test_prose_of_code.py` prints the counts and what fails.
-"""
+"""Shapes in signatures and short functions, counted over the whole package."""
 
 import ast
-from collections import defaultdict
+import statistics
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent / "cot2lib"
+TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 SHAPED = {"Float", "Int", "Bool", "Shaped", "Num", "Real", "Integer", "Inexact"}
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-def trees():
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def aliases(tree):
-    """Names of a module that stand for types, with what they stand for."""
-    assigns = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
-    return {node.targets[0].id: node.value for node in assigns if "Tensor" in ast.dump(node.value)}
+    """Names of a module that stand for types with tensors, and those types."""
+    assigns = [node for node in tree.body if isinstance(node, ast.Assign) and "Tensor" in ast.dump(node.value)]
+    return {node.targets[0].id: node.value for node in assigns if isinstance(node.targets[0], ast.Name)}
 
 
-def tensors(annotation, known):
-    """For every tensor that an annotation mentions, whether it has a shape."""
-    if annotation is None:
-        return []
-    if isinstance(annotation, ast.Subscript) and getattr(annotation.value, "id", "") in SHAPED:
-        return [True]
-    name = getattr(annotation, "id", getattr(annotation, "attr", ""))
-    if name == "Tensor":
-        return [False]
+def tensors(hint, known):
+    """For every tensor in a type, whether it has a shape."""
+    name = getattr(hint, "id", getattr(hint, "attr", None))
+    if name == "Tensor" or getattr(getattr(hint, "value", None), "id", None) in SHAPED:
+        return [name != "Tensor"]
     if name in known:
-        return tensors(known[name], {other: value for other, value in known.items() if other != name})
-    return [shaped for child in ast.iter_child_nodes(annotation) for shaped in tensors(child, known)]
+        return tensors(known[name], {other: kind for other, kind in known.items() if other != name})
+    return [shaped for part in ast.iter_child_nodes(hint) for shaped in tensors(part, known)] if hint else []
 
 
-def parameters(function):
-    a = function.args
-    named = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
-    return [arg for arg in named if arg.arg not in ("self", "cls")]
+def functions():
+    """Module, tree and node of every function."""
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                yield path, tree, node
 
 
 def signatures():
-    """For every function that takes or returns tensors: its place, and whether every one of them has a shape."""
-    found, everywhere = {}, {name: value for tree in trees().values() for name, value in aliases(tree).items()}
-    for path, tree in trees().items():
-        known = everywhere | aliases(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, FUNCTIONS):
-                hints = [arg.annotation for arg in parameters(node)]
-                seen = [shaped for hint in [*hints, node.returns] for shaped in tensors(hint, known)]
-                if seen:
-                    found[f"{path}:{node.lineno} {node.name}"] = all(seen) and None not in hints
+    """For every function that takes or returns tensors, whether all of them have a shape.
+
+    An unannotated parameter counts as a tensor without a shape where the module imports `Tensor`.
+    """
+    found, everywhere = {}, {name: kind for tree in TREES.values() for name, kind in aliases(tree).items()}
+    for path, tree, node in functions():
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        hints = [arg.annotation for arg in given if arg.arg not in ("self", "cls")]
+        seen = [shaped for hint in [*hints, node.returns] for shaped in tensors(hint, everywhere | aliases(tree))]
+        if seen or (None in hints and "import Tensor" in ast.unparse(tree)):
+            found[f"{path}:{node.lineno} {node.name}"] = all(seen) and None not in hints
     return found
 
 
-def lengths():
-    """Lines of every function, from `def` to its end, docstring included."""
-    nodes = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
-    return [node.end_lineno - node.lineno + 1 for node in nodes]
+@pytest.mark.xfail(reason="other packages still have bare tensors; remove this mark when they do not", strict=True)
+def test_tensors_have_shapes_in_signatures():
+    found = signatures()
+    without = [place for place, shaped in found.items() if not shaped]
+    assert len(without) <= 0.02 * len(found), without
 
 
-def constants():
-    """UPPER_CASE names that two or more modules define, with their values."""
-    places = defaultdict(dict)
-    for path, tree in trees().items():
-        for node in tree.body:
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            if isinstance(targets[0], ast.Name) and targets[0].id.isupper():
-                places[targets[0].id][path] = ast.unparse(node.value)
-    return {name: where for name, where in places.items() if len(where) > 1}
+def test_functions_are_short():
+    assert statistics.median(node.end_lineno - node.lineno + 1 for *_, node in functions()) <= 7
+
+
+@pytest.mark.parametrize(
+    "text, has", [("Tensor", [False]), ("list[torch.Tensor]", [False]), ("tuple[P, int]", [True])]
+)
+def test_bare_tensors_are_seen(text, has):
+    known = {"P": ast.parse("Float[Tensor, 'a b']", mode="eval").body}
+    assert tensors(ast.parse(text, mode="eval").body, known) == has
