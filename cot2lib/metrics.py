@@ -1,9 +1,11 @@
-"""Intervals over seeds, and what several samples of one model are worth: pass@k and maj@k.
+"""Intervals over seeds, and the worth of several samples of one model: pass@k and maj@k.
 
-A run is one draw of split, initialisation, data order and dropout together, so the spread over
-seeds covers all four. Below ten seeds intervals are Student-t, from ten on bootstrap percentiles;
-both are cut to the metric's range. The paper gives means of five runs, or single runs, and no
-spread; the authors' plots show a standard deviation.
+A run is one draw of split, initialisation, data order and dropout together. So the spread over seeds covers all four.
+Intervals are Student-t below ten seeds, and bootstrap percentiles from ten on. They are cut to a metric's range only
+where the caller gives that range.
+
+Difference from the paper: it gives means of five runs, or single runs, without a spread. The authors' plots show a
+standard deviation.
 """
 
 from collections.abc import Sequence
@@ -11,13 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Shaped
 from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
 
 Values = Sequence | np.ndarray | pd.Series
-Numbers = Values | pd.DataFrame | Tensor | float | int
+Numbers = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int
 LEVEL = 0.95
 BOOTSTRAP_FROM = 10
 RESAMPLES = 10_000
@@ -25,7 +28,13 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over n runs and its 95 % interval; the ends are NaN for a single run."""
+    """A mean over n runs and its 95 % interval. For a single run the ends are NaN.
+
+    Attributes:
+        mean: mean over the runs, in the unit of the values.
+        low, high: ends of the interval.
+        n: number of runs.
+    """
 
     mean: float
     low: float
@@ -42,7 +51,7 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
     """95 % interval of the mean over runs, cut to [low, high].
 
     Raises:
-        SpecError: without values.
+        SpecError: if there are no values.
     """
     x = np.asarray(values, dtype=float)
     if not len(x):
@@ -55,26 +64,29 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
 
 
 def prediction_interval(values: Values, runs: int) -> Interval:
-    """95 % interval for the mean of `runs` further runs of the same kind (Student-t, not cut to any range)."""
+    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut."""
     x = np.asarray(values, dtype=float)
     spread = _standard_error(x) * np.sqrt(1 + len(x) / runs)
     return _cut(x, _t_quantile(len(x)) * spread, -np.inf, np.inf)
 
 
 def paired_interval(above: Values, below: Values) -> Interval:
-    """95 % interval of the mean difference above - below of runs paired by seed."""
+    """95 % interval of the mean difference above - below. The two list runs in the same order of seeds."""
     return mean_interval(np.asarray(above, dtype=float) - np.asarray(below, dtype=float))
 
 
 def _standard_error(x: np.ndarray) -> float:
+    """Standard error of the mean; NaN for a single value."""
     return float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else np.nan
 
 
 def _t_quantile(n: int) -> float:
+    """Two-sided 95 % quantile of Student's t with n - 1 degrees of freedom; NaN for n = 1."""
     return float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) if n > 1 else np.nan
 
 
 def _cut(x: np.ndarray, half: float, low: float, high: float) -> Interval:
+    """The mean of x, plus and minus `half`, cut to [low, high]."""
     mean = float(x.mean())
     return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
 
@@ -85,15 +97,16 @@ def _cut(x: np.ndarray, half: float, low: float, high: float) -> Interval:
 def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.float64:
     """Probability that k of `total` samples, drawn without replacement, hold a right one.
 
-    The unbiased estimator 1 - C(total - correct, k) / C(total, k) of pass@k, elementwise.
+    This is the unbiased estimator 1 - C(total - correct, k) / C(total, k) of pass@k. It works elementwise; the three
+    arguments broadcast.
 
     Args:
-        correct: right samples of each item.
-        total: samples of each item.
-        k: samples drawn.
+        correct: number of right samples of each item.
+        total: number of samples of each item.
+        k: number of samples drawn.
 
     Raises:
-        SpecError: if k is below 1 or above `total`, or `correct` outside 0..total.
+        SpecError: if k is below 1 or above `total`, or `correct` is outside 0..total.
     """
     correct, total, k = np.broadcast_arrays(_counts("correct", correct), _counts("total", total), _counts("k", k))
     if (k < 1).any() or (k > total).any():
@@ -110,16 +123,17 @@ def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.f
 
 
 def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
-    """Probability that the right answer wins a majority vote among k of the samples, drawn without replacement.
+    """Probability that the right answer wins a majority vote among k samples, drawn without replacement.
 
-    Exact: numbers of drawn answers are multivariate hypergeometric, and answers that tie for the most votes share
-    the win evenly.
+    The value is exact. The numbers of drawn answers are multivariate hypergeometric, and answers that tie for the most
+    votes share the win evenly.
 
     Args:
-        counts: samples of each item by answer, (item, answer); column 0 is the right answer.
-        k: votes.
+        counts: number of samples of each item by answer (item, answer). Column 0 is the right answer.
+        k: number of votes.
 
-    Returns the probability of each item, (item,).
+    Returns:
+        The probability for each item (item,).
 
     Raises:
         SpecError: if `counts` is no table of counts, or an item has fewer than k samples.
@@ -130,18 +144,20 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
     if not 1 <= k <= fewest:
         raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")
-    ways = special.comb(counts[:, :, None], np.arange(k + 1))  # of drawing so many samples of an answer
+    # Ways to draw 0..k samples of each answer: (item, answer, k + 1).
+    ways = special.comb(counts[:, :, None], np.arange(k + 1))
     won = sum(ways[:, 0, votes] * _others(ways[:, 1:], votes, k - votes) for votes in range(1, k + 1))
     return won / special.comb(counts.sum(1), k)
 
 
 def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:
-    """Ways of drawing `left` samples of the other answers, at most `votes` of each, over the number of winners.
+    """Ways to draw `left` samples of the other answers, at most `votes` of each, each over its number of winners.
 
-    `ways`: (item, answer, samples drawn). Adds one answer at a time to a table of (samples so far, ties so far).
+    `ways` is (item, answer, samples drawn). The loop adds one answer at a time to a table of the samples and the ties
+    so far.
     """
     most = left // votes
-    table = np.zeros((len(ways), left + 1, most + 1))
+    table = np.zeros((len(ways), left + 1, most + 1))  # (item, samples so far, ties so far)
     table[:, 0, 0] = 1.0
     for answer in ways.transpose(1, 2, 0)[:, :, :, None, None]:
         grown = table * answer[0]
@@ -154,6 +170,7 @@ def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:
 
 
 def _counts(name: str, values: Numbers) -> np.ndarray:
+    """The values as integers. Raises SpecError, which names them, if they are not whole."""
     numbers = np.asarray(values)
     if numbers.size and not (np.issubdtype(numbers.dtype, np.integer) or (numbers == np.floor(numbers)).all()):
         raise SpecError(f"{name} must be whole numbers.")
@@ -161,5 +178,6 @@ def _counts(name: str, values: Numbers) -> np.ndarray:
 
 
 def _shown(values: np.ndarray) -> str:
+    """The range of the values, for an error message."""
     low, high = values.min(), values.max()
     return str(low) if low == high else f"{low}..{high}"

@@ -53,8 +53,8 @@ def test_rounds_hardly_ever_all_refuse():
     chance = torch.exp(-z.square() / 2) / math.sqrt(2 * math.pi)
     shapes = torch.logspace(0, 4, 41, dtype=torch.float64)[:, None]
     refused = 1 - torch.trapezoid(chance * dirichlet.acceptance(shapes, z[None]), z)
-    assert (refused**dirichlet.ROUNDS).max() < 1e-5 and refused.argmax() == 0
-    assert (refused ** (dirichlet.ROUNDS - 1)).max() > 1e-5, "one round fewer would not do"
+    assert (refused**dirichlet.PROPOSALS).max() < 1e-5 and refused.argmax() == 0
+    assert (refused ** (dirichlet.PROPOSALS - 1)).max() > 1e-5, "one proposal fewer would not do"
 
 
 @pytest.mark.parametrize("shape", [1e-6, 1e-3, 0.02, 0.4, 1.0, 7.0, 300.0])

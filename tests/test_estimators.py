@@ -43,7 +43,7 @@ def small_chains(steps):
 
 def test_smallest_counterexample():
     """Two tokens that never change, K = 2, m = 3: 7/16 against 1/4, above 3/2."""
-    law = [*enumeration.count_laws(*chains.identity(2, 3), 2)][-1]
+    law = [*enumeration.count_distributions(*chains.identity(2, 3), 2)][-1]
     assert enumeration.error(law, 2) == Fraction(7, 16)
     assert mse_ratio(*chains.identity(2, 3), 2) == 7 / 4 > estimators.printed_bound(2)
 
@@ -52,7 +52,7 @@ def test_enumeration_is_the_recursion():
     violations = []
     for name, k in itertools.product(small_chains(2), (1, 2, 3, 4)):
         chain = small_chains(5)[name]
-        for steps, law in enumerate(enumeration.count_laws(*chain, k), start=1):
+        for steps, law in enumerate(enumeration.count_distributions(*chain, k), start=1):
             start, moves = chain.start, chain.transitions[: steps - 1]
             exact = enumeration.error(law, k)
             assert float(estimators.covariance(start, moves, k).trace()) == pytest.approx(float(exact), abs=1e-13)
@@ -235,7 +235,7 @@ def test_printed_sample_size_fails(k, steps, delta, printed, failed, enough, kep
 
 
 def test_drift_is_the_enumerated_law():
-    law = [*enumeration.count_laws(*chains.identity(2, 4), 3)][-1]
+    law = [*enumeration.count_distributions(*chains.identity(2, 4), 3)][-1]
     exact = torch.tensor([float(law[n, 3 - n]) for n in range(4)], dtype=torch.float64)
     assert torch.allclose(sample_size.drift(3, 4), exact, atol=1e-14)
     two = [p * q for (a, p), (b, q) in itertools.product(enumerate(exact), enumerate(exact)) if abs(a + b - 3) > 1.5]
@@ -266,7 +266,7 @@ def test_variance_bounds_and_failure_bounds(k, steps, epsilon):
 
 def test_tokens_of_a_thought_are_dependent():
     """The printed proof's product: true at the first step, false at the second."""
-    laws = [*enumeration.count_laws(*chains.example(), 2)]
+    laws = [*enumeration.count_distributions(*chains.example(), 2)]
     shares = [enumeration.mean(law, 2)[0] ** 2 for law in laws]
     assert enumeration.both_tokens(laws[0], 0) == shares[0]
     assert (enumeration.both_tokens(laws[1], 0), shares[1]) == (Fraction(31, 800), Fraction(9, 400))
@@ -275,7 +275,7 @@ def test_tokens_of_a_thought_are_dependent():
 @pytest.mark.parametrize("sampler", ["multinomial", "systematic"])
 def test_mean_is_base_cot2(sampler):
     for chain in small_chains(4).values():
-        for steps, law in enumerate(enumeration.count_laws(*chain, 3, sampler), start=1):
+        for steps, law in enumerate(enumeration.count_distributions(*chain, 3, sampler), start=1):
             centre = [enumeration.rational(chain.start)]
             for moves in chain.transitions[: steps - 1]:
                 columns = zip(*map(enumeration.rational, moves))
@@ -289,7 +289,7 @@ def test_mean_is_base_cot2(sampler):
 def test_systematic_ratio_is_enumerated():
     for chain in (*small_chains(4).values(), DRAWN):
         for k in (1, 2, 3):
-            law = [*enumeration.count_laws(*chain, k, "systematic")][-1]
+            law = [*enumeration.count_distributions(*chain, k, "systematic")][-1]
             discrete = estimators.independent_error(estimators.explained(*chain), k)
             assert mse_ratio(*chain, k, "systematic") == pytest.approx(
                 float(enumeration.error(law, k)) / float(discrete), abs=1e-12
@@ -368,7 +368,7 @@ def test_coverage_is_the_enumerated_one(k, sampler):
     right, exact = coverage.hits(task), 0.0
     for row, digits in enumerate(task.digits):
         start, moves = chains.mnns(digits, task.bound)
-        law = [*enumeration.count_laws(start, moves[:-1], k, sampler)][-1]
+        law = [*enumeration.count_distributions(start, moves[:-1], k, sampler)][-1]
         held = [chance for counts, chance in law.items() if any(n and right[row, j] for j, n in enumerate(counts))]
         exact += float(sum(held)) / task.size
     found = coverage.coverage(task, k, sampler, repeats=60)
@@ -429,7 +429,7 @@ def test_verdicts():
         (lambda: simulate(*DRAWN, 1, 10, "dirichlet"), "k=1"),
         (lambda: coverage.coverage(MNNS(), 0, "systematic"), "k=0"),
         (lambda: coverage.coverage(MNNS(), 1, "discrete"), "sampler='discrete'"),
-        (lambda: next(enumeration.count_laws(*DRAWN, 2, "dirichlet")), "sampler='dirichlet'"),
+        (lambda: next(enumeration.count_distributions(*DRAWN, 2, "dirichlet")), "sampler='dirichlet'"),
         (lambda: enumeration.rational(torch.tensor([0.3, 0.3])), "short fractions"),
         (lambda: sample_size.printed_size(0.0, 0.1, 2), "epsilon=0.0"),
         (lambda: sample_size.chebyshev_size(0.1, 1.0, 0.5), "delta=1.0"),

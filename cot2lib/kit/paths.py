@@ -1,14 +1,18 @@
-"""Where things are, whatever the working directory."""
+"""Folders, found from the package and the environment, whatever the working directory.
+
+`RECORDS` is the one folder of shipped records that the core reads; $COT2_RECORDS names another. An absent folder reads
+as "nothing shipped" (`cot2lib.runs.records.manifest`), so the core also works without the study.
+"""
 
 import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
-RECORDS = PACKAGE / "study" / "records"
+RECORDS = Path(os.environ.get("COT2_RECORDS") or PACKAGE / "study" / "records")
 
 
 def checkout() -> Path | None:
-    """Root of the repository if the package runs from one."""
+    """Root of the repository, or None if the package does not run from one."""
     root = PACKAGE.parent
     return root if (root / "pyproject.toml").exists() else None
 

@@ -1,4 +1,4 @@
-"""What a result was made with: device, versions, commit, date."""
+"""Provenance of a result: device, versions, commit, date."""
 
 import datetime
 import os
@@ -14,10 +14,10 @@ from cot2lib.kit.paths import checkout
 
 
 def resolve_device(name: str = "auto") -> torch.device:
-    """`auto` is CUDA where there is one, else the CPU.
+    """The torch device of a name: "cpu", "cuda", or "auto" for CUDA where there is one and else the CPU.
 
     Raises:
-        DeviceError: for "cuda" without a CUDA device, or any other name.
+        DeviceError: for "cuda" where torch sees no CUDA device, and for any other name.
     """
     if name not in ("auto", "cpu", "cuda"):
         raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.")
@@ -27,7 +27,7 @@ def resolve_device(name: str = "auto") -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """The processor's own name."""
+    """The name that the processor gives itself."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({_cpu_model()})"
@@ -48,7 +48,10 @@ def provenance(device: torch.device) -> dict[str, str | int]:
 
 @cache
 def commit() -> str:
-    """$COT2_COMMIT, else git's HEAD ("-dirty" if the library differs from it), else "unknown"; asked for once."""
+    """The commit: $COT2_COMMIT, else git's HEAD, else "unknown".
+
+    HEAD gets "-dirty" if the library's files differ from it. The answer is cached, so git is asked once a process.
+    """
     if given := os.environ.get("COT2_COMMIT"):
         return given
     root = checkout()

@@ -1,13 +1,12 @@
 """Random numbers of a run: a pure function of its seed, a path of integers and an index.
 
-A run must not notice what it was stacked with, where it runs, or that it was interrupted, so no
-generator carries state. A *key* is a 64-bit integer per run, folded from the seed, the site that
-draws (`Site`), the step and whatever else tells draws apart; the i-th draw of a key is the
-SplitMix64 finaliser of the key and the finalised counter i. Only integer operations touch the
-bits, so CPU, CUDA, eager, compiled and captured code draw the same ones.
+A run must not notice what it was stacked with, where it runs, or that it was interrupted. So no generator carries
+state. A *key* is a 64-bit integer per run. It is folded from the seed, the site that draws (`Site`), the step, and
+whatever else tells draws apart. The i-th draw of a key is the SplitMix64 finaliser of the key and the finalised
+counter i. Only integer operations touch the bits, so CPU, CUDA, eager, compiled and captured code draw the same ones.
 
-The authors' code seeds torch's global generator once per script; a run there depends on
-everything that drew before it.
+Difference from the authors' code: it seeds torch's global generator once per script. A run there depends on everything
+that drew before it.
 """
 
 import math
@@ -23,7 +22,7 @@ LANES = 4  # 16-bit dropout draws that one 64-bit draw holds
 
 
 class Site(IntEnum):
-    """What draws: the first element of every key's path."""
+    """The place in the code that draws. It is the first element of every key's path."""
 
     INIT = 1
     ORDER = 2
@@ -34,20 +33,20 @@ class Site(IntEnum):
     ROLLOUT = 7
 
 
-def _shift(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
-    """Logical right shift (torch's `>>` keeps the sign)."""
+def _shift_right(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
+    """Logical right shift; torch's `>>` keeps the sign."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """SplitMix64 finaliser: a bijection of 64-bit integers in which every input bit moves all output bits."""
-    x = (x ^ _shift(x, 30)) * -4658895280553007687
-    x = (x ^ _shift(x, 27)) * -7723592293110705685
-    return x ^ _shift(x, 31)
+    """The SplitMix64 finaliser: a bijection of 64-bit integers. Every input bit moves all output bits."""
+    x = (x ^ _shift_right(x, 30)) * -4658895280553007687
+    x = (x ^ _shift_right(x, 27)) * -7723592293110705685
+    return x ^ _shift_right(x, 31)
 
 
 def fold(keys: Int[Tensor, " run"], *path: int | Int[Tensor, ""]) -> Int[Tensor, " run"]:
-    """Keys one level deeper for each element of `path` (ints or 0-d tensors on the keys' device)."""
+    """Keys one level deeper for each element of `path`: ints, or 0-d tensors on the keys' device."""
     for part in path:
         keys = mix(mix(keys + GOLDEN) + part)
     return keys
@@ -56,13 +55,13 @@ def fold(keys: Int[Tensor, " run"], *path: int | Int[Tensor, ""]) -> Int[Tensor,
 def run_keys(
     seeds: Sequence[int] | Int[Tensor, " run"], *path: int, device: torch.device | str | None = None
 ) -> Int[Tensor, " run"]:
-    """One key per run from its seed and a path that starts with a `Site`."""
+    """One key per run, from its seed and a path that starts with a `Site`."""
     seeds = torch.as_tensor(seeds, dtype=torch.int64, device=device)
     return fold(seeds * GOLDEN, *path)
 
 
 def bits(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
-    """`count` independent 64-bit draws of every key."""
+    """`count` independent 64-bit draws for every key."""
     return mix(counters(count, keys.device)[None] ^ keys[:, None])
 
 
@@ -72,31 +71,31 @@ def counters(count: int, device: torch.device | str | None = None) -> Int[Tensor
 
 
 def uniform(keys: Int[Tensor, " run"], count: int) -> Float[Tensor, "run count"]:
-    """Uniform float32 draws in (0, 1): 23 bits and a half, so neither end is ever hit."""
-    return (_shift(bits(keys, count), 41).to(torch.float32) + 0.5) * 2.0**-23
+    """Uniform float32 draws in (0, 1): 23 bits plus a half, so no draw is 0 or 1."""
+    return (_shift_right(bits(keys, count), 41).to(torch.float32) + 0.5) * 2.0**-23
 
 
 def normal(keys: Int[Tensor, " run"], count: int) -> Float[Tensor, "run count"]:
-    """Standard normal float64 draws (Box-Muller on two 52-bit uniforms)."""
-    draws = (_shift(bits(keys, 2 * count), 12).to(torch.float64) + 0.5) * 2.0**-52
+    """Standard normal float64 draws, by Box-Muller on two 52-bit uniforms each."""
+    draws = (_shift_right(bits(keys, 2 * count), 12).to(torch.float64) + 0.5) * 2.0**-52  # (run, 2 count)
     radius, angle = draws[:, :count], draws[:, count:]
     return (-2 * radius.log()).sqrt() * (2 * math.pi * angle).cos()
 
 
 def normals(uniforms: Float[Tensor, "*lead even"]) -> Float[Tensor, "*lead even"]:
-    """Standard normal draws from as many uniform ones (Box-Muller)."""
+    """Standard normal draws from as many uniform ones, an even number, by Box-Muller."""
     first, second = uniforms.chunk(2, dim=-1)
     radius, angle = (-2 * first.log()).sqrt(), 2 * math.pi * second
     return torch.cat([radius * angle.cos(), radius * angle.sin()], dim=-1)
 
 
 def permutations(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
-    """One uniform permutation of range(count) per key."""
+    """One uniform permutation of 0..count-1 per key."""
     return bits(keys, count).argsort(dim=1)
 
 
 def stream(key: Int[Tensor, " one"], items: Int[Tensor, " item"], start: int, count: int) -> Int[Tensor, " count"]:
-    """Elements start..start+count of the endless concatenation of shuffles of `items`."""
+    """Elements start..start+count-1 of an endless stream: one shuffle of `items` after another."""
     size = len(items)
     passes = range(start // size, -(-(start + count) // size))
     shuffled = [items[permutations(fold(key, p), size)[0]] for p in passes]
@@ -106,11 +105,14 @@ def stream(key: Int[Tensor, " one"], items: Int[Tensor, " item"], start: int, co
 def dropout_scales(
     keys: Int[Tensor, " run"], counter: Int[Tensor, " draw"], probability: float
 ) -> Float[Tensor, "run lane"]:
-    """Dropout multipliers, 0 or 1/(1-probability), four to each 64-bit draw.
+    """Dropout multipliers, 0 or 1 / (1 - probability). Each 64-bit draw gives four.
 
-    `counter` comes from `counters(ceil(lanes / 4))`. The probability is met to 2^-16. Lanes are taken by
-    shifts: reinterpreting the bits as int16 is shorter, but compiled by torch 2.13 it corrupts memory.
+    Args:
+        keys: one key per run.
+        counter: `counters(ceil(lanes / 4))`, made once and reused.
+        probability: the share of zeros; it is met to 2^-16.
     """
-    draws = mix(counter[None] ^ keys[:, None])
-    lanes = torch.stack([((draws >> 16 * lane) & 0xFFFF) ^ 0x8000 for lane in range(LANES)], dim=-1)
+    draws = mix(counter[None] ^ keys[:, None])  # (run, draw)
+    # Shifts take the lanes. A view as int16 is shorter, but torch 2.13 compiles it to code that corrupts memory.
+    lanes = torch.stack([((draws >> 16 * lane) & 0xFFFF) ^ 0x8000 for lane in range(LANES)], dim=-1)  # (run, draw, 4)
     return (lanes.flatten(1) >= round(probability * 2**16)).to(torch.float32) * (1 / (1 - probability))

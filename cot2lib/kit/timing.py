@@ -1,4 +1,4 @@
-"""Fair timing: turns taken in alternation, on a given number of threads."""
+"""Fair timing: turns are taken in alternation, on a given number of threads."""
 
 import statistics
 import time
@@ -13,7 +13,7 @@ Name = TypeVar("Name")
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Let torch work with `count` CPU threads inside, and with as many as before afterwards."""
+    """Let torch use `count` CPU threads inside the block, and as many as before after it."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -23,16 +23,16 @@ def threads(count: int) -> Iterator[None]:
 
 
 def seconds(turn: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """Duration of one call in seconds."""
     began = time.perf_counter()
     turn()
     return time.perf_counter() - began
 
 
 def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Name, list[float]]:
-    """Seconds of every turn, round after round; a first round warms up and is not counted.
+    """Seconds of every turn in every round. One more round comes first; it warms up and is not counted.
 
-    In alternation, a machine that speeds up or slows down does so for all.
+    The turns alternate, so a machine that speeds up or slows down does so for all of them.
     """
     taken: dict[Name, list[float]] = {name: [] for name in turns}
     for round_ in range(rounds + 1):
@@ -44,5 +44,5 @@ def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Na
 
 
 def ratio(own: Sequence[float], base: Sequence[float]) -> float:
-    """Median over rounds of own / base."""
+    """Median of own / base over rounds. Pairing by round cancels what slows both down."""
     return statistics.median(mine / theirs for mine, theirs in zip(own, base, strict=True))

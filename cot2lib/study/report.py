@@ -1,8 +1,7 @@
-"""Numbered tables and measured sentences, for the book, Jupyter and Colab alike.
+"""Numbered tables and sentences with measured numbers, for the book, Jupyter and Colab alike.
 
-An object displays itself with several representations. The book takes the Markdown one, in which a
-table is a MyST directive with a number, a caption and a name to refer to; other front ends take the
-plain HTML one.
+An object offers several representations of itself, and the front end picks one. The book takes the Markdown one, where
+a table is a MyST directive with a number, a caption and a name. Other front ends take the plain HTML one.
 """
 
 import html
@@ -15,7 +14,14 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame shown as a numbered table; strings may hold MyST math and roles."""
+    """A data frame that is shown as a numbered table.
+
+    Attributes:
+        data: the entries. Its columns are the headings; strings may hold MyST math and roles.
+        name: the name that the text refers to; it starts with "tab-".
+        caption: the caption, as MyST.
+        digits: decimals of every float.
+    """
 
     data: pd.DataFrame
     name: str
@@ -28,7 +34,7 @@ class Table:
         return self.data.map(lambda value: cell(value, self.digits))
 
     def markdown(self) -> str:
-        """The MyST directive."""
+        """The table as a MyST directive. Numbers are aligned right."""
         rows = [list(self.data.columns), *self.cells.to_numpy().tolist()]
         right = [pd.api.types.is_numeric_dtype(dtype) for dtype in self.data.dtypes]
         rows.insert(1, ["---:" if number else ":---" for number in right])
@@ -36,7 +42,7 @@ class Table:
         return "\n".join([f":::{{table}} {self.caption}", f":name: {self.name}", "", *lines, ":::"])
 
     def html(self) -> str:
-        """A plain table with its caption above."""
+        """The table as plain HTML, with its caption above."""
         body = self.cells.to_html(index=False, border=0, escape=True)
         return f"<p><em>{html.escape(self.caption)}</em></p>{body}"
 
@@ -47,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Text:
-    """Markdown made from measured numbers."""
+    """Markdown text that holds measured numbers."""
 
     text: str
 
@@ -56,22 +62,22 @@ class Text:
 
 
 def table(data: pd.DataFrame, name: str, caption: str, digits: int = 2) -> Table:
-    """A numbered table; `name` starts with "tab-", columns are headings as they should read."""
+    """A numbered table of the rows of `data`; its index is dropped. See `Table` for the arguments."""
     return Table(data.reset_index(drop=True), name, caption, digits)
 
 
 def text(*sentences: str) -> Text:
-    """Sentences holding measured numbers."""
+    """One paragraph of sentences that hold measured numbers."""
     return Text(" ".join(sentences))
 
 
 def bullets(sentences: Sequence[str]) -> Text:
-    """One measured sentence per line of a list."""
+    """A list with one sentence per bullet."""
     return Text("\n".join(f"- {sentence}" for sentence in sentences))
 
 
 def cell(value, digits: int = 2) -> str:
-    """A table entry: nothing for a missing value, `digits` decimals for a float."""
+    """A table entry as text: empty for a missing value, with `digits` decimals for a float."""
     if value is None or (np.isscalar(value) and pd.isna(value)):
         return ""
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

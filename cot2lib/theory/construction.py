@@ -1,13 +1,18 @@
-"""The paper's one-layer transformer that solves MNNS (Prop. construction), built literally and repaired.
+"""The paper's one-layer transformer that solves MNNS (Section 4.1, Prop. construction), as printed and repaired.
 
-n digits, an arrow and a dummy 0 are tokens z_1..z_{n+2}; each pass attends from the last token to the next input,
-routes to its expert, and appends the result. After n passes a token holds all 2^n signed sums, after n + 1 the
-answer. Four things are not as in the paper, and `Design` has a switch for each: its read-off gives sigma(0) = 1/2,
-not 1, to the sum 0; halving at each step leaves pairs of length 2^-n to a read-off that was proved for length 1;
-positions leak through the experts; and the experts take two arguments, which no residual stream has. `VARIANTS`
-names the combinations.
+The prompt is n digits, an arrow and a dummy 0: tokens z_1..z_{n+2}. Each pass attends from the last token to the next
+input token, routes to that token's expert, and appends the result. After n passes a token holds all 2^n signed sums.
+After n + 1 passes the last token holds the answer.
 
-The paper takes c to infinity; here it is a finite number, in all four places the same unless told otherwise.
+Four things in the paper need a repair, and `Design` has a switch for each:
+1. The printed read-off gives the sum 0 the weight sigma(0) = 1/2, not 1 (`read`).
+2. Each expert halves the pairs, but the read-off is proved for pairs of length 1, not 2^-n (`rescaled`, `halved`).
+3. The experts let the position of the preceding token leak into their output (`masked`).
+4. The experts take two arguments, which no residual stream offers (`residual`).
+A fifth switch fuses the read-off into the last expert, so that n passes suffice, as the paper says (`fused`).
+`VARIANTS` names the combinations.
+
+The paper takes the constant c to infinity. Here c is finite, and the same in all four places unless told otherwise.
 """
 
 import math
@@ -16,31 +21,31 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
-from cot2lib.theory.blocks import READS, Fused, Layout, NextToken, ReadOff, Router, partial_sums, replacement
+from cot2lib.theory.blocks import READS, Fused, Layout, NextToken, ReadOff, Router, partial_sums, stream_update
 
-CHUNK = 1024  # inputs run together
-MARGIN = 2.0  # the default sharpness, in units of `sufficient_sharpness`
-FREQUENCY = 0.99  # in units of the paper's bound pi / (2 S)
+INPUTS_TOGETHER = 1024  # bounds the memory of `solve`
+SAFETY = 2.0  # default sharpness over `sufficient_sharpness`
+FREQUENCY = 0.99  # in units of pi / (2 S); the paper asks for less than 1
 
-Digits = Tensor | np.ndarray | Sequence
+Digits = Shaped[Tensor, "..."] | np.ndarray | Sequence  # what a reader may give; `checked_digits` checks it
 
 
 @dataclass(frozen=True)
 class Design:
-    """What is built; the defaults are the paper's text.
+    """Which construction is built. The defaults are the paper's text.
 
     Attributes:
-        read: how the read-off finds the smallest non-negative sum: "sigmoid", "biased" or "mirrored".
-        rescaled: whether the read-off undoes the halving first.
+        read: how the read-off finds the smallest non-negative sum: "sigmoid", "biased" or "mirrored" (`ReadOff`).
+        rescaled: whether the read-off first undoes the halving.
         masked: whether the experts hide the position block of the preceding token.
-        halved: whether each expert divides by two.
-        fused: whether the read-off is part of the expert of the last digit, so that n passes suffice.
-        residual: whether the layer is a residual block on one stream; its experts hide the positions in any case.
+        halved: whether each expert divides its output by two.
+        fused: whether the expert of the last digit also reads off the answer. Then n passes suffice.
+        residual: whether the layer is a residual block on one stream. Its experts always hide the positions.
     """
 
     read: str = "sigmoid"
@@ -68,7 +73,7 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class Sharpness:
-    """The constant c in each of the four places that take it to infinity."""
+    """The constant c in each of the four places where the paper takes it to infinity. Each must be above 0."""
 
     attention: float
     router: float
@@ -87,14 +92,14 @@ class Sharpness:
 
 
 class TrigMNNS(nn.Module):
-    """The construction for `length` digits whose sum is at most `max_sum`, without anything trained.
+    """The construction for `length` digits whose sum is at most `max_sum`. Nothing is trained.
 
     Args:
-        length: digits n.
-        max_sum: S; sums -S..S have an embedding (cos ws, sin ws).
+        length: number of digits n.
+        max_sum: the bound S. Sums -S..S have an embedding (cos ws, sin ws).
         variant: a name in `VARIANTS`, or a `Design`.
-        sharpness: c, or one for each place; None for twice `sufficient_sharpness`.
-        frequency: w in units of pi / (2 S), which the paper keeps below 1.
+        sharpness: the constant c, or one for each place. None stands for twice `sufficient_sharpness`.
+        frequency: w in units of pi / (2 S). The paper keeps it below 1.
         dtype: float64 or float32.
 
     Raises:
@@ -117,17 +122,17 @@ class TrigMNNS(nn.Module):
             raise SpecError(f"frequency={frequency}: choose one above 0; below 1 is the paper's condition.")
         self.length, self.max_sum, self.omega = length, max_sum, frequency * math.pi / (2 * max_sum)
         self.layout = Layout(length, self.design.residual)
-        c = sufficient_sharpness(length, max_sum, self.design, frequency) * MARGIN if sharpness is None else sharpness
+        c = sufficient_sharpness(length, max_sum, self.design, frequency) * SAFETY if sharpness is None else sharpness
         self.sharpness = c if isinstance(c, Sharpness) else Sharpness.same(c)
         self.attention = NextToken(self.layout, self.sharpness.attention, dtype)
         self.router = Router(self.layout, self.passes, self.sharpness.router, dtype)
         self.experts = nn.ModuleList(self._experts(dtype))
-        self.replacement = replacement(self.layout, dtype) if self.design.residual else None
+        self.stream_update = stream_update(self.layout, dtype) if self.design.residual else None
         angles = self.omega * torch.arange(-max_sum, max_sum + 1, dtype=torch.float64)
         self.register_buffer("embedding", torch.stack([angles.cos(), angles.sin()], dim=1).to(dtype))
 
     def _experts(self, dtype: torch.dtype) -> list[nn.Module]:
-        """Partial sums of each digit, and the read-off."""
+        """The expert of each digit, and the read-off."""
         design, step_scale = self.design, 0.5 if self.design.halved else 1.0
         scale = step_scale**self.length
         gain = 1 / scale if design.rescaled else 1.0
@@ -139,31 +144,31 @@ class TrigMNNS(nn.Module):
 
     @property
     def passes(self) -> int:
-        """Tokens written, the last of which is the answer: n + 1, or n if fused."""
+        """Number of tokens written: n + 1, or n if fused. The last one is the answer."""
         return self.length + (not self.design.fused)
 
     @torch.no_grad()
     def solve(self, digits: Digits) -> Int[Tensor, " input"]:
-        """The answer to each row of digits, (input, length): the sum whose embedding is nearest to the last token.
+        """The answer to each row of digits (input, length): the sum whose embedding is nearest to the last token.
 
         Raises:
             SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
         """
-        chunks = checked_digits(digits, self.length, self.max_sum).split(CHUNK)
-        scores = torch.cat([self.states(chunk)[:, -1, :2] @ self.embedding.T for chunk in chunks])
+        chunks = checked_digits(digits, self.length, self.max_sum).split(INPUTS_TOGETHER)
+        scores = torch.cat([self.states(chunk)[:, -1, :2] @ self.embedding.T for chunk in chunks])  # (input, sum)
         return scores.argmax(-1) - self.max_sum
 
     @torch.no_grad()
     def states(self, digits: Digits) -> Float[Tensor, "input pass width"]:
-        """Every token written for some rows of digits, in order."""
+        """All tokens written for rows of digits (input, length), in order. Raises SpecError as `solve` does."""
         prompt = self.prompt(checked_digits(digits, self.length, self.max_sum))
-        tokens = nn.functional.pad(prompt, (0, 0, 0, self.passes))
+        tokens = nn.functional.pad(prompt, (0, 0, 0, self.passes))  # (input, n + 2 + passes, width)
         for place in range(self.length + 2, tokens.shape[1]):
             tokens[:, place] = self(tokens[:, :place])
         return tokens[:, self.length + 2 :]
 
     def prompt(self, digits: Int[Tensor, "input length"]) -> Float[Tensor, "input token width"]:
-        """The n digits, the arrow (no content) and the dummy 0, each with its position."""
+        """The n digits, the arrow (without content) and the dummy 0, each with its position."""
         tokens = self.embedding.new_zeros(len(digits), self.length + 2, self.layout.width)
         tokens[:, : self.length, :2] = self.embedding[digits + self.max_sum]
         tokens[:, -1, :2] = self.embedding[self.max_sum]
@@ -171,15 +176,15 @@ class TrigMNNS(nn.Module):
         return tokens
 
     def forward(self, tokens: Float[Tensor, "input token width"]) -> Float[Tensor, "input width"]:
-        """The token that follows: attention from the last one, then the experts.
+        """The next token: attention from the last token, then the experts.
 
-        Without a residual stream the position of an output is assigned, p_1, p_2, ... in order.
+        Without a residual stream the outputs are given the positions p_1, p_2, ... in order, as in the paper.
         """
         query = tokens[:, -1]
         attended = self.attention(query, tokens)
-        if self.replacement is not None:
+        if self.stream_update is not None:
             stream = query + attended
-            return stream + self._mixture(stream, stream) + self.replacement(stream, stream)
+            return stream + self._mixture(stream, stream) + self.stream_update(stream, stream)
         out = self._mixture(query, attended)
         out[:, self.layout.position(tokens.shape[1] - self.length - 1)] += 1.0
         return out
@@ -187,7 +192,7 @@ class TrigMNNS(nn.Module):
     def _mixture(
         self, previous: Float[Tensor, "input width"], current: Float[Tensor, "input width"]
     ) -> Float[Tensor, "input width"]:
-        """Experts by their routing weights; one whose weight has underflowed to 0 everywhere is not computed."""
+        """The weighted sum of the experts. An expert whose weight underflows to 0 for all inputs is skipped."""
         out = torch.zeros_like(previous)
         for weight, expert in zip(self.router(current).unbind(-1), self.experts):
             if weight.any():
@@ -196,10 +201,11 @@ class TrigMNNS(nn.Module):
 
 
 def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: float | int = FREQUENCY) -> float:
-    """ln(2 d / w) / gap: a c at which everything but the right sum has so little weight that rounding removes it.
+    """A constant c that is large enough: ln(2 d / w) / gap.
 
-    The gap is the smallest difference of scores: of sums two apart next to zero, or of the sum S and the zeros that
-    pad the read-off; 2^-n times that if pairs keep that length.
+    At this c rounding removes the weight of everything but the right sum. The gap is the smallest difference of two
+    scores. It is that between two sums next to zero, which lie two apart, or that between the sum S and the zeros that
+    pad the read-off. Pairs of length 2^-n make it 2^-n times smaller.
     """
     omega = frequency * math.pi / (2 * max_sum)
     gap = 2 * math.sin(omega) ** 2
@@ -211,7 +217,7 @@ def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: f
 
 
 def design_of(variant: str | Design) -> Design:
-    """The design of a name (SpecError for an unknown one)."""
+    """The design of that name. Raises SpecError for an unknown name."""
     if isinstance(variant, Design):
         return variant
     if variant not in VARIANTS:
@@ -220,7 +226,7 @@ def design_of(variant: str | Design) -> Design:
 
 
 def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
-    """Raise SpecError for sizes or a dtype that no construction has."""
+    """Raise SpecError if no construction has these sizes or this dtype."""
     if length < 1:
         raise SpecError(f"length={length}: need at least one digit.")
     if max_sum < 1:
@@ -230,7 +236,7 @@ def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
 
 
 def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "input length"]:
-    """Rows of digits as a tensor.
+    """Rows of digits (input, length) as a tensor.
 
     Raises:
         SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.

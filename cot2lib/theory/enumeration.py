@@ -1,8 +1,9 @@
-"""The law of q_m by listing every count vector: the second way to the numbers of `cot2lib.theory.estimators`.
+"""The exact distribution of q_m, by listing every count vector.
 
-A trace of K tokens on v is a chain of count vectors; nothing is assumed about covariances here. In rational
-arithmetic for small chains and independent or systematic draws, in float64 for longer ones with systematic draws,
-of which few count vectors are reachable.
+This is the second way to the numbers of `cot2lib.theory.estimators` (Section 4.2). A trace of K tokens is a Markov
+chain of count vectors, and nothing here assumes anything about covariances. Small chains are listed in rational
+arithmetic, for independent and for systematic draws. Longer ones are listed in float64 for systematic draws, which
+reach only few count vectors.
 """
 
 from collections import defaultdict
@@ -20,86 +21,88 @@ from cot2lib.thoughts import systematic_counts
 
 LARGEST_DENOMINATOR = 10**6
 MOST_ENTRIES = 10**7  # of the table of count vectors that one step leads to
-SHORTEST = 1e-12  # stretch of the uniform draw that is no rounding
+SHORTEST = 1e-12  # an interval of the uniform draw that is shorter comes from rounding
 
-Rational = tuple[Fraction, ...]
+Fractions = tuple[Fraction, ...]
 Counts = tuple[int, ...]
-Law = dict[Counts, Fraction]
+CountDistribution = dict[Counts, Fraction]
 
 
-def count_laws(start: Tensor, transitions: list[Tensor], k: int, sampler: str = "multinomial") -> Iterator[Law]:
-    """The exact law of the counts K q_t at every step.
+def count_distributions(
+    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, sampler: str = "multinomial"
+) -> Iterator[CountDistribution]:
+    """The exact distribution of the counts K q_t, one for every step t.
 
     Raises:
-        SpecError: if a probability is no short fraction, or for another sampler than multinomial and systematic.
+        SpecError: if a probability is no short fraction, or for a sampler other than multinomial and systematic.
     """
     if sampler not in _DRAWS:
         raise SpecError(f"sampler={sampler!r}: listed are {' and '.join(_DRAWS)}.")
     draw = _DRAWS[sampler]
-    law = draw(rational(start), k)
-    yield law
+    current = draw(rational(start), k)
+    yield current
     for moves in transitions:
         rows = [rational(row) for row in moves]
-        onward: Law = defaultdict(Fraction)
-        for counts, chance in law.items():
+        following: CountDistribution = defaultdict(Fraction)
+        for counts, chance in current.items():
             mixed = tuple(sum((n * p for n, p in zip(counts, column)), Fraction(0)) / k for column in zip(*rows))
             for reached, share in draw(mixed, k).items():
-                onward[reached] += chance * share
-        law = dict(onward)
-        yield law
+                following[reached] += chance * share
+        current = dict(following)
+        yield current
 
 
-def rational(law: Float[Tensor, " v"]) -> Rational:
-    """Probabilities as short fractions that sum to exactly one."""
-    shares = tuple(Fraction(p).limit_denominator(LARGEST_DENOMINATOR) for p in law.tolist())
+def rational(probabilities: Float[Tensor, " v"]) -> Fractions:
+    """Probabilities as short fractions that sum to exactly one. Raises SpecError where there are none."""
+    shares = tuple(Fraction(p).limit_denominator(LARGEST_DENOMINATOR) for p in probabilities.tolist())
     if sum(shares) != 1:
-        raise SpecError("a law is no list of short fractions; exact enumeration needs one.")
+        raise SpecError("the probabilities are no short fractions that sum to 1; exact enumeration needs such.")
     return shares
 
 
-def mean(law: Law, k: int) -> Rational:
-    """E q."""
-    return tuple(sum((chance * n for n, chance in zip(column, law.values())), Fraction(0)) / k for column in zip(*law))
+def mean(counted: CountDistribution, k: int) -> Fractions:
+    """E q, one entry per token."""
+    chances = counted.values()
+    return tuple(sum((chance * n for n, chance in zip(column, chances)), Fraction(0)) / k for column in zip(*counted))
 
 
-def error(law: Law, k: int) -> Fraction:
+def error(counted: CountDistribution, k: int) -> Fraction:
     """E||q - E q||^2."""
-    centre = mean(law, k)
-    return sum(
-        (chance * sum((Fraction(n, k) - c) ** 2 for n, c in zip(q, centre)) for q, chance in law.items()), Fraction(0)
-    )
+    centre = mean(counted, k)
+    distance = lambda counts: sum((Fraction(n, k) - c) ** 2 for n, c in zip(counts, centre))
+    return sum((chance * distance(counts) for counts, chance in counted.items()), Fraction(0))
 
 
-def both_tokens(law: Law, token: int) -> Fraction:
-    """P(i_1 = i_2 = token): that two of the K slots, named in advance, hold it."""
-    slots = sum(next(iter(law)))
-    pairs = slots * (slots - 1)
-    return sum((chance * Fraction(q[token] * (q[token] - 1), pairs) for q, chance in law.items()), Fraction(0))
+def both_tokens(counted: CountDistribution, token: int) -> Fraction:
+    """P(i_1 = i_2 = token): the probability that two of the K draws, fixed in advance, give this token."""
+    draws = sum(next(iter(counted)))
+    pairs = draws * (draws - 1)
+    return sum((chance * Fraction(q[token] * (q[token] - 1), pairs) for q, chance in counted.items()), Fraction(0))
 
 
-def _independent(shares: Rational, k: int) -> Law:
-    """K independent draws: multinomial."""
+def _multinomial(shares: Fractions, k: int) -> CountDistribution:
+    """Counts of K independent draws."""
     tokens = [token for token, share in enumerate(shares) if share]
-    law = {}
+    counted = {}
     for drawn in combinations_with_replacement(tokens, k):
         counts = tuple(drawn.count(token) for token in range(len(shares)))
         ways = factorial(k) // prod(map(factorial, counts))
-        law[counts] = ways * prod((shares[t] ** counts[t] for t in tokens), start=Fraction(1))
-    return law
+        counted[counts] = ways * prod((shares[t] ** counts[t] for t in tokens), start=Fraction(1))
+    return counted
 
 
-def _systematic(shares: Rational, k: int) -> Law:
-    """Systematic draws: the counts are constant between the offsets at which a point changes its token."""
+def _systematic(shares: Fractions, k: int) -> CountDistribution:
+    """Counts of K systematic draws. They only change at the offsets at which one of the points changes its token."""
     ends = [k * sum(shares[: token + 1], Fraction(0)) for token in range(len(shares))]
     cuts = sorted({Fraction(0), Fraction(1), *(-end % 1 for end in ends)})
-    law: Law = defaultdict(Fraction)
+    counted: CountDistribution = defaultdict(Fraction)
     for low, high in pairwise(cuts):
         points = [0, *((end + (low + high) / 2).__floor__() for end in ends)]
-        law[tuple(after - before for before, after in pairwise(points))] += high - low
-    return dict(law)
+        counted[tuple(after - before for before, after in pairwise(points))] += high - low
+    return dict(counted)
 
 
-_DRAWS = {"multinomial": _independent, "systematic": _systematic}
+_DRAWS = {"multinomial": _multinomial, "systematic": _systematic}
 
 
 # Systematic draws in float64
@@ -108,36 +111,36 @@ _DRAWS = {"multinomial": _independent, "systematic": _systematic}
 def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int) -> float:
     """E||q_m - alpha_m||^2 of a trace of K systematically drawn tokens.
 
-    The last step needs no listing: a token expected e times varies by f (1 - f), f the fraction of e.
+    The last step needs no listing. A token whose expected count has the fractional part f has the variance f (1 - f).
 
     Raises:
         SpecError: if too many count vectors are reachable.
     """
-    expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start
+    expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start  # (state, v), (state), (v)
     for moves in transitions:
-        counts, chance = _reached(expected, chance)
+        counts, chance = _reachable_counts(expected, chance)
         expected, centre = counts @ moves, centre @ moves
     fraction = expected.frac()
-    within = (fraction * (1 - fraction)).sum(-1) / k**2
-    between = (expected / k - centre).square().sum(-1)
+    within = (fraction * (1 - fraction)).sum(-1) / k**2  # (state)
+    between = (expected / k - centre).square().sum(-1)  # (state)
     return float(chance @ (within + between))
 
 
-def _reached(
+def _reachable_counts(
     expected: Float[Tensor, "state v"], chance: Float[Tensor, " state"]
 ) -> tuple[Float[Tensor, "reached v"], Float[Tensor, " reached"]]:
-    """Every count vector drawn from some expected counts, with its probability."""
+    """Every count vector that can be drawn from some expected counts, and its probability."""
     states, v = expected.shape
     if states * (v + 1) * v > MOST_ENTRIES:
         raise SpecError(
             f"{states} count vectors of {v} tokens are reachable by systematic draws, too many to go on listing; "
             "take a shorter chain or fewer tokens, or simulate (cot2lib.theory.simulation)."
         )
-    cuts = (-expected.cumsum(-1)).remainder(1.0).sort(-1).values
-    edges = torch.cat([torch.zeros(states, 1), cuts, torch.ones(states, 1)], -1).to(cuts)
-    lengths, middles = edges.diff(dim=-1), (edges[:, 1:] + edges[:, :-1]) / 2
+    cuts = (-expected.cumsum(-1)).remainder(1.0).sort(-1).values  # (state, v)
+    edges = torch.cat([torch.zeros(states, 1), cuts, torch.ones(states, 1)], -1).to(cuts)  # (state, v + 2)
+    lengths, middles = edges.diff(dim=-1), (edges[:, 1:] + edges[:, :-1]) / 2  # (state, v + 1)
     real = lengths > SHORTEST
-    counts = systematic_counts(expected[:, None].expand(-1, v + 1, -1)[real], middles[real])
+    counts = systematic_counts(expected[:, None].expand(-1, v + 1, -1)[real], middles[real])  # (interval, v)
     reached, place = torch.unique(counts, dim=0, return_inverse=True)
     shares = (chance[:, None] * lengths)[real]
     return reached, torch.zeros(len(reached), dtype=torch.float64).index_add(0, place, shares)

@@ -1,7 +1,6 @@
-"""What the paper claims of sampled thoughts, decided by computation: as printed, and corrected.
+"""What the paper claims of sampled thoughts (Section 4.2), decided by computation, as printed and as corrected.
 
-Each function takes well under a second and computes both from the other modules of `cot2lib.theory`; nothing is
-looked up.
+Each function takes well under a second. It computes both verdicts from the other modules of `cot2lib.theory`.
 """
 
 from fractions import Fraction
@@ -14,56 +13,68 @@ from cot2lib.theory import chains, enumeration, estimators, sample_size
 from cot2lib.theory.coverage import answer_mass
 from cot2lib.theory.verdict import Verdict
 
-KS = (1, 2, 3, 4, 8, 16)
-STEPS = range(1, 7)
-CLOSE = 1e-6
+TOKENS_PER_STEP = (1, 2, 3, 4, 8, 16)
+LENGTHS = range(1, 7)
+ROUNDING = 1e-6
 
 
 def consistency() -> Verdict:
-    """Base CoT2, MTS and discrete CoT have the same expected output: exactly so, for any unbiased sampler."""
+    """Base CoT2, MTS and discrete CoT have the same expected output (Prop. equiv-discrete-continuous).
+
+    The corrected statement covers any unbiased sampler; systematic draws are the example.
+    """
     start, transitions = chains.example()
     rows = [[enumeration.rational(row) for row in moves] for moves in transitions]
     centre = enumeration.rational(start)
     for moves in rows:
         centre = tuple(sum(p * q for p, q in zip(centre, column)) for column in zip(*moves))
     same = lambda k, sampler: (
-        enumeration.mean([*enumeration.count_laws(start, transitions, k, sampler)][-1], k) == centre
+        enumeration.mean([*enumeration.count_distributions(start, transitions, k, sampler)][-1], k) == centre
     )
     printed = same(1, "multinomial") and same(3, "multinomial")
     return Verdict(printed, printed and same(3, "systematic"))
 
 
 def k_infinity() -> Verdict:
-    """MTS converges to base CoT2: listed errors are at most m / K, and have the form whose K-fold tends to sum D_s."""
+    """MTS converges to base CoT2 as K grows.
+
+    The listed errors are at most m / K. They have the form whose K-fold tends to the sum of the D_s.
+    """
     holds = True
     for chain in (chains.example(), chains.identity(2, 3), chains.identity(2, 4)):
         parts = estimators.explained(*chain)
         for k in (1, 2, 4, 8, 16):
-            listed = float(enumeration.error([*enumeration.count_laws(*chain, k)][-1], k))
+            listed = float(enumeration.error([*enumeration.count_distributions(*chain, k)][-1], k))
             read = float(estimators.read_outs(parts, k).tokens)
-            holds &= listed * k <= len(parts) and abs(listed - read) < CLOSE
+            holds &= listed * k <= len(parts) and abs(listed - read) < ROUNDING
     return Verdict(holds)
 
 
 def sample_complexity_ratio() -> Verdict:
-    """Mean squared error of MTS over that of K discrete traces: at most 2 - 1/K only for m <= 2 or by contraction."""
+    """The mean squared error of MTS is at most 2 - 1/K times that of K discrete traces (Prop. sample-complexity, ii).
+
+    This holds for m <= 2, and for chains that contract fast enough.
+    """
     never = chains.identity(2, 3)
-    listed = enumeration.error([*enumeration.count_laws(*never, 2)][-1], 2)
+    listed = enumeration.error([*enumeration.count_distributions(*never, 2)][-1], 2)
     printed, corrected = listed <= Fraction(3, 8), True  # of two discrete traces it is 1/4
-    for steps in STEPS:
-        for parts in map(_parts, _chains(steps)):
+    for steps in LENGTHS:
+        for parts in map(_explained, _test_chains(steps)):
             rate = float(estimators.contraction(parts))
-            for k in KS:
-                found = float(estimators.ratio(parts, k)) - CLOSE
+            for k in TOKENS_PER_STEP:
+                found = float(estimators.ratio(parts, k)) - ROUNDING
                 kept = found <= estimators.printed_bound(k)
                 assured = steps <= 2 or estimators.printed_bound_is_assured(rate, k)
                 printed &= kept
-                corrected &= (kept or not assured) and 1 - 2 * CLOSE <= found <= estimators.tight_bound(k, steps)
+                corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
     return Verdict(printed, corrected, "m <= 2, or contractive chains")
 
 
 def sample_complexity_rate(epsilon: float = 0.1, delta: float = 0.1) -> Verdict:
-    """N = Theta(1 / (K eps^2)): the printed N fails on long chains; with m in the variance it does not."""
+    """N = Theta(1 / (K eps^2)) traces are enough (Prop. sample-complexity, i).
+
+    The printed N fails on long chains. The N from a variance that grows with m does not.
+    """
     printed = corrected = True
     for k, steps in ((8, 2), (16, 100), (64, 200)):
         variance = sample_size.largest_variance(k, steps, diversity=0.5)
@@ -75,10 +86,11 @@ def sample_complexity_rate(epsilon: float = 0.1, delta: float = 0.1) -> Verdict:
 
 
 def assumption_1() -> Verdict:
-    """The assumption on MNNS: the partial sums satisfy it, but a right answer from a linear last step does not exist.
+    """MNNS satisfies Assumption 1 (appendix "Justification for Assumption 1").
 
-    The last step is linear in the state before it only if every single trace that can be reached already has the
-    answer; a step that adds or subtracts the last digit gives it the share of trajectories that end there.
+    The partial sums satisfy it. The answer step does not. If that step were linear in the state, the answer would be
+    right only where every single reachable trace already has it. A linear step that adds or subtracts the last digit
+    gives the answer only the share of trajectories that end there.
     """
     task = MNNS()
     share = answer_mass(task)
@@ -90,11 +102,11 @@ def assumption_1() -> Verdict:
     return Verdict(bool((share == 1).all()), corrected, "only the steps before the answer are meant")
 
 
-def _parts(chain: chains.Chain) -> estimators.Explained:
+def _explained(chain: chains.Chain) -> estimators.Explained:
     return estimators.explained(*chain)
 
 
-def _chains(steps: int) -> list[chains.Chain]:
+def _test_chains(steps: int) -> list[chains.Chain]:
     digits = torch.tensor([1, 2, 4, 4, 4, 8])
     return [
         chains.identity(2, steps),

@@ -1,9 +1,11 @@
-"""Two examples, small enough to follow exactly, of what 1/K on a thought's gradient does.
+"""Two examples of what a factor 1/K on a thought's gradient does, small enough to follow exactly.
 
-In the first, one parameter is shared by thought and answer, and the geometric mean of the draws' ratios climbs
-down the expected reward. In the second the thought is all there is, and it only learns K times slower:
-entropies then fall less for larger K by the ratio alone, which the paper reads as an effect of K on exploration.
-Neither is in the paper.
+They concern the policy ratio of Section 5.1, the geometric mean of the ratios of K draws, whose gradient is 1/K of the
+likelihood ratio's. Neither example is in the paper.
+
+1. `Shared`: thought and answer share one parameter. With the geometric mean the expected reward falls.
+2. `entropies`: the thought is all there is, and it learns K times more slowly. So entropies fall less for larger K by
+   the ratio alone. The paper reads that as an effect of K on exploration.
 """
 
 from collections.abc import Sequence
@@ -18,32 +20,34 @@ from cot2lib import losses
 
 
 def share(k: int, ratio: str) -> float:
-    """What a ratio's gradient at equal weights multiplies the likelihood ratio's by, for a thought of k draws."""
+    """The gradient of a `ratio` over that of the likelihood ratio, for a thought of k draws at equal weights."""
     return 1 / k if ratio == "geometric" else 1.0
 
 
 @dataclass(frozen=True)
 class Shared:
-    """Each of K draws is token 1 with probability sigma(theta); the answer is right with probability a(1-q) + b sigma.
+    """A thought of K draws and an answer that share the parameter theta.
 
-    q is the share of token 1 among the draws, so that J = a - (a-b) sigma, best without token 1. Its gradient has a
-    thought part -a sigma' and an answer part b sigma': weighted 1/K, the former loses to the latter for K > a/b.
+    Each draw is token 1 with probability sigma(theta), and q is the share of token 1 among the draws. The answer is
+    right with probability a (1 - q) + b sigma(theta). So the expected reward is J = a - (a - b) sigma(theta). It is
+    highest without token 1. Its gradient has a thought part -a sigma' and an answer part b sigma'. A factor 1/K on
+    the thought part reverses the sign of the sum for K > a/b.
     """
 
     a: float = 0.5
     b: float = 0.3
 
-    def reward(self, theta: Tensor) -> Tensor:
+    def reward(self, theta: Float[Tensor, "*lead"]) -> Float[Tensor, "*lead"]:
         """Expected reward J."""
         return self.a - (self.a - self.b) * theta.sigmoid()
 
-    def parts(self, theta: Tensor) -> tuple[Tensor, Tensor]:
-        """The gradient of J through the thought's draws, and through the answer."""
+    def parts(self, theta: Float[Tensor, "*lead"]) -> tuple[Float[Tensor, "*lead"], Float[Tensor, "*lead"]]:
+        """The gradient of J through the thought's draws, and that through the answer."""
         slope = theta.sigmoid() * (-theta).sigmoid()
         return -self.a * slope, self.b * slope
 
     def climb(self, ks: Sequence[int], ratio: str, updates: int = 4000, rate: float = 1.0) -> Float[Tensor, "step k"]:
-        """J before and after every update along GRPO's expected gradient with one update per batch, from theta = 0."""
+        """J at theta = 0 and after each update along GRPO's expected gradient, with one update per batch."""
         weights = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)
         theta = torch.zeros(len(ks), dtype=torch.float64)
         rewards = [self.reward(theta)]
@@ -54,36 +58,40 @@ class Shared:
         return torch.stack(rewards)
 
     def surrogate_gradient(self, theta: float, k: int, ratio: str) -> float:
-        """The gradient that `climb` follows once more: of `cot2lib.losses.surrogate` over all draws and answers."""
+        """The gradient that `climb` follows, a second way: by autograd from `cot2lib.losses.surrogate`.
+
+        It sums over all draws and both answers, so it is the expectation exactly.
+        """
         parameter = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
-        draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)
-        thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]
+        draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)  # (draws, k)
+        thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]  # (draws, k)
         right = self.a * (1 - draws.double().mean(-1)) + self.b * parameter.sigmoid()
         baseline, value = self.reward(parameter.detach()), parameter.new_zeros(())
         for reward, chance in ((1.0, right), (0.0, 1 - right)):
-            gain = (reward - baseline).expand(1, len(draws))
-            steps = (thought[None, :, None], chance.log()[None, :, None, None])
-            surrogate = sum(losses.surrogate(new, new.detach(), gain, ratio)[0, :, 0] for new in steps)
+            advantages = (reward - baseline).expand(1, len(draws))  # (1, draws)
+            steps = (thought[None, :, None], chance.log()[None, :, None, None])  # (1, draws, 1, k or 1)
+            surrogate = sum(losses.surrogate(new, new.detach(), advantages, ratio)[0, :, 0] for new in steps)
             value = value + (thought.sum(-1).exp() * chance).detach() @ surrogate
         return float(torch.autograd.grad(value, [parameter])[0])
 
 
 def entropies(ks: Sequence[int], ratio: str, time: float, vocab: int = 8, updates: int = 2000) -> Float[Tensor, " k"]:
-    """Entropies (nat) that a thought of K draws ends at if the reward is the share of one right token among them.
+    """Final entropies (nat) of a thought of K draws whose reward is the share of one right token among them.
 
-    From the uniform law, along the expected gradient for the same `time`, updates times learning rate.
+    Training starts uniform over `vocab` tokens and follows the expected gradient. `time` is the number of updates
+    times the learning rate, the same for every K.
     """
     right = torch.zeros(vocab, dtype=torch.float64)
     right[0] = 1.0
     rates = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)[:, None] * time / updates
     logits = torch.zeros(len(ks), vocab, dtype=torch.float64)
     for _ in range(updates):
-        law = logits.softmax(-1)
-        logits = logits + rates * law * (right - law[:, :1])
+        alpha = logits.softmax(-1)  # (k, vocab)
+        logits = logits + rates * alpha * (right - alpha[:, :1])
     return entropy(logits)
 
 
 def entropy(logits: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead"]:
-    """Entropy (nat) of the law of these logits."""
-    log_law = logits.log_softmax(-1)
-    return -(log_law.exp() * log_law).sum(-1)
+    """Entropy (nat) of softmax(logits)."""
+    log_alpha = logits.log_softmax(-1)
+    return -(log_alpha.exp() * log_alpha).sum(-1)

@@ -1,15 +1,19 @@
-"""How many superpositions fit into d dimensions (paper, appendix on the budget-dimension tradeoff).
+"""How many superpositions fit into d dimensions.
 
-The paper packs a ball of radius delta around every superposition z_S = mean of e_i over S of B unit
-embeddings, S any B of v states, into the ball of radius 1 + delta, and concludes d = Omega(B ln(v/B))
-for a fixed margin delta. The inequality is right, for equal weights, at every margin that can be had;
-but none above sqrt(2v/(v-1))/(2B) can (`largest_margin`), so that a fixed one rules out all but small
-budgets and the conclusion loses a factor ln B. Beside the paper's formula stand the volume bound it is
-rounded from and a sharper one, which packs around the mean of all superpositions.
+The source is the appendix "Discussion on Budget-Embedding Dimension Tradeoff". A superposition z_S is the mean of the
+unit embeddings e_i over a set S of B of the v states. The paper packs a ball of radius delta around every z_S into the
+ball of radius 1 + delta. It concludes d = Omega(B ln(v/B)) for a fixed margin delta.
+
+Differences from the paper:
+1. Its inequality is right, for equal weights, at every margin that is possible. But no margin above
+   sqrt(2v/(v-1))/(2B) is possible (`largest_margin`). A fixed margin therefore allows only small budgets, and the
+   conclusion loses a factor ln B.
+2. Two more bounds stand beside the paper's formula: the exact volumes that it is rounded from (`volume_dimension`),
+   and a sharper one that packs around the mean of all superpositions (`centred_dimension`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -17,8 +21,8 @@ import numpy as np
 from cot2lib.errors import SpecError
 
 STATES = 73  # sums -36..36 of four digits 1-9
-BUDGETS = (1, 4, 8, 16)
-EXCESS = np.geomspace(1e-3, 1e3, 2001)  # tau - 1 of the centred bound
+PAPER_BUDGETS = (1, 4, 8, 16)  # of the paper's experiment on d
+EXCESS = np.geomspace(1e-3, 1e3, 2001)  # values of tau - 1 that the centred bound tries
 
 
 def log_subsets(vocab: int, budget: int) -> float:
@@ -27,48 +31,49 @@ def log_subsets(vocab: int, budget: int) -> float:
     Raises:
         SpecError: unless 1 <= B <= v.
     """
-    _checked(vocab, budget)
+    _check_subsets(vocab, budget)
     return math.log(math.comb(vocab, budget))
 
 
 def log_subsets_below(vocab: int, budget: int) -> float:
-    """B ln(v/B), which is never above ln C(v, B): each of the B factors (v-i)/(B-i) of C(v, B) is at least v/B."""
-    _checked(vocab, budget)
+    """B ln(v/B). It is at most ln C(v, B), because each of the B factors (v-i)/(B-i) of C(v, B) is at least v/B."""
+    _check_subsets(vocab, budget)
     return budget * math.log(vocab / budget)
 
 
 def largest_margin(vocab: int, budget: int) -> float:
-    """delta_max = sqrt(2v/(v-1))/(2B): no embeddings in the unit ball keep all B-subsets more than twice this apart.
+    """delta_max = sqrt(2v/(v-1))/(2B). No embeddings in the unit ball have a larger margin for all subsets of B.
 
     Raises:
-        SpecError: unless 1 <= B < v; with B = v there is one subset and nothing to tell apart.
+        SpecError: unless 1 <= B < v. For B = v there is one subset, and nothing to tell apart.
     """
-    _checked(vocab, budget)
+    _check_subsets(vocab, budget)
     if budget == vocab:
         raise SpecError(f"budget={budget}: only one subset of {vocab} states has that size; choose B < v.")
     return math.sqrt(2 * vocab / (vocab - 1)) / (2 * budget)
 
 
 def paper_dimension(vocab: int, budget: int, margin: float) -> float:
-    """The paper's least d: B ln(v/B) / ln(2/delta), infinite above the largest margin; needs delta <= 1."""
-    return _unless_too_wide(vocab, budget, margin, lambda: log_subsets_below(vocab, budget) / math.log(2 / margin))
+    """The paper's least d: B ln(v/B) / ln(2/delta), for delta <= 1. It is infinite above the largest margin."""
+    return _at_possible_margin(vocab, budget, margin, lambda: log_subsets_below(vocab, budget) / math.log(2 / margin))
 
 
 def volume_dimension(vocab: int, budget: int, margin: float) -> float:
-    """Least d by volumes, nothing rounded: ln C(v, B) / ln((1 + delta)/delta); infinite above the largest margin."""
-    return _unless_too_wide(vocab, budget, margin, lambda: points_dimension(math.comb(vocab, budget), margin))
+    """Least d by exact volumes: ln C(v, B) / ln((1 + delta)/delta). It is infinite above the largest margin."""
+    return _at_possible_margin(vocab, budget, margin, lambda: points_dimension(math.comb(vocab, budget), margin))
 
 
 def points_dimension(points: int, margin: float) -> float:
-    """Least d by volumes for any `points` vectors of the unit ball that are 2 delta apart."""
+    """Least d by exact volumes, for any number `points` of vectors in the unit ball that lie 2 delta apart."""
     return math.log(points) / math.log1p(1 / margin)
 
 
 def centred_dimension(vocab: int, budget: int, margin: float) -> float:
-    """Least d by volumes around the mean of all superpositions, the best over tau > 1; infinite as above.
+    """Least d by volumes around the mean of all superpositions. It is infinite above the largest margin.
 
-    The mean squared distance of z_S from its mean is at most s^2 = (v-B)/(B(v-1)), so that all but a share 1/tau of
-    the balls lie within radius sqrt(tau) s + delta: (1 - 1/tau) C(v, B) <= (1 + sqrt(tau) s / delta)^d.
+    The mean squared distance of z_S from its mean is at most s^2 = (v-B)/(B(v-1)). By Markov's inequality all but a
+    share 1/tau of the balls lie within the radius sqrt(tau) s + delta. So (1 - 1/tau) C(v, B) <=
+    (1 + sqrt(tau) s / delta)^d for every tau > 1. The bound takes the best tau.
     """
 
     def best() -> float:
@@ -77,19 +82,20 @@ def centred_dimension(vocab: int, budget: int, margin: float) -> float:
         counted = log_subsets(vocab, budget) + np.log1p(-1 / tau)
         return float((counted / np.log1p(np.sqrt(tau) * spread / margin)).max())
 
-    return _unless_too_wide(vocab, budget, margin, best)
+    return _at_possible_margin(vocab, budget, margin, best)
 
 
 DIMENSIONS = {"paper": paper_dimension, "volume": volume_dimension, "centred": centred_dimension}
 
 
-def _unless_too_wide(vocab: int, budget: int, margin: float, dimension) -> float:
+def _at_possible_margin(vocab: int, budget: int, margin: float, dimension: Callable[[], float]) -> float:
+    """What `dimension` gives, or infinity where the margin is larger than any that is possible."""
     if not margin > 0:
         raise SpecError(f"margin={margin}: must be above 0.")
     return dimension() if margin <= largest_margin(vocab, budget) else math.inf
 
 
-def _checked(vocab: int, budget: int) -> None:
+def _check_subsets(vocab: int, budget: int) -> None:
     if not 1 <= budget <= vocab:
         raise SpecError(f"budget={budget}: a set of {vocab} states has subsets of 1..{vocab}.")
 
@@ -97,15 +103,18 @@ def _checked(vocab: int, budget: int) -> None:
 # What the ledger asks
 
 
-def fixed_margin_is_possible(margin: float = 0.1, vocab: int = STATES, budgets: Sequence[int] = BUDGETS) -> bool:
-    """The paper's premise: one margin that every budget can have."""
+def fixed_margin_is_possible(margin: float = 0.1, vocab: int = STATES, budgets: Sequence[int] = PAPER_BUDGETS) -> bool:
+    """Whether the paper's premise holds: this one margin is possible at every budget."""
     return all(margin <= largest_margin(vocab, budget) for budget in budgets)
 
 
 @cache
 def bound_holds_at_possible_margins(most: int = 60) -> bool:
-    """What stays true, for all 1 <= B < v <= `most` and shares of the largest margin: B ln(v/B) <= ln C(v, B), and the
-    paper's least d is never above that of exact volumes."""
+    """Whether the paper's inequalities hold at possible margins, for all 1 <= B < v <= `most`.
+
+    The inequalities are B ln(v/B) <= ln C(v, B), and that the paper's least d is never above that of exact volumes.
+    The margins are the largest one, its half and its tenth.
+    """
     ordered = lambda v, b, share: (
         log_subsets_below(v, b) <= log_subsets(v, b) + 1e-12
         and paper_dimension(v, b, share * largest_margin(v, b))
@@ -114,11 +123,13 @@ def bound_holds_at_possible_margins(most: int = 60) -> bool:
     return all(ordered(v, b, share) for v in range(3, most + 1) for b in range(1, v) for share in (1.0, 0.5, 0.1))
 
 
-def most_asked_for(vocab: int = STATES, budgets: Sequence[int] = BUDGETS) -> float:
-    """The largest d that the paper's formula asks for, at any budget and any margin that can be had."""
+def most_asked_for(vocab: int = STATES, budgets: Sequence[int] = PAPER_BUDGETS) -> float:
+    """The largest d that the paper's formula asks for, over the budgets and all possible margins."""
     return max(paper_dimension(vocab, budget, largest_margin(vocab, budget)) for budget in budgets)
 
 
-def rules_out(dimensions: Sequence[int] = (16, 24, 32), vocab: int = STATES, budgets: Sequence[int] = BUDGETS) -> bool:
-    """Whether the paper's formula excludes one of the dimensions of its experiment, for some budget and margin."""
+def rules_out(
+    dimensions: Sequence[int] = (16, 24, 32), vocab: int = STATES, budgets: Sequence[int] = PAPER_BUDGETS
+) -> bool:
+    """Whether the paper's formula excludes one of its experiment's dimensions, at some budget and possible margin."""
     return min(dimensions) < most_asked_for(vocab, budgets)

@@ -1,8 +1,12 @@
-"""What the propositions behind the construction say, each measured on the block that it is about.
+"""Checks of the propositions behind the construction, each on the block that it is about.
 
-`CLAIMS` holds, for each, whether it is true as printed and as corrected. In Prop. RotationSingleAttn R is a
-permutation of determinant (-1)^(n+1), hence for even n no rotation, which changes nothing. In Prop. partial-sum-
-experts the "first 2^j coordinate-pairs" are 2^j coordinates, as its formal part says.
+The source is the appendix "Construction for Minimum Non-Negative Sum (MNNS) Task". `CLAIMS` holds, for each
+proposition, whether it is true as printed and as corrected.
+
+Differences from the paper, which change no verdict:
+1. Prop. RotationSingleAttn calls R a rotation. R is a permutation of determinant (-1)^(n+1), so it is none for even n.
+2. Prop. partial-sum-experts speaks of the "first 2^j coordinate-pairs". They are 2^j coordinates, as its formal part
+   says.
 """
 
 from collections.abc import Callable
@@ -18,13 +22,17 @@ from cot2lib.theory.verdict import Verdict
 
 TINY = 1e-12
 THRESHOLD = "is given a threshold below 0"
-SATURATION = (1.0, 4.0, 16.0, 64.0)  # sharpness along which a softmax saturates
+SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax is saturated
 
 
 def attention_mass(length: int, sharpness: float | int, step: int, outputs: int | None = None) -> float:
-    """Attention weight of the right input token at pass `step`: z_1, z_2, ... in turn, from z_{n+2} on.
+    """Attention weight of the right input token at pass `step`. The passes select z_1, z_2, ..., z_{n+2}, z_1, ...
 
-    `outputs` tokens have been written and are visible, None for the step - 1 that a causal mask shows.
+    Args:
+        length: number of digits n.
+        sharpness: the constant c.
+        step: pass, counted from 1.
+        outputs: number of written tokens that are visible. None shows step - 1, as a causal mask does.
     """
     layout = Layout(length)
     written = step - 1 if outputs is None else outputs
@@ -38,7 +46,7 @@ def attention_mass(length: int, sharpness: float | int, step: int, outputs: int 
 
 
 def routing(length: int, sharpness: float | int) -> Float[Tensor, "token expert"]:
-    """Weights of the n + 1 experts for each of the tokens z_1..z_{n+2}."""
+    """Weights of the n + 1 experts for each of the tokens z_1..z_{n+2}, at length n."""
     layout = Layout(length)
     tokens = torch.zeros(length + 2, layout.width, dtype=torch.float64)
     tokens[:, layout.positions] = torch.eye(length + 2, dtype=torch.float64)
@@ -46,15 +54,15 @@ def routing(length: int, sharpness: float | int) -> Float[Tensor, "token expert"
 
 
 def encoded(sums: Int[Tensor, "input sum"], width: int, omega: float) -> Float[Tensor, "input width"]:
-    """Pairs (cos ws, sin ws) of each sum in the first coordinates of a token, zeros after them."""
+    """A token with the pairs (cos ws, sin ws) of some sums in its first coordinates, and zeros behind them."""
     angles = omega * sums.double()
     out = torch.zeros(len(sums), width, dtype=torch.float64)
-    out[:, : 2 * sums.shape[1]] = torch.stack([angles.cos(), angles.sin()], dim=-1).flatten(1)
+    out[:, : 2 * sums.shape[1]] = torch.stack([angles.cos(), angles.sin()], dim=-1).flatten(1)  # (input, 2 sum)
     return out
 
 
 def partial_sum_error(digits: Int[Tensor, "input length"]) -> float:
-    """Largest error of any coordinate any expert writes, for exact partial sums of the digits before its own."""
+    """Largest error of any coordinate that a partial-sum expert writes, when it is given exact partial sums."""
     length, largest = digits.shape[1], 0.0
     layout, omega = Layout(length), FREQUENCY * torch.pi / (2 * int(digits.sum(1).max()))
     for step in range(1, length + 1):
@@ -69,33 +77,34 @@ def partial_sum_error(digits: Int[Tensor, "input length"]) -> float:
 def read_off(
     sums: Int[Tensor, "input sum"], bound: int, read: str = "sigmoid", sharpness: float | int = SATURATED
 ) -> Int[Tensor, " input"]:
-    """What the last expert makes of 2^n sums in -S..S, S = `bound`, whose pairs have length 1: the nearest sum."""
+    """The answer of the last expert to 2^n sums in -S..S, S = `bound`, whose pairs have length 1."""
     layout, omega = Layout(sums.shape[1].bit_length() - 1), FREQUENCY * torch.pi / (2 * bound)
     expert = ReadOff(layout, read, omega, 1.0, 1.0, sharpness, sharpness)
     every = torch.arange(-bound, bound + 1)
     answers = encoded(every[:, None], 2, omega)
-    return every[(expert(encoded(sums, layout.width, omega))[:, :2] @ answers.T).argmax(-1)]
+    written = expert(encoded(sums, layout.width, omega))[:, :2]  # (input, 2)
+    return every[(written @ answers.T).argmax(-1)]
 
 
 def sum_sets(bound: int = 5, count: int = 4) -> Int[Tensor, "input sum"]:
-    """Every `count`-tuple of sums in -S..S that holds a non-negative one."""
+    """Every `count`-tuple of sums in -S..S, S = `bound`, that holds a non-negative one."""
     sums = torch.cartesian_prod(*[torch.arange(-bound, bound + 1)] * count)
     return sums[(sums >= 0).any(1)]
 
 
 def smallest_non_negative(sums: Int[Tensor, "input sum"]) -> Int[Tensor, " input"]:
-    """The smallest sum >= 0 of each row."""
+    """The smallest sum >= 0 of each row. Each row must hold one."""
     return sums.masked_fill(sums < 0, int(sums.max()) + 1).amin(1)
 
 
-def _selects() -> bool:
-    """Each of n + 2 tokens attends to the next one alone as c grows."""
+def _attention_selects() -> bool:
+    """Whether each of n + 2 tokens attends only to the next one as c grows."""
     masses = [[attention_mass(n, c, step, 0) for c in SATURATION] for n in (2, 3, 4, 5) for step in range(1, n + 3)]
     return all(mass == sorted(mass) and mass[-1] > 1 - TINY for mass in masses)
 
 
-def _selects_while_writing() -> bool:
-    """Behind a causal mask also with outputs present, through pass n + 2 and no further; without one never."""
+def _attention_selects_while_writing() -> bool:
+    """Whether attention is right while outputs are written: through pass n + 2 with a causal mask, never without."""
     last = SATURATION[-1]
     right = [attention_mass(n, last, step) > 1 - TINY for n in (2, 3, 4, 5) for step in range(1, n + 3)]
     split = [attention_mass(n, last, n + 3) for n in (2, 3, 4, 5)]
@@ -103,31 +112,33 @@ def _selects_while_writing() -> bool:
     return all(right) and all(abs(mass - 0.5) < TINY for mass in split)
 
 
-def _routes() -> bool:
-    """z_i is given to expert i alone as c grows."""
+def _router_selects() -> bool:
+    """Whether z_i goes to expert i alone as c grows."""
     masses = torch.stack([routing(4, c).diagonal() for c in SATURATION])
     return bool((masses.diff(dim=0) >= 0).all() and (masses[-1] > 1 - TINY).all())
 
 
-def _sums() -> bool:
+def _partial_sums_are_exact() -> bool:
     return partial_sum_error(multisets(4)) < TINY
 
 
-def _reads(read: str) -> bool:
+def _read_off_is_right(read: str) -> bool:
     sums = sum_sets()
     return bool((read_off(sums, 5, read) == smallest_non_negative(sums)).all())
 
 
-def _solves(variant: str) -> bool:
+def _solves_all_inputs(variant: str) -> bool:
     return exact_match(TrigMNNS(4, 36, variant), multisets(4)) == 1.0
 
 
 CLAIMS: dict[str, Callable[[], Verdict]] = {
     "construction": lambda: Verdict(
-        _solves("as-written"), _solves("repaired"), "its printed read-off is given a threshold below 0"
+        _solves_all_inputs("as-written"),
+        _solves_all_inputs("repaired"),
+        "its printed read-off is given a threshold below 0",
     ),
-    "attention-selects": lambda: Verdict(_selects(), _selects_while_writing()),
-    "moe-routes": lambda: Verdict(_routes()),
-    "partial-sums": lambda: Verdict(_sums()),
-    "read-off": lambda: Verdict(_reads("sigmoid"), _reads("biased"), f"its gate {THRESHOLD}"),
+    "attention-selects": lambda: Verdict(_attention_selects(), _attention_selects_while_writing()),
+    "moe-routes": lambda: Verdict(_router_selects()),
+    "partial-sums": lambda: Verdict(_partial_sums_are_exact()),
+    "read-off": lambda: Verdict(_read_off_is_right("sigmoid"), _read_off_is_right("biased"), f"its gate {THRESHOLD}"),
 }

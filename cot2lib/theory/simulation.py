@@ -1,7 +1,8 @@
-"""Monte Carlo traces of a chain: independent, systematic and Dirichlet thoughts, and K discrete traces.
+"""Monte Carlo traces of a chain (Section 4.2): MTS, systematic and Dirichlet thoughts, and K discrete traces.
 
-`simulate` draws many traces at once, in chunks that stay in cache, each chunk a function of the seed and its number.
-It shares its samplers with the thought rules of `cot2lib.thoughts.rules`, but not with the exact forms.
+`simulate` draws many traces at once, in chunks that stay in the processor's cache. Each chunk is a function of the
+seed and its number. The samplers are those of the thought rules (`cot2lib.thoughts.rules`). Nothing is shared with the
+exact forms (`cot2lib.theory.estimators`), so the two test each other.
 """
 
 from collections.abc import Callable
@@ -17,17 +18,17 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.thoughts import inverse_cdf, systematic_counts, token_mean
 
-CHUNK = 1024  # traces drawn together, so that they stay in cache
+TRACES_TOGETHER = 1024  # few enough to stay in cache
 
-Laws = Float[Tensor, "trace v"]
+Distributions = Float[Tensor, "*trace v"]
 Key = Int[Tensor, " one"]
 
 
 class Simulated(NamedTuple):
-    """What simulated traces gave.
+    """Results of simulated traces.
 
     Attributes:
-        errors: squared distance ||q_m - alpha_m||^2 of every trace.
+        errors: squared distance ||q_m - alpha_m||^2 of each trace.
         mean: mean of q_m over the traces.
     """
 
@@ -36,11 +37,12 @@ class Simulated(NamedTuple):
 
     @property
     def mse(self) -> float:
+        """Mean squared error of one trace."""
         return float(self.errors.mean())
 
     @property
     def standard_error(self) -> float:
-        """Of `mse`."""
+        """Standard error of `mse`."""
         return float(self.errors.std() / len(self.errors) ** 0.5)
 
 
@@ -52,68 +54,75 @@ def simulate(
     sampler: str = "multinomial",
     seed: int = 0,
 ) -> Simulated:
-    """Traces of K tokens a step, or for "discrete" means of K independent traces.
+    """Simulated traces of a chain.
 
     Args:
         start, transitions: the chain (`cot2lib.theory.chains`).
-        k: tokens K; a Dirichlet thought has the matching concentration gamma = K - 1.
-        traces: how many.
-        sampler: "multinomial", "systematic", "dirichlet" or "discrete".
-        seed: of all draws.
+        k: tokens K per step. A Dirichlet thought has the matching concentration gamma = K - 1.
+        traces: number of traces.
+        sampler: how thoughts are drawn, "multinomial" (MTS), "systematic" or "dirichlet". With "discrete" a trace is
+            the mean of K independent discrete traces.
+        seed: seed of all draws.
 
     Raises:
         SpecError: for an unknown sampler, k < 1, or k < 2 with "dirichlet".
     """
-    if sampler not in SAMPLERS:
-        raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(SAMPLERS)}.")
+    if sampler not in DRAWS and sampler != "discrete":
+        raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(DRAWS)}, discrete.")
     if k < 1 or (sampler == "dirichlet" and k < 2):
         raise SpecError(f"k={k}: at least 1 is needed, and 2 for dirichlet thoughts, whose concentration is k - 1.")
     centre = start
     for moves in transitions:
         centre = centre @ moves
-    errors, total = [], torch.zeros_like(centre)
-    for chunk, first in enumerate(range(0, traces, CHUNK)):
+    errors, total = [], torch.zeros_like(centre)  # total: (v)
+    for chunk, first in enumerate(range(0, traces, TRACES_TOGETHER)):
         key = random.run_keys([seed], Site.CHAIN, chunk)
-        drawn = _trace(start, transitions, k, min(CHUNK, traces - first), sampler, key)
+        drawn = _last_tokens(start, transitions, k, min(TRACES_TOGETHER, traces - first), sampler, key)
         errors.append((drawn - centre).square().sum(-1))
         total += drawn.sum(0)
     return Simulated(torch.cat(errors), total / traces)
 
 
-def _trace(start, transitions, k: int, traces: int, sampler: str, key: Key) -> Laws:
-    """q_m of some traces."""
+def _last_tokens(
+    start: Float[Tensor, " v"],
+    transitions: list[Float[Tensor, "v v"]],
+    k: int,
+    traces: int,
+    sampler: str,
+    key: Key,
+) -> Float[Tensor, "trace v"]:
+    """q_m of each trace."""
     if sampler == "discrete":
-        single = _trace(start, transitions, 1, traces * k, "multinomial", key)
+        single = _last_tokens(start, transitions, 1, traces * k, "multinomial", key)  # (trace * k, v)
         return single.view(traces, k, -1).mean(1)
-    draw = SAMPLERS[sampler]
+    draw = DRAWS[sampler]
     drawn = draw(start.expand(traces, -1), k, random.fold(key, 0))
     for step, moves in enumerate(transitions, start=1):
         drawn = draw(drawn @ moves, k, random.fold(key, step))
     return drawn
 
 
-def independent(laws: Float[Tensor, "*trace v"], k: int, key: Key) -> Float[Tensor, "*trace v"]:
-    """The mean of k independent tokens of each law (`MTS`)."""
-    uniforms = random.uniform(key, laws[..., 0].numel() * k).view(*laws.shape[:-1], k)
-    return token_mean(inverse_cdf(laws, uniforms.to(laws.dtype)), laws)
+def independent(alphas: Distributions, k: int, key: Key) -> Distributions:
+    """The mean of k independent tokens of each distribution (the rule `MTS`)."""
+    uniforms = random.uniform(key, alphas[..., 0].numel() * k).view(*alphas.shape[:-1], k)
+    return token_mean(inverse_cdf(alphas, uniforms.to(alphas.dtype)), alphas)
 
 
-def systematic(laws: Float[Tensor, "*trace v"], k: int, key: Key) -> Float[Tensor, "*trace v"]:
-    """The mean of k systematically drawn tokens of each law (`Systematic`)."""
-    offsets = random.uniform(key, laws[..., 0].numel()).view(laws.shape[:-1])
-    return systematic_counts(k * laws, offsets) / k
+def systematic(alphas: Distributions, k: int, key: Key) -> Distributions:
+    """The mean of k systematically drawn tokens of each distribution (the rule `Systematic`)."""
+    offsets = random.uniform(key, alphas[..., 0].numel()).view(alphas.shape[:-1])
+    return systematic_counts(k * alphas, offsets) / k
 
 
-def dirichlet(laws: Laws, k: int, key: Key) -> Laws:
-    """A Dirichlet thought of concentration gamma = k - 1 around each law; tokens of weight zero keep it."""
+def dirichlet(alphas: Distributions, k: int, key: Key) -> Distributions:
+    """A Dirichlet draw of concentration gamma = k - 1 around each distribution. Tokens of weight zero stay at zero."""
     generator = np.random.default_rng(int(key[0] & (2**63 - 1)))
-    gammas = torch.from_numpy(generator.standard_gamma((k - 1) * laws.numpy()))
+    gammas = torch.from_numpy(generator.standard_gamma((k - 1) * alphas.numpy()))
     return gammas / gammas.sum(-1, keepdim=True)
 
 
-SAMPLERS: dict[str, Callable | None] = {
+DRAWS: dict[str, Callable[[Distributions, int, Key], Distributions]] = {
     "multinomial": independent,
     "systematic": systematic,
     "dirichlet": dirichlet,
-    "discrete": None,  # drawn as multinomial traces of one token
 }

@@ -59,7 +59,7 @@ def checked(live_chain: str, ks: Sequence, steps: object) -> None:
 def dependence(k: int = 2) -> pd.DataFrame:
     """The worked example, exact: is the chance that two slots hold the first token the product of their chances?"""
     rows, chain = [], chains.example()
-    for step, law in enumerate(enumeration.count_laws(*chain, k), start=1):
+    for step, law in enumerate(enumeration.count_distributions(*chain, k), start=1):
         single = enumeration.mean(law, k)[0]
         together = enumeration.both_tokens(law, 0)
         base = estimators.marginals(*chain)[step - 1]
