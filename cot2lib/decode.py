@@ -10,6 +10,7 @@ what it would feed later is of no consequence. Training on a model's own thought
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -166,12 +167,14 @@ def _answers(
 ) -> Thought:
     """The answer of every rollout, read at its own last step. Its noise is the last step's, which no thought uses."""
     scores = at_last(logits, last)[:, :, 0]
-    unseen = lambda *_: _refuse("an answer rule looks at logits alone where inputs differ in their number of steps.")
-    return rule(State(scores, scores, lambda count: noise(logits.shape[2] - 1, count), unseen, unseen))
+    return rule(State(scores, scores, lambda count: noise(logits.shape[2] - 1, count), _unseen, _unseen))
 
 
 def _rollout(
-    logits: list[Tensor], thoughts: list[Thought], answer: Thought, last: Int[Tensor, "run batch"] | None
+    logits: list[Float[Tensor, "run batch vocab"]],
+    thoughts: list[Thought],
+    answer: Thought,
+    last: Int[Tensor, "run batch"] | None,
 ) -> Rollout:
     """Steps side by side; each rollout's last one is its answer."""
     silent = torch.zeros(logits[0].shape[:2], device=logits[0].device)
@@ -219,9 +222,9 @@ def replay(
     return torch.cat([first, rest], dim=3).flatten(1, 2)
 
 
-def _no_noise(step: int, count: int) -> Float[Tensor, "run batch draw"]:
+def _no_noise(step: int, count: int) -> NoReturn:
     raise SpecError("this rule samples: pass keys=random.run_keys(seeds, Site.DECODE).")
 
 
-def _refuse(sentence: str) -> Tensor:
-    raise SpecError(sentence)
+def _unseen(*_) -> NoReturn:
+    raise SpecError("an answer rule looks at logits alone where inputs differ in their number of steps.")

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.tasks import Task
+from cot2lib.tasks import Rows, Task
 
 TIES = ("minus-first", "plus-first", "shared")
 EXACT_COUNTS = 2**53
@@ -31,7 +31,7 @@ Children = Int[Tensor, "input state branch"]
 
 
 def hindsight_targets(
-    task: Task, budget: int | None = None, ties: str = "minus-first", rows: slice | Tensor = slice(None)
+    task: Task, budget: int | None = None, ties: str = "minus-first", rows: Rows = slice(None)
 ) -> Float[Tensor, "input step vocab"]:
     """Soft targets alpha*_1..alpha*_m in float64; after an input's answer all entries are 0.
 
@@ -56,7 +56,7 @@ def hindsight_targets(
     return targets.index_put((torch.arange(len(chosen)), last[:, 0], task.answer_ids[chosen]), targets.new_ones(()))
 
 
-def steps_of(task: Task, rows: slice | Tensor = slice(None)) -> Int[Tensor, " input"]:
+def steps_of(task: Task, rows: Rows = slice(None)) -> Int[Tensor, " input"]:
     """Output tokens of the given inputs."""
     lengths = torch.full((task.size,), task.steps) if task.lengths is None else task.lengths
     return lengths[rows]
@@ -81,7 +81,7 @@ def check_budget(task: Task, budget: int | None, ties: str) -> None:
 
 
 def trajectory_shares(
-    task: Task, budget: int | None, ties: str, rows: slice | Tensor = slice(None)
+    task: Task, budget: int | None, ties: str, rows: Rows = slice(None)
 ) -> Float[Tensor, "input step state"]:
     """Share of the kept trajectories in each state after each step 1..m (the last step not yet one-hot)."""
     graph, start = graph_of(task, rows), per_input(task, task.start, rows)
@@ -100,7 +100,7 @@ def trajectory_shares(
     return counts / (kept[..., None] if isinstance(kept, Tensor) else kept)
 
 
-def kept_trajectories(task: Task, budget: int | None, rows: slice | Tensor) -> int | Float[Tensor, "input 1"]:
+def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> int | Float[Tensor, "input 1"]:
     """How many trajectories B keeps: one number, or one for each input where inputs have different numbers."""
     if not isinstance(task.trajectories, Tensor):
         return task.trajectories if budget is None else budget
@@ -108,12 +108,12 @@ def kept_trajectories(task: Task, budget: int | None, rows: slice | Tensor) -> i
     return there if budget is None else there.clamp(max=budget)
 
 
-def per_input(task: Task, value: int | Tensor, rows: slice | Tensor) -> int | Int[Tensor, " input"]:
+def per_input(task: Task, value: int | Int[Tensor, " all"], rows: Rows) -> int | Int[Tensor, " input"]:
     """A member of a task for the given inputs, as it is where it is one number for all."""
     return value[rows] if isinstance(value, Tensor) else value
 
 
-def graph_of(task: Task, rows: slice | Tensor) -> list[Children]:
+def graph_of(task: Task, rows: Rows) -> list[Children]:
     """Children of every step; an input that has answered stays where it is."""
     graph = [task.children(step, rows) for step in range(task.steps)]
     if task.lengths is None:

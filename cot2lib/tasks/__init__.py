@@ -4,6 +4,6 @@
 """
 
 from cot2lib.tasks.mnns import MNNS
-from cot2lib.tasks.task import Task
+from cot2lib.tasks.task import Rows, Task
 
-__all__ = ["MNNS", "Task"]
+__all__ = ["MNNS", "Rows", "Task"]

@@ -21,7 +21,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.tasks.task import Task
+from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
@@ -230,7 +230,7 @@ class MNNS(Task):
         """Vocabulary index of each state."""
         return torch.arange(self.states) + self.state_id(-self.bound)
 
-    def children(self, step: int, rows: slice | Tensor = slice(None)) -> Int[Tensor, "input state branch"]:
+    def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
         """States that follow each state when digit `step` is subtracted (branch 0) and added (branch 1).
 
         Sums that no trajectory can hold yet are clamped to -S..S.

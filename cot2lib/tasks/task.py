@@ -31,13 +31,14 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
 
 TRAIN_SHARE = 0.8
+Rows = slice | Int[Tensor, " row"]  # which inputs
 NEEDED = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "answer_ids", "states", "state_ids", "start",
     "trajectories", "score",
@@ -64,7 +65,7 @@ class Task(ABC):
         """Token ids of every input, padded on the left; with or without the arrow, and with `pauses` further ones."""
 
     @abstractmethod
-    def children(self, step: int, rows: slice | Tensor = slice(None)) -> Int[Tensor, "input state branch"]:
+    def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
         """States that follow each state at a step, for the given inputs; -1 where there is no branch."""
 
     @property
@@ -104,6 +105,6 @@ class Task(ABC):
 
 
 @lru_cache(maxsize=64)
-def on_device(task: Task, name: str, device: torch.device) -> Tensor:
+def on_device(task: Task, name: str, device: torch.device) -> Shaped[Tensor, "..."]:
     """A tensor of a task, copied to a device once: no step copies again."""
     return getattr(task, name).to(device)

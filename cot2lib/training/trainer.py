@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from cot2lib.kit import random
@@ -22,6 +22,8 @@ from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.training.data import StackData
 from cot2lib.training.settings import Recipe, Run
+
+Tensors = dict[str, Shaped[Tensor, "..."]]
 
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
@@ -205,12 +207,12 @@ class StackTrainer(ABC):
         progress.loss_steps += steps
         progress.step += steps
 
-    def optimizer_tensors(self) -> dict[str, Tensor]:
+    def optimizer_tensors(self) -> Tensors:
         """AdamW's state, by place of the parameter block and name."""
         blocks = [block for group in self.optimizer.param_groups for block in group["params"]]
         return {f"{place}.{name}": t for place, b in enumerate(blocks) for name, t in self.optimizer.state[b].items()}
 
-    def restore(self, weights: dict[str, Tensor], optimizer: dict[str, Tensor], progress: Progress) -> None:
+    def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
         """Go on from a checkpoint: what the three were when it was taken."""
         self.stack.load_state_dict(weights)
         blocks = [block for group in self.optimizer.param_groups for block in group["params"]]
