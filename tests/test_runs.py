@@ -15,7 +15,7 @@ import torch
 
 from cot2lib import runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
-from cot2lib.kit.files import load_tensors
+from cot2lib.kit.files import UNSEALED, load_tensors
 from cot2lib.runs import lookup, records, train
 from cot2lib.runs import store as stores
 from cot2lib.runs.plan import stacks_of_shard
@@ -362,9 +362,10 @@ def test_a_trained_stack_is_let_go(store, nothing_shipped, monkeypatch):
 
 
 def _spoil(checkpoint, change):
+    """Change a file's contents and give it the checksum of what it now holds."""
     tensors, meta = load_tensors(checkpoint)
     change(tensors, meta)
-    stores.save_tensors(checkpoint, tensors, meta)
+    stores.save_tensors(checkpoint, tensors, meta | {"checksum": UNSEALED})
 
 
 SPOILT = {

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
-from cot2lib.kit.files import load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import CHECKSUM, UNSEALED, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.trainer import Progress, StackTrainer
 
-FORMAT = 1
+FORMAT = 2
+UNSEALED_FORMAT = 1  # of files without a checksum, which are still read
 WEIGHTS = "weights."
 OPTIMIZER = "optimizer."
 CHECKPOINT = ".checkpoint.safetensors"
@@ -38,8 +39,17 @@ class StackFile:
     provenance: dict
 
     def weights(self, run: int) -> dict[str, Tensor]:
-        """Parameters of one run, without the run axis."""
-        return {name: value[run] for name, value in load_tensors(self.path, WEIGHTS)[0].items()}
+        """Parameters of one run, without the run axis.
+
+        Raises:
+            RecordError: if the file is no longer what was written, or the weights are no numbers.
+        """
+        tensors = load_tensors(self.path, WEIGHTS)[0]
+        if {len(value) if value.ndim else 0 for value in tensors.values()} != {len(self.specs)}:
+            raise RecordError(f"{self.path} does not hold the weights of its {len(self.specs)} runs; delete it.")
+        weights = {name: value[run] for name, value in tensors.items()}
+        check_finite(weights, f"{self.path}, run {self.specs[run].id}")
+        return weights
 
 
 def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
@@ -168,9 +178,12 @@ def read(path: Path, changed: int) -> StackFile:
 
 def _parse(path: Path, meta: dict) -> StackFile:
     try:
-        if meta.get("format") != FORMAT:
-            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")
+        known = FORMAT if CHECKSUM in meta else UNSEALED_FORMAT
+        if meta.get("format") != known:
+            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {known}; delete it.")
         specs = tuple(from_data(data) for data in meta["specs"])
+        if not specs or len(set(specs)) < len(specs):
+            raise RecordError(f"{path} names no run, or one twice; delete it.")
         return StackFile(path, specs, Progress(**meta["progress"]), meta["held_out"], dict(meta["provenance"]))
     except SpecError as error:
         raise RecordError(
@@ -187,6 +200,7 @@ def _weights(trainer: StackTrainer) -> dict[str, Tensor]:
 def _meta(trainer: StackTrainer, provenance: dict) -> dict:
     return {
         "format": FORMAT,
+        CHECKSUM: UNSEALED,
         "specs": [to_data(spec) for spec in trainer.specs],
         "progress": asdict(trainer.progress),
         "held_out": trainer.data.held_out.sizes,
