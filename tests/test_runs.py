@@ -15,9 +15,10 @@ import torch
 
 from cot2lib import runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
-from cot2lib.kit.files import UNSEALED, load_tensors
+from cot2lib.kit.files import UNSEALED, load_meta, load_tensors
 from cot2lib.runs import lookup, records, train
 from cot2lib.runs import store as stores
+from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.plan import stacks_of_shard
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
@@ -455,3 +456,92 @@ def test_stack_files_with_other_contents_are_named(store, nothing_shipped, chang
     _spoil(path, lambda tensors, meta: change(meta))
     with pytest.raises(RecordError, match=f"{path.name}.*elete it"):
         runs.run(SPECS[:1], missing="error")
+
+
+# Checksums of the store
+
+
+def _flipped(path, position, bit):
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << bit
+    path.write_bytes(bytes(content))
+
+
+@pytest.fixture
+def stack_file(store, nothing_shipped):
+    runs.run(SPECS[1:2])
+    return next(store.glob("*.safetensors"))
+
+
+def test_any_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
+    """In the length, the names, the metadata, its checksum, the tensors, the last byte."""
+    whole = stack_file.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    seal = whole.index(load_meta(stack_file)["checksum"].encode())
+    named = [seal + 3, whole.index(b"checksum") + 2, whole.index(b"format") + 1, whole.index(b"curves") + 40]
+    positions = [0, 9, *range(8, 8 + header, 401), *named, 8 + header, *range(8 + header, len(whole), 9973), -1]
+    for place, position in enumerate(positions):
+        stack_file.write_bytes(whole)
+        _flipped(stack_file, position, place % 8)
+        for use in (
+            lambda: runs.load(SPECS[1], "error"),
+            lambda: runs.run(SPECS[1:2], "error"),
+            lambda: merge("tiny.quick", SPECS[1:2]),
+        ):
+            with pytest.raises(RecordError, match=f"{stack_file.name}.*elete it"):
+                use()
+    stack_file.write_bytes(whole)
+    assert len(runs.run(SPECS[1:2], "error")) == 1
+
+
+def test_checkpoints_are_sealed_too(interrupted):
+    checkpoint = interrupted(MANY[:1])
+    _flipped(checkpoint, -5, 2)
+    with pytest.raises(RecordError, match=f"{checkpoint.name} has changed since it was written; delete it"):
+        runs.run(MANY[:1])
+
+
+def test_stores_of_the_format_without_checksums_are_read(stack_file, nothing_shipped):
+    """As trainings of older versions leave them."""
+    model, rows = runs.load(SPECS[1], "error"), runs.run(SPECS[1:2], "error")
+    tensors, meta = load_tensors(stack_file)
+    del meta["checksum"]
+    stores.save_tensors(stack_file, tensors, meta | {"format": 1})
+    assert torch.equal(runs.load(SPECS[1], "error").transformer.wte.weight, model.transformer.wte.weight)
+    pd.testing.assert_frame_equal(runs.run(SPECS[1:2], "error"), rows)
+    merge("tiny.quick", SPECS[1:2], with_weights=SPECS)
+    assert records.shipped_weights(SPECS[1].id).keys() == dict(model.named_parameters()).keys()
+    stores.save_tensors(stack_file, tensors, meta | {"format": 2})
+    with pytest.raises(RecordError, match="has format 2, this version reads 1; delete it"):
+        runs.load(SPECS[1], "error", retrain=True)
+
+
+UNLIKELY = {
+    "more right than inputs": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_a=[9999]),
+    "fewer than none": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_b=[-9]),
+    "no number of right inputs": lambda tensors, meta: meta["progress"]["curves"][0].update(correct_b=[float("nan")]),
+    "words for right inputs": lambda tensors, meta: meta["progress"]["curves"][0].update(correct_b=["all"]),
+    "no inputs": lambda tensors, meta: meta.update(held_out=[[0, 0]]),
+    "curves that are no tables": lambda tensors, meta: meta["progress"].update(curves=["up", "down"]),
+    "a curve in words": lambda tensors, meta: meta["progress"].update(curves="up"),
+    "no steps": lambda tensors, meta: [point.pop("step") for point in meta["progress"]["curves"]],
+    "a step twice": lambda tensors, meta: meta["progress"]["curves"].append(meta["progress"]["curves"][-1]),
+    "a run twice": lambda tensors, meta: meta.update(specs=meta["specs"] * 2),
+}
+
+
+@pytest.mark.parametrize("change", UNLIKELY.values(), ids=UNLIKELY.keys())
+def test_results_that_cannot_be_are_named(stack_file, change):
+    _spoil(stack_file, change)
+    with pytest.raises(RecordError, match=stack_file.name) as raised:
+        runs.run(SPECS[1:2], "error")
+    assert str(raised.value).count("\n") == 0
+
+
+def test_weights_of_another_number_of_runs_are_named(stack_file):
+    _spoil(
+        stack_file,
+        lambda tensors, meta: tensors.update({n: t.repeat(2, *[1] * (t.ndim - 1)) for n, t in tensors.items()}),
+    )
+    with pytest.raises(RecordError, match="does not hold the weights of its 1 runs; delete it"):
+        runs.load(SPECS[1], "error")

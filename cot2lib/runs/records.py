@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import check_finite, load_tensors, save_tensors
 from cot2lib.runs import manifest, store
@@ -51,7 +51,7 @@ def _stack_tables(path: Path, changed: int) -> Tables:
         rows = [_run_row(stack, place, curve) for place, curve in enumerate(curves)]
         tables = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise RecordError(f"{path} holds no results of its runs ({error!r}); delete it.") from error
+        raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
     _check_rows(tables[0], path)
     _check_curves(tables[1], path)
     return tables
@@ -223,7 +223,7 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
         try:
             known = from_data(json.loads(row.spec)).id
         except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise RecordError(f"{folder / name}, run {row.id}: {error}") from error
+            raise RecordError(f"{folder / name}, run {row.id}: {brief(error)}") from error
         if known != row.id:
             raise RecordError(f"{folder / name}: run {row.id} was made by another version (its spec is now {known}).")
     _check_rows(rows, folder / name)
@@ -259,7 +259,7 @@ def _table(folder: Path, name: str, unpack: Callable[[bytes], bytes]) -> pd.Data
     try:
         return _read_csv(unpack(content))
     except (OSError, ValueError, EOFError) as error:
-        raise RecordError(f"{path} is not a table ({error}); put it back from git.") from error
+        raise RecordError(f"{path} is not a table ({brief(error)}); put it back from git.") from error
 
 
 def _read_csv(content: bytes) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import CHECKSUM, UNSEALED, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.specs import from_data, to_data
@@ -190,7 +190,7 @@ def _parse(path: Path, meta: dict) -> StackFile:
             f"{path} was made by another version: {error} Use that version, or move the file away."
         ) from error
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise RecordError(f"{path} is not a stack of this version ({error}); delete it.") from error
+        raise RecordError(f"{path} is not a stack of this version ({brief(error)}); delete it.") from error
 
 
 def _weights(trainer: StackTrainer) -> dict[str, Tensor]:
