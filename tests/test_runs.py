@@ -193,6 +193,20 @@ def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
     assert "training 1 runs in 1 stacks on cpu: about 2.0 h" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("shard", [(5, 2), (2, 2), (-1, 2), (0, 0)])
+def test_shards_that_are_none_are_named(store, nothing_shipped, shard):
+    with pytest.raises(SpecError, match=r"shard=.*: give \(k, n\) with 0 <= k < n"):
+        runs.run(SPECS, shard=shard)
+    assert not store.exists(), "nothing was trained"
+
+
+def test_compiling_without_a_compiler_is_refused_before_training(store, nothing_shipped, monkeypatch):
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    with pytest.raises(DeviceError, match="needs a C\\+\\+ compiler, and /no/such/compiler does not work here"):
+        runs.run(SPECS, compile=True, device="cpu")
+    assert not store.exists()
+
+
 # A killed sweep
 
 KILLED = """

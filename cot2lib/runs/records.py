@@ -84,6 +84,8 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
     `best` picks the evaluation on the inputs it reports; `split_half` picks it on one half of the
     validation classes and reports the other half, both ways round.
     """
+    if inputs_a + inputs_b < 1:
+        raise ValueError("no held-out inputs")
     a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
     total = (a + b) / (inputs_a + inputs_b)
     return {

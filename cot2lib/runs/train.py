@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import timing
+from cot2lib.kit.machine import check_compiler
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
@@ -62,12 +63,16 @@ def run(
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
     if threads < 1:
         raise SpecError(f"threads={threads}: need at least one.")
+    if not 0 <= shard[0] < shard[1]:
+        raise SpecError(f"shard={shard}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)
     left = absent(specs, retrain)
     if left and missing == "error":
         raise RecordError(absent_message(left))
     if left:
+        if compile and where.type == "cpu":
+            check_compiler()
         with timing.threads(threads):
             _train(specs, left, where, compile, shard)
     return described(tables(specs, retrain)[0])
