@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import weakref
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,7 @@ import torch
 
 from cot2lib import runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
+from cot2lib.kit import identity
 from cot2lib.kit.files import UNSEALED, load_meta, load_tensors
 from cot2lib.runs import lookup, records, train
 from cot2lib.runs import store as stores
@@ -23,6 +25,7 @@ from cot2lib.runs.plan import stacks_of_shard
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
 TASK = MNNS(1, 5, 3)
@@ -155,6 +158,49 @@ def test_bad_budget_is_refused_before_training(store, nothing_shipped):
     with pytest.raises(SpecError, match="budget B=9"):
         runs.run([short("cot2", budget=9)])
     assert not store.exists()
+
+
+def test_a_task_that_cannot_be_split_is_refused_before_training(store, nothing_shipped):
+    """One kind of input: nothing is left to shuffle, or nothing to hold out."""
+    one = replace(short("cot2"), task=MNNS(1, 1, 3))
+    with pytest.raises(SpecError, match="MNNS 3 x 1-1 has too few kinds of input"):
+        runs.run([*SPECS, one])
+    assert not store.exists(), "nothing was trained"
+
+
+def test_targets_beyond_the_memory_are_refused_before_training(store, nothing_shipped):
+    huge = replace(short("cot2"), task=MNNS(length=1000, inputs=10**5))
+    with pytest.raises(SpecError, match=r"targets of 100000 inputs take .* GiB"):
+        runs.run([*SPECS, huge])
+    assert not store.exists()
+
+
+@dataclass(frozen=True)
+class Readers(Base):
+    """A rule as a reader writes it."""
+
+
+def test_runs_of_a_readers_rule_stay_in_the_store(store, nothing_shipped, monkeypatch):
+    """A process that has not defined the rule reads what else is there; `collect` takes no such run."""
+    own = replace(SPECS[0], thought=Readers())
+    runs.run([own, SPECS[1]])
+    assert len(runs.run([own], "error")) == 1
+    with pytest.raises(SpecError, match="Readers is defined outside the package: runs with it stay"):
+        merge("tiny.quick", [own, SPECS[1]])
+    stores.read.cache_clear()
+    records._stack_tables.cache_clear()
+    monkeypatch.setattr(identity, "OUTSIDE", {})
+    assert runs.run(SPECS[1:2], "error")["id"].tolist() == [SPECS[1].id]
+    assert set(stores.finished()) == {SPECS[1].id}
+    merge("tiny.quick", SPECS)
+    assert records.shipped()[0]["id"].tolist() == [SPECS[1].id]
+
+
+def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, store, monkeypatch):
+    checkpoint = interrupted([replace(SPECS[0], thought=Readers())])
+    monkeypatch.setattr(identity, "OUTSIDE", {})
+    runs.run(SPECS[1:2])
+    assert checkpoint.exists()
 
 
 def test_plan_stacks_runs_of_one_shape():

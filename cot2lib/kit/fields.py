@@ -86,10 +86,10 @@ def _as(name: str, kind: type, value):
         return float(value)
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise SpecError(f"{name}={value!r}: give {WANTED[kind]}.")
+    raise SpecError(f"{name}={value!r:.60}: give {WANTED[kind]}.")
 
 
-def _finite(value: float) -> bool:
+def _finite(value: int | float) -> bool:
     """Whether a number is one as a float too; 10^400 is not."""
     try:
         return math.isfinite(value)

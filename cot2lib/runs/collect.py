@@ -10,8 +10,9 @@ from pathlib import Path
 
 from torch import Tensor
 
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
+from cot2lib.kit.identity import outsiders
 from cot2lib.runs import manifest, records, store
 from cot2lib.specs import Run
 
@@ -47,8 +48,11 @@ def collect(
         replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
 
     Returns the files written, and prints what was replaced or left out. Raises RecordError if there is nothing to
-    collect, a source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost.
+    collect, a source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost;
+    SpecError for a run that uses a class which is defined outside the package.
     """
+    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
+        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
     folder = folder or paths.RECORDS
     own, damaged = _own(folder)
     others = [*map(_source, sources), _store()]

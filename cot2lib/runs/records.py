@@ -10,6 +10,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from torch import Tensor
 from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import check_finite, load_tensors, save_tensors
+from cot2lib.kit.identity import UndefinedError
 from cot2lib.runs import manifest, store
 from cot2lib.specs import from_data, to_data
 
@@ -38,8 +40,12 @@ EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 
 def stored() -> Tables:
-    """All rows and curves of the local store; raises as `cot2lib.runs.store.finished`."""
-    return join(_stack_tables(*file) for file in store.finished_files())
+    """All rows and curves of the local store; leaves out and raises as `cot2lib.runs.store.finished`."""
+    parts = []
+    for file in store.finished_files():
+        with suppress(UndefinedError):
+            parts.append(_stack_tables(*file))
+    return join(parts)
 
 
 @lru_cache(maxsize=4096)

@@ -18,6 +18,7 @@ from torch import Tensor
 from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import CHECKSUM, UNSEALED, check_finite, load_meta, load_tensors, save_tensors
+from cot2lib.kit.identity import UndefinedError
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.trainer import Progress, StackTrainer
 
@@ -131,7 +132,8 @@ def begun(wanted: Container[str]) -> list[list]:
     """
     stacks, taken, done = [], set(), finished()
     for path in sorted(paths.store().glob(f"*{CHECKPOINT}")):
-        specs = _checkpointed(path)
+        if not (specs := _checkpointed(path)):
+            continue
         ids = {spec.id for spec in specs}
         if ids <= set(done):
             path.unlink(missing_ok=True)
@@ -142,9 +144,11 @@ def begun(wanted: Container[str]) -> list[list]:
 
 
 def _checkpointed(path: Path) -> tuple:
-    """Runs of a checkpoint; none if another worker has just finished and removed it."""
+    """Runs of a checkpoint; none if another worker has just removed it, or if a class is not defined here."""
     try:
         return _parse(path, load_meta(path)).specs
+    except UndefinedError:
+        return ()
     except RecordError:
         if path.exists():
             raise
@@ -160,11 +164,17 @@ def finished_files() -> list[tuple[Path, int]]:
 def finished() -> dict[str, tuple[StackFile, int]]:
     """Every finished run in the store by id: its stack and its place there; of runs that occur twice, the first.
 
+    Stacks that a class of a reader is part of, which this process has not defined, are left out.
+
     Raises:
         RecordError: naming a file that is unreadable, truncated or foreign.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
-    for stack in (read(*file) for file in finished_files()):
+    for file in finished_files():
+        try:
+            stack = read(*file)
+        except UndefinedError:
+            continue
         for place, spec in enumerate(stack.specs):
             runs.setdefault(spec.id, (stack, place))
     return runs
@@ -172,7 +182,7 @@ def finished() -> dict[str, tuple[StackFile, int]]:
 
 @lru_cache(maxsize=4096)
 def read(path: Path, changed: int) -> StackFile:
-    """One finished stack, parsed once per change of its file; raises as `finished`."""
+    """One finished stack, parsed once per change of its file; raises as `finished`, and UndefinedError."""
     return _parse(path, load_meta(path))
 
 
@@ -185,6 +195,8 @@ def _parse(path: Path, meta: dict) -> StackFile:
         if not specs or len(set(specs)) < len(specs):
             raise RecordError(f"{path} names no run, or one twice; delete it.")
         return StackFile(path, specs, Progress(**meta["progress"]), meta["held_out"], dict(meta["provenance"]))
+    except UndefinedError:
+        raise
     except SpecError as error:
         raise RecordError(
             f"{path} was made by another version: {error} Use that version, or move the file away."

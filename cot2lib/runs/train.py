@@ -23,7 +23,7 @@ from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
 from cot2lib.runs.plan import forecast, stacks_of_shard
 from cot2lib.specs import Run
-from cot2lib.supervision import check_budget
+from cot2lib.training.data import check_data
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
@@ -130,7 +130,7 @@ def _train(
     specs: Sequence[Run], left: Sequence[Run], device: torch.device, compile: bool, shard: tuple[int, int]
 ) -> None:
     for spec in left:
-        check_budget(spec.task, spec.supervision.budget, spec.supervision.ties)
+        check_data(spec)
     store.prepare()
     stacks = stacks_of_shard(specs, {spec.id for spec in left}, device, shard)
     seconds = forecast(stacks, device)

@@ -17,17 +17,20 @@ K (1 - (1 - 1/K)^m), and 2 - 1/K bounds it for m <= 2 or if D_s shrinks fast eno
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import whole
 from cot2lib.theory.enumeration import systematic_error
 
 SAMPLERS = ("multinomial", "systematic")
 SUMS_TO_ONE = 1e-6  # what single precision keeps
 CERTAIN = 1e-12  # a variance that is rounding
 
+Array = Tensor | np.ndarray
 Law = Float[Tensor, "*input v"]
 Moves = list[Float[Tensor, "*input v v"]]
 Explained = Float[Tensor, "*input step"]
@@ -48,20 +51,21 @@ class ReadOuts(NamedTuple):
 
 
 def mse_ratio(
-    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, sampler: str = "multinomial"
+    start: Float[Array, " v"], transitions: list[Float[Array, "_ _"]], k: int, sampler: str = "multinomial"
 ) -> float:
     """Exact E||q_m - alpha_m||^2 of one trace of K tokens over that of the mean of K discrete traces.
 
     Args:
         start: law of the first token.
-        transitions: one row-stochastic matrix per further step, so that m = len(transitions) + 1.
+        transitions: one row-stochastic (v, v) matrix per further step, so that m = len(transitions) + 1.
         k: tokens K per step.
         sampler: how the K tokens are drawn: "multinomial" (MTS, independent draws) or "systematic"
             (`cot2lib.thoughts.rules.Systematic`), whose value comes from listing every reachable count vector.
 
     Raises:
-        SpecError: for k < 1, an unknown sampler, rows that are no distributions, a chain whose final token is
-            certain (both errors are 0), or one with too many count vectors to list.
+        SpecError: for a k that is no whole number of at least 1, an unknown sampler, rows that are no distributions,
+            matrices of another size, a chain whose final token is certain (both errors are 0), or one with too many
+            count vectors to list.
     """
     chain = _checked(start, transitions, k)
     if sampler not in SAMPLERS:
@@ -187,11 +191,14 @@ def printed_bound_is_assured(rate: float, k: int) -> bool:
 
 def _checked(start, transitions, k: int) -> tuple[Law, Moves]:
     """The chain in float64, if it is one."""
-    if k < 1:
+    if whole("k", k) < 1:
         raise SpecError(f"k={k}: a thought needs at least one token.")
-    chain = start.double(), [moves.double() for moves in transitions]
+    exact = lambda values: torch.as_tensor(values).double()
+    chain = exact(start), [exact(moves) for moves in transitions]
     for place, rows in enumerate([chain[0][None], *chain[1]]):
-        if (rows < 0).any() or ((rows.sum(-1) - 1).abs() > SUMS_TO_ONE).any():
-            name = f"transitions[{place - 1}]" if place else "start"
+        name = f"transitions[{place - 1}]" if place else "start"
+        if place and rows.shape != 2 * chain[0].shape:
+            raise SpecError(f"{name} is of shape {tuple(rows.shape)}; a start of {len(start)} tokens needs a square.")
+        if not ((rows >= 0).all() and ((rows.sum(-1) - 1).abs() <= SUMS_TO_ONE).all()):
             raise SpecError(f"{name} is no distribution: rows need entries >= 0 that sum to 1.")
     return chain
