@@ -9,6 +9,7 @@ import argparse
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         "--compile", action="store_true", help="compile the forward passes (needs a C++ compiler on a CPU)"
     )
     run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
+    run.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)  # end when stdin does: see `_spread`
 
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
     collect.add_argument("chapter", help="chapter whose runs to collect; sampling, experts and thoughts are measured")
@@ -116,14 +118,17 @@ def _list(options: argparse.Namespace) -> None:
 
 def _run(options: argparse.Namespace) -> None:
     from cot2lib import runs
+    from cot2lib.kit import machine
     from cot2lib.kit.provenance import resolve_device
     from cot2lib.study import sweeps
 
+    if options.watched:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
-    resolve_device(options.device)
     for name in ("workers", "threads"):
-        if getattr(options, name) < 1:
-            raise SpecError(f"--{name} {getattr(options, name)}: need at least one.")
+        machine.check_count(f"--{name}", getattr(options, name))
+    if resolve_device(options.device).type == "cpu" and options.compile:
+        machine.check_compiler()
     shard = _shard(options.shard)
     if options.workers > 1:
         _spread(options, *shard)
@@ -134,13 +139,16 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
-    """The same command in several processes, each with its share of this shard's stacks."""
-    base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile]
+    """The same command in several processes, each with its share of this shard's stacks.
+
+    Each reads from a pipe that nobody writes to. However this process ends, the pipe ends with it, and so do they.
+    """
+    base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile, "--watched"]
     base += ["--device", options.device, "--threads", str(options.threads)]
     base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
     base += ["--where", *options.where] if options.where else []
     shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]
-    workers = [subprocess.Popen([*base, "--shard", share]) for share in shares]
+    workers = [subprocess.Popen([*base, "--shard", share], stdin=subprocess.PIPE) for share in shares]
     try:
         ends = [worker.wait() for worker in workers]
     finally:
@@ -149,6 +157,13 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
     died = [f"worker {k} of {len(ends)} {_ending(end)}" for k, end in enumerate(ends, start=1) if end]
     if died:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the parent's pipe, then end this process, whatever it does."""
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    os._exit(FAILED)  # what the last checkpoint holds is kept; files are whole or absent
 
 
 def _ending(status: int) -> str:

@@ -15,3 +15,8 @@ class RecordError(CoT2Error):
 
 class DeviceError(CoT2Error):
     """A device that was asked for and is not there."""
+
+
+def brief(error: Exception) -> str:
+    """An error of another library in at most one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

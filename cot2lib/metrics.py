@@ -18,6 +18,7 @@ from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import positive, whole
 
 Values = Sequence | np.ndarray | pd.Series
 Numbers = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int
@@ -64,14 +65,27 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
 
 
 def prediction_interval(values: Values, runs: int) -> Interval:
-    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut."""
+    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut.
+
+    Raises:
+        SpecError: without values, or for fewer further runs than one.
+    """
+    positive(runs=runs)
     x = np.asarray(values, dtype=float)
+    if not len(x):
+        raise SpecError("no runs to predict from.")
     spread = _standard_error(x) * np.sqrt(1 + len(x) / runs)
     return _cut(x, _t_quantile(len(x)) * spread, -np.inf, np.inf)
 
 
 def paired_interval(above: Values, below: Values) -> Interval:
-    """95 % interval of the mean difference above - below. The two list runs in the same order of seeds."""
+    """95 % interval of the mean difference above - below. The two list runs in the same order of seeds.
+
+    Raises:
+        SpecError: without values, or if one side has more than the other.
+    """
+    if len(above) != len(below):
+        raise SpecError(f"{len(above)} and {len(below)} runs do not pair; give one of each for every seed.")
     return mean_interval(np.asarray(above, dtype=float) - np.asarray(below, dtype=float))
 
 
@@ -141,6 +155,7 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     counts = _counts("counts", counts)
     if counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():
         raise SpecError("counts must be a table of counts >= 0, one row per item, the right answer in column 0.")
+    k = whole("k", k)
     fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
     if not 1 <= k <= fewest:
         raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")
@@ -172,7 +187,8 @@ def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:
 def _counts(name: str, values: Numbers) -> np.ndarray:
     """The values as integers. Raises SpecError, which names them, if they are not whole."""
     numbers = np.asarray(values)
-    if numbers.size and not (np.issubdtype(numbers.dtype, np.integer) or (numbers == np.floor(numbers)).all()):
+    wanted = np.issubdtype(numbers.dtype, np.number) and np.isfinite(numbers).all()
+    if numbers.size and not (wanted and (numbers == np.floor(numbers)).all()):
         raise SpecError(f"{name} must be whole numbers.")
     return numbers.astype(np.int64)
 

@@ -20,6 +20,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import whole
+from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
 
 TIES = ("minus-first", "plus-first", "shared")
@@ -42,11 +44,12 @@ def hindsight_targets(
         rows: which inputs; for long tasks ask batch by batch.
 
     Raises:
-        SpecError: if B is below 1 or above |T|, `ties` is unknown, or an ordered tie rule would
-            need path counts above 2^53.
+        SpecError: if B is no whole number, below 1 or above |T|, `ties` is unknown, an ordered tie rule would
+            need path counts above 2^53, or the targets do not fit this machine's memory.
     """
     check_budget(task, budget, ties)
     chosen = torch.arange(task.size)[rows]
+    check_targets_fit(task, len(chosen))
     shares = torch.cat([trajectory_shares(task, budget, ties, chunk) for chunk in chosen.split(CHUNK)])
     targets = torch.zeros(len(chosen), task.steps, task.vocab_size, dtype=torch.float64)
     targets[:, :, task.state_ids] = shares  # (input, step, state)
@@ -73,11 +76,17 @@ def check_budget(task: Task, budget: int | None, ties: str) -> None:
     most = most_trajectories(task)
     if ties not in TIES:
         raise SpecError(f"ties={ties!r}: choose one of {', '.join(TIES)}.")
-    if budget is not None and not 1 <= budget <= most:
+    if budget is not None and not 1 <= whole("budget", budget) <= most:
         raise SpecError(f"budget B={budget}: an input has {most} trajectories; choose 1..|T|.")
     cuts = budget is not None and budget < most
     if cuts and ties != "shared" and most > EXACT_COUNTS:
         raise SpecError(f"ties={ties!r} needs exact counts, but there are more than 2^53 trajectories; use 'shared'.")
+
+
+def check_targets_fit(task: Task, inputs: int) -> None:
+    """Raise SpecError if the targets of so many inputs, made in float64 and copied once, are beyond this machine."""
+    needed = 2 * 8 * inputs * task.steps * task.vocab_size
+    check_room(f"targets of {inputs} inputs", needed, "ask for fewer inputs or a shorter task")
 
 
 def trajectory_shares(
@@ -100,10 +109,13 @@ def trajectory_shares(
     return counts / (kept[..., None] if isinstance(kept, Tensor) else kept)
 
 
-def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> int | Float[Tensor, "input 1"]:
-    """How many trajectories B keeps: one number, or one for each input where inputs have different numbers."""
+def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Float[Tensor, "input 1"]:
+    """How many trajectories B keeps: one number, or one for each input where inputs have different numbers.
+
+    It is a float: 2^m may need more than 64 bits.
+    """
     if not isinstance(task.trajectories, Tensor):
-        return task.trajectories if budget is None else budget
+        return float(task.trajectories if budget is None else budget)
     there = task.trajectories[rows].double()[:, None]
     return there if budget is None else there.clamp(max=budget)
 
@@ -149,7 +161,9 @@ def spread(mass: Mass, children: Children) -> Mass:
     return torch.zeros_like(mass).scatter_add(1, children.clamp(min=0).flatten(1), sent.flatten(1))
 
 
-def share_of_group(finals: Mass, groups: Int[Tensor, "*input state"], kept: int | Float[Tensor, "input 1"]) -> Mass:
+def share_of_group(
+    finals: Mass, groups: Int[Tensor, "*input state"], kept: float | int | Float[Tensor, "input 1"]
+) -> Mass:
     """Which share of the paths ending in each state the best `kept` paths hold, best groups first."""
     index = groups.expand(len(finals), -1)
     sizes = torch.zeros(len(finals), int(groups.max()) + 1, dtype=finals.dtype).scatter_add(1, index, finals)

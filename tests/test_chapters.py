@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,40 @@ def test_well_typed_parameters_pass(repository):
     assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": [7]}
 
 
+def test_only_digits_may_repeat(repository):
+    write, root = repository
+    write("a", parameters="digits = [2, 1]\nks = [1, 2]\nseeds = [3, 4]")
+    source = root / "notebooks" / "a.ipynb"
+    assert chapters.checked(source, {"digits": "[2, 2]"}) == {"digits": [2, 2]}
+    for name in ("ks", "seeds"):
+        with pytest.raises(SpecError, match=rf"a: {name}=\[7, 8, 7\] names 7 twice"):
+            chapters.checked(source, {name: "[7, 8, 7]"})
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+def test_workers_of_chapters_end_with_their_parent(tmp_path):
+    """Idle ones too, which would wait for work for ever."""
+    code = (
+        "import os, signal, time\n"
+        "from cot2lib.study.chapters import _pool\n"
+        "if __name__ == '__main__':\n"
+        "    with _pool(1) as pool:\n"
+        "        print(pool.submit(os.getpid).result(), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (tmp_path / "code.py").write_text(code)
+    out = subprocess.run([sys.executable, tmp_path / "code.py"], stdout=subprocess.PIPE, text=True, timeout=100)
+    child = Path(f"/proc/{int(out.stdout)}/stat")
+    gone = lambda: not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    for _ in range(200):
+        if gone():
+            break
+        time.sleep(0.05)
+    assert gone()
+
+
 def test_no_workers_are_refused(repository):
-    with pytest.raises(SpecError, match="workers=0: need at least one"):
+    with pytest.raises(SpecError, match="workers 0: need at least one"):
         chapters.execute(workers=0)
 
 

@@ -79,6 +79,15 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["run", "csft", "--shard", "3/2"], "--shard 3/2"),
         (["run", "csft", "--workers", "0"], "--workers 0: need at least one"),
         (["run", "csft", "--threads", "0"], "--threads 0: need at least one"),
+        (["run", "csft", "--workers", "100000"], "--workers 100000: this machine has"),
+        (["run", "csft", "--threads", "100000"], "choose at most 4 for each"),
+        (["chapters", "ledger", "--workers", "100000"], "workers 100000: this machine has"),
+        (["chapters", "ledger", "-p", "seeds", "{[]: 1}"], "seeds={[]: 1} should be like its default [42"),
+        (["chapters", "ledger", "-p", "seeds", "[" * 5000], "[[[ should be like its default [42"),
+        (["chapters", "ledger", "-p", "seeds", "~" * 9000 + "1"], "~~~ should be like its default [42"),
+        (["chapters", "ledger", "-p", "seeds", "[42, 42]"], "ledger: seeds=[42, 42] names 42 twice"),
+        (["chapters", "ledger", "-p", "seeds", f"[{2**63}]"], "ledger: seeds has 64 bits"),
+        (["chapters", "grpo_mts", "-p", "live_lr", "1e999"], "grpo_mts: live_lr=inf: give a finite number"),
         (["run", "csft", "--device", "cuda:1"], "device='cuda:1' is unknown"),
         (["collect", "csft", "--source", "typo"], "typo holds no manifest.json; name a folder"),
         (["ledger", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
@@ -117,7 +126,7 @@ class Worker:
     commands: ClassVar[list] = []
     ends: ClassVar[list] = []
 
-    def __init__(self, command):
+    def __init__(self, command, **options):
         self.commands.append(command)
         self.end = self.ends[len(self.commands) - 1]
 
@@ -171,6 +180,49 @@ def test_a_killed_worker_ends_the_command(tmp_path):
         os.kill(int(child), signal.SIGKILL)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 2 and "worker 1 of 2 was killed (signal 9), worker 2 of 2 was killed" in said
+
+
+def _running(pid):
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_end_with_their_parent(tmp_path, how):
+    """Killed while they train; what is in the store stays readable."""
+    command = [sys.executable, "-m", "cot2lib", "run", "csft", "--retrain", "--workers", "2", "--device", "cpu"]
+    environment = os.environ | {"COT2_STORE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    found = []
+    for _ in range(1200):
+        found = children.read_text().split()
+        if len(found) == 2 and all(len(list(Path(f"/proc/{child}/task").iterdir())) > 1 for child in found):
+            break
+        time.sleep(0.05)
+    assert len(found) == 2 and all(map(_running, found))
+    process.send_signal(how)
+    process.wait()
+    for _ in range(200):
+        if not any(map(_running, found)):
+            break
+        time.sleep(0.05)
+    left = [child for child in found if _running(child)]
+    for child in left:
+        os.kill(int(child), signal.SIGKILL)
+    assert not left
+
+
+def test_compiling_without_a_compiler_is_one_sentence_before_training(tmp_path):
+    store = tmp_path / "store"
+    for compiler in ("/no/such/compiler", "false"):
+        out = cot2("run", "csft", "--retrain", "--compile", "--device", "cpu", CXX=compiler, COT2_STORE=str(store))
+        assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
+        assert f"{compiler} does not work here; install one" in out.stderr and not store.exists()
 
 
 def test_cuda_that_is_not_there():

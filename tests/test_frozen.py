@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from cot2lib.kit.fields import typed
+from cot2lib.errors import SpecError
+from cot2lib.kit.fields import distinct, typed
 
 
 @dataclass(frozen=True)
@@ -76,3 +77,23 @@ def test_specs_coerce_too():
         "length=4.0: give a whole number.",
         "layers='2': give a whole number.",
     ]
+
+
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        (dict(count=2**63), "count has 64 bits: give a whole number between"),
+        (dict(count=-(2**70)), "count has 71 bits"),
+        (dict(rate=10**400), "give a finite number"),
+    ],
+)
+def test_numbers_that_no_tensor_holds_are_named(values, says):
+    with pytest.raises(SpecError, match=says):
+        Data(**values)
+    assert Data(count=2**63 - 1).count == 2**63 - 1
+
+
+def test_a_value_that_stands_twice_is_named():
+    distinct("seeds", [42, 43])
+    with pytest.raises(SpecError, match=r"seeds=\[42, 43, 42\] names 42 twice; give each value once"):
+        distinct("seeds", [42, 43, 42])

@@ -147,3 +147,20 @@ def test_maj_at_k_of_many_items():
 def test_impossible_votes_are_named(counts, k, names):
     with pytest.raises(SpecError, match=names):
         maj_at_k(counts, k)
+
+
+@pytest.mark.parametrize(
+    "make, says",
+    [
+        (lambda: pass_at_k(np.nan, 5, 2), "correct must be whole"),
+        (lambda: pass_at_k(1, np.inf, 2), "total must be whole"),
+        (lambda: pass_at_k(["one"], 5, 2), "correct must be whole"),
+        (lambda: paired_interval([1.0], [1.0, 2.0]), "1 and 2 runs do not pair"),
+        (lambda: prediction_interval([], 5), "no runs to predict from"),
+        (lambda: prediction_interval([1.0, 2.0], 0), "runs=0: must be at least 1"),
+    ],
+)
+def test_values_that_make_no_sense_are_named(make, says):
+    """Infinity was turned into some integer, and one run was paired with each of two."""
+    with pytest.raises(SpecError, match=says):
+        make()

@@ -1,5 +1,10 @@
 import gzip
+import hashlib
+import itertools
 import json
+import os
+import shutil
+import time
 
 import pandas as pd
 import pytest
@@ -8,8 +13,8 @@ from test_runs import SPECS, short
 
 from cot2lib import runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit.files import load_meta
-from cot2lib.runs import records
+from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
+from cot2lib.runs import manifest, records
 from cot2lib.runs import store as stores
 from cot2lib.study import sweeps
 from cot2lib.study.claims import supervised as measured
@@ -17,12 +22,27 @@ from cot2lib.study.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A store in which three runs are finished; each test gets a copy."""
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COT2_STORE", str(folder))
+        runs.run(SPECS, retrain=True)
+    return folder
+
+
+@pytest.fixture
+def store(store, trained):
+    shutil.copytree(trained, store)
+    return store
+
+
 @pytest.fixture
 def shipped(store, nothing_shipped, monkeypatch):
     """Three collected runs, the store empty."""
     monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
     monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run == SPECS[0])
-    runs.run(SPECS)
     collect("tiny", "quick", folder=nothing_shipped)
     monkeypatch.setenv("COT2_STORE", str(store / "empty"))
     return nothing_shipped
@@ -95,7 +115,7 @@ def test_rows_curves_and_weights_of_a_run_are_of_one_training(trained_again, cap
     assert "replaced" not in capsys.readouterr().out
     collect("tiny", "quick", folder=trained_again, replace=True)
     assert _parts(SPECS[0]) == (True, True, True)
-    assert "3 runs replaced in the records of tiny" in capsys.readouterr().out
+    assert "3 runs replaced in the records of tiny.quick" in capsys.readouterr().out
 
 
 def test_a_source_counts_whole_too(trained_again, store, tmp_path, monkeypatch):
@@ -122,8 +142,8 @@ def test_collect_says_what_it_leaves_out(shipped, store, monkeypatch, capsys):
     monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS[:2])
     collect("tiny", "quick", folder=shipped)
     said = capsys.readouterr().out
-    assert "1 runs dropped from the records: no longer in the sweep of tiny" in said
-    assert "1 runs left in the store: like runs of tiny, but not in its sweep" in said
+    assert "1 runs dropped from the records: no longer in the sweep of tiny.quick" in said
+    assert "1 runs left in the store: like runs of tiny.quick, but not in its sweep" in said
     assert len(records.shipped(shipped)[0]) == 2
 
 
@@ -140,10 +160,13 @@ def test_sources_without_records_are_named(shipped, tmp_path):
             collect("tiny", "quick", sources=[source], folder=shipped)
 
 
+POINTS = b"id,step,loss,correct_a,correct_b\n"
+
+
 def _foreign(folder, name, content):
     """A folder of records whose checksums are right and whose contents are not."""
     (folder / name).write_bytes(content)
-    listed = records.manifest(folder) | {name: records._checksum(folder / name)}
+    listed = manifest.listed(folder) | {name: hashlib.sha256(content).hexdigest()}
     (folder / "manifest.json").write_text(json.dumps(listed))
 
 
@@ -154,8 +177,15 @@ def _foreign(folder, name, content):
         ("tiny.quick.runs.csv", b"a,b\n1,2\n", "is not a table of runs"),
         ("tiny.quick.curves.csv.gz", b"no gzip", "is not a table"),
         ("tiny.quick.curves.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0), "is not a table of curves"),
-        ("tiny.quick.curves.csv.gz", gzip.compress(b"id,step\nx,2\n", mtime=0), "holds no curve of run"),
+        ("tiny.quick.curves.csv.gz", gzip.compress(POINTS + b"x,2,1.0,3,4\n", mtime=0), "holds no curve of run"),
+        (
+            "tiny.quick.curves.csv.gz",
+            gzip.compress(POINTS + b"x,2,1.0,3,4\nx,2,1.0,3,4\n", mtime=0),
+            "holds a point of run x twice",
+        ),
+        ("tiny.quick.curves.csv.gz", gzip.compress(POINTS + b"x,2,1.0,many,4\n", mtime=0), "not a table of curves"),
         ("manifest.json", b"[1, 2]", "is not a list of checksums"),
+        ("manifest.json", b"[" * 100_000, "is not valid JSON"),
     ],
 )
 def test_foreign_records_are_named(shipped, name, content, says):
@@ -166,6 +196,54 @@ def test_foreign_records_are_named(shipped, name, content, says):
     with pytest.raises(RecordError, match=f"{says}") as raised:
         records.shipped(shipped)
     assert str(shipped) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda rows: pd.concat([rows, rows[:1]]), "holds run .* twice"),
+        (lambda rows: rows.assign(last=1.2), "has an accuracy outside 0..1"),
+        (lambda rows: rows.assign(split_half=float("nan")), "has an accuracy outside 0..1"),
+        (lambda rows: rows.assign(best="high"), "has an accuracy outside 0..1"),
+    ],
+)
+def test_rows_that_cannot_be_are_named(shipped, change, says):
+    rows = change(pd.read_csv(shipped / "tiny.quick.runs.csv", dtype={"id": str}))
+    _foreign(shipped, "tiny.quick.runs.csv", rows.to_csv(index=False).encode())
+    with pytest.raises(RecordError, match=rf"tiny\.quick\.runs\.csv.*{says}"):
+        records.shipped(shipped)
+
+
+@pytest.mark.parametrize(
+    "name", ["../kept.txt", "tiny.quick.x/../../../kept.txt", "tiny.quick.\\kept", "..", ".kept", ""]
+)
+def test_a_manifest_reaches_no_file_outside_its_folder(shipped, name):
+    kept = shipped.parent / "kept.txt"
+    kept.write_text("mine")
+    (shipped / "manifest.json").write_text(json.dumps(manifest.listed(shipped) | {name: "0"}))
+    with pytest.raises(RecordError, match=r"manifest\.json lists .*no plain file name"):
+        collect("tiny", "quick", folder=shipped)
+    assert kept.read_text() == "mine"
+    with pytest.raises(RecordError, match="no plain file name"):
+        records.ship_table("../kept", pd.DataFrame({"x": [1]}), shipped.parent / "empty")
+    assert kept.read_text() == "mine"
+
+
+def test_weights_that_are_no_numbers_do_not_ship(shipped, store, monkeypatch):
+    """A run may diverge; its row is a result, its weights are none."""
+    monkeypatch.setenv("COT2_STORE", str(store / "diverged"))
+    trainer = SupervisedTrainer(SPECS[:1])
+    trainer.train()
+    with torch.no_grad():
+        trainer.stack.transformer.ln_f.bias[0, 3] = float("nan")
+    stores.save_finished(trainer, {"device": "cpu", "threads": 1, "commit": "newer", "date": "2026-01-01"})
+    assert len(runs.run(SPECS[:1], "error", retrain=True)) == 1
+    for use in (
+        lambda: collect("tiny", "quick", folder=shipped, replace=True),
+        lambda: runs.load(SPECS[0], "error", retrain=True),
+    ):
+        with pytest.raises(RecordError, match=rf"run {SPECS[0].id} has weights that are no numbers"):
+            use()
 
 
 def test_a_foreign_spec_is_named(shipped):
@@ -209,7 +287,7 @@ def test_hours_are_of_one_core_or_one_gpu(monkeypatch):
 
 
 def test_nothing_to_collect_is_named(store, nothing_shipped):
-    with pytest.raises(RecordError, match="no finished run of csft under paper"):
+    with pytest.raises(RecordError, match=r"no finished run of csft\.paper is in"):
         collect("csft", "paper", folder=nothing_shipped)
     with pytest.raises(SpecError, match="chapter 'nowhere' has no runs"):
         collect("nowhere", "paper", folder=nothing_shipped)
@@ -249,3 +327,161 @@ def test_record_of_another_version_is_named(shipped):
     records.ship("tiny.quick", (rows, curves), {}, shipped)
     with pytest.raises(RecordError, match=f"run {SPECS[0].id} was made by another version"):
         records.shipped(shipped)
+
+
+# A killed collect
+
+
+class Killed(BaseException):
+    """What a kill looks like from inside: from one call on, nothing happens on disk any more."""
+
+
+def kill_at(monkeypatch, count):
+    """Let `count` replacements and removals of files happen and fail all later ones."""
+    done = itertools.count()
+
+    def guarded(function):
+        def call(*args, **options):
+            if next(done) >= count:
+                raise Killed
+            return function(*args, **options)
+
+        return call
+
+    for name in ("replace", "unlink"):
+        monkeypatch.setattr(os, name, guarded(getattr(os, name)))
+
+
+def reads_as(folder):
+    """Everything a reader gets from a folder."""
+    rows, curves = records.shipped(folder)
+    weights = {run.id: records.shipped_weights(run.id, folder) for run in SPECS}
+    held = {run_id: float(part["transformer.ln_f.bias"].sum()) for run_id, part in weights.items() if part}
+    return rows.to_csv(), curves.to_csv(), str(held)
+
+
+def files(folder):
+    """What lies in a folder but for the temporary files of the killed."""
+    whole = [path for path in folder.iterdir() if not TEMPORARY.fullmatch(path.name)]
+    return {path.name: path.read_bytes() for path in whole}
+
+
+@pytest.fixture
+def collects(store, nothing_shipped, monkeypatch, tmp_path):
+    """A folder as it was before a collect and after it: one run more, weights of other runs."""
+
+    def collected(folder, count, weighted):
+        monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS[:count])
+        monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run in weighted)
+        collect("tiny", "quick", folder=folder)
+        return folder
+
+    def make(before, after):
+        old = collected(tmp_path / "old", 2, before)
+        records.ship_table("tiny.quick.other", pd.DataFrame({"x": [1]}), old)
+        shutil.copytree(old, tmp_path / "new")
+        return old, collected(tmp_path / "new", 3, after)
+
+    return make
+
+
+@pytest.mark.parametrize("before, after", [(SPECS[:1], SPECS[::2]), (SPECS[:1], []), ([], SPECS[2:])])
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_collect_killed_anywhere_leaves_old_or_new_records(collects, tmp_path, monkeypatch, before, after, replace):
+    old, new = collects(before, after)
+    known, seen = [reads_as(old), reads_as(new)], []
+    assert known[0] != known[1]
+    for count in range(100):
+        folder = tmp_path / f"killed {count}"
+        shutil.copytree(old, folder)
+        with monkeypatch.context() as patched:
+            kill_at(patched, count)
+            try:
+                collect("tiny", "quick", folder=folder)
+                break
+            except Killed:
+                pass
+        seen.append(known.index(reads_as(folder)))
+        collect("tiny", "quick", folder=folder, replace=replace)
+        assert files(folder) == files(new), "the next collect leaves nothing behind"
+    assert seen == sorted(seen) and set(seen) == {0, 1} and len(seen) > 6, seen
+
+
+def test_another_chapters_collect_clears_up_too(collects, tmp_path, monkeypatch):
+    old, _ = collects(SPECS[:1], [])
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        kill_at(patched, 4)
+        collect("tiny", "quick", folder=old)
+    assert any(path.name.endswith(".staged") for path in old.iterdir())
+    records.ship_table("tiny.quick.other", pd.DataFrame({"x": [1]}), old)
+    assert not any(path.name.endswith(".staged") for path in old.iterdir())
+
+
+PARTS = ("tiny.quick.runs.csv", "tiny.quick.curves.csv.gz", "tiny.quick.weights.safetensors", "manifest.json")
+
+
+@pytest.mark.parametrize("mixture", list(itertools.product([False, True], repeat=4)), ids=str)
+def test_half_states_of_older_versions_heal(collects, tmp_path, monkeypatch, store, mixture):
+    """Older versions replaced file after file: any may be new beside others that are old."""
+    old, new = collects(SPECS[:1], SPECS[::2])
+    half = tmp_path / "half"
+    shutil.copytree(old, half)
+    for name, newer in zip(PARTS, mixture):
+        if newer:
+            shutil.copy(new / name, half / name)
+    collect("tiny", "quick", folder=half)
+    assert files(half) == files(new)
+
+
+def test_damaged_records_whose_runs_are_nowhere_else_are_kept(collects, store, monkeypatch, capsys):
+    old, new = collects(SPECS[:1], SPECS[:2])
+    shutil.copy(new / PARTS[1], old / PARTS[1])
+    damaged = files(old)
+    monkeypatch.setenv("COT2_STORE", str(store / "one"))
+    runs.run(SPECS[1:2], retrain=True)
+    with pytest.raises(RecordError, match=r"curves\.csv\.gz is truncated or changed.* 1 of its runs .* --replace"):
+        collect("tiny", "quick", folder=old)
+    assert files(old) == damaged
+    capsys.readouterr()
+    collect("tiny", "quick", folder=old, replace=True)
+    assert "disregarded: " in capsys.readouterr().out
+    assert records.shipped(old)[0]["id"].tolist() == [SPECS[1].id]
+
+
+def test_other_damaged_records_do_not_stop_a_collect(collects, monkeypatch, capsys):
+    old, _ = collects([], [])
+    monkeypatch.setitem(sweeps.SWEEPS, "other", lambda profile: SPECS[2:])
+    collect("other", "quick", folder=old)
+    (old / PARTS[1]).write_bytes(b"half")
+    collect("other", "quick", folder=old)
+    assert f"disregarded: {old / PARTS[1]} is truncated" in capsys.readouterr().out
+    collect("tiny", "quick", folder=old)
+    assert len(records.shipped(old)[0]) == 3, "of a run that two chapters ship, one row"
+
+
+def test_files_of_killed_writers_are_removed(tmp_path):
+    """By the next writer in the folder, an hour later; what others are writing, and what is not ours, stays."""
+    names = [
+        ".ab12.safetensors.k3j_x9qa",
+        ".tiny.quick.runs.csv.abcdefgh",
+        ".manifest.json.abcdefgh",
+        ".ours.settings",
+    ]
+    names += ["tiny.csv.abcdefgh", ".tiny.csv.short"]
+    for age in (3500, 3700):
+        for name in names:
+            (tmp_path / name).write_text("half")
+            os.utime(tmp_path / name, (time.time() - age,) * 2)
+        write_atomic(tmp_path / "new.csv", lambda path: path.write_text("whole"))
+        left = {path.name for path in tmp_path.iterdir()} - {"new.csv"}
+        assert left == set(names if age < 3600 else names[3:])
+
+
+def test_the_killed_leave_files_of_the_pattern_that_is_cleared(tmp_path, monkeypatch):
+    for name in ("a.checkpoint.safetensors", "b.c.curves.csv.gz", ".b.runs.csv.staged", "manifest.json"):
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            kill_at(patched, 0)
+            write_atomic(tmp_path / name, lambda path: path.write_text("half"))
+        (left,) = tmp_path.iterdir()
+        assert TEMPORARY.fullmatch(left.name)
+        left.unlink()

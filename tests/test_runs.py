@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import weakref
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -15,13 +16,16 @@ import torch
 
 from cot2lib import runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
-from cot2lib.kit.files import load_tensors
+from cot2lib.kit import identity
+from cot2lib.kit.files import UNSEALED, load_meta, load_tensors
 from cot2lib.runs import lookup, records, train
 from cot2lib.runs import store as stores
+from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.plan import stacks_of_shard
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
 TASK = MNNS(1, 5, 3)
@@ -156,6 +160,49 @@ def test_bad_budget_is_refused_before_training(store, nothing_shipped):
     assert not store.exists()
 
 
+def test_a_task_that_cannot_be_split_is_refused_before_training(store, nothing_shipped):
+    """One kind of input: nothing is left to shuffle, or nothing to hold out."""
+    one = replace(short("cot2"), task=MNNS(1, 1, 3))
+    with pytest.raises(SpecError, match="MNNS 3 x 1-1 has too few kinds of input"):
+        runs.run([*SPECS, one])
+    assert not store.exists(), "nothing was trained"
+
+
+def test_targets_beyond_the_memory_are_refused_before_training(store, nothing_shipped):
+    huge = replace(short("cot2"), task=MNNS(length=1000, inputs=10**5))
+    with pytest.raises(SpecError, match=r"targets of 100000 inputs take .* GiB"):
+        runs.run([*SPECS, huge])
+    assert not store.exists()
+
+
+@dataclass(frozen=True)
+class Readers(Base):
+    """A rule as a reader writes it."""
+
+
+def test_runs_of_a_readers_rule_stay_in_the_store(store, nothing_shipped, monkeypatch):
+    """A process that has not defined the rule reads what else is there; `collect` takes no such run."""
+    own = replace(SPECS[0], thought=Readers())
+    runs.run([own, SPECS[1]])
+    assert len(runs.run([own], "error")) == 1
+    with pytest.raises(SpecError, match="Readers is defined outside the package: runs with it stay"):
+        merge("tiny.quick", [own, SPECS[1]])
+    stores.read.cache_clear()
+    records._stack_tables.cache_clear()
+    monkeypatch.setattr(identity, "OUTSIDE", {})
+    assert runs.run(SPECS[1:2], "error")["id"].tolist() == [SPECS[1].id]
+    assert set(stores.finished()) == {SPECS[1].id}
+    merge("tiny.quick", SPECS)
+    assert records.shipped()[0]["id"].tolist() == [SPECS[1].id]
+
+
+def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, store, monkeypatch):
+    checkpoint = interrupted([replace(SPECS[0], thought=Readers())])
+    monkeypatch.setattr(identity, "OUTSIDE", {})
+    runs.run(SPECS[1:2])
+    assert checkpoint.exists()
+
+
 def test_plan_stacks_runs_of_one_shape():
     device = torch.device("cpu")
     many = [short("cot2", seed, lr=lr) for seed in range(20) for lr in (1e-3, 2e-3)] + [short("discrete", 1)]
@@ -190,6 +237,20 @@ def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
     monkeypatch.setattr(train, "forecast", lambda stacks, device: 7200.0)
     runs.run(SPECS[:1])
     assert "training 1 runs in 1 stacks on cpu: about 2.0 h" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shard", [(5, 2), (2, 2), (-1, 2), (0, 0)])
+def test_shards_that_are_none_are_named(store, nothing_shipped, shard):
+    with pytest.raises(SpecError, match=r"shard=.*: give \(k, n\) with 0 <= k < n"):
+        runs.run(SPECS, shard=shard)
+    assert not store.exists(), "nothing was trained"
+
+
+def test_compiling_without_a_compiler_is_refused_before_training(store, nothing_shipped, monkeypatch):
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    with pytest.raises(DeviceError, match="needs a C\\+\\+ compiler, and /no/such/compiler does not work here"):
+        runs.run(SPECS, compile=True, device="cpu")
+    assert not store.exists()
 
 
 # A killed sweep
@@ -362,9 +423,10 @@ def test_a_trained_stack_is_let_go(store, nothing_shipped, monkeypatch):
 
 
 def _spoil(checkpoint, change):
+    """Change a file's contents and give it the checksum of what it now holds."""
     tensors, meta = load_tensors(checkpoint)
     change(tensors, meta)
-    stores.save_tensors(checkpoint, tensors, meta)
+    stores.save_tensors(checkpoint, tensors, meta | {"checksum": UNSEALED})
 
 
 SPOILT = {
@@ -454,3 +516,92 @@ def test_stack_files_with_other_contents_are_named(store, nothing_shipped, chang
     _spoil(path, lambda tensors, meta: change(meta))
     with pytest.raises(RecordError, match=f"{path.name}.*elete it"):
         runs.run(SPECS[:1], missing="error")
+
+
+# Checksums of the store
+
+
+def _flipped(path, position, bit):
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << bit
+    path.write_bytes(bytes(content))
+
+
+@pytest.fixture
+def stack_file(store, nothing_shipped):
+    runs.run(SPECS[1:2])
+    return next(store.glob("*.safetensors"))
+
+
+def test_any_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
+    """In the length, the names, the metadata, its checksum, the tensors, the last byte."""
+    whole = stack_file.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    seal = whole.index(load_meta(stack_file)["checksum"].encode())
+    named = [seal + 3, whole.index(b"checksum") + 2, whole.index(b"format") + 1, whole.index(b"curves") + 40]
+    positions = [0, 9, *range(8, 8 + header, 401), *named, 8 + header, *range(8 + header, len(whole), 9973), -1]
+    for place, position in enumerate(positions):
+        stack_file.write_bytes(whole)
+        _flipped(stack_file, position, place % 8)
+        for use in (
+            lambda: runs.load(SPECS[1], "error"),
+            lambda: runs.run(SPECS[1:2], "error"),
+            lambda: merge("tiny.quick", SPECS[1:2]),
+        ):
+            with pytest.raises(RecordError, match=f"{stack_file.name}.*elete it"):
+                use()
+    stack_file.write_bytes(whole)
+    assert len(runs.run(SPECS[1:2], "error")) == 1
+
+
+def test_checkpoints_are_sealed_too(interrupted):
+    checkpoint = interrupted(MANY[:1])
+    _flipped(checkpoint, -5, 2)
+    with pytest.raises(RecordError, match=f"{checkpoint.name} has changed since it was written; delete it"):
+        runs.run(MANY[:1])
+
+
+def test_stores_of_the_format_without_checksums_are_read(stack_file, nothing_shipped):
+    """As trainings of older versions leave them."""
+    model, rows = runs.load(SPECS[1], "error"), runs.run(SPECS[1:2], "error")
+    tensors, meta = load_tensors(stack_file)
+    del meta["checksum"]
+    stores.save_tensors(stack_file, tensors, meta | {"format": 1})
+    assert torch.equal(runs.load(SPECS[1], "error").transformer.wte.weight, model.transformer.wte.weight)
+    pd.testing.assert_frame_equal(runs.run(SPECS[1:2], "error"), rows)
+    merge("tiny.quick", SPECS[1:2], with_weights=SPECS)
+    assert records.shipped_weights(SPECS[1].id).keys() == dict(model.named_parameters()).keys()
+    stores.save_tensors(stack_file, tensors, meta | {"format": 2})
+    with pytest.raises(RecordError, match="has format 2, this version reads 1; delete it"):
+        runs.load(SPECS[1], "error", retrain=True)
+
+
+UNLIKELY = {
+    "more right than inputs": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_a=[9999]),
+    "fewer than none": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_b=[-9]),
+    "no number of right inputs": lambda tensors, meta: meta["progress"]["curves"][0].update(correct_b=[float("nan")]),
+    "words for right inputs": lambda tensors, meta: meta["progress"]["curves"][0].update(correct_b=["all"]),
+    "no inputs": lambda tensors, meta: meta.update(held_out=[[0, 0]]),
+    "curves that are no tables": lambda tensors, meta: meta["progress"].update(curves=["up", "down"]),
+    "a curve in words": lambda tensors, meta: meta["progress"].update(curves="up"),
+    "no steps": lambda tensors, meta: [point.pop("step") for point in meta["progress"]["curves"]],
+    "a step twice": lambda tensors, meta: meta["progress"]["curves"].append(meta["progress"]["curves"][-1]),
+    "a run twice": lambda tensors, meta: meta.update(specs=meta["specs"] * 2),
+}
+
+
+@pytest.mark.parametrize("change", UNLIKELY.values(), ids=UNLIKELY.keys())
+def test_results_that_cannot_be_are_named(stack_file, change):
+    _spoil(stack_file, change)
+    with pytest.raises(RecordError, match=stack_file.name) as raised:
+        runs.run(SPECS[1:2], "error")
+    assert str(raised.value).count("\n") == 0
+
+
+def test_weights_of_another_number_of_runs_are_named(stack_file):
+    _spoil(
+        stack_file,
+        lambda tensors, meta: tensors.update({n: t.repeat(2, *[1] * (t.ndim - 1)) for n, t in tensors.items()}),
+    )
+    with pytest.raises(RecordError, match="does not hold the weights of its 1 runs; delete it"):
+        runs.load(SPECS[1], "error")

@@ -8,7 +8,7 @@ import torch
 from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.runs import records
+from cot2lib.runs import manifest, records
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import passk as sampling
@@ -163,7 +163,7 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
         collect("sampling", "quick")
     runs.run(specs)
     (path,) = collect("sampling", "quick")
-    assert path.name == "sampling.quick.passk.csv" and "sampling.quick.passk.csv" in records.manifest(nothing_shipped)
+    assert path.name == "sampling.quick.passk.csv" and "sampling.quick.passk.csv" in manifest.listed(nothing_shipped)
     for options in ({"sources": [path.parent]}, {"replace": True}):
         with pytest.raises(SpecError, match="sampling is measured anew"):
             collect("sampling", "quick", **options)

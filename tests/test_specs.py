@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from cot2lib.errors import SpecError
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.specs.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
 from cot2lib.tasks import MNNS
@@ -71,6 +72,10 @@ def test_defaults_are_left_out():
 def test_unknown_kinds_and_fields_are_named():
     with pytest.raises(ValueError, match="kind 'Retired'"):
         from_data({"kind": "Retired"})
+    with pytest.raises(SpecError, match="RunSpec needs recipe, which is missing"):
+        from_data({"kind": "RunSpec"})
+    with pytest.raises(SpecError, match="Recipe needs batch, evaluate_every, which is missing"):
+        from_data({"kind": "Recipe", "steps": 3, "lr": 0.1})
     with pytest.raises(ValueError, match="Model has no field width"):
         from_data({"kind": "Model", "width": 3})
 

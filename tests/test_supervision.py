@@ -1,8 +1,11 @@
+import time
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.errors import SpecError
 from cot2lib.study.figures.tasks import cuts_a_tie
 from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
@@ -132,3 +135,17 @@ def test_ordered_ties_need_exact_counts():
     with pytest.raises(ValueError, match="use 'shared'"):
         hindsight_targets(task, 10)
     assert (hindsight_targets(task, 10, "shared").sum(-1) - 1).abs().max() < 1e-12
+
+
+def test_targets_beyond_the_memory_are_named_before_they_are_made():
+    began = time.perf_counter()
+    with pytest.raises(SpecError, match=r"targets of 100000 inputs take .* GiB, more than .*; ask for fewer inputs"):
+        hindsight_targets(MNNS(length=1000, inputs=10**5), ties="shared")
+    assert time.perf_counter() - began < 5
+    assert hindsight_targets(MNNS(length=20, inputs=10**5), None, rows=slice(0, 3)).shape[0] == 3
+
+
+def test_the_longest_inputs_still_count():
+    """2^1000 trajectories are a float64; the shares of the few of them that are kept sum to one."""
+    task = MNNS(1, 2, 1000, inputs=1)
+    assert (hindsight_targets(task, None, "shared").sum(-1) - 1).abs().max() < 1e-9

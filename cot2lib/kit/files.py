@@ -1,8 +1,11 @@
 """Files that are whole or absent: atomic writes, and tensors with JSON beside them."""
 
+import hashlib
 import json
 import os
+import re
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,11 +16,19 @@ from safetensors.torch import save_file
 from cot2lib.errors import RecordError
 
 META = "cot2"
+CHECKSUM = "checksum"  # the entry of a file's metadata that covers every byte of the file but its own digits
+UNSEALED = "0" * 64  # what that entry holds while the checksum is computed
+ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
+TEMPORARY = re.compile(r"\..+\.(safetensors|csv|gz|json|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary neighbour of `path`, then move it there."""
+    """Let `write` fill a temporary neighbour of `path`, then move it there.
+
+    Temporary files that killed writers left in this folder more than an hour ago are removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     part = Path(name)
@@ -29,15 +40,39 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
         part.unlink(missing_ok=True)
 
 
+def remove_abandoned(folder: Path) -> None:
+    """Remove the temporary files of `write_atomic` that nobody has written to for an hour."""
+    for entry in os.scandir(folder):
+        if TEMPORARY.fullmatch(entry.name) and time.time() - _changed(entry) > ABANDONED_SECONDS:
+            Path(entry).unlink(missing_ok=True)
+
+
+def _changed(entry: os.DirEntry) -> float:
+    """When a file was last written to; never, if its writer has just moved it away."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except FileNotFoundError:
+        return float("inf")
+
+
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], meta: dict) -> None:
     """Write tensors and JSON metadata as one safetensors file, atomically.
+
+    Where the metadata has an entry `CHECKSUM: UNSEALED`, the file's checksum takes its place.
 
     Raises:
         RecordError: if it cannot be written, say to a full disk.
     """
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def write(part: Path) -> None:
+        save_file(whole, part, metadata={META: json.dumps(meta)})
+        if meta.get(CHECKSUM) == UNSEALED:
+            content = part.read_bytes()
+            part.write_bytes(_with(content, UNSEALED, hashlib.sha256(content).hexdigest()))
+
     try:
-        write_atomic(path, lambda part: save_file(whole, part, metadata={META: json.dumps(meta)}))
+        write_atomic(path, write)
     except (SafetensorError, OSError) as error:
         raise RecordError(f"{path} cannot be written ({error}); make room or choose another folder.") from error
 
@@ -46,7 +81,7 @@ def load_meta(path: Path) -> dict:
     """The metadata of a file of `save_tensors`.
 
     Raises:
-        RecordError: if the file is truncated, unreadable or not one of ours.
+        RecordError: if the file is truncated, unreadable, not one of ours, or not what its checksum says.
     """
     return _read(path, lambda file: None)[1]
 
@@ -57,17 +92,35 @@ def load_tensors(path: Path, prefix: str = "") -> tuple[dict[str, torch.Tensor],
     return _read(path, lambda file: {name[len(prefix) :]: file.get_tensor(name) for name in names(file)})
 
 
+def check_finite(tensors: Mapping[str, torch.Tensor], owner: str) -> None:
+    """Raise RecordError if a tensor holds NaN or infinity; `owner` names whose tensors they are."""
+    if bad := [name for name, tensor in tensors.items() if not tensor.isfinite().all()]:
+        raise RecordError(f"{owner} has weights that are no numbers ({bad[0]}): its training diverged; leave it out.")
+
+
 def _read(path: Path, take: Callable) -> tuple:
     try:
         with safe_open(path, framework="pt") as file:
             meta = json.loads((file.metadata() or {})[META])
             if not isinstance(meta, dict):
                 raise KeyError(META)
-            return take(file), meta
+            taken = take(file)
+        if CHECKSUM in meta and not _sealed(path.read_bytes(), meta[CHECKSUM]):
+            raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")
+        return taken, meta
     except FileNotFoundError as error:
         raise RecordError(f"{path} does not exist.") from error
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
         raise RecordError(
             f"{path} is truncated or was not written by cot2lib ({type(error).__name__}); "
             "delete it or put back a whole copy."
         ) from error
+
+
+def _sealed(content: bytes, checksum: object) -> bool:
+    return isinstance(checksum, str) and hashlib.sha256(_with(content, checksum, UNSEALED)).hexdigest() == checksum
+
+
+def _with(content: bytes, old: str, new: str) -> bytes:
+    """A file's bytes with another checksum: its first occurrence, which stands in the header."""
+    return content.replace(old.encode(), new.encode(), 1)

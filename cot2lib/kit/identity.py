@@ -63,8 +63,10 @@ def from_data(data: dict):
 
     Raises:
         UndefinedError: for a class outside the package that this process has not defined alike.
-        SpecError: for a kind or field that this version does not know.
+        SpecError: for a kind or field that this version does not know, or a field without a default that is missing.
     """
+    if not isinstance(data, dict):
+        raise SpecError(f"{str(data)[:60]!r} describes no spec; give a kind and its fields.")
     fields = dict(data)
     name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
     kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
@@ -75,6 +77,9 @@ def from_data(data: dict):
     unknown = set(fields) - {entry.name for entry in dataclasses.fields(kind)}
     if unknown:
         raise SpecError(f"{kind.__name__} has no field {', '.join(sorted(unknown))} in this version of cot2lib.")
+    required = {e.name for e in dataclasses.fields(kind) if e.default is e.default_factory is dataclasses.MISSING}
+    if missing := required - set(fields):
+        raise SpecError(f"{kind.__name__} needs {', '.join(sorted(missing))}, which is missing.")
     return kind(**{name: from_data(value) if isinstance(value, dict) else value for name, value in fields.items()})
 
 

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.kit.fields import positive, whole
+from cot2lib.kit.machine import check_room
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
 from cot2lib.model.dropout import Dropout, Scales, drop
@@ -159,6 +161,13 @@ class Block(nn.Module):
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
 
 
+def _described(value) -> str:
+    """Of a tensor its shape and type, of anything else its class."""
+    if not isinstance(value, Tensor):
+        return f"of class {type(value).__name__}"
+    return f"of shape {tuple(value.shape)} and {value.dtype}"
+
+
 class GPT2Stack(nn.Module):
     """`runs` GPT-2 models side by side.
 
@@ -168,7 +177,8 @@ class GPT2Stack(nn.Module):
         seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
 
     Raises:
-        SpecError: if `heads` does not divide `d_model`, or there is not one seed per run.
+        SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
+            seed per run, or the weights do not fit this machine's memory.
     """
 
     def __init__(
@@ -182,12 +192,16 @@ class GPT2Stack(nn.Module):
         seeds: Sequence[int] | None = None,
     ):
         super().__init__()
-        seeds = range(runs) if seeds is None else seeds
+        sizes = dict(vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads)
+        positive(runs=runs, **sizes)
+        seeds = range(runs) if seeds is None else [whole("seed", seed) for seed in seeds]
         if d_model % heads:
             raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
         if len(seeds) != runs:
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
-        self.shape = dict(vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads)
+        weights = runs * d_model * (12 * layers * d_model + vocab_size + positions)
+        check_room(f"weights of {runs} runs of d_model={d_model}", 4 * weights, "choose smaller models or fewer runs")
+        self.shape = sizes
         self.transformer = nn.ModuleDict(
             dict(
                 wte=Embedding(runs, vocab_size, d_model),
@@ -218,12 +232,37 @@ class GPT2Stack(nn.Module):
         return self.transformer.wte.weight.device
 
     def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
-        """Embeddings of token ids, the same for every run (batch, position) or one set per run."""
+        """Embeddings of token ids, the same for every run (batch, position) or one set per run.
+
+        Raises:
+            SpecError: for no tensor of ids of that shape and, where looking costs nothing, ids outside the vocabulary.
+        """
+        if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.ndim not in (2, 3):
+            raise SpecError(f"ids {_described(ids)}: give integers of shape (batch, position), or one set per run.")
+        if ids.ndim == 3 and len(ids) not in (1, self.runs):
+            raise SpecError(f"ids {_described(ids)} for {self.runs} runs: give one set for all or one per run.")
+        if ids.device.type == "cpu" and not torch.compiler.is_compiling() and ids.numel():
+            low, high = ids.aminmax()
+            if low < 0 or high >= self.shape["vocab_size"]:
+                raise SpecError(f"ids {int(low)}..{int(high)}: the vocabulary is 0..{self.shape['vocab_size'] - 1}.")
         return self.transformer.wte(ids if ids.ndim == 3 else ids[None])
 
     def mix(self, weights: Float[Tensor, "run batch step vocab"]) -> Float[Tensor, "run batch step d"]:
-        """Continuous tokens E^T alpha of mixture weights (paper, section 2)."""
+        """Continuous tokens E^T alpha of mixture weights (paper, section 2).
+
+        Raises:
+            SpecError: for no tensor of that shape and of the weights' type.
+        """
+        self._check("weights", weights, "(run, batch, step, vocab)", self.shape["vocab_size"])
         return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
+
+    def _check(self, name: str, value, axes: str, width: int) -> None:
+        """Raise SpecError unless `value` is a tensor of one set per run, `width` wide and of the parameters' type."""
+        kind = self.transformer.wte.weight.dtype
+        shaped = isinstance(value, Tensor) and value.ndim == 4 and value.dtype == kind
+        if not (shaped and (value.shape[0], value.shape[-1]) == (self.runs, width)):
+            wanted = f"{axes} of {kind} with {self.runs} runs, {width} wide"
+            raise SpecError(f"{name} {_described(value)}: give a tensor {wanted}.")
 
     def dropout_lanes(self, batch: int, length: int, outputs: int, past: int = 0) -> list[int]:
         """Dropout multipliers each site needs per run in one pass: the embedding, then three per block."""
@@ -266,7 +305,11 @@ class GPT2Stack(nn.Module):
         """States after the final layer norm at the last `outputs` positions (default: all).
 
         `branches` says how the positions, those of the cache included, branch.
+
+        Raises:
+            SpecError: for no tensor of that shape, or for more positions than the model has.
         """
+        self._check("embeddings", x, "(run, batch, position, d)", self.shape["d_model"])
         length, past = x.shape[2], cache.length if cache else 0
         outputs = outputs or length
         deep = branches.depth(past + length - 1) + 1

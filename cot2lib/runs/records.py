@@ -1,16 +1,16 @@
 """Records: one table of runs and one of learning curves, the same from the local store and as shipped.
 
-Shipped records are package data, `cot2lib/study/records/<chapter>.<profile>.*`: `runs.csv`, `curves.csv.gz` and,
-for runs whose trained weights later chapters start from, `weights.safetensors`. `manifest.json` holds
-their checksums, so a truncated or foreign file is named and never half read; every row is checked
-against its own spec.
+Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.csv.gz` and, for runs whose trained weights
+ship too, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. `manifest.json` holds their checksums
+(`cot2lib.runs.manifest`), so a truncated or foreign file is named and never half read; every row is checked against
+its own spec.
 """
 
 import gzip
-import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,16 +18,19 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
-from cot2lib.kit.files import load_tensors, save_tensors, write_atomic
-from cot2lib.runs import store
+from cot2lib.kit.files import check_finite, load_tensors, save_tensors
+from cot2lib.kit.identity import UndefinedError
+from cot2lib.runs import manifest, store
 from cot2lib.specs import from_data, to_data
 
-MANIFEST = "manifest.json"
+RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.csv.gz", "weights.safetensors")
 LAST = 10  # evaluations in the closing mean
 DECIMALS = 5  # of losses and entropies in the curves
-MEASURES = ("inputs_a", "inputs_b", "last", "closing_mean", "best", "curve_mean", "split_half", "first_losses")
+SHARES = ("last", "closing_mean", "best", "curve_mean", "split_half")
+MEASURES = ("inputs_a", "inputs_b", *SHARES, "first_losses")
+POINT = ("id", "step", "loss", "correct_a", "correct_b")  # what every point of a curve has
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
@@ -37,8 +40,12 @@ EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 
 def stored() -> Tables:
-    """All rows and curves of the local store; raises as `cot2lib.runs.store.finished`."""
-    return join(_stack_tables(*file) for file in store.finished_files())
+    """All rows and curves of the local store; leaves out and raises as `cot2lib.runs.store.finished`."""
+    parts = []
+    for file in store.finished_files():
+        with suppress(UndefinedError):
+            parts.append(_stack_tables(*file))
+    return join(parts)
 
 
 @lru_cache(maxsize=4096)
@@ -48,9 +55,12 @@ def _stack_tables(path: Path, changed: int) -> Tables:
     try:
         curves = [_run_curve(stack, place) for place in range(len(stack.specs))]
         rows = [_run_row(stack, place, curve) for place, curve in enumerate(curves)]
-        return pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
-    except (LookupError, TypeError, ValueError) as error:
-        raise RecordError(f"{path} holds no results of its runs ({error!r}); delete it.") from error
+        tables = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
+    _check_rows(tables[0], path)
+    _check_curves(tables[1], path)
+    return tables
 
 
 def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
@@ -80,6 +90,8 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
     `best` picks the evaluation on the inputs it reports; `split_half` picks it on one half of the
     validation classes and reports the other half, both ways round.
     """
+    if inputs_a + inputs_b < 1:
+        raise ValueError("no held-out inputs")
     a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
     total = (a + b) / (inputs_a + inputs_b)
     return {
@@ -98,42 +110,75 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
 
 
 def shipped(folder: Path | None = None) -> Tables:
-    """All shipped rows and curves.
+    """All shipped rows and curves; of runs that two stems ship, the first.
 
     Raises:
         RecordError: naming a file that is missing, truncated or foreign.
     """
     folder = folder or paths.RECORDS
-    return _shipped(folder, tuple(sorted(manifest(folder).items())))
+    return _shipped(folder, tuple(sorted(manifest.listed(folder).items())))
 
 
 @lru_cache(maxsize=4)
 def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> Tables:
-    names = [name for name, _ in listed]
-    rows = [_read_runs(folder, name) for name in names if name.endswith(".runs.csv")]
-    curves = [_read_curves(folder, name) for name in names if name.endswith(".curves.csv.gz")]
-    if not rows:
-        return EMPTY, EMPTY
-    tables = pd.concat(rows, ignore_index=True), pd.concat(curves or [EMPTY], ignore_index=True)
-    if lost := set(tables[0]["id"]) - set(tables[1]["id"]):
+    return join(shipped_stem(stem, folder) for stem in stems(folder))
+
+
+def stems(folder: Path) -> list[str]:
+    """Which chapters and profiles a folder ships runs of."""
+    names = sorted(manifest.listed(folder))
+    return [name.removesuffix(f".{RUNS}") for name in names if name.endswith(f".{RUNS}")]
+
+
+def shipped_stem(stem: str, folder: Path) -> Tables:
+    """Rows and curves of one stem; raises as `shipped`."""
+    listed = manifest.listed(folder)
+    rows, points = _read_runs(folder, f"{stem}.{RUNS}"), EMPTY
+    if f"{stem}.{CURVES}" in listed:
+        points = _read_curves(folder, f"{stem}.{CURVES}")
+    if lost := set(rows["id"]) - set(points["id"]):
         raise RecordError(f"{folder} holds no curve of run {min(lost)}; put its files back or collect them again.")
-    return tables
+    return rows, points
 
 
-def shipped_ids(stem: str, folder: Path) -> set[str]:
-    """Runs that a folder ships for one chapter and profile (`stem`)."""
-    name = f"{stem}.runs.csv"
-    return set(_read_runs(folder, name)["id"]) if name in manifest(folder) else set()
+def whole_stem(stem: str, folder: Path) -> Tables:
+    """As `shipped_stem`, once the stem's weights have been found undamaged too."""
+    if f"{stem}.{WEIGHTS}" in manifest.listed(folder):
+        manifest.content(folder, f"{stem}.{WEIGHTS}")
+    return shipped_stem(stem, folder)
 
 
-def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor] | None:
-    """Trained parameters of a run whose weights are shipped, else None."""
+def named_ids(stem: str, folder: Path) -> set[str] | None:
+    """Runs that a stem's table names, be its files damaged or not; None if even that table cannot be read."""
+    if stem not in stems(folder):
+        return set()
+    try:
+        return set(_read_csv((folder / f"{stem}.{RUNS}").read_bytes())["id"])
+    except (OSError, LookupError, ValueError):
+        return None
+
+
+def shipped_weights(
+    run_id: str, folder: Path | None = None, among: Container[str] | None = None
+) -> dict[str, Tensor] | None:
+    """Trained parameters of a run whose weights are shipped, else None.
+
+    Args:
+        run_id: which run.
+        folder: where to look, the package's records by default.
+        among: the stems to look in; None for all.
+
+    Raises:
+        RecordError: naming a file that is missing, truncated or foreign, or weights that are no numbers.
+    """
     folder = folder or paths.RECORDS
-    for name in sorted(manifest(folder)):
-        if name.endswith(".weights.safetensors"):
-            _checked(folder, name)
-            tensors, meta = load_tensors(folder / name, f"{run_id}.")
+    for stem in stems(folder):
+        name = f"{stem}.{WEIGHTS}"
+        if name in manifest.listed(folder) and (among is None or stem in among):
+            path, _ = manifest.content(folder, name)
+            tensors, meta = load_tensors(path, f"{run_id}.")
             if run_id in meta.get("runs", ()):
+                check_finite(tensors, f"{path}, run {run_id}")
                 return tensors
     return None
 
@@ -141,7 +186,7 @@ def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Tensor
 def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
     """The table `<name>.csv` that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
     folder, file = folder or paths.RECORDS, f"{name}.csv"
-    checksum = manifest(folder).get(file)
+    checksum = manifest.listed(folder).get(file)
     return None if checksum is None else _shipped_table(folder, file, checksum)
 
 
@@ -152,21 +197,8 @@ def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
 
 def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
     """Write what was measured on shipped models as `<name>.csv`, replacing what was there."""
-    return _write({f"{name}.csv": lambda path: path.write_bytes(_csv(table))}, folder or paths.RECORDS)[0]
-
-
-def manifest(folder: Path) -> dict[str, str]:
-    """Checksums of the shipped files by name; empty if nothing is shipped."""
-    path = folder / MANIFEST
-    if not path.exists():
-        return {}
-    try:
-        listed = json.loads(path.read_text())
-    except ValueError as error:
-        raise RecordError(f"{path} is not valid JSON; put it back from git.") from error
-    if not isinstance(listed, dict) or not all(isinstance(checksum, str) for checksum in listed.values()):
-        raise RecordError(f"{path} is not a list of checksums that `cot2 collect` wrote; put it back from git.")
-    return listed
+    files = {f"{name}.csv": lambda path: path.write_bytes(_csv(table))}
+    return manifest.replace(files, folder or paths.RECORDS)[0]
 
 
 def ship(
@@ -175,50 +207,20 @@ def ship(
     weights: Mapping[str, Mapping[str, Tensor]],
     folder: Path | None = None,
 ) -> list[Path]:
-    """Write the records of one chapter and profile (`stem`), replacing what was there."""
-    folder = folder or paths.RECORDS
+    """Write the records of one chapter and profile (`stem`), replacing what was there, all at once."""
     rows, curves = tables
     files = {
-        f"{stem}.runs.csv": lambda path: path.write_bytes(_csv(rows)),
-        f"{stem}.curves.csv.gz": lambda path: path.write_bytes(gzip.compress(_csv(curves), mtime=0)),
+        f"{stem}.{RUNS}": lambda path: path.write_bytes(_csv(rows)),
+        f"{stem}.{CURVES}": lambda path: path.write_bytes(gzip.compress(_csv(curves), mtime=0)),
     }
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
-        files[f"{stem}.weights.safetensors"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
-    return _write(files, folder, dropped=f"{stem}.")
-
-
-def _write(files: Mapping[str, Callable[[Path], object]], folder: Path, dropped: str | None = None) -> list[Path]:
-    """Write files and their checksums; what the manifest lists under the prefix `dropped` beside them is removed."""
-    before = manifest(folder)
-    known = {name: sum for name, sum in before.items() if dropped is None or not name.startswith(dropped)}
-    for name, write in files.items():
-        write_atomic(folder / name, write)
-        known[name] = _checksum(folder / name)
-    text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-    write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
-    for name in set(before) - set(known):
-        (folder / name).unlink(missing_ok=True)
-    return [folder / name for name in files]
+        files[f"{stem}.{WEIGHTS}"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
+    return manifest.replace(files, folder or paths.RECORDS, [f"{stem}.{part}" for part in PARTS])
 
 
 def _csv(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, lineterminator="\n").encode()
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _checked(folder: Path, name: str) -> bytes:
-    """Bytes of a shipped file, if they are the ones that were shipped."""
-    path = folder / name
-    if not path.exists():
-        raise RecordError(f"{path} is missing; put it back from git or run `cot2 collect` again.")
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != manifest(folder)[name]:
-        raise RecordError(f"{path} is truncated or changed since it was collected; put it back from git.")
-    return content
 
 
 def _read_runs(folder: Path, name: str) -> pd.DataFrame:
@@ -228,26 +230,44 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
     for row in rows.itertuples():
         try:
             known = from_data(json.loads(row.spec)).id
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise RecordError(f"{folder / name}, run {row.id}: {error}") from error
+        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise RecordError(f"{folder / name}, run {row.id}: {brief(error)}") from error
         if known != row.id:
             raise RecordError(f"{folder / name}: run {row.id} was made by another version (its spec is now {known}).")
+    _check_rows(rows, folder / name)
     return rows
 
 
 def _read_curves(folder: Path, name: str) -> pd.DataFrame:
     curves = _table(folder, name, gzip.decompress)
-    if not {"id", "step"} <= set(curves):
-        raise RecordError(f"{folder / name} is not a table of curves that `cot2 collect` wrote.")
+    _check_curves(curves, folder / name)
     return curves
 
 
+def _check_rows(rows: pd.DataFrame, path: Path) -> None:
+    """Raise RecordError for a run that stands twice, or accuracies that are none."""
+    if (twice := rows["id"].duplicated()).any():
+        raise RecordError(f"{path} holds run {rows['id'][twice].iloc[0]} twice; put a whole copy back.")
+    shares = rows[list(SHARES)].apply(pd.to_numeric, errors="coerce")
+    if (wrong := ~((shares >= 0) & (shares <= 1)).all(axis=1)).any():
+        raise RecordError(f"{path}: run {rows['id'][wrong].iloc[0]} has an accuracy outside 0..1; train it again.")
+
+
+def _check_curves(curves: pd.DataFrame, path: Path) -> None:
+    """Raise RecordError for a table without the columns of a curve, or with a point that stands twice."""
+    numbers = [name for name in POINT if name in curves and pd.api.types.is_numeric_dtype(curves[name])]
+    if "id" not in curves or {"id", *numbers} != set(POINT):
+        raise RecordError(f"{path} is not a table of curves that `cot2 collect` wrote.")
+    if (twice := curves.duplicated(["id", "step"])).any():
+        raise RecordError(f"{path} holds a point of run {curves['id'][twice].iloc[0]} twice; put a whole copy back.")
+
+
 def _table(folder: Path, name: str, unpack: Callable[[bytes], bytes]) -> pd.DataFrame:
-    content = _checked(folder, name)
+    path, content = manifest.content(folder, name)
     try:
         return _read_csv(unpack(content))
     except (OSError, ValueError, EOFError) as error:
-        raise RecordError(f"{folder / name} is not a table ({error}); put it back from git.") from error
+        raise RecordError(f"{path} is not a table ({brief(error)}); put it back from git.") from error
 
 
 def _read_csv(content: bytes) -> pd.DataFrame:

@@ -15,13 +15,15 @@ from pathlib import Path
 
 from torch import Tensor
 
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
-from cot2lib.kit.files import load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import CHECKSUM, UNSEALED, check_finite, load_meta, load_tensors, save_tensors
+from cot2lib.kit.identity import UndefinedError
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.trainer import Progress, StackTrainer
 
-FORMAT = 1
+FORMAT = 2
+UNSEALED_FORMAT = 1  # of files without a checksum, which are still read
 WEIGHTS = "weights."
 OPTIMIZER = "optimizer."
 CHECKPOINT = ".checkpoint.safetensors"
@@ -38,8 +40,17 @@ class StackFile:
     provenance: dict
 
     def weights(self, run: int) -> dict[str, Tensor]:
-        """Parameters of one run, without the run axis."""
-        return {name: value[run] for name, value in load_tensors(self.path, WEIGHTS)[0].items()}
+        """Parameters of one run, without the run axis.
+
+        Raises:
+            RecordError: if the file is no longer what was written, or the weights are no numbers.
+        """
+        tensors = load_tensors(self.path, WEIGHTS)[0]
+        if {len(value) if value.ndim else 0 for value in tensors.values()} != {len(self.specs)}:
+            raise RecordError(f"{self.path} does not hold the weights of its {len(self.specs)} runs; delete it.")
+        weights = {name: value[run] for name, value in tensors.items()}
+        check_finite(weights, f"{self.path}, run {self.specs[run].id}")
+        return weights
 
 
 def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
@@ -121,7 +132,8 @@ def begun(wanted: Container[str]) -> list[list]:
     """
     stacks, taken, done = [], set(), finished()
     for path in sorted(paths.store().glob(f"*{CHECKPOINT}")):
-        specs = _checkpointed(path)
+        if not (specs := _checkpointed(path)):
+            continue
         ids = {spec.id for spec in specs}
         if ids <= set(done):
             path.unlink(missing_ok=True)
@@ -132,9 +144,11 @@ def begun(wanted: Container[str]) -> list[list]:
 
 
 def _checkpointed(path: Path) -> tuple:
-    """Runs of a checkpoint; none if another worker has just finished and removed it."""
+    """Runs of a checkpoint; none if another worker has just removed it, or if a class is not defined here."""
     try:
         return _parse(path, load_meta(path)).specs
+    except UndefinedError:
+        return ()
     except RecordError:
         if path.exists():
             raise
@@ -150,11 +164,17 @@ def finished_files() -> list[tuple[Path, int]]:
 def finished() -> dict[str, tuple[StackFile, int]]:
     """Every finished run in the store by id: its stack and its place there; of runs that occur twice, the first.
 
+    Stacks that a class of a reader is part of, which this process has not defined, are left out.
+
     Raises:
         RecordError: naming a file that is unreadable, truncated or foreign.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
-    for stack in (read(*file) for file in finished_files()):
+    for file in finished_files():
+        try:
+            stack = read(*file)
+        except UndefinedError:
+            continue
         for place, spec in enumerate(stack.specs):
             runs.setdefault(spec.id, (stack, place))
     return runs
@@ -162,22 +182,27 @@ def finished() -> dict[str, tuple[StackFile, int]]:
 
 @lru_cache(maxsize=4096)
 def read(path: Path, changed: int) -> StackFile:
-    """One finished stack, parsed once per change of its file; raises as `finished`."""
+    """One finished stack, parsed once per change of its file; raises as `finished`, and UndefinedError."""
     return _parse(path, load_meta(path))
 
 
 def _parse(path: Path, meta: dict) -> StackFile:
     try:
-        if meta.get("format") != FORMAT:
-            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")
+        known = FORMAT if CHECKSUM in meta else UNSEALED_FORMAT
+        if meta.get("format") != known:
+            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {known}; delete it.")
         specs = tuple(from_data(data) for data in meta["specs"])
+        if not specs or len(set(specs)) < len(specs):
+            raise RecordError(f"{path} names no run, or one twice; delete it.")
         return StackFile(path, specs, Progress(**meta["progress"]), meta["held_out"], dict(meta["provenance"]))
+    except UndefinedError:
+        raise
     except SpecError as error:
         raise RecordError(
             f"{path} was made by another version: {error} Use that version, or move the file away."
         ) from error
     except (LookupError, TypeError, AttributeError, ValueError) as error:
-        raise RecordError(f"{path} is not a stack of this version ({error}); delete it.") from error
+        raise RecordError(f"{path} is not a stack of this version ({brief(error)}); delete it.") from error
 
 
 def _weights(trainer: StackTrainer) -> dict[str, Tensor]:
@@ -187,6 +212,7 @@ def _weights(trainer: StackTrainer) -> dict[str, Tensor]:
 def _meta(trainer: StackTrainer, provenance: dict) -> dict:
     return {
         "format": FORMAT,
+        CHECKSUM: UNSEALED,
         "specs": [to_data(spec) for spec in trainer.specs],
         "progress": asdict(trainer.progress),
         "held_out": trainer.data.held_out.sizes,

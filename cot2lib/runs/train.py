@@ -16,13 +16,14 @@ from tqdm import tqdm
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import timing
+from cot2lib.kit.machine import check_compiler
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
 from cot2lib.runs.plan import forecast, stacks_of_shard
 from cot2lib.specs import Run
-from cot2lib.supervision import check_budget
+from cot2lib.training.data import check_data
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
@@ -62,12 +63,16 @@ def run(
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
     if threads < 1:
         raise SpecError(f"threads={threads}: need at least one.")
+    if not 0 <= shard[0] < shard[1]:
+        raise SpecError(f"shard={shard}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)
     left = absent(specs, retrain)
     if left and missing == "error":
         raise RecordError(absent_message(left))
     if left:
+        if compile and where.type == "cpu":
+            check_compiler()
         with timing.threads(threads):
             _train(specs, left, where, compile, shard)
     return described(tables(specs, retrain)[0])
@@ -125,7 +130,7 @@ def _train(
     specs: Sequence[Run], left: Sequence[Run], device: torch.device, compile: bool, shard: tuple[int, int]
 ) -> None:
     for spec in left:
-        check_budget(spec.task, spec.supervision.budget, spec.supervision.ties)
+        check_data(spec)
     store.prepare()
     stacks = stacks_of_shard(specs, {spec.id for spec in left}, device, shard)
     seconds = forecast(stacks, device)

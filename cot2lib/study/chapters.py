@@ -4,25 +4,33 @@ papermill itself injects unknown parameters with a remark, keeps failed outputs 
 and calls a dead kernel a success. Here an unknown or ill-typed parameter is an error before anything
 runs, a chapter is executed into a temporary file that takes its place only if every cell finished,
 all chapters run whatever happens to one, and a table at the end says what happened.
-The parameters that every chapter has are checked for what they mean: a profile, a device, some seeds.
+The parameters that every chapter has are checked for what they mean: a profile, a device, some seeds. Numbers are
+finite and fit 64 bits, and no list names a value twice: seeds counted twice would look like agreement.
 """
 
 import ast
 import json
+import math
+import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from multiprocessing import get_context
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import paths
+from cot2lib.kit.fields import distinct, whole
+from cot2lib.kit.machine import check_count
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import profile
 
 KERNEL = "python3"
+REPEATING = {"digits"}  # lists in which a value may stand twice: the digits of one input
+SHOWN = 60  # characters of a value that a message repeats
 
 
 def execute(
@@ -40,12 +48,11 @@ def execute(
         workers: chapters executed side by side.
 
     Raises:
-        SpecError: for fewer workers than one, an unknown chapter or parameter, or a value of another type than the
-            default's.
+        SpecError: for fewer workers than one or very many, an unknown chapter or parameter, or a value that
+            `checked` refuses.
         DeviceError: for a device that is not there.
     """
-    if workers < 1:
-        raise SpecError(f"workers={workers}: need at least one.")
+    check_count("workers", workers)
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
@@ -53,13 +60,26 @@ def execute(
     out.mkdir(parents=True, exist_ok=True)
     jobs = sources, [out / source.name for source in sources], values
     failed = 0
-    with ProcessPoolExecutor(workers, get_context("spawn")) if workers > 1 else nullcontext() as pool:
+    with _pool(min(workers, len(sources))) if workers > 1 else nullcontext() as pool:
         results = (pool.map if pool else map)(_timed, *jobs)
         for source, (failure, seconds) in zip(sources, results):
             failed += failure is not None
             print(f"{source.stem:<22}{failure or 'ok':<60}{seconds:>7.1f} s", flush=True)
     print(f"{len(sources) - failed} of {len(sources)} chapters executed into {out}")
     return 1 if failed else 0
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that end when this one does."""
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _watch_parent)
+
+
+def _watch_parent() -> None:
+    def end() -> None:
+        wait([multiprocessing.parent_process().sentinel])
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def all_chapters() -> list[Path]:
@@ -94,7 +114,8 @@ def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
     """The given parameters as values of the defaults' types.
 
     Raises:
-        SpecError: for a name the chapter lacks, a value of another type, an empty list or an unknown profile.
+        SpecError: for a name the chapter lacks, a value of another type, an empty list, a value given twice, a number
+            that is too large, or an unknown profile.
         DeviceError: for a device that is not there.
     """
     known = defaults(source)
@@ -104,12 +125,24 @@ def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
             raise SpecError(f"{source.stem} has no parameter {name!r}; it has {', '.join(known)}.")
         value = _literal(text)
         if not _same_type(value, known[name]):
-            raise SpecError(f"{source.stem}: {name}={text} should be like its default {known[name]!r}.")
+            raise SpecError(f"{source.stem}: {name}={text[:SHOWN]} should be like its default {known[name]!r}.")
         if value == [] and known[name]:
             raise SpecError(f"{source.stem}: {name}={text} is empty; give at least one value.")
+        _check_numbers(f"{source.stem}: {name}", value)
+        if isinstance(value, list) and name not in REPEATING:
+            distinct(f"{source.stem}: {name}", value)
         MEANINGS.get(name, _anything)(value)
         values[name] = value
     return values
+
+
+def _check_numbers(name: str, value: object) -> None:
+    """Raise SpecError for a number, or one in a list, that is not finite or needs more than 64 bits."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, int) and not isinstance(item, bool):
+            whole(name, item)
+        elif isinstance(item, float) and not math.isfinite(item):
+            raise SpecError(f"{name}={item}: give a finite number.")
 
 
 def _anything(value: object) -> None:
@@ -122,7 +155,7 @@ MEANINGS: dict[str, Callable] = {"profile": profile, "device": resolve_device}
 def _literal(text: str) -> object:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # unhashable keys, deep nesting
         return text
 
 

@@ -21,11 +21,15 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import whole
+from cot2lib.kit.machine import check_room
 from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
 ENUMERABLE = 10**5
+LONGEST = 1000  # digits: of longer inputs a float64 cannot count the 2^m trajectories
+LARGEST_VOCABULARY = 10**6
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class MNNS(Task):
         max_sum: S, largest |sum| the vocabulary holds; None for high * length, the least possible.
 
     Raises:
-        SpecError: digits out of range, too many inputs to enumerate, more samples than inputs,
-            or a `max_sum` that some partial sum exceeds.
+        SpecError: digits out of range, more digits than `LONGEST`, a vocabulary above `LARGEST_VOCABULARY`, too many
+            inputs to enumerate, more samples than inputs, or a `max_sum` that some partial sum exceeds.
     """
 
     low: int = 1
@@ -57,12 +61,21 @@ class MNNS(Task):
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
         if self.length < 1:
             raise SpecError(f"length={self.length}: need at least one digit.")
+        if self.length > LONGEST:
+            raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
+        if self.vocab_size > LARGEST_VOCABULARY:
+            raise SpecError(f"sums up to {self.bound} need too many tokens; there may be {LARGEST_VOCABULARY}.")
+        if self.seed < 0:
+            raise SpecError(f"seed={self.seed}: must be at least 0.")
         if self.inputs is None and self.total > ENUMERABLE:
+            kinds = f"{self.high - self.low + 1}^{self.length}"
             raise SpecError(
-                f"{self.total} inputs of {self.length} digits {self.low}..{self.high} are too many to enumerate "
+                f"{kinds} inputs of {self.length} digits {self.low}..{self.high} are too many to enumerate "
                 f"(limit {ENUMERABLE}); pass inputs=N to sample N distinct ones."
             )
-        if self.inputs is not None and not 1 <= self.inputs <= self.total:
+        if self.inputs is not None and self.inputs < 1:
+            raise SpecError(f"inputs={self.inputs}: must be at least 1.")
+        if self.inputs is not None and self.inputs > self.total:
             raise SpecError(f"inputs={self.inputs}: there are {self.total} distinct inputs; choose 1..{self.total}.")
         if self.max_sum is not None and self.max_sum < self.high * self.length:
             raise SpecError(
@@ -121,14 +134,20 @@ class MNNS(Task):
         """Vocabulary index of a (partial) sum.
 
         Raises:
-            SpecError: if the sum is outside -S..S.
+            SpecError: if the sum is no whole number of -S..S.
         """
-        if abs(total) > self.bound:
+        if abs(whole("sum", total)) > self.bound:
             raise SpecError(f"sum {total} is outside the vocabulary's {-self.bound}..{self.bound}.")
         return len(SPECIALS) + self.digit_tokens + self.bound + total
 
     def digit_id(self, digit: int) -> int:
-        """Vocabulary index of an input digit."""
+        """Vocabulary index of an input digit.
+
+        Raises:
+            SpecError: if the vocabulary has no such digit.
+        """
+        if not 0 <= whole("digit", digit) < self.digit_tokens:
+            raise SpecError(f"digit {digit} is outside the vocabulary's 0..{self.digit_tokens - 1}.")
         return len(SPECIALS) + digit
 
     @property
@@ -158,7 +177,12 @@ class MNNS(Task):
 
     @cached_property
     def digits(self) -> Int[Tensor, "input length"]:
-        """All inputs in lexicographic order, or the sampled ones in the order they were drawn."""
+        """All inputs in lexicographic order, or the sampled ones in the order they were drawn.
+
+        Raises:
+            SpecError: if they do not fit this machine's memory.
+        """
+        check_room(f"{self.size} inputs", 2 * self.size * self.length * 8, "sample fewer")
         if self.inputs is None:
             values = range(self.low, self.high + 1)
             return torch.tensor(list(itertools.product(values, repeat=self.length)))

@@ -23,17 +23,20 @@ thought of concentration gamma has the moments of K = gamma + 1 tokens.
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import whole
 from cot2lib.theory.enumeration import systematic_error
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly
 SUMS_TO_ONE = 1e-6  # what single precision keeps
 CERTAIN = 1e-12  # a variance below this comes from rounding
 
+Array = Tensor | np.ndarray
 Distribution = Float[Tensor, "*input v"]
 Transitions = list[Float[Tensor, "*input v v"]]
 Explained = Float[Tensor, "*input step"]
@@ -54,20 +57,21 @@ class ReadOuts(NamedTuple):
 
 
 def mse_ratio(
-    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, sampler: str = "multinomial"
+    start: Float[Array, " v"], transitions: list[Float[Array, "_ _"]], k: int, sampler: str = "multinomial"
 ) -> float:
     """Exact E||q_m - alpha_m||^2 of one trace of K tokens, over that of the mean of K discrete traces.
 
     Args:
         start: distribution of the first token.
-        transitions: one row-stochastic matrix per further step, so m = len(transitions) + 1.
+        transitions: one row-stochastic (v, v) matrix per further step, so m = len(transitions) + 1.
         k: tokens K per step.
         sampler: how the K tokens are drawn. "multinomial" means independent draws (MTS). "systematic" means
-            `cot2lib.thoughts.rules.Systematic`; its value comes from listing every reachable count vector.
+            `cot2lib.thoughts.Systematic`; its value comes from listing every reachable count vector.
 
     Raises:
-        SpecError: for k < 1, an unknown sampler, rows that are no distributions, a chain whose final token is
-            certain (both errors are 0), or a chain with too many count vectors to list.
+        SpecError: for a k that is no whole number of at least 1, an unknown sampler, rows that are no distributions,
+            matrices of another size, a chain whose final token is certain (both errors are 0), or a chain with too
+            many count vectors to list.
     """
     chain = _checked_chain(start, transitions, k)
     if sampler not in EXACT:
@@ -196,14 +200,17 @@ def printed_bound_is_assured(rate: float, k: int) -> bool:
 
 
 def _checked_chain(
-    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int
+    start: Float[Array, " v"], transitions: list[Float[Array, "_ _"]], k: int
 ) -> tuple[Float[Tensor, " v"], list[Float[Tensor, "v v"]]]:
     """The chain in float64. Raises SpecError for k < 1 and for rows that are no distributions."""
-    if k < 1:
+    if whole("k", k) < 1:
         raise SpecError(f"k={k}: a thought needs at least one token.")
-    chain = start.double(), [moves.double() for moves in transitions]
+    exact = lambda values: torch.as_tensor(values).double()
+    chain = exact(start), [exact(moves) for moves in transitions]
     for place, rows in enumerate([chain[0][None], *chain[1]]):
-        if (rows < 0).any() or ((rows.sum(-1) - 1).abs() > SUMS_TO_ONE).any():
-            name = f"transitions[{place - 1}]" if place else "start"
+        name = f"transitions[{place - 1}]" if place else "start"
+        if place and rows.shape != 2 * chain[0].shape:
+            raise SpecError(f"{name} is of shape {tuple(rows.shape)}; a start of {len(start)} tokens needs a square.")
+        if not ((rows >= 0).all() and ((rows.sum(-1) - 1).abs() <= SUMS_TO_ONE).all()):
             raise SpecError(f"{name} is no distribution: rows need entries >= 0 that sum to 1.")
     return chain

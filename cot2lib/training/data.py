@@ -14,7 +14,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.supervision import hindsight_targets, steps_of
+from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.tasks import Task
 from cot2lib.training.settings import Run, Supervision
 
@@ -152,6 +152,19 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
         train=[mask.nonzero()[:, 0] for mask in masks],
         held_out=_held_out(task, masks, device),
     )
+
+
+def check_data(spec: Run) -> None:
+    """Raise SpecError for a run that has no data to train on: before anything is trained.
+
+    That is a budget or tie rule that the task does not have, targets that exceed the memory, or a split without
+    inputs on one of its sides.
+    """
+    task, supervision = spec.task, spec.supervision
+    check_budget(task, supervision.budget, supervision.ties)
+    check_targets_fit(task, task.size)
+    if len(task.split(spec.seed).unique()) < 2:
+        raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
 
 
 def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:

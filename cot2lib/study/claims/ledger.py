@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import distinct
 from cot2lib.metrics import Interval, Values, mean_interval, paired_interval, prediction_interval
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import SEEDS
@@ -110,11 +111,12 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     claim of no gain, the largest). Of a value to be reached they are those of the reading with the highest mean.
 
     Raises:
-        SpecError: without seeds.
+        SpecError: without seeds, or with one that stands twice.
         RecordError: if a shipped record is unreadable.
     """
     if not seeds:
         raise SpecError("the ledger counts no seed; give at least one.")
+    distinct("seeds", seeds)
     read = cache(lambda sample, profile: sample(profile, seeds))  # many claims rest on the same runs
     rows = [row for claim in claims().index for row in _rows(claim, read)]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"seeds": "Int64"})

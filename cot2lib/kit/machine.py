@@ -1,0 +1,60 @@
+"""What this machine can do: processors, memory, a C++ compiler."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from cot2lib.errors import DeviceError, SpecError
+
+PER_PROCESSOR = 4  # processes for each processor at most: with a GPU they mostly wait for it
+GIB = 2**30
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise SpecError for a number of processes or threads below 1, or far beyond the processors that are here."""
+    if count < 1:
+        raise SpecError(f"{name} {count}: need at least one.")
+    if count > PER_PROCESSOR * processors():
+        raise SpecError(
+            f"{name} {count}: this machine has {processors()} processors; choose at most {PER_PROCESSOR} for each."
+        )
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def memory() -> int:
+    """Bytes of memory that the machine has; where that cannot be asked for, more than any has."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 2**50
+
+
+def check_room(what: str, needed: int, remedy: str) -> None:
+    """Raise SpecError if something needs more bytes than this machine has memory."""
+    if needed > memory():
+        raise SpecError(f"{what} take {needed // GIB} GiB, more than this machine's {memory() // GIB}; {remedy}.")
+
+
+def check_compiler() -> None:
+    """Raise DeviceError if torch would find no C++ compiler that works: $CXX, else the platform's usual one."""
+    name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
+    if os.name == "nt":  # there torch looks for Microsoft's compiler in ways of its own
+        return
+    if not (shutil.which(name) and _compiles(name)):
+        raise DeviceError(
+            f"compiling needs a C++ compiler, and {name} does not work here; install one, name one in CXX, or train "
+            "without compile."
+        )
+
+
+def _compiles(name: str) -> bool:
+    command = [name, "-fsyntax-only", "-x", "c++", "-"]
+    try:
+        return not subprocess.run(command, input=b"#include <cmath>\n", capture_output=True, timeout=60).returncode
+    except (OSError, subprocess.SubprocessError):
+        return False

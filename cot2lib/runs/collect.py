@@ -1,0 +1,136 @@
+"""Move results from the local store into a folder of shipped records, whole runs at a time.
+
+A run comes whole from one origin, the first that has it: its row, its curve and its weights are of one training.
+"""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from torch import Tensor
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import paths
+from cot2lib.kit.identity import outsiders
+from cot2lib.runs import manifest, records, store
+from cot2lib.specs import Run
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where finished runs can be taken from: their rows and curves, and how to get the weights of one."""
+
+    tables: records.Tables
+    weights: Callable[[str], dict[str, Tensor] | None]
+
+
+def collect(
+    stem: str,
+    specs: Sequence[Run],
+    *,
+    with_weights: Container[Run] = (),
+    sources: Sequence[Path] = (),
+    folder: Path | None = None,
+    replace: bool = False,
+) -> list[Path]:
+    """Merge what is shipped, `sources` (folders that `collect` wrote elsewhere) and the local store.
+
+    What was shipped under `stem` is replaced all at once (`cot2lib.runs.manifest`). If it cannot be read, say because
+    an older version was interrupted, it is disregarded, unless runs that it names would be lost by that.
+
+    Args:
+        stem: what the records are called, `<chapter>.<profile>`.
+        specs: the runs, in the order of the table; those that are not finished are left out.
+        with_weights: runs whose weights ship too.
+        sources: more folders of records, say from another machine.
+        folder: where to write, the package's records by default.
+        replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
+
+    Returns the files written, and prints what was replaced or left out. Raises RecordError if there is nothing to
+    collect, a source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost;
+    SpecError for a run that uses a class which is defined outside the package.
+    """
+    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
+        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
+    folder = folder or paths.RECORDS
+    own, damaged = _own(folder)
+    others = [*map(_source, sources), _store()]
+    origins = [*others, own] if replace else [own, *others]
+    chosen = _chosen(specs, origins)
+    if not chosen:
+        raise RecordError(f"nothing to collect: no finished run of {stem} is in {paths.store()}.")
+    before = records.named_ids(stem, folder)
+    if stem in damaged and not replace:
+        _nothing_lost(damaged[stem], before, chosen)
+    for error in damaged.values():
+        print(f"disregarded: {error}")
+    order = [spec.id for spec in specs if spec.id in chosen]
+    joined = records.join(origin.tables for origin in origins)  # of a run that occurs twice the first, as in `_chosen`
+    rows, curves = (part.set_index("id").loc[order].reset_index() for part in joined)
+    wanted = [spec.id for spec in specs if spec.id in chosen and spec in with_weights]
+    weights = {run_id: found for run_id in wanted if (found := chosen[run_id].weights(run_id))}
+    replaced = [run_id for run_id in before or () if chosen.get(run_id, own) is not own]
+    _report(stem, specs, before or set(), replaced, set(wanted) - set(weights))
+    return records.ship(stem, (rows, curves), weights, folder)
+
+
+def _own(folder: Path) -> tuple[Origin, dict[str, RecordError]]:
+    """What can be read of the folder that is written to, and why the rest cannot, by stem."""
+    tables, damaged = {}, {}
+    for stem in records.stems(folder):
+        try:
+            tables[stem] = records.whole_stem(stem, folder)
+        except RecordError as error:
+            damaged[stem] = error
+    weights = partial(records.shipped_weights, folder=folder, among=set(tables))
+    return Origin(records.join(tables.values()), weights), damaged
+
+
+def _source(folder: Path) -> Origin:
+    if not (folder / manifest.MANIFEST).is_file():
+        raise RecordError(f"{folder} holds no {manifest.MANIFEST}; name a folder that `cot2 collect --out` wrote.")
+    return Origin(records.shipped(folder), partial(records.shipped_weights, folder=folder))
+
+
+def _store() -> Origin:
+    def weights(run_id: str) -> dict[str, Tensor]:
+        stack, place = store.finished()[run_id]
+        return stack.weights(place)
+
+    return Origin(records.stored(), weights)
+
+
+def _chosen(specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:
+    """The origin that each run is taken from."""
+    kept = {spec.id for spec in specs}
+    chosen: dict[str, Origin] = {}
+    for origin in origins:
+        for run_id in kept.intersection(origin.tables[0]["id"]):
+            chosen.setdefault(run_id, origin)
+    return chosen
+
+
+def _nothing_lost(error: RecordError, before: set[str] | None, chosen: Mapping[str, Origin]) -> None:
+    """Raise RecordError if damaged records name runs that no other origin has, or do not say which."""
+    if before is None or before - set(chosen):
+        lost = "its runs" if before is None else f"{len(before - set(chosen))} of its runs that are nowhere else"
+        raise RecordError(f"{error} To go on without {lost}, collect with --replace.") from error
+
+
+def _report(
+    stem: str, specs: Sequence[Run], before: set[str], replaced: Sequence[str], weightless: Container[str]
+) -> None:
+    """Say what does not end up in the records, or not as it was."""
+    shapes, kept = {spec.shape() for spec in specs}, {spec.id for spec in specs}
+    finished = [stack.specs[place] for stack, place in store.finished().values()]
+    outside = [spec for spec in finished if spec.id not in kept and spec.shape() in shapes]
+    notes = {
+        f"replaced in the records of {stem}": len(replaced),
+        f"dropped from the records: no longer in the sweep of {stem}": len(before - kept),
+        f"left in the store: like runs of {stem}, but not in its sweep": len(outside),
+        "without weights where they were taken from (--replace takes them from the store)": len(weightless),
+    }
+    for what, count in notes.items():
+        if count:
+            print(f"{count} runs {what}")
