@@ -22,6 +22,7 @@ FROZEN = HERE / "data" / "ledger.csv"
 SEEDS = range(42, 47)
 LATER = ("prosqa", "prontoqa", "gsm8k", "prosqa/prontoqa")
 COLUMNS = ["id", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict"]
+COLUMNS += ["judged", "judged_low", "judged_high", "predicted_low", "predicted_high"]
 
 # Runs by what their JSON says beyond the defaults. What a recipe fixes for all its runs is left out.
 FIXED = ("batch", "dropout", "evaluate_every", "schedule", "steps", "warmup", "weight_decay", "cycles")
@@ -140,12 +141,23 @@ def base_best(run):
 
 
 def base_lost(run):
-    return base_best(run) - shares(run, "base")[-1]
+    return base_best(run) - base_last(run)
 
 
-def split_half(run):
-    a, b = run["curve"]["correct_a"].to_numpy(), run["curve"]["correct_b"].to_numpy()
-    return 100 * (b[a.argmax()] + a[b.argmax()]) / inputs(run)
+def split_half(run, kind="correct"):
+    """Each half at the evaluations that are best on the other half, of which tied ones count alike."""
+    a, b = run["curve"][f"{kind}_a"].tolist(), run["curve"][f"{kind}_b"].tolist()
+    right_b = [y for x, y in zip(a, b) if x == max(a)]
+    right_a = [x for x, y in zip(a, b) if y == max(b)]
+    return 100 * (sum(right_b) / len(right_b) + sum(right_a) / len(right_a)) / inputs(run)
+
+
+def base_last(run):
+    return shares(run, "base")[-1]
+
+
+def base_split_half(run):
+    return split_half(run, "base")
 
 
 def hours(run):
@@ -276,9 +288,9 @@ def number(values, stated, runs, widest):
     if len(values) < 3:
         return f"undecided: {len(values)} of at least 3 seeds"
     half = half_width(values, runs)
-    if half >= widest:
-        return "undecided: interval too wide"
-    return "reproduced" if abs(np.mean(values) - stated) <= half else "not reproduced"
+    if abs(np.mean(values) - stated) > half:
+        return "not reproduced"
+    return "undecided: interval too wide" if half >= widest else "reproduced"
 
 
 def direction(gaps, widest):
@@ -287,7 +299,12 @@ def direction(gaps, widest):
     if any(ahead):
         return "reproduced" if all(ahead) else "partly"
     open_ = any(low <= 0 <= high and (high - low) / 2 >= widest for low, high in zip(lows, highs))
-    return "undecided: interval too wide" if open_ else "not reproduced"
+    if open_:
+        return "undecided: interval too wide"
+    other_way = sum(high < 0 for high in highs)
+    return (
+        f"not reproduced: the other way round in {other_way} of {len(gaps)} cells" if other_way else "not reproduced"
+    )
 
 
 def no_gain(gaps, widest):
@@ -300,29 +317,41 @@ def no_gain(gaps, widest):
 # Rows: a function from profile to the row's values, None where nothing was measured
 
 
-def numbers(values, runs=1, widest=5.0, top=100.0, chosen=None, always=None):
+def numbers(values, runs=1, widest=5.0, top=100.0, always=None, judged="last", **others):
+    """`values` at the last epoch; `others` at the best one, and at the best one by halves."""
+
     def row(profile, stated):
-        found = list(values(profile).values())
-        if not found:
+        by = {name: list(of_seeds(profile).values()) for name, of_seeds in ({"last": values} | others).items()}
+        if not by["last"]:
             return None
-        low, high = ends(found)
-        others = {name: np.mean(list(by(profile).values())) for name, by in (chosen or {}).items()}
-        verdict = always or number(found, float(stated), runs, widest)
-        known = dict(seeds=len(found), last=np.mean(found), last_low=max(low, 0), last_high=min(high, top), **others)
+        asked, cut = by[judged], lambda low, high: (max(low, 0), min(high, top))
+        half = half_width(asked, runs)
+        spans = {"last": cut(*ends(by["last"])), "judged": cut(*ends(asked))}
+        spans["predicted"] = (np.mean(asked) - half, np.mean(asked) + half)
+        known = {name: np.mean(found) for name, found in by.items()} | dict(seeds=len(by["last"]), judged=judged)
+        known |= {f"{name}_{end}": value for name, pair in spans.items() for end, value in zip(("low", "high"), pair)}
+        verdict = always or number(asked, float(stated), runs, widest)
         return known | {"verdict": verdict if profile == "paper" else "quick only"}
 
     return row
 
 
+def of_start(values):
+    """An entropy of starts that the profile `paper` trained, as quick records hold it before any step."""
+    row = numbers(lambda profile: values("quick"), 1, 0.05, math.inf)
+    elsewhere = dict(seeds=0, verdict="not run: the paper profile trains these starts")
+    return lambda profile, stated: row("paper", stated) if profile == "paper" else elsewhere
+
+
 def accuracy(runs_of, runs=1):
-    return numbers(of(runs_of, last), runs, chosen=dict(best=of(runs_of, best), split_half=of(runs_of, split_half)))
+    return numbers(of(runs_of, last), runs, best=of(runs_of, best), split_half=of(runs_of, split_half))
 
 
 def told(profile, verdict):
     return verdict if profile == "paper" else f"quick only: there {verdict.replace(': ', ', ')}"
 
 
-def paired(cells, rule=direction, widest=5.0, waiting="", given=""):
+def paired(cells, rule=direction, widest=5.0, waiting="", given="", but=""):
     """`cells`: (values that shall be above, values below) by seed; the row shows the gap worst for the claim."""
 
     def row(profile, stated):
@@ -332,11 +361,31 @@ def paired(cells, rule=direction, widest=5.0, waiting="", given=""):
             return None
         verdict = rule(gaps, widest)
         verdict = f"partly: {waiting} not run yet" if waiting and verdict == "reproduced" else verdict
-        verdict += f": if {given}" if given else ""
+        for note in filter(None, (given and f"if {given}", but and f"but {but}")):
+            verdict += f"{', ' if ':' in verdict else ': '}{note}"
         worst = (max if rule is no_gain else min)(gaps, key=np.mean)
         low, high = ends(worst)
         known = dict(seeds=min(map(len, gaps)), last=np.mean(worst), last_low=low, last_high=high)
         return known | {"verdict": told(profile, verdict)}
+
+    return row
+
+
+def parts(first, **others):
+    """Directions with a unit each: the numbers are the first one's, the verdict is on all."""
+
+    def row(profile, stated):
+        rows = {name: one("paper" if profile == "paper" else "quick", stated) for name, one in others.items()}
+        shown = first(profile, stated)
+        if shown is None or None in rows.values():
+            return None
+        plain = lambda row: row["verdict"].removeprefix("quick only: there ").replace(":", ",").split(",")[0]
+        said = {"accuracy": plain(shown)} | {name.replace("_", " "): plain(row) for name, row in rows.items()}
+        if len(set(said.values())) == 1:
+            return shown | {"verdict": told(profile, said["accuracy"])}
+        some = "partly" if {"reproduced", "partly"} & set(said.values()) else "undecided"
+        listed = ", ".join(f"{name} {verdict}" for name, verdict in said.items())
+        return shown | {"verdict": told(profile, f"{some}: {listed}")}
 
     return row
 
@@ -388,7 +437,7 @@ def entropies(stem, before, after):
     """The four steps' entropies before and after, each from a function of the step."""
     rows = {}
     for step in (1, 2, 3, 4):
-        rows[f"{stem}-entropy{step}-sft"] = numbers(before(step), 1, 0.05, math.inf)
+        rows[f"{stem}-entropy{step}-sft"] = of_start(before(step))
         rows[f"{stem}-entropy{step}"] = numbers(after(step), 1, 0.05, math.inf)
     return rows
 
@@ -423,7 +472,13 @@ def training():
     rows["train-cost"] = numbers(of(supervised(), hours), 1, top=math.inf, always="undecided: other hardware")
     for step in (1, 2, 3, 4):
         rows[f"entropy-{step}"] = numbers(of(supervised(size(32, 1)), entropy(step)), 1, 0.05, math.inf)
-    rows["entropy-uniform"] = paired([(near(t, True), near(t, False)) for t in (2, 3)], widest=0.05)
+    printed = float(stated("entropy-3"))
+    nearer = abs(printed - exact_entropy(42, 3)) < abs(printed - 3 * math.log(2))
+    rows["entropy-uniform"] = paired(
+        [(near(t, True), near(t, False)) for t in (2, 3)],
+        widest=0.05,
+        but=f"the paper's own {printed} at step 3 is nearer to the exact entropy" if nearer else "",
+    )
     return rows
 
 
@@ -462,12 +517,17 @@ def tokens():
     for d in (24, 32):
         rows[f"grpo-mts-d{d}-sft"] = accuracy(supervised(DISCRETE, size(d, 1)), 1)
     for d, k in every:
-        rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(mts(k, d), best), 1)
+        ours = {"best": of(mts(k, d), best), "split_half": of(mts(k, d), split_half)}
+        rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(mts(k, d), last), 1, judged="best", **ours)
         before, after = (lambda t, d=d, k=k, place=place: of(mts(k, d), entropy(t, place)) for place in (0, -1))
         rows |= entropies(f"grpo-mts-d{d}-k{k}", before, after)
     divided = lambda k: policy({"kind": "MTS", "k": k, "temperature": float(k)}, "mts", ratio="product")
     rows["logit-scaling"] = paired([(of(mts(k), last), of(divided(k), last)) for k in (3, 6)])
-    rows["grpo-k-moderate"] = paired([(of(mts(3, d), best), of(mts(k, d), best)) for d in (24, 32) for k in (1, 6)])
+    left = lambda k, d: of(mts(k, d), lambda run: np.mean([entropy(t)(run) for t in (1, 2, 3, 4)]))
+    rows["grpo-k-moderate"] = parts(
+        paired([(of(mts(3, d), best), of(mts(k, d), best)) for d in (24, 32) for k in (1, 6)]),
+        entropy_left=paired([(left(b, d), left(a, d)) for d in (24, 32) for a, b in ((1, 3), (3, 6))], widest=0.05),
+    )
     rows["k-saturates"] = paired([(of(mts(12), best), of(mts(k), best)) for k in (3, 6)], no_gain)
     plain = [mts(3, ratio="product"), mts(6, ratio="product"), mts(3, rate="high", ratio="product")]
     rooted = [mts(3), mts(6), mts(3, rate="high")]
@@ -481,22 +541,32 @@ def tokens():
     return rows
 
 
+def by_base(runs_of):
+    """Accuracy after training by base decoding; the paper takes the best epoch."""
+    ours = {"best": of(runs_of, base_best), "split_half": of(runs_of, base_split_half)}
+    return numbers(of(runs_of, base_last), 1, judged="best", **ours)
+
+
 def simplex():
     """Policy gradients over points of the simplex."""
     rows = {}
     for layers in (1, 2):
         stem = f"dirichlet-discrete-{layers}l"
         rows[f"{stem}-sft"] = accuracy(supervised(DISCRETE, size(24, layers)), 1)
-        rows[stem] = numbers(of(dirichlet(20, layers=layers), base_best), 1)
+        rows[stem] = by_base(dirichlet(20, layers=layers))
         at = {when: lambda t, n=layers, w=when: held(dirichlet(20, layers=n), t, w) for when in ("before", "after")}
         rows |= entropies(stem, at["before"], at["after"])
     rows["dirichlet-cot2-sft"] = accuracy(supervised(size(24, 1)), 1)
-    from_cot2 = {gamma: of(dirichlet(gamma, "cot2", start={}), base_best) for gamma in (10, 20, 40)}
-    rows |= {f"dirichlet-cot2-g{gamma}": numbers(values, 1) for gamma, values in from_cot2.items()}
-    rows["gamma-optimum"] = paired([(from_cot2[20], from_cot2[10]), (from_cot2[20], from_cot2[40])])
+    from_cot2 = {gamma: dirichlet(gamma, "cot2", start={}) for gamma in (1, 10, 20, 40)}
+    rows |= {f"dirichlet-cot2-g{gamma}": by_base(from_cot2[gamma]) for gamma in (10, 20, 40)}
+    top = {gamma: of(runs_of, base_best) for gamma, runs_of in from_cot2.items()}
+    rows["gamma-optimum"] = paired([(top[20], top[10]), (top[20], top[40])])
     whole = {"floor": 0.0, "most": None}
     rows["dirichlet-unscaled"] = paired(
-        [(of(dirichlet(1, untreated=whole), base_lost), of(dirichlet(20, untreated=whole), base_lost))],
+        [
+            (of(dirichlet(1, untreated=whole), base_lost), of(dirichlet(20, untreated=whole), base_lost)),
+            (of(from_cot2[1], base_lost), of(from_cot2[20], base_lost)),
+        ],
         given="unstable training is that whose last epoch loses more of the best, by base decoding",
     )
     return rows
@@ -505,7 +575,23 @@ def simplex():
 def counted():
     """What counting settles."""
     share = three_smallest()
-    return {"optimum-min3-max2": settled("holds" if share > 95 else "refuted", share)}
+    gain = {
+        stem: [float(stated(f"grpo-{stem}-k{k}")) - float(stated(f"grpo-{stem}-sft")) for k in ks]
+        for stems, ks in (
+            (("mts-d24", "mts-d32"), (1, 3, 6)),
+            (("prosqa-cot2", "prosqa-discrete", "prontoqa-cot2", "prontoqa-discrete"), (6, 8, 12)),
+        )
+        for stem in stems
+    }
+    mnns = np.mean(gain["mts-d24"] + gain["mts-d32"])
+    others = [np.mean(gain[f"prosqa-{start}"] + gain[f"prontoqa-{start}"]) for start in ("cot2", "discrete")]
+    least = min(min(values) for stem, values in gain.items() if "qa" in stem)
+    by_tables = lambda value: settled(f"{'holds' if value > 0 else 'refuted'}: by the paper's own tables", value)
+    return {
+        "optimum-min3-max2": settled("holds" if share > 95 else "refuted", share),
+        "rl-consistent": by_tables(least),
+        "rl-mnns-smaller": by_tables(max(others) - mnns),
+    }
 
 
 PROVED = {
@@ -520,10 +606,21 @@ PROVED = {
     "sample-complexity-rate": "holds if fixed m, or contractive chains",
     "assumption-1": "holds if only the steps before the answer are meant",
     "packing": "holds if the margin exists: delta < sqrt(2v/(v-1)) / (2B)",
-    "threshold-packing": "holds if no more is meant than that the bound lies below the threshold",
+    "threshold-packing": "holds vacuously: the bound excludes no dimension that was tried",
     "gamma-direction": "holds if single samples are meant; among samples spread falls",
     "decode-overhead": "holds if v < 12 L d + 2 L N",
 }
+
+
+@cache
+def printed():
+    """The paper's numbers and claims."""
+    return pd.read_csv(STUDY / "claims" / "claims.csv", dtype=str)
+
+
+def stated(claim):
+    """What the paper prints."""
+    return printed().set_index("id").loc[claim, "paper_value"]
 
 
 def ledger():
@@ -531,7 +628,7 @@ def ledger():
     measured = training() | budgets() | samples() | tokens() | simplex() | counted()
     measured |= {claim: settled(verdict) for claim, verdict in PROVED.items()}
     measured["kl-coefficient"] = settled("no claim: a setting")
-    claims = pd.read_csv(STUDY / "claims" / "claims.csv", dtype=str)
+    claims = printed()
     unknown = set(measured) - set(claims["id"])
     assert not unknown, unknown
     rows = []

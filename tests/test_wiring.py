@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from cot2lib import runs
-from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims.ledger import KINDS
+from cot2lib.study.claims.ledger import ledger as made
 from cot2lib.study.figures import policies
 
 FROZEN = Path(__file__).parent / "data" / "ledger.csv"
@@ -18,7 +19,7 @@ SEEDS = (42, 43, 44)
 
 @pytest.fixture(scope="module")
 def ledger():
-    return paper.ledger().set_index(["id", "profile"])
+    return made().set_index(["id", "profile"])
 
 
 def test_every_row_is_what_the_raw_files_say(ledger):
@@ -84,23 +85,28 @@ def at_hand(monkeypatch, own_last=None):
 COLUMNS = ("last", "best", "split_half", "curve_mean")
 
 
-def row_of(claim):
-    return paper._row(claim, "quick", lambda sample, profile: sample(profile, SEEDS))
+def row_of(claim, profile="quick"):
+    return KINDS[claim].row(claim, profile, lambda sample, of: sample(of, SEEDS))
 
 
 def test_entropies_before_come_from_the_evaluation_before_any_step(monkeypatch):
     at_hand(monkeypatch)
     for step in (1, 2, 3, 4):
         for stem in ("grpo-mts-d24-k3", "grpo-mts-d32-k6"):
-            assert row_of(f"{stem}-entropy{step}-sft")["last"] == pytest.approx(step + 0.001)
+            assert row_of(f"{stem}-entropy{step}-sft", "paper")["last"] == pytest.approx(step + 0.001)
             assert row_of(f"{stem}-entropy{step}")["last"] == pytest.approx(step / 10 + 0.001)
 
 
-def test_policy_gradients_are_judged_by_the_best_epoch(monkeypatch):
+def test_policy_gradients_show_the_last_epoch_and_are_judged_by_the_best(monkeypatch):
     at_hand(monkeypatch)
-    row = row_of("grpo-mts-d32-k3")
-    assert row["last"] == pytest.approx(100 * (0.30 + 0.032 + 0.05 + 0.2 + 0.0003)), "one layer, d = 32, best"
-    assert row_of("dirichlet-cot2-g10")["last"] == pytest.approx(30.0), "best by base decoding, not the last"
+    row, one_layer = row_of("grpo-mts-d32-k3"), 100 * (0.30 + 0.032 + 0.05 + 0.0003)
+    assert [row[name] for name in ("last", "best", "split_half")] == pytest.approx(
+        [one_layer, one_layer + 20, one_layer + 10]
+    )
+    assert row["judged"] == "best" and row["judged_low"] < row["best"] < row["judged_high"]
+    assert row["predicted_low"] > row["last"], "the interval that is judged lies about the best"
+    base = row_of("dirichlet-cot2-g10")
+    assert (base["last"], base["best"], base["split_half"]) == pytest.approx((20.0, 30.0, 30.0))
 
 
 def test_the_starts_of_dirichlet_runs_have_their_layers(monkeypatch):
