@@ -194,13 +194,13 @@ def _chapters(options: argparse.Namespace) -> int:
 
 
 def _ledger(options: argparse.Namespace) -> None:
-    from cot2lib.study.claims import ledger as paper
+    from cot2lib.study.claims.ledger import is_measured, ledger
 
-    rows = paper.ledger()
+    rows = ledger()
     if options.csv:
         rows.to_csv(options.csv, index=False)
         print(f"{len(rows)} rows written to {options.csv}")
-    measured = rows[paper.is_measured(rows)].drop(columns="command").round(2)
+    measured = rows.loc[is_measured(rows), :"verdict"].round(2)
     print(measured.to_string(index=False, na_rep=""))
 
 

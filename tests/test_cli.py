@@ -12,7 +12,8 @@ import pytest
 from cot2lib import cli
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import sweeps
-from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims.ledger import COLUMNS
+from cot2lib.study.claims.printed import claims
 
 
 def cot2(*arguments, **environment):
@@ -51,7 +52,7 @@ def test_ledger_writes_every_claim(tmp_path):
     out = cot2("ledger", "--csv", str(tmp_path / "ledger.csv"))
     assert out.returncode == 0, out.stderr
     table = pd.read_csv(tmp_path / "ledger.csv")
-    assert tuple(table.columns) == paper.COLUMNS and len(table) == 2 * len(paper.claims())
+    assert tuple(table.columns) == COLUMNS and len(table) == 2 * len(claims())
 
 
 def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, capsys):

@@ -7,8 +7,8 @@ from test_grpo_chapter import heights, made
 
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
-from cot2lib.study.claims import ledger as paper
-from cot2lib.study.claims import policies as rewarded
+from cot2lib.study.claims import samples
+from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures import dirichlet as figures
 from cot2lib.study.figures import policies
 from cot2lib.thoughts import MTS, Base, Dirichlet
@@ -56,13 +56,13 @@ def test_groups_stand_beside_their_claims():
 
 def test_figures_hold_what_they_say():
     figure = figures.accuracy(CHOSEN)
-    stated = {paper.paper_value(f"dirichlet-cot2-g{g}") for g in (10, 20, 40)}
+    stated = {paper_value(f"dirichlet-cot2-g{g}") for g in (10, 20, 40)}
     assert stated <= heights(figure.axes[2]) and {30.0, 50.0} <= heights(figure.axes[2])
     entropies = policies.entropies(figures.entropy_groups(CHOSEN, HELD))
     assert [axis.get_xlabel() for axis in entropies.axes] == [
         "token (discrete CoT, one layer)", "token (discrete CoT, two layers)"
     ]  # fmt: skip
-    assert paper.paper_value("dirichlet-discrete-2l-entropy4") in heights(entropies.axes[1])
+    assert paper_value("dirichlet-discrete-2l-entropy4") in heights(entropies.axes[1])
     curves = figures.gamma_curves(figures.scales(THOUGHT, [1.0, 20.0], 500))
     assert [axis.get_ylabel() for axis in curves.axes] == ["entropy of a thought (nat)", "distance from its mean"]
 
@@ -123,7 +123,7 @@ def test_checks_can_fail():
     ones = variants["variant"].str.contains(" 1,")
     longer = variants.assign(gradient_norm=1.0 + 2 * whole + whole * ones, base=variants["base"] - whole)
     claim = "dirichlet-discrete-2l"
-    near = made().assign(**{f"entropy_{t}": paper.paper_value(f"{claim}-entropy{t}-sft") for t in policies.STEPS})
+    near = made().assign(**{f"entropy_{t}": paper_value(f"{claim}-entropy{t}-sft") for t in policies.STEPS})
     apart, close = policies.Group("one", made(), "dirichlet-discrete-1l"), policies.Group("two", near, claim)
     good = figures.checks(figures.groups(table, ASKED), longer, [apart, close])
     worse = pd.concat([points_of(s, gain=-even(t, g) * g / 10) for t, by in ASKED.items() for g, s in by.items()])
@@ -136,5 +136,5 @@ def test_checks_can_fail():
 
 def test_untreated_runs_are_those_of_the_whole_vocabulary(monkeypatch):
     seen = []
-    monkeypatch.setattr(rewarded.runs, "recorded", lambda specs: seen.extend(specs) or pd.DataFrame())
-    assert rewarded.untreated(1.0)("quick", (42,)).empty and seen[0].thought == Dirichlet(1.0, 0.0, most=None)
+    monkeypatch.setattr(samples.runs, "recorded", lambda specs: seen.extend(specs) or pd.DataFrame())
+    assert samples.untreated(1.0)("quick", (42,)).empty and seen[0].thought == Dirichlet(1.0, 0.0, most=None)

@@ -11,9 +11,11 @@ from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import grpo, shortened, spec
 from cot2lib.study import sweeps
-from cot2lib.study.claims import ledger as paper
-from cot2lib.study.claims import policies as rewarded
-from cot2lib.study.claims.supervised import Direction, NoGain, Number
+from cot2lib.study.claims import samples
+from cot2lib.study.claims.kinds import Direction, NoGain, Number, OfStart, Parts
+from cot2lib.study.claims.printed import claims, paper_value
+from cot2lib.study.claims.simplex import SIMPLEX
+from cot2lib.study.claims.tokens import TOKENS
 from cot2lib.study.figures import grpo as figures
 from cot2lib.study.figures import policies
 from cot2lib.tasks import MNNS
@@ -70,10 +72,10 @@ def test_figures_hold_what_they_say():
         "tokens per thought (d = 24)",
         "tokens per thought (d = 32)",
     ]
-    stated = {paper.paper_value(f"grpo-mts-d24-k{k}") for k in (1, 3, 6)}
+    stated = {paper_value(f"grpo-mts-d24-k{k}") for k in (1, 3, 6)}
     assert stated <= heights(figure.axes[0]) and {30.0, 40.0} <= heights(figure.axes[0])
     entropies = figures.entropies_by_k(POINTS)
-    assert len(entropies.axes) == 6 and paper.paper_value("grpo-mts-d24-k1-entropy3") in heights(entropies.axes[0])
+    assert len(entropies.axes) == 6 and paper_value("grpo-mts-d24-k1-entropy3") in heights(entropies.axes[0])
     assert [axis.get_ylabel() for axis in policies.learning(figures.by_k(POINTS, 24)).axes] == [
         "reward of rollouts (%)", "accuracy (%), own sampler", "gradient norm"
     ]  # fmt: skip
@@ -203,25 +205,25 @@ def test_labels_follow_the_runs():
 
 
 def test_claims_of_policy_gradients_exist_and_are_read():
-    claims = paper.claims()
-    assert set(rewarded.REWARDED) <= set(claims.index)
-    table = [c for c in claims.index if c.startswith(("grpo-mts-", "dirichlet-"))]
-    assert set(table) <= set(rewarded.REWARDED) and len(table) == 8 + 48 + 8 + 16 + 1
-    kinds = {type(rewarded.REWARDED[claim]) for claim in rewarded.REWARDED}
-    assert kinds == {Number, Direction, NoGain}
+    known, kinds = claims().index, TOKENS | SIMPLEX
+    assert set(kinds) <= set(known)
+    table = [claim for claim in known if claim.startswith(("grpo-mts-", "dirichlet-"))]
+    assert set(table) <= set(kinds) and len(table) == 8 + 48 + 8 + 16 + 1
+    assert {type(kind) for kind in kinds.values()} == {Number, OfStart, Direction, NoGain, Parts}
 
 
 def test_samples_of_policy_gradients_read_their_curves(monkeypatch):
     points = made(seeds=(42, 43)).assign(base_a=[10, 30, 25, 20], base_b=20)
-    held_out = dict(inputs_a=60, inputs_b=40)
+    held_out = dict(inputs_a=60, inputs_b=40, seconds=1.0, threads=1, device="cpu")
     rows = pd.DataFrame({"id": points["id"].unique(), "seed": [42, 43], "last": 0.4, "best": 0.5, **held_out})
-    monkeypatch.setattr(rewarded.runs, "recorded", lambda specs, retrain=False: rows)
-    monkeypatch.setattr(rewarded.runs, "curves", lambda specs: points)
-    before, after = (rewarded.sampled(3, 24, first)("quick", [42, 43]) for first in (True, False))
-    assert before["entropy_2"].tolist() == [1.0, 1.0] and after["entropy_2"].tolist() == [0.5, 0.5]
-    assert after["best"].tolist() == [0.5, 0.5] and after["lost"].tolist() == pytest.approx([0.1, 0.1])
-    assert after["base_best"].tolist() == [0.5, 0.45], "of the best evaluation, not the last"
-    assert after["base_lost"].tolist() == pytest.approx([0.0, 0.05])
+    monkeypatch.setattr(samples.runs, "recorded", lambda specs, retrain=False: rows)
+    monkeypatch.setattr(samples.runs, "curves", lambda specs: points)
+    found = samples.sampled(3, 24)("quick", [42, 43])
+    assert found["entropy_2_before"].tolist() == [1.0, 1.0] and found["entropy_2"].tolist() == [0.5, 0.5]
+    assert found["best"].tolist() == [0.5, 0.5] and found["lost"].tolist() == pytest.approx([0.1, 0.1])
+    assert found["base_best"].tolist() == [0.5, 0.45], "of the best evaluation, not the last"
+    assert found["base_last"].tolist() == [0.5, 0.4] and found["base_lost"].tolist() == pytest.approx([0.0, 0.05])
+    assert found["base_split_half"].tolist() == pytest.approx([0.2 + (10 + 30) / 2 / 100, 0.2 + (25 + 20) / 2 / 100])
 
 
 def test_recipes_of_policy_gradients():

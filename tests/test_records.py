@@ -17,7 +17,7 @@ from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
 from cot2lib.runs import manifest, records
 from cot2lib.runs import store as stores
 from cot2lib.study import sweeps
-from cot2lib.study.claims import supervised as measured
+from cot2lib.study.claims import samples
 from cot2lib.study.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -282,8 +282,8 @@ def test_closing_mean_is_of_the_last_ten():
 def test_hours_are_of_one_core_or_one_gpu(monkeypatch):
     """Threads multiply the hours of a CPU; those that drive a GPU do not."""
     made = {"seed": [42, 43], "seconds": [3600, 3600], "threads": [4, 8], "device": ["cpu (Some)", "NVIDIA H100"]}
-    monkeypatch.setattr(measured.runs, "recorded", lambda specs: pd.DataFrame(made))
-    assert measured.run_sample("cot2")("quick", (42, 43))["hours"].to_dict() == {42: 4.0, 43: 1.0}
+    monkeypatch.setattr(samples.runs, "recorded", lambda specs: pd.DataFrame(made))
+    assert samples.trained("cot2")("quick", (42, 43))["hours"].to_dict() == {42: 4.0, 43: 1.0}
 
 
 def test_nothing_to_collect_is_named(store, nothing_shipped):

@@ -13,7 +13,7 @@ from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import passk as sampling
 from cot2lib.study.analysis.passk import answer_chances, answer_counts, measure
-from cot2lib.study.claims import supervised as measured
+from cot2lib.study.claims.samples import passed
 from cot2lib.study.collect import collect
 from cot2lib.study.figures import decoding
 from cot2lib.study.figures import sampling as figures
@@ -167,12 +167,12 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     for options in ({"sources": [path.parent]}, {"replace": True}):
         with pytest.raises(SpecError, match="sampling is measured anew"):
             collect("sampling", "quick", **options)
-    table = measured.passed("quick")
+    table = passed("quick")
     assert set(table["id"]) == {s.id for s in specs} and {"device", "torch", "commit", "date"} <= set(table.columns)
     path.write_bytes(path.read_bytes()[:-30])
     records._shipped_table.cache_clear()
     with pytest.raises(RecordError, match=r"passk\.csv is truncated or changed"):
-        measured.passed("quick")
+        passed("quick")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperat
     """A mismatch means that weights, decoding or the table have drifted; draws may differ where rounding ties."""
     monkeypatch.setattr(sampling, "TEMPERATURES", temperatures)
     specs = [s for s in sweeps.small("quick") if s.method == method][:models]
-    table = measured.passed("quick")
+    table = passed("quick")
     again = measure(runs.load_stack(specs, missing="error"), specs)
     key = ["id", "temperature", "top_k", "k"]
     both = again.merge(table, on=key, suffixes=("", "_shipped"))

@@ -8,8 +8,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.claims import ledger as paper
-from cot2lib.study.figures import ledger as figures
+from cot2lib.study.claims.ledger import ledger, verdict_counts
+from cot2lib.study.figures.ledger import scoreboard
 
 ALT = (
     "Dot plot with one row per measured number of the paper: a black mark for the paper's value beside our means "
@@ -32,10 +32,10 @@ class Scoreboard(SphinxDirective):
     """A figure of every measured number and a table of verdicts."""
 
     def run(self) -> list[nodes.Node]:
-        rows = paper.ledger()
+        rows = ledger()
         drawn = Path(self.env.srcdir) / "build" / "book" / "scoreboard.png"
         drawn.parent.mkdir(parents=True, exist_ok=True)
-        figures.scoreboard(rows).savefig(drawn)
+        scoreboard(rows).savefig(drawn)
         lines = [
             ":::{figure} /build/book/scoreboard.png",
             ":name: fig-scoreboard",
@@ -45,7 +45,7 @@ class Scoreboard(SphinxDirective):
             "seeds with its 95 % interval.",
             ":::",
             "",
-            *report.table(paper.verdict_counts(rows), "tab-verdicts", VERDICTS).markdown().splitlines(),
+            *report.table(verdict_counts(rows), "tab-verdicts", VERDICTS).markdown().splitlines(),
         ]
         self.env.note_reread()
         container = nodes.container()

@@ -81,3 +81,10 @@ def cell(value, digits: int = 2) -> str:
     if value is None or (np.isscalar(value) and pd.isna(value)):
         return ""
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def describe(value: float, low: float, high: float, digits: int = 1) -> str:
+    """`mean [low, high]`, unbreakable; the mean alone where there is no interval."""
+    shown = [f"{part:.{digits}f}" for part in (value, low, high)]
+    text = shown[0] if np.isnan(low) else f"{shown[0]} [{shown[1]}, {shown[2]}]"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")

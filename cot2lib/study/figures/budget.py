@@ -7,8 +7,9 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from cot2lib.study.claims import ledger as paper
-from cot2lib.study.claims.supervised import simple_optimum
+from cot2lib.study.claims.budgets import simple_optimum
+from cot2lib.study.claims.printed import claims, paper_value
+from cot2lib.study.claims.rules import direction_verdict
 from cot2lib.study.figures import curves as drawn
 from cot2lib.study.figures.csft_numbers import describe_mean, gain
 from cot2lib.tasks import MNNS
@@ -36,7 +37,7 @@ def with_series(rows: pd.DataFrame) -> pd.DataFrame:
 def paper_accuracy(shown: str, d_model: int) -> float | None:
     """The paper's accuracy (%) of a budget and dimension, where it gives one."""
     claim = f"budget-b{shown.removeprefix('B = ')}-d{d_model}"
-    return paper.paper_value(claim) if claim in paper.claims().index else None
+    return paper_value(claim) if claim in claims().index else None
 
 
 def accuracies(rows: pd.DataFrame) -> Figure:
@@ -164,4 +165,4 @@ def checks(rows: pd.DataFrame, path_rows: pd.DataFrame, optimum: pd.DataFrame) -
 
 def _above(pairs: Sequence[tuple[pd.Series, pd.Series]]) -> bool:
     """Whether the ledger's rule finds the first above the second in every pair."""
-    return paper.direction_verdict(pairs) == "reproduced"
+    return direction_verdict(pairs) == "reproduced"

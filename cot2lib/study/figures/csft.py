@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from cot2lib.decode import decode, rules
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
-from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.figures import curves as drawn
 from cot2lib.study.figures.style import COLOURS, MARKERS, PAPER, panels
 from cot2lib.supervision import hindsight_targets
@@ -25,14 +25,14 @@ def paper_accuracy(method: str, d_model: int) -> float | None:
     """
     family = method.partition(",")[0]
     if family in ("no-CoT", "COCONUT"):
-        return paper.paper_value(f"main-mnns-{family.lower().replace('-', '')}") if d_model == 32 else None
+        return paper_value(f"main-mnns-{family.lower().replace('-', '')}") if d_model == 32 else None
     claim = f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}"
-    return paper.paper_value(claim) if claim in paper.claims().index else None
+    return paper_value(claim) if claim in claims().index else None
 
 
 def paper_accuracy_one_layer(method: str, d_model: int) -> float | None:
     """The paper's accuracy (%) with one layer and one head, which it gives at d = 24 alone."""
-    return paper.paper_value({"CoT2": "passk-cot2"}.get(method, "passk-discrete-t0.0-k1")) if d_model == 24 else None
+    return paper_value({"CoT2": "passk-cot2"}.get(method, "passk-discrete-t0.0-k1")) if d_model == 24 else None
 
 
 def learning_curves(curves: pd.DataFrame) -> Figure:

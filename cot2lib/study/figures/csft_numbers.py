@@ -7,10 +7,11 @@ import pandas as pd
 
 from cot2lib.metrics import mean_interval, paired_interval
 from cot2lib.specs import RunSpec
-from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.csft import paper_accuracy, target_entropies
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.style import COLOURS
+from cot2lib.study.report import describe
 
 Cell = tuple[str, str, int]
 ORDER = {method: place for place, method in enumerate(COLOURS)}
@@ -43,7 +44,7 @@ def describe_mean(shares: pd.Series) -> str:
     if shares.empty:
         return ""
     interval = mean_interval(100 * shares, 0.0, 100.0)
-    return f"{paper.describe(interval.mean, interval.low, interval.high)}, n={interval.n}"
+    return f"{describe(interval.mean, interval.low, interval.high)}, n={interval.n}"
 
 
 def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +80,7 @@ def _sentence(profile: str, d_model: int, ours: pd.Series, theirs: pd.Series) ->
     ahead = int((ours > theirs).sum())
     return (
         f"**{profile}, d = {d_model}**: CoT2 {ours.mean():.1f} %, discrete CoT {theirs.mean():.1f} %; CoT2 ahead on "
-        f"{ahead} of {gap.n} seeds, by {paper.describe(gap.mean, gap.low, gap.high)} points."
+        f"{ahead} of {gap.n} seeds, by {describe(gap.mean, gap.low, gap.high)} points."
     )
 
 
@@ -120,7 +121,7 @@ def cost(rows: pd.DataFrame) -> str:
         minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
         unit = "core-minutes" if cpu else "GPU-minutes"
         sentences.append(f"A run of the {profile} profile took {minutes:.1f} {unit} on average ({places}).")
-    stated = paper.paper_value("train-cost")
+    stated = paper_value("train-cost")
     return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
 
 
@@ -196,7 +197,7 @@ def gain(above: pd.Series, below: pd.Series) -> str:
     if not len(seeds):
         return ""
     gap = paired_interval(100 * above[seeds], 100 * below[seeds])
-    return paper.describe(gap.mean, gap.low, gap.high)
+    return describe(gap.mean, gap.low, gap.high)
 
 
 def fed_cell(rows: pd.DataFrame, profile: str, fed: str, d_model: int) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
-from cot2lib.study.claims import ledger as paper
+from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.csft_numbers import describe_mean, entropy_table
 from cot2lib.study.figures.style import panels
 from cot2lib.thoughts import MTS, Base, Rule
@@ -111,7 +111,7 @@ def probe_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Step entropies (nat) of the paper's probe, of t ln 2, of the exact targets and of each profile's models."""
     table = entropy_table(finals, specs)
     steps = [column for column in table.columns if column != "what"]
-    stated = {column: paper.paper_value(f"entropy-{place}") for place, column in enumerate(steps, start=1)}
+    stated = {column: paper_value(f"entropy-{place}") for place, column in enumerate(steps, start=1)}
     return pd.concat([pd.DataFrame([{"what": "the paper's probe", **stated}]), table], ignore_index=True)
 
 

@@ -17,11 +17,12 @@ from cot2lib.kit.random import Site
 from cot2lib.metrics import paired_interval
 from cot2lib.specs import RunSpec
 from cot2lib.study import sweeps
-from cot2lib.study.claims.ledger import describe, paper_value
+from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures import policies
 from cot2lib.study.figures.grpo import MOST
 from cot2lib.study.figures.policies import STEPS, Group, ends, gain_of, interval, of
 from cot2lib.study.figures.style import COLOURS, MARKERS, legend_above, panels
+from cot2lib.study.report import describe
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS
 from cot2lib.theory import points as simplex
 from cot2lib.thoughts import Base, Dirichlet, State

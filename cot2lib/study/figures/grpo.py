@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 
 from cot2lib.metrics import paired_interval
 from cot2lib.study import sweeps
-from cot2lib.study.claims import ledger as paper
 from cot2lib.study.figures import policies
 from cot2lib.study.figures.curves import in_order
 from cot2lib.study.figures.policies import Group, ends, gain_of
 from cot2lib.study.figures.style import COLOURS, MARKERS, legend_above, panels
+from cot2lib.study.report import describe
 
 MOST = 0.9  # of the runs, for which a checked claim must hold
 POINTS_APART = 3.0
@@ -85,7 +85,7 @@ def findings(points: pd.DataFrame) -> list[str]:
         own, discrete = (f"{before[d].mean():.1f} % to {after[d].mean():.1f} %" for d in ("own", "discrete"))
         said.append(
             f"**d = {d_model}, K = {k}**: by its own sampler {own}, a gain of "
-            f"{paper.describe(gap.mean, gap.low, gap.high)} points, on {gained} of {len(after)} seeds; discrete "
+            f"{describe(gap.mean, gap.low, gap.high)} points, on {gained} of {len(after)} seeds; discrete "
             f"decoding {discrete}."
         )
     return said

@@ -15,10 +15,11 @@ from cot2lib.kit.provenance import resolve_device
 from cot2lib.metrics import mean_interval, paired_interval
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.study.analysis import contents
-from cot2lib.study.claims import ledger as paper
-from cot2lib.study.claims import supervised as measured
+from cot2lib.study.claims import samples
+from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_dots, series_legend
+from cot2lib.study.report import describe
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Rule
 from cot2lib.training.grpo import GRPOTrainer
@@ -77,7 +78,7 @@ def lost(points: pd.DataFrame, decoder: str = "own") -> pd.Series:
 def interval(values: pd.Series, most: float = PERCENT) -> str:
     """Mean and 95 % t-interval within 0..most."""
     found = mean_interval(values, 0.0, most)
-    return paper.describe(found.mean, found.low, found.high)
+    return describe(found.mean, found.low, found.high)
 
 
 def moments(points: pd.DataFrame) -> tuple[tuple[float, str, pd.DataFrame], ...]:
@@ -97,8 +98,8 @@ def before_after(chosen: Mapping[str, Sequence[Group]], decoder: str, starts: Ma
             for shift, name, table in moments(group.points):
                 seed_dots(axis, place + shift, table[decoder], name, spread=0.06)
             if group.claim:
-                axis.scatter([place + SHIFT], [paper.paper_value(group.claim)], s=190, **PAPER)
-        axis.axhline(paper.paper_value(starts[title]), color="black", linewidth=1.0, linestyle=":")
+                axis.scatter([place + SHIFT], [paper_value(group.claim)], s=190, **PAPER)
+        axis.axhline(paper_value(starts[title]), color="black", linewidth=1.0, linestyle=":")
         axis.set_xticks(range(len(groups)), [group.label for group in groups])
         axis.set(xlabel=title, xlim=(-0.6, len(groups) - 0.4))
     axes[0, 0].set_ylabel("validation accuracy (%)")
@@ -116,7 +117,7 @@ def entropies(chosen: Mapping[str, Sequence[Group]]) -> Figure:
             for shift, name, table in moments(group.points):
                 _step_dots(axis, name, shift, [table[f"entropy_{step}"] for step in STEPS])
                 suffix = "-sft" if name == "before" else ""
-                stated = [paper.paper_value(f"{group.claim}-entropy{step}{suffix}") for step in STEPS]
+                stated = [paper_value(f"{group.claim}-entropy{step}{suffix}") for step in STEPS]
                 axis.scatter(np.add(STEPS, shift), stated, s=70, **PAPER | {"linewidths": 1.6})
             axis.set_xticks(STEPS)
             axis.set_xlabel(f"token ({group.label})")
@@ -205,7 +206,7 @@ def entropy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str
             row = dict(zip(columns, (title, group.label)))
             for step in STEPS:
                 ours = f"{before[f'entropy_{step}'].mean():.2f} to {after[f'entropy_{step}'].mean():.2f}"
-                stated = [paper.paper_value(f"{group.claim}-entropy{step}{suffix}") for suffix in ("-sft", "")]
+                stated = [paper_value(f"{group.claim}-entropy{step}{suffix}") for suffix in ("-sft", "")]
                 row[f"token {step} (paper)"] = f"{ours} ({stated[0]:.2f} to {stated[1]:.2f})"
             rows.append(row)
     return pd.DataFrame(rows)
@@ -222,7 +223,7 @@ def contents_of(specs: Sequence[GRPOSpec], profile: str, retrained: bool = False
     """
     if retrained:
         return contents.measure_all(specs, runs.load_starts, partial(runs.load_stack, missing="error", retrain=True))
-    table = measured.contents(profile)
+    table = samples.contents(profile)
     if absent := {spec.id for spec in specs} - set(table["id"]):
         raise RecordError(
             f"no measure of what the thoughts of run {min(absent)} hold; make it with `cot2 collect thoughts "
@@ -281,7 +282,7 @@ def gain_table(points: pd.DataFrame) -> pd.DataFrame:
         for decoder, title in DECODERS.items():
             before, after = _by_seed(mine, name, decoder)
             gap = paired_interval(after, before)
-            row[f"gain, {title}"] = paper.describe(gap.mean, gap.low, gap.high)
+            row[f"gain, {title}"] = describe(gap.mean, gap.low, gap.high)
         row["lost at the end"] = interval(lost(mine))
         row |= {"gradient": gradient_length(mine), "collapsed": f"{int(collapsed(last).sum())} of {len(last)}"}
         rows.append(row)

@@ -18,9 +18,11 @@ from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import passk as sampling
-from cot2lib.study.claims import ledger as paper
-from cot2lib.study.claims.supervised import passed
+from cot2lib.study.claims.ledger import PROFILES
+from cot2lib.study.claims.printed import paper_value
+from cot2lib.study.claims.samples import passed
 from cot2lib.study.figures.style import COLOURS, MARKERS, PAPER, panels, series_legend
+from cot2lib.study.report import describe
 from cot2lib.thoughts import Discrete
 from cot2lib.training.data import StackData, stack_data
 
@@ -49,7 +51,7 @@ def samples(profile: str, stacks: Stacks, measure: bool = False) -> Tables:
         RecordError: if those of `profile` are neither shipped nor to be measured.
     """
     specs = [spec for _, group in stacks.values() for spec in group]
-    tables = {name: passed(name) for name in paper.PROFILES}
+    tables = {name: passed(name) for name in PROFILES}
     if measure:
         tables[profile] = pd.concat([sampling.measure(*model) for model in stacks.values()], ignore_index=True)
     elif absent := {spec.id for spec in specs} - set(tables[profile]["id"]):
@@ -116,14 +118,14 @@ def pass_at_k(tables: Tables, top_k: int) -> Figure:
 def paper_curve(temperature: float) -> pd.Series:
     """The paper's discrete Pass@k (%) by k."""
     ks = range(1, sampling.MOST + 1)
-    return pd.Series({k: paper.paper_value(f"passk-discrete-t{temperature:.1f}-k{k}") for k in ks})
+    return pd.Series({k: paper_value(f"passk-discrete-t{temperature:.1f}-k{k}") for k in ks})
 
 
 def _paper_series(axis: Axes, temperature: float) -> None:
     """The paper's discrete curve as short brown marks and its one CoT2 accuracy as a level blue line."""
     stated = paper_curve(temperature)
     axis.scatter(stated.index, stated, s=60, **PAPER | {"linewidths": 1.4, "color": "#8a3b00"})
-    axis.axhline(paper.paper_value("passk-cot2"), color="#00406b", linewidth=1.2, linestyle=":")
+    axis.axhline(paper_value("passk-cot2"), color="#00406b", linewidth=1.2, linestyle=":")
 
 
 def pass_table(tables: Tables, ks: Sequence[int]) -> pd.DataFrame:
@@ -141,12 +143,12 @@ def pass_table(tables: Tables, ks: Sequence[int]) -> pd.DataFrame:
 
 def _interval(values: pd.Series) -> str:
     interval = mean_interval(values, 0.0, 100.0)
-    return paper.describe(interval.mean, interval.low, interval.high)
+    return describe(interval.mean, interval.low, interval.high)
 
 
 def overtaking(tables: Tables, top_k: int) -> pd.DataFrame:
     """From which k mean discrete Pass@k is above CoT2: the paper's, ours, and ours if CoT2 may try as often."""
-    line, rows = paper.paper_value("passk-cot2"), []
+    line, rows = paper_value("passk-cot2"), []
     for temperature in temperatures_of(*tables.values()):
         row = {"T": f"{temperature:g}", "paper: above its level CoT2 line": _first(paper_curve(temperature) > line)}
         for profile, table in tables.items():
@@ -167,7 +169,7 @@ def findings(tables: Tables, top_k: int) -> list[str]:
             discrete = curves_at(table, temperature, top_k)["discrete CoT"]
             most = discrete.index.max()
             gap, ahead = paired_interval(discrete.loc[most], single), int((discrete.loc[most] > single).sum())
-            points = paper.describe(gap.mean, gap.low, gap.high)
+            points = describe(gap.mean, gap.low, gap.high)
             sentence = (
                 f"**{profile}, T = {temperature:g}**: one greedy CoT2 trace is right on {single.mean():.1f} %, one "
                 f"discrete sample on {discrete.loc[1].mean():.1f} %; with k = {most} discrete Pass@k is {points} "

@@ -14,13 +14,13 @@ from cot2lib.metrics import mean_interval
 from cot2lib.specs import EMBEDDINGS
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study.analysis.experts import BATCH
-from cot2lib.study.claims.ledger import describe
-from cot2lib.study.claims.supervised import PERCENT, SUPERVISED
+from cot2lib.study.claims.rules import PERCENT
+from cot2lib.study.claims.training import PERFECT
 from cot2lib.study.figures import curves as drawn
 from cot2lib.study.figures.style import COLOURS, PAPER, panels, seed_dots, series_legend
+from cot2lib.study.report import describe
 from cot2lib.tasks import MNNS
 
-PERFECT = SUPERVISED["construction-trained"].value
 BLOCK, SEEN = "block", "block,\ninputs trained on"
 CLOSE = 0.02  # difference of mean shares
 

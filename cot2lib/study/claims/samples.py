@@ -1,0 +1,272 @@
+"""Samples: what was measured, by seed, for a profile. They read shipped records alone.
+
+A sample is a function from a profile and seeds to rows by seed. Their columns hold what is measured, accuracies as
+shares. The functions of `cot2lib.study.sweeps`, which the figures use too, say which runs it reads. Of a sweep's rows
+it keeps those whose columns have the values that it names.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import torch
+
+from cot2lib import runs
+from cot2lib.runs import records
+from cot2lib.specs import GRPOSpec, Run
+from cot2lib.specs.profiles import POLICIES
+from cot2lib.study import sweeps
+from cot2lib.study.analysis.contents import COLUMNS
+from cot2lib.study.analysis.passk import TOP_K
+from cot2lib.study.sweeps import BEST_GAMMA
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Dirichlet
+
+SECONDS_AN_HOUR = 3600.0
+STEPS = (1, 2, 3, 4)
+
+Sample = Callable[[str, Sequence[int]], pd.DataFrame]
+Sweep = Callable[[str, Sequence[int]], Sequence[Run]]
+
+
+# From a sweep to rows by seed
+
+
+def recorded(sweep: Sweep, **columns) -> Sample:
+    """Rows of a sweep's recorded runs whose columns have these values; `hours` are those of one core or GPU."""
+    return lambda profile, seeds: _rows(sweep(profile, seeds), columns)
+
+
+def evaluated(sweep: Sweep, **columns) -> Sample:
+    """`recorded`, with step entropies (nat) at the last evaluation, and at the first one as `entropy_t_before`.
+
+    `entropy` is the mean over four steps, `lost` what the last evaluation lacks of the best.
+    """
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        specs = sweep(profile, seeds)
+        rows = _rows(specs, columns)
+        return rows if rows.empty else _with_entropies(rows, _points(specs, rows))
+
+    return sample
+
+
+def rewarded(sweep: Sweep) -> Sample:
+    """`evaluated` runs of policy gradients, with `base_last`, `base_best`, `base_split_half` and `base_lost`: the same
+    by base decoding."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        specs = sweep(profile, seeds)
+        rows = _rows(specs, {})
+        if rows.empty:
+            return rows
+        points = _points(specs, rows)
+        return _with_base(_with_entropies(rows, points), points)
+
+    return sample
+
+
+def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
+    rows = runs.recorded(specs)
+    if rows.empty:
+        return rows
+    for name, value in columns.items():
+        rows = rows[rows[name] == value]
+    cores = rows["threads"].where(rows["device"].str.startswith("cpu"), 1)
+    return rows.assign(hours=rows["seconds"] * cores / SECONDS_AN_HOUR).set_index("seed")
+
+
+def _points(specs: Sequence[Run], rows: pd.DataFrame) -> pd.DataFrame:
+    """Every evaluation of the runs in some rows, in the order of steps."""
+    known = set(rows["id"])
+    return runs.curves([spec for spec in specs if spec.id in known]).sort_values("step", kind="stable")
+
+
+def _with_entropies(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    names, by_run = [f"entropy_{step}" for step in STEPS], points.groupby("seed")
+    before, after = by_run.first()[names].add_suffix("_before"), by_run.last()[names]
+    rows = rows.join(after).join(before)
+    return rows.assign(entropy=after.mean(axis=1), lost=rows["best"] - rows["last"])
+
+
+def _with_base(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
+    inputs, found = rows["inputs_a"] + rows["inputs_b"], {}
+    for seed, curve in points.groupby("seed"):
+        a, b = curve["base_a"].to_numpy(), curve["base_b"].to_numpy()
+        total, held_out = a + b, inputs[seed]
+        shares = dict(base_last=total[-1], base_best=total.max(), base_split_half=records.split_half(a, b))
+        found[seed] = {name: right / held_out for name, right in shares.items()}
+    rows = rows.join(pd.DataFrame.from_dict(found, orient="index"))
+    return rows.assign(base_lost=rows["base_best"] - rows["base_last"])
+
+
+# Supervised runs
+
+
+@cache
+def trained(method: str = "cot2", d_model: int = 32, layers: int = 2) -> Sample:
+    """A method on four digits 1-9."""
+    return recorded(lambda profile, seeds: sweeps.methods(profile, seeds, (d_model,), (method,), layers))
+
+
+@cache
+def budget(b: int, d_model: int) -> Sample:
+    """Budget B; B = 1 is discrete CoT."""
+    return recorded(lambda profile, seeds: sweeps.budgets(profile, seeds, (d_model,), (b,)))
+
+
+@cache
+def fed(by: str, d_model: int) -> Sample:
+    """CoT2 with four layers, fed in one of the ways of `sweeps.FEEDINGS`."""
+
+    return recorded(sweeps.feeding, fed=by, d_model=d_model)
+
+
+@cache
+def shown(tokens: int, low: int, high: int) -> Sample:
+    """Five digits, discrete CoT shown 5, 3 or 1 tokens of the path."""
+    return recorded(sweeps.sparse, tokens=tokens, task=MNNS(low, high, 5).name)
+
+
+@cache
+def cosine(embedding: str, d_model: int) -> Sample:
+    """CoT2 with one layer whose embeddings start, or stay, trigonometric."""
+    return recorded(lambda profile, seeds: sweeps.trigonometric(profile, seeds, (d_model,), (embedding,)))
+
+
+@cache
+def probe() -> Sample:
+    """CoT2 with one layer, d = 32, whose step entropies the paper prints."""
+    return evaluated(lambda profile, seeds: sweeps.methods(profile, seeds, (32,), ("cot2",), layers=1))
+
+
+def nearness(step: int, to: Callable[[int], float]) -> Sample:
+    """Closeness, as minus the distance in nats, of the probe's step entropy to a reference value of its seed."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        rows = probe()(profile, seeds)
+        if rows.empty:
+            return rows
+        reference = np.array([to(seed) for seed in rows.index])
+        return rows.assign(nearness=-(rows[f"entropy_{step}"] - reference).abs())
+
+    return sample
+
+
+@cache
+def target_entropy(step: int, seed: int) -> float:
+    """Exact mean entropy (nat) of the full-budget targets of a step over the validation inputs of a seed."""
+    return float(_target_entropies()[~MNNS().split(seed), step - 1].mean())
+
+
+@cache
+def _target_entropies() -> torch.Tensor:
+    """Entropy (nat) of the full-budget targets, (input, step)."""
+    return torch.special.entr(hindsight_targets(MNNS())).sum(-1)
+
+
+# Policy gradients
+
+
+@cache
+def sampled(k: int, d_model: int = 24, **options) -> Sample:
+    """MTS of K tokens, from discrete CoT."""
+    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (d_model,), (k,), **options))
+
+
+@cache
+def high(ratio: str) -> Sample:
+    """K = 3, d = 24 at ten times the learning rate."""
+    rate = lambda profile: POLICIES[profile].high_lr
+    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (24,), (3,), lr=rate(profile), ratio=ratio))
+
+
+@cache
+def scaled(k: int) -> Sample:
+    """MTS with logits / K, d = 24."""
+    return rewarded(lambda profile, seeds: sweeps.scaled(profile, seeds, (k,)))
+
+
+@cache
+def dirichlet(gamma: float, method: str = "discrete", layers: int = 1) -> Sample:
+    """Dirichlet thoughts, from discrete CoT or CoT2."""
+    return rewarded(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers))
+
+
+@cache
+def untreated(gamma: float) -> Sample:
+    """Dirichlet thoughts on the whole vocabulary, from discrete CoT."""
+    whole = Dirichlet(gamma, 0.0, most=None)
+    return rewarded(lambda profile, seeds: sweeps.treated(whole, profile, seeds))
+
+
+@cache
+def base_entropies(layers: int) -> Sample:
+    """Step entropies under base decoding, with Dirichlet thoughts as the paper has them: after training `entropy_t`,
+    before it `entropy_t_before`."""
+    runs_of: Callable[..., Sequence[GRPOSpec]] = lambda profile, seeds: sweeps.dirichlet(
+        profile, seeds, (BEST_GAMMA,), layers=layers
+    )
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table, seed_of = contents(profile), {spec.id: spec.seed for spec in runs_of(profile, seeds)}
+        rows = table[table["id"].isin(seed_of)]
+        suffix = rows["when"].map({"before": "_before", "after": ""})
+        names = "entropy_" + rows["step"].astype(str) + suffix
+        rows = rows.assign(seed=rows["id"].map(seed_of), name=names)
+        return rows.pivot(index="seed", columns="name", values="base_entropy")
+
+    return sample
+
+
+# Tables of their own
+
+
+@cache
+def passing(method: str, temperature: float, k: int) -> Sample:
+    """Pass@k (%) of the models of the chapter `sampling`, in `pass_at_k`; discrete CoT samples from the top tokens."""
+    top_k = TOP_K if method == "discrete" and temperature else 0
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table = passed(profile)
+        models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
+        wanted = {spec.id: spec.seed for spec in models}
+        at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & (table["top_k"] == top_k)
+        rows = table[at & table["id"].isin(wanted)]
+        return rows.assign(seed=rows["id"].map(wanted)).set_index("seed").sort_index()
+
+    return sample
+
+
+@cache
+def block(feed: str, lr: float) -> Sample:
+    """The construction's block, trained from random weights: share of right answers after training, in `last`."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table = expert_blocks(profile)
+        rows = table[(table["feed"] == feed) & np.isclose(table["lr"], lr) & table["seed"].isin(seeds)]
+        return rows.sort_values("step").groupby("seed").tail(1).assign(last=lambda r: r["accuracy"]).set_index("seed")
+
+    return sample
+
+
+def passed(profile: str) -> pd.DataFrame:
+    """The shipped Pass@k table of a profile, empty if there is none."""
+    return _shipped(f"sampling.{profile}.passk", ["id", "temperature", "top_k", "k", "pass_at_k"])
+
+
+def contents(profile: str) -> pd.DataFrame:
+    """The shipped table of what thoughts hold (`analysis.contents`) under a profile, empty if there is none."""
+    return _shipped(f"thoughts.{profile}.contents", ["id", "when", "step", *COLUMNS])
+
+
+def expert_blocks(profile: str) -> pd.DataFrame:
+    """The shipped training curves of the construction's block under a profile, empty if there are none."""
+    return _shipped(f"experts.{profile}.training", ["feed", "lr", "seed", "step", "loss", "accuracy", "seen"])
+
+
+def _shipped(name: str, columns: Sequence[str]) -> pd.DataFrame:
+    table = records.shipped_table(name)
+    return pd.DataFrame(columns=columns) if table is None else table

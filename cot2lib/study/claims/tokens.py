@@ -1,0 +1,72 @@
+"""What stands beside the claims on policy gradients over thoughts of K tokens (chapter `grpo_mts`)."""
+
+from cot2lib.study.claims.kinds import Cell, Direction, Kind, NoGain, Number, OfStart, Parts, against
+from cot2lib.study.claims.rules import WIDEST_ENTROPY
+from cot2lib.study.claims.samples import STEPS, Sample, high, sampled, scaled, trained
+from cot2lib.study.claims.training import NAT, accuracy
+from cot2lib.study.sweeps import KS, MANY
+
+CHAPTER = "grpo_mts"
+D_MODELS = (24, 32)
+EVERY = [(k, d) for d in D_MODELS for k in KS]
+
+
+def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:
+    """The paper's entropies of one row of a table: of the start, and after training."""
+    number = lambda column: Number(chapter, sample, 1, column, **NAT)
+    after = {f"{stem}-entropy{step}": number(f"entropy_{step}") for step in STEPS}
+    return after | {f"{stem}-entropy{step}-sft": OfStart(number(f"entropy_{step}_before")) for step in STEPS}
+
+
+def _best(k: int, d_model: int) -> Number:
+    """Accuracy after training by the own sampler; the paper takes the best epoch."""
+    return Number(CHAPTER, sampled(k, d_model), 1, best="best", split_half="split_half", judged="best")
+
+
+def _loses_less(plain: Sample, root: Sample) -> Cell:
+    """The plain product loses more of its best than the geometric mean."""
+    return against(plain, root, "lost")
+
+
+def _left(more: int, less: int, d_model: int) -> Cell:
+    """More tokens leave more entropy."""
+    return against(sampled(more, d_model), sampled(less, d_model), "entropy")
+
+
+TOKENS: dict[str, Kind] = {
+    **{f"grpo-mts-d{d}-sft": accuracy(trained("discrete", d, layers=1), 1) for d in D_MODELS},
+    **{f"grpo-mts-d{d}-k{k}": _best(k, d) for k, d in EVERY},
+    **{
+        claim: kind
+        for k, d in EVERY
+        for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", CHAPTER, sampled(k, d)).items()
+    },
+    "logit-scaling": Direction(CHAPTER, [against(sampled(k), scaled(k)) for k in KS[1:]]),
+    "grpo-k-moderate": Parts(
+        {
+            "accuracy": Direction(
+                CHAPTER, [against(sampled(3, d), sampled(k, d), "best") for d in D_MODELS for k in (1, 6)]
+            ),
+            "entropy left": Direction(
+                CHAPTER,
+                [_left(more, less, d) for d in D_MODELS for less, more in ((1, 3), (3, 6))],
+                scale=1.0,
+                widest=WIDEST_ENTROPY,
+            ),
+        }
+    ),
+    "k-saturates": NoGain(CHAPTER, [against(sampled(MANY), sampled(k), "best") for k in KS[1:]]),
+    "gm-stabler": Direction(
+        CHAPTER,
+        [*(_loses_less(sampled(k, ratio="product"), sampled(k)) for k in KS[1:]),
+         _loses_less(high("product"), high("geometric"))],
+        given="the stabler training is that whose last epoch loses less of the best",
+    ),
+    "third-token-entropy": Direction(
+        CHAPTER,
+        [Cell(sampled(k, d), "entropy_3", sampled(k, d), f"entropy_{t}") for k, d in EVERY for t in (1, 2, 4)],
+        scale=1.0,
+        widest=WIDEST_ENTROPY,
+        digits=3,
+    ),
+}  # fmt: skip

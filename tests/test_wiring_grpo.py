@@ -1,0 +1,77 @@
+"""Policy gradients where a swapped name changes no shape: which decoding is which, and every step's divergence."""
+
+import math
+
+import pytest
+import torch
+
+from cot2lib.decode import decode, rules
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.specs.profiles import spec
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Base, Discrete
+from cot2lib.training.data import StackData
+from cot2lib.training.grpo import GRPOTrainer, objective
+from cot2lib.training.supervised import build_stack
+
+TASK, OWN = MNNS(1, 5, 3), MTS(2)
+RULES = {"correct": OWN, "base": Base(), "discrete": Discrete()}
+
+
+def run_of(**options):
+    start = spec("discrete", task=TASK, d_model=16, layers=1, heads=1)
+    return GRPOSpec(Recipe(steps=4, batch=4, lr=1e-2, evaluate_every=4), start, OWN, **options)
+
+
+@pytest.fixture
+def trainer():
+    """A policy whose answers depend on what it is fed: weights three times as large as they start."""
+    one = run_of()
+    stack = build_stack([one.start])
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter.mul_(3)
+    return GRPOTrainer([one], stack)
+
+
+def answered(trainer, rule):
+    """Answers to all held-out inputs, decoded here, by the keys of an evaluation's first chunk."""
+    keys = random.fold(random.run_keys([42], Site.DECODE), 0)
+    with torch.no_grad():
+        return decode(trainer.stack, trainer.data.prompts[trainer.data.held_out.index], rules(rule, 3), keys).answers
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_accuracies_belong_to_the_decoding_they_are_named_after(trainer, name, monkeypatch):
+    """If the right answers are those that one decoding gives, it alone answers everything rightly."""
+    given = {other: answered(trainer, rule) for other, rule in RULES.items()}
+    held_out = trainer.data.held_out
+    answers = trainer.data.answers.clone()
+    answers[held_out.index[0]] = given[name][0]
+    monkeypatch.setattr(StackData, "right", lambda self, found, rows: found == answers[rows])
+    found = trainer.evaluate()
+    for other in RULES:
+        right = given[other][0] == given[name][0]
+        counts = {"a": int((right & ~held_out.half[0]).sum()), "b": int((right & held_out.half[0]).sum())}
+        assert [found[f"{other}_{half}"] for half in "ab"] == [[counts["a"]], [counts["b"]]], other
+        assert bool(right.all()) == (other == name), "the three decodings must differ for this test to mean anything"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("ratio, power", [("product", 1.0), ("geometric", 0.5)])
+def test_the_divergence_counts_at_every_step(place, ratio, power):
+    """Two rollouts of a thought of two tokens and an answer; the reference differs at one of them alone.
+
+    At equal new and old the surrogate is the advantage, whose mean is 0; what remains is Schulman's estimate
+    exp(x) - x - 1 of x, the log-ratio of reference to new, over two steps of two rollouts.
+    """
+    new = [torch.tensor([[[[-1.0, -2.0]], [[-1.5, -0.5]]]]), torch.tensor([[[[-0.3]], [[-0.7]]]])]
+    away = [[(-0.5, 0.2), (0.3, 0.1)], [(-0.4,), (0.25,)]][place]
+    reference = list(new)
+    reference[place] = new[place] + torch.tensor(away)[None, :, None]
+    gaps = [sum(gap) * (power if len(gap) > 1 else 1.0) for gap in away]
+    expected = 0.5 * sum(math.exp(x) - x - 1 for x in gaps) / 4
+    found = objective(run_of(ratio=ratio, kl=0.5), new, new, torch.tensor([[1.0, -1.0]]), reference)
+    assert found.item() == pytest.approx(expected, abs=1e-6) and expected > 0.003
