@@ -1,7 +1,7 @@
 """Folders, found from the package and the environment, whatever the working directory.
 
 `RECORDS` is the one folder of shipped records that the core reads; $COT2_RECORDS names another. An absent folder reads
-as "nothing shipped" (`cot2lib.runs.records.manifest`), so the core also works without the study.
+as "nothing shipped" (`cot2lib.runs.manifest`), so the core also works without the study.
 """
 
 import os
