@@ -14,8 +14,8 @@ half-width reaches that. All intervals are 95 % Student-t intervals, and none is
 |           | seed, one per cell  | `widest` in every cell  |              | cell               |                   |
 | reaches   | none                | every run reaches the   | -            | else               | -                 |
 |           |                     | value, in one reading   |              |                    |                   |
-| parts     | each part's         | every part is           | parts differ | every part is not  | every part is, or |
-|           |                     |                         |              |                    | it beside a no    |
+| parts     | each part's         | every part is           | some part is | every part is not  | else              |
+|           |                     |                         | at least so  | reproduced         |                   |
 
 Every kind is undecided below three seeds. What counting or proof settles `holds`, `holds if` something is added, or
 is `refuted`. Verdicts on runs need shipped records of the profile `paper`; with records of `quick` alone a row says
