@@ -39,13 +39,15 @@ def test_advantage_pairs_by_seed():
 
 def test_findings_count_the_seeds_ahead():
     (sentence,) = numbers.findings(ROWS)
-    assert sentence.startswith("**paper, d = 32**: CoT2 92.0 %, discrete CoT 81.7 %; CoT2 ahead on 2 of 3 seeds, by")
-    assert "10.3\N{NO-BREAK SPACE}[" in sentence and "points" in sentence
+    assert sentence.startswith(
+        "**authors' recipe, d = 32**: CoT2 92.0 %, discrete CoT 81.7 %. CoT2 is 10.3\N{NO-BREAK SPACE}["
+    )
+    assert sentence.endswith("points above discrete CoT, and ahead on 2 of 3 seeds.")
 
 
 def test_selection_table_has_the_mean_of_each_choice():
-    table = numbers.selection_table(ROWS).set_index(["profile", "method", "d"])
-    row = table.loc[("paper", "CoT2", 32)]
+    table = numbers.selection_table(ROWS).set_index(["recipe", "method", "d"])
+    row = table.loc[("authors' recipe", "CoT2", 32)]
     assert row.to_dict() == pytest.approx({"last": 92.0, "last ten": 91.0, "best": 94.0, "split half": 93.0})
     assert len(table) == 4
 
@@ -53,7 +55,10 @@ def test_selection_table_has_the_mean_of_each_choice():
 def test_final_table_leaves_empty_what_nobody_gives():
     table = numbers.final_table(ROWS).set_index(["method", "d"])
     assert table.loc[("CoT2", 32), "paper"] == 98.94 and pd.isna(table.loc[("CoT2", 20), "paper"])
-    assert table.loc[("CoT2", 32), "ours, quick"].endswith("n=2") and table.loc[("CoT2", 20), "ours, quick"] == ""
+    assert (
+        table.loc[("CoT2", 32), "ours, quick recipe"].endswith("n=2")
+        and table.loc[("CoT2", 20), "ours, quick recipe"] == ""
+    )
 
 
 def test_epochs_to_is_the_first_time_and_counts_the_runs():

@@ -35,11 +35,11 @@ def marks(figure, axis=0):
 def test_budget_tables():
     table = budget.accuracy_table(BUDGETS).set_index(["d", "budget"])
     assert table.loc[(16, "B = 4"), "paper"] == 64.20 and table.loc[(32, "B = 16"), "paper"] == 98.94
-    assert table.loc[(16, "B = 4"), "ours, quick"].startswith("61.0")
+    assert table.loc[(16, "B = 4"), "ours, quick recipe"].startswith("61.0")
     steps = budget.steps_up(BUDGETS).set_index("d")
     assert steps.loc[16, "B = 1 to 4"].startswith("10.0") and steps.loc[16, "B = 4 to 16"].startswith("-5.0")
     said = budget.findings(BUDGETS)
-    assert "d = 16**: the best mean is that of B = 4 (61.0 %); B = 16 is 5.0" in said[0]
+    assert "d = 16**: the best mean is that of B = 4 (61.0 %). B = 16 is 5.0" in said[0]
     assert "best mean is that of B = 16 (98.0 %)" in said[1]
 
 
@@ -60,7 +60,7 @@ def test_path_tables():
     optimum = pd.DataFrame(
         {"digits": ["5 x 5-13", "5 x 11-19"], "smallest minus largest (%)": [56.9, 97.9], "commonest answer (%)": 20.0}
     )
-    table = budget.path_table(PATHS, optimum).set_index(["task", "shown"])["ours, quick"]
+    table = budget.path_table(PATHS, optimum).set_index(["task", "shown"])["ours, quick recipe"]
     assert table["MNNS 5 x 11-19", "always the smallest minus the largest"] == "97.9"
     assert table["MNNS 5 x 5-13", "5 tokens"].startswith("91.0") and table["MNNS 5 x 11-19", "3 tokens"] == ""
     said = budget.path_findings(PATHS)
@@ -82,8 +82,8 @@ DOUBLE = rows(by=LAYERS, cells={("CoT2", 24): (0.98, 0.98, 0.98), ("discrete CoT
 
 def test_layers():
     table = csft_numbers.layers_table(SINGLE, DOUBLE).set_index(["method", "d"])
-    assert table.loc[("CoT2", 24), "1 layer, quick"].startswith("98.0")
-    assert table.loc[("discrete CoT", 24), "2 layers, quick"].startswith("88.0")
+    assert table.loc[("CoT2", 24), "1 layer, quick recipe"].startswith("98.0")
+    assert table.loc[("discrete CoT", 24), "2 layers, quick recipe"].startswith("88.0")
     (said,) = csft_numbers.layers_findings(SINGLE, DOUBLE)
     assert said.index("27.0") < said.index("with 1 layer and") < said.index("10.0") < said.index("with 2 layers")
 
@@ -97,7 +97,7 @@ def test_feeding():
     table = csft_numbers.feeding_table(FED).set_index("fed")
     assert table.loc["self", "d = 24"].startswith("81.0") and table.loc["teacher", "d = 24"].startswith("91.0")
     (said,) = csft_numbers.feeding_findings(FED)
-    assert "self-feeding adds -10.0" in said and "the curriculum adds 0.0" in said
+    assert "self-feeding costs 10.0" in said and "the curriculum adds 0.0" in said
 
 
 def test_stage_findings():
@@ -105,8 +105,8 @@ def test_stage_findings():
     stages = stages.assign(best=stages["last"] + 0.1, best_step=40, steps=100)
     (said,) = csft_numbers.stage_findings(stages)
     assert said == (
-        "**quick, COCONUT**: 82.0 % at the last epoch, 92.0 % at the best one, 40 % into the training; the paper says "
-        "92.58 %."
+        "**quick recipe, COCONUT**: 82.0 % at the last epoch, 92.0 % at the best one, which comes 40 % into the "
+        "training. The paper says 92.58 %."
     )
 
 
@@ -126,7 +126,7 @@ def test_learning_curves_draw_every_seed_and_their_mean():
         for d in (16, 32) for seed in (1, 2, 3) for step in (1, 2)
     ]  # fmt: skip
     figure = curves.learning_curves(pd.DataFrame(points), "method", "d_model", "d = {}", lambda name, d: 90.0)
-    assert len(figure.axes) == 2 and figure.axes[0].get_xlabel() == "epoch (quick profile, d = 16)"
+    assert len(figure.axes) == 2 and figure.axes[0].get_xlabel() == "epoch (quick recipe, d = 16)"
     lines = [line.get_ydata() for line in figure.axes[0].lines]
     assert len(lines) == 4 and np.allclose(lines[-1], [12.0, 22.0])
     assert marks(figure) == {90.0}
@@ -207,4 +207,6 @@ def test_check_of_the_budgets(low, holds):
 def test_method_findings():
     both = rows(by=METHODS, cells={("CoT2", 32): (0.9, 0.92, 0.91), ("no-CoT", 32): (0.4, 0.42, 0.41)})
     (said,) = csft_numbers.method_findings(both, 32)
-    assert said.startswith("**quick, no-CoT**: CoT2 is 50.0") and said.endswith("above it; 30.6 in the paper.")
+    assert said.startswith("**quick recipe, no-CoT**: CoT2 is 50.0") and said.endswith(
+        "In the paper it is 30.6 above."
+    )

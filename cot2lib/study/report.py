@@ -76,6 +76,14 @@ def bullets(sentences: Sequence[str]) -> Text:
     return Text("\n".join(f"- {sentence}" for sentence in sentences))
 
 
+RECIPES = {"paper": "authors' recipe", "quick": "quick recipe"}
+
+
+def recipe(profile: str) -> str:
+    """What readers call a profile. "Paper" alone means the article, so the profile of that name has another one."""
+    return RECIPES.get(profile, profile)
+
+
 def cell(value, digits: int = 2) -> str:
     """A table entry as text: empty for a missing value, with `digits` decimals for a float."""
     if value is None or (np.isscalar(value) and pd.isna(value)):

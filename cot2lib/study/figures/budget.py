@@ -11,7 +11,8 @@ from cot2lib.study.claims.budgets import simple_optimum
 from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.claims.rules import direction_verdict
 from cot2lib.study.figures import curves as drawn
-from cot2lib.study.figures.csft_numbers import describe_mean, gain
+from cot2lib.study.figures.csft_numbers import describe_mean, gain, versus
+from cot2lib.study.report import recipe
 from cot2lib.tasks import MNNS
 
 
@@ -53,7 +54,7 @@ def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
             entry = {"d": d_model, "budget": shown, "paper": paper_accuracy(shown, d_model)}
             for profile in drawn.unique(rows["profile"]):
                 cell = (rows["profile"] == profile) & (rows["d_model"] == d_model) & (rows["shown"] == shown)
-                entry[f"ours, {profile}"] = describe_mean(rows.loc[cell, "last"])
+                entry[f"ours, {recipe(profile)}"] = describe_mean(rows.loc[cell, "last"])
             table.append(entry)
     return pd.DataFrame(table)
 
@@ -66,7 +67,7 @@ def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
             sides = {b: _shares(rows, profile, d_model, b) for b in budgets}
             gains = {f"B = {low} to {high}": gain(sides[high], sides[low]) for low, high in pairwise(budgets)}
             if any(gains.values()):
-                table.append({"profile": profile, "d": d_model, **gains})
+                table.append({"recipe": recipe(profile), "d": d_model, **gains})
     return pd.DataFrame(table)
 
 
@@ -86,9 +87,10 @@ def findings(rows: pd.DataFrame) -> list[str]:
             if means.empty:
                 continue
             low, high = means.index[0], means.index[-1]
-            versus = f"; B = {high} is {gain(sides[high], sides[low])} points above B = {low}" if high > low else ""
-            best = f"the best mean is that of B = {means.idxmax()} ({means.max():.1f} %)"
-            sentences.append(f"**{profile}, d = {d_model}**: {best}{versus}.")
+            gap = versus(sides[high], sides[low], "{} points above", "{} points below")
+            rest = f" B = {high} is {gap} B = {low}." if high > low else ""
+            best = f"the best mean is that of B = {means.idxmax()} ({means.max():.1f} %)."
+            sentences.append(f"**{recipe(profile)}, d = {d_model}**: {best}{rest}")
     return sentences
 
 
@@ -105,7 +107,9 @@ def path_findings(rows: pd.DataFrame) -> list[str]:
         sides = {name: side.set_index("seed")["last"] for name, side in chosen.groupby("path")}
         gaps = [f"{gain(sides[means.index[0]], sides[name])} points over {name}" for name in means.index[1:]]
         best = f"{means.index[0]} ({100 * means.iloc[0]:.1f} %)"
-        sentences.append(f"**{profile}, {task}**: best is {best}" + (f", by {' and '.join(gaps)}." if gaps else "."))
+        sentences.append(
+            f"**{recipe(profile)}, {task}**: best is {best}" + (f", by {' and '.join(gaps)}." if gaps else ".")
+        )
     return sentences
 
 
@@ -118,10 +122,10 @@ def path_table(rows: pd.DataFrame, optimum: pd.DataFrame) -> pd.DataFrame:
             entry = {"task": task, "shown": path}
             for profile in drawn.unique(rows["profile"]):
                 cell = (rows["profile"] == profile) & (rows["task"] == task) & (rows["path"] == path)
-                entry[f"ours, {profile}"] = describe_mean(rows.loc[cell, "last"])
+                entry[f"ours, {recipe(profile)}"] = describe_mean(rows.loc[cell, "last"])
             table.append(entry)
         always = f"{rule[task.removeprefix('MNNS ')]:.1f}"
-        profiles = {f"ours, {profile}": always for profile in drawn.unique(rows["profile"])}
+        profiles = {f"ours, {recipe(profile)}": always for profile in drawn.unique(rows["profile"])}
         table.append({"task": task, "shown": "always the smallest minus the largest", **profiles})
     return pd.DataFrame(table)
 

@@ -18,6 +18,7 @@ from cot2lib.specs.profiles import spec
 from cot2lib.study.figures.budget import budget_name, paper_accuracy
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_dots, series_legend
+from cot2lib.study.report import recipe
 from cot2lib.study.sweeps import BUDGETS, D_MODELS
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
@@ -292,7 +293,7 @@ def cliff(rows: pd.DataFrame, vocab: int, share: float) -> Figure:
             _accuracies(axes[0, column], part, name, 0.9 * (place - (len(names) - 1) / 2))
             _marks(axes[1, column], vocab, budget, share, name)
         axes[0, column].set(ylim=(40, 102))
-        axes[1, column].set(xlabel=f"dimension d ({profile} profile)", xlim=(0, 35), xticks=[0, 8, *D_MODELS])
+        axes[1, column].set(xlabel=f"dimension d ({recipe(profile)})", xlim=(0, 35), xticks=[0, 8, *D_MODELS])
         axes[1, column].set(ylim=(len(LOOKS) - 0.5, -0.5))
     axes[1, 0].set_yticks(range(len(LOOKS)), [label for label, _, _ in LOOKS.values()])
     axes[0, 0].set_ylabel("validation accuracy (%)")
@@ -322,7 +323,7 @@ def cliff_table(rows: pd.DataFrame, vocab: int, share: float) -> pd.DataFrame:
         margin = share * packing.largest_margin(vocab, budget)
         entry = {"B": budget, "d asked for": _least(vocab, budget, margin)}
         for (profile, d), cell in rows[rows["budget"] == budget].groupby(["profile", "d_model"], sort=False):
-            entry[f"{profile}, d = {d}"] = f"{100 * cell['last'].mean():.1f}"
+            entry[f"{recipe(profile)}, d = {d}"] = f"{100 * cell['last'].mean():.1f}"
         table.append(entry)
     found = pd.DataFrame(table)
     return found[[*found.columns[:2], *sorted(found.columns[2:])]]
@@ -336,8 +337,8 @@ def cliff_findings(rows: pd.DataFrame, vocab: int, share: float) -> list[str]:
     for (profile, d), cell in rows[rows["budget"] == budgets[-1]].groupby(["profile", "d_model"], sort=False):
         seeds = 100 * cell["last"]
         told.append(
-            f"**{profile}, d = {d}, B = {budgets[-1]}**: {seeds.mean():.1f} % in the mean of {len(seeds)} seeds, "
-            f"from {seeds.min():.1f} to {seeds.max():.1f} %."
+            f"**{recipe(profile)}, d = {d}, B = {budgets[-1]}**: {seeds.mean():.1f} % in the mean of {len(seeds)} "
+            f"seeds, from {seeds.min():.1f} to {seeds.max():.1f} %."
         )
     return told
 

@@ -13,6 +13,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.figures import curves as drawn
 from cot2lib.study.figures.style import COLOURS, MARKERS, PAPER, panels
+from cot2lib.study.report import recipe
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
@@ -84,7 +85,7 @@ def entropies(finals: pd.DataFrame, specs: Sequence[RunSpec], stated: Sequence[f
             marker = MARKERS["CoT2"] if profile == "paper" else "v"
             axis.scatter(step + shift + offsets, values, s=22, marker=marker, alpha=0.7,
                          color=COLOURS["CoT2"] if profile == "paper" else "#56B4E9",
-                         label=f"CoT2, {profile} profile" if step == 1 else None)  # fmt: skip
+                         label=f"CoT2, {recipe(profile)}" if step == 1 else None)  # fmt: skip
     if stated:
         axis.scatter(steps, stated, s=420, label="paper", **PAPER)
     axis.set(xlabel="step t", ylabel="entropy (nat)", xticks=list(steps))

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from cot2lib.metrics import mean_interval, paired_interval
+from cot2lib.metrics import Interval, mean_interval, paired_interval
 from cot2lib.specs import RunSpec
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.csft import paper_accuracy, target_entropies
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.style import COLOURS
-from cot2lib.study.report import describe
+from cot2lib.study.report import describe, recipe
 
 Cell = tuple[str, str, int]
 ORDER = {method: place for place, method in enumerate(COLOURS)}
@@ -34,7 +34,7 @@ def final_table(rows: pd.DataFrame) -> pd.DataFrame:
     for method, d_model in sorted({(m, d) for _, m, d in cells(rows)}, key=lambda pair: (ORDER[pair[0]], pair[1])):
         entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
         for profile in unique(rows["profile"]):
-            entry[f"ours, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
+            entry[f"ours, {recipe(profile)}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
         table.append(entry)
     return pd.DataFrame(table)
 
@@ -53,7 +53,7 @@ def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
     table = []
     for profile, method, d_model in cells(rows):
         means = 100 * cell(rows, profile, method, d_model)[list(names)].mean()
-        table.append({"profile": profile, "method": method, "d": d_model, **means.rename(names).to_dict()})
+        table.append({"recipe": recipe(profile), "method": method, "d": d_model, **means.rename(names).to_dict()})
     return pd.DataFrame(table)
 
 
@@ -79,8 +79,8 @@ def _sentence(profile: str, d_model: int, ours: pd.Series, theirs: pd.Series) ->
     gap = paired_interval(ours, theirs)
     ahead = int((ours > theirs).sum())
     return (
-        f"**{profile}, d = {d_model}**: CoT2 {ours.mean():.1f} %, discrete CoT {theirs.mean():.1f} %; CoT2 ahead on "
-        f"{ahead} of {gap.n} seeds, by {describe(gap.mean, gap.low, gap.high)} points."
+        f"**{recipe(profile)}, d = {d_model}**: CoT2 {ours.mean():.1f} %, discrete CoT {theirs.mean():.1f} %. CoT2 is "
+        f"{in_words(gap, '{} points above', '{} points below')} discrete CoT, and ahead on {ahead} of {gap.n} seeds."
     )
 
 
@@ -89,7 +89,7 @@ def epochs_to(curves: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
     table = []
     for profile, method, d_model in cells(curves):
         runs = [run for _, run in cell(curves, profile, method, d_model).groupby("seed")]
-        entry = {"profile": profile, "method": method, "d": d_model}
+        entry = {"recipe": recipe(profile), "method": method, "d": d_model}
         for level in levels:
             first = [run["epoch"][run["accuracy"] >= level].min() for run in runs]
             median = np.median(np.nan_to_num(first, nan=np.inf))
@@ -108,7 +108,7 @@ def entropy_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFram
         {"what": "exact targets", **{f"t = {t}": exact[t - 1] for t in steps}},
     ]
     for profile, runs in finals.groupby("profile", sort=False):
-        table.append({"what": f"CoT2, {profile}", **{f"t = {t}": runs[f"entropy_{t}"].mean() for t in steps}})
+        table.append({"what": f"CoT2, {recipe(profile)}", **{f"t = {t}": runs[f"entropy_{t}"].mean() for t in steps}})
     return pd.DataFrame(table)
 
 
@@ -120,7 +120,7 @@ def cost(rows: pd.DataFrame) -> str:
         places = ", ".join(sorted(set(runs["device"])))
         minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
         unit = "core-minutes" if cpu else "GPU-minutes"
-        sentences.append(f"A run of the {profile} profile took {minutes:.1f} {unit} on average ({places}).")
+        sentences.append(f"A run of the {recipe(profile)} took {minutes:.1f} {unit} on average ({places}).")
     stated = paper_value("train-cost")
     return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
 
@@ -155,9 +155,9 @@ def stage_findings(rows: pd.DataFrame) -> list[str]:
         runs = cell(rows, profile, method, d_model)
         part = 100 * (runs["best_step"] / runs["steps"]).mean()
         sentences.append(
-            f"**{profile}, {method}**: {100 * runs['last'].mean():.1f} % at the last epoch, "
-            f"{100 * runs['best'].mean():.1f} % at the best one, {part:.0f} % into the training; the paper says "
-            f"{paper_accuracy(method, d_model):g} %."
+            f"**{recipe(profile)}, {method}**: {100 * runs['last'].mean():.1f} % at the last epoch, "
+            f"{100 * runs['best'].mean():.1f} % at the best one, which comes {part:.0f} % into the training. The "
+            f"paper says {paper_accuracy(method, d_model):g} %."
         )
     return sentences
 
@@ -170,7 +170,7 @@ def layers_table(single: pd.DataFrame, double: pd.DataFrame) -> pd.DataFrame:
             entry = {"method": method, "d": d_model}
             for profile in dict.fromkeys([*double["profile"], *single["profile"]]):
                 for layers, rows in (("1 layer", single), ("2 layers", double)):
-                    entry[f"{layers}, {profile}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
+                    entry[f"{layers}, {recipe(profile)}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
             table.append(entry)
     return pd.DataFrame(table)
 
@@ -184,20 +184,34 @@ def layers_findings(single: pd.DataFrame, double: pd.DataFrame) -> list[str]:
             gaps = []
             for name, rows in (("1 layer", single), ("2 layers", double)):
                 theirs = cell(rows, profile, "discrete CoT", d_model)["last"]
-                if gap := gain(ours, theirs):
-                    gaps.append(f"{gap} points over discrete CoT with {name}")
+                if gap := versus(ours, theirs, "{} points above", "{} points below"):
+                    gaps.append(f"{gap} discrete CoT with {name}")
             if gaps:
-                sentences.append(f"**{profile}, d = {d_model}**: CoT2 with 1 layer gains {' and '.join(gaps)}.")
+                sentences.append(f"**{recipe(profile)}, d = {d_model}**: CoT2 with 1 layer is {' and '.join(gaps)}.")
     return sentences
 
 
 def gain(above: pd.Series, below: pd.Series) -> str:
     """Mean difference in points over the seeds that both have, with its 95 % interval; empty without any."""
+    gap = _gap(above, below)
+    return describe(gap.mean, gap.low, gap.high) if gap else ""
+
+
+def versus(above: pd.Series, below: pd.Series, more: str, less: str) -> str:
+    """`gain` in words, see `in_words`; empty without a seed that both have."""
+    gap = _gap(above, below)
+    return in_words(gap, more, less) if gap else ""
+
+
+def in_words(gap: Interval, more: str, less: str) -> str:
+    """A difference without a sign before its mean: "{} points above" or "{} points below", say."""
+    low, high = (gap.low, gap.high) if gap.mean >= 0 else (-gap.high, -gap.low)
+    return (more if gap.mean >= 0 else less).format(describe(abs(gap.mean), low, high))
+
+
+def _gap(above: pd.Series, below: pd.Series) -> Interval | None:
     seeds = above.index.intersection(below.index)
-    if not len(seeds):
-        return ""
-    gap = paired_interval(100 * above[seeds], 100 * below[seeds])
-    return describe(gap.mean, gap.low, gap.high)
+    return paired_interval(100 * above[seeds], 100 * below[seeds]) if len(seeds) else None
 
 
 def fed_cell(rows: pd.DataFrame, profile: str, fed: str, d_model: int) -> pd.DataFrame:
@@ -215,7 +229,7 @@ def feeding_table(rows: pd.DataFrame) -> pd.DataFrame:
                 f"d = {d_model}": describe_mean(fed_cell(rows, profile, fed, d_model)["last"])
                 for d_model in sorted(unique(rows["d_model"]))
             }
-            table.append({"profile": profile, "fed": fed, **means})
+            table.append({"recipe": recipe(profile), "fed": fed, **means})
     return pd.DataFrame(table)
 
 
@@ -225,17 +239,13 @@ def feeding_findings(rows: pd.DataFrame) -> list[str]:
     for profile in unique(rows["profile"]):
         for d_model in sorted(unique(rows["d_model"])):
             teacher = fed_cell(rows, profile, "teacher", d_model)["last"]
-            parts = {
-                name: gain(fed_cell(rows, profile, name, d_model)["last"], teacher)
-                for name in ("self", "teacher, then self")
-            }
-            told = [
-                f"{label} adds {gap} points"
-                for label, gap in zip(("self-feeding", "the curriculum"), parts.values())
-                if gap
-            ]
+            told = []
+            for name, label in (("self", "self-feeding"), ("teacher, then self", "the curriculum")):
+                ours = fed_cell(rows, profile, name, d_model)["last"]
+                if gap := versus(ours, teacher, "adds {} points", "costs {} points"):
+                    told.append(f"{label} {gap}")
             if told:
-                sentences.append(f"**{profile}, d = {d_model}**: beside teacher forcing, {', '.join(told)}.")
+                sentences.append(f"**{recipe(profile)}, d = {d_model}**: beside teacher forcing, {', '.join(told)}.")
     return sentences
 
 
@@ -247,9 +257,11 @@ def method_findings(rows: pd.DataFrame, d_model: int) -> list[str]:
         ours = cell(rows, profile, "CoT2", d_model)["last"]
         if method == "CoT2" or d != d_model or stated is None or not len(ours):
             continue
-        gap = gain(ours, cell(rows, profile, method, d_model)["last"])
+        gap = versus(ours, cell(rows, profile, method, d_model)["last"], "{} points above", "{} points below")
         difference = paper_accuracy("CoT2", d_model) - stated
-        sentences.append(f"**{profile}, {method}**: CoT2 is {gap} points above it; {difference:.1f} in the paper.")
+        sentences.append(
+            f"**{recipe(profile)}, {method}**: CoT2 is {gap} it. In the paper it is {difference:.1f} above."
+        )
     return sentences
 
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cot2lib.study.figures.style import COLOURS, DASHES, PAPER, panels, seed_dots, series_legend
+from cot2lib.study.report import recipe
 
 Stated = Callable[[str, object], float | None]
 
@@ -48,7 +49,7 @@ def learning_curves(
         for axis, value in zip(row, values):
             part = curves[(curves["profile"] == profile) & (curves[across] == value)]
             _lines(axis, part, series, lambda name, value=value: stated(name, value))
-            axis.set(ylim=(0, 102), xlabel=f"epoch ({profile} profile, {label.format(value)})")
+            axis.set(ylim=(0, 102), xlabel=f"epoch ({recipe(profile)}, {label.format(value)})")
         row[0].set_ylabel("validation accuracy (%)")
     series_legend(figure, _names(curves[series]), paper=stated is not nothing_stated)
     return figure
@@ -86,7 +87,7 @@ def final_accuracies(
                 chosen = rows[(rows["profile"] == profile) & (rows[series] == name) & (rows[across] == value)]
                 _dots(axis, place + shift, chosen["last"], name, stated(name, value))
         axis.set_xticks(range(len(values)), [label.format(value) for value in values])
-        axis.set(xlabel=f"{profile} profile", ylim=(0, 102))
+        axis.set(xlabel=recipe(profile), ylim=(0, 102))
     axes[0, 0].set_ylabel("validation accuracy (%)")
     series_legend(figure, names)
     return figure

@@ -17,6 +17,7 @@ from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study.analysis import clipping, exact
 from cot2lib.study.figures.style import panels
+from cot2lib.study.report import recipe
 from cot2lib.tasks import MNNS
 from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
@@ -250,7 +251,7 @@ def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
     """Shares (%) of ratios outside the clip range, mean and range over seeds, by models, rule and K."""
     rows = []
     for (profile, rule), part in found.groupby(["profile", "rule"], sort=False):
-        row = {"models": profile, "ratio": rule}
+        row = {"models": recipe(profile), "ratio": rule}
         for step in ("thoughts", "answers"):
             for k, seeds in part.groupby("k"):
                 row[f"{step}, K = {k}"] = _range(100 * seeds[step])

@@ -117,13 +117,13 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
             first_mean(variants, "K = 3, logits / K") < first_mean(variants, "K = 3, as usual")
             and gain("K = 3, logits / K", "discrete") < 1
         ),
-        "one-sided dropout takes more than half of the gain away": bool(
+        "one-sided dropout takes more than half of the mean gain away": bool(
             gain("K = 3, one-sided dropout") < gain("K = 3, as usual") / 2
         ),
         "a rising K gains no less than K = 6 throughout": bool(
             gain("K = 6, rising from 1") >= gain("K = 6, as usual")
         ),
-        "a penalty on divergence lowers the gain": bool(
+        "a penalty on divergence lowers the mean gain under every K": bool(
             all(gain(f"K = {k}, {sweeps.BETA} = 0.1") < gain(f"K = {k}, as usual") for k in in_order(points["k"]))
         ),
     }

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from cot2lib.study.claims.ledger import is_series
 from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.figures.style import PAPER, panels
+from cot2lib.study.report import recipe
 
 STYLES = {"paper": dict(color="#0072B2", marker="o"), "quick": dict(color="#E69F00", marker="v")}
 
@@ -28,7 +29,7 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
         part = measured[measured["profile"] == profile]
         places = [names.index(claim) + (0.14 if profile == "quick" else -0.14) for claim in part["id"]]
         axis.hlines(places, part["judged_low"], part["judged_high"], color=style["color"], linewidth=1.6)
-        axis.scatter(part["shown"], places, s=34, label=f"ours, {profile} profile", **style)
+        axis.scatter(part["shown"], places, s=34, label=f"ours, {recipe(profile)}", **style)
     stated = [paper_value(name) for name in names]
     axis.scatter(stated, range(len(names)), s=180, label="paper", **PAPER | {"marker": "|"})
     axis.set_yticks(range(len(names)), [f"{known.loc[n, 'task']} {known.loc[n, 'setting']}" for n in names])

@@ -21,8 +21,9 @@ from cot2lib.study.analysis import passk as sampling
 from cot2lib.study.claims.ledger import PROFILES
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.claims.samples import passed
+from cot2lib.study.figures.csft_numbers import in_words
 from cot2lib.study.figures.style import COLOURS, MARKERS, PAPER, panels, series_legend
-from cot2lib.study.report import describe
+from cot2lib.study.report import describe, recipe
 from cot2lib.thoughts import Discrete
 from cot2lib.training.data import StackData, stack_data
 
@@ -108,7 +109,7 @@ def pass_at_k(tables: Tables, top_k: int) -> Figure:
                 axis.plot(seeds.index, seeds, color=COLOURS[name], linewidth=0.6, alpha=0.4)
                 axis.plot(seeds.index, seeds.mean(axis=1), color=COLOURS[name], marker=MARKERS[name], markersize=3.5)
             _paper_series(axis, temperature)
-        row[0].set(ylabel=f"Pass@k (%), {profile}", ylim=(0, 102), xticks=[1, 5, 10, 14])
+        row[0].set(ylabel=f"Pass@k (%), {recipe(profile)}", ylim=(0, 102), xticks=[1, 5, 10, 14])
     for axis, temperature in zip(axes[-1], temperatures):
         axis.set_xlabel(f"k (T = {temperature:g})")
     series_legend(figure, ["CoT2", "discrete CoT"], paper=False)
@@ -133,7 +134,7 @@ def pass_table(tables: Tables, ks: Sequence[int]) -> pd.DataFrame:
     rows = []
     for profile, table in tables.items():
         for (name, temperature, top_k), runs in table.groupby(["method", "temperature", "top_k"]):
-            entry = {"profile": profile, "method": name, "T": f"{temperature:g}", "tokens kept": top_k or "all"}
+            entry = {"recipe": recipe(profile), "method": name, "T": f"{temperature:g}", "tokens kept": top_k or "all"}
             entry |= {f"Pass@{k}": _interval(runs.loc[runs["k"] == k, "pass_at_k"]) for k in ks}
             if name == "discrete CoT":
                 entry[f"Maj@{ks[-1]}"] = _interval(runs.loc[runs["k"] == ks[-1], "maj_at_k"])
@@ -154,8 +155,8 @@ def overtaking(tables: Tables, top_k: int) -> pd.DataFrame:
         for profile, table in tables.items():
             both = curves_at(table, temperature, top_k)
             discrete = both["discrete CoT"].mean(axis=1)
-            row[f"{profile}: above one greedy CoT2 trace"] = _first(discrete > greedy(table).mean())
-            row[f"{profile}: above CoT2 sampled alike"] = _first(discrete > both["CoT2"].mean(axis=1))
+            row[f"{recipe(profile)}: above one greedy CoT2 trace"] = _first(discrete > greedy(table).mean())
+            row[f"{recipe(profile)}: above CoT2 sampled as often"] = _first(discrete > both["CoT2"].mean(axis=1))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -169,11 +170,12 @@ def findings(tables: Tables, top_k: int) -> list[str]:
             discrete = curves_at(table, temperature, top_k)["discrete CoT"]
             most = discrete.index.max()
             gap, ahead = paired_interval(discrete.loc[most], single), int((discrete.loc[most] > single).sum())
-            points = describe(gap.mean, gap.low, gap.high)
+            points = in_words(gap, "{} points above", "{} points below")
             sentence = (
-                f"**{profile}, T = {temperature:g}**: one greedy CoT2 trace is right on {single.mean():.1f} %, one "
-                f"discrete sample on {discrete.loc[1].mean():.1f} %; with k = {most} discrete Pass@k is {points} "
-                f"points above the greedy trace, ahead on {ahead} of {gap.n} seeds."
+                f"**{recipe(profile)}, T = {temperature:g}**: one greedy CoT2 trace is right on "
+                f"{single.mean():.1f} %, one discrete sample on {discrete.loc[1].mean():.1f} %. With k = {most} "
+                f"discrete Pass@k is {points} "
+                f"the greedy trace, and ahead on {ahead} of {gap.n} seeds."
             )
             if profile == "paper":
                 far = (discrete.mean(axis=1) - paper_curve(temperature)).abs().max()
@@ -254,18 +256,18 @@ def cost_curves(table: pd.DataFrame, cost: pd.DataFrame, temperature: float, top
 
 def cost_findings(table: pd.DataFrame, cost: pd.DataFrame, top_k: int) -> list[str]:
     """One sentence per temperature: what discrete samples cost where mean Pass@k passes one greedy CoT2 trace."""
-    single = greedy(table).mean()
+    single = greedy(table)
     known = cost.set_index(["method", "k"])
     one, sentences = known.loc[("CoT2", 1), "positions"], []
     for temperature in temperatures_of(table)[1:]:
-        discrete = curves_at(table, temperature, top_k)["discrete CoT"].mean(axis=1)
-        k = _first(discrete > single)
-        told = f"has passed the {single:.1f} % of one CoT2 trace"
-        if k == "never":
-            k, told = str(discrete.index.max()), f"is still at {discrete.iloc[-1]:.1f} %, below one CoT2 trace"
+        discrete = curves_at(table, temperature, top_k)["discrete CoT"]
+        k = _first(discrete.mean(axis=1) > single.mean())
+        k = str(discrete.index.max()) if k == "never" else k
+        gap = paired_interval(discrete.loc[int(k)], single)
+        told = f"is {in_words(gap, '{} points above', '{} points below')} one greedy CoT2 trace"
         there = known.loc[("discrete CoT", int(k))]
         sentences.append(
-            f"**T = {temperature:g}**: with k = {k} mean discrete Pass@k {told}, having computed "
+            f"**T = {temperature:g}**: with k = {k} discrete Pass@k {told}. It has computed "
             f"{there['positions'] / one:.1f} times the positions in {there['ratio']:.1f} times the time."
         )
     return sentences

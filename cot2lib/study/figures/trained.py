@@ -18,7 +18,7 @@ from cot2lib.study.claims.rules import PERCENT
 from cot2lib.study.claims.training import PERFECT
 from cot2lib.study.figures import curves as drawn
 from cot2lib.study.figures.style import COLOURS, PAPER, panels, seed_dots, series_legend
-from cot2lib.study.report import describe
+from cot2lib.study.report import describe, recipe
 from cot2lib.tasks import MNNS
 
 BLOCK, SEEN = "block", "block,\ninputs trained on"
@@ -64,7 +64,7 @@ def final_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame) -> Figure:
     for axis, profile in zip(axes[0], profiles):
         part = both[both["profile"] == profile]
         _kinds(axis, part, drawn.unique(part["model"]))
-        axis.set_xlabel(f"{profile} profile")
+        axis.set_xlabel(recipe(profile))
     axes[0, 0].set_ylabel("accuracy (%)")
     series_legend(figure, [name for name in COLOURS if name in set(both["embedding"])])
     return figure
@@ -95,7 +95,7 @@ def _stated(embedding: str, model: str) -> float | None:
 def model_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Closing accuracy (%) of the GPT-2 runs with its interval, the best seed's, and how many seeds are perfect."""
     groups = rows.sort_values("d_model", kind="stable").groupby(["profile", "d_model", "embedding"], sort=False)
-    named = [{"profile": p, "d": d, "embedding": e, **_summary(part["last"])} for (p, d, e), part in groups]
+    named = [{"recipe": recipe(p), "d": d, "embedding": e, **_summary(part["last"])} for (p, d, e), part in groups]
     return pd.DataFrame(named)
 
 
