@@ -1,0 +1,123 @@
+"""Tables behind sentences of the pages: differences between runs, the paper's tables beside its text, recipes."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pandas as pd
+
+from cot2lib.metrics import Interval, mean_interval
+from cot2lib.specs import GRPOSpec
+from cot2lib.specs.profiles import POLICIES
+from cot2lib.study.analysis import differences
+from cot2lib.study.claims.ledger import describe, paper_value
+from cot2lib.study.report import recipe
+
+RATIOS = {"geometric": "K-th root of the product", "product": "product"}
+SMALL, LARGE = (1, 3, 6), (6, 8, 12)  # tokens K of the paper's tables
+GAINS = {  # stems of the claims, and tokens K
+    "MNNS, discrete CoT, d = 24": ("grpo-mts-d24", SMALL),
+    "MNNS, discrete CoT, d = 32": ("grpo-mts-d32", SMALL),
+    "ProsQA, discrete CoT": ("grpo-prosqa-discrete", LARGE),
+    "ProntoQA, discrete CoT": ("grpo-prontoqa-discrete", LARGE),
+    "ProsQA, CoT2": ("grpo-prosqa-cot2", LARGE),
+    "ProntoQA, CoT2": ("grpo-prontoqa-cot2", LARGE),
+}
+
+
+def entropy_by_ratio(points: pd.DataFrame, few: int, many: int, collapsed: Collection[int]) -> pd.DataFrame:
+    """How much more entropy (nat) `many` tokens per thought leave than `few`, by ratio, with and without collapsed."""
+    rows = []
+    for label, without in (("all", ()), ("without collapsed runs", collapsed)):
+        if set(points["seed"]) <= set(without):
+            continue
+        apart = differences.entropies_apart(points, few, many, without)
+        for ratio, name in RATIOS.items():
+            cells = {f"token {t}": _shown(apart[ratio, t], 3) for t in differences.TOKENS}
+            rows.append({"seeds": label, "ratio": name, **cells})
+    return pd.DataFrame(rows)
+
+
+def lost_by_gamma(
+    points: pd.DataFrame, asked: Mapping[str, Mapping[float, Sequence[GRPOSpec]]], gamma: float
+) -> pd.DataFrame:
+    """By start and scale: what the last epoch lacks of the best (points, base decoding), alone and beside `gamma`."""
+    rows = []
+    for start, by_gamma in asked.items():
+        for scale, (own, gap) in differences.lost_beside(points, by_gamma, gamma).items():
+            row = {"start": start, "scale": f"{scale:g}", "lost at the end": _shown(mean_interval(own))}
+            rows.append(row | {f"more than at {gamma:g}": "" if scale == gamma else _shown(gap)})
+    return pd.DataFrame(rows)
+
+
+def _shown(interval: Interval, digits: int = 1) -> str:
+    return describe(interval.mean, interval.low, interval.high, digits)
+
+
+def paper_gains() -> pd.DataFrame:
+    """What policy gradients add to each start in the paper's tables (points), for every K and on average."""
+    rows = []
+    for model, (stem, ks) in GAINS.items():
+        before = paper_value(f"{stem}-sft")
+        gains = pd.Series([paper_value(f"{stem}-k{k}") - before for k in ks])
+        each = ", ".join(f"{gain:.2f} (K = {k})".replace("-", "\N{MINUS SIGN}") for k, gain in zip(ks, gains))
+        rows.append({"model": model, "before (%)": before, "gains (points)": each, "mean gain": gains.mean()})
+    return pd.DataFrame(rows)
+
+
+# Recipes of policy gradients
+
+SOURCES = {  # field: the paper's text, the public code
+    "batch": ("16 prompts (app. B.4)", "16"),
+    "epochs": ("not stated", "100 in the launch script, 50 by default"),
+    "lr": ("5e-5 (app. B.4)", "5e-6"),
+    "dirichlet_lr": ("1e-5 (app. B.4)", "5e-6"),
+    "cot2_lr": ("1e-6 (app. B.4)", "5e-6"),
+    "weight_decay": ("0.01 (app. B.4)", "0.01"),
+}
+NAMES = {
+    "batch": "prompts per step",
+    "lr": "learning rate, MTS",
+    "dirichlet_lr": "learning rate, Dirichlet, discrete start",
+    "cot2_lr": "learning rate, Dirichlet, CoT2 start",
+    "weight_decay": "weight decay",
+}
+CHOICES = [  # what, the paper's text, the public code, both recipes of this book
+    ("rollouts per prompt G", "8 (app. B.4)", "8", "8"),
+    ("clip range", "0.1 (app. B.4)", "0.1", "0.1"),
+    (
+        "weight of the divergence",
+        "0, in a few runs 0.1",
+        "0 in the launch script, 0.1 by default",
+        "0; 0.1 as a variant",
+    ),
+    ("updates per batch", "1 (app. B.4)", "1", "1"),
+    ("tokens K of MTS", "1, 3, 6 (Table 1)", "2, 3, 6 in the launch script", "1, 3, 6; 12 as a variant"),
+    (
+        "ratio of a thought",
+        "geometric mean (sec. 5.1)",
+        "by default the product, with logits / K",
+        "geometric mean; the others as variants",
+    ),
+    ("dropout", "not mentioned", "0.1 in the current policy, 0 in the old one", "0; one-sided as a variant"),
+    ("gradient of the answer's divergence", "part of the objective", "none", "part of the objective"),
+    ("start of MTS", "discrete CoT (Table 1)", "CoT2; the discrete start is commented out", "discrete CoT"),
+    ("scale of Dirichlet thoughts", "20 best (app. C.2)", "1", "1, 10, 20, 40"),
+    (
+        "tiny Dirichlet weights",
+        "not mentioned",
+        "below 1e-3 dropped, others raised",
+        "share one entry; others as variants",
+    ),
+    ("decoding after MTS", "same sampler", "same sampler, with logits / K", "same sampler, and two others"),
+    ("decoding after Dirichlet", "base", "K sampled tokens with logits / K", "base, and two others"),
+    ("evaluation before the first step", "in the tables", "none", "yes"),
+]
+
+
+def policy_recipes() -> pd.DataFrame:
+    """How policy gradients are trained: by the paper's text, by its public code, and by both recipes of this book."""
+    rows = [
+        (NAMES.get(field, field), *says, " / ".join(f"{getattr(chosen, field):g}" for chosen in POLICIES.values()))
+        for field, says in SOURCES.items()
+    ]
+    here = f"here ({' / '.join(map(recipe, POLICIES))})"
+    return pd.DataFrame([*rows, *CHOICES], columns=["what", "the paper's text", "its public code", here])
