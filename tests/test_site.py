@@ -1,15 +1,24 @@
 """The built book: every page, link, figure and number where a reader expects it. `make book` first."""
 
+import inspect
 import re
 from pathlib import Path
+from textwrap import dedent
 from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+from cot2lib import losses, supervision
+from cot2lib.training import grpo, supervised
+
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "_build" / "html"
+METHOD = {  # chapter: what of the package its section on the method shows
+    "csft": [supervision.hindsight_targets, supervision.trajectory_shares, losses.soft_nll, supervised.batch_loss],
+    "grpo_mts": [losses.advantages, losses.log_ratio, losses.surrogate, losses.kl_estimate, grpo.GRPOTrainer.update],
+}
 URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
 
 pytestmark = pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`")
@@ -119,6 +128,16 @@ def test_colab_cell_is_not_shown(pages):
 def test_equations_are_typeset_by_the_local_mathjax(pages):
     page = pages["notebooks/csft"]
     assert page.select("article .math") and page.select_one("script[src*='mathjax/tex-chtml.js']")
+
+
+@pytest.mark.parametrize("name", METHOD)
+def test_the_method_is_shown_unfolded_as_it_stands_in_the_source(pages, name):
+    section = pages[f"notebooks/{name}"].find("section", id="the-method-from-the-source")
+    shown = [block.get_text().strip() for block in section.select("pre")]
+    for function in METHOD[name]:
+        assert dedent(inspect.getsource(function)).strip() in shown, function.__qualname__
+    assert not section.select("details") and section.select(".math")
+    assert any(text.startswith("def test_") for text in shown), "beside its identity test"
 
 
 def test_search_finds_the_chapters():
