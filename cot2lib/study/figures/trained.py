@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cot2lib.metrics import mean_interval
-from cot2lib.specs import EMBEDDINGS
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study.analysis.experts import BATCH
 from cot2lib.study.claims.rules import PERCENT
@@ -20,6 +19,7 @@ from cot2lib.study.figures import curves as drawn
 from cot2lib.study.figures.style import COLOURS, PAPER, panels, seed_dots, series_legend
 from cot2lib.study.report import describe, recipe
 from cot2lib.tasks import MNNS
+from cot2lib.training.settings import EMBEDDINGS
 
 BLOCK, SEEN = "block", "block,\ninputs trained on"
 CLOSE = 0.02  # difference of mean shares
