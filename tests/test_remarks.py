@@ -36,8 +36,8 @@ def test_entropies_are_compared_after_training_and_by_seed():
 
 def test_the_table_leaves_out_what_no_seed_is_left_for():
     table = remarks.entropy_by_ratio(points(), 1, 6, {42})
-    assert list(table["seeds"]) == ["all", "all", "without collapsed runs", "without collapsed runs"]
-    assert table.loc[0, "token 1"].startswith("0.300") and table.loc[3, "token 1"].startswith("0.100")
+    assert list(table["seeds"]) == ["all", "all", "not collapsed", "not collapsed"]
+    assert table.loc[0, "token 1"].startswith("0.30") and table.loc[3, "token 1"].startswith("0.10")
     assert len(remarks.entropy_by_ratio(points(), 1, 6, {42, 43, 44})) == 2
 
 

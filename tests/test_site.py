@@ -17,7 +17,10 @@ ROOT = Path(__file__).parent.parent
 SITE = ROOT / "_build" / "html"
 METHOD = {  # chapter: what of the package its section on the method shows
     "csft": [supervision.hindsight_targets, supervision.trajectory_shares, losses.soft_nll, supervised.batch_loss],
-    "grpo_mts": [losses.advantages, losses.log_ratio, losses.surrogate, losses.kl_estimate, grpo.GRPOTrainer.update],
+    "grpo_mts": [
+        *(losses.advantages, losses.log_ratio, losses.policy_ratio, losses.surrogate, losses.kl_estimate),
+        *(grpo.objective, grpo.GRPOTrainer.update),
+    ],
 }
 URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
 

@@ -11,7 +11,7 @@ from cot2lib.study.analysis import differences
 from cot2lib.study.claims.ledger import describe, paper_value
 from cot2lib.study.report import recipe
 
-RATIOS = {"geometric": "K-th root of the product", "product": "product"}
+RATIOS = {"geometric": "root", "product": "product"}
 SMALL, LARGE = (1, 3, 6), (6, 8, 12)  # tokens K of the paper's tables
 GAINS = {  # stems of the claims, and tokens K
     "MNNS, discrete CoT, d = 24": ("grpo-mts-d24", SMALL),
@@ -26,12 +26,12 @@ GAINS = {  # stems of the claims, and tokens K
 def entropy_by_ratio(points: pd.DataFrame, few: int, many: int, collapsed: Collection[int]) -> pd.DataFrame:
     """How much more entropy (nat) `many` tokens per thought leave than `few`, by ratio, with and without collapsed."""
     rows = []
-    for label, without in (("all", ()), ("without collapsed runs", collapsed)):
+    for label, without in (("all", ()), ("not collapsed", collapsed)):
         if set(points["seed"]) <= set(without):
             continue
         apart = differences.entropies_apart(points, few, many, without)
         for ratio, name in RATIOS.items():
-            cells = {f"token {t}": _shown(apart[ratio, t], 3) for t in differences.TOKENS}
+            cells = {f"token {t}": _shown(apart[ratio, t], 2) for t in differences.TOKENS}
             rows.append({"seeds": label, "ratio": name, **cells})
     return pd.DataFrame(rows)
 
