@@ -8,8 +8,8 @@ from cot2lib.metrics import Interval, mean_interval
 from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study.analysis import differences
-from cot2lib.study.claims.ledger import describe, paper_value
-from cot2lib.study.report import recipe
+from cot2lib.study.claims.printed import paper_value
+from cot2lib.study.report import describe, recipe
 
 RATIOS = {"geometric": "root", "product": "product"}
 SMALL, LARGE = (1, 3, 6), (6, 8, 12)  # tokens K of the paper's tables
