@@ -232,13 +232,13 @@ class PolicyProfile:
     """One recipe of policy gradients.
 
     Attributes:
-        batch: prompts per step; 16 (app. B.3).
+        batch: prompts per step; 16 (app. B.4).
         epochs: passes over the training inputs; not stated, 100 in the public launch script.
-        lr: learning rate of MTS; 5e-5 (app. B.3).
+        lr: learning rate of MTS; 5e-5 (app. B.4).
         code_lr: the public code's, a tenth of it.
         high_lr: for a look at where training becomes unstable; neither has it.
-        dirichlet_lr, cot2_lr: of Dirichlet thoughts from a discrete start, 1e-5, and from CoT2, 1e-6 (app. B.3).
-        weight_decay: .01 (app. B.3).
+        dirichlet_lr, cot2_lr: of Dirichlet thoughts from a discrete start, 1e-5, and from CoT2, 1e-6 (app. B.4).
+        weight_decay: .01 (app. B.4).
     """
 
     batch: int
