@@ -205,6 +205,6 @@ def _ledger(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from cot2lib.study.bench import run as bench
+    from cot2lib.study import bench
 
-    print(getattr(bench, options.what)(quick=options.quick))
+    print(bench.measure(options.what, quick=options.quick))

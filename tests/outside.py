@@ -66,7 +66,7 @@ def main(folder: Path) -> None:
         parts.append(cot2lib.curves(specs).assign(rule=name, profile="live"))
     table = pd.concat(parts, ignore_index=True)
     table.to_csv(folder / "curves.csv", index=False)
-    curves.learning_curves(table, "rule", "method", "{}").savefig(folder / "curves.png")
+    curves.accuracy_over_epochs(table, "rule", "method", "{}").savefig(folder / "curves.png")
 
 
 if __name__ == "__main__":

@@ -7,22 +7,25 @@ from torch.utils.flop_counter import FlopCounterMode
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
-from cot2lib.study.analysis import overhead
-from cot2lib.study.bench import run as bench
+from cot2lib.study import bench
+from cot2lib.study.analysis import costs, overhead
+from cot2lib.study.bench import own_thoughts, policy_step, train_step
+from cot2lib.study.bench.machine import BASELINE
 from cot2lib.study.bench.plain_grpo import PlainGRPO
 from cot2lib.training import grpo
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(bench, "STACK", 2)
-    monkeypatch.setattr(bench, "STEPS", 1)
-    monkeypatch.setattr(bench, "SIZES", (1, 2))
-    monkeypatch.setattr(bench, "POLICIES", (1, 2))
+    monkeypatch.setattr(costs, "STACK", 2)
+    for module in (costs, train_step, policy_step):
+        monkeypatch.setattr(module, "STEPS", 1)
+    for module in (train_step, policy_step):
+        monkeypatch.setattr(module, "SIZES", (1, 2))
 
 
 def test_feeding_table():
-    table = bench.feeding_table(rounds=2).set_index("fed")
+    table = costs.feeding_table(rounds=2).set_index("fed")
     assert table.loc["teacher forcing", "times teacher forcing"] == 1
     assert list(table.index)[1:] == ["self-feeding", "COCONUT, last stage", "COCONUT with zero slots, last stage"]
     assert (table["ms per run-step"] > 0).all()
@@ -30,19 +33,19 @@ def test_feeding_table():
 
 def test_stages_are_timed_in_their_last_stage(monkeypatch):
     seen = []
-    monkeypatch.setattr(bench, "_steps", lambda trainer: seen.append(trainer.phase) or (lambda: None))
-    monkeypatch.setattr(bench, "in_turns", lambda turns, rounds: {name: [1.0] for name in turns})
-    bench.feeding_table(rounds=1)
+    monkeypatch.setattr(costs, "steps_of", lambda trainer: seen.append(trainer.phase) or (lambda: None))
+    monkeypatch.setattr(costs, "in_turns", lambda turns, rounds: {name: [1.0] for name in turns})
+    costs.feeding_table(rounds=1)
     assert seen == [0, 3, 3, 3], "all thoughts are the model's own but for teacher forcing"
 
 
 @pytest.mark.parametrize(
-    "table, speed, least", [("train_table", "run-steps/s", 1e6), ("grpo_table", "prompts/s", 1e5)]
+    "measure, speed, least", [(train_step.train_table, "run-steps/s", 1e6), (policy_step.grpo_table, "prompts/s", 1e5)]
 )
-def test_stacks_are_timed_beside_the_loop(table, speed, least):
+def test_stacks_are_timed_beside_the_loop(measure, speed, least):
     pytest.importorskip("transformers")
-    table, flops, sgemm = getattr(bench, table)(rounds=1, compiled=False)
-    assert list(table["variant"]) == [bench.BASELINE, "stack of 1", "stack of 2"]
+    table, flops, sgemm = measure(rounds=1, compiled=False)
+    assert list(table["variant"]) == [BASELINE, "stack of 1", "stack of 2"]
     assert table["times the loop"].iloc[0] == 1 and flops > least and sgemm > 1e8
     assert (table[speed] > 0).all()
 
@@ -51,7 +54,7 @@ def test_stacks_are_timed_beside_the_loop(table, speed, least):
 def policies():
     """Our trainer, and the opponent with its weights."""
     pytest.importorskip("transformers")
-    trainer = bench.policy_trainer(1)
+    trainer = policy_step.policy_trainer(1)
     return trainer, PlainGRPO(trainer.spec, trainer.stack.to_hf(0))
 
 
@@ -120,11 +123,11 @@ def rolled_out(trainer):
 
 
 def test_pass_at_k_is_timed_on_a_shipped_model():
-    assert bench.pass_at_k_seconds(samples=14) > 0
+    assert own_thoughts.pass_at_k_seconds(samples=14) > 0
 
 
 def test_decoding_table():
-    printed = bench.decoding(quick=True)
+    printed = bench.measure("decoding", quick=True)
     assert "mixture / projection" in printed and "150000" in printed
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.figures import circle
-from cot2lib.study.figures import construction as figures
+from cot2lib.study.analysis import solving
+from cot2lib.study.figures.construction import circle, solved
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout, NextToken
@@ -444,16 +444,16 @@ def test_what_the_variants_emit_for_one_input():
 
 
 def test_tables_of_exact_match():
-    exact, failed = figures.exact_table(3), figures.failures(3)
+    exact, failed = solving.exact_table(3), solving.failures(3)
     right = exact.set_index("variant")["right of 729, float64"]
     assert right.drop("as-written").eq(729).all() and failed["inputs"].sum() == 729
     assert 729 - right["as-written"] == failed.loc[failed["optimum"] == 0, "inputs"].item()
 
 
 def test_tables_of_sharpness_and_propositions():
-    curves = figures.exact_curves(2, [10.0, 1e4])
-    assert figures.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
-    props = figures.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
+    curves = solving.exact_curves(2, [10.0, 1e4])
+    assert solved.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
+    props = solving.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
     assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
 
 
@@ -462,8 +462,8 @@ def test_tables_of_sharpness_and_propositions():
     [
         (lambda: circle.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
         (lambda: circle.one_input([1] * 7), "choose 1 to 6 digits"),
-        (lambda: figures.smallest([]), r"lengths=\[\]"),
-        (lambda: figures.smallest([0]), r"lengths=\[0\]"),
+        (lambda: solving.smallest([]), r"lengths=\[\]"),
+        (lambda: solving.smallest([0]), r"lengths=\[0\]"),
     ],
 )
 def test_parameters_of_the_chapter_are_checked(make, names):

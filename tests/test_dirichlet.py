@@ -15,7 +15,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet, random
 from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study.figures import dirichlet as figures
+from cot2lib.study.analysis import simplex as drawn_points
 from cot2lib.tasks import MNNS
 from cot2lib.theory import points
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
@@ -423,7 +423,7 @@ def test_the_score_of_a_tiny_token_has_variance_one():
 def test_moments_of_points_follow_their_formulas():
     alpha = torch.tensor([0.5, 0.3, 0.15, 0.05])
     for gamma in (0.7, 5.0, 30.0):
-        found = figures.drawn(alpha, gamma, 40_000, 1).double()
+        found = drawn_points.drawn(alpha, gamma, 40_000, 1).double()
         wanted = points.variance(alpha.double(), gamma)
         assert torch.allclose(found.var(0), wanted, rtol=0.05, atol=1e-4)
         expected = points.entropy(alpha.double(), gamma).item()

@@ -7,131 +7,184 @@ from test_grpo_chapter import heights, made
 
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
+from cot2lib.study.analysis import policies, simplex
+from cot2lib.study.checks.grpo_dirichlet import checks
 from cot2lib.study.claims import samples
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.figures import dirichlet as figures
-from cot2lib.study.figures import policies
+from cot2lib.study.figures import grpo_dirichlet
+from cot2lib.study.figures.before_after import STEPS
+from cot2lib.study.figures.style import GAMMA
 from cot2lib.thoughts import MTS, Base, Dirichlet
 
 SEEDS = (42, 43)
 THOUGHT = torch.tensor([0.6, 0.3, 0.1])
-ASKED = figures.requests("quick", SEEDS)
+ASKED = sweeps.dirichlet_tables("quick", SEEDS)
 
 
 def points_of(specs, gain=10.0):
-    """Made evaluations of real specs."""
-    table = made(seeds=SEEDS, gain=gain)
-    wanted = {spec.seed: spec.id for spec in specs}
-    return table.assign(id=table["seed"].map(wanted))
+    """Made evaluations of real specs; `gain` is a number or a function of a spec."""
+    gain_of = gain if callable(gain) else lambda _: gain
+    parts = []
+    for spec in specs:
+        columns = policies.columns_of(spec)[["layers", "gamma", "started", "sampler"]].to_dict()
+        parts.append(made(seeds=(spec.seed,), gain=gain_of(spec), **columns).assign(id=spec.id))
+    return pd.concat(parts, ignore_index=True)
 
 
-POINTS = pd.concat(
-    [points_of(specs, gain=g / 2) for by_gamma in ASKED.values() for g, specs in by_gamma.items()], ignore_index=True
-)
-CHOSEN = figures.groups(POINTS, ASKED)
+POINTS = points_of(ASKED, gain=lambda spec: spec.thought.gamma / 2)
+CHOSEN = grpo_dirichlet.groups(POINTS)
 HELD = pd.DataFrame(
     {"id": run, "when": when, "step": step, "base_entropy": value}
-    for run in POINTS["id"].unique() for when, value in (("before", 0.9), ("after", 0.2)) for step in policies.STEPS
+    for run in POINTS["id"].unique() for when, value in (("before", 0.9), ("after", 0.2)) for step in STEPS
 )  # fmt: skip
 
 
-def test_requests_are_those_of_the_papers_tables():
-    gammas = {title: list(by_gamma) for title, by_gamma in ASKED.items()}
-    assert gammas.pop("discrete CoT, two layers") == [20] and len(gammas) == 2
-    assert all(found == [1, 10, 20, 40] for found in gammas.values())
-    rates, chosen = {t: next(iter(g.values()))[0].recipe.lr for t, g in ASKED.items()}, POLICIES["quick"]
-    assert rates["discrete CoT, two layers"] == chosen.dirichlet_lr and rates["CoT2, one layer"] == chosen.cot2_lr
-    assert ASKED["discrete CoT, two layers"][20.0][0].model.layers == 2
-    recorded = {run.id for run in sweeps.sweep("grpo_dirichlet", "quick")}
-    assert {run.id for g in ASKED.values() for specs in g.values() for run in specs} <= recorded
+def test_tables_are_the_papers_and_gamma_of_one():
+    cells = {(run.start.method, run.model.layers): [] for run in ASKED}
+    for run in ASKED:
+        if run.seed == 42:
+            cells[run.start.method, run.model.layers].append(run.thought.gamma)
+    assert cells == {
+        ("discrete CoT", 1): [1, 10, 20, 40], ("CoT2", 1): [1, 10, 20, 40], ("discrete CoT", 2): [20]
+    }  # fmt: skip
+    rates, chosen = {(run.start.method, run.recipe.lr) for run in ASKED}, POLICIES["quick"]
+    assert rates == {("discrete CoT", chosen.dirichlet_lr), ("CoT2", chosen.cot2_lr)}
+    assert {run.id for run in ASKED} <= {run.id for run in sweeps.sweep("grpo_dirichlet", "quick")}
 
 
 def test_groups_stand_beside_their_claims():
-    claims = {title: [group.claim for group in parts] for title, parts in CHOSEN.items()}
-    assert claims["discrete CoT, one layer"] == [None, None, "dirichlet-discrete-1l", None]
-    assert claims["CoT2, one layer"] == [None, "dirichlet-cot2-g10", "dirichlet-cot2-g20", "dirichlet-cot2-g40"]
-    fewer = figures.groups(POINTS[POINTS["id"] != "?"].iloc[:4], ASKED)
-    assert list(fewer) == ["discrete CoT, one layer"] and len(fewer["discrete CoT, one layer"]) == 1
+    claims = {key: [group.claim for group in parts] for key, parts in CHOSEN.items()}
+    assert claims["discrete CoT", 1] == [None, None, "dirichlet-discrete-1l", None]
+    assert claims["CoT2", 1] == [None, "dirichlet-cot2-g10", "dirichlet-cot2-g20", "dirichlet-cot2-g40"]
+    assert claims["discrete CoT", 2] == ["dirichlet-discrete-2l"]
+    fewer = grpo_dirichlet.groups(POINTS[POINTS["id"] == ASKED[0].id])
+    assert list(fewer) == [("discrete CoT", 1)] and [group.value for group in fewer["discrete CoT", 1]] == [1.0]
 
 
 def test_figures_hold_what_they_say():
-    figure = figures.accuracy(CHOSEN)
+    figure = grpo_dirichlet.accuracy(CHOSEN)
     stated = {paper_value(f"dirichlet-cot2-g{g}") for g in (10, 20, 40)}
     assert stated <= heights(figure.axes[2]) and {30.0, 50.0} <= heights(figure.axes[2])
-    entropies = policies.entropies(figures.entropy_groups(CHOSEN, HELD))
+    entropies = grpo_dirichlet.entropies(grpo_dirichlet.entropy_groups(CHOSEN, HELD))
     assert [axis.get_xlabel() for axis in entropies.axes] == [
         "token (discrete CoT, one layer)", "token (discrete CoT, two layers)"
     ]  # fmt: skip
     assert paper_value("dirichlet-discrete-2l-entropy4") in heights(entropies.axes[1])
-    curves = figures.gamma_curves(figures.scales(THOUGHT, [1.0, 20.0], 500))
+    curves = grpo_dirichlet.gamma_curves(simplex.scales(THOUGHT, [1.0, 20.0], 500))
     assert [axis.get_ylabel() for axis in curves.axes] == ["entropy of a thought (nat)", "distance from its mean"]
 
 
 def test_tables_and_sentences_give_the_means():
-    table = figures.accuracy_table(CHOSEN).set_index(["start", "scale"])
-    row = table.loc[("CoT2, one layer", figures.name(20.0))]
+    table = grpo_dirichlet.accuracy_table(CHOSEN).set_index(["start", "scale"])
+    row = table.loc[("CoT2, one layer", GAMMA.named(20.0))]
     assert row["base, before"].startswith("30.5") and row["base, after"].startswith("40.5")
-    entropies = policies.entropy_table(figures.entropy_groups(CHOSEN, HELD), ("scale", "start")).set_index("start")
+    entropies = grpo_dirichlet.entropy_table(grpo_dirichlet.entropy_groups(CHOSEN, HELD)).set_index("start")
     assert entropies.loc["discrete CoT, two layers", "token 1 (paper)"] == "0.90 to 0.20 (0.49 to 0.40)"
-    said = figures.findings(CHOSEN)[1].replace("\xa0", " ")
+    said = grpo_dirichlet.findings(CHOSEN)[1].replace("\xa0", " ")
     assert said.startswith("**discrete CoT, two layers** (base decoding starts at 30.5 %)")
     assert "10.0 [10.0, 10.0]" in said
 
 
 def test_scales_agree_with_their_formulas():
-    table = figures.scales(THOUGHT, [1.0, 20.0], 20_000)
+    table = simplex.scales(THOUGHT, [1.0, 20.0], 20_000)
     for name in ("entropy", "distance"):
         assert np.allclose(table[name], table[f"{name}, formula"], rtol=0.05)
     assert table["entropy"].is_monotonic_increasing and table["distance"].is_monotonic_decreasing
 
 
-def test_variants_differ_in_what_their_names_say():
-    named, gamma = sweeps.dirichlet_variants("quick", (42,)), sweeps.GAMMA
-    thoughts = {name: found[0].thought for name, found in named.items()}
-    assert thoughts[f"{gamma} = 1, masked"] == Dirichlet(1.0, masked=True)
-    assert thoughts[f"{gamma} = 20, whole vocabulary"] == Dirichlet(20.0, 0.0, most=None)
-    rates = {name: found[0].recipe.lr for name, found in named.items()}
-    assert rates[f"{gamma} = 20, half the rate"] == rates[f"{gamma} = 20, as usual"] / 2
-    assert rates[f"{gamma} = 20, no learning"] == 0 and rates[f"{gamma} = 20, the rate of MTS"] == POLICIES["quick"].lr
-    assert rates[f"CoT2, {gamma} = 20, ten times the rate"] == 10 * rates[f"CoT2, {gamma} = 20"]
-    assert all(found[0].method == "CoT2 + GRPO" for name, found in named.items() if name.startswith("CoT2"))
+def test_variants_differ_in_what_they_say_is_changed():
+    found = {
+        (one.specs[0].start.method, one.specs[0].thought.gamma, one.change): one.specs[0]
+        for one in sweeps.dirichlet_variants("quick", (42,))
+    }
+    assert found["discrete CoT", 1.0, "masked"].thought == Dirichlet(1.0, masked=True)
+    assert found["discrete CoT", 20.0, "whole vocabulary"].thought == Dirichlet(20.0, 0.0, most=None)
+    rates = {key: run.recipe.lr for key, run in found.items()}
+    usual = "discrete CoT", 20.0, "usual"
+    assert rates["discrete CoT", 20.0, "half rate"] == rates[usual] / 2
+    assert rates["discrete CoT", 20.0, "no learning"] == 0
+    assert rates["discrete CoT", 20.0, "MTS rate"] == POLICIES["quick"].lr
+    assert rates["CoT2", 20.0, "high rate"] == 10 * rates["CoT2", 20.0, "usual"]
+    named = [
+        grpo_dirichlet.variant_name(pd.concat([policies.columns_of(run), pd.Series({"change": change})]))
+        for (_, _, change), run in found.items()
+    ]
+    assert len(set(named)) == len(found) == len(sweeps.dirichlet_variants("quick", (42,)))
+    assert named[0] == "γ = 20, as usual" and named[-2:] == ["CoT2, γ = 20", "CoT2, γ = 20, ten times the rate"]
+
+
+def test_rules_of_later_papers():
     later = sweeps.later("quick", (42,))
-    assert later["MTS, K = 3"][0].thought == MTS(3) and not later["MTS, K = 3, centred"][0].scaled
-    assert later["mask per rollout"][0].mask and later["mask per rollout"][0].thought == Base()
-    same_rate = {name: f[0].recipe.lr for name, f in later.items() if not name.startswith("CoT2")}
-    assert set(same_rate.values()) == {POLICIES["quick"].lr}
+    named = [
+        grpo_dirichlet.later_name(pd.concat([policies.columns_of(one.specs[0]), pd.Series({"change": one.change})]))
+        for one in later
+    ]
+    assert named == [
+        "MTS, K = 3", "MTS, K = 3, centred", "Dirichlet, γ = 20", "Gumbel, τ = 0.1", "Gumbel, τ = 1",
+        "Gaussian, σ = 0.1", "Gaussian, σ = 0.3", "mask per rollout", "CoT2, mask per rollout",
+    ]  # fmt: skip
+    found = dict(zip(named, (one.specs[0] for one in later)))
+    assert found["MTS, K = 3"].thought == MTS(3) and not found["MTS, K = 3, centred"].scaled
+    assert found["mask per rollout"].mask and found["mask per rollout"].thought == Base()
+    same_rate = {run.recipe.lr for name, run in found.items() if not name.startswith("CoT2")}
+    assert same_rate == {POLICIES["quick"].lr}
 
 
 def test_treatments_give_lengths_of_gradients():
-    table = pd.concat([POINTS.iloc[:4].assign(variant="a"), POINTS.iloc[4:8].assign(variant="b", gradient_norm=7.0)])
-    shown = figures.treatments(table).set_index("variant")
-    assert shown.loc["b", "gradient"].startswith("7.0") and shown.loc["a", "gradient"].startswith("1.0")
-    assert shown.loc["b", "base, before"].startswith("30.5")
+    by_run = POINTS["id"].map({ASKED[0].id: 0, ASKED[2].id: 1})
+    table = POINTS.assign(variant=by_run, change="usual", gradient_norm=1.0 + 6 * (by_run == 1)).dropna(
+        subset="variant"
+    )
+    shown = grpo_dirichlet.treatments(table).set_index("variant")
+    assert list(shown.index) == ["γ = 1, as usual", "γ = 10, as usual"]
+    assert shown.loc["γ = 10, as usual", "gradient"].startswith("7.0")
+    assert shown.loc["γ = 1, as usual", "gradient"].startswith("1.0")
+    assert shown.loc["γ = 1, as usual", "base, before"].startswith("30.0")
+
+
+def variants_with(gain):
+    """Made evaluations of every variant; `gain` of its change and gamma."""
+    parts = [
+        points_of(one.specs, gain(one.change, one.specs[0].thought.gamma)).assign(variant=place, change=one.change)
+        for place, one in enumerate(sweeps.dirichlet_variants("quick", SEEDS))
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def held_with(one, two):
+    """Entropies before training at so many nats from the paper's, of one and of two layers."""
+    away = {run.id: (run.model.layers, {1: one, 2: two}[run.model.layers]) for run in ASKED}
+    stated = lambda layers, step: paper_value(f"dirichlet-discrete-{layers}l-entropy{step}-sft")
+    return pd.DataFrame(
+        {"id": run, "when": "before", "step": step, "base_entropy": stated(layers, step) + far}
+        for run, (layers, far) in away.items()
+        for step in STEPS
+    )
 
 
 def test_checks_can_fail():
-    runs_of = sweeps.dirichlet_variants("quick", SEEDS)
-    variants = pd.concat(
-        [
-            points_of(specs, gain=0.0 if "no learning" in name else 10.0).assign(variant=name)
-            for name, specs in runs_of.items()
-        ]
-    )
-    even = lambda title, g: -5.0 + g if title.startswith("CoT2") else 10.0
-    table = pd.concat([points_of(s, gain=even(t, g)) for t, by in ASKED.items() for g, s in by.items()])
-    whole = variants["variant"].str.contains("whole") * (variants["step"] > 0)
-    ones = variants["variant"].str.contains(" 1,")
-    longer = variants.assign(gradient_norm=1.0 + 2 * whole + whole * ones, base=variants["base"] - whole)
-    claim = "dirichlet-discrete-2l"
-    near = made().assign(**{f"entropy_{t}": paper_value(f"{claim}-entropy{t}-sft") for t in policies.STEPS})
-    apart, close = policies.Group("one", made(), "dirichlet-discrete-1l"), policies.Group("two", near, claim)
-    good = figures.checks(figures.groups(table, ASKED), longer, [apart, close])
-    worse = pd.concat([points_of(s, gain=-even(t, g) * g / 10) for t, by in ASKED.items() for g, s in by.items()])
-    masked = variants["variant"].str.contains("masked") * (variants["step"] > 0)
-    moved = variants.assign(own=variants["own"] + variants["step"], base=variants["base"] + 9 * masked)
-    bad = figures.checks(figures.groups(worse, ASKED), moved, [close, apart])
-    assert all(good.values()), good
+    learnt = variants_with(lambda change, gamma: 0.0 if change == "no learning" else 10.0)
+    late = learnt["step"] > 0
+    whole = (learnt["change"] == "whole vocabulary") * late
+    longer = learnt.assign(gradient_norm=1.0 + 2 * whole + whole * (learnt["gamma"] == 1), base=learnt["base"] - whole)
+    rising = lambda run: run.thought.gamma - 5.0 if run.start.method == "CoT2" else 10.0
+    good = checks(points_of(ASKED, rising), longer, held_with(0.4, 0.1))
+    assert len(good) == 10 and all(good.values()), good
+    falling = points_of(ASKED, lambda run: -rising(run) * run.thought.gamma / 10)
+    masked = (learnt["change"] == "masked") * late
+    moved = learnt.assign(own=learnt["own"] + learnt["step"], base=learnt["base"] + 9 * masked)
+    bad = checks(falling, moved, held_with(0.1, 0.4))
     assert good.keys() == bad.keys() and not any(bad.values()), bad
+
+
+def test_checks_leave_out_what_is_not_recorded():
+    few = variants_with(lambda change, gamma: 0.0)
+    found = checks(POINTS[POINTS["started"] == "CoT2"], few[few["change"] == "no learning"], HELD.iloc[:0])
+    assert list(found) == [
+        "from CoT2 a larger gamma gains more", "and gamma = 1 loses",
+        "from CoT2 gamma = 1 loses more of its best than gamma = 20, on every seed",
+        "without a learning rate nothing changes",
+    ]  # fmt: skip
 
 
 def test_untreated_runs_are_those_of_the_whole_vocabulary(monkeypatch):

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from cot2lib.errors import SpecError
-from cot2lib.study.figures import budget, csft, csft_numbers, curves, live
+from cot2lib.study.analysis import guessing, live
+from cot2lib.study.checks import budget as budget_checks
+from cot2lib.study.checks import csft as csft_checks
+from cot2lib.study.checks.live import live_checks
+from cot2lib.study.figures import budget, csft, curves
+from cot2lib.study.figures.live import live_curves
+from cot2lib.study.figures.style import BUDGET, METHOD
+from cot2lib.study.sweeps import BUDGETS as BUDGETS_OF_THE_SWEEP
 from cot2lib.tasks import MNNS
 
 
@@ -49,6 +56,34 @@ def test_budget_figure_shows_every_seed_and_the_papers_value():
     assert {55.48, 64.20, 55.27, 84.92, 99.04, 98.94} <= shown
 
 
+@pytest.mark.parametrize("asked", [(1, 3), (1, 2, 6), (3,), (1, 2, 3, 4, 5, 6, 7, 9, 10)])
+def test_budgets_that_the_book_does_not_draw_get_looks_of_their_own(asked):
+    frame = rows(by=("budget", "d_model"), cells={(b, 16): (0.5, 0.52 + b / 100, 0.51) for b in asked})
+    looks = BUDGET.looks(frame["budget"])
+    assert list(looks) == sorted(asked) and len({str(look) for look in looks.values()}) == len(asked)
+    assert all(looks[b] == BUDGET.known[b] for b in asked if b in BUDGET.known)
+    figure = budget.accuracies(frame)
+    assert {round(100 * share, 2) for share in frame["last"]} <= marks(figure)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*(f"B = {b}" for b in asked), "paper"]
+    assert budget.accuracy_table(frame)["budget"].tolist() == [f"B = {b}" for b in asked]
+    points = pd.concat([frame.assign(step=s, epoch=s / 10, accuracy=frame["last"]) for s in (1, 2)])
+    assert len(live_curves(points[points["seed"] == 42]).axes[0].lines) == len(asked)
+
+
+def test_panels_of_which_nothing_is_recorded_are_left_out():
+    points = pd.DataFrame(
+        [
+            {"profile": profile, "tokens": 5, "task": task, "seed": 42, "step": step, "epoch": step, "accuracy": 0.5}
+            for profile, task in (("paper", "b"), ("quick", "a"), ("quick", "b")) for step in (1, 2)
+        ]
+    )  # fmt: skip
+    figure = budget.path_learning(points)
+    assert [axis.get_xlabel() for axis in figure.axes] == [
+        "epoch (authors' recipe, b)", "epoch (quick recipe, b)", "epoch (quick recipe, a)"
+    ]  # fmt: skip
+    assert [axis.get_ylabel() for axis in figure.axes] == ["validation accuracy (%)", "validation accuracy (%)", ""]
+
+
 PATHS = rows(by=("task", "tokens"), cells={
     ("MNNS 5 x 5-13", 5): (0.90, 0.92, 0.91), ("MNNS 5 x 5-13", 3): (0.8, 0.82, 0.81),
     ("MNNS 5 x 5-13", 1): (0.3, 0.32, 0.31), ("MNNS 5 x 11-19", 5): (0.6, 0.7, 0.8),
@@ -58,7 +93,11 @@ PATHS = rows(by=("task", "tokens"), cells={
 
 def test_path_tables():
     optimum = pd.DataFrame(
-        {"digits": ["5 x 5-13", "5 x 11-19"], "smallest minus largest (%)": [56.9, 97.9], "commonest answer (%)": 20.0}
+        {
+            "task": ["MNNS 5 x 5-13", "MNNS 5 x 11-19"],
+            "smallest minus largest (%)": [56.9, 97.9],
+            "commonest answer (%)": 20.0,
+        }
     )
     table = budget.path_table(PATHS, optimum).set_index(["task", "shown"])["ours, quick recipe"]
     assert table["MNNS 5 x 11-19", "always the smallest minus the largest"] == "97.9"
@@ -70,9 +109,9 @@ def test_path_tables():
 
 def test_simple_optimum_counts():
     """Digits 11-19: 97.9 % by the paper's authors' own count; three digits 1, 1, 9 have 9-1-1 and not 2-9."""
-    assert budget.simple_optimum(MNNS(11, 19, 5)) == pytest.approx(97.9, abs=0.05)
-    assert budget.simple_optimum(MNNS(5, 13, 5)) == pytest.approx(57.0, abs=0.05)
-    assert budget.simple_optimum(MNNS(3, 3, 3)) == 100
+    assert guessing.simple_optimum(MNNS(11, 19, 5)) == pytest.approx(97.9, abs=0.05)
+    assert guessing.simple_optimum(MNNS(5, 13, 5)) == pytest.approx(57.0, abs=0.05)
+    assert guessing.simple_optimum(MNNS(3, 3, 3)) == 100
 
 
 LAYERS = ("method", "d_model")
@@ -81,10 +120,10 @@ DOUBLE = rows(by=LAYERS, cells={("CoT2", 24): (0.98, 0.98, 0.98), ("discrete CoT
 
 
 def test_layers():
-    table = csft_numbers.layers_table(SINGLE, DOUBLE).set_index(["method", "d"])
+    table = csft.layers_table(SINGLE, DOUBLE).set_index(["method", "d"])
     assert table.loc[("CoT2", 24), "1 layer, quick recipe"].startswith("98.0")
     assert table.loc[("discrete CoT", 24), "2 layers, quick recipe"].startswith("88.0")
-    (said,) = csft_numbers.layers_findings(SINGLE, DOUBLE)
+    (said,) = csft.layers_findings(SINGLE, DOUBLE)
     assert said.index("27.0") < said.index("with 1 layer and") < said.index("10.0") < said.index("with 2 layers")
 
 
@@ -94,16 +133,16 @@ FED = rows(by=("fed", "d_model"), cells={
 
 
 def test_feeding():
-    table = csft_numbers.feeding_table(FED).set_index("fed")
+    table = csft.feeding_table(FED).set_index("fed")
     assert table.loc["self", "d = 24"].startswith("81.0") and table.loc["teacher", "d = 24"].startswith("91.0")
-    (said,) = csft_numbers.feeding_findings(FED)
+    (said,) = csft.feeding_findings(FED)
     assert "self-feeding costs 10.0" in said and "the curriculum adds 0.0" in said
 
 
 def test_stage_findings():
     stages = rows(by=("method", "d_model"), cells={("COCONUT", 32): (0.8, 0.82, 0.84), ("CoT2", 32): (0.9, 0.9, 0.9)})
     stages = stages.assign(best=stages["last"] + 0.1, best_step=40, steps=100)
-    (said,) = csft_numbers.stage_findings(stages)
+    (said,) = csft.stage_findings(stages)
     assert said == (
         "**quick recipe, COCONUT**: 82.0 % at the last epoch, 92.0 % at the best one, which comes 40 % into the "
         "training. The paper says 92.58 %."
@@ -125,7 +164,7 @@ def test_learning_curves_draw_every_seed_and_their_mean():
          "accuracy": 0.1 * step + 0.01 * seed}
         for d in (16, 32) for seed in (1, 2, 3) for step in (1, 2)
     ]  # fmt: skip
-    figure = curves.learning_curves(pd.DataFrame(points), "method", "d_model", "d = {}", lambda name, d: 90.0)
+    figure = curves.accuracy_over_epochs(pd.DataFrame(points), METHOD, "d_model", "d = {}", lambda name, d: 90.0)
     assert len(figure.axes) == 2 and figure.axes[0].get_xlabel() == "epoch (quick recipe, d = 16)"
     lines = [line.get_ydata() for line in figure.axes[0].lines]
     assert len(lines) == 4 and np.allclose(lines[-1], [12.0, 22.0])
@@ -137,7 +176,7 @@ def test_learning_curves_draw_every_seed_and_their_mean():
 
 def test_live_specs():
     task = live.task(1, 9, 4)
-    asked = live.specs(task, "quick", [0, 1, 16, 4], 24, 3, 42)
+    asked = live.specs(task, "quick", [16, 1, 99, 4], 24, 3, 42)
     assert [(s.method, s.supervision.budget) for s in asked] == [("CoT2", None), ("discrete CoT", 1), ("CoT2", 4)]
     assert all(s.recipe.steps == 246 and s.recipe.evaluate_every == 20 for s in asked)
     assert live.task(1, 9, 6).size == live.SAMPLED
@@ -151,7 +190,7 @@ def test_live_specs():
 def test_live_check_is_above_the_parity_rule(share, holds):
     """The rule knows 61 % of four digits 1-9; ten points above are asked for."""
     found = pd.DataFrame({"budget": [1, 16], "last": [0.99, share]})
-    assert list(live.checks(found, MNNS()).values()) == [holds]
+    assert list(live_checks(found, MNNS()).values()) == [holds]
 
 
 # Checks can fail
@@ -167,7 +206,7 @@ def claims_with(other=0.8, one=0.7, own=0.8):
     fed = rows(by=("fed", "d_model"), cells={
         (way, d): (v, v) for d in (16, 24, 32) for way, v in (("teacher", 0.8), ("self", own))
     })  # fmt: skip
-    return csft_numbers.more_checks(others, single, fed)
+    return csft_checks.more_checks(others, single, fed)
 
 
 def test_checks_of_the_other_baselines():
@@ -180,9 +219,9 @@ def test_checks_of_the_other_baselines():
 def test_checks_leave_out_what_is_not_recorded():
     part = rows(by=METHODS, cells={("CoT2", 24): (0.9, 0.9), ("discrete CoT", 24): (0.5, 0.5)})
     fed = rows(by=("fed", "d_model"), cells={("teacher", 24): (0.9, 0.9)})
-    assert csft_numbers.more_checks(part, part, fed) == {}
-    optimum = pd.DataFrame({"digits": ["5 x 11-19"], "smallest minus largest (%)": [97.9]})
-    assert list(budget.checks(BUDGETS, PATHS, optimum)) == [
+    assert csft_checks.more_checks(part, part, fed) == {}
+    optimum = pd.DataFrame({"task": ["MNNS 5 x 11-19"], "smallest minus largest (%)": [97.9]})
+    assert list(budget_checks.checks(BUDGETS, PATHS, optimum)) == [
         "of 11-19 nearly all optima are the three smallest minus the two largest",
         "of MNNS 5 x 5-13 the whole path has the best mean, the answer alone the worst (quick)",
     ]
@@ -190,23 +229,22 @@ def test_checks_leave_out_what_is_not_recorded():
 
 @pytest.mark.parametrize("low, holds", [(0.5, True), (0.95, False)])
 def test_check_of_the_budgets(low, holds):
-    cells = {(b, d): (0.9, 0.91, 0.92) if b > 1 else (low, low, low) for b in budget.BUDGETS for d in (24, 32)}
-    optimum = pd.DataFrame({"digits": ["5 x 11-19"], "smallest minus largest (%)": [97.9]})
-    found = budget.checks(rows(by=("budget", "d_model"), cells=cells), PATHS, optimum)
+    cells = {(b, d): (0.9, 0.91, 0.92) if b > 1 else (low, low, low) for b in BUDGETS_OF_THE_SWEEP for d in (24, 32)}
+    optimum = pd.DataFrame({"task": ["MNNS 5 x 11-19"], "smallest minus largest (%)": [97.9]})
+    found = budget_checks.checks(rows(by=("budget", "d_model"), cells=cells), PATHS, optimum)
     assert found["every budget above 1 is better than discrete CoT (quick, d = 24, 32)"] is holds
     swapped = PATHS.assign(last=1 - PATHS["last"])
-    assert not budget.checks(BUDGETS, swapped, optimum)[
+    assert not budget_checks.checks(BUDGETS, swapped, optimum)[
         "of MNNS 5 x 5-13 the whole path has the best mean, the answer alone the worst (quick)"
     ]
     low_share = optimum.assign(**{"smallest minus largest (%)": [50.0]})
-    assert not budget.checks(BUDGETS, PATHS, low_share)[
+    assert not budget_checks.checks(BUDGETS, PATHS, low_share)[
         "of 11-19 nearly all optima are the three smallest minus the two largest"
     ]
 
 
 def test_method_findings():
     both = rows(by=METHODS, cells={("CoT2", 32): (0.9, 0.92, 0.91), ("no-CoT", 32): (0.4, 0.42, 0.41)})
-    (said,) = csft_numbers.method_findings(both, 32)
-    assert said.startswith("**quick recipe, no-CoT**: CoT2 is 50.0") and said.endswith(
-        "In the paper it is 30.6 above."
-    )
+    (said,) = csft.method_findings(both, 32)
+    assert said.startswith("**quick recipe, no-CoT**: CoT2 is 50.0")
+    assert said.endswith("In the paper it is 30.6 above.")

@@ -7,17 +7,19 @@ import pandas as pd
 import pytest
 
 from cot2lib import runs
-from cot2lib.errors import SpecError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import grpo, shortened, spec
 from cot2lib.study import sweeps
+from cot2lib.study.analysis import live, policies
+from cot2lib.study.checks.grpo_mts import checks
 from cot2lib.study.claims import samples
 from cot2lib.study.claims.kinds import Direction, NoGain, Number, OfStart, Parts
 from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.claims.simplex import SIMPLEX
 from cot2lib.study.claims.tokens import TOKENS
-from cot2lib.study.figures import grpo as figures
-from cot2lib.study.figures import policies
+from cot2lib.study.figures import before_after, grpo_mts
+from cot2lib.study.figures.live import live_rewards
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 
@@ -47,7 +49,7 @@ def made(d_model=24, k=3, seeds=(42, 43), gain=10.0, **columns):
     return pd.DataFrame(rows)
 
 
-STEPS = policies.STEPS
+STEPS = before_after.STEPS
 POINTS = pd.concat([made(d, k) for d in (24, 32) for k in (1, 3, 6)], ignore_index=True)
 
 
@@ -67,20 +69,20 @@ def test_evaluations_of_recorded_runs(store):
 
 
 def test_figures_hold_what_they_say():
-    figure = figures.accuracy_by_k(POINTS)
+    figure = grpo_mts.accuracy_by_k(POINTS)
     assert [axis.get_xlabel() for axis in figure.axes] == [
         "tokens per thought (d = 24)",
         "tokens per thought (d = 32)",
     ]
     stated = {paper_value(f"grpo-mts-d24-k{k}") for k in (1, 3, 6)}
     assert stated <= heights(figure.axes[0]) and {30.0, 40.0} <= heights(figure.axes[0])
-    entropies = figures.entropies_by_k(POINTS)
+    entropies = grpo_mts.entropies_by_k(POINTS)
     assert len(entropies.axes) == 6 and paper_value("grpo-mts-d24-k1-entropy3") in heights(entropies.axes[0])
-    assert [axis.get_ylabel() for axis in policies.learning(figures.by_k(POINTS, 24)).axes] == [
+    assert [axis.get_ylabel() for axis in before_after.learning(grpo_mts.by_k(POINTS, 24)).axes] == [
         "reward of rollouts (%)", "accuracy (%), own sampler", "gradient norm"
     ]  # fmt: skip
-    live = pd.DataFrame({42: np.linspace(20, 60, 30)})
-    assert policies.live(live).axes[0].get_ylabel() == "right rollouts (%)"
+    rewards = pd.DataFrame({42: np.linspace(20, 60, 30)})
+    assert live_rewards(rewards).axes[0].get_ylabel() == "right rollouts (%)"
 
 
 def heights(axis):
@@ -88,76 +90,90 @@ def heights(axis):
 
 
 def test_what_thoughts_hold_is_drawn_by_moment():
-    group = figures.by_k(POINTS, 24)[0]
+    group = grpo_mts.by_k(POINTS, 24)[0]
     rows = [
         {"id": i, "when": when, "step": step, "support": 2.0 + step, "reachable": 90.0, "on_the_way": value + step}
         for i in group.points["id"].unique() for when, value in (("before", 20.0), ("after", 40.0)) for step in STEPS
     ]  # fmt: skip
-    figure = policies.held([group], pd.DataFrame(rows))
+    figure = before_after.held([group], pd.DataFrame(rows))
     assert len(figure.axes) == 3 and heights(figure.axes[0]) == {3.0, 4.0, 5.0, 6.0}
     assert figure.axes[0].get_ylim()[1] > 6.0 and figure.axes[0].get_ylim()[0] == 0
     assert heights(figure.axes[2]) == {21.0, 22.0, 23.0, 24.0, 41.0, 42.0, 43.0, 44.0}
 
 
 def test_tables_and_sentences_give_the_means():
-    row = figures.accuracy_table(POINTS).iloc[0]
+    row = grpo_mts.accuracy_table(POINTS).iloc[0]
     assert row["own sampler, before"].startswith("30.5") and row["own sampler, after"].startswith("40.5")
-    assert figures.entropy_table(POINTS).loc[0, "token 1 (paper)"] == "1.00 to 0.50 (0.32 to 0.03)"
-    said = figures.findings(POINTS)[0].replace("\xa0", " ")
+    assert grpo_mts.entropy_table(POINTS).loc[0, "token 1 (paper)"] == "1.00 to 0.50 (0.32 to 0.03)"
+    said = grpo_mts.findings(POINTS)[0].replace("\xa0", " ")
     assert "30.5 % to 40.5 %, a gain of 10.0 [10.0, 10.0] points, on 2 of 2 seeds" in said
 
 
-BETA = sweeps.BETA
-USUAL = {
-    **{f"K = {k}, as usual": 10.0 for k in (1, 3, 6)},
-    **{f"K = {k}, {BETA} = 0.1": 5.0 for k in (1, 3, 6)},
-    "K = 3, product": 10.0,
-    "K = 3, no learning": 0.0,
-    "K = 3, logits / K": 0.0,
-    "K = 3, one-sided dropout": 2.0,
-    "K = 6, rising from 1": 11.0,
+GAINS = {
+    **{(k, "usual"): 10.0 for k in (1, 3, 6)},
+    **{(k, "divergence"): 5.0 for k in (1, 3, 6)},
+    (3, "product"): 10.0,
+    (3, "no learning"): 0.0,
+    (3, "logits / K"): 0.0,
+    (3, "one-sided dropout"): 2.0,
+    (6, "rising"): 11.0,
 }
 
 
-def labelled():
-    parts = [made(k=int(name[4]), gain=gain, ratio=name).assign(variant=name) for name, gain in USUAL.items()]
+def variants_with(**more):
+    """Made evaluations of variants; `more` adds to the gains of a change."""
+    parts = [
+        made(k=k, gain=gain + more.get(change, 0.0), change=change).assign(variant=place)
+        for place, ((k, change), gain) in enumerate(GAINS.items())
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
+def gain_table(points):
+    return before_after.gain_table(points, grpo_mts.variant_name).set_index("variant")
+
+
 def test_gains_are_by_variant():
-    table = labelled()
-    gains = policies.gain_table(table).set_index("variant")
+    table = variants_with()
+    gains = gain_table(table)
     assert gains["gain, own sampler"]["K = 3, no learning"].startswith("0.0")
     assert gains["gain, own sampler"]["K = 3, product"].startswith("10.0")
     assert gains["lost at the end"].str.startswith("0.0").all()
-    falling = table.assign(own=table["own"] - 20 * (table["variant"] == "K = 3, product") * (table["step"] > 0))
-    assert policies.gain_table(falling).set_index("variant")["lost at the end"]["K = 3, product"].startswith("10.0")
-    assert [axis.get_xlabel() for axis in policies.gains(table).axes] == [
-        "gain (points), own sampler", "gain (points), discrete"
-    ]  # fmt: skip
+    falling = table.assign(own=table["own"] - 20 * (table["change"] == "product") * (table["step"] > 0))
+    assert gain_table(falling)["lost at the end"]["K = 3, product"].startswith("10.0")
+    figure = before_after.gains_by_variant(table, grpo_mts.variant_name)
+    assert [axis.get_xlabel() for axis in figure.axes] == ["gain (points), own sampler", "gain (points), discrete"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(gains.index)
 
 
 def test_gain_is_drawn_against_the_start():
-    better = made(gain=4.0).assign(variant="K = 3, better start")
-    groups = figures.by_start(POINTS, better)
+    better = made(gain=4.0).assign(change="better start")
+    groups = grpo_mts.by_start(POINTS, better)
     assert [group.label for group in groups] == ["d = 24", "d = 32", "d = 24, better start"]
-    axis = figures.gain_against_start(groups).axes[0]
+    axis = grpo_mts.gain_against_start(groups).axes[0]
     dots = [np.asarray(points.get_offsets()).tolist() for points in axis.collections]
     assert dots[0] == [[30, 10], [31, 10]] and dots[2] == [[30, 4], [31, 4]]
 
 
 def test_checks_can_fail():
-    table = labelled()
-    low = table.assign(own=table["own"] - 10 * table["variant"].str.contains("logits"))
-    assert all(figures.checks(POINTS, low).values())
+    table = variants_with()
+    low = table.assign(own=table["own"] - 10 * (table["change"] == "logits / K"))
+    good = checks(POINTS, low)
+    assert len(good) == 8 and all(good.values()), good
     worse = POINTS.assign(own=-POINTS["own"], entropy_4=-POINTS["entropy_4"])
-    late = (table["step"] > 0).astype(int)
-    more = {"K = 3, product": 5, "K = 3, one-sided dropout": 9, "K = 6, rising from 1": -5} | {
-        f"K = {k}, {BETA} = 0.1": 9 for k in (1, 3, 6)
-    }
-    apart = table["own"] + late * table["variant"].map(more).fillna(0)
-    moved = table.assign(discrete=table["discrete"] + table["step"], own=apart)
-    assert not any(figures.checks(worse, moved).values())
+    moved = variants_with(**{"product": 5, "one-sided dropout": 9, "rising": -5, "divergence": 9})
+    bad = checks(worse, moved.assign(discrete=moved["discrete"] + moved["step"]))
+    assert bad.keys() == good.keys() and not any(bad.values()), bad
+
+
+def test_checks_leave_out_what_is_not_recorded():
+    few = variants_with()
+    few = few[few["change"].isin(["usual", "rising"])]
+    assert list(checks(POINTS, few)) == [
+        "policy gradients raise accuracy by the own sampler on most runs",
+        "the first and the last token become more certain on most runs",
+        "a rising K gains no less than K = 6 throughout",
+    ]
 
 
 def test_collapsed_runs_are_those_at_the_most_frequent_answer():
@@ -169,39 +185,50 @@ def test_collapsed_runs_are_those_at_the_most_frequent_answer():
     answers = MNNS().answers[~MNNS().split(43)]
     assert policies.constant_answer(43) == pytest.approx(100 * (answers == 1).double().mean().item())
     same = lambda table: table["seed"].map(policies.constant_answer)
-    steady = made(gain=0.0).assign(variant="a", own=same, base=same, discrete=same)
-    assert policies.gain_table(steady)["collapsed"].tolist() == ["2 of 2"]
+    steady = made(gain=0.0).assign(variant=0, change="usual", own=same, base=same, discrete=same)
+    assert gain_table(steady)["collapsed"].tolist() == ["2 of 2"]
 
 
-def test_variants_differ_in_what_their_names_say():
-    runs_of = sweeps.variants("quick", (42,))
-    usual = {k: runs_of[f"K = {k}, as usual"][0] for k in (1, 3, 6, 12)}
-    assert all(
-        len(found) == 1 and found[0] != usual[3] for name, found in runs_of.items() if name != "K = 3, as usual"
-    )
+def test_variants_differ_in_what_they_say_is_changed():
+    found = {(one.specs[0].thought.k, one.change): one.specs for one in sweeps.variants("quick", (42,))}
+    usual = {k: found[k, "usual"][0] for k in (1, 3, 6, 12)}
+    assert len(found) == len(sweeps.variants("quick", (42,))) and all(len(specs) == 1 for specs in found.values())
     changes = {
-        "K = 3, product": dict(ratio="product"),
-        "K = 1, \N{GREEK SMALL LETTER BETA} = 0.1": dict(kl=0.1),
-        "K = 6, rising from 1": dict(first_k=1),
-        "K = 3, logits / K": dict(ratio="product", thought=MTS(3, temperature=3.0)),
+        (3, "product"): dict(ratio="product"),
+        (1, "divergence"): dict(kl=0.1),
+        (6, "rising"): dict(first_k=1),
+        (3, "logits / K"): dict(ratio="product", thought=MTS(3, temperature=3.0)),
     }
-    for name, change in changes.items():
-        (one,) = runs_of[name]
-        assert one == replace(usual[int(name[4])], **change)
-    rates = {name: found[0].recipe.lr for name, found in runs_of.items()}
-    assert rates["K = 3, ten times the rate"] == pytest.approx(10 * rates["K = 3, as usual"])
-    assert rates["K = 3, no learning"] == 0
-    assert runs_of["K = 3, one-sided dropout"][0].recipe.dropout == 0.1
-    assert runs_of["K = 3, better start"][0].start.recipe != usual[3].start.recipe
-    assert len({found[0].id for found in runs_of.values()}) == len(runs_of)
+    for (k, change), fields in changes.items():
+        assert found[k, change][0] == replace(usual[k], **fields)
+    rates = {key: specs[0].recipe.lr for key, specs in found.items()}
+    assert rates[3, "high rate"] == pytest.approx(10 * rates[3, "usual"]) and rates[3, "no learning"] == 0
+    assert rates[3, "low rate"] == pytest.approx(rates[3, "usual"] / 10)
+    assert found[3, "one-sided dropout"][0].recipe.dropout == 0.1
+    assert found[3, "better start"][0].start.recipe != usual[3].start.recipe
+    assert len({specs[0].id for specs in found.values()}) == len(found)
 
 
-def test_labels_follow_the_runs():
+def test_variants_have_their_runs():
     points = made().assign(id=lambda t: ["a", "a", "b", "b"])
     a, b, c = sweeps.sampled("quick", (42, 43, 44), (24,), (3,))
     points["id"] = points["id"].map({"a": a.id, "b": b.id})
-    found = policies.labelled(points, {"one": [a], "both": [a, b], "none": [c]})
-    assert found["variant"].value_counts().to_dict() == {"one": 2, "both": 4}
+    variants = [sweeps.Variant("none", (c,)), sweeps.Variant("one", (a,)), sweeps.Variant("both", (a, b))]
+    found = policies.by_variant(points, variants)
+    assert found["change"].value_counts().to_dict() == {"one": 2, "both": 4}
+    assert found.groupby("change")["variant"].unique().map(list).to_dict() == {"one": [1], "both": [2]}
+
+
+def test_another_profile_is_drawn_where_nothing_is_recorded():
+    runs_of = {name: sweeps.sampled(name, (42,), (24,), (3,)) for name in ("paper", "quick")}
+    points = made(seeds=(42,)).assign(id=runs_of["quick"][0].id)
+    assert (
+        policies.drawn_profile(points, runs_of, "paper") == policies.drawn_profile(points, runs_of, "quick") == "quick"
+    )
+    both = pd.concat([points, points.assign(profile="paper", id=runs_of["paper"][0].id)])
+    assert policies.drawn_profile(both, runs_of, "paper") == "paper"
+    with pytest.raises(RecordError, match="none of these runs is recorded"):
+        policies.drawn_profile(points.assign(id="?"), runs_of, "paper")
 
 
 def test_claims_of_policy_gradients_exist_and_are_read():
@@ -238,7 +265,7 @@ def test_recipes_of_policy_gradients():
 
 def test_live_training_is_short_and_checked():
     starts = [s for s in sweeps.small("quick", (42,)) if s.method == "discrete CoT"]
-    rewards = policies.live_rewards(starts, MTS(2), 3, 1e-3)
+    rewards = live.rewards(starts, MTS(2), 3, 1e-3)
     assert rewards.shape == (3, 1) and rewards.to_numpy().min() >= 0 and rewards.to_numpy().max() <= 100
     with pytest.raises(SpecError, match="live_steps=1"):
-        policies.live_rewards(starts, MTS(2), 1, 1e-3)
+        live.rewards(starts, MTS(2), 1, 1e-3)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.figures import capacity
+from cot2lib.study.analysis import separation
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -321,6 +321,6 @@ def test_fitted_heads(targets):
     ],
 )
 def test_parameters_of_the_chapter_that_mean_nothing_are_named(parameters, says):
-    capacity.checked(73, [1, 4], 0.5, [4], [8], [100])
+    separation.checked(73, [1, 4], 0.5, [4], [8], [100])
     with pytest.raises(SpecError, match=says):
-        capacity.checked(*parameters)
+        separation.checked(*parameters)

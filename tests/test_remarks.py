@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import sweeps
 from cot2lib.study.analysis import differences
 from cot2lib.study.figures import remarks
 
@@ -18,7 +17,8 @@ AFTER = {  # (k, ratio): entropy left, by seed 42, 43, 44
 def points():
     """Two evaluations of each run: the first with an entropy that must not count."""
     rows = [
-        {"id": f"{k}{ratio}{seed}", "seed": seed, "k": k, "ratio": ratio, "step": step, "base": 90.0 - step}
+        {"id": f"{k}{ratio}{seed}", "profile": "quick", "seed": seed,
+          "k": k, "ratio": ratio, "step": step, "base": 90.0 - step}
         | {f"entropy_{t}": (9.0 if step == 0 else left) * t for t in differences.TOKENS}
         for (k, ratio), lefts in AFTER.items() for seed, left in zip((42, 43, 44), lefts) for step in (5, 0)
     ]  # fmt: skip
@@ -43,14 +43,15 @@ def test_the_table_leaves_out_what_no_seed_is_left_for():
 
 def test_what_the_last_epoch_lacks_stands_beside_the_best_scale():
     curves = {1.0: ((50, 80, 60), (50, 80, 62)), 20.0: ((50, 81, 80), (50, 84, 84))}  # two seeds' evaluations
-    specs = {gamma: sweeps.dirichlet("quick", (42, 43), (gamma,)) for gamma in curves}
     rows = [
-        {"id": spec.id, "seed": spec.seed, "step": step, "base": float(value)}
-        for gamma, runs in curves.items() for spec, run in zip(specs[gamma], runs) for step, value in enumerate(run)
+        {"id": f"{gamma}{seed}", "profile": "quick", "started": "CoT2", "layers": 1, "gamma": gamma, "seed": seed,
+         "step": step, "base": float(value)}
+        for gamma, runs in curves.items() for seed, run in zip((42, 43), runs) for step, value in enumerate(run)
     ]  # fmt: skip
-    own, gap = differences.lost_beside(pd.DataFrame(rows), specs, 20.0)[1.0]
+    own, gap = differences.lost_beside(pd.DataFrame(rows), 20.0)[1.0]
     assert own.to_dict() == {42: 20.0, 43: 18.0} and gap.mean == pytest.approx(18.5)
-    table = remarks.lost_by_gamma(pd.DataFrame(rows), {"CoT2": specs}, 20.0).set_index("scale")
+    table = remarks.lost_by_gamma(pd.DataFrame(rows), 20.0).set_index("scale")
+    assert table["start"].unique().tolist() == ["CoT2, one layer"]
     assert table.loc["1", "lost at the end"].startswith("19.0") and table.loc["1", "more than at 20"].startswith(
         "18.5"
     )

@@ -28,8 +28,14 @@ LEVELS = [
     {"study"},
     {"cli"},
 ]
-# The same inside the study: what is listed, measured, judged and drawn.
-STUDY_LEVELS = [{"sweeps", "report"}, {"analysis"}, {"claims"}, {"figures"}, {"bench", "chapters", "collect"}]
+# The same inside the study: what is listed, measured, judged, asserted and drawn.
+STUDY_LEVELS = [
+    {"sweeps", "report"},
+    {"analysis"},
+    {"claims"},
+    {"checks", "figures"},
+    {"bench", "chapters", "collect"},
+]
 
 
 def imported(path):

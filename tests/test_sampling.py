@@ -1,4 +1,5 @@
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,11 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import manifest, records
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import passk as sampling
+from cot2lib.study.analysis import costs, other_thoughts, passk
 from cot2lib.study.analysis.passk import answer_chances, answer_counts, measure
-from cot2lib.study.claims.samples import passed
+from cot2lib.study.checks.sampling import checks, thought_checks
 from cot2lib.study.collect import collect
-from cot2lib.study.figures import decoding
-from cot2lib.study.figures import sampling as figures
+from cot2lib.study.figures import sampling
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Discrete
 from cot2lib.training.data import stack_data
@@ -115,7 +115,7 @@ def test_the_likeliest_tokens_alone_are_sampled(discrete, monkeypatch):
     specs = specs_of("discrete")
     by_k = {}
     for top_k in (1, 2):
-        monkeypatch.setattr(sampling, "TOP_K", top_k)
+        monkeypatch.setattr(passk, "TOP_K", top_k)
         table = measure(discrete, specs, samples=20)
         assert set(table["top_k"]) == {0, top_k}
         rows = table[(table["temperature"] == 1.0) & (table["top_k"] == top_k) & (table["k"] == 1)]
@@ -136,7 +136,7 @@ def test_fewer_samples_than_the_largest_k_are_named(method, discrete, continuous
     with pytest.raises(SpecError, match="samples=13: Pass@k up to k = 14 needs at least 14 samples"):
         measure(stack, specs_of(method), samples=13)
     with pytest.raises(SpecError, match="k=6 of 5 samples"):
-        sampling._at_every_k(torch.tensor([[2, 3]]), 1.0, None)
+        passk._at_every_k(torch.tensor([[2, 3]]), 1.0, None)
 
 
 def test_measure_agrees_with_its_definitions(discrete, continuous):
@@ -158,7 +158,7 @@ def test_measure_agrees_with_its_definitions(discrete, continuous):
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     specs = [*specs_of("discrete"), *specs_of("cot2")]
     monkeypatch.setitem(sweeps.SWEEPS, "sampling", lambda profile: specs)
-    monkeypatch.setattr(sampling, "measure", lambda stack, runs: measure(stack, runs, 20))
+    monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 20))
     with pytest.raises(RecordError, match="no record of run"):
         collect("sampling", "quick")
     runs.run(specs)
@@ -167,27 +167,27 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     for options in ({"sources": [path.parent]}, {"replace": True}):
         with pytest.raises(SpecError, match="sampling is measured anew"):
             collect("sampling", "quick", **options)
-    table = passed("quick")
+    table = passk.shipped("quick")
     assert set(table["id"]) == {s.id for s in specs} and {"device", "torch", "commit", "date"} <= set(table.columns)
     path.write_bytes(path.read_bytes()[:-30])
     records._shipped_table.cache_clear()
     with pytest.raises(RecordError, match=r"passk\.csv is truncated or changed"):
-        passed("quick")
+        passk.shipped("quick")
 
 
 @pytest.mark.parametrize(
     "method, models, temperatures, rows, most",
     [
-        ("CoT2", 5, sampling.TEMPERATURES, 4, 0.1),
+        ("CoT2", 5, passk.TEMPERATURES, 4, 0.1),
         ("discrete CoT", 5, (0.0,), 1, 0.1),
         ("discrete CoT", 1, (0.4,), 2, 0.5),  # both with and without top-k
     ],
 )
 def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperatures, rows, most, monkeypatch):
     """A mismatch means that weights, decoding or the table have drifted; draws may differ where rounding ties."""
-    monkeypatch.setattr(sampling, "TEMPERATURES", temperatures)
+    monkeypatch.setattr(passk, "TEMPERATURES", temperatures)
     specs = [s for s in sweeps.small("quick") if s.method == method][:models]
-    table = passed("quick")
+    table = passk.shipped("quick")
     again = measure(runs.load_stack(specs, missing="error"), specs)
     key = ["id", "temperature", "top_k", "k"]
     both = again.merge(table, on=key, suffixes=("", "_shipped"))
@@ -215,7 +215,7 @@ def by_hand(discrete_values, seeds=(42,)):
      ((61, 59, 62), "3", "3")],
 )  # fmt: skip
 def test_overtaking(values, above_one, alike):
-    table = figures.overtaking({"quick": by_hand(values)}, 0).set_index("T").loc["1"]
+    table = sampling.overtaking({"quick": by_hand(values)}, 0).set_index("T").loc["1"]
     assert table["quick recipe: above one greedy CoT2 trace"] == above_one
     assert table["quick recipe: above CoT2 sampled as often"] == alike
     assert table["paper: above its level CoT2 line"] == "10", "88.98 at k = 10 beside 88.61"
@@ -224,12 +224,12 @@ def test_overtaking(values, above_one, alike):
 def test_findings_give_the_gap_over_seeds():
     table = by_hand((40, 61, 61.5), seeds=(42, 43, 44))
     table.loc[(table["seed"] == 44) & (table["method"] == "discrete CoT") & (table["k"] == 3), "pass_at_k"] = 57.0
-    said = figures.findings({"quick": table}, 0)
+    said = sampling.findings({"quick": table}, 0)
     cold, warm = (sentence.replace("\xa0", " ") for sentence in said)
     assert "With k = 3 discrete Pass@k is 0.0 [-6.5, 6.5] points above" in warm and "ahead on 2 of 3 seeds" in warm
-    assert "is 7.7 [-2.4, 17.7] points below" in cold and "ahead on 0 of 3 seeds" in cold
+    assert "is 7.7 [-2.4, 17.7] points below the greedy trace" in cold and "ahead on 0 of 3 seeds" in cold
     assert "from the paper's value" not in cold
-    (cold, _) = figures.findings({"paper": table}, 0)
+    (cold, _) = sampling.findings({"paper": table}, 0)
     assert "at most 12.6 points from the paper's value at any k" in cold, "50, 50 and 57 beside its 39.76"
 
 
@@ -238,13 +238,10 @@ def test_cost_findings_say_what_the_crossing_took():
         {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 18],
          "ratio": [1.0, 1.0, 1.5, 2.5]}
     )  # fmt: skip
-    (said,) = figures.cost_findings(by_hand((40, 50, 62)), cost, 0)
-    assert (
-        "with k = 3" in said
-        and "is 2.0 points above one greedy" in said.replace("\xa0", " ")
-        and "2.0 times the positions in 2.5 times" in said
-    )
-    (said,) = figures.cost_findings(by_hand((40, 50, 55)), cost, 0)
+    (said,) = sampling.cost_findings(by_hand((40, 50, 62)), cost, 0)
+    assert "with k = 3" in said and "2.0 times the positions in 2.5 times" in said
+    assert "is 2.0 points above one greedy" in said.replace("\xa0", " ")
+    (said,) = sampling.cost_findings(by_hand((40, 50, 55)), cost, 0)
     assert "is 5.0 points below one greedy" in said.replace("\xa0", " ")
 
 
@@ -262,8 +259,8 @@ def test_cost_findings_say_what_the_crossing_took():
 )
 def test_each_check_can_fail(broken, claim):
     good = by_hand((40, 50, 55))
-    assert all(figures.checks(good, 0).values())
-    failed = [name for name, holds in figures.checks(broken(good), 0).items() if not holds]
+    assert all(checks(good, 0).values())
+    failed = [name for name, holds in checks(broken(good), 0).items() if not holds]
     assert any(name.startswith(claim) for name in failed)
 
 
@@ -272,14 +269,14 @@ def test_each_check_can_fail(broken, claim):
     [((10, [1], 1.0), "top_k=10"), ((0, [], 1.0), "ks="), ((0, [20], 1.0), "ks="), ((0, [1], 0.5), "temperature 0.5")],
 )
 def test_unmeasured_parameters_are_named(given, says):
-    figures.checked(50, [1, 14], 0.4)
+    passk.checked(50, [1, 14], 0.4)
     with pytest.raises(SpecError, match=re.escape(says)):
-        figures.checked(*given)
+        passk.checked(*given)
 
 
 def test_figures_of_the_chapter_are_drawn():
     table = by_hand((40, 50, 55), seeds=(42, 43))
-    figure = figures.pass_at_k({"paper": table.assign(pass_at_k=1.0), "quick": table}, 50)
+    figure = sampling.pass_at_k({"paper": table.assign(pass_at_k=1.0), "quick": table}, 50)
     assert [axis.get_xlabel() for axis in figure.axes] == ["", "", "k (T = 0)", "k (T = 1)"]
     assert [axis.get_ylabel() for axis in figure.axes[::2]] == [
         "Pass@k (%), authors' recipe",
@@ -290,7 +287,7 @@ def test_figures_of_the_chapter_are_drawn():
     cost = pd.DataFrame(
         {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 15], "ratio": 1.0}
     )
-    drawn = figures.cost_curves(table, cost, 1.0, 0)
+    drawn = sampling.cost_curves(table, cost, 1.0, 0)
     assert np.allclose(drawn.axes[0].lines[0].get_xdata(), [9, 12, 15])
 
 
@@ -298,15 +295,16 @@ def test_decoding_accuracies_and_costs(continuous, discrete):
     from cot2lib.thoughts import Base
 
     specs = specs_of("cot2")
-    table = decoding.decoding_accuracies(continuous, specs, [Base(), Base(temperature=5.0)])
+    models = {"one": (continuous, specs)}
+    table = other_thoughts.accuracies(models, [Base(), Base(temperature=5.0)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
     with pytest.raises(SpecError, match="no thought rules"):
-        decoding.decoding_accuracies(continuous, specs, [])
-    plain = table[[thought == Base() for thought in table["thought"]]]
+        other_thoughts.accuracies(models, [])
+    plain = other_thoughts.plain(table)
     assert plain["accuracy"].tolist() == pytest.approx(greedy)
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:])
     stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, specs_of("discrete"))}
-    cost = figures.costs(stacks, (1, 3), prompts=4)
+    cost = costs.rollout_costs(stacks, (1, 3), prompts=4)
     assert cost.set_index(["method", "k"])["positions"].to_dict() == {
         ("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11,
     }  # fmt: skip
@@ -316,8 +314,10 @@ def decoded(base, by_k, sharp):
     from cot2lib.thoughts import MTS, Base
 
     drawn = [(Base(), base), *((MTS(k), share) for k, share in by_k.items())]
-    frame = lambda pairs: pd.DataFrame([{"thought": t, "seed": 42, "accuracy": a} for t, a in pairs])
-    return {"x": frame([(Base(), base), (Base(temperature=2.0), sharp)])}, {"x": frame(drawn)}
+    frame = lambda pairs: pd.DataFrame(
+        {"model": "x", "sampler": type(t).__name__, **asdict(t), "seed": 42, "accuracy": a} for t, a in pairs
+    )
+    return frame([(Base(), base), (Base(temperature=2.0), sharp)]), frame(drawn)
 
 
 @pytest.mark.parametrize(
@@ -330,12 +330,12 @@ def decoded(base, by_k, sharp):
     ],
 )
 def test_checks_of_other_thoughts(base, by_k, sharp, holds):
-    assert list(decoding.checks(*decoded(base, by_k, sharp)).values()) == holds
+    assert list(thought_checks(*decoded(base, by_k, sharp)).values()) == holds
 
 
 def test_figures_of_other_thoughts():
     sharp, drawn = decoded(0.9, {1: 0.3, 16: 0.6}, 0.8)
-    figure = decoding.sampled_thoughts(drawn)
+    figure = sampling.sampled_thoughts(drawn)
     assert np.allclose(figure.axes[0].lines[0].get_ydata(), [30, 60])
-    assert decoding.sampled_table(drawn)["thoughts"].tolist() == ["base", "MTS, K = 1", "MTS, K = 16"]
-    assert np.allclose(decoding.sharpened(sharp).axes[0].lines[0].get_ydata(), [90, 80])
+    assert sampling.sampled_table(drawn)["thoughts"].tolist() == ["base", "MTS, K = 1", "MTS, K = 16"]
+    assert np.allclose(sampling.sharpened(sharp).axes[0].lines[0].get_ydata(), [90, 80])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.figures.tasks import cuts_a_tie
+from cot2lib.study.analysis.trees import cuts_a_tie
 from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 

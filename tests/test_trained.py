@@ -3,7 +3,9 @@
 import pandas as pd
 import pytest
 
-from cot2lib.study.figures import trained
+from cot2lib.study.analysis import experts
+from cot2lib.study.checks.construction import trained_checks
+from cot2lib.study.figures import construction
 from cot2lib.tasks import MNNS
 
 SHARES = {("learned", 24): (0.98, 0.985), ("cosine", 24): (0.99, 1.0), ("cosine, frozen", 24): (1.0, 1.0),
@@ -26,16 +28,16 @@ BLOCKS = pd.DataFrame(
 
 
 def test_best_rates_are_those_of_the_closing_mean():
-    kept = trained.best_rates(BLOCKS)
+    kept = experts.best_rates(BLOCKS)
     assert set(zip(kept["feed"], kept["lr"])) == {("output", 0.001), ("mixture", 0.01)} and len(kept) == 8
 
 
 def test_tables():
-    models = trained.model_table(ROWS[ROWS["profile"] == "quick"]).set_index(["d", "embedding"])
+    models = construction.model_table(ROWS[ROWS["profile"] == "quick"]).set_index(["d", "embedding"])
     assert models.loc[(24, "cosine"), "perfect seeds"] == "1 of 2"
     assert models.loc[(24, "cosine, frozen"), "perfect seeds"] == "2 of 2"
     assert models.loc[(32, "cosine"), "accuracy (%)"].startswith("91.0")
-    blocks = trained.block_table(BLOCKS).set_index(["fed its", "rate"])
+    blocks = construction.block_table(BLOCKS).set_index(["fed its", "rate"])
     assert blocks.loc[("output", "0.001"), "best seed"] == pytest.approx(91)
     assert blocks.loc[("output", "0.001"), "accuracy (%)"].startswith("90.5")
     assert blocks.loc[("mixture", "0.01"), "perfect seeds"] == "0 of 2"
@@ -47,7 +49,7 @@ def marks(axis):
 
 
 def test_final_figure_shows_every_seed_and_the_papers_perfect():
-    figure = trained.final_accuracies(ROWS, BLOCKS)
+    figure = construction.trained_accuracies(ROWS, BLOCKS)
     (axis,) = figure.axes  # without a trigonometric run the paper profile is left out
     assert axis.lines[0].get_ydata()[0] == 100
     wanted = {round(100 * share, 2) for shares in SHARES.values() for share in shares} | {
@@ -65,14 +67,14 @@ def test_final_figure_shows_every_seed_and_the_papers_perfect():
 
 def test_curves_count_epochs_of_the_training_inputs():
     curves = ROWS.assign(step=100, epoch=1.0, accuracy=ROWS["last"])
-    figure = trained.learning_curves(curves, BLOCKS)
+    figure = construction.trained_curves(curves, BLOCKS)
     ends = [line.get_xdata()[-1] for line in figure.axes[2].lines]
-    assert max(ends) == pytest.approx(200 * trained.BATCH / MNNS().split(42).sum().item(), rel=0.02)
+    assert max(ends) == pytest.approx(200 * experts.BATCH / MNNS().split(42).sum().item(), rel=0.02)
 
 
 def test_findings_count_the_perfect_ones():
     quick = ROWS[ROWS["profile"] == "quick"]
-    first, output, mixture = trained.findings(quick, BLOCKS)
+    first, output, mixture = construction.trained_findings(quick, BLOCKS)
     assert first.startswith(
         "Of the 6 trigonometric GPT-2 runs 3 reach 100 %; the highest mean of all is that of cosine, "
     )
@@ -85,13 +87,13 @@ def test_findings_count_the_perfect_ones():
 
 def test_checks_turn_with_the_rows():
     quick = ROWS[(ROWS["profile"] == "quick") & (ROWS["d_model"] == 24)]
-    holds = list(trained.checks(quick, BLOCKS).values())
+    holds = list(trained_checks(quick, BLOCKS).values())
     assert holds == [False, True, False, True, True]
     less = quick.assign(last=quick["last"].where(quick["embedding"] != "cosine, frozen", 0.8))
-    assert list(trained.checks(less, BLOCKS).values()) == [True, True, True, True, True]
+    assert list(trained_checks(less, BLOCKS).values()) == [True, True, True, True, True]
     perfect = BLOCKS.assign(accuracy=BLOCKS["accuracy"].where(BLOCKS["feed"] != "mixture", 1.0))
-    assert list(trained.checks(less, perfect).values()) == [False, True, True, False, True]
+    assert list(trained_checks(less, perfect).values()) == [False, True, True, False, True]
     paper = ROWS[ROWS["profile"] == "paper"]
-    assert list(trained.checks(paper, BLOCKS).values()) == [True, False, False, True, True]
+    assert list(trained_checks(paper, BLOCKS).values()) == [True, False, False, True, True]
     unsure = BLOCKS.assign(seen=BLOCKS["seen"].where(BLOCKS["seed"] != 43, 0.999))
-    assert list(trained.checks(less, unsure).values()) == [True, True, True, True, False]
+    assert list(trained_checks(less, unsure).values()) == [True, True, True, True, False]

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from cot2lib import runs
+from cot2lib.study.analysis import policies
 from cot2lib.study.claims.ledger import KINDS
 from cot2lib.study.claims.ledger import ledger as made
-from cot2lib.study.figures import policies
 
 FROZEN = Path(__file__).parent / "data" / "ledger.csv"
 REMEDY = "if the ledger or its records changed on purpose, run `python tests/frozen_ledger.py` and read the difference"

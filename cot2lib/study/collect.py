@@ -14,7 +14,7 @@ from cot2lib.runs import collect as merge
 from cot2lib.runs import records
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import contents, experts
+from cot2lib.study.analysis import experts, thoughts_held
 
 
 def collect(
@@ -75,7 +75,7 @@ def _contents(profile: str) -> pd.DataFrame:
         RecordError: if the weights of a run or its start are neither shipped nor stored.
     """
     load_starts, load_stack = (partial(load, missing="error") for load in (runs.load_starts, runs.load_stack))
-    return contents.measure_all(sweeps.looked_into(profile), load_starts, load_stack)
+    return thoughts_held.measure_all(sweeps.looked_into(profile), load_starts, load_stack)
 
 
 # Tables that are measured and not merged from runs: the table's name, and what makes it for a profile.

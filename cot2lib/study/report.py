@@ -76,6 +76,7 @@ def bullets(sentences: Sequence[str]) -> Text:
     return Text("\n".join(f"- {sentence}" for sentence in sentences))
 
 
+PERCENT = 100.0  # of a share
 RECIPES = {"paper": "authors' recipe", "quick": "quick recipe"}
 
 

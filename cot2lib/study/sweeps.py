@@ -1,6 +1,7 @@
 """Which runs each chapter stands on, per profile: the one list that notebooks, `cot2 run` and `cot2 collect` share."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Run, RunSpec
@@ -19,12 +20,25 @@ GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
 BEST_GAMMA = 20.0  # the paper's choice
 TEMPERATURES = (0.1, 1.0)  # of Gumbel thoughts
 SIGMAS = (0.1, 0.3)  # of Gaussian thoughts
-MASK = 0.1  # dropout of a rollout's own mask
-BETA, GAMMA = "\N{GREEK SMALL LETTER BETA}", "\N{GREEK SMALL LETTER GAMMA}"
-SIGMA, TAU = "\N{GREEK SMALL LETTER SIGMA}", "\N{GREEK SMALL LETTER TAU}"
-
-Variants = dict[str, list[GRPOSpec]]  # runs by what is particular about them
+DROPOUT = 0.1  # probability of dropout in the current policy alone, and in a rollout's own mask
+DIVERGENCE = 0.1  # weight of the penalty, where there is one
 FIVE_DIGITS = ((5, 13), (11, 19))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Runs that differ from the usual ones in one way.
+
+    What else tells them apart (K, gamma, the start) stands in the fields of the runs themselves
+    (`columns`).
+
+    Attributes:
+        change: what is changed, as tables hold it; "usual" where nothing is.
+        specs: the runs.
+    """
+
+    change: str
+    specs: tuple[GRPOSpec, ...]
 
 
 def methods(
@@ -69,14 +83,21 @@ def budgets(
     d_models: Sequence[int] = D_MODELS,
     budgets: Sequence[int] = BUDGETS,
 ) -> list[RunSpec]:
-    """Budgets B of the targets over embedding dimensions; B = 1 is discrete CoT."""
-    chosen = {b: ("discrete", None) if b == 1 else ("cot2", b) for b in budgets}
+    """Budgets B of the targets over embedding dimensions."""
     return [
-        spec(name, profile, budget=budget, d_model=d_model, seed=seed)
-        for name, budget in chosen.values()
+        of_budget(b, profile, d_model=d_model, seed=seed)
+        for b in dict.fromkeys(budgets)
         for d_model in d_models
         for seed in seeds
     ]
+
+
+def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
+    """The run that is shown B trajectories: discrete CoT for one, CoT2 for more; `options` are those of `spec`.
+
+    Everywhere but inside a spec B is the number of trajectories; a spec holds None for all of them.
+    """
+    return spec("discrete", profile, **options) if budget == 1 else spec("cot2", profile, budget=budget, **options)
 
 
 def sparse(profile: str = "quick", seeds: Sequence[int] = SEEDS[:3]) -> list[RunSpec]:
@@ -141,27 +162,32 @@ def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[in
     return rewarded(starts(seeds), profile, [MTS(k, temperature=float(k)) for k in ks], ratio="product")
 
 
-def variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
-    """What can be changed about MTS, d = 24, beside the usual runs; what a name does not mention is as usual."""
-    chosen, small = POLICIES[profile], dict(profile=profile, seeds=seeds, d_models=(24,))
-    runs = {}
-    for k in (*KS, MANY):
-        usual = small | {"ks": (k,)}
-        runs[f"K = {k}, as usual"] = sampled(**usual)
-        if k in KS[1:]:
-            runs[f"K = {k}, product"] = sampled(**usual, ratio="product")
-            runs[f"K = {k}, logits / K"] = scaled(profile, seeds, (k,))
-        if k in KS:
-            runs[f"K = {k}, {BETA} = 0.1"] = sampled(**usual, kl=0.1)
-    three = small | {"ks": (3,)}
-    runs["K = 3, no learning"] = sampled(**three, lr=0.0)
-    runs["K = 3, a tenth of the rate"] = sampled(**three, lr=chosen.code_lr)
-    runs["K = 3, ten times the rate"] = sampled(**three, lr=chosen.high_lr)
-    runs["K = 3, product, ten times the rate"] = sampled(**three, lr=chosen.high_lr, ratio="product")
-    runs["K = 3, one-sided dropout"] = sampled(**three, dropout=0.1)
-    runs["K = 3, better start"] = rewarded(starts(seeds, profile="quick"), profile)
-    runs["K = 6, rising from 1"] = sampled(profile, seeds, (24,), (6,), first_k=1)
-    return dict(sorted(runs.items(), key=lambda item: int(item[0].split(",")[0].removeprefix("K = "))))
+def variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
+    """What can be changed about MTS, d = 24, beside the usual runs, in the order of K."""
+    return [found for k in (*KS, MANY) for found in _variants_of(k, profile, seeds)]
+
+
+def _variants_of(k: int, profile: str, seeds: Sequence[int]) -> list[Variant]:
+    changed = lambda change, **options: Variant(change, tuple(sampled(profile, seeds, (24,), (k,), **options)))
+    found = [changed("usual")]
+    if k in KS[1:]:
+        found += [changed("product", ratio="product"), Variant("logits / K", tuple(scaled(profile, seeds, (k,))))]
+    if k in KS:
+        found.append(changed("divergence", kl=DIVERGENCE))
+    if k == 3:
+        chosen = POLICIES[profile]
+        better = rewarded(starts(seeds, profile="quick"), profile)
+        found += [
+            changed("no learning", lr=0.0),
+            changed("low rate", lr=chosen.code_lr),
+            changed("high rate", lr=chosen.high_lr),
+            changed("product, high rate", lr=chosen.high_lr, ratio="product"),
+            changed("one-sided dropout", dropout=DROPOUT),
+            Variant("better start", tuple(better)),
+        ]
+    if k == 6:
+        found.append(changed("rising", first_k=1))
+    return found
 
 
 def dirichlet(
@@ -177,6 +203,12 @@ def dirichlet(
     usual = dict(lr=chosen.cot2_lr if method == "cot2" else chosen.dirichlet_lr, ratio="product")
     thoughts = [Dirichlet(gamma) for gamma in gammas]
     return rewarded(starts(seeds, method=method, layers=layers), profile, thoughts, **usual | options)
+
+
+def dirichlet_tables(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """The runs of the paper's tables, and gamma = 1."""
+    one_layer = [*dirichlet(profile, seeds), *dirichlet(profile, seeds, method="cot2")]
+    return [*one_layer, *dirichlet(profile, seeds, (BEST_GAMMA,), layers=2)]
 
 
 def treated(thought: Dirichlet, profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
@@ -195,53 +227,59 @@ def looked_into(profile: str = "quick") -> list[GRPOSpec]:
     ]
 
 
-def dirichlet_variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
+def dirichlet_variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
     """Dirichlet thoughts at other learning rates, and with other treatments of tiny concentrations; d = 24."""
-    chosen, one = POLICIES[profile], dict(profile=profile, seeds=seeds, gammas=(BEST_GAMMA,))
-    best, rate = f"{GAMMA} = {BEST_GAMMA:g}", chosen.dirichlet_lr
-    runs = {
-        f"{best}, as usual": dirichlet(**one),
-        f"{best}, no learning": dirichlet(**one, lr=0.0),
-        f"{best}, half the rate": dirichlet(**one, lr=rate / 2),
-        f"{best}, the rate of MTS": dirichlet(**one, lr=chosen.lr),
-    }
+    chosen = POLICIES[profile]
+    at = lambda change, gamma=BEST_GAMMA, **options: Variant(
+        change, tuple(dirichlet(profile, seeds, (gamma,), **options))
+    )
+    handled = lambda change, thought: Variant(change, tuple(treated(thought, profile, seeds)))
+    found = [
+        at("usual"),
+        at("no learning", lr=0.0),
+        at("half rate", lr=chosen.dirichlet_lr / 2),
+        at("MTS rate", lr=chosen.lr),
+    ]
     for gamma in (BEST_GAMMA, GAMMAS[0]):
-        runs[f"{GAMMA} = {gamma:g}, as usual"] = dirichlet(profile, seeds, (gamma,))
-        runs[f"{GAMMA} = {gamma:g}, masked"] = treated(Dirichlet(gamma, masked=True), profile, seeds)
-        runs[f"{GAMMA} = {gamma:g}, whole vocabulary"] = treated(Dirichlet(gamma, 0.0, most=None), profile, seeds)
-    runs[f"CoT2, {best}"] = dirichlet(**one, method="cot2")
-    runs[f"CoT2, {best}, ten times the rate"] = dirichlet(**one, method="cot2", lr=rate)
-    return runs
+        if gamma != BEST_GAMMA:
+            found.append(at("usual", gamma))
+        found.append(handled("masked", Dirichlet(gamma, masked=True)))
+        found.append(handled("whole vocabulary", Dirichlet(gamma, 0.0, most=None)))
+    return [*found, at("usual", method="cot2"), at("high rate", method="cot2", lr=chosen.dirichlet_lr)]
 
 
-def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> Variants:
+def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
     """Sampling rules and a normaliser of later papers, beside the paper's rules at one learning rate; d = 24."""
     chosen, rate = starts(seeds), POLICIES[profile].lr
     one = dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
-    by = lambda rule, **options: rewarded(chosen, profile, [rule], **options)
-    return {
-        "MTS, K = 3": sampled(**one),
-        "MTS, K = 3, centred": sampled(**one, scaled=False),
-        f"Dirichlet, {GAMMA} = {BEST_GAMMA:g}": dirichlet(profile, seeds, (BEST_GAMMA,), lr=rate),
-        **{f"Gumbel, {TAU} = {t:g}": by(Gumbel(t), ratio="product") for t in TEMPERATURES},
-        **{f"Gaussian, {SIGMA} = {s:g}": by(Gaussian(s), ratio="product") for s in SIGMAS},
-        "mask per rollout": by(Base(), mask=MASK),
-        "CoT2, mask per rollout": rewarded(
-            starts(seeds, method="cot2"), profile, [Base()], mask=MASK, lr=POLICIES[profile].dirichlet_lr
+    noise = [*map(Gumbel, TEMPERATURES), *map(Gaussian, SIGMAS)]
+    cot2 = starts(seeds, method="cot2")
+    return [
+        Variant("usual", tuple(sampled(**one))),
+        Variant("centred", tuple(sampled(**one, scaled=False))),
+        Variant("usual", tuple(dirichlet(profile, seeds, (BEST_GAMMA,), lr=rate))),
+        *(Variant("usual", tuple(rewarded(chosen, profile, [rule], ratio="product"))) for rule in noise),
+        Variant("masked rollouts", tuple(rewarded(chosen, profile, [Base()], mask=DROPOUT))),
+        Variant(
+            "masked rollouts",
+            tuple(rewarded(cot2, profile, [Base()], mask=DROPOUT, lr=POLICIES[profile].dirichlet_lr)),
         ),
-    }
+    ]
+
+
+def runs_of(variants: Sequence[Variant]) -> list[GRPOSpec]:
+    """The different runs of some variants."""
+    return _distinct(*(variant.specs for variant in variants))
 
 
 def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
     known = {run.id for run in _grpo_mts(profile)}
-    tables = [*dirichlet(profile), *dirichlet(profile, method="cot2")]
-    tables += dirichlet(profile, gammas=(BEST_GAMMA,), layers=2)
-    changed = dirichlet_variants(profile) | later(profile)
-    return [run for run in _distinct(tables, *changed.values()) if run.id not in known]
+    changed = runs_of([*dirichlet_variants(profile), *later(profile)])
+    return [run for run in _distinct(dirichlet_tables(profile), changed) if run.id not in known]
 
 
 def _grpo_mts(profile: str) -> list[GRPOSpec]:
-    return _distinct(sampled(profile), *variants(profile).values())
+    return _distinct(sampled(profile), runs_of(variants(profile)))
 
 
 def _distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:

@@ -1,15 +1,15 @@
 """Differences between policy-gradient runs, paired by seed, that statements of the chapters rest on.
 
-`points` are evaluations of runs, a row each, with the columns `id`, `seed`, `step`, `k`, `ratio`,
-`entropy_t` (nat) and accuracies in per cent.
+`points` are evaluations of runs (`cot2lib.study.analysis.policies.evaluations`), a row each, with the columns `id`,
+`profile`, `seed`, `step`, `k`, `gamma`, `ratio`, `entropy_t` (nat) and accuracies in per cent.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 import pandas as pd
 
 from cot2lib.metrics import Interval, paired_interval
-from cot2lib.specs import GRPOSpec
+from cot2lib.study.analysis.policies import ends, lost
 
 TOKENS = (1, 2, 3, 4)
 
@@ -21,29 +21,21 @@ def entropies_apart(
 
     For K = 1 both ratios are the same, so that the runs of `few` = 1 serve either. `without` names seeds to leave out.
     """
-    last = _last(points[~points["seed"].isin(without)])
+    last = ends(points[~points["seed"].isin(without)])[1]
     base = last[last["k"] == few].set_index("seed")
     found = {}
     for ratio, part in last[last["k"] == many].groupby("ratio"):
-        part = part.set_index("seed").loc[base.index]
+        part = part.set_index("seed")
+        seeds = base.index.intersection(part.index)
         for token in TOKENS:
-            found[ratio, token] = paired_interval(part[f"entropy_{token}"], base[f"entropy_{token}"])
+            found[ratio, token] = paired_interval(
+                part.loc[seeds, f"entropy_{token}"], base.loc[seeds, f"entropy_{token}"]
+            )
     return found
 
 
-def lost_beside(
-    points: pd.DataFrame, by_gamma: Mapping[float, Sequence[GRPOSpec]], gamma: float, decoder: str = "base"
-) -> dict[float, tuple[pd.Series, Interval]]:
-    """By scale: points that each run's last epoch lacks of its best, by seed, and how many more than under `gamma`."""
-    lost = {g: _lost(points, specs, decoder) for g, specs in by_gamma.items()}
-    return {g: (own, paired_interval(own, lost[gamma])) for g, own in lost.items()}
-
-
-def _lost(points: pd.DataFrame, specs: Sequence[GRPOSpec], decoder: str) -> pd.Series:
-    mine = points[points["id"].isin({spec.id for spec in specs})]
-    return (mine.groupby("seed")[decoder].max() - _last(mine).set_index("seed")[decoder]).sort_index()
-
-
-def _last(points: pd.DataFrame) -> pd.DataFrame:
-    """The last evaluation of every run."""
-    return points.sort_values("step", kind="stable").groupby("id", sort=False).last().reset_index()
+def lost_beside(points: pd.DataFrame, gamma: float, decoder: str = "base") -> dict[float, tuple[pd.Series, Interval]]:
+    """By scale of runs from one start: points that each run's last epoch lacks of its best, and how many more than
+    under `gamma`; by seed."""
+    by_gamma = {g: lost(part, decoder, by="seed") for g, part in points.groupby("gamma")}
+    return {g: (own, paired_interval(own, by_gamma[gamma])) for g, own in by_gamma.items() if gamma in by_gamma}

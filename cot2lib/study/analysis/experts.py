@@ -25,6 +25,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model.trigonometric import circles, frequencies
+from cot2lib.runs import records
 from cot2lib.supervision import trajectory_shares
 from cot2lib.tasks import MNNS
 
@@ -173,6 +174,24 @@ def measure(steps: int = STEPS) -> pd.DataFrame:
         for evaluated in train(feed, rate, steps=steps)
     ]
     return pd.concat(curves, ignore_index=True)
+
+
+def last_steps(blocks: pd.DataFrame) -> pd.DataFrame:
+    """Closing rows of the block's training curves, one for each feed, learning rate and seed."""
+    return blocks.sort_values("step", kind="stable").groupby(["feed", "lr", "seed"], sort=False).tail(1)
+
+
+def best_rates(blocks: pd.DataFrame) -> pd.DataFrame:
+    """The block's training curves at each feed's best learning rate, by mean closing accuracy."""
+    means = last_steps(blocks).groupby(["feed", "lr"], sort=False)["accuracy"].mean()
+    kept = pd.MultiIndex.from_tuples(means.groupby("feed", sort=False).idxmax())
+    return blocks[pd.MultiIndex.from_frame(blocks[["feed", "lr"]]).isin(kept)]
+
+
+def shipped(profile: str) -> pd.DataFrame:
+    """The shipped table of `measure` under a profile, empty if there is none."""
+    table = records.shipped_table(f"experts.{profile}.training")
+    return pd.DataFrame(columns=["feed", "lr", "seed", "step", "loss", "accuracy", "seen"]) if table is None else table
 
 
 def _schedule(step: int, steps: int) -> float:

@@ -8,29 +8,37 @@ tokens (a default of the library it calls), which `top_k=TOP_K` reproduces; thei
 greedy accuracy drawn as a line.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.decode import PROMPTS_AT_ONCE, decode, rules
-from cot2lib.errors import SpecError
+from cot2lib.decode import decode, rules
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.metrics import maj_at_k, pass_at_k
 from cot2lib.model import GPT2Stack
+from cot2lib.runs import records
 from cot2lib.specs import RunSpec
+from cot2lib.specs.profiles import PROFILES
+from cot2lib.study import sweeps
+from cot2lib.study.report import PERCENT
 from cot2lib.thoughts import Discrete
 from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.evaluation import rollouts
 
 TEMPERATURES = (0.0, 0.4, 0.8, 1.0)
 TOP_K = 50
 MOST = 14  # largest k
 SAMPLES = 140  # per input: ten times the largest k, as many as the paper draws
 INPUTS_AT_ONCE = 8  # sampled together; part of the draws' keys
-PERCENT = 100.0
+
+Stacks = Mapping[str, tuple[GPT2Stack, Sequence[RunSpec]]]  # trained models by what they are called
+Tables = dict[str, pd.DataFrame]  # Pass@k by profile
 
 
 def measure(stack: GPT2Stack, specs: Sequence[RunSpec], samples: int = SAMPLES) -> pd.DataFrame:
@@ -108,10 +116,9 @@ def answer_chances(
     stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], temperature: float
 ) -> list[Float[Tensor, " input"]]:
     """Probability of the right answer for each validation input of each run, if only the answer is sampled."""
-    parts = []
-    for index in data.held_out.index.split(PROMPTS_AT_ONCE, dim=1):
-        steps = rules(specs[0].thought, specs[0].outputs)
-        logits = decode(stack, data.prompts[index], steps, padding=data.padding_of(index)).logits[:, :, -1].double()
+    parts, steps = [], rules(specs[0].thought, specs[0].outputs)
+    for index, _, made in rollouts(stack, data, [spec.seed for spec in specs], steps):
+        logits = made.logits[:, :, -1].double()
         if temperature:
             chances = (logits / temperature).softmax(-1).gather(-1, data.answers[index][..., None])[..., 0]
         else:
@@ -123,3 +130,75 @@ def answer_chances(
 
 def _real(data: StackData) -> Iterator[tuple[int, Tensor]]:
     return enumerate(data.held_out.real)
+
+
+def shipped(profile: str) -> pd.DataFrame:
+    """The shipped table of `measure` under a profile, empty if there is none."""
+    table = records.shipped_table(f"sampling.{profile}.passk")
+    return pd.DataFrame(columns=["id", "temperature", "top_k", "k", "pass_at_k"]) if table is None else table
+
+
+# Tables of several profiles
+
+
+def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
+    """Raise SpecError for parameters that nothing was measured with."""
+    if top_k not in (0, TOP_K):
+        raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {TOP_K}.")
+    if not ks or not all(1 <= k <= MOST for k in ks):
+        raise SpecError(f"ks={list(ks)}: give numbers of samples from 1 to {MOST}.")
+    if temperature not in TEMPERATURES[1:]:
+        raise SpecError(f"temperature {temperature}: measured are {', '.join(map(str, TEMPERATURES[1:]))}.")
+
+
+def by_profile(profile: str, stacks: Stacks, measured_here: bool = False) -> Tables:
+    """Pass@k of some models, the shipped one or measured here, and of the other profiles where all seeds are shipped.
+
+    Columns of `measure`, `method` and `seed`; the paper's profile first.
+
+    Raises:
+        RecordError: if those of `profile` are neither shipped nor to be measured.
+    """
+    specs = [spec for _, group in stacks.values() for spec in group]
+    tables = {name: shipped(name) for name in PROFILES}
+    if measured_here:
+        tables[profile] = pd.concat([measure(*model) for model in stacks.values()], ignore_index=True)
+    elif absent := {spec.id for spec in specs} - set(tables[profile]["id"]):
+        raise RecordError(
+            f"no Pass@k of run {min(absent)} is recorded under {profile}; make it with `cot2 run sampling --profile "
+            f"{profile}` and `cot2 collect sampling --profile {profile}`, or ask with retrain=True."
+        )
+    seeds = list(dict.fromkeys(spec.seed for spec in specs))
+    wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
+    return {
+        name: _named(table, wanted[name])
+        for name, table in tables.items()
+        if {spec.id for spec in wanted[name]} <= set(table["id"])
+    }
+
+
+def _named(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows of some runs, with their method and seed."""
+    known = {spec.id: spec for spec in specs}
+    table = table[table["id"].isin(known)]
+    return table.assign(method=[known[i].method for i in table["id"]], seed=[known[i].seed for i in table["id"]])
+
+
+def curves_at(
+    table: pd.DataFrame, temperature: float, top_k: int, column: str = "pass_at_k"
+) -> dict[str, pd.DataFrame]:
+    """Pass@k (%) of both methods at a temperature: a row per k, a column per seed."""
+    at = table[np.isclose(table["temperature"], temperature)]
+    kept = {"CoT2": 0, "discrete CoT": top_k if temperature else 0}
+    chosen = {name: at[(at["method"] == name) & (at["top_k"] == k)] for name, k in kept.items()}
+    return {name: part.pivot(index="k", columns="seed", values=column) for name, part in chosen.items()}
+
+
+def greedy(table: pd.DataFrame) -> pd.Series:
+    """Accuracy (%) of one greedy CoT2 trace, by seed."""
+    return curves_at(table, 0.0, 0)["CoT2"].loc[1]
+
+
+def temperatures_of(*tables: pd.DataFrame) -> list[float]:
+    """Temperatures that were measured."""
+    return sorted({float(t) for table in tables for t in table["temperature"].unique()})

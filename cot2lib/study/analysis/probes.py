@@ -15,7 +15,7 @@ own by the rule it is evaluated with. Measured on held-out inputs, the total var
 The paper assumes the property and measures nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -35,6 +35,7 @@ from cot2lib.training.data import StackData, stack_data
 CUT = 1e-3  # weights below it are no part of a thought's support
 INPUTS = 200  # per run, spread over its validation inputs
 ROLLOUTS = 32  # MTS rollouts per input
+KIND = ["method", "layers", "d_model"]  # columns
 INPUTS_AT_ONCE = 50  # sampled together; part of the draws' keys
 
 Laws = Float[Tensor, "run input vocab"]
@@ -46,6 +47,7 @@ class Probed:
 
     Attributes:
         stack: the models.
+        method, layers, d_model: what they are.
         seeds: of the runs.
         prompts: (run, input, token).
         answers: right answers.
@@ -54,6 +56,9 @@ class Probed:
     """
 
     stack: GPT2Stack
+    method: str
+    layers: int
+    d_model: int
     seeds: Sequence[int]
     prompts: Int[Tensor, "run input token"]
     answers: Int[Tensor, "run input"]
@@ -74,8 +79,14 @@ def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> 
         raise SpecError(f"{specs[0].method} has no mixtures of tokens as thoughts; probe CoT2 or discrete CoT.")
     prompts = data.prompts[index]
     made = decode(stack, prompts, rules(specs[0].thought, specs[0].outputs))
-    seeds = [spec.seed for spec in specs]
-    return Probed(stack, seeds, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
+    kind, seeds = (specs[0].method, specs[0].model.layers, specs[0].model.d_model), [spec.seed for spec in specs]
+    return Probed(stack, *kind, seeds, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
+
+
+def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *options) -> pd.DataFrame:
+    """One of the measures below of several groups of models, with the columns `KIND` that tell the groups apart."""
+    parts = [measure(one, *options).assign(method=one.method, layers=one.layers, d_model=one.d_model) for one in own]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _some_inputs(data: StackData, inputs: int) -> Int[Tensor, "run input"]:

@@ -2,23 +2,14 @@
 
 from functools import cache
 
+from cot2lib.study.analysis.guessing import simple_optimum
 from cot2lib.study.claims.kinds import Direction, Fact, Kind, against
-from cot2lib.study.claims.rules import PERCENT
 from cot2lib.study.claims.samples import budget, shown
 from cot2lib.study.claims.training import LARGE, accuracy
 from cot2lib.study.sweeps import D_MODELS
 from cot2lib.tasks import MNNS
 
 NEARLY_ALL = 95.0  # %
-
-
-def simple_optimum(task: MNNS) -> float:
-    """Share (%) of the inputs whose answer is the sum of the smaller half of the digits (one more of an odd
-    number) minus that of the larger: for five digits the three smallest minus the two largest."""
-    ordered = task.digits.sort(dim=1).values
-    split = task.length - task.length // 2
-    guess = ordered[:, :split].sum(1) - ordered[:, split:].sum(1)
-    return float(PERCENT * (guess == task.answers).double().mean())
 
 
 @cache

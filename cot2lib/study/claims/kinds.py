@@ -15,9 +15,9 @@ import pandas as pd
 from cot2lib.metrics import Values, mean_interval, prediction_interval
 from cot2lib.study.claims import rules
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.claims.rules import PERCENT, WIDEST
+from cot2lib.study.claims.rules import WIDEST
 from cot2lib.study.claims.samples import Sample
-from cot2lib.study.report import describe
+from cot2lib.study.report import PERCENT, describe
 from cot2lib.theory.verdict import Verdict
 
 SETTLED = "paper"  # the profile whose records settle a claim

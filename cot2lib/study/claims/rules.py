@@ -28,7 +28,6 @@ import numpy as np
 
 from cot2lib.metrics import Interval, Values, paired_interval, prediction_interval
 
-PERCENT = 100.0
 WIDEST = 5.0  # points
 WIDEST_ENTROPY = 0.05  # nat
 FEWEST_SEEDS = 3

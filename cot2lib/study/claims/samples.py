@@ -17,7 +17,7 @@ from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
-from cot2lib.study.analysis.contents import COLUMNS
+from cot2lib.study.analysis import experts, passk, thoughts_held
 from cot2lib.study.analysis.passk import TOP_K
 from cot2lib.study.sweeps import BEST_GAMMA
 from cot2lib.supervision import hindsight_targets
@@ -211,7 +211,7 @@ def base_entropies(layers: int) -> Sample:
     )
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        table, seed_of = contents(profile), {spec.id: spec.seed for spec in runs_of(profile, seeds)}
+        table, seed_of = thoughts_held.shipped(profile), {spec.id: spec.seed for spec in runs_of(profile, seeds)}
         rows = table[table["id"].isin(seed_of)]
         suffix = rows["when"].map({"before": "_before", "after": ""})
         names = "entropy_" + rows["step"].astype(str) + suffix
@@ -230,7 +230,7 @@ def passing(method: str, temperature: float, k: int) -> Sample:
     top_k = TOP_K if method == "discrete" and temperature else 0
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        table = passed(profile)
+        table = passk.shipped(profile)
         models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
         wanted = {spec.id: spec.seed for spec in models}
         at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & (table["top_k"] == top_k)
@@ -245,28 +245,8 @@ def block(feed: str, lr: float) -> Sample:
     """The construction's block, trained from random weights: share of right answers after training, in `last`."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        table = expert_blocks(profile)
+        table = experts.shipped(profile)
         rows = table[(table["feed"] == feed) & np.isclose(table["lr"], lr) & table["seed"].isin(seeds)]
         return rows.sort_values("step").groupby("seed").tail(1).assign(last=lambda r: r["accuracy"]).set_index("seed")
 
     return sample
-
-
-def passed(profile: str) -> pd.DataFrame:
-    """The shipped Pass@k table of a profile, empty if there is none."""
-    return _shipped(f"sampling.{profile}.passk", ["id", "temperature", "top_k", "k", "pass_at_k"])
-
-
-def contents(profile: str) -> pd.DataFrame:
-    """The shipped table of what thoughts hold (`analysis.contents`) under a profile, empty if there is none."""
-    return _shipped(f"thoughts.{profile}.contents", ["id", "when", "step", *COLUMNS])
-
-
-def expert_blocks(profile: str) -> pd.DataFrame:
-    """The shipped training curves of the construction's block under a profile, empty if there are none."""
-    return _shipped(f"experts.{profile}.training", ["feed", "lr", "seed", "step", "loss", "accuracy", "seen"])
-
-
-def _shipped(name: str, columns: Sequence[str]) -> pd.DataFrame:
-    table = records.shipped_table(name)
-    return pd.DataFrame(columns=columns) if table is None else table

@@ -1,48 +1,40 @@
-"""Figures, tables and checks of the chapter `capacity`: what the packing bound says of d, and what the runs need."""
+"""Figures, tables and sentences of the chapter `capacity`: what the packing bound says of d, and what runs need."""
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 import pandas as pd
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from cot2lib.errors import RecordError, SpecError
-from cot2lib.runs import load_stack
-from cot2lib.specs import RunSpec
-from cot2lib.specs.profiles import spec
-from cot2lib.study.figures.budget import budget_name, paper_accuracy
-from cot2lib.study.figures.curves import unique
-from cot2lib.study.figures.style import COLOURS, DASHES, MARKERS, PAPER, panels, seed_dots, series_legend
+from cot2lib.study.analysis.separation import FIXED, one_hot_margin
+from cot2lib.study.figures.budget import paper_accuracy
+from cot2lib.study.figures.curves import named, unique
+from cot2lib.study.figures.style import (
+    BLUE,
+    BUDGET,
+    GREEN,
+    GREY,
+    ORANGE,
+    PAPER,
+    Look,
+    panels,
+    seed_dots,
+    series_legend,
+)
 from cot2lib.study.report import recipe
-from cot2lib.study.sweeps import BUDGETS, D_MODELS
+from cot2lib.study.sweeps import D_MODELS
 from cot2lib.tasks import MNNS
-from cot2lib.theory import margins, packing, softmax_head
+from cot2lib.theory import packing
 
-FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
-LOOKS = {  # bound: label, colour, line style
-    "paper": ("the paper's formula", "#D55E00", "--"),
-    "volume": ("exact volumes", "#0072B2", "-"),
-    "centred": ("volumes around the mean", "#009E73", "-."),
+BOUND_LOOKS = {  # bound: label, colour, line style
+    "paper": ("the paper's formula", ORANGE, "--"),
+    "volume": ("exact volumes", BLUE, "-"),
+    "centred": ("volumes around the mean", GREEN, "-."),
 }
-KINDS = {"random": ("#7A7A7A", "o"), "widened": ("#0072B2", "s"), "trained": ("#D55E00", "D")}
-
-
-def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
-    """Raise SpecError for parameters of the bounds, or lists of dimensions or vocabularies, that mean nothing."""
-    for asked in (budgets, *dimensions):
-        if not asked or not all(isinstance(value, int) and value >= 1 for value in asked):
-            raise SpecError(f"{asked}: budgets, dimensions and vocabularies are lists of whole numbers from 1 on.")
-    if vocab <= max(BUDGETS):
-        raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
-    for budget in budgets:
-        packing.largest_margin(vocab, budget)
-    if not 0 < share <= 1:
-        raise SpecError(f"live_share={share}: a share of the largest margin is above 0 and at most 1.")
+EMBEDDING_LOOKS = {"random": (GREY, "o"), "widened": (BLUE, "s"), "trained": (ORANGE, "D")}
 
 
 # The bound
@@ -52,7 +44,7 @@ def bounds(vocab: int, share: float) -> Figure:
     """Least d by B: the three bounds at a share of the largest margin, and the paper's formula at a fixed one."""
     figure, axes = panels(1, 2, width=8.4, height=3.2, sharey=True)
     budgets = np.arange(1, vocab // 2 + 1)
-    for name, (label, colour, dash) in LOOKS.items():
+    for name, (label, colour, dash) in BOUND_LOOKS.items():
         least = [
             packing.DIMENSIONS[name](vocab, b, share * packing.largest_margin(vocab, b)) for b in budgets.tolist()
         ]
@@ -69,7 +61,9 @@ def _fixed(axis: Axes, vocab: int, budgets: np.ndarray) -> None:
     formula = [packing.log_subsets_below(vocab, b) / math.log(2 / FIXED) for b in budgets.tolist()]
     last = sum(packing.largest_margin(vocab, b) >= FIXED for b in budgets.tolist())
     axis.plot(budgets[last - 1 :], formula[last - 1 :], color="#999999", linestyle=":", label="no such margin exists")
-    axis.plot(budgets[:last], formula[:last], color=LOOKS["paper"][1], marker="o", markersize=3, label="it can be had")
+    axis.plot(
+        budgets[:last], formula[:last], color=BOUND_LOOKS["paper"][1], marker="o", markersize=3, label="it can be had"
+    )
     axis.set(xlabel=f"budget B (margin {FIXED:g}, the paper's formula)")
     axis.legend(loc="upper left", frameon=False)
 
@@ -85,7 +79,10 @@ def bounds_table(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFra
             "$B \\ln (v/B)$": packing.log_subsets_below(vocab, budget),
             "$\\delta_{\\max}$": f"{largest:.3f}",
         }
-        columns = {f"$\\delta = {FIXED:g}$": FIXED, f"${share:g}\\,\\delta_{{\\max}}$": share * largest}
+        columns = {
+            f"$\\delta = {FIXED:g}$": FIXED,
+            f"${share:g}\\,\\delta_{{\\max}}$": share * largest,
+        }
         rows.append(entry | {f"d at {name}": _least(vocab, budget, margin) for name, margin in columns.items()})
     return pd.DataFrame(rows)
 
@@ -96,105 +93,7 @@ def _least(vocab: int, budget: int, margin: float) -> str:
     return " / ".join(f"{d:.1f}" for d in least) if math.isfinite(least[0]) else "no such margin"
 
 
-# What must be told apart
-
-
-def ties_of(budget: int) -> str:
-    """The tie rule that runs of a budget are trained with."""
-    return spec("discrete" if budget == 1 else "cot2").supervision.ties
-
-
-@cache
-def targets_of(task: MNNS, budget: int, ties: str | None = None) -> margins.Points:
-    """The different targets of all thoughts of all inputs, with the ties that runs are trained with, or others."""
-    return margins.distinct_targets(task, budget, ties or ties_of(budget))
-
-
-def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
-    """By budget: subsets of the bound, different targets, their rank, states superposed, and a d that suffices.
-
-    Targets are those of all thoughts over all inputs, under either order of ties.
-    """
-    rows = []
-    for budget in budgets:
-        other = {"plus-first": "minus-first", "minus-first": "plus-first"}[ties_of(budget)]
-        points, swapped = targets_of(task, budget), targets_of(task, budget, other)
-        rows.append(
-            {
-                "B": budget,
-                "subsets": f"{float(math.comb(task.states, budget)):.1e}",
-                "different targets": len(points),
-                "affine rank": margins.affine_rank(points),
-                "other ties: targets": len(swapped),
-                "other ties: rank": margins.affine_rank(swapped),
-                "states at most": int((points > 0).sum(1).max()),
-                "d that suffices": polynomial_dimension(points),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def polynomial_dimension(points: margins.Points) -> int:
-    """A d that suffices for a softmax head: twice the support, counted in |sum| where all targets are symmetric."""
-    middle = points.shape[1] // 2
-    shown = points[:, middle:] if torch.equal(points, points.flip(1)) else points
-    return 2 * int((shown > 0).sum(1).max())
-
-
 # Margins
-
-
-def margin_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], draws: int, steps: int) -> pd.DataFrame:
-    """Margins of the thought targets by `B` and `d`: of random embeddings, and of the first of them widened.
-
-    Args:
-        task: whose targets.
-        budgets, dimensions: of the grid.
-        draws: random embeddings per cell.
-        steps: of gradient ascent.
-    """
-    rows = []
-    for budget in budgets:
-        points = targets_of(task, budget)
-        for d in dimensions:
-            start = margins.random_embeddings(draws, task.states, d)
-            found = {"random": margins.margins(points, start).tolist()}
-            found["widened"] = [float(margins.margins(points, margins.spread_embeddings(points, start[0], steps)))]
-            rows += [
-                {"B": budget, "d": d, "kind": kind, "draw": draw, "margin": margin}
-                for kind, values in found.items()
-                for draw, margin in enumerate(values)
-            ]
-    return pd.DataFrame(rows)
-
-
-def one_hot_margin(task: MNNS, budget: int) -> float:
-    """The margin if every state had a dimension of its own."""
-    points = targets_of(task, budget)
-    return float(margins.margins(points, torch.eye(task.states, dtype=torch.float64)))
-
-
-def trained_rows(groups: Sequence[Sequence[RunSpec]], **options) -> pd.DataFrame:
-    """Margins of the targets that models were trained on, each group of one shape; rows as `margin_rows`.
-
-    The embeddings of the states are scaled to unit length, so that all kinds compare. Groups whose weights cannot be
-    had are left out; `options` are those of `cot2lib.runs.run.load_stack`.
-    """
-    rows = []
-    for specs in groups:
-        try:
-            first, stack = specs[0], load_stack(specs, **options)
-        except RecordError:
-            continue
-        budget = first.supervision.budget or first.task.trajectories
-        points = targets_of(first.task, budget)
-        table = stack.transformer.wte.weight.detach()[:, first.task.state_ids].double()
-        found = margins.margins(points, torch.nn.functional.normalize(table, dim=-1)).tolist()
-        rows += [
-            {"B": budget, "d": first.model.d_model, "kind": "trained", "layers": first.model.layers, "draw": s.seed,
-             "margin": m} for s, m in zip(specs, found)
-        ]  # fmt: skip
-    return pd.DataFrame(rows)
 
 
 def margins_by_dimension(task: MNNS, rows: pd.DataFrame) -> Figure:
@@ -205,7 +104,7 @@ def margins_by_dimension(task: MNNS, rows: pd.DataFrame) -> Figure:
         axis.remove()
     for axis, budget in zip(axes.flat, budgets):
         axis.axhline(one_hot_margin(task, budget), color="black", linewidth=1.0, linestyle=":")
-        for kind, (colour, marker) in KINDS.items():
+        for kind, (colour, marker) in EMBEDDING_LOOKS.items():
             part = rows[(rows["B"] == budget) & (rows["kind"] == kind)]
             axis.scatter(part["d"], part["margin"], s=16, color=colour, marker=marker, alpha=0.5, linewidths=0)
             if kind != "trained":
@@ -216,7 +115,7 @@ def margins_by_dimension(task: MNNS, rows: pd.DataFrame) -> Figure:
         row[0].set_ylabel("margin")
     handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="" if kind == "trained" else "-", label=kind)
-        for kind, (colour, marker) in KINDS.items()
+        for kind, (colour, marker) in EMBEDDING_LOOKS.items()
     ]
     handles.append(Line2D([], [], color="black", linewidth=1.0, linestyle=":", label="one dimension per state"))
     figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
@@ -229,54 +128,27 @@ def margins_table(task: MNNS, rows: pd.DataFrame) -> pd.DataFrame:
     for (budget, d), cell in rows.groupby(["B", "d"]):
         means = cell.groupby("kind")["margin"].mean()
         table.append(
-            {"B": budget, "d": d, **{kind: means.get(kind) for kind in KINDS}, "one-hot": one_hot_margin(task, budget),
+            {"B": budget, "d": d, **{kind: means.get(kind) for kind in EMBEDDING_LOOKS},
+             "one-hot": one_hot_margin(task, budget),
              "$\\delta_{\\max}$, all subsets": packing.largest_margin(task.states, budget)}
         )  # fmt: skip
     return pd.DataFrame(table)
 
 
-def swap_table(states: int, dimensions: Sequence[int]) -> pd.DataFrame:
-    """Least distance between sums of sets that differ by one state, and by at most two, of one random draw per d."""
-    rows = []
-    for d in dimensions:
-        embeddings = margins.random_embeddings(1, states, d)[0]
-        by_swaps = {f"at most {r}" if r > 1 else "1": margins.swap_distance(embeddings, r) for r in (1, 2)}
-        rows.append({"d": d} | {f"{name} swapped": value for name, value in by_swaps.items()})
-    return pd.DataFrame(rows)
-
-
 # The softmax head
-
-
-def head_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], steps: int) -> pd.DataFrame:
-    """Mean KL (nat) of the thought targets from the best softmax head found, by `B` and `d`."""
-    rows = []
-    for budget in budgets:
-        points = targets_of(task, budget)
-        found = {d: softmax_head.fitted_divergence(points, d, steps=steps) for d in dimensions}
-        rows += [{"B": budget, "d": d, "KL": kl} for d, kl in found.items()]
-    return pd.DataFrame(rows)
 
 
 def head(rows: pd.DataFrame) -> Figure:
     """Mean KL of the head by d, a line per budget."""
     figure, axes = panels(1, 1, width=6.0, height=3.2)
     axis = axes[0, 0]
-    for budget, part in rows.groupby("B"):
-        name = budget_name(budget)
-        look = dict(color=COLOURS[name], marker=MARKERS[name], linestyle=DASHES[name]) if name in COLOURS else {}
-        axis.plot(part["d"], part["KL"], label=name, markersize=5, **look)
+    for budget, (colour, marker, dash) in BUDGET.looks(rows["B"]).items():
+        part, look = rows[rows["B"] == budget], dict(color=colour, marker=marker, linestyle=dash)
+        axis.plot(part["d"], part["KL"], label=BUDGET.named(budget), markersize=5, **look)
     axis.set_yscale("log")
     axis.set(xlabel="dimension d of the head", ylabel="mean KL to the targets (nat)", xticks=unique(rows["d"]))
     axis.legend(loc="upper right", frameon=False)
     return figure
-
-
-def whole_tree_divergence(task: MNNS) -> float:
-    """Largest KL (nat) of the full budget's thought targets from polynomials of degree eight in the squared sum."""
-    points = targets_of(task, task.trajectories)
-    sums = torch.arange(-task.bound, task.bound + 1, dtype=torch.float64)
-    return float(softmax_head.divergence(points, softmax_head.polynomial_logits(sums**2, points)).max())
 
 
 # Beside the runs
@@ -284,36 +156,35 @@ def whole_tree_divergence(task: MNNS) -> float:
 
 def cliff(rows: pd.DataFrame, vocab: int, share: float) -> Figure:
     """Accuracy of the budget sweep by d, a column per profile, above where the bounds of each budget lie."""
-    profiles, names = unique(rows["profile"]), [budget_name(b) for b in sorted(unique(rows["budget"]))]
+    profiles, looks = unique(rows["profile"]), BUDGET.looks(rows["budget"])
     figure, axes = panels(2, len(profiles), width=8.4, height=2.5, sharex=True, sharey="row", height_ratios=[2.2, 1])
     for column, profile in enumerate(profiles):
-        for place, name in enumerate(names):
-            budget = int(name.removeprefix("B = "))
+        for place, (budget, look) in enumerate(looks.items()):
             part = rows[(rows["profile"] == profile) & (rows["budget"] == budget)]
-            _accuracies(axes[0, column], part, name, 0.9 * (place - (len(names) - 1) / 2))
-            _marks(axes[1, column], vocab, budget, share, name)
+            _accuracies(axes[0, column], part, budget, look, 0.9 * (place - (len(looks) - 1) / 2))
+            _marks(axes[1, column], vocab, budget, share, look)
         axes[0, column].set(ylim=(40, 102))
         axes[1, column].set(xlabel=f"dimension d ({recipe(profile)})", xlim=(0, 35), xticks=[0, 8, *D_MODELS])
-        axes[1, column].set(ylim=(len(LOOKS) - 0.5, -0.5))
-    axes[1, 0].set_yticks(range(len(LOOKS)), [label for label, _, _ in LOOKS.values()])
+        axes[1, column].set(ylim=(len(BOUND_LOOKS) - 0.5, -0.5))
+    axes[1, 0].set_yticks(range(len(BOUND_LOOKS)), [label for label, _, _ in BOUND_LOOKS.values()])
     axes[0, 0].set_ylabel("validation accuracy (%)")
-    series_legend(figure, names)
+    series_legend(figure, named(BUDGET, looks))
     return figure
 
 
-def _accuracies(axis: Axes, part: pd.DataFrame, name: str, shift: float) -> None:
+def _accuracies(axis: Axes, part: pd.DataFrame, budget: int, look: Look, shift: float) -> None:
     for d in D_MODELS:
         shares = part.loc[part["d_model"] == d, "last"]
         if len(shares):
-            seed_dots(axis, d + shift, 100 * shares, name, spread=0.25)
-        if (stated := paper_accuracy(name, d)) is not None:
+            seed_dots(axis, d + shift, 100 * shares, look, spread=0.25)
+        if (stated := paper_accuracy(budget, d)) is not None:
             axis.scatter([d + shift], [stated], s=110, **PAPER)
 
 
-def _marks(axis: Axes, vocab: int, budget: int, share: float, name: str) -> None:
+def _marks(axis: Axes, vocab: int, budget: int, share: float, look: Look) -> None:
     margin = share * packing.largest_margin(vocab, budget)
     least = [dimension(vocab, budget, margin) for dimension in packing.DIMENSIONS.values()]
-    axis.scatter(least, range(len(least)), s=36, color=COLOURS[name], marker=MARKERS[name])
+    axis.scatter(least, range(len(least)), s=36, color=look[0], marker=look[1])
 
 
 def cliff_table(rows: pd.DataFrame, vocab: int, share: float) -> pd.DataFrame:
@@ -341,30 +212,3 @@ def cliff_findings(rows: pd.DataFrame, vocab: int, share: float) -> list[str]:
             f"seeds, from {seeds.min():.1f} to {seeds.max():.1f} %."
         )
     return told
-
-
-# Checks
-
-
-def checks(rows: pd.DataFrame, found: pd.DataFrame, heads: pd.DataFrame, task: MNNS) -> dict[str, bool]:
-    """The chapter's claims: what is proved, counted anew, and what was measured at the defaults."""
-    counts = {b: len(targets_of(task, b)) for b in (4, 8, 16)}
-    widened = found[found["kind"] == "widened"].set_index(["B", "d"])["margin"]
-    kl = heads.set_index(["B", "d"])["KL"]
-    best = rows.loc[(rows["profile"] == "quick") & (rows["budget"] == 16) & (rows["d_model"] == 16), "last"].max()
-    claims = {
-        "a fixed margin of a tenth cannot be had by every budget": not packing.fixed_margin_is_possible(FIXED),
-        "at possible margins the paper's bound holds": packing.bound_holds_at_possible_margins(),
-        "the paper's formula asks for less than half of the smallest d tried": 2 * packing.most_asked_for()
-        < min(D_MODELS),
-        "all trajectories have fewer different targets than 4 or 8": counts[16] < min(counts[4], counts[8]),
-        "eight dimensions show every target of the full budget, by construction": whole_tree_divergence(task) < 1e-9,
-        "at d = 16 some seed of B = 16 is right on nine of ten inputs (quick)": bool(best > 0.9),
-    }
-    if (16, 8) in widened:
-        claims["in eight dimensions the full budget's targets can be as far apart as with one per state"] = bool(
-            widened[16, 8] > one_hot_margin(task, 16)
-        )
-    if {(16, 6), (16, 8)} <= set(kl.index):
-        claims["a fitted head finds it: from d = 6 to 8 the KL falls tenfold"] = bool(kl[16, 8] < kl[16, 6] / 10)
-    return claims

@@ -5,10 +5,10 @@ from matplotlib.figure import Figure
 
 from cot2lib.study.claims.ledger import is_series
 from cot2lib.study.claims.printed import claims, paper_value
-from cot2lib.study.figures.style import PAPER, panels
+from cot2lib.study.figures.style import BLUE, PAPER, YELLOW, panels
 from cot2lib.study.report import recipe
 
-STYLES = {"paper": dict(color="#0072B2", marker="o"), "quick": dict(color="#E69F00", marker="v")}
+PROFILE_LOOKS = {"paper": dict(color=BLUE, marker="o"), "quick": dict(color=YELLOW, marker="v")}
 
 
 def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
@@ -25,7 +25,7 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
     names = list(dict.fromkeys(measured["id"]))
     figure, axes = panels(1, 1, width=7.6, height=0.9 + 0.34 * len(names))
     axis = axes[0, 0]
-    for profile, style in STYLES.items():
+    for profile, style in PROFILE_LOOKS.items():
         part = measured[measured["profile"] == profile]
         places = [names.index(claim) + (0.14 if profile == "quick" else -0.14) for claim in part["id"]]
         axis.hlines(places, part["judged_low"], part["judged_high"], color=style["color"], linewidth=1.6)

@@ -1,14 +1,14 @@
 """Tables behind sentences of the pages: differences between runs, the paper's tables beside its text, recipes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 import pandas as pd
 
 from cot2lib.metrics import Interval, mean_interval
-from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study.analysis import differences
 from cot2lib.study.claims.printed import paper_value
+from cot2lib.study.figures.grpo_dirichlet import STARTS
 from cot2lib.study.report import describe, recipe
 
 RATIOS = {"geometric": "root", "product": "product"}
@@ -31,19 +31,20 @@ def entropy_by_ratio(points: pd.DataFrame, few: int, many: int, collapsed: Colle
             continue
         apart = differences.entropies_apart(points, few, many, without)
         for ratio, name in RATIOS.items():
+            if (ratio, differences.TOKENS[0]) not in apart:
+                continue
             cells = {f"token {t}": _shown(apart[ratio, t], 2) for t in differences.TOKENS}
             rows.append({"seeds": label, "ratio": name, **cells})
     return pd.DataFrame(rows)
 
 
-def lost_by_gamma(
-    points: pd.DataFrame, asked: Mapping[str, Mapping[float, Sequence[GRPOSpec]]], gamma: float
-) -> pd.DataFrame:
+def lost_by_gamma(points: pd.DataFrame, gamma: float) -> pd.DataFrame:
     """By start and scale: what the last epoch lacks of the best (points, base decoding), alone and beside `gamma`."""
     rows = []
-    for start, by_gamma in asked.items():
-        for scale, (own, gap) in differences.lost_beside(points, by_gamma, gamma).items():
-            row = {"start": start, "scale": f"{scale:g}", "lost at the end": _shown(mean_interval(own))}
+    for key, start in STARTS.items():
+        part = points[(points["started"] == key[0]) & (points["layers"] == key[1])]
+        for scale, (own, gap) in differences.lost_beside(part, gamma).items():
+            row = {"start": start.title, "scale": f"{scale:g}", "lost at the end": _shown(mean_interval(own))}
             rows.append(row | {f"more than at {gamma:g}": "" if scale == gamma else _shown(gap)})
     return pd.DataFrame(rows)
 

@@ -1,11 +1,13 @@
 """One look for all figures: colours that colour-blind readers can tell apart, every seed visible.
 
 A method, like any other series, keeps its colour, marker and line style in every figure (Okabe-Ito
-palette), so that no figure depends on colour alone. The background is opaque white, which the book's
-dark theme dims.
+palette), so that no figure depends on colour alone. What a reader adds, say another budget, gets a look
+that is still free. The background is opaque white, which the book's dark theme dims.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,43 +17,94 @@ from matplotlib.lines import Line2D
 
 from cot2lib.metrics import Values, mean_interval
 
-_SERIES = {  # name: colour, marker, line style
-    "CoT2": ("#0072B2", "o", "-"),
-    "COCONUT": ("#009E73", "D", "-."),
-    "COCONUT, zero slot": ("#56B4E9", "d", (0, (5, 1, 1, 1, 1, 1))),
-    "discrete CoT": ("#D55E00", "s", "--"),
-    "no-CoT": ("#7A7A7A", "^", ":"),
-    "no-CoT, pauses": ("#B08D00", "v", (0, (1, 3))),
-    "teacher": ("#0072B2", "o", "-"),
-    "self": ("#CC79A7", "s", "--"),
-    "teacher, then self": ("#009E73", "D", "-."),
-    "B = 1": ("#D55E00", "s", "--"),
-    "B = 2": ("#E69F00", "^", ":"),
-    "B = 4": ("#009E73", "D", "-."),
-    "B = 8": ("#56B4E9", "v", (0, (5, 1, 1, 1))),
-    "B = 16": ("#0072B2", "o", "-"),
-    "5 tokens": ("#D55E00", "s", "--"),
-    "3 tokens": ("#009E73", "D", "-."),
-    "1 token": ("#7A7A7A", "^", ":"),
-    "learned": ("#7A7A7A", "^", ":"),
-    "cosine": ("#0072B2", "o", "-"),
-    "cosine, frozen": ("#D55E00", "s", "--"),
-    "fed its output": ("#009E73", "D", "-."),
-    "fed its mixture": ("#CC79A7", "v", (0, (5, 1, 1, 1))),
-    "before": ("#7A7A7A", "^", ":"),
-    "after": ("#0072B2", "o", "-"),
-    "K = 1": ("#D55E00", "s", "--"),
-    "K = 3": ("#009E73", "D", "-."),
-    "K = 6": ("#0072B2", "o", "-"),
-    "d = 24": ("#0072B2", "o", "-"),
-    "d = 32": ("#D55E00", "s", "--"),
-    "d = 24, better start": ("#009E73", "D", "-."),
-    "\N{GREEK SMALL LETTER GAMMA} = 1": ("#D55E00", "s", "--"),
-    "\N{GREEK SMALL LETTER GAMMA} = 10": ("#009E73", "D", "-."),
-    "\N{GREEK SMALL LETTER GAMMA} = 20": ("#0072B2", "o", "-"),
-    "\N{GREEK SMALL LETTER GAMMA} = 40": ("#CC79A7", "v", ":"),
-}
-COLOURS, MARKERS, DASHES = ({name: look[part] for name, look in _SERIES.items()} for part in range(3))
+Look = tuple[str, str, object]  # colour, marker, line style
+
+OTHERS: tuple[Look, ...] = (  # for what no figure of the book has
+    ("#B08D00", "P", (0, (3, 1, 1, 1))),
+    ("#CC79A7", "X", (0, (4, 2))),
+    ("#000000", "*", (0, (1, 1))),
+    ("#7A7A7A", "h", (0, (6, 2, 2, 2))),
+    ("#332288", "p", (0, (2, 1))),
+    ("#882255", "8", (0, (8, 2))),
+)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A column whose values a figure tells apart, each by its own colour, marker and line style.
+
+    Attributes:
+        column: of the rows that are drawn.
+        known: the look of every value that the book itself draws, in the order of its legends.
+        named: how a legend calls a value.
+    """
+
+    column: str
+    known: Mapping[object, Look]
+    named: Callable[[object], str] = str
+
+    def looks(self, values: Iterable) -> dict[object, Look]:
+        """The look of each value, in the order of legends; one that the book does not draw gets a free look."""
+        values = list(dict.fromkeys(values))
+        free = itertools.cycle(OTHERS)
+        strange = {value: next(free) for value in sorted(value for value in values if value not in self.known)}
+        order = list(self.known).index if not strange else None
+        return {value: self.known.get(value) or strange[value] for value in sorted(values, key=order)}
+
+
+BLUE, ORANGE, GREEN, YELLOW, SKY, PINK, BROWN, GREY = (
+    "#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#B08D00", "#7A7A7A",
+)  # fmt: skip
+DOTTED_DASH = (0, (5, 1, 1, 1))
+
+METHOD = Series(
+    "method",
+    {
+        "CoT2": (BLUE, "o", "-"),
+        "COCONUT": (GREEN, "D", "-."),
+        "COCONUT, zero slot": (SKY, "d", (0, (5, 1, 1, 1, 1, 1))),
+        "discrete CoT": (ORANGE, "s", "--"),
+        "no-CoT": (GREY, "^", ":"),
+        "no-CoT, pauses": (BROWN, "v", (0, (1, 3))),
+    },
+)
+FED = Series(
+    "fed",
+    {"teacher": (BLUE, "o", "-"), "self": (PINK, "s", "--"), "teacher, then self": (GREEN, "D", "-.")},
+)
+BUDGET = Series(
+    "budget",
+    {
+        1: (ORANGE, "s", "--"),
+        2: (YELLOW, "^", ":"),
+        4: (GREEN, "D", "-."),
+        8: (SKY, "v", DOTTED_DASH),
+        16: (BLUE, "o", "-"),
+    },
+    "B = {}".format,
+)
+TOKENS = Series(
+    "tokens",
+    {5: (ORANGE, "s", "--"), 3: (GREEN, "D", "-."), 1: (GREY, "^", ":")},
+    lambda tokens: f"{tokens} tokens" if tokens > 1 else "1 token",
+)
+EMBEDDING = Series(
+    "embedding",
+    {
+        "learned": (GREY, "^", ":"),
+        "cosine": (BLUE, "o", "-"),
+        "cosine, frozen": (ORANGE, "s", "--"),
+        "fed its output": (GREEN, "D", "-."),
+        "fed its mixture": (PINK, "v", DOTTED_DASH),
+    },
+)
+WHEN = Series("when", {"before": (GREY, "^", ":"), "after": (BLUE, "o", "-")})
+K = Series("k", {1: (ORANGE, "s", "--"), 3: (GREEN, "D", "-."), 6: (BLUE, "o", "-")}, "K = {}".format)
+GAMMA = Series(
+    "gamma",
+    {1.0: (ORANGE, "s", "--"), 10.0: (GREEN, "D", "-."), 20.0: (BLUE, "o", "-"), 40.0: (PINK, "v", ":")},
+    "\N{GREEK SMALL LETTER GAMMA} = {:g}".format,
+)
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}
 SETTINGS = {
     "figure.dpi": 150,
@@ -77,11 +130,11 @@ def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **o
     return figure, axes
 
 
-def seed_dots(axis: Axes, x: float, values: Values, name: str, spread: float = 0.16) -> None:
+def seed_dots(axis: Axes, x: float, values: Values, look: Look, spread: float = 0.16) -> None:
     """Every seed as a dot around x, and the mean with its 95 % interval."""
     values = np.asarray(values, dtype=float)
     offsets = np.linspace(-spread, spread, len(values)) if len(values) > 1 else [0.0]
-    colour, marker = COLOURS[name], MARKERS[name]
+    colour, marker, _ = look
     axis.scatter(x + np.asarray(offsets), values, s=16, color=colour, marker=marker, alpha=0.55, linewidths=0)
     interval = mean_interval(values, 0.0, 100.0)
     if len(values) > 1:
@@ -89,10 +142,11 @@ def seed_dots(axis: Axes, x: float, values: Values, name: str, spread: float = 0
     axis.scatter([x], [interval.mean], s=42, color=colour, marker=marker, edgecolors="white", zorder=3)
 
 
-def series_legend(figure: Figure, names: Sequence[str], paper: bool = True) -> None:
-    """A legend above the panels that names the series and the paper's mark."""
+def series_legend(figure: Figure, looks: Mapping[str, Look], paper: bool = True) -> None:
+    """A legend above the panels: looks by label, and the paper's mark."""
     handles = [
-        Line2D([], [], color=COLOURS[name], marker=MARKERS[name], linestyle=DASHES[name], label=name) for name in names
+        Line2D([], [], color=colour, marker=marker, linestyle=dash, label=label)
+        for label, (colour, marker, dash) in looks.items()
     ]
     if paper:
         handles.append(Line2D([], [], color=PAPER["color"], linewidth=2.2, label="paper"))

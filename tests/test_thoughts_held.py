@@ -9,8 +9,7 @@ from test_grpo import run_of
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.study import collect, sweeps
-from cot2lib.study.analysis import contents
-from cot2lib.study.figures import policies
+from cot2lib.study.analysis import policies, thoughts_held
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import build_stack
 
@@ -25,7 +24,7 @@ def scaled(stack, factor):
 
 
 def test_states_are_those_of_the_listed_trajectories():
-    reachable, leading = contents.states(TASK)
+    reachable, leading = thoughts_held.states(TASK)
     sums, answers = TASK.signed_sums(), TASK.answers
     for row in range(0, TASK.size, 7):
         for step in range(3):
@@ -40,7 +39,7 @@ def test_a_thought_that_weighs_all_tokens_alike():
     """Models of zeros are uniform: they hold every token, and each state has one share of the weight."""
     specs = [run_of(seed) for seed in (42, 43)]
     stack = scaled(build_stack([one.start for one in specs]), 0.0)
-    table = contents.measure(stack, stack, specs)
+    table = thoughts_held.measure(stack, stack, specs)
     assert list(table.columns) == ["id", "when", "step", "support", "reachable", "on_the_way", "base_entropy"]
     assert len(table) == 8 and np.allclose(table["base_entropy"], np.log(specs[0].task.vocab_size))
     vocab = specs[0].task.vocab_size
@@ -48,7 +47,7 @@ def test_a_thought_that_weighs_all_tokens_alike():
     task = specs[0].task
     for one in specs:
         rows = table[(table["id"] == one.id) & (table["when"] == "after")]
-        masks = [mask[~task.split(one.seed)].double().sum(-1).mean(0) for mask in contents.states(task)]
+        masks = [mask[~task.split(one.seed)].double().sum(-1).mean(0) for mask in thoughts_held.states(task)]
         for mask, column in zip(masks, ("reachable", "on_the_way")):
             assert rows[column].tolist() == pytest.approx((100 * mask / vocab).tolist())
     assert table.groupby("when")[["support", "reachable"]].mean().nunique().eq(1).all()
@@ -57,11 +56,11 @@ def test_a_thought_that_weighs_all_tokens_alike():
 def test_support_counts_tokens_above_one_percent(monkeypatch):
     one = run_of()
     stack = scaled(build_stack([one.start]), 12.0)
-    sharp = contents.measure(build_stack([one.start]), stack, [one]).set_index("when")
+    sharp = thoughts_held.measure(build_stack([one.start]), stack, [one]).set_index("when")
     for column in ("base_entropy", "support"):
         assert sharp.loc["before", column].min() > sharp.loc["after", column].max()
-    monkeypatch.setattr(contents, "LEAST", 0.2)
-    fewer, sharp = contents.measure(stack, stack, [one]), sharp.loc["after"].reset_index()
+    monkeypatch.setattr(thoughts_held, "LEAST", 0.2)
+    fewer, sharp = thoughts_held.measure(stack, stack, [one]), sharp.loc["after"].reset_index()
     fewer = fewer[fewer["when"] == "after"].reset_index()
     assert (fewer["support"] <= 5).all() and (fewer["support"] < sharp["support"]).any()
     assert fewer["reachable"].tolist() == sharp["reachable"].tolist()
@@ -73,9 +72,9 @@ def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipp
     with pytest.raises(RecordError, match="no record of run"):
         collect.collect("thoughts", "quick")
     with pytest.raises(RecordError, match=f"run {one.id} hold; make it with `cot2 collect thoughts --profile quick`"):
-        policies.contents_of([one], "quick")
+        policies.held_by_thoughts({"quick": [one]})
     runs.run([one])
     collect.collect("thoughts", "quick")
-    table = policies.contents_of([one], "quick")
-    here = policies.contents_of([one], "quick", retrained=True)
+    table = policies.held_by_thoughts({"quick": [one]})
+    here = policies.held_by_thoughts({"quick": [one]}, "quick")
     pd.testing.assert_frame_equal(table[here.columns], here, rtol=1e-6)

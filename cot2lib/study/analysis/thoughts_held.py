@@ -15,7 +15,9 @@ from torch import Tensor
 
 from cot2lib.decode import rules
 from cot2lib.model import GPT2Stack
+from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, by_shape
+from cot2lib.study.report import PERCENT
 from cot2lib.supervision import backward_counts, forward_counts
 from cot2lib.tasks import Task
 from cot2lib.thoughts import Base, Rule
@@ -25,7 +27,6 @@ from cot2lib.training.evaluation import rollouts
 Load = Callable[[Sequence[GRPOSpec]], GPT2Stack]
 
 LEAST = 0.01  # weight from which a token counts as held
-PERCENT = 100.0
 COLUMNS = ("support", "reachable", "on_the_way", "base_entropy")
 
 
@@ -93,3 +94,9 @@ def _means(
         found = torch.stack([part.sum(-1) for part in parts], -1).double()
         total = total + (found * real[..., None, None]).sum(1) / sizes
     return total
+
+
+def shipped(profile: str) -> pd.DataFrame:
+    """The shipped table of `measure` under a profile, empty if there is none."""
+    table = records.shipped_table(f"thoughts.{profile}.contents")
+    return pd.DataFrame(columns=["id", "when", "step", *COLUMNS]) if table is None else table

@@ -1,4 +1,4 @@
-"""The chapter `construction` on one input: its tokens on the circle, and what each variant reads off."""
+"""Figures of the chapter `construction` on one input: its tokens on the circle, and what each variant reads off."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cot2lib.errors import SpecError
-from cot2lib.study.figures.style import COLOURS, legend_above, panels
+from cot2lib.study.figures.style import BLUE, legend_above, panels
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits
 from cot2lib.theory.matching import optima, signed_sums
 from cot2lib.theory.tagged import collapsed
 
-LOOKS = {  # variant: colour, marker, line style
+VARIANT_LOOKS = {  # variant: colour, marker, line style
     "as-written": ("#D55E00", "s", "--"),
     "biased": ("#0072B2", "o", "-"),
     "mirrored": ("#E69F00", "^", ":"),
@@ -23,7 +23,7 @@ LOOKS = {  # variant: colour, marker, line style
     "residual": ("#CC79A7", "P", ":"),
 }
 DRAWN = 6  # digits whose states can be drawn
-COLUMNS = 3
+PANELS_PER_ROW = 3
 
 
 def one_input(digits: Sequence) -> torch.Tensor:
@@ -44,8 +44,8 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     length, bound = len(digits), max(1, int(row.sum()))
     models = {name: TrigMNNS(length, bound, name, sharpness) for name in ("as-written", "repaired")}
     states, omega = models["repaired"].states(row)[0], models["repaired"].omega
-    rows = -(-(length + 1) // COLUMNS)
-    figure, axes = panels(rows, COLUMNS, width=1.9 * COLUMNS, height=3.15)
+    rows = -(-(length + 1) // PANELS_PER_ROW)
+    figure, axes = panels(rows, PANELS_PER_ROW, width=1.9 * PANELS_PER_ROW, height=3.15)
     for axis in axes.flat[length + 1 :]:
         axis.set_visible(False)
     for step, axis in enumerate(axes.flat[:length], start=1):
@@ -72,7 +72,7 @@ def _pairs(axis: Axes, content: torch.Tensor, omega: float) -> None:
     angles = (omega * sums).numpy()
     positive = sums.numpy() >= 0
     area = 200 * copies.numpy() / copies.sum().item() + 12
-    for kept, colour in ((positive, COLOURS["CoT2"]), (~positive, "#9a9a9a")):
+    for kept, colour in ((positive, BLUE), (~positive, "#9a9a9a")):
         axis.scatter(np.cos(angles[kept]), np.sin(angles[kept]), s=area[kept], color=colour, zorder=3)
     _labels(axis, sums.tolist(), angles)
 
@@ -91,7 +91,7 @@ def _read(axis: Axes, models: dict[str, TrigMNNS], row: torch.Tensor) -> None:
     """The emitted pairs of both read-offs, the printed one's at the length that it has after undoing 2^-n."""
     _circle(axis, "read-off")
     for name, model in models.items():
-        colour, marker, dash = LOOKS[name]
+        colour, marker, dash = VARIANT_LOOKS[name]
         pair = model.states(row)[0, -1, :2]
         pair = (pair if model.design.rescaled else pair * 2**model.length).tolist()
         axis.plot([0, pair[0]], [0, pair[1]], color=colour, linestyle=dash, linewidth=1.6)

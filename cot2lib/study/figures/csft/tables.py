@@ -1,20 +1,27 @@
-"""Tables, measured sentences and checks of the chapter `csft`."""
+"""Tables and measured sentences of the chapter `csft`."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from cot2lib.metrics import Interval, mean_interval, paired_interval
+from cot2lib.metrics import paired_interval
 from cot2lib.specs import RunSpec
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.figures.csft import paper_accuracy, target_entropies
+from cot2lib.study.figures.csft.drawn import paper_accuracy
 from cot2lib.study.figures.curves import unique
-from cot2lib.study.figures.style import COLOURS
-from cot2lib.study.report import describe, recipe
+from cot2lib.study.figures.style import METHOD
+from cot2lib.study.figures.words import describe_mean, in_words, versus
+from cot2lib.study.report import recipe
 
 Cell = tuple[str, str, int]
-ORDER = {method: place for place, method in enumerate(COLOURS)}
+
+
+def run_name(run: RunSpec) -> str:
+    """What sentences call a run of this chapter, whatever its seed."""
+    known = run.columns()
+    fed = "" if known["fed"] in ("teacher", "stages") else f", fed {known['fed']}"
+    return f"{known['method']}, {known['layers']} layer{'s' * (known['layers'] > 1)}, d = {known['d_model']}{fed}"
 
 
 def cell(rows: pd.DataFrame, profile: str, method: str, d_model: int) -> pd.DataFrame:
@@ -31,20 +38,13 @@ def cells(rows: pd.DataFrame) -> list[Cell]:
 def final_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Last-epoch accuracies (%) by method and dimension: the paper's, and ours per profile."""
     table = []
-    for method, d_model in sorted({(m, d) for _, m, d in cells(rows)}, key=lambda pair: (ORDER[pair[0]], pair[1])):
-        entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
-        for profile in unique(rows["profile"]):
-            entry[f"ours, {recipe(profile)}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
-        table.append(entry)
+    for method in METHOD.looks(rows["method"]):
+        for d_model in sorted(unique(rows.loc[rows["method"] == method, "d_model"])):
+            entry = {"method": method, "d": d_model, "paper": paper_accuracy(method, d_model)}
+            for profile in unique(rows["profile"]):
+                entry[f"ours, {recipe(profile)}"] = describe_mean(cell(rows, profile, method, d_model)["last"])
+            table.append(entry)
     return pd.DataFrame(table)
-
-
-def describe_mean(shares: pd.Series) -> str:
-    """Mean accuracy (%) over runs with its 95 % interval and their number; empty without runs."""
-    if shares.empty:
-        return ""
-    interval = mean_interval(100 * shares, 0.0, 100.0)
-    return f"{describe(interval.mean, interval.low, interval.high)}, n={interval.n}"
 
 
 def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -99,9 +99,8 @@ def epochs_to(curves: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def entropy_table(finals: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Exact target entropies (nat), t ln 2, and the means of each profile's models."""
-    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
+def entropy_table(finals: pd.DataFrame, exact: Sequence[float]) -> pd.DataFrame:
+    """Entropies (nat) of the exact targets, t ln 2, and the means of each profile's models."""
     steps = range(1, len(exact) + 1)
     table = [
         {"what": "t ln 2", **{f"t = {t}": t * np.log(2) for t in steps[:-1]}},
@@ -123,27 +122,6 @@ def cost(rows: pd.DataFrame) -> str:
         sentences.append(f"A run of the {recipe(profile)} took {minutes:.1f} {unit} on average ({places}).")
     stated = paper_value("train-cost")
     return " ".join(sentences) + f" The paper states about {stated:g} hours a run on one L40S GPU."
-
-
-def checks(rows: pd.DataFrame, finals: pd.DataFrame, specs: Sequence[RunSpec]) -> dict[str, bool]:
-    """The chapter's claims about the shipped records."""
-    exact = np.mean([target_entropies(spec) for spec in specs], axis=0)
-    claims = {}
-    for profile in unique(rows["profile"]):
-        for d_model in (24, 32):
-            gap = advantage(rows, profile, d_model)
-            if gap is not None:
-                claim = f"CoT2 above discrete CoT on every seed ({profile}, d = {d_model})"
-                claims[claim] = bool((gap[0] > gap[1]).all())
-        runs = finals[finals["profile"] == profile]
-        means = {t: runs[f"entropy_{t}"].mean() for t in (1, 2, 3)}
-        if profile == "quick":
-            close = all(abs(means[t] - exact[t - 1]) < 0.03 for t in means)
-            claims["CoT2 entropies within .03 nat of the exact targets (quick, d = 32)"] = close
-        else:
-            between = all(exact[t - 1] < means[t] < t * np.log(2) for t in (2, 3))
-            claims[f"CoT2 entropies between the exact targets and t ln 2 for t = 2, 3 ({profile}, d = 32)"] = between
-    return claims
 
 
 def stage_findings(rows: pd.DataFrame) -> list[str]:
@@ -189,29 +167,6 @@ def layers_findings(single: pd.DataFrame, double: pd.DataFrame) -> list[str]:
             if gaps:
                 sentences.append(f"**{recipe(profile)}, d = {d_model}**: CoT2 with 1 layer is {' and '.join(gaps)}.")
     return sentences
-
-
-def gain(above: pd.Series, below: pd.Series) -> str:
-    """Mean difference in points over the seeds that both have, with its 95 % interval; empty without any."""
-    gap = _gap(above, below)
-    return describe(gap.mean, gap.low, gap.high) if gap else ""
-
-
-def versus(above: pd.Series, below: pd.Series, more: str, less: str) -> str:
-    """`gain` in words, see `in_words`; empty without a seed that both have."""
-    gap = _gap(above, below)
-    return in_words(gap, more, less) if gap else ""
-
-
-def in_words(gap: Interval, more: str, less: str) -> str:
-    """A difference without a sign before its mean: "{} points above" or "{} points below", say."""
-    low, high = (gap.low, gap.high) if gap.mean >= 0 else (-gap.high, -gap.low)
-    return (more if gap.mean >= 0 else less).format(describe(abs(gap.mean), low, high))
-
-
-def _gap(above: pd.Series, below: pd.Series) -> Interval | None:
-    seeds = above.index.intersection(below.index)
-    return paired_interval(100 * above[seeds], 100 * below[seeds]) if len(seeds) else None
 
 
 def fed_cell(rows: pd.DataFrame, profile: str, fed: str, d_model: int) -> pd.DataFrame:
@@ -263,20 +218,3 @@ def method_findings(rows: pd.DataFrame, d_model: int) -> list[str]:
             f"**{recipe(profile)}, {method}**: CoT2 is {gap} it. In the paper it is {difference:.1f} above."
         )
     return sentences
-
-
-def more_checks(others: pd.DataFrame, single: pd.DataFrame, fed: pd.DataFrame) -> dict[str, bool]:
-    """The chapter's claims about the other baselines, one layer and feeding, as far as the quick cells are there."""
-    mean = lambda rows, method, d_model: cell(rows, "quick", method, d_model)["last"].mean()
-    rivals = [mean(others, method, 32) for method in unique(others["method"]) if method != "CoT2"]
-    pairs = [(mean(single, "CoT2", d), mean(single, "discrete CoT", d)) for d in (16, 24, 32)]
-    ways = [[fed_cell(fed, "quick", name, d)["last"].mean() for name in ("self", "teacher")] for d in (16, 24, 32)]
-    claims = {
-        "CoT2 has a higher mean than every baseline at d = 32 (quick)": [
-            (mean(others, "CoT2", 32), rival) for rival in rivals
-        ],
-        "one layer of CoT2 has a higher mean than one layer of discrete CoT at every d (quick)": pairs,
-        "self-feeding betters teacher forcing by a point at no d (quick)": [(t + 0.01, own) for own, t in ways],
-    }
-    known = {claim: sides for claim, sides in claims.items() if not np.isnan(sides).any()}
-    return {claim: all(high > low for high, low in sides) for claim, sides in known.items()}

@@ -1,16 +1,12 @@
-"""Figures, tables and checks of the chapter `construction`: transformers that solve MNNS without being trained."""
+"""Transformers that solve MNNS without being trained: which inputs each variant solves, and how sharp it must be."""
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 
 from cot2lib.errors import SpecError
 from cot2lib.metrics import Values
-from cot2lib.study.figures.circle import LOOKS
-from cot2lib.study.figures.style import legend_above, panels
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, sufficient_sharpness
@@ -26,10 +22,6 @@ from cot2lib.theory.propositions import (
 )
 from cot2lib.theory.tagged import TaggedMNNS
 
-SCALES = {  # which variants read pairs of which length
-    "pairs of length $2^{-n}$": ("biased", "as-written", "mirrored"),
-    "pairs of length 1": ("repaired", "fused", "residual"),
-}
 CHANGES = {
     "as-written": "nothing",
     "biased": "threshold of the sigmoid half a step below zero",
@@ -96,31 +88,6 @@ def exact_curves(length: int, sharpnesses: Values) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def exact_match_by_sharpness(curves: pd.DataFrame) -> Figure:
-    """Exact match against c, a panel per scale; lines are float64, markers float32."""
-    figure, axes = panels(1, 2, width=8.4, height=3.2, sharey=True)
-    for axis, (scale, names) in zip(axes[0], SCALES.items()):
-        for name, width in zip(names, (4.5, 2.8, 1.4)):
-            colour, marker, dash = LOOKS[name]
-            own = curves[curves["variant"] == name].set_index("precision")
-            double, single = own.loc["float64"], own.loc["float32"]
-            axis.plot(double["c"], double[SOLVED], color=colour, linestyle=dash, linewidth=width)
-            axis.scatter(single["c"], single[SOLVED], s=9 * width + 8, color=colour, marker=marker, zorder=3)
-            axis.plot([], [], color=colour, linestyle=dash, marker=marker, label=name)
-        axis.set(xscale="log", xlabel=f"sharpness c, {scale}", ylim=(0, 104))
-        axis.legend(frameon=True, edgecolor="none", loc="center right" if "1$" not in scale else "lower right")
-    axes[0, 0].set_ylabel("inputs solved (%)")
-    return figure
-
-
-def curve_table(curves: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `exact_match_by_sharpness` at whole powers of ten."""
-    chosen = curves[np.isclose(np.log10(curves["c"]) % 1, 0)]
-    wide = chosen.pivot(index=["variant", "precision"], columns="c", values=SOLVED)
-    wide.columns = [f"c = {c:.0e}" for c in wide.columns]
-    return wide.loc[[(name, precision) for name in VARIANTS for precision in PRECISIONS]].reset_index()
-
-
 # Sharpness and dimension
 
 
@@ -140,39 +107,10 @@ def smallest(lengths: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def smallest_by_length(table: pd.DataFrame) -> Figure:
-    """Smallest c (points) and ln(2 d / w) / gap (lines) against the number of digits."""
-    figure, axes = panels(1, 1, width=5.6, height=3.3)
-    axis = axes[0, 0]
-    for name, part in table.groupby("variant", sort=False):
-        colour, marker, dash = LOOKS[name]
-        axis.scatter(part["n"], part["smallest c"], s=36, color=colour, marker=marker, label=f"{name}, measured")
-        axis.plot(
-            part["n"], part["sufficient c"], color=colour, linestyle=dash, label=f"{name}, sufficient", linewidth=1.4
-        )
-    axis.set(yscale="log", xlabel="digits n", ylabel="sharpness c", xticks=sorted(table["n"].unique()))
-    legend_above(figure, axis, 2)
-    return figure
-
-
 def dimensions(lengths: Sequence[int]) -> pd.DataFrame:
     """Coordinates that hold sums in either construction, for digits 1..9; the positions add n + 2 to both."""
     rows = [{"n": n, "paper, $2^{n+1}$": Layout(n).content, "cosine, $S + 1$": BOUND * n + 1} for n in lengths]
     return pd.DataFrame(rows)
-
-
-def dimension_curves(lengths: Sequence[int]) -> Figure:
-    """Both dimensions against the number of digits."""
-    table = dimensions(lengths)
-    figure, axes = panels(1, 1, width=5.2, height=3.0)
-    axis = axes[0, 0]
-    axis.plot(
-        table["n"], table.iloc[:, 1], color=LOOKS["as-written"][0], linestyle="--", marker="s", label=table.columns[1]
-    )
-    axis.plot(table["n"], table.iloc[:, 2], color=LOOKS["biased"][0], marker="o", label=table.columns[2])
-    axis.set(yscale="log", xlabel="digits n", ylabel="content dimension", xticks=list(lengths))
-    axis.legend(frameon=False)
-    return figure
 
 
 # The propositions and the alternatives
@@ -231,58 +169,3 @@ def tagged_curves(lengths: Sequence[int], heads: Values, most: int = 160) -> pd.
                 right = float((model.solve(digits) == optima(digits)).double().mean())
                 rows.append({"n": length, "precision": precision, "c": head, SOLVED: 100 * right})
     return pd.DataFrame(rows)
-
-
-def tagged_window(table: pd.DataFrame) -> Figure:
-    """Inputs solved against the c of the tagged vocabulary's softmax, a panel per length."""
-    lengths = list(table["n"].unique())
-    figure, axes = panels(1, len(lengths), width=4.2 * len(lengths), height=3.0, sharey=True)
-    for axis, (length, part) in zip(axes[0], table.groupby("n")):
-        for (precision, line), (colour, marker, dash) in zip(
-            part.groupby("precision", sort=False), (LOOKS["biased"], LOOKS["as-written"])
-        ):
-            axis.plot(
-                line["c"],
-                line[SOLVED],
-                color=colour,
-                marker=marker,
-                linestyle=dash,
-                markersize=4,
-                label=precision,
-            )
-        axis.set(xscale="log", xlabel=f"c of the vocabulary's softmax (n = {length})", ylim=(0, 103))
-    axes[0, 0].set_ylabel("inputs solved (%)")
-    legend_above(figure, axes[0, 0], 2)
-    return figure
-
-
-def checks(
-    exact: pd.DataFrame,
-    failed: pd.DataFrame,
-    curves: pd.DataFrame,
-    least: pd.DataFrame,
-    cosine: pd.DataFrame,
-    tagged: pd.DataFrame,
-) -> dict[str, bool]:
-    """The chapter's claims about what it has computed."""
-    right = exact.set_index("variant").filter(like="right of")
-    total = int(failed["inputs"].sum())
-    zero = failed["optimum"] == 0
-    in_single = tagged[tagged["precision"] == "float32"].groupby("n")[SOLVED].max()
-    return {
-        "as printed, the inputs with optimum 0 and no others are answered wrong": bool(
-            (failed.loc[zero, "answered right"] == 0).all()
-            and (failed.loc[~zero, "answered right"] == failed.loc[~zero, "inputs"]).all()
-        ),
-        "every repair solves every input in both precisions": bool((right.drop("as-written") == total).all(axis=None)),
-        "single and double precision agree to half a point at every sharpness": bool(
-            np.ptp([part[SOLVED] for _, part in curves.groupby("precision")], axis=0).max() < 0.5
-        ),
-        "the sufficient sharpness suffices": bool((least["smallest c"] < least["sufficient c"]).all()),
-        "the cosine construction solves every input in both precisions": all(
-            (cosine[column] == cosine["inputs"]).all() for column in cosine.filter(like="right")
-        ),
-        "through a tagged vocabulary some c solves four digits in single precision, none six": bool(
-            in_single.loc[4] == 100 and in_single.loc[6] < 95
-        ),
-    }

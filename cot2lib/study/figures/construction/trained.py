@@ -10,31 +10,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cot2lib.metrics import mean_interval
 from cot2lib.specs.profiles import SEEDS
-from cot2lib.study.analysis.experts import BATCH
-from cot2lib.study.claims.rules import PERCENT
+from cot2lib.study.analysis.experts import BATCH, best_rates, last_steps
 from cot2lib.study.claims.training import PERFECT
-from cot2lib.study.figures import curves as drawn
-from cot2lib.study.figures.style import COLOURS, PAPER, panels, seed_dots, series_legend
-from cot2lib.study.report import describe, recipe
+from cot2lib.study.figures.curves import accuracy_over_epochs, named, unique
+from cot2lib.study.figures.style import EMBEDDING, PAPER, panels, seed_dots, series_legend
+from cot2lib.study.figures.words import PERCENT, mean_of
+from cot2lib.study.report import recipe
 from cot2lib.tasks import MNNS
-from cot2lib.training.settings import EMBEDDINGS
 
 BLOCK, SEEN = "block", "block,\ninputs trained on"
-CLOSE = 0.02  # difference of mean shares
-
-
-def last_steps(blocks: pd.DataFrame) -> pd.DataFrame:
-    """Closing rows of the block's training curves, one for each feed, learning rate and seed."""
-    return blocks.sort_values("step", kind="stable").groupby(["feed", "lr", "seed"], sort=False).tail(1)
-
-
-def best_rates(blocks: pd.DataFrame) -> pd.DataFrame:
-    """The block's training curves at each feed's best learning rate, by mean closing accuracy."""
-    means = last_steps(blocks).groupby(["feed", "lr"], sort=False)["accuracy"].mean()
-    kept = pd.MultiIndex.from_tuples(means.groupby("feed", sort=False).idxmax())
-    return blocks[pd.MultiIndex.from_frame(blocks[["feed", "lr"]]).isin(kept)]
 
 
 def together(models: pd.DataFrame, blocks: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -51,7 +36,7 @@ def together(models: pd.DataFrame, blocks: pd.DataFrame, column: str) -> pd.Data
     return pd.concat([models, fed], ignore_index=True)
 
 
-def final_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame) -> Figure:
+def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame) -> Figure:
     """Closing accuracy of every run, a panel per profile; the black line is the paper's "perfect".
 
     Accuracy is on validation inputs, and of the block also on the inputs it was trained on.
@@ -59,14 +44,14 @@ def final_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame) -> Figure:
     both = together(rows, last_steps(blocks), "last")
     fed = both[both["model"] == BLOCK]
     both = pd.concat([both, fed.assign(model=SEEN, last=fed["seen"])])
-    profiles = drawn.unique(both["profile"])
+    profiles = unique(both["profile"])
     figure, axes = panels(1, len(profiles), width=8.4, height=3.2, sharey=True)
     for axis, profile in zip(axes[0], profiles):
         part = both[both["profile"] == profile]
-        _kinds(axis, part, drawn.unique(part["model"]))
+        _kinds(axis, part, unique(part["model"]))
         axis.set_xlabel(recipe(profile))
     axes[0, 0].set_ylabel("accuracy (%)")
-    series_legend(figure, [name for name in COLOURS if name in set(both["embedding"])])
+    series_legend(figure, named(EMBEDDING, EMBEDDING.looks(both["embedding"])))
     return figure
 
 
@@ -76,15 +61,21 @@ def _kinds(axis: Axes, part: pd.DataFrame, models: Sequence[str]) -> None:
     for place, model in enumerate(models):
         kinds = part[part["model"] == model].groupby("embedding", sort=False)["last"]
         for shift, (name, shares) in enumerate(kinds):
-            seed_dots(axis, place + 0.26 * (shift - (len(kinds) - 1) / 2), PERCENT * shares, name, spread=0.07)
+            seed_dots(
+                axis,
+                place + 0.26 * (shift - (len(kinds) - 1) / 2),
+                PERCENT * shares,
+                EMBEDDING.known[name],
+                spread=0.07,
+            )
     axis.set_xticks(range(len(models)), models)
 
 
-def learning_curves(curves: pd.DataFrame, blocks: pd.DataFrame) -> Figure:
+def trained_curves(curves: pd.DataFrame, blocks: pd.DataFrame) -> Figure:
     """Validation accuracy over epochs, a panel per model; thin lines are seeds."""
     trained_on = pd.Series({seed: int(MNNS().split(seed).sum()) for seed in SEEDS})
     blocks = blocks.assign(epoch=blocks["step"] * BATCH / blocks["seed"].map(trained_on))
-    return drawn.learning_curves(together(curves, blocks, "accuracy"), "embedding", "model", "{}", _stated)
+    return accuracy_over_epochs(together(curves, blocks, "accuracy"), EMBEDDING, "model", "{}", _stated)
 
 
 def _stated(embedding: str, model: str) -> float | None:
@@ -104,13 +95,18 @@ def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
     groups = last_steps(blocks).groupby(["feed", "lr"], sort=False)
     return pd.DataFrame(
         [
-            {"fed its": feed, "rate": f"{lr:g}", **_summary(part["accuracy"]), "trained on (%)": _mean(part["seen"])}
+            {
+                "fed its": feed,
+                "rate": f"{lr:g}",
+                **_summary(part["accuracy"]),
+                "trained on (%)": mean_of(PERCENT * part["seen"]),
+            }
             for (feed, lr), part in groups
         ]
     )
 
 
-def findings(rows: pd.DataFrame, blocks: pd.DataFrame) -> list[str]:
+def trained_findings(rows: pd.DataFrame, blocks: pd.DataFrame) -> list[str]:
     """Which kinds of models are perfect for how many seeds, and how the block does on what it was trained on."""
     trigonometric = rows[rows["embedding"] != "learned"]
     perfect = int((PERCENT * trigonometric["last"] >= PERFECT).sum())
@@ -119,49 +115,23 @@ def findings(rows: pd.DataFrame, blocks: pd.DataFrame) -> list[str]:
     last = last_steps(best_rates(blocks))
     sentences = [
         f"Of the {len(trigonometric)} trigonometric GPT-2 runs {perfect} reach {PERFECT:g} %; the highest mean of all "
-        f"is that of {best}: {_mean(means[best])} %."
+        f"is that of {best}: {mean_of(PERCENT * means[best])} %."
     ]
     for feed, part in last.groupby("feed", sort=False):
         sentences.append(
-            f"The block fed its {feed} reaches {_mean(part['accuracy'])} % on the validation inputs and "
-            f"{_mean(part['seen'])} % on those it was trained on; "
+            f"The block fed its {feed} reaches {mean_of(PERCENT * part['accuracy'])} % on the validation inputs and "
+            f"{mean_of(PERCENT * part['seen'])} % on those it was trained on; "
             f"perfect are {_perfect(part['accuracy'])} and {_perfect(part['seen'])} seeds."
         )
     return sentences
 
 
-def checks(rows: pd.DataFrame, blocks: pd.DataFrame) -> dict[str, bool]:
-    """What the chapter says of the shipped records; of embeddings without runs nothing holds."""
-    mean = rows.groupby(["d_model", "embedding"])["last"].mean().unstack().reindex(columns=EMBEDDINGS)
-    closing = last_steps(best_rates(blocks)).groupby("feed")[["accuracy", "seen"]].mean()
-    return {
-        "no trained model or block is perfect on the validation inputs of every seed": not any(
-            (PERCENT * part >= PERFECT).all()
-            for part in [
-                *(part["last"] for _, part in rows.groupby(["embedding", "d_model"])),
-                *(part["accuracy"] for _, part in last_steps(blocks).groupby(["feed", "lr"])),
-            ]
-        ),
-        "embeddings that start trigonometric and are trained do about as well as learned ones": bool(
-            ((mean["cosine"] - mean["learned"]).abs() < CLOSE).all()
-        ),
-        "embeddings that stay trigonometric do worse": bool((mean["cosine, frozen"] < mean["cosine"]).all()),
-        "the block that hands on its output does better than the one that hands on a mixture": bool(
-            closing.loc["output", "accuracy"] > closing.loc["mixture", "accuracy"]
-        ),
-        "that block answers every input it was trained on, whatever the seed": bool(
-            closing.loc["output", "seen"] == 1
-        ),
-    }
-
-
 def _summary(shares: pd.Series) -> dict:
-    return {"accuracy (%)": _mean(shares), "best seed": PERCENT * shares.max(), "perfect seeds": _perfect(shares)}
-
-
-def _mean(shares: pd.Series) -> str:
-    interval = mean_interval(PERCENT * shares, 0.0, PERCENT)
-    return describe(interval.mean, interval.low, interval.high)
+    return {
+        "accuracy (%)": mean_of(PERCENT * shares),
+        "best seed": PERCENT * shares.max(),
+        "perfect seeds": _perfect(shares),
+    }
 
 
 def _perfect(shares: pd.Series) -> str:

@@ -1,0 +1,66 @@
+"""What targets hold, and what a trained model makes of them: entropies, and the thoughts of one input."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from cot2lib.decode import decode, rules
+from cot2lib.model import GPT2Stack
+from cot2lib.specs import RunSpec
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+
+
+def target_entropies(spec: RunSpec) -> Float[np.ndarray, " step"]:
+    """Exact mean entropy (nat) of the targets of each step over the run's validation inputs."""
+    held_out = ~spec.task.split(spec.seed)
+    targets = hindsight_targets(spec.task, spec.supervision.budget, spec.supervision.ties)[held_out]
+    return torch.special.entr(targets).sum(-1).mean(0).numpy()
+
+
+def mean_target_entropies(specs: Sequence[RunSpec]) -> Float[np.ndarray, " step"]:
+    """`target_entropies`, mean over runs."""
+    return np.mean([target_entropies(spec) for spec in specs], axis=0)
+
+
+@torch.no_grad()
+def made_and_wanted(
+    stack: GPT2Stack, spec: RunSpec, row: int
+) -> tuple[Float[Tensor, "step vocab"], Float[Tensor, "step vocab"]]:
+    """Step distributions of one trained model on one input, fed its own thoughts, and the targets of that input."""
+    task = spec.task
+    prompt = task.prompt(spec.supervision.arrow)[None, row : row + 1]
+    rollout = decode(stack, prompt, rules(spec.thought, task.steps))
+    wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
+    return rollout.logits[0, 0].softmax(-1), wanted
+
+
+def entropies_by_budget(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
+    """Mean entropy (nat) over all inputs of the exact targets of each step, per budget, beside t ln 2."""
+    thoughts = range(1, task.steps)
+    naive = {"targets": "t ln 2"} | {f"t = {t}": t * np.log(2) for t in thoughts}
+    rows = [naive]
+    for budget in budgets:
+        entropy = torch.special.entr(hindsight_targets(task, budget)).sum(-1).mean(0)
+        rows.append({"targets": f"B = {budget}"} | {f"t = {t}": float(entropy[t - 1]) for t in thoughts})
+    return pd.DataFrame(rows)
+
+
+def target_widths(task: MNNS, row: int, budgets: Sequence[int], steps: Sequence[int]) -> pd.DataFrame:
+    """States with a share, and entropy (nat), of one input's targets at some steps, per budget."""
+    rows = []
+    for budget in budgets:
+        targets = hindsight_targets(task, budget, "shared", slice(row, row + 1))[0]
+        entropy = torch.special.entr(targets).sum(-1)
+        shown = {f"t = {t}": f"{int((targets[t - 1] > 0).sum())} ({entropy[t - 1]:.2f})" for t in steps}
+        rows.append({"kept": kept_name(task, budget), **shown})
+    return pd.DataFrame(rows)
+
+
+def kept_name(task: MNNS, budget: int) -> str:
+    """How figures of long inputs call the trajectories that a budget keeps."""
+    return "all trajectories" if budget == task.trajectories else f"B = {budget:,}".replace(",", "\u2009")

@@ -1,0 +1,96 @@
+"""What the chapter `grpo_mts` claims: of recorded runs, and of policy ratios."""
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.study.analysis.policies import ends, gains
+from cot2lib.study.analysis.ratios import example_ends
+from cot2lib.study.checks.claims import decided, part
+from cot2lib.study.sweeps import KS
+
+MOST = 0.9  # of the runs, for which a claim about most of them must hold
+MANY = 0.8  # the same of two things at once
+POINTS_APART = 3.0
+
+
+def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
+    """The claims about recorded runs, as far as there are records.
+
+    Args:
+        points: evaluations of the runs of the paper's table (`cot2lib.study.analysis.policies.evaluations`).
+        variants: those of the variants (`by_variant`).
+    """
+    first, last = ends(points)
+    paired = last.merge(first, on=["profile", "id"], suffixes=("", "_first"))
+    surer = (paired["entropy_1"] < paired["entropy_1_first"]) & (paired["entropy_4"] < paired["entropy_4_first"])
+    gain = lambda change, k, decoder="own": gains(part(variants, change=change, k=k), decoder).mean()
+    return decided(
+        {
+            "policy gradients raise accuracy by the own sampler on most runs": lambda: (
+                (paired["own"] > paired["own_first"]).mean() > MOST
+            ),
+            "the first and the last token become more certain on most runs": lambda: surer.mean() > MANY,
+            "without a learning rate nothing changes": lambda: stays(
+                part(variants, change="no learning"), ["discrete"]
+            ),
+            "the product and its root end within three points": lambda: all(
+                abs(_mean(variants, "usual", k) - _mean(variants, "product", k)) < POINTS_APART
+                for k in sorted(map(int, part(variants, change="product")["k"].unique()))
+            ),
+            "logits / K starts lower and brings greedy decoding no point": lambda: (
+                _mean(variants, "logits / K", 3, end=0) < _mean(variants, "usual", 3, end=0)
+                and gain("logits / K", 3, "discrete") < 1
+            ),
+            "one-sided dropout takes more than half of the mean gain away": lambda: (
+                gain("one-sided dropout", 3) < gain("usual", 3) / 2
+            ),
+            "a rising K gains no less than K = 6 throughout": lambda: gain("rising", 6) >= gain("usual", 6),
+            "a penalty on divergence lowers the mean gain under every K": lambda: all(
+                gain("divergence", k) < gain("usual", k) for k in KS
+            ),
+        }
+    )
+
+
+def stays(points: pd.DataFrame, decoders: list[str]) -> bool:
+    """Whether no run changes its accuracy by any of the decoders."""
+    spread = points.groupby("id")[decoders].agg(lambda values: float(np.ptp(values)))
+    return bool((spread == 0).all(axis=None))
+
+
+def _mean(variants: pd.DataFrame, change: str, k: int, end: int = 1) -> float:
+    """Mean accuracy (%) by own sampler of a variant, before (end 0) or after (end 1) training."""
+    return float(ends(part(variants, change=change, k=k))[end]["own"].mean())
+
+
+def ratio_checks(
+    listed: pd.DataFrame, sampled: pd.DataFrame, dropped: pd.DataFrame, silent: pd.DataFrame, updates: pd.DataFrame
+) -> dict[str, bool]:
+    """The claims on policy ratios, from the tables of `cot2lib.study.analysis.ratios`.
+
+    Args:
+        listed: of `exact_gradients`.
+        sampled: of `sampled_gradients`.
+        dropped, silent: of `dropout`, with and without dropout.
+        updates: of `several_updates`.
+    """
+    along = sampled[(sampled["ratio"] == "product") & (sampled["measure"] == "along")]
+    product, geometric = (listed[listed["ratio"] == ratio] for ratio in ("product", "geometric"))
+    reward = example_ends((1, 2, 6), 4000).pivot(index="k", columns="ratio", values="J")
+    first, more = updates[updates["updates"] == 1], updates[updates["updates"] > 1]
+    moved = dropped.groupby(["profile", "ratio", "divided", "k"])["thoughts"].mean()
+    claims = {
+        "the product's expected gradient is that of J": (product["cosine"] > 1 - 1e-5).all(),
+        "sampled gradients of the product agree with it": ((along["value"] - 1).abs() < 5 * along["error"]).all(),
+        "the geometric mean's points elsewhere from K = 2 on": (
+            geometric.loc[geometric["k"] > 1, "cosine"] < 1 - 1e-4
+        ).all(),
+        "with a shared parameter it lowers the reward for K = 2 and 6": (
+            (reward.loc[[2, 6], "geometric"] < 0.4).all() and (reward["product"] > 0.49).all()
+        ),
+        "without dropout no ratio leaves one": (silent[["thoughts", "answers", "spread"]] == 0).all(axis=None),
+        "dropout in the current policy alone moves most ratios out of the clip range": (moved > 0.5).all(),
+        "with one update per batch the clip cuts nothing": (first[["thoughts", "answers"]] == 0).all(axis=None),
+        "with several it does": (more.groupby("updates")["thoughts_cut"].mean() > 0).all(),
+    }
+    return {claim: bool(holds) for claim, holds in claims.items()}

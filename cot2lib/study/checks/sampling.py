@@ -1,0 +1,50 @@
+"""What the chapter `sampling` claims of the shipped Pass@k table, and of other ways to feed trained models."""
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.study.analysis.other_thoughts import plain, sampled
+from cot2lib.study.analysis.passk import curves_at, greedy, temperatures_of
+
+POINT = 0.01  # of a share
+FEWEST, MANY = 1, 1024  # tokens of a thought
+
+
+def checks(table: pd.DataFrame, top_k: int) -> dict[str, bool]:
+    """The claims about the shipped Pass@k table; `top_k` as in `curves_at`."""
+    single = greedy(table).mean()
+    pairs = {t: curves_at(table, t, top_k) for t in temperatures_of(table)}
+    means = {t: {name: seeds.mean(axis=1) for name, seeds in both.items()} for t, both in pairs.items()}
+    return {
+        "one greedy CoT2 trace is above one discrete sample at every temperature": all(
+            single > both["discrete CoT"].loc[1] for both in means.values()
+        ),
+        "Pass@k never falls with k": all(
+            (np.diff(mean) >= -1e-9).all() for both in means.values() for mean in both.values()
+        ),
+        "sampling gains nothing at temperature 0": all(np.ptp(mean) < 1e-9 for mean in means[0.0].values()),
+        "CoT2 sampled alike is above discrete CoT at every k and temperature": all(
+            (both["CoT2"] > both["discrete CoT"]).all() for both in means.values()
+        ),
+    }
+
+
+def thought_checks(sharp: pd.DataFrame, drawn: pd.DataFrame) -> dict[str, bool]:
+    """The claims about other thoughts, from tables of `cot2lib.study.analysis.other_thoughts`.
+
+    Args:
+        sharp: accuracies with sharpened and pruned thoughts.
+        drawn: accuracies with sampled thoughts and with base ones.
+    """
+    base = plain(drawn).groupby("model")["accuracy"].mean()
+    best = sharp.groupby(["model", "temperature", "threshold"])["accuracy"].mean().groupby("model").max()
+    by_k = sampled(drawn).groupby(["model", "k"])["accuracy"].mean().unstack()
+    claims = {
+        "no sharpening or pruning betters the trained thoughts by a point": (best < base + POINT).all(),
+        "accuracy rises with K": (by_k.diff(axis=1).iloc[:, 1:] >= 0).all(axis=None),
+    }
+    if {FEWEST, MANY} <= set(by_k):
+        claims["one sampled token per thought is ten points worse than the mixture, 1024 less than five"] = (
+            (by_k[FEWEST] < base - 0.1) & (by_k[MANY] > base - 0.05)
+        ).all()
+    return {claim: bool(holds) for claim, holds in claims.items()}
