@@ -1,9 +1,8 @@
 """What the chapter `csft` claims of the shipped records."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from cot2lib.study.checks.claims import decided, part
 from cot2lib.study.sweeps import D_MODELS
@@ -12,7 +11,7 @@ NEAR = 0.03  # nat, between a model's entropy and its targets'
 POINT = 0.01  # of a share
 
 
-def checks(rows: pd.DataFrame, finals: pd.DataFrame, exact: Sequence[float]) -> dict[str, bool]:
+def checks(rows: pd.DataFrame, finals: pd.DataFrame, exact: Float[np.ndarray, " step"]) -> dict[str, bool]:
     """The claims on methods and on entropies; `exact` are the entropies (nat) of the targets, step by step."""
     claims = {}
     for profile in rows["profile"].unique():

@@ -58,7 +58,7 @@ def feeding_curves(curves: pd.DataFrame) -> Figure:
     return accuracy_over_epochs(curves, FED, "d_model", "d = {}")
 
 
-def entropies(finals: pd.DataFrame, exact: Sequence[float], stated: Sequence[float] = ()) -> Figure:
+def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: Sequence[float] = ()) -> Figure:
     """Entropy of a CoT2 model's step-t distribution against what its targets hold.
 
     Args:

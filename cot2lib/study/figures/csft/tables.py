@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 
 from cot2lib.metrics import paired_interval
 from cot2lib.specs import RunSpec
@@ -99,7 +100,7 @@ def epochs_to(curves: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def entropy_table(finals: pd.DataFrame, exact: Sequence[float]) -> pd.DataFrame:
+def entropy_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"]) -> pd.DataFrame:
     """Entropies (nat) of the exact targets, t ln 2, and the means of each profile's models."""
     steps = range(1, len(exact) + 1)
     table = [

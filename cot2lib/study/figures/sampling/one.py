@@ -1,8 +1,8 @@
 """Figures and tables of the chapter `sampling` on what one trace holds: its entropies, and other ways to feed it."""
 
-from collections.abc import Sequence
-
+import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from cot2lib.study.analysis.other_thoughts import plain, sampled, varied
@@ -62,7 +62,7 @@ def sampled_table(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def probe_table(finals: pd.DataFrame, exact: Sequence[float]) -> pd.DataFrame:
+def probe_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"]) -> pd.DataFrame:
     """Step entropies (nat) of the paper's probe, of t ln 2, of the exact targets and of each profile's models."""
     stated = {f"t = {t}": paper_value(f"entropy-{t}") for t in range(1, len(exact) + 1)}
     table = entropy_table(finals, exact)
