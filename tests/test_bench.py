@@ -100,7 +100,7 @@ def test_the_opponents_step_is_ours(policies, monkeypatch):
     trainer, plain = policies
     index = trainer.data.order([42], 0, 1, trainer.recipe.batch)[:, 0]
     kept = []
-    monkeypatch.setattr(trainer, "decode", lambda *given: kept.append(decode(*given)) or kept[-1])
+    monkeypatch.setattr(trainer, "decode", lambda *given, **named: kept.append(decode(*given, **named)) or kept[-1])
     start = trainer.stack.transformer.wte.weight.detach().clone()
     trainer.update(index)
     given = iter(kept[0].actions)

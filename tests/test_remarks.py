@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.specs.profiles import POLICIES
+from cot2lib.study import sweeps
 from cot2lib.study.analysis import differences
 from cot2lib.study.figures import remarks
 
@@ -19,7 +20,7 @@ def points():
     rows = [
         {"id": f"{k}{ratio}{seed}", "profile": "quick", "seed": seed,
           "k": k, "ratio": ratio, "step": step, "base": 90.0 - step}
-        | {f"entropy_{t}": (9.0 if step == 0 else left) * t for t in differences.TOKENS}
+        | {f"entropy_{t}": (9.0 if step == 0 else left) * t for t in sweeps.STEPS}
         for (k, ratio), lefts in AFTER.items() for seed, left in zip((42, 43, 44), lefts) for step in (5, 0)
     ]  # fmt: skip
     return pd.DataFrame(rows)

@@ -12,6 +12,7 @@ from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel, Rule
 D_MODELS = (16, 24, 32)
 ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
 BUDGETS = (1, 2, 4, 8, 16)
+STEPS = (1, 2, 3, 4)  # outputs on four digits
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought

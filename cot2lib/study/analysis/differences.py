@@ -10,8 +10,7 @@ import pandas as pd
 
 from cot2lib.metrics import Interval, paired_interval
 from cot2lib.study.analysis.policies import ends, lost
-
-TOKENS = (1, 2, 3, 4)
+from cot2lib.study.sweeps import STEPS
 
 
 def entropies_apart(
@@ -27,7 +26,7 @@ def entropies_apart(
     for ratio, part in last[last["k"] == many].groupby("ratio"):
         part = part.set_index("seed")
         seeds = base.index.intersection(part.index)
-        for token in TOKENS:
+        for token in STEPS:
             found[ratio, token] = paired_interval(
                 part.loc[seeds, f"entropy_{token}"], base.loc[seeds, f"entropy_{token}"]
             )

@@ -26,12 +26,12 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model.trigonometric import circles, frequencies
 from cot2lib.runs import records
+from cot2lib.specs.profiles import SEEDS
 from cot2lib.supervision import trajectory_shares
 from cot2lib.tasks import MNNS
 
 FEEDS = ("output", "mixture")
 RATES = (1e-3, 3e-3, 1e-2)  # learning rates tried
-SEEDS = (42, 43, 44, 45, 46)
 STEPS, BATCH, WARM_UP, EVALUATIONS = 2000, 64, 50, 10
 DECIMALS = 6
 

@@ -19,13 +19,12 @@ from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import experts, passk, thoughts_held
 from cot2lib.study.analysis.passk import TOP_K
-from cot2lib.study.sweeps import BEST_GAMMA
+from cot2lib.study.sweeps import BEST_GAMMA, STEPS
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Dirichlet
 
 SECONDS_AN_HOUR = 3600.0
-STEPS = (1, 2, 3, 4)
 
 Sample = Callable[[str, Sequence[int]], pd.DataFrame]
 Sweep = Callable[[str, Sequence[int]], Sequence[Run]]

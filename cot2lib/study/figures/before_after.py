@@ -12,9 +12,9 @@ from cot2lib.study.analysis.policies import best, collapsed, ends, gains, gradie
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.style import BLUE, PAPER, WHEN, Look, panels, seed_dots, series_legend
 from cot2lib.study.figures.words import difference, mean_of
+from cot2lib.study.sweeps import STEPS
 
 DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
-STEPS = (1, 2, 3, 4)
 HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
 SHIFT = 0.17  # of a moment from its group's place
 

@@ -10,6 +10,7 @@ from cot2lib.study.analysis import differences
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.grpo_dirichlet import STARTS
 from cot2lib.study.report import describe, recipe
+from cot2lib.study.sweeps import STEPS
 
 RATIOS = {"geometric": "root", "product": "product"}
 SMALL, LARGE = (1, 3, 6), (6, 8, 12)  # tokens K of the paper's tables
@@ -31,9 +32,9 @@ def entropy_by_ratio(points: pd.DataFrame, few: int, many: int, collapsed: Colle
             continue
         apart = differences.entropies_apart(points, few, many, without)
         for ratio, name in RATIOS.items():
-            if (ratio, differences.TOKENS[0]) not in apart:
+            if (ratio, STEPS[0]) not in apart:
                 continue
-            cells = {f"token {t}": _shown(apart[ratio, t], 2) for t in differences.TOKENS}
+            cells = {f"token {t}": _shown(apart[ratio, t], 2) for t in STEPS}
             rows.append({"seeds": label, "ratio": name, **cells})
     return pd.DataFrame(rows)
 
