@@ -9,7 +9,7 @@ import torch
 from cot2lib.errors import SpecError
 from cot2lib.study.analysis import experts
 from cot2lib.study.analysis.experts import FEEDS, ExpertStack, state_table, targets, train
-from cot2lib.study.claims.samples import block, expert_blocks
+from cot2lib.study.claims.samples import block
 from cot2lib.study.collect import collect
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
@@ -116,7 +116,7 @@ def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
     monkeypatch.setattr(experts, "measure", lambda: short)
     (path,) = collect("experts", "quick")
     assert path.name == "experts.quick.training.csv"
-    shipped = expert_blocks("quick")
+    shipped = experts.shipped("quick")
     assert shipped[short.columns].equals(short) and {"commit", "torch"} <= set(shipped)
     sample = block("output", 1e-3)("quick", [43])
     assert sample["last"].tolist() == short[(short["step"] == 2) & (short["seed"] == 43)]["accuracy"].tolist()
@@ -130,7 +130,7 @@ def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
 
 def test_the_shipped_table_is_whole_and_replays():
     """Every feed, rate and seed; the first evaluation of one training, trained again."""
-    table = expert_blocks("quick")
+    table = experts.shipped("quick")
     kept = table.groupby(["feed", "lr", "step"])["seed"].agg(tuple)
     assert set(kept) == {experts.SEEDS} and len(kept) == len(FEEDS) * len(experts.RATES) * experts.EVALUATIONS
     again = next(train("output", 1e-3))
