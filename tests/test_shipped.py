@@ -11,9 +11,10 @@ from cot2lib import runs
 from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
 from cot2lib.runs import records
-from cot2lib.specs import EMBEDDINGS, GRPOSpec, from_data
+from cot2lib.specs import GRPOSpec, from_data
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
+from cot2lib.training.settings import EMBEDDINGS
 from cot2lib.training.supervised import evaluate
 
 

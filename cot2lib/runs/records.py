@@ -93,6 +93,8 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
         raise ValueError("no held-out inputs")
     a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
     total = (a + b) / (inputs_a + inputs_b)
+    if not np.isfinite(total).all():
+        raise ValueError("an evaluation without a number of right answers")
     return {
         "inputs_a": inputs_a,
         "inputs_b": inputs_b,

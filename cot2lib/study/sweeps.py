@@ -331,14 +331,15 @@ def where(specs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
     Raises:
         SpecError: for an unknown field, a malformed condition, or if no run is left.
     """
+    columns = {spec: spec.columns() for spec in specs}
     for condition in conditions:
         name, equals, value = condition.partition("=")
-        known = list(specs[0].columns())
+        known = list(columns[specs[0]])
         if not equals or name not in known:
             raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
-        left = [spec for spec in specs if str(spec.columns().get(name)) == value]
+        left = [spec for spec in specs if str(columns[spec].get(name)) == value]
         if not left:
-            values = sorted({str(spec.columns().get(name)) for spec in specs})
+            values = sorted({str(columns[spec].get(name)) for spec in specs})
             raise SpecError(f"condition {condition!r} leaves no run; {name} is one of {', '.join(values)}.")
         specs = left
     return list(specs)

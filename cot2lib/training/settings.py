@@ -8,6 +8,7 @@ apart in a table (`columns`), which other runs it can be stacked with (`shape`),
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -193,7 +194,7 @@ class Run(ABC):
             device, compile: where to train, and whether to compile the forward passes.
         """
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits that name the run."""
         return identifier(self)
