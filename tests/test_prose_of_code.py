@@ -50,7 +50,6 @@ def signatures():
     return found
 
 
-@pytest.mark.xfail(reason="other packages still have bare tensors; remove this mark when they do not", strict=True)
 def test_tensors_have_shapes_in_signatures():
     found = signatures()
     without = [place for place, shaped in found.items() if not shaped]

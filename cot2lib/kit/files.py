@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import torch
+from jaxtyping import Shaped
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 from cot2lib.errors import RecordError
 
+Weight = Shaped[Tensor, "..."]  # a parameter of a model
 META = "cot2"
 CHECKSUM = "checksum"  # the entry of a file's metadata that covers every byte of the file but its own digits
 UNSEALED = "0" * 64  # what that entry holds while the checksum is computed
@@ -55,7 +57,7 @@ def _changed(entry: os.DirEntry) -> float:
         return float("inf")
 
 
-def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], meta: dict) -> None:
+def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
     """Write tensors and JSON metadata as one safetensors file, atomically.
 
     Where the metadata has an entry `CHECKSUM: UNSEALED`, the file's checksum takes its place.
@@ -86,13 +88,13 @@ def load_meta(path: Path) -> dict:
     return _read(path, lambda file: None)[1]
 
 
-def load_tensors(path: Path, prefix: str = "") -> tuple[dict[str, torch.Tensor], dict]:
+def load_tensors(path: Path, prefix: str = "") -> tuple[dict[str, Weight], dict]:
     """Tensors whose names start with `prefix` (removed), and the metadata; raises as `load_meta`."""
     names = lambda file: [name for name in list(file.keys()) if name.startswith(prefix)]
     return _read(path, lambda file: {name[len(prefix) :]: file.get_tensor(name) for name in names(file)})
 
 
-def check_finite(tensors: Mapping[str, torch.Tensor], owner: str) -> None:
+def check_finite(tensors: Mapping[str, Weight], owner: str) -> None:
     """Raise RecordError if a tensor holds NaN or infinity; `owner` names whose tensors they are."""
     if bad := [name for name, tensor in tensors.items() if not tensor.isfinite().all()]:
         raise RecordError(f"{owner} has weights that are no numbers ({bad[0]}): its training diverged; leave it out.")

@@ -161,7 +161,7 @@ class Block(nn.Module):
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
 
 
-def _described(value) -> str:
+def _described(value: object) -> str:
     """Of a tensor its shape and type, of anything else its class."""
     if not isinstance(value, Tensor):
         return f"of class {type(value).__name__}"
@@ -256,7 +256,7 @@ class GPT2Stack(nn.Module):
         self._check("weights", weights, "(run, batch, step, vocab)", self.shape["vocab_size"])
         return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
 
-    def _check(self, name: str, value, axes: str, width: int) -> None:
+    def _check(self, name: str, value: object, axes: str, width: int) -> None:
         """Raise SpecError unless `value` is a tensor of one set per run, `width` wide and of the parameters' type."""
         kind = self.transformer.wte.weight.dtype
         shaped = isinstance(value, Tensor) and value.ndim == 4 and value.dtype == kind

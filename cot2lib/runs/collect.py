@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from torch import Tensor
-
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
+from cot2lib.kit.files import Weight
 from cot2lib.kit.identity import outsiders
 from cot2lib.runs import manifest, records, store
 from cot2lib.specs import Run
@@ -22,7 +21,7 @@ class Origin:
     """Where finished runs can be taken from: their rows and curves, and how to get the weights of one."""
 
     tables: records.Tables
-    weights: Callable[[str], dict[str, Tensor] | None]
+    weights: Callable[[str], dict[str, Weight] | None]
 
 
 def collect(
@@ -94,7 +93,7 @@ def _source(folder: Path) -> Origin:
 
 
 def _store() -> Origin:
-    def weights(run_id: str) -> dict[str, Tensor]:
+    def weights(run_id: str) -> dict[str, Weight]:
         stack, place = store.finished()[run_id]
         return stack.weights(place)
 

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
 from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
-from cot2lib.kit.files import check_finite, load_tensors, save_tensors
+from cot2lib.kit.files import Weight, check_finite, load_tensors, save_tensors
 from cot2lib.kit.identity import UndefinedError
 from cot2lib.runs import manifest, store
 from cot2lib.specs import from_data, to_data
@@ -178,7 +177,7 @@ def named_ids(stem: str, folder: Path) -> set[str] | None:
 
 def shipped_weights(
     run_id: str, folder: Path | None = None, among: Container[str] | None = None
-) -> dict[str, Tensor] | None:
+) -> dict[str, Weight] | None:
     """Trained parameters of a run whose weights are shipped, else None.
 
     Args:
@@ -222,7 +221,7 @@ def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Pa
 def ship(
     stem: str,
     tables: Tables,
-    weights: Mapping[str, Mapping[str, Tensor]],
+    weights: Mapping[str, Mapping[str, Weight]],
     folder: Path | None = None,
 ) -> list[Path]:
     """Write the records of one chapter and profile (`stem`), replacing what was there, all at once."""

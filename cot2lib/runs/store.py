@@ -13,11 +13,9 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from torch import Tensor
-
 from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
-from cot2lib.kit.files import CHECKSUM, UNSEALED, check_finite, load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.kit.identity import UndefinedError
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.trainer import Progress, StackTrainer
@@ -39,7 +37,7 @@ class StackFile:
     held_out: list[list[int]]
     provenance: dict
 
-    def weights(self, run: int) -> dict[str, Tensor]:
+    def weights(self, run: int) -> dict[str, Weight]:
         """Parameters of one run, without the run axis.
 
         Raises:
@@ -205,7 +203,7 @@ def _parse(path: Path, meta: dict) -> StackFile:
         raise RecordError(f"{path} is not a stack of this version ({brief(error)}); delete it.") from error
 
 
-def _weights(trainer: StackTrainer) -> dict[str, Tensor]:
+def _weights(trainer: StackTrainer) -> dict[str, Weight]:
     return {WEIGHTS + name: value for name, value in trainer.stack.state_dict().items()}
 
 

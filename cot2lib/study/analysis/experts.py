@@ -199,14 +199,16 @@ def _schedule(step: int, steps: int) -> float:
     return warm * (1 + math.cos(math.pi * step / steps)) / 2
 
 
-def _order(seeds: Sequence[int], masks: Sequence[Tensor], steps: int) -> Int[Tensor, "run step batch"]:
+def _order(seeds: Sequence[int], masks: Sequence[Bool[Tensor, " input"]], steps: int) -> Int[Tensor, "run step batch"]:
     """Training inputs of every step, each run's an endless stream of shuffles."""
     keys = [random.run_keys([seed], Site.ORDER) for seed in seeds]
     streams = [random.stream(key, mask.nonzero()[:, 0], 0, steps * BATCH) for key, mask in zip(keys, masks)]
     return torch.stack(streams).view(len(seeds), steps, BATCH)
 
 
-def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _padded(
+    rows: Sequence[Int[Tensor, " _"]],
+) -> tuple[Int[Tensor, "run input"], Bool[Tensor, "run input"]]:
     """Rows of different lengths as one tensor, and which of its entries are real."""
     pad = lambda parts: nn.utils.rnn.pad_sequence(parts, batch_first=True)
     return pad(list(rows)), pad([torch.ones_like(part, dtype=torch.bool) for part in rows])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 import torch
+from jaxtyping import Shaped
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -183,7 +184,10 @@ def equal_stacks(d_model: int, layers: int, heads: int, vocabularies: Sequence[i
     return stacks
 
 
-def _parts(stack: GPT2Stack, past: Cache) -> dict[str, Callable[[], Tensor]]:
+Part = Callable[[], Shaped[Tensor, "..."]]  # of a step, ready to be timed
+
+
+def _parts(stack: GPT2Stack, past: Cache) -> dict[str, Part]:
     """Parts of a step after the positions in `past`, and whole steps, ready to be timed."""
     vocab, d_model = stack.shape["vocab_size"], stack.shape["d_model"]
     hidden, fed = torch.rand(2, 1, 1, 1, d_model)
@@ -204,7 +208,7 @@ def _repeats(step: Step) -> int:
     return max(1, min(MOST, WORK // step.discrete))
 
 
-def _repeated(part: Callable[[], Tensor], times: int) -> Callable[[], None]:
+def _repeated(part: Part, times: int) -> Callable[[], None]:
     """`part` so many times in one turn."""
 
     def turn() -> None:

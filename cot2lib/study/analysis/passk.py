@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib.decode import decode, rules
+from cot2lib.decode import at_last, decode, rules
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
@@ -59,7 +59,9 @@ def measure(stack: GPT2Stack, specs: Sequence[RunSpec], samples: int = SAMPLES) 
     return pd.concat([part.assign(id=specs[place].id) for place, part in measured], ignore_index=True)
 
 
-def _discrete(stack, data: StackData, specs, samples: int) -> Iterator[tuple[int, pd.DataFrame]]:
+def _discrete(
+    stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], samples: int
+) -> Iterator[tuple[int, pd.DataFrame]]:
     for temperature in TEMPERATURES:
         for top_k in (None, TOP_K) if temperature else (None,):
             rule = Discrete(temperature, top_k)
@@ -79,7 +81,7 @@ def _at_every_k(counts: Int[Tensor, "input answer"], temperature: float, top_k: 
     return pd.DataFrame(rows).assign(temperature=temperature, top_k=top_k or 0)
 
 
-def _continuous(stack, data: StackData, specs) -> Iterator[tuple[int, pd.DataFrame]]:
+def _continuous(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec]) -> Iterator[tuple[int, pd.DataFrame]]:
     for temperature in TEMPERATURES:
         for place, chance in enumerate(answer_chances(stack, data, specs, temperature)):
             passed = [PERCENT * float((1 - (1 - chance) ** k).mean()) for k in range(1, MOST + 1)]
@@ -97,7 +99,8 @@ def answer_counts(
     parts = []
     for chunk, index in enumerate(data.held_out.index.split(INPUTS_AT_ONCE, dim=1)):
         prompts, padding = data.prompts[index], data.padding_of(index)
-        made = decode(stack, prompts, steps, random.fold(keys, chunk), padding, samples).answers
+        last = data.last_of(index)
+        made = decode(stack, prompts, steps, random.fold(keys, chunk), padding, samples, last=last).answers
         parts.append(made.view(len(specs), index.shape[1], samples))
     answers = torch.cat(parts, dim=1)
     return [_tally(answers[r][real], data.answers[data.held_out.index[r][real]]) for r, real in _real(data)]
@@ -118,7 +121,7 @@ def answer_chances(
     """Probability of the right answer for each validation input of each run, if only the answer is sampled."""
     parts, steps = [], rules(specs[0].thought, specs[0].outputs)
     for index, _, made in rollouts(stack, data, [spec.seed for spec in specs], steps):
-        logits = made.logits[:, :, -1].double()
+        logits = at_last(made.logits, made.last)[:, :, 0].double()
         if temperature:
             chances = (logits / temperature).softmax(-1).gather(-1, data.answers[index][..., None])[..., 0]
         else:
@@ -128,7 +131,7 @@ def answer_chances(
     return [chances[r][real] for r, real in _real(data)]
 
 
-def _real(data: StackData) -> Iterator[tuple[int, Tensor]]:
+def _real(data: StackData) -> Iterator[tuple[int, Bool[Tensor, " input"]]]:
     return enumerate(data.held_out.real)
 
 

@@ -215,7 +215,9 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int = ROLLOUTS) -> pd.
     return pd.DataFrame(rows)
 
 
-def _gaps(own: Probed, k: int, rollouts: int, chunk: int, index: Int[Tensor, " input"]) -> tuple[Tensor, Tensor]:
+def _gaps(
+    own: Probed, k: int, rollouts: int, chunk: int, index: Int[Tensor, " input"]
+) -> tuple[Float[Tensor, "run input step"], Float[Tensor, "run input"]]:
     """Squared bias of each input and step, and the mean probability of each right answer."""
     keys = random.run_keys(own.seeds, Site.PROBE, k, chunk, device=own.stack.device)
     steps = rules(MTS(k), own.laws.shape[2])

@@ -124,7 +124,9 @@ def _noise(a: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
     return (a.square().sum() / len(a) / exact.inner(a, a) - 1).clamp(min=0).sqrt()
 
 
-def _jackknife(measure: Callable[..., Tensor], *gradients: Float[Tensor, "lane parameter"]) -> tuple[float, float]:
+def _jackknife(
+    measure: Callable[..., Float[Tensor, ""]], *gradients: Float[Tensor, "lane parameter"]
+) -> tuple[float, float]:
     """A measure of lanes of gradients, and its standard error from leaving out one block of lanes at a time."""
     lanes = len(gradients[0])
     block = torch.arange(lanes) * LANE_BLOCKS // lanes

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from cot2lib.decode import rules
@@ -72,7 +72,9 @@ def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     outputs = spec.supervision.output_steps(spec.task.steps)
     masks = [mask[:, outputs].to(stack.device) for mask in states(spec.task)]
 
-    def held(index: Tensor, weights: Tensor) -> list[Tensor]:
+    def held(
+        index: Int[Tensor, "run batch"], weights: Float[Tensor, "run batch step vocab"]
+    ) -> list[Shaped[Tensor, "run batch step vocab"]]:
         return [weights >= LEAST, *(PERCENT * weights * mask[index] for mask in masks)]
 
     means = [

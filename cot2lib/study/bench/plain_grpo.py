@@ -30,7 +30,7 @@ class PlainGRPO:
         model: a `transformers.GPT2LMHeadModel` to train.
     """
 
-    def __init__(self, spec: GRPOSpec, model):
+    def __init__(self, spec: GRPOSpec, model: torch.nn.Module):
         self.spec, self.model = spec, model
         self.optimizer = torch.optim.AdamW(
             model.parameters(), lr=spec.recipe.lr, weight_decay=spec.recipe.weight_decay, fused=True

@@ -11,6 +11,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from cot2lib import runs
 from cot2lib.runs import records
@@ -161,8 +163,8 @@ def target_entropy(step: int, seed: int) -> float:
 
 
 @cache
-def _target_entropies() -> torch.Tensor:
-    """Entropy (nat) of the full-budget targets, (input, step)."""
+def _target_entropies() -> Float[Tensor, "input step"]:
+    """Entropy (nat) of the full-budget targets."""
     return torch.special.entr(hindsight_targets(MNNS())).sum(-1)
 
 

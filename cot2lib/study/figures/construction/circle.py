@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import torch
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.study.figures.style import BLUE, legend_above, panels
@@ -26,7 +28,7 @@ DRAWN = 6  # digits whose states can be drawn
 PANELS_PER_ROW = 3
 
 
-def one_input(digits: Sequence) -> torch.Tensor:
+def one_input(digits: Sequence) -> Int[Tensor, "one digit"]:
     """A row of digits to be drawn (SpecError for too many, none, or digits that no construction takes)."""
     if not all(isinstance(digit, int) for digit in digits):
         raise SpecError(f"live_digits={list(digits)}: digits are whole numbers.")
@@ -66,7 +68,7 @@ def _circle(axis: Axes, label: str) -> None:
         side.set_visible(False)
 
 
-def _pairs(axis: Axes, content: torch.Tensor, omega: float) -> None:
+def _pairs(axis: Axes, content: Float[Tensor, " coordinate"], omega: float) -> None:
     pairs = content.unflatten(0, (-1, 2))
     sums, copies = torch.unique((torch.atan2(pairs[:, 1], pairs[:, 0]) / omega).round(), return_counts=True)
     angles = (omega * sums).numpy()
@@ -87,7 +89,7 @@ def _labels(axis: Axes, sums: list[float], angles: np.ndarray) -> None:
             axis.text(x, y, f"{sums[place]:.0f}".replace("-", "−"), ha="center", va="center", fontsize=9)
 
 
-def _read(axis: Axes, models: dict[str, TrigMNNS], row: torch.Tensor) -> None:
+def _read(axis: Axes, models: dict[str, TrigMNNS], row: Int[Tensor, "one digit"]) -> None:
     """The emitted pairs of both read-offs, the printed one's at the length that it has after undoing 2^-n."""
     _circle(axis, "read-off")
     for name, model in models.items():
