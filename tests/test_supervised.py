@@ -2,7 +2,7 @@ import math
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -341,7 +341,8 @@ def test_loss_on_own_thoughts_by_hand(method, own):
     """Cached and step by step agree, in value and in every gradient: it flows through the thoughts."""
     run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)) if method == "self" else None
     run = run or short(method, "quick", recipe=dict(warmup=0))
-    stack, (prompts, outputs, _), loss = loss_of(run, own)
+    stack, batch, loss = loss_of(run, own)
+    prompts, outputs = batch.prompts, batch.outputs
     expected = by_hand(stack, run, prompts, outputs, own, slot=method == "coconut-slot")
     assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
     mine = torch.autograd.grad(loss.sum(), list(stack.parameters()))
@@ -362,7 +363,8 @@ def test_the_three_ways_of_feeding_differ():
 def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
     """Where the model's distribution is the target, both feed the same."""
     run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0))
-    stack, (prompts, _, _), _ = loss_of(run, 0)
+    stack, batch, _ = loss_of(run, 0)
+    prompts = batch.prompts
     with torch.no_grad():
         made = decode(stack, prompts, rules(Base(), 3)).logits.softmax(-1)
     teacher, own = (batch_loss(stack, run, Batch(prompts, made), own=own) for own in (0, 2))
@@ -413,6 +415,7 @@ def test_own_thoughts_must_not_be_sampled():
 # Prompts of several lengths
 
 
+@dataclass(frozen=True)
 class Padded(MNNS):
     """The task with two tokens of padding on the left of every other prompt: nothing else may change."""
 
