@@ -446,5 +446,5 @@ def test_training_does_not_see_padding():
     assert (one.losses[:, :20] - other.losses[:, :20]).abs().max() < 1e-4
     here, there = (evaluate(t.stack, t.data, t.specs) for t in (one, other))
     assert here["entropy_3"] == pytest.approx(there["entropy_3"], abs=1e-4)
-    with pytest.raises(ValueError, match="prompts of one length"):
+    with pytest.raises(ValueError, match="inputs of one length"):
         stack_data([replace(padded, supervision=replace(plain.supervision, loss_on="sequence"))], "cpu")
