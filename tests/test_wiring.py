@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cot2lib import runs
+from cot2lib.study import sweeps
 from cot2lib.study.analysis import policies
 from cot2lib.study.claims.ledger import KINDS
 from cot2lib.study.claims.ledger import ledger as made
@@ -140,3 +141,11 @@ def test_a_run_is_collapsed_within_three_tenths_of_a_point_by_every_decoder(deco
     assert [bool(policies.collapsed(at(away)).item()) for away in (0.0, 0.29, -0.29, 0.31, -0.31, 4.0)] == [
         True, True, True, False, False, False
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("profile", ["paper", "quick"])
+def test_the_methods_that_are_compared_are_those_that_are_trained(profile):
+    shape = lambda run: (run.seed, run.model.d_model, run.model.layers) == (42, 32, 2)
+    trained = {run.id for run in sweeps.sweep("csft", profile) if shape(run)}
+    compared = [run.id for run in sweeps.methods(profile, (42,), (32,), sweeps.ALL_METHODS)]
+    assert set(compared) == trained and len(compared) == 6

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from cot2lib import decode as decoding
 from cot2lib.decode import decode, rules
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
@@ -13,6 +14,7 @@ from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.data import StackData
+from cot2lib.training.evaluation import evaluate
 from cot2lib.training.grpo import GRPOTrainer, objective
 from cot2lib.training.supervised import build_stack
 
@@ -57,6 +59,17 @@ def test_accuracies_belong_to_the_decoding_they_are_named_after(trainer, name, m
         counts = {"a": int((right & ~held_out.half[0]).sum()), "b": int((right & held_out.half[0]).sum())}
         assert [found[f"{other}_{half}"] for half in "ab"] == [[counts["a"]], [counts["b"]]], other
         assert bool(right.all()) == (other == name), "the three decodings must differ for this test to mean anything"
+
+
+def test_chunks_of_the_held_out_inputs_change_nothing(trainer, monkeypatch):
+    """What is evaluated five prompts at a time is what is evaluated at once, right answers and entropies."""
+    whole, steps = {}, rules(Base(), 3)
+    for size in (128, 5):
+        monkeypatch.setattr(decoding, "PROMPTS_AT_ONCE", size)
+        whole[size] = evaluate(trainer.stack, trainer.data, [42], steps)
+    assert trainer.data.held_out.index.shape[1] > 10 and whole[5].keys() == whole[128].keys()
+    for name, value in whole[128].items():
+        assert whole[5][name] == pytest.approx(value, abs=1e-5), name
 
 
 @pytest.mark.parametrize("place", [0, 1])
