@@ -8,7 +8,7 @@ import pytest
 
 from cot2lib import runs
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import policies
+from cot2lib.study.analysis import policies, thoughts_held
 from cot2lib.study.claims.ledger import KINDS
 from cot2lib.study.claims.ledger import ledger as made
 
@@ -149,3 +149,9 @@ def test_the_methods_that_are_compared_are_those_that_are_trained(profile):
     trained = {run.id for run in sweeps.sweep("csft", profile) if shape(run)}
     compared = [run.id for run in sweeps.methods(profile, (42,), (32,), sweeps.ALL_METHODS)]
     assert set(compared) == trained and len(compared) == 6
+
+
+def test_the_shipped_thoughts_are_those_of_the_papers_tables():
+    """Every run of the paper's policy-gradient tables, and no other, has its thoughts in the shipped table."""
+    shipped = set(thoughts_held.shipped("quick")["id"])
+    assert shipped == {run.id for run in sweeps.looked_into("quick")}
