@@ -230,25 +230,23 @@ from cot2lib.training.supervised import SupervisedTrainer
 torch.set_num_threads(1)
 small = dict(task=MNNS(1, 4, 2), d_model=8, layers=1, heads=1)
 slot = dict(method="coconut-slot", embedding="cosine, frozen", recipe=dict(batch=7))
-for options in (dict(), slot):
-    specs = [short(seed=s, **small, **options) for s in (42, 43)]
-    eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
-    eager.train(), compiled.train()
-    print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
+specs = [short(seed=s, **small, **slot) for s in (42, 43)]
+eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
+eager.train(), compiled.train()
+print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
 """
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 def test_compiled_training_equals_eager_training():
-    """With dropout; then with own thoughts, a batch that fills no draw and frozen embeddings too.
+    """With dropout, a batch that fills no draw and frozen embeddings: teacher-forced first, then with own thoughts.
 
     In its own process: shape checks cannot be compiled.
     """
     root = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", COMPILED], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    assert len(out.stdout.split()) == 2
-    assert all(float(difference) < 1e-4 for difference in out.stdout.split())
+    assert float(out.stdout) < 1e-4
 
 
 def test_a_short_run_learns_to_search():
