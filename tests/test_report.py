@@ -21,4 +21,5 @@ def test_html_escapes_and_plain_text_is_there():
 
 def test_sentences():
     assert report.bullets(["one", "two"]).text == "- one\n- two"
+    assert report.bullets([]) is None
     assert report.text("One.", "Two.")._repr_mimebundle_()["text/markdown"] == "One. Two."

@@ -71,9 +71,9 @@ def text(*sentences: str) -> Text:
     return Text(" ".join(sentences))
 
 
-def bullets(sentences: Sequence[str]) -> Text:
-    """A list with one sentence per bullet."""
-    return Text("\n".join(f"- {sentence}" for sentence in sentences))
+def bullets(sentences: Sequence[str]) -> Text | None:
+    """A list with one sentence per bullet; without sentences nothing, so that a page shows no empty box."""
+    return Text("\n".join(f"- {sentence}" for sentence in sentences)) if sentences else None
 
 
 PERCENT = 100.0  # of a share

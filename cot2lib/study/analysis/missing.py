@@ -23,7 +23,7 @@ def not_recorded(
         known = set(rows["id"]) if len(rows) else set()
         absent = [run for run in specs if run.id not in known]
         if absent:
-            what = _named(absent, specs, name) if known else "any of these runs"
+            what = ("" if known else "any of these runs: ") + _named(absent, specs, name)
             sentences.append(not_drawn(profile, f"there is no record of {what}"))
     return sentences
 
