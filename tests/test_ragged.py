@@ -163,7 +163,9 @@ def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
     assert rewards[0].tolist() == [float(a == TASK.answer_ids[r]) for a, r in zip(rollout.answers[0], rows)]
     given = (run.thought, trainer.data.prompts[index], trainer.data.padding_of(index), rollout)
     new = trainer.replayed(trainer.stack, *given)
-    old, reference = ([part.detach() - shift for part in new] for shift in (0.03, 0.1))
+    generator = torch.Generator().manual_seed(0)
+    away = lambda part: part.detach() - 0.2 * torch.rand(part.shape, generator=generator)  # another gap at every step
+    old, reference = ([away(part) for part in new] for _ in range(2))
     value = objective(run, new, old, advantages, reference, rollout.is_thought)
     total = 0.0
     for place, length in enumerate(steps):
