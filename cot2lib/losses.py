@@ -30,6 +30,7 @@ LEAST_SPREAD = 1e-12  # of a group's rewards, as in the authors' code: without s
 
 Draws = Float[Tensor, "run batch step draw"]
 Steps = Float[Tensor, "run batch step"]
+Clipped = Float[Tensor, "run batch step _"]  # one ratio of each step, or one of each draw
 
 
 def soft_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor, "run batch step vocab"]) -> Nll:
@@ -94,14 +95,14 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
     return change.mean(-1) if ratio == "geometric" else change.sum(-1)
 
 
-def policy_ratio(new: Draws, old: Draws, ratio: str) -> Float[Tensor, "run batch step _"]:
-    """Policy ratios: one of each step, in the last axis, or under "per-draw" one of each draw.
+def log_ratios(new: Draws, old: Draws, ratio: str) -> Clipped:
+    """What is clipped, as logarithms: one ratio of each step, or under "per-draw" one of each draw.
 
     Raises SpecError for an unknown ratio.
     """
     if ratio == "per-draw":
-        return (new - old).exp()
-    return log_ratio(new, old, ratio).exp()[..., None]
+        return new - old
+    return log_ratio(new, old, ratio)[..., None]
 
 
 def surrogate(
@@ -111,15 +112,15 @@ def surrogate(
 
     `new` carries the gradient. `clip` is eps. Raises SpecError for an unknown ratio.
     """
-    ratios = policy_ratio(new, old, ratio)  # (run, batch, step, draw)
+    ratios = log_ratios(new, old, ratio).exp()  # (run, batch, step, draw)
     gain = advantages[..., None, None]  # (run, batch, 1, 1)
     clipped = ratios.clamp(1 - clip, 1 + clip)
     return torch.minimum(ratios * gain, clipped * gain).sum(-1)
 
 
-def outside_clip(new: Draws, old: Draws, ratio: str, clip: float) -> Bool[Tensor, "run batch step _"]:
-    """Which policy ratios are outside 1 - clip .. 1 + clip."""
-    return (policy_ratio(new, old, ratio) - 1).abs() > clip
+def outside_clip(log_ratios: Clipped, clip: float) -> Bool[Tensor, "run batch step _"]:
+    """Which ratios are outside 1 - clip .. 1 + clip."""
+    return torch.expm1(log_ratios).abs() > clip
 
 
 def kl_estimate(new: Draws, reference: Draws, ratio: str = "product") -> Steps:

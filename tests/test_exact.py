@@ -288,7 +288,7 @@ def test_one_sided_dropout_moves_ratios_and_nothing_else_does(shipped, k):
 def test_beyond_and_cut_by_hand():
     log_ratio = torch.tensor([1.3, 1.3, 0.8, 0.8, 1.05]).log()[None, :, None, None]
     gain = torch.tensor([[1.0, -1.0, 1.0, -1.0, 1.0]])
-    assert clipping.beyond(log_ratio, 0.1).flatten().tolist() == [True, True, True, True, False]
+    assert losses.outside_clip(log_ratio, 0.1).flatten().tolist() == [True, True, True, True, False]
     assert clipping.cut(log_ratio, gain, 0.1).flatten().tolist() == [True, False, False, True, False]
     new = log_ratio.clone().requires_grad_()
     losses.surrogate(new, torch.zeros_like(new), gain, "product", 0.1).sum().backward()

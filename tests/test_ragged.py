@@ -179,7 +179,7 @@ def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
             part.append(clipped - 0.3 * (gap.exp() - gap - 1))
         total -= sum(part) / length / len(steps)
     assert value.item() == pytest.approx(total.item(), rel=1e-4, abs=1e-7)
-    assert losses.outside_clip(new[0], new[0].detach(), "geometric", 0.1).sum() == 0
+    assert losses.outside_clip(losses.log_ratios(new[0], new[0].detach(), "geometric"), 0.1).sum() == 0
 
 
 def test_densities_of_a_rollout_are_those_it_was_drawn_with():

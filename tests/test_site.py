@@ -18,7 +18,7 @@ SITE = ROOT / "_build" / "html"
 METHOD = {  # chapter: what of the package its section on the method shows
     "csft": [supervision.hindsight_targets, supervision.trajectory_shares, losses.soft_nll, supervised.batch_loss],
     "grpo_mts": [
-        *(losses.advantages, losses.log_ratio, losses.policy_ratio, losses.surrogate, losses.kl_estimate),
+        *(losses.advantages, losses.log_ratio, losses.log_ratios, losses.surrogate, losses.kl_estimate),
         *(grpo.objective, grpo.GRPOTrainer.update),
     ],
 }

@@ -114,12 +114,12 @@ def load_starts(specs: Sequence[Run], missing: str = "train", **options) -> GPT2
 def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
     """As `load_stack`, of runs whose models alone must be of one shape."""
     found = {spec.id: weights(spec.id, retrain) for spec in specs}
-    absent = [spec for spec in specs if found[spec.id] is None]
-    if absent and missing == "error":
-        raise RecordError(f"{absent_message(absent)} (Its weights are not shipped.)")
-    if absent:
-        run(absent, retrain=True, **options)
-        found |= {spec.id: weights(spec.id, retrain) for spec in absent}
+    weightless = [spec for spec in specs if found[spec.id] is None]
+    if weightless and missing == "error":
+        raise RecordError(f"{absent_message(weightless)} (Its weights are not shipped.)")
+    if weightless:
+        run(weightless, retrain=True, **options)
+        found |= {spec.id: weights(spec.id, retrain) for spec in weightless}
     stack = build_stack(specs)
     parts = [found[spec.id] for spec in specs]
     stack.load_state_dict({name: torch.stack([part[name] for part in parts]) for name in stack.state_dict()})

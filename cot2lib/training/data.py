@@ -179,8 +179,9 @@ def _outputs(task: Task, supervision: Supervision) -> Float[Tensor, "input step 
     last = answer_steps(task, supervision)  # (input,)
     steps = int(last.max()) + 1 + supervision.eos
     outputs = targets.new_zeros(len(targets), steps, task.vocab_size)
-    for length in steps_of(task).unique().tolist():
-        rows, kept = steps_of(task) == length, supervision.output_steps(length)
+    lengths = steps_of(task)  # (input,)
+    for length in lengths.unique().tolist():
+        rows, kept = lengths == length, supervision.output_steps(length)
         outputs[rows, : len(kept)] = targets[rows][:, kept]
     if supervision.eos:
         outputs[torch.arange(len(outputs)), last + 1, task.eos_id] = 1.0

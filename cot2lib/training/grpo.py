@@ -196,7 +196,8 @@ class GRPOTrainer(StackTrainer):
     @torch.no_grad()
     def log_clipping(self, new: Densities, old: Densities, is_thought: IsThought = None) -> None:
         """Note the share of this update's policy ratios that are outside the clip range."""
-        outside = [losses.outside_clip(*pair, self.spec.ratio, self.spec.clip) for pair in zip(new, old)]
+        log_ratios = [losses.log_ratios(*pair, self.spec.ratio) for pair in zip(new, old)]
+        outside = [losses.outside_clip(part, self.spec.clip) for part in log_ratios]
         outside = torch.cat([part.float().mean(-1) for part in outside], dim=2)  # (run, rollout, step)
         there = torch.ones_like(outside, dtype=torch.bool) if is_thought is None else _with_answer(is_thought)
         self.clip_fraction.copy_(_mean_of_steps(outside, there).mean(1))

@@ -26,22 +26,15 @@ from cot2lib.training.grpo import Densities, GRPOTrainer, IsThought, Traces, rep
 
 
 def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
-    """What the clip looks at: one log-ratio per step, or per draw if each is clipped; of thoughts, and of answers."""
-    if ratio == "per-draw":
-        return [mine - before for mine, before in zip(new, old)]
-    return [losses.log_ratio(mine, before, ratio)[..., None] for mine, before in zip(new, old)]
-
-
-def beyond(log_ratio: Float[Tensor, "run rollout step draw"], clip: float) -> Bool[Tensor, "run rollout step draw"]:
-    """Which ratios are outside 1 - clip .. 1 + clip."""
-    return torch.expm1(log_ratio).abs() > clip
+    """What the clip looks at (`losses.log_ratios`), of thoughts and of answers."""
+    return [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]
 
 
 def cut(
     log_ratio: Float[Tensor, "run rollout step draw"], gain: Float[Tensor, "run rollout"], clip: float
 ) -> Bool[Tensor, "run rollout step draw"]:
     """Which of them lose their gradient: those that already went the way their advantage pushes."""
-    return beyond(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
+    return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
 
 
 @torch.no_grad()
@@ -71,7 +64,9 @@ def one_sided_dropout(
     parts = []
     for ratio in ratios:
         thoughts, answers = log_ratios(new, old, ratio)
-        columns = {name: _share(beyond(x, clip)) for name, x in (("thoughts", thoughts), ("answers", answers))}
+        columns = {
+            name: _share(losses.outside_clip(x, clip)) for name, x in (("thoughts", thoughts), ("answers", answers))
+        }
         columns["spread"] = thoughts.flatten(1).std(1)
         columns = {name: value.tolist() for name, value in columns.items()}
         parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds, **columns}))
@@ -105,7 +100,7 @@ class WatchedTrainer(GRPOTrainer):
         if self.updates % self.spec.updates == 0:
             found = zip(("thoughts", "answers"), log_ratios(new, old, self.spec.ratio))
             found, clip = {name: x.detach() for name, x in found}, self.spec.clip
-            outside = {name: _share(beyond(x, clip)) for name, x in found.items()}
+            outside = {name: _share(losses.outside_clip(x, clip)) for name, x in found.items()}
             self.noted.append(outside | {f"{name}_cut": _share(cut(x, gain, clip)) for name, x in found.items()})
         return super().objective(new, old, gain, reference, is_thought)
 

@@ -1,6 +1,7 @@
 """What targets hold, and what a trained model makes of them: entropies, and the thoughts of one input."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -12,14 +13,19 @@ from cot2lib.decode import decode, rules
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, Task
 
 
 def target_entropies(spec: RunSpec) -> Float[np.ndarray, " step"]:
     """Exact mean entropy (nat) of the targets of each step over the run's validation inputs."""
-    held_out = ~spec.task.split(spec.seed)
-    targets = hindsight_targets(spec.task, spec.supervision.budget, spec.supervision.ties)[held_out]
-    return torch.special.entr(targets).sum(-1).mean(0).numpy()
+    entropies = input_entropies(spec.task, spec.supervision.budget, spec.supervision.ties)
+    return entropies[~spec.task.split(spec.seed)].mean(0).numpy()
+
+
+@cache
+def input_entropies(task: Task, budget: int | None = None, ties: str = "minus-first") -> Float[Tensor, "input step"]:
+    """Exact entropy (nat) of the targets of every input, the same for all seeds."""
+    return torch.special.entr(hindsight_targets(task, budget, ties)).sum(-1)
 
 
 def mean_target_entropies(specs: Sequence[RunSpec]) -> Float[np.ndarray, " step"]:

@@ -10,19 +10,15 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import experts, passk, thoughts_held
+from cot2lib.study.analysis import experts, passk, targets, thoughts_held
 from cot2lib.study.analysis.passk import TOP_K
 from cot2lib.study.sweeps import BEST_GAMMA, STEPS
-from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Dirichlet
 
@@ -159,13 +155,7 @@ def nearness(step: int, to: Callable[[int], float]) -> Sample:
 @cache
 def target_entropy(step: int, seed: int) -> float:
     """Exact mean entropy (nat) of the full-budget targets of a step over the validation inputs of a seed."""
-    return float(_target_entropies()[~MNNS().split(seed), step - 1].mean())
-
-
-@cache
-def _target_entropies() -> Float[Tensor, "input step"]:
-    """Entropy (nat) of the full-budget targets."""
-    return torch.special.entr(hindsight_targets(MNNS())).sum(-1)
+    return float(targets.input_entropies(MNNS())[~MNNS().split(seed), step - 1].mean())
 
 
 # Policy gradients
