@@ -8,7 +8,7 @@ from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
 from cot2lib.study import bench
-from cot2lib.study.analysis import costs, overhead
+from cot2lib.study.analysis import costs, overhead, passk
 from cot2lib.study.bench import own_thoughts, policy_step, train_step
 from cot2lib.study.bench.machine import BASELINE
 from cot2lib.study.bench.plain_grpo import PlainGRPO
@@ -122,7 +122,8 @@ def rolled_out(trainer):
         )
 
 
-def test_pass_at_k_is_timed_on_a_shipped_model():
+def test_pass_at_k_is_timed_on_a_shipped_model(monkeypatch):
+    monkeypatch.setattr(passk, "TEMPERATURES", (0.4,))
     assert own_thoughts.pass_at_k_seconds(samples=14) > 0
 
 

@@ -102,10 +102,17 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["chapters", "csft", "-p", "sedes", "[1]"], "csft has no parameter 'sedes'; it has profile"),
     ],
 )
-def test_bad_requests_are_one_sentence_and_exit_2(arguments, names):
-    out = cot2(*arguments)
+def test_bad_requests_are_one_sentence_and_exit_2(arguments, names, capsys):
+    """In this process, which spares a start for each; the tests below type a command."""
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("cot2: ") and said.err.count("\n") == 1 and names in said.err
+
+
+def test_a_bad_request_as_typed():
+    out = cot2("run", "nowhere")
     assert out.returncode == 2 and out.stdout == ""
-    assert out.stderr.startswith("cot2: ") and out.stderr.count("\n") == 1 and names in out.stderr
+    assert out.stderr.startswith("cot2: chapter 'nowhere' has no runs") and out.stderr.count("\n") == 1
 
 
 def test_a_store_that_cannot_be_written_is_one_sentence():

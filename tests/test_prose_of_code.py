@@ -1,12 +1,15 @@
 """Shapes in signatures and short functions, counted over the whole package."""
 
 import ast
+import pkgutil
+import re
 import statistics
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent / "cot2lib"
+REPOSITORY = Path(__file__).parent.parent
+ROOT = REPOSITORY / "cot2lib"
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 SHAPED = {"Float", "Int", "Bool", "Shaped", "Num", "Real", "Integer", "Inexact"}
 
@@ -66,3 +69,12 @@ def test_functions_are_short():
 def test_bare_tensors_are_seen(text, has):
     known = {"P": ast.parse("Float[Tensor, 'a b']", mode="eval").body}
     assert tensors(ast.parse(text, mode="eval").body, known) == has
+
+
+def test_names_in_prose_exist():
+    """Every dotted name of the package in a docstring, a page or a chapter."""
+    files = [*ROOT.rglob("*.py"), *REPOSITORY.glob("book/*.md"), *REPOSITORY.glob("notebooks/*.ipynb")]
+    named = {name for path in files for name in re.findall(r"`(cot2lib(?:\.\w+)+)(?:\(\))?`", path.read_text())}
+    assert len(named) > 30
+    for name in sorted(named):
+        pkgutil.resolve_name(name)

@@ -46,6 +46,12 @@ def continuous():
     return trained(specs_of("cot2"))
 
 
+def _odds(alone, prompt, chains, temperature):
+    """Distribution of the token after a prompt and each of some chains."""
+    ids = torch.cat([prompt.expand(len(chains), -1), chains], 1)
+    return (alone(alone.embed(ids))[0, :, -1] / temperature).softmax(-1)
+
+
 @torch.no_grad()
 def exact_chances(stack, specs, place, temperature):
     """Probability that sampled discrete CoT answers right, by summing over every chain of tokens."""
@@ -53,21 +59,13 @@ def exact_chances(stack, specs, place, temperature):
     index = data.held_out.index[place][data.held_out.real[place]][:6]
     chances = []
     for row in index:
-        chains = {(): 1.0}
-        prompt = alone.embed(data.prompts[row][None])
+        chains, weights = torch.zeros(1, 0, dtype=torch.int64), torch.ones(1)  # (chain, token), (chain,)
         for _ in range(2):
-            longer = {}
-            for chain, weight in chains.items():
-                fed = torch.tensor([list(chain)], dtype=torch.int64)
-                inputs = torch.cat([prompt, alone.embed(fed)], dim=2) if chain else prompt
-                odds = (alone(inputs)[0, 0, -1] / temperature).softmax(-1)
-                longer |= {(*chain, t): weight * float(odds[t]) for t in range(len(odds)) if weight * odds[t] > 1e-5}
-            chains = longer
-        total = 0.0
-        for chain, weight in chains.items():
-            inputs = torch.cat([prompt, alone.embed(torch.tensor([list(chain)]))], dim=2)
-            total += weight * float((alone(inputs)[0, 0, -1] / temperature).softmax(-1)[data.answers[row]])
-        chances.append(total)
+            joint = weights[:, None] * _odds(alone, data.prompts[row], chains, temperature)  # (chain, vocab)
+            which, token = (joint > 1e-5).nonzero().unbind(1)
+            chains, weights = torch.cat([chains[which], token[:, None]], 1), joint[which, token]
+        answered = _odds(alone, data.prompts[row], chains, temperature)[:, data.answers[row]]
+        chances.append(float(weights @ answered))
     return torch.tensor(chances)
 
 

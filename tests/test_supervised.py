@@ -229,8 +229,8 @@ from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
 torch.set_num_threads(1)
 small = dict(task=MNNS(1, 4, 2), d_model=8, layers=1, heads=1)
-slot = dict(method="coconut-slot", embedding="cosine, frozen", recipe=dict(batch=7))
-specs = [short(seed=s, **small, **slot) for s in (42, 43)]
+odd = dict(embedding="cosine, frozen", recipe=dict(batch=7))
+specs = [short(seed=s, **small, **odd) for s in (42, 43)]
 eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
 eager.train(), compiled.train()
 print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
@@ -239,9 +239,9 @@ print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 def test_compiled_training_equals_eager_training():
-    """With dropout, a batch that fills no draw and frozen embeddings: teacher-forced first, then with own thoughts.
+    """With dropout, a batch that fills no draw and frozen embeddings. In its own process: no shape check compiles.
 
-    In its own process: shape checks cannot be compiled.
+    Own thoughts are compiled in the test of policy gradients.
     """
     root = Path(__file__).parent.parent
     out = subprocess.run([sys.executable, "-c", COMPILED], cwd=root, capture_output=True, text=True)

@@ -43,7 +43,7 @@ class Profile:
         epochs: passes over the training inputs; an epoch is ceil(80 % of the inputs / batch) steps.
         most_steps: where the epochs end at the latest, or None.
         evaluations: how often a run is evaluated.
-        lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.specs.spec.Recipe`.
+        lr, schedule, warmup, weight_decay, dropout: as in `cot2lib.training.settings.Recipe`.
         formats: prompt, targets and loss of each method.
     """
 
@@ -187,12 +187,12 @@ def spec(
             "coconut" (thoughts are hidden states) or "coconut-slot" (the authors' variant of it).
         profile_name: "paper" or "quick".
         task: what to learn.
-        d_model, layers, heads, embedding: see `cot2lib.specs.spec.Model`.
+        d_model, layers, heads, embedding: see `cot2lib.training.settings.Model`.
         budget: B of CoT2's targets, None for all trajectories; other methods have none.
         every: which tokens of the discrete path are kept: the answer and every `every`-th before it.
         self_fed_from: share of the training after which CoT2 is fed its own thoughts; None for never.
-        seed: see `cot2lib.specs.spec.RunSpec`.
-        **recipe: fields of `cot2lib.specs.spec.Recipe` to override.
+        seed: see `cot2lib.specs.supervised.RunSpec`.
+        **recipe: fields of `cot2lib.training.settings.Recipe` to override.
 
     Raises:
         SpecError: for an unknown method or profile, or an option that the method does not take.
@@ -274,7 +274,7 @@ def grpo(
         thought: how thoughts are sampled.
         lr: learning rate, by default the profile's.
         dropout: in the current policy alone, as in the public code.
-        **options: further fields of `cot2lib.specs.spec.GRPOSpec`.
+        **options: further fields of `cot2lib.specs.policy.GRPOSpec`.
 
     Raises:
         SpecError: for an unknown profile, or what `GRPOSpec` does not take.

@@ -1,7 +1,7 @@
 """Monte Carlo traces of a chain (Section 4.2): MTS, systematic and Dirichlet thoughts, and K discrete traces.
 
 `simulate` draws many traces at once, in chunks that stay in the processor's cache. Each chunk is a function of the
-seed and its number. The samplers are those of the thought rules (`cot2lib.thoughts.rules`). Nothing is shared with the
+seed and its number. The samplers are those of the thought rules (`cot2lib.thoughts`). Nothing is shared with the
 exact forms (`cot2lib.theory.estimators`), so the two test each other.
 """
 
