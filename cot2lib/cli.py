@@ -196,6 +196,8 @@ def _chapters(options: argparse.Namespace) -> int:
 def _ledger(options: argparse.Namespace) -> None:
     from cot2lib.study.claims.ledger import is_measured, ledger
 
+    if options.csv:
+        options.csv.open("a").close()  # a path that cannot be written is refused before the work
     rows = ledger()
     if options.csv:
         rows.to_csv(options.csv, index=False)

@@ -217,6 +217,13 @@ def test_swap_distances(d, one, two):
     assert margins.swap_distance(embeddings, 2) == pytest.approx(two, abs=5e-4)
 
 
+def test_columns_of_swaps_hold_their_own_distances():
+    row = separation.swap_table(12, [8]).iloc[0]
+    embeddings = margins.random_embeddings(1, 12, 8)[0]
+    assert row["1 swapped"] == margins.swap_distance(embeddings, 1)
+    assert row["at most 2 swapped"] == margins.swap_distance(embeddings, 2) < row["1 swapped"]
+
+
 def test_swap_distance_bounds_the_margin_of_subsets():
     embeddings = margins.random_embeddings(1, 8, 4)[0]
     assert subsets_margin(embeddings, 3) == pytest.approx(margins.swap_distance(embeddings, 3) / 6)

@@ -18,7 +18,7 @@ from cot2lib.study.checks.sampling import checks, thought_checks
 from cot2lib.study.collect import collect
 from cot2lib.study.figures import sampling
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Discrete
+from cot2lib.thoughts import Base, Discrete
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -337,3 +337,17 @@ def test_figures_of_other_thoughts():
     assert np.allclose(figure.axes[0].lines[0].get_ydata(), [30, 60])
     assert sampling.sampled_table(drawn)["thoughts"].tolist() == ["base", "MTS, K = 1", "MTS, K = 16"]
     assert np.allclose(sampling.sharpened(sharp).axes[0].lines[0].get_ydata(), [90, 80])
+
+
+def test_one_trace_thinks_by_the_runs_rule_and_rollouts_sample(discrete, continuous, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        costs, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
+    )
+    monkeypatch.setattr(costs, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
+    stacks = {
+        "CoT2": (continuous, specs_of("cot2")),
+        "discrete CoT": (discrete, specs_of("discrete")),
+    }
+    costs.rollout_costs(stacks, (1, 3), prompts=4)
+    assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]
