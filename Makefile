@@ -13,7 +13,7 @@ READY := .venv/.ready
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: book html chapters test lint fresh clean
+.PHONY: book html chapters test checks lint fresh clean
 
 book: chapters html
 
@@ -25,7 +25,10 @@ html: $(READY)
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	test -f _build/html/book/intro.html
 
-test: $(READY)
+test:
+	@bash -c 'SECONDS=0; $(MAKE) checks && echo "make test: $$((SECONDS / 60)) min $$((SECONDS % 60)) s"'
+
+checks: $(READY)
 	$(MAKE) lint
 	$(BIN)/pytest tests -n $(JOBS) --dist loadfile --ignore tests/test_site.py --durations 15
 	$(BIN)/pytest --nbval notebooks -n $(JOBS) --dist loadfile
