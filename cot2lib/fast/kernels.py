@@ -1,0 +1,276 @@
+"""Micro-kernels of the fused engine: products of small matrices, and what is computed element by element.
+
+A product of the engine is C = I + A B with I zeros, a bias row or C itself. `_tile` emits the innermost loop as LLVM
+vectors: a few rows of C times one or two vectors stay in registers while k runs. The rows fit the registers that the
+processor has. Plain loops in Numba reached a seventh of this speed, since LLVM must assume that C may overlap A or B.
+Everything else is plain loops, which LLVM does vectorise.
+"""
+
+import math
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+# Sums may be reordered and products fused; NaN and infinity keep their meaning, so a run that diverges shows it.
+COMPILED = dict(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy", nogil=True, cache=True)
+
+WIDE = binding.get_host_cpu_features().get("avx512f", False)
+ROWS = 8 if WIDE else 4  # of C in registers
+FLOAT, BYTE, INDEX = ir.FloatType(), ir.IntType(8), ir.IntType(64)
+SIZE = 4  # bytes of a float
+
+
+def _tile(rows: int, lanes: int, vectors: int):
+    """The loop over k for `rows` rows and `vectors` vectors of `lanes` columns: c[r, j] = init[r, j] + a[r, k] b[k, j].
+
+    Arguments of the result are an address and its strides, in floats, for a (row, k), b (k), c (row) and init (row);
+    columns are neighbours in b, c and init. The last argument is the number of k, at least one.
+    """
+    vector, places = ir.VectorType(FLOAT, lanes), ir.VectorType(ir.IntType(32), lanes)
+
+    @intrinsic
+    def tile(context, a, a_row, a_k, b, b_k, c, c_row, init, init_row, count):
+        return types.void(a, a_row, a_k, b, b_k, c, c_row, init, init_row, count), emit
+
+    def emit(context, builder, signature, arguments):
+        a, a_row, a_k, b, b_k, c, c_row, init, init_row, count = arguments
+        step = lambda start, stride, times: builder.add(start, builder.mul(stride, INDEX(SIZE * times)))
+        at = lambda start, kind: builder.inttoptr(start, kind.as_pointer())
+        grid = [(r, v) for r in range(rows) for v in range(vectors)]
+        corner = lambda start, stride, r, v: step(step(start, stride, r), INDEX(1), v * lanes)
+        before = builder.block
+        first = [builder.load(at(corner(init, init_row, r, v), vector), align=SIZE) for r, v in grid]
+        loop, after = builder.append_basic_block("over_k"), builder.append_basic_block("done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        k, a_now, b_now = (_phi(builder, INDEX, start, before) for start in (INDEX(0), a, b))
+        sums = [_phi(builder, vector, start, before) for start in first]
+        columns = [builder.load(at(step(b_now, INDEX(1), v * lanes), vector), align=SIZE) for v in range(vectors)]
+        fused = builder.module.globals.get(f"llvm.fma.v{lanes}f32") or ir.Function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f32"
+        )
+        updated = []
+        for r in range(rows):
+            value = builder.load(at(step(a_now, a_row, r), FLOAT), align=SIZE)
+            one = builder.insert_element(vector(ir.Undefined), value, ir.IntType(32)(0))
+            spread = builder.shuffle_vector(one, vector(ir.Undefined), places(None))
+            updated += [builder.call(fused, [spread, columns[v], sums[r * vectors + v]]) for v in range(vectors)]
+        following = [builder.add(k, INDEX(1)), step(a_now, a_k, 1), step(b_now, b_k, 1), *updated]
+        for phi, value in zip([k, a_now, b_now, *sums], following):
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_unsigned("<", following[0], count), loop, after)
+        builder.position_at_end(after)
+        for (r, v), value in zip(grid, updated):
+            builder.store(value, at(corner(c, c_row, r, v), vector), align=SIZE)
+        return context.get_dummy_value()
+
+    return tile
+
+
+def _phi(builder, kind, start, before):
+    """A value of a loop that begins as `start`."""
+    phi = builder.phi(kind)
+    phi.add_incoming(start, before)
+    return phi
+
+
+@intrinsic
+def from_bits(context, bits):
+    """The float32 of 32 bits."""
+    return types.float32(types.int32), lambda _, builder, signature, given: builder.bitcast(given[0], FLOAT)
+
+
+# One tile of many rows and one of a single row for each width.
+BLOCK_32, ROW_32 = _tile(ROWS, 16, 2), _tile(1, 16, 2)
+BLOCK_16, ROW_16 = _tile(ROWS, 16, 1), _tile(1, 16, 1)
+BLOCK_8, ROW_8 = _tile(ROWS, 8, 1), _tile(1, 8, 1)
+BLOCK_4, ROW_4 = _tile(ROWS, 4, 1), _tile(1, 4, 1)
+WIDEST = 32 if WIDE else 16  # columns of C in registers
+U = np.uint64
+STEP, FLOATS = U(ROWS), U(SIZE)
+
+
+@njit(**COMPILED)
+def _product(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, columns, count):
+    """Tiles over C, (rows, columns), of which the columns are a multiple of 4; addresses, and strides in floats."""
+    whole, j = rows - rows % STEP, U(0)
+    while j < columns:
+        left, i = columns - j, U(0)
+        width = U(WIDEST) if left >= U(WIDEST) else (U(16) if left >= U(16) else (U(8) if left >= U(8) else U(4)))
+        bj, cj, dj = b + j * FLOATS, c + j * FLOATS, init + j * FLOATS
+        while i < rows:
+            ai, ci, di = a + i * a_row * FLOATS, cj + i * c_row * FLOATS, dj + i * init_row * FLOATS
+            if i < whole:
+                if width == U(32):
+                    BLOCK_32(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                elif width == U(16):
+                    BLOCK_16(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                elif width == U(8):
+                    BLOCK_8(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                else:
+                    BLOCK_4(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                i += STEP
+            else:
+                if width == U(32):
+                    ROW_32(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                elif width == U(16):
+                    ROW_16(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                elif width == U(8):
+                    ROW_8(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                else:
+                    ROW_4(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
+                i += U(1)
+        j += width
+
+
+@njit(**COMPILED)
+def product(a, b, c, row):
+    """c = row + a b: a (i, k) may be transposed; b (k, j) and c (i, j) have neighbouring columns; row (j,)."""
+    _product(
+        U(a.ctypes.data), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
+        U(b.ctypes.data), U(b.strides[0] // SIZE), U(c.ctypes.data), U(c.strides[0] // SIZE),
+        U(row.ctypes.data), U(0), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
+    )  # fmt: skip
+
+
+@njit(**COMPILED)
+def add_product(a, b, c):
+    """c += a b, shapes as in `product`."""
+    _product(
+        U(a.ctypes.data), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
+        U(b.ctypes.data), U(b.strides[0] // SIZE), U(c.ctypes.data), U(c.strides[0] // SIZE),
+        U(c.ctypes.data), U(c.strides[0] // SIZE), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
+    )  # fmt: skip
+
+
+@njit(**COMPILED)
+def transpose(a, out):
+    """out (j, i) = a (i, j)^T."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[j, i] = a[i, j]
+
+
+@njit(**COMPILED)
+def column_sums(a, out):
+    """out (j,) = sum over i of a (i, j)."""
+    out[:] = np.float32(0)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[j] += a[i, j]
+
+
+# Element by element
+
+LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
+LOWEST, HIGHEST = np.float32(-87.0), np.float32(88.0)
+ZERO, HALF, ONE, TWO, THREE = (np.float32(x) for x in (0, 0.5, 1, 2, 3))
+C6, C5, C4, C3, C2 = (np.float32(1 / math.factorial(n)) for n in (6, 5, 4, 3, 2))
+GELU, CUBE = np.float32(math.sqrt(2 / math.pi)), np.float32(0.044715)
+EPS = np.float32(1e-5)
+
+
+@njit(inline="always", **COMPILED)
+def exp(x):
+    """e^x within 3e-7 of itself, for float32 x cut to -87..88: 2^n times a polynomial on |f| <= ln(2) / 2."""
+    x = min(max(x, LOWEST), HIGHEST)
+    n = np.floor(x * LOG2E + HALF)
+    f = (x - n * LN2_HIGH) - n * LN2_LOW
+    tail = ((((C6 * f + C5) * f + C4) * f + C3) * f + C2) * f * f + f + ONE
+    return tail * from_bits((np.int32(n) + np.int32(127)) << np.int32(23))
+
+
+@njit(**COMPILED)
+def gelu(x, slope):
+    """x (i, j) becomes its tanh GELU, x sigmoid(2u) with u = sqrt(2/pi) (x + .044715 x^3); slope its derivative."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            h = x[i, j]
+            square = h * h
+            s = ONE / (ONE + exp(-TWO * GELU * h * (ONE + CUBE * square)))
+            x[i, j] = h * s
+            slope[i, j] = s + h * s * (ONE - s) * TWO * GELU * (ONE + THREE * CUBE * square)
+
+
+@njit(**COMPILED)
+def layer_norm(x, weight, bias, hat, inverse, out):
+    """out (i, j) = weight hat + bias, hat = (x - mean) inverse, inverse (i,) = (variance + 1e-5)^-1/2."""
+    share = ONE / np.float32(x.shape[1])
+    for i in range(x.shape[0]):
+        mean, square = ZERO, ZERO
+        for j in range(x.shape[1]):
+            mean += x[i, j]
+        mean *= share
+        for j in range(x.shape[1]):
+            square += (x[i, j] - mean) * (x[i, j] - mean)
+        inverse[i] = ONE / math.sqrt(square * share + EPS)
+        for j in range(x.shape[1]):
+            hat[i, j] = (x[i, j] - mean) * inverse[i]
+            out[i, j] = hat[i, j] * weight[j] + bias[j]
+
+
+@njit(**COMPILED)
+def layer_norm_back(given, weight, hat, inverse, d_weight, d_bias, d_x):
+    """d_x (i, j) += inverse (g - mean g - hat mean(g hat)), g = given weight; the sums over i go to weight and bias."""
+    share = ONE / np.float32(hat.shape[1])
+    d_weight[:] = ZERO
+    d_bias[:] = ZERO
+    for i in range(hat.shape[0]):
+        mean, along = ZERO, ZERO
+        for j in range(hat.shape[1]):
+            g = given[i, j] * weight[j]
+            mean += g
+            along += g * hat[i, j]
+        mean *= share
+        along *= share
+        for j in range(hat.shape[1]):
+            d_bias[j] += given[i, j]
+            d_weight[j] += given[i, j] * hat[i, j]
+            d_x[i, j] += inverse[i] * (given[i, j] * weight[j] - mean - hat[i, j] * along)
+
+
+# Keyed randomness, as in `cot2lib.kit.random`
+
+GOLDEN = U(0x9E3779B97F4A7C15)
+
+
+@njit(inline="always", **COMPILED)
+def mix(x):
+    """The SplitMix64 finaliser."""
+    x = (x ^ (x >> U(30))) * U(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> U(27))) * U(0x94D049BB133111EB)
+    return x ^ (x >> U(31))
+
+
+@njit(**COMPILED)
+def draw(key, step, counter, draws):
+    """The 64-bit draws (draw,) of a run's dropout key at a step; four 16-bit lanes each."""
+    here = mix(mix(key + GOLDEN) + U(step))
+    for i in range(len(counter)):
+        draws[i] = mix(counter[i] ^ here)
+
+
+@njit(**COMPILED)
+def drop(x, lanes, first, batch, start, threshold, scale):
+    """x (position x batch, j), from row `start` on, times dropout multipliers; lanes run input by input."""
+    width, positions = x.shape[1], (x.shape[0] - start) // batch
+    for i in range(start, x.shape[0]):
+        row = first + ((i % batch) * positions + i // batch - start // batch) * width
+        for j in range(width):
+            x[i, j] *= scale if lanes[row + j] ^ 0x8000 >= threshold else ZERO
+
+
+@njit(**COMPILED)
+def adamw(weights, gradient, mean, square, rate, decay, step):
+    """One step of torch.optim.AdamW (betas .9/.999, eps 1e-8) on flat arrays; `step` counts from 1."""
+    keep = np.float32(1 - rate * decay)
+    size = np.float32(rate / (1 - 0.9**step))
+    root = np.float32(1 / math.sqrt(1 - 0.999**step))
+    b1, b2, eps = np.float32(0.1), np.float32(0.999), np.float32(1e-8)
+    for i in range(len(weights)):
+        g = gradient[i]
+        mean[i] += b1 * (g - mean[i])
+        square[i] = b2 * square[i] + (ONE - b2) * g * g
+        weights[i] = weights[i] * keep - size * mean[i] / (math.sqrt(square[i]) * root + eps)

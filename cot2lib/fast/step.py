@@ -1,0 +1,533 @@
+"""A training step of one run, forward, backward and AdamW, in one compiled function: `train`.
+
+The model is that of `cot2lib.model.stack`, which is what a reader should read; the loss is that of `cot2lib.losses`.
+Here every gradient is written by hand. Parity tests bind the two: each gradient, each dropout bit, the losses of
+hundreds of steps. A run is computed alone, in arrays that stay in the core's cache. So runs of a stack need not wait
+for each other, and each has a thread of its own.
+
+Rows of all arrays are positions x batch: position 0 of every input first. So the positions from t on are the rows from
+t batch on. The last layer computes queries and MLP for the scored positions alone.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from cot2lib.fast.kernels import (
+    COMPILED,
+    ONE,
+    ZERO,
+    adamw,
+    add_product,
+    column_sums,
+    draw,
+    drop,
+    exp,
+    gelu,
+    layer_norm,
+    layer_norm_back,
+    product,
+    transpose,
+)
+
+BLOCK = 8  # keys and vocabulary are padded to a multiple
+
+
+class Work(NamedTuple):
+    """What a step computes on the way, for P positions, b inputs, L layers of h heads, width d, vocabulary v padded
+    to v'. Rows r are positions x inputs."""
+
+    x: np.ndarray  # (L + 1, r, d) into each layer, and out of the last
+    hat: np.ndarray  # (2 L + 1, r, d) of each layer norm: attention's, the MLP's, then the final one
+    inverse: np.ndarray  # (2 L + 1, r)
+    normed: np.ndarray  # (2 L + 1, r, d)
+    qkv: np.ndarray  # (L, r, 3 d)
+    seen: np.ndarray  # (L, b h, P, P') attention weights before dropout; P' is P padded
+    mixed: np.ndarray  # (L, r, d) values that the heads have mixed
+    middle: np.ndarray  # (L, r, d) after attention
+    wide: np.ndarray  # (L, r, 4 d) after the GELU
+    slope: np.ndarray  # (L, r, 4 d)
+    logits: np.ndarray  # (r, v'), then their gradient
+    table: np.ndarray  # (d, v') transposed embeddings
+    turned: np.ndarray  # (L, 12 d d) transposed matrices of each layer
+    keys: np.ndarray  # (d / h, P') of one head, transposed
+    scores: np.ndarray  # (2, P, P') of one head
+    d_x: np.ndarray  # (r, d) gradients
+    d_part: np.ndarray  # (r, d)
+    d_normed: np.ndarray  # (r, d)
+    d_qkv: np.ndarray  # (r, 3 d)
+    d_wide: np.ndarray  # (r, 4 d)
+    draws: np.ndarray  # (draw,) 64 bits
+    lanes: np.ndarray  # (4 draw,) the same memory, 16 bits
+    zeros: np.ndarray  # (4 d or v',)
+    gradient: np.ndarray  # (parameter,)
+
+
+class Shape(NamedTuple):
+    """Sizes of a model and of what it computes on."""
+
+    vocab: int
+    places: int  # rows of the position table
+    width: int
+    layers: int
+    heads: int
+    batch: int
+    positions: int
+    scored: int  # the last positions, whose logits are needed
+
+
+class Data(NamedTuple):
+    """Inputs of one stack and their targets, sparse: entries starts[k]..starts[k + 1] belong to k = (variant, input,
+    output)."""
+
+    prompts: np.ndarray  # (input, token)
+    padding: np.ndarray  # (input,)
+    outputs: np.ndarray  # (input,) how many are scored
+    starts: np.ndarray  # (variant x input x output + 1,)
+    tokens: np.ndarray  # (entry,)
+    weights: np.ndarray  # (entry,)
+    steps: int  # outputs of the longest input
+    mean: bool  # whether a loss is the mean over positions, else their sum
+    sequence: bool  # whether the prompt is scored too
+
+
+class Optimiser(NamedTuple):
+    """AdamW of one run."""
+
+    mean: np.ndarray  # (parameter,)
+    square: np.ndarray  # (parameter,)
+    rates: np.ndarray  # (step,)
+    decay: float
+    frozen: int  # leading parameters that stay as they are
+
+
+class Noise(NamedTuple):
+    """Dropout of one run."""
+
+    key: np.uint64
+    counter: np.ndarray  # (draw,)
+    threshold: int  # of a 16-bit lane, 0 for no dropout
+    scale: np.float32
+
+
+def work(shape: Shape) -> Work:
+    """Arrays for `train`, or, with fewer positions scored, for decoding."""
+    v, _, d, layers, heads, batch, positions, _ = shape
+    padded = lambda n: -(-n // BLOCK) * BLOCK
+    rows, keys, vocab = positions * batch, padded(positions), padded(v)
+    empty = lambda *size: np.zeros(size, np.float32)
+    parts = dict(
+        x=empty(layers + 1, rows, d),
+        hat=empty(2 * layers + 1, rows, d),
+        inverse=empty(2 * layers + 1, rows),
+        normed=empty(2 * layers + 1, rows, d),
+        qkv=empty(layers, rows, 3 * d),
+        seen=empty(layers, batch * heads, positions, keys),
+        mixed=empty(layers, rows, d),
+        middle=empty(layers, rows, d),
+        wide=empty(layers, rows, 4 * d),
+        slope=empty(layers, rows, 4 * d),
+        logits=empty(rows, vocab),
+        table=empty(d, vocab),
+        turned=empty(layers, 12 * d * d),
+        keys=empty(d // heads, keys),
+        scores=empty(2, positions, keys),
+        d_x=empty(rows, d),
+        d_part=empty(rows, d),
+        d_normed=empty(rows, d),
+        d_qkv=empty(rows, 3 * d),
+        d_wide=empty(rows, 4 * d),
+        draws=np.zeros(-(-lanes(shape) // 4), np.uint64),
+        zeros=empty(max(4 * d, vocab)),
+        gradient=empty(parameters(shape)),
+    )
+    return Work(lanes=parts["draws"].view(np.uint16), **parts)
+
+
+def parameters(shape: Shape) -> int:
+    """How many parameters a model has."""
+    d = shape.width
+    return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
+
+
+def lanes(shape: Shape) -> int:
+    """Dropout multipliers of a step: the embedding's, then three sites in each layer."""
+    b, d, p = shape.batch, shape.width, shape.positions
+    queries = [p] * (shape.layers - 1) + [shape.scored]
+    return b * p * d + sum(b * shape.heads * q * p + 2 * b * q * d for q in queries)
+
+
+# Where parameters lie in the flat array: in the order of the stack's own
+
+
+@njit(inline="always", **COMPILED)
+def matrix(flat, start, rows, columns):
+    """(rows, columns) of a flat array."""
+    return flat[start : start + rows * columns].reshape(rows, columns)
+
+
+@njit(**COMPILED)
+def layer_start(shape, layer):
+    """Where a layer's parameters begin: two rows of a norm, qkv, projection, two rows of a norm, MLP."""
+    d = shape.width
+    return (shape.vocab + shape.places) * d + layer * (12 * d * d + 13 * d)
+
+
+@njit(**COMPILED)
+def turn(flat, shape, w):
+    """Transposed copies of all matrices, which the backward pass multiplies by; the table's serves the logits too."""
+    d = shape.width
+    transpose(matrix(flat, 0, shape.vocab, d), w.table)
+    for layer in range(shape.layers):
+        at, out = layer_start(shape, layer) + 2 * d, w.turned[layer]
+        transpose(matrix(flat, at, d, 3 * d), matrix(out, 0, 3 * d, d))
+        at += 3 * d * d + 3 * d
+        transpose(matrix(flat, at, d, d), matrix(out, 3 * d * d, d, d))
+        at += d * d + 3 * d
+        transpose(matrix(flat, at, d, 4 * d), matrix(out, 4 * d * d, 4 * d, d))
+        at += 4 * d * d + 4 * d
+        transpose(matrix(flat, at, 4 * d, d), matrix(out, 8 * d * d, d, 4 * d))
+
+
+# Forward
+
+
+@njit(**COMPILED)
+def norm(flat, at, which, source, first, last, w):
+    """Layer norm number `which` of rows first..last; its weight and bias begin at `at`."""
+    d = source.shape[1]
+    hat, out = w.hat[which, first:last], w.normed[which, first:last]
+    layer_norm(source[first:last], flat[at : at + d], flat[at + d : at + 2 * d], hat, w.inverse[which, first:last], out)
+
+
+@njit(**COMPILED)
+def softmax_row(row, first, last, scale):
+    """row (key,) = softmax over keys first..last of scale x row, zero elsewhere."""
+    top = row[first]
+    for k in range(first, last):
+        top = max(top, row[k])
+    total = ZERO
+    for k in range(first, last):
+        row[k] = exp((row[k] - top) * scale)
+        total += row[k]
+    share = ONE / total
+    for k in range(first, last):
+        row[k] *= share
+    row[:first] = ZERO
+    row[last:] = ZERO
+
+
+@njit(**COMPILED)
+def drop_seen(seen, out, lanes, first, positions, noise):
+    """out (query, key) = attention weights times dropout multipliers, whose lanes begin at `first`."""
+    for q in range(seen.shape[0]):
+        for k in range(positions):
+            lane = lanes[first + q * positions + k]
+            out[q, k] = seen[q, k] * (noise.scale if lane ^ 0x8000 >= noise.threshold else ZERO)
+        out[q, positions:] = ZERO
+
+
+@njit(**COMPILED)
+def attend(layer, low, high, padding, shape, noise, first_lane, w):
+    """mixed = softmax(q k^T / sqrt(d / h)) v of every input and head, for queries low..high over keys 0..high."""
+    b, d, size = shape.batch, shape.width, shape.width // shape.heads
+    scale, queries = np.float32(size**-0.5), high - low
+    keys = w.keys[:, : (high + BLOCK - 1) // BLOCK * BLOCK]
+    for i in range(b):
+        qkv, mixed = w.qkv[layer, i::b], w.mixed[layer, i::b]  # (position, 3 d), (position, d)
+        for h in range(shape.heads):
+            at, seen = h * size, w.seen[layer, i * shape.heads + h, :queries, : keys.shape[1]]
+            transpose(qkv[:high, d + at : d + at + size], keys)
+            product(qkv[low:high, at : at + size], keys, seen, w.zeros)
+            for q in range(queries):
+                begin = padding[i]
+                if low + q < begin:  # padding looks at nothing
+                    seen[q] = ZERO
+                else:
+                    softmax_row(seen[q], begin, low + q + 1, scale)
+            used = seen
+            if noise.threshold:
+                used = w.scores[0, :queries, : keys.shape[1]]
+                drop_seen(seen, used, w.lanes, first_lane + (i * shape.heads + h) * queries * high, high, noise)
+            product(used[:, :high], qkv[:high, 2 * d + at : 2 * d + at + size], mixed[low:high, at : at + size], w.zeros)
+
+
+@njit(**COMPILED)
+def forward(flat, shape, low, high, scored, padding, noise, w):
+    """All layers for positions low..high, whose keys and values join those of the positions before.
+
+    Leaves logits in the rows of the last `scored` positions.
+    """
+    b, d = shape.batch, shape.width
+    begin, end, lane = low * b, high * b, b * (high - low) * d
+    for layer in range(shape.layers):
+        at = layer_start(shape, layer)
+        first = high - scored if layer == shape.layers - 1 else low
+        rows = first * b
+        norm(flat, at, 2 * layer, w.x[layer], begin, end, w)
+        at += 2 * d
+        weight, bias = matrix(flat, at, d, 3 * d), flat[at + 3 * d * d : at + 3 * d * d + 3 * d]
+        normed, qkv = w.normed[2 * layer], w.qkv[layer]
+        product(normed[rows:end], weight[:, :d], qkv[rows:end, :d], bias[:d])
+        product(normed[begin:end], weight[:, d:], qkv[begin:end, d:], bias[d:])
+        attend(layer, first, high, padding, shape, noise, lane, w)
+        lane += b * shape.heads * (high - first) * high
+        at += 3 * d * d + 3 * d
+        middle, out = w.middle[layer], w.x[layer + 1]
+        product(w.mixed[layer, rows:end], matrix(flat, at, d, d), middle[rows:end], flat[at + d * d : at + d * d + d])
+        if noise.threshold:
+            drop(middle[:end], w.lanes, lane, b, rows, noise.threshold, noise.scale)
+        lane += b * (high - first) * d
+        add(middle[rows:end], w.x[layer, rows:end])
+        at += d * d + d
+        norm(flat, at, 2 * layer + 1, middle, rows, end, w)
+        at += 2 * d
+        wide, bias = w.wide[layer, rows:end], flat[at + 4 * d * d : at + 4 * d * d + 4 * d]
+        product(w.normed[2 * layer + 1, rows:end], matrix(flat, at, d, 4 * d), wide, bias)
+        gelu(wide, w.slope[layer, rows:end])
+        at += 4 * d * d + 4 * d
+        bias = flat[at + 4 * d * d : at + 4 * d * d + d]
+        product(wide, matrix(flat, at, 4 * d, d), out[rows:end], bias)
+        if noise.threshold:
+            drop(out[:end], w.lanes, lane, b, rows, noise.threshold, noise.scale)
+        lane += b * (high - first) * d
+        add(out[rows:end], middle[rows:end])
+    rows = (high - scored) * b
+    norm(flat, layer_start(shape, shape.layers), 2 * shape.layers, w.x[shape.layers], rows, end, w)
+    product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
+
+
+@njit(**COMPILED)
+def add(x, other):
+    """x (i, j) += other."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] += other[i, j]
+
+
+# Backward
+
+
+@njit(**COMPILED)
+def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
+    """Gradients of y = x W + bias from that of y: x^T given, the sum over rows, given W^T."""
+    product(x.T, given, d_weight, zeros)
+    column_sums(given, d_bias)
+    product(given, turned, d_x, zeros)
+
+
+@njit(**COMPILED)
+def attend_back(layer, first, shape, noise, first_lane, w):
+    """Gradients of queries, keys and values, d_qkv, from that of `mixed`, which is in d_normed."""
+    b, d, size, high = shape.batch, shape.width, shape.width // shape.heads, shape.positions
+    scale, queries = np.float32(size**-0.5), high - first
+    for i in range(b):
+        qkv, d_qkv, given = w.qkv[layer, i::b], w.d_qkv[i::b], w.d_normed[i::b]
+        for h in range(shape.heads):
+            at, seen, d_seen = h * size, w.seen[layer, i * shape.heads + h, :queries], w.scores[1, :queries]
+            heard = given[first:, at : at + size]  # (query, d / h)
+            transpose(qkv[:, 2 * d + at : 2 * d + at + size], w.keys)
+            product(heard, w.keys, d_seen, w.zeros)
+            used = seen
+            if noise.threshold:
+                used, lane = w.scores[0, :queries], first_lane + (i * shape.heads + h) * queries * high
+                drop_seen(seen, used, w.lanes, lane, high, noise)
+                drop_seen(d_seen, d_seen, w.lanes, lane, high, noise)
+            product(used[:, :high].T, heard, d_qkv[:, 2 * d + at : 2 * d + at + size], w.zeros)
+            for q in range(queries):
+                softmax_row_back(seen[q], d_seen[q], scale)
+            d_scores = d_seen[:, :high]
+            product(d_scores, qkv[:, d + at : d + at + size], d_qkv[first:, at : at + size], w.zeros)
+            product(d_scores.T, qkv[first:, at : at + size], d_qkv[:, d + at : d + at + size], w.zeros)
+
+
+@njit(**COMPILED)
+def softmax_row_back(row, given, scale):
+    """given (key,) becomes the gradient of the scores before scaling: scale row (given - sum(row given))."""
+    along = ZERO
+    for k in range(len(row)):
+        along += row[k] * given[k]
+    for k in range(len(row)):
+        given[k] = scale * row[k] * (given[k] - along)
+
+
+@njit(**COMPILED)
+def dropped(rows, lane, batch, noise, w):
+    """d_part (r, d) = d_x times dropout multipliers, from row `rows` on."""
+    for i in range(rows, w.d_x.shape[0]):
+        for j in range(w.d_x.shape[1]):
+            w.d_part[i, j] = w.d_x[i, j]
+    if noise.threshold:
+        drop(w.d_part, w.lanes, lane, batch, rows, noise.threshold, noise.scale)
+
+
+@njit(**COMPILED)
+def backward(flat, shape, noise, w):
+    """Gradients of all parameters but what the embeddings of the inputs add, which `scatter` does, from d logits."""
+    b, d, v, high = shape.batch, shape.width, shape.vocab, shape.positions
+    g, rows = w.gradient, (high - shape.scored) * b
+    table, final = matrix(flat, 0, v, d), 2 * shape.layers
+    product(w.logits[rows:, :v].T, w.normed[final, rows:], matrix(g, 0, v, d), w.zeros)
+    product(w.logits[rows:, :v], table, w.d_normed[rows:], w.zeros)
+    w.d_x[:] = ZERO
+    norm_back(flat, layer_start(shape, shape.layers), final, rows, w)
+    for layer in range(shape.layers - 1, -1, -1):
+        first = high - shape.scored if layer == shape.layers - 1 else 0
+        rows, queries, turned = first * b, high - first, w.turned[layer]
+        at, attention = layer_start(shape, layer), b * high * d + layer * b * high * (shape.heads * high + 2 * d)
+        qkv, bias = at + 2 * d, at + 2 * d + 3 * d * d
+        projection = bias + 3 * d
+        norm_2 = projection + d * d + d
+        up = norm_2 + 2 * d
+        down = up + 4 * d * d + 4 * d
+        after = attention + b * shape.heads * queries * high  # lanes of the projection, then of the MLP
+        part, d_wide = w.d_part[rows:], w.d_wide[rows:]
+        dropped(rows, after + b * queries * d, b, noise, w)
+        d_matrix, d_bias = matrix(g, down, 4 * d, d), g[down + 4 * d * d : down + 4 * d * d + d]
+        linear_back(part, w.wide[layer, rows:], matrix(turned, 8 * d * d, d, 4 * d), d_matrix, d_bias, d_wide, w.zeros)
+        multiply(d_wide, w.slope[layer, rows:])
+        d_matrix, d_bias = matrix(g, up, d, 4 * d), g[up + 4 * d * d : down]
+        normed, d_normed = w.normed[2 * layer + 1, rows:], w.d_normed[rows:]
+        linear_back(d_wide, normed, matrix(turned, 4 * d * d, 4 * d, d), d_matrix, d_bias, d_normed, w.zeros)
+        norm_back(flat, norm_2, 2 * layer + 1, rows, w)
+        dropped(rows, after, b, noise, w)
+        d_matrix, d_bias = matrix(g, projection, d, d), g[projection + d * d : norm_2]
+        turned_here = matrix(turned, 3 * d * d, d, d)
+        linear_back(part, w.mixed[layer, rows:], turned_here, d_matrix, d_bias, d_normed, w.zeros)
+        attend_back(layer, first, shape, noise, attention, w)
+        d_matrix, d_bias, normed = matrix(g, qkv, d, 3 * d), g[bias:projection], w.normed[2 * layer]
+        turned_here = matrix(turned, 0, 3 * d, d)
+        linear_back(w.d_qkv[:, d:], normed, turned_here[d:], d_matrix[:, d:], d_bias[d:], w.d_normed, w.zeros)
+        product(normed[rows:].T, w.d_qkv[rows:, :d], d_matrix[:, :d], w.zeros)
+        column_sums(w.d_qkv[rows:, :d], d_bias[:d])
+        add_product(w.d_qkv[rows:, :d], turned_here[:d], d_normed)
+        norm_back(flat, at, 2 * layer, 0, w)
+    if noise.threshold:
+        drop(w.d_x, w.lanes, 0, b, 0, noise.threshold, noise.scale)
+
+
+@njit(**COMPILED)
+def norm_back(flat, at, which, rows, w):
+    """Adds to d_x what layer norm number `which` passes back from d_normed, from row `rows` on."""
+    d = w.d_x.shape[1]
+    d_weight, d_bias = w.gradient[at : at + d], w.gradient[at + d : at + 2 * d]
+    hat, inverse = w.hat[which, rows:], w.inverse[which, rows:]
+    layer_norm_back(w.d_normed[rows:], flat[at : at + d], hat, inverse, d_weight, d_bias, w.d_x[rows:])
+
+
+@njit(**COMPILED)
+def multiply(x, other):
+    """x (i, j) *= other."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] *= other[i, j]
+
+
+# Inputs and loss
+
+
+@njit(**COMPILED)
+def embed(flat, shape, data, inputs, variant, w):
+    """x_0 = embedding of each prompt's token, then E^T alpha* of each fed target, plus that of its position."""
+    b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
+    table, places = matrix(flat, 0, shape.vocab, d), matrix(flat, shape.vocab * d, shape.places, d)
+    for p in range(shape.positions):
+        for i in range(b):
+            x, place = w.x[0, p * b + i], max(p - data.padding[inputs[i]], 0)
+            x[:] = places[place]
+            if p < tokens:
+                add_row(x, table[data.prompts[inputs[i], p]], ONE)
+            else:
+                k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
+                for entry in range(data.starts[k], data.starts[k + 1]):
+                    add_row(x, table[data.tokens[entry]], data.weights[entry])
+
+
+@njit(**COMPILED)
+def scatter(shape, data, inputs, variant, w):
+    """Adds d_x to the gradients of what `embed` has looked up."""
+    b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
+    table, places = matrix(w.gradient, 0, shape.vocab, d), matrix(w.gradient, shape.vocab * d, shape.places, d)
+    places[:] = ZERO
+    for p in range(shape.positions):
+        for i in range(b):
+            d_x = w.d_x[p * b + i]
+            add_row(places[max(p - data.padding[inputs[i]], 0)], d_x, ONE)
+            if p < tokens:
+                add_row(table[data.prompts[inputs[i], p]], d_x, ONE)
+            else:
+                k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
+                for entry in range(data.starts[k], data.starts[k + 1]):
+                    add_row(table[data.tokens[entry]], d_x, data.weights[entry])
+
+
+@njit(**COMPILED)
+def add_row(x, other, times):
+    """x (j,) += times other."""
+    for j in range(len(x)):
+        x[j] += times * other[j]
+
+
+@njit(**COMPILED)
+def score(shape, data, inputs, variant, w):
+    """Soft cross-entropy of the scored positions; their logits become its gradient, weight (alpha sum(t) - t)."""
+    b, v, tokens, loss = shape.batch, shape.vocab, data.prompts.shape[1], 0.0
+    for p in range(shape.positions - shape.scored, shape.positions):
+        for i in range(b):
+            row, output = w.logits[p * b + i], p - tokens + 1
+            scored = data.outputs[inputs[i]] + (tokens - 1 if data.sequence else 0)
+            weight = 1.0 / (b * scored) if data.mean else 1.0 / b
+            if output >= data.outputs[inputs[i]]:
+                row[:] = ZERO
+                continue
+            top = row[0]
+            for j in range(v):
+                top = max(top, row[j])
+            token, value = data.prompts[inputs[i], min(p + 1, tokens - 1)], row[0]
+            k = (variant * len(data.prompts) + inputs[i]) * data.steps + max(output, 0)
+            first, last = (data.starts[k], data.starts[k + 1]) if output >= 0 else (0, 0)
+            shown, along = (ONE, row[token] - top) if output < 0 else (ZERO, ZERO)
+            for entry in range(first, last):
+                value = data.weights[entry]
+                shown += value
+                along += value * (row[data.tokens[entry]] - top)
+            total = ZERO
+            for j in range(v):
+                row[j] = exp(row[j] - top)
+                total += row[j]
+            loss += weight * (shown * np.log(total) - along)
+            share = np.float32(weight) * shown / total
+            for j in range(v):
+                row[j] *= share
+            if output < 0:
+                row[token] -= np.float32(weight)
+            for entry in range(first, last):
+                row[data.tokens[entry]] -= np.float32(weight) * data.weights[entry]
+    return loss
+
+
+@njit(**COMPILED)
+def gradients(flat, shape, data, inputs, variant, noise, step, w):
+    """Loss of one batch; leaves its gradients in `w.gradient`."""
+    turn(flat, shape, w)
+    if noise.threshold:
+        draw(noise.key, step, noise.counter, w.draws)
+    embed(flat, shape, data, inputs, variant, w)
+    if noise.threshold:
+        drop(w.x[0], w.lanes, 0, shape.batch, 0, noise.threshold, noise.scale)
+    forward(flat, shape, 0, shape.positions, shape.scored, data.padding[inputs], noise, w)
+    loss = score(shape, data, inputs, variant, w)
+    backward(flat, shape, noise, w)
+    scatter(shape, data, inputs, variant, w)
+    return loss
+
+
+@njit(**COMPILED)
+def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w):
+    """Train on the batches of `order` (step, batch), the first of which is step number `first` of the run."""
+    mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
+    for s in range(len(order)):
+        losses[s] = gradients(flat, shape, data, order[s], variant, noise, first + s, w)
+        moments = mean[frozen:], square[frozen:]
+        adamw(flat[frozen:], w.gradient[frozen:], *moments, optimiser.rates[s], optimiser.decay, first + s + 1)
