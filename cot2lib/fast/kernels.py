@@ -145,6 +145,19 @@ def add_product(a, b, c):
     )  # fmt: skip
 
 
+@njit(inline="always", **COMPILED)
+def place(a, i, j):
+    """Address of a[i, j], a (row, column) without gaps."""
+    return U(a.ctypes.data) + U(i * a.shape[1] + j) * FLOATS
+
+
+@njit(inline="always", **COMPILED)
+def spaced_product(a, a_row, a_k, b, b_k, c, c_row, zeros, rows, columns, count):
+    """c = a b of addresses and strides, for rows that lie apart; zeros (column,)."""
+    nothing = U(zeros.ctypes.data)
+    _product(a, U(a_row), U(a_k), b, U(b_k), c, U(c_row), nothing, U(0), U(rows), U(columns), U(count))
+
+
 @njit(**COMPILED)
 def transpose(a, out):
     """out (j, i) = a (i, j)^T."""
@@ -245,21 +258,30 @@ def mix(x):
 
 
 @njit(**COMPILED)
-def draw(key, step, counter, draws):
-    """The 64-bit draws (draw,) of a run's dropout key at a step; four 16-bit lanes each."""
+def draw(key, step, counter, threshold, scale, draws, lanes, scales):
+    """Dropout multipliers (lane,) of a run's key at a step; `lanes` are the 16-bit quarters of the draws (draw,)."""
     here = mix(mix(key + GOLDEN) + U(step))
-    for i in range(len(counter)):
+    for i in range(len(draws)):
         draws[i] = mix(counter[i] ^ here)
+    for i in range(len(lanes)):
+        scales[i] = scale if np.int32(lanes[i]) ^ np.int32(0x8000) >= threshold else ZERO
 
 
 @njit(**COMPILED)
-def drop(x, lanes, first, batch, start, threshold, scale):
-    """x (position x batch, j), from row `start` on, times dropout multipliers; lanes run input by input."""
-    width, positions = x.shape[1], (x.shape[0] - start) // batch
-    for i in range(start, x.shape[0]):
-        row = first + ((i % batch) * positions + i // batch - start // batch) * width
-        for j in range(width):
-            x[i, j] *= scale if lanes[row + j] ^ 0x8000 >= threshold else ZERO
+def drop(x, scales, batch):
+    """x (position x batch, j) times multipliers, which run input by input."""
+    width, positions = x.shape[1], x.shape[0] // batch
+    for p in range(positions):
+        for i in range(batch):
+            row, first = x[p * batch + i], (i * positions + p) * width
+            multiply(row, scales[first : first + width])
+
+
+@njit(inline="always", **COMPILED)
+def multiply(x, other):
+    """x (j,) *= other."""
+    for j in range(len(x)):
+        x[j] *= other[j]
 
 
 @njit(**COMPILED)

@@ -27,10 +27,15 @@ from cot2lib.fast.kernels import (
     gelu,
     layer_norm,
     layer_norm_back,
+    multiply,
+    place,
     product,
+    spaced_product,
     transpose,
 )
 
+LEAST = np.float32(-1e30)  # a score that is never the largest
+TINY = np.float32(1e-30)  # where nothing is seen
 BLOCK = 8  # keys and vocabulary are padded to a multiple
 
 
@@ -60,6 +65,7 @@ class Work(NamedTuple):
     d_wide: np.ndarray  # (r, 4 d)
     draws: np.ndarray  # (draw,) 64 bits
     lanes: np.ndarray  # (4 draw,) the same memory, 16 bits
+    scales: np.ndarray  # (4 draw,) dropout multipliers
     zeros: np.ndarray  # (4 d or v',)
     gradient: np.ndarray  # (parameter,)
 
@@ -117,6 +123,7 @@ def work(shape: Shape) -> Work:
     padded = lambda n: -(-n // BLOCK) * BLOCK
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
     empty = lambda *size: np.zeros(size, np.float32)
+    draws = np.zeros(-(-lanes(shape) // 4), np.uint64)
     parts = dict(
         x=empty(layers + 1, rows, d),
         hat=empty(2 * layers + 1, rows, d),
@@ -138,11 +145,13 @@ def work(shape: Shape) -> Work:
         d_normed=empty(rows, d),
         d_qkv=empty(rows, 3 * d),
         d_wide=empty(rows, 4 * d),
-        draws=np.zeros(-(-lanes(shape) // 4), np.uint64),
+        draws=draws,
+        lanes=draws.view(np.uint16),
+        scales=empty(4 * len(draws)),
         zeros=empty(max(4 * d, vocab)),
         gradient=empty(parameters(shape)),
     )
-    return Work(lanes=parts["draws"].view(np.uint16), **parts)
+    return Work(**parts)
 
 
 def parameters(shape: Shape) -> int:
@@ -201,56 +210,57 @@ def norm(flat, at, which, source, first, last, w):
     layer_norm(source[first:last], flat[at : at + d], flat[at + d : at + 2 * d], hat, w.inverse[which, first:last], out)
 
 
-@njit(**COMPILED)
-def softmax_row(row, first, last, scale):
-    """row (key,) = softmax over keys first..last of scale x row, zero elsewhere."""
-    top = row[first]
-    for k in range(first, last):
-        top = max(top, row[k])
-    total = ZERO
-    for k in range(first, last):
-        row[k] = exp((row[k] - top) * scale)
-        total += row[k]
-    share = ONE / total
-    for k in range(first, last):
-        row[k] *= share
-    row[:first] = ZERO
-    row[last:] = ZERO
+@njit(inline="always", **COMPILED)
+def softmax_row(rows, q, columns, first, last, scale):
+    """rows[q] = softmax over keys first..last of scale x row, zero elsewhere; nothing is seen where there is none."""
+    top, total = LEAST, TINY
+    for k in range(columns):
+        rows[q, k] = rows[q, k] * scale if first <= k < last else LEAST
+        top = max(top, rows[q, k])
+    for k in range(columns):
+        rows[q, k] = exp(rows[q, k] - top) if first <= k < last else ZERO
+        total += rows[q, k]
+    for k in range(columns):
+        rows[q, k] *= ONE / total
 
 
-@njit(**COMPILED)
-def drop_seen(seen, out, lanes, first, positions, noise):
-    """out (query, key) = attention weights times dropout multipliers, whose lanes begin at `first`."""
-    for q in range(seen.shape[0]):
+@njit(inline="always", **COMPILED)
+def drop_seen(seen, out, queries, positions, scales, lane):
+    """out (query, key) = attention weights times dropout multipliers from number `lane` on."""
+    for q in range(queries):
         for k in range(positions):
-            lane = lanes[first + q * positions + k]
-            out[q, k] = seen[q, k] * (noise.scale if lane ^ 0x8000 >= noise.threshold else ZERO)
-        out[q, positions:] = ZERO
+            out[q, k] = seen[q, k] * scales[lane + q * positions + k]
+
+
+@njit(inline="always", **COMPILED)
+def turn_head(rows, i, batch, at, positions, out):
+    """out (j, position) = columns at.. of input i's rows, transposed."""
+    for p in range(positions):
+        for j in range(out.shape[0]):
+            out[j, p] = rows[p * batch + i, at + j]
 
 
 @njit(**COMPILED)
-def attend(layer, low, high, padding, shape, noise, first_lane, w):
+def attend(layer, low, high, padding, shape, noise, lane, w):
     """mixed = softmax(q k^T / sqrt(d / h)) v of every input and head, for queries low..high over keys 0..high."""
-    b, d, size = shape.batch, shape.width, shape.width // shape.heads
-    scale, queries = np.float32(size**-0.5), high - low
-    keys = w.keys[:, : (high + BLOCK - 1) // BLOCK * BLOCK]
+    b, d, size, queries = shape.batch, shape.width, shape.width // shape.heads, high - low
+    qkv, mixed, keys, scale = w.qkv[layer], w.mixed[layer], w.keys, np.float32(size**-0.5)
+    across, apart, wide = (high + BLOCK - 1) // BLOCK * BLOCK, 3 * d * b, keys.shape[1]
     for i in range(b):
-        qkv, mixed = w.qkv[layer, i::b], w.mixed[layer, i::b]  # (position, 3 d), (position, d)
         for h in range(shape.heads):
-            at, seen = h * size, w.seen[layer, i * shape.heads + h, :queries, : keys.shape[1]]
-            transpose(qkv[:high, d + at : d + at + size], keys)
-            product(qkv[low:high, at : at + size], keys, seen, w.zeros)
+            at, seen = h * size, w.seen[layer, i * shape.heads + h]
+            turn_head(qkv, i, b, d + at, high, keys)
+            query, value = place(qkv, low * b + i, at), place(qkv, i, 2 * d + at)
+            start = place(seen, 0, 0)
+            spaced_product(query, apart, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, across, size)
             for q in range(queries):
-                begin = padding[i]
-                if low + q < begin:  # padding looks at nothing
-                    seen[q] = ZERO
-                else:
-                    softmax_row(seen[q], begin, low + q + 1, scale)
+                softmax_row(seen, q, across, padding[i], low + q + 1, scale)
             used = seen
             if noise.threshold:
-                used = w.scores[0, :queries, : keys.shape[1]]
-                drop_seen(seen, used, w.lanes, first_lane + (i * shape.heads + h) * queries * high, high, noise)
-            product(used[:, :high], qkv[:high, 2 * d + at : 2 * d + at + size], mixed[low:high, at : at + size], w.zeros)
+                used = w.scores[0]
+                drop_seen(seen, used, queries, high, w.scales, lane + (i * shape.heads + h) * queries * high)
+            out = place(mixed, low * b + i, at)
+            spaced_product(place(used, 0, 0), wide, 1, value, apart, out, d * b, w.zeros, queries, size, high)
 
 
 @njit(**COMPILED)
@@ -277,7 +287,7 @@ def forward(flat, shape, low, high, scored, padding, noise, w):
         middle, out = w.middle[layer], w.x[layer + 1]
         product(w.mixed[layer, rows:end], matrix(flat, at, d, d), middle[rows:end], flat[at + d * d : at + d * d + d])
         if noise.threshold:
-            drop(middle[:end], w.lanes, lane, b, rows, noise.threshold, noise.scale)
+            drop(middle[rows:end], w.scales[lane:], b)
         lane += b * (high - first) * d
         add(middle[rows:end], w.x[layer, rows:end])
         at += d * d + d
@@ -290,7 +300,7 @@ def forward(flat, shape, low, high, scored, padding, noise, w):
         bias = flat[at + 4 * d * d : at + 4 * d * d + d]
         product(wide, matrix(flat, at, 4 * d, d), out[rows:end], bias)
         if noise.threshold:
-            drop(out[:end], w.lanes, lane, b, rows, noise.threshold, noise.scale)
+            drop(out[rows:end], w.scales[lane:], b)
         lane += b * (high - first) * d
         add(out[rows:end], middle[rows:end])
     rows = (high - scored) * b
@@ -318,38 +328,40 @@ def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
 
 
 @njit(**COMPILED)
-def attend_back(layer, first, shape, noise, first_lane, w):
+def attend_back(layer, first, shape, noise, lane, w):
     """Gradients of queries, keys and values, d_qkv, from that of `mixed`, which is in d_normed."""
     b, d, size, high = shape.batch, shape.width, shape.width // shape.heads, shape.positions
-    scale, queries = np.float32(size**-0.5), high - first
+    qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv, w.keys, w.scores[1]
+    scale, queries, apart, wide = np.float32(size**-0.5), high - first, 3 * d * b, keys.shape[1]
     for i in range(b):
-        qkv, d_qkv, given = w.qkv[layer, i::b], w.d_qkv[i::b], w.d_normed[i::b]
         for h in range(shape.heads):
-            at, seen, d_seen = h * size, w.seen[layer, i * shape.heads + h, :queries], w.scores[1, :queries]
-            heard = given[first:, at : at + size]  # (query, d / h)
-            transpose(qkv[:, 2 * d + at : 2 * d + at + size], w.keys)
-            product(heard, w.keys, d_seen, w.zeros)
+            at, seen = h * size, w.seen[layer, i * shape.heads + h]
+            given, start = place(w.d_normed, first * b + i, at), place(d_seen, 0, 0)
+            turn_head(qkv, i, b, 2 * d + at, high, keys)
+            spaced_product(given, d * b, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, wide, size)
             used = seen
             if noise.threshold:
-                used, lane = w.scores[0, :queries], first_lane + (i * shape.heads + h) * queries * high
-                drop_seen(seen, used, w.lanes, lane, high, noise)
-                drop_seen(d_seen, d_seen, w.lanes, lane, high, noise)
-            product(used[:, :high].T, heard, d_qkv[:, 2 * d + at : 2 * d + at + size], w.zeros)
+                used, here = w.scores[0], lane + (i * shape.heads + h) * queries * high
+                drop_seen(seen, used, queries, high, w.scales, here)
+                drop_seen(d_seen, d_seen, queries, high, w.scales, here)
+            d_value = place(d_qkv, i, 2 * d + at)
+            spaced_product(place(used, 0, 0), 1, wide, given, d * b, d_value, apart, w.zeros, high, size, queries)
             for q in range(queries):
-                softmax_row_back(seen[q], d_seen[q], scale)
-            d_scores = d_seen[:, :high]
-            product(d_scores, qkv[:, d + at : d + at + size], d_qkv[first:, at : at + size], w.zeros)
-            product(d_scores.T, qkv[first:, at : at + size], d_qkv[:, d + at : d + at + size], w.zeros)
+                softmax_row_back(seen, d_seen, q, high, scale)
+            query, d_query = place(qkv, first * b + i, at), place(d_qkv, first * b + i, at)
+            key, d_key = place(qkv, i, d + at), place(d_qkv, i, d + at)
+            spaced_product(start, wide, 1, key, apart, d_query, apart, w.zeros, queries, size, high)
+            spaced_product(start, 1, wide, query, apart, d_key, apart, w.zeros, high, size, queries)
 
 
-@njit(**COMPILED)
-def softmax_row_back(row, given, scale):
-    """given (key,) becomes the gradient of the scores before scaling: scale row (given - sum(row given))."""
+@njit(inline="always", **COMPILED)
+def softmax_row_back(rows, given, q, columns, scale):
+    """given[q] becomes the gradient of the scores before scaling: scale row (given - sum(row given))."""
     along = ZERO
-    for k in range(len(row)):
-        along += row[k] * given[k]
-    for k in range(len(row)):
-        given[k] = scale * row[k] * (given[k] - along)
+    for k in range(columns):
+        along += rows[q, k] * given[q, k]
+    for k in range(columns):
+        given[q, k] = scale * rows[q, k] * (given[q, k] - along)
 
 
 @njit(**COMPILED)
@@ -359,7 +371,7 @@ def dropped(rows, lane, batch, noise, w):
         for j in range(w.d_x.shape[1]):
             w.d_part[i, j] = w.d_x[i, j]
     if noise.threshold:
-        drop(w.d_part, w.lanes, lane, batch, rows, noise.threshold, noise.scale)
+        drop(w.d_part[rows:], w.scales[lane:], batch)
 
 
 @njit(**COMPILED)
@@ -386,7 +398,7 @@ def backward(flat, shape, noise, w):
         dropped(rows, after + b * queries * d, b, noise, w)
         d_matrix, d_bias = matrix(g, down, 4 * d, d), g[down + 4 * d * d : down + 4 * d * d + d]
         linear_back(part, w.wide[layer, rows:], matrix(turned, 8 * d * d, d, 4 * d), d_matrix, d_bias, d_wide, w.zeros)
-        multiply(d_wide, w.slope[layer, rows:])
+        multiply_rows(d_wide, w.slope[layer, rows:])
         d_matrix, d_bias = matrix(g, up, d, 4 * d), g[up + 4 * d * d : down]
         normed, d_normed = w.normed[2 * layer + 1, rows:], w.d_normed[rows:]
         linear_back(d_wide, normed, matrix(turned, 4 * d * d, 4 * d, d), d_matrix, d_bias, d_normed, w.zeros)
@@ -404,7 +416,7 @@ def backward(flat, shape, noise, w):
         add_product(w.d_qkv[rows:, :d], turned_here[:d], d_normed)
         norm_back(flat, at, 2 * layer, 0, w)
     if noise.threshold:
-        drop(w.d_x, w.lanes, 0, b, 0, noise.threshold, noise.scale)
+        drop(w.d_x, w.scales, b)
 
 
 @njit(**COMPILED)
@@ -417,11 +429,10 @@ def norm_back(flat, at, which, rows, w):
 
 
 @njit(**COMPILED)
-def multiply(x, other):
+def multiply_rows(x, other):
     """x (i, j) *= other."""
     for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            x[i, j] *= other[i, j]
+        multiply(x[i], other[i])
 
 
 # Inputs and loss
@@ -429,19 +440,24 @@ def multiply(x, other):
 
 @njit(**COMPILED)
 def embed(flat, shape, data, inputs, variant, w):
-    """x_0 = embedding of each prompt's token, then E^T alpha* of each fed target, plus that of its position."""
+    """x_0 = embedding of each prompt's token, then E^T alpha* of each fed target, plus that of its position.
+
+    Stops after the prompt for variant -1.
+    """
     b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
     table, places = matrix(flat, 0, shape.vocab, d), matrix(flat, shape.vocab * d, shape.places, d)
-    for p in range(shape.positions):
+    x = w.x[0]
+    for p in range(shape.positions if variant >= 0 else tokens):
         for i in range(b):
-            x, place = w.x[0, p * b + i], max(p - data.padding[inputs[i]], 0)
-            x[:] = places[place]
+            row, at = p * b + i, max(p - data.padding[inputs[i]], 0)
+            for j in range(d):
+                x[row, j] = places[at, j]
             if p < tokens:
-                add_row(x, table[data.prompts[inputs[i], p]], ONE)
+                add_row(x, row, table, data.prompts[inputs[i], p], ONE)
             else:
                 k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
                 for entry in range(data.starts[k], data.starts[k + 1]):
-                    add_row(x, table[data.tokens[entry]], data.weights[entry])
+                    add_row(x, row, table, data.tokens[entry], data.weights[entry])
 
 
 @njit(**COMPILED)
@@ -452,21 +468,21 @@ def scatter(shape, data, inputs, variant, w):
     places[:] = ZERO
     for p in range(shape.positions):
         for i in range(b):
-            d_x = w.d_x[p * b + i]
-            add_row(places[max(p - data.padding[inputs[i]], 0)], d_x, ONE)
+            row = p * b + i
+            add_row(places, max(p - data.padding[inputs[i]], 0), w.d_x, row, ONE)
             if p < tokens:
-                add_row(table[data.prompts[inputs[i], p]], d_x, ONE)
+                add_row(table, data.prompts[inputs[i], p], w.d_x, row, ONE)
             else:
                 k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
                 for entry in range(data.starts[k], data.starts[k + 1]):
-                    add_row(table[data.tokens[entry]], d_x, data.weights[entry])
+                    add_row(table, data.tokens[entry], w.d_x, row, data.weights[entry])
 
 
-@njit(**COMPILED)
-def add_row(x, other, times):
-    """x (j,) += times other."""
-    for j in range(len(x)):
-        x[j] += times * other[j]
+@njit(inline="always", **COMPILED)
+def add_row(x, i, other, k, times):
+    """x[i] += times other[k]."""
+    for j in range(x.shape[1]):
+        x[i, j] += times * other[k, j]
 
 
 @njit(**COMPILED)
@@ -512,10 +528,10 @@ def gradients(flat, shape, data, inputs, variant, noise, step, w):
     """Loss of one batch; leaves its gradients in `w.gradient`."""
     turn(flat, shape, w)
     if noise.threshold:
-        draw(noise.key, step, noise.counter, w.draws)
+        draw(noise.key, step, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
     embed(flat, shape, data, inputs, variant, w)
     if noise.threshold:
-        drop(w.x[0], w.lanes, 0, shape.batch, 0, noise.threshold, noise.scale)
+        drop(w.x[0], w.scales, shape.batch)
     forward(flat, shape, 0, shape.positions, shape.scored, data.padding[inputs], noise, w)
     loss = score(shape, data, inputs, variant, w)
     backward(flat, shape, noise, w)

@@ -7,7 +7,7 @@ every kind of run.
 from collections.abc import Iterator, Sequence
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib import decode
@@ -41,18 +41,25 @@ def evaluate(stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Seq
     Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
     classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
     """
-    held_out = data.held_out
     right, entropies, there = [], [], []
     for index, real, rollout in rollouts(stack, data, seeds, steps):
-        right.append(data.right(rollout.answers, index) & real)
+        right.append(data.right(rollout.answers, index))
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
         there.append(_exists(rollout, real))
-    right, entropy, there = torch.cat(right, 1), torch.cat(entropies, 1), torch.cat(there, 1)
-    means = (entropy * there).sum(1) / there.sum(1)  # (run, step)
+    entropy, there = torch.cat(entropies, 1), torch.cat(there, 1)
+    return summary(data, torch.cat(right, 1), (entropy * there).sum(1) / there.sum(1))
+
+
+def summary(
+    data: StackData, right: Bool[Tensor, "run input"], entropies: Float[Tensor, "run step"]
+) -> dict[str, list]:
+    """What `evaluate` returns, from right answers to the held-out inputs, padding included, and mean entropies."""
+    held_out = data.held_out
+    right = right & held_out.real
     return {
         "correct_a": (right & ~held_out.half).sum(1).tolist(),
         "correct_b": (right & held_out.half).sum(1).tolist(),
-        **{f"entropy_{t + 1}": means[:, t].tolist() for t in range(len(steps))},
+        **{f"entropy_{t + 1}": entropies[:, t].tolist() for t in range(entropies.shape[1])},
     }
 
 

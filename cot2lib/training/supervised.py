@@ -13,7 +13,8 @@ with others without changing. Their trainer never switches from the teacher to t
 thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSlot`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
@@ -91,7 +92,12 @@ class SupervisedTrainer(StackTrainer):
 
     def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu", compile: bool = False):
         super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
-        (self.loss,) = compiled(batch_loss) if compile else (batch_loss,)
+        self.compile = compile
+
+    @cached_property
+    def loss(self) -> Callable:
+        """`batch_loss`, compiled once it is needed."""
+        return compiled(batch_loss)[0] if self.compile else batch_loss
 
     def phase_at(self, step: int) -> int:
         """How many leading thoughts the models make themselves."""

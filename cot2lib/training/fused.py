@@ -1,0 +1,235 @@
+"""Supervised training by the fused CPU engine (`cot2lib.fast`), which the torch trainer's state is laid out for.
+
+All parameters of a run lie in one flat array, all its moments in two more; the stack's parameters and the optimiser's
+state are views of them. So checkpoints, evaluation by other rules and whatever else knows the torch trainer goes on
+as before, and a run may change engines at any checkpoint. Data order, dropout and learning rates are the torch
+trainer's own.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model import GPT2Stack
+from cot2lib.thoughts import Base, Discrete
+from cot2lib.training import evaluation
+from cot2lib.training.data import StackData
+from cot2lib.training.settings import Run
+from cot2lib.training.supervised import SupervisedTrainer
+from cot2lib.training.trainer import Progress, StackTrainer, Tensors
+
+AT_ONCE = 32  # inputs that are decoded side by side
+WIDTH, HEAD_WIDTH = 8, 4  # what d and d / h are multiples of
+Item = TypeVar("Item")
+
+
+def preferred(trainer: StackTrainer, threads: int) -> StackTrainer:
+    """The fused trainer of the same runs where there is one; else `trainer` itself, and a line on stderr says why."""
+    if type(trainer) is not SupervisedTrainer or trainer.device.type != "cpu":
+        return trainer
+    if reason := unfit(trainer.spec):
+        print(f"torch trains {trainer.spec.method} d={trainer.spec.model.d_model}: {reason}", file=sys.stderr)
+        return trainer
+    return FusedTrainer(trainer.specs, trainer.stack, trainer.data, threads)
+
+
+def unfit(spec: Run) -> str | None:
+    """Why the engine cannot train a run; None if it can."""
+    width, heads = spec.model.d_model, spec.model.heads
+    if spec.supervision.feeding != "teacher":
+        return "the fused engine has teacher forcing alone."
+    if width % WIDTH or width // heads % HEAD_WIDTH:
+        return f"the fused engine needs d in eights and heads in fours, not d={width} with {heads} heads."
+    try:
+        from cot2lib.fast import evaluation, step  # noqa: F401
+    except ImportError as error:
+        return f"the fused engine needs Numba ({error}); pip install 'cot2lib[fast]'."
+    except Exception as error:  # a broken Numba, a cache that cannot be written, another processor
+        return f"the fused engine does not work here ({type(error).__name__}: {error})."
+
+
+class FusedTrainer(SupervisedTrainer):
+    """Trains supervised runs of one shape, each alone, on several threads.
+
+    Args:
+        specs: the runs.
+        stack, data: as of `StackTrainer`.
+        threads: how many runs are computed at a time.
+    """
+
+    def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData, threads: int = 1):
+        self.threads = min(threads, len(specs))
+        StackTrainer.__init__(self, specs, stack, data)
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        """The torch trainer's, of parameters and with moments that are views of flat arrays, (run, parameter)."""
+        self.flat, *self.moments = (self._flat() for _ in range(3))
+        for parameter, view in zip(self.stack.parameters(), self._views(self.flat)):
+            view.copy_(parameter.detach())
+            parameter.data = view
+        optimizer = super()._optimizer()
+        self._adopt(optimizer)
+        return optimizer
+
+    def _flat(self) -> Float[Tensor, "run parameter"]:
+        return torch.zeros(len(self.specs), sum(p[0].numel() for p in self.stack.parameters()))
+
+    def _views(self, flat: Float[Tensor, "run parameter"]) -> list[Tensor]:
+        """A flat array by parameters, in the stack's order."""
+        shapes = [parameter.shape for parameter in self.stack.parameters()]
+        parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
+        return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
+
+    def _adopt(self, optimizer: torch.optim.AdamW) -> None:
+        """Moves the moments of an optimiser, of which there may be none yet, into the flat arrays."""
+        trained = [place for place, parameter in enumerate(self.stack.parameters()) if parameter.requires_grad]
+        views, first = [self._views(moment) for moment in self.moments], 0
+        for group in optimizer.param_groups:
+            last = first + len(group["params"][0])
+            for block, place in zip(group["params"], trained):
+                state = optimizer.state[block]
+                state.setdefault("step", torch.tensor(0.0))
+                for name, view in zip(("exp_avg", "exp_avg_sq"), views):
+                    if name in state:
+                        view[place][first:last] = state[name]
+                    state[name] = view[place][first:last]
+            first = last
+
+    def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
+        super().restore(weights, optimizer, progress)
+        self._adopt(self.optimizer)
+
+    @cached_property
+    def _shape(self):
+        """Sizes of a training step."""
+        from cot2lib.fast.step import Shape
+
+        outputs, prompt = self.data.outputs.shape[2], self.data.prompts.shape[1]
+        positions, sizes = prompt + outputs - 1, self.stack.shape
+        return Shape(
+            vocab=sizes["vocab_size"],
+            places=sizes["positions"],
+            width=sizes["d_model"],
+            layers=sizes["layers"],
+            heads=sizes["heads"],
+            batch=self.recipe.batch,
+            positions=positions,
+            scored=positions if self.spec.supervision.loss_on == "sequence" else outputs,
+        )
+
+    @cached_property
+    def _data(self):
+        """Inputs and targets, the latter without their zeros."""
+        from cot2lib.fast.step import Data
+
+        data, supervision = self.data, self.spec.supervision
+        rows = data.outputs.flatten(0, 2)  # (variant x input x output, vocab)
+        row, token = rows.nonzero().unbind(1)
+        starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=len(rows)).cumsum(0)])
+        inputs, steps = data.outputs.shape[1:3]
+        whole = lambda value, other: torch.full((inputs,), other) if value is None else value
+        return Data(
+            prompts=data.prompts.numpy(),
+            padding=whole(data.padding, 0).numpy(),
+            outputs=(whole(data.last, steps - 1 - data.ending) + 1 + data.ending).numpy(),
+            starts=starts.numpy(),
+            tokens=token.numpy(),
+            weights=rows[row, token].numpy(),
+            steps=steps,
+            mean=supervision.reduction == "mean",
+            sequence=supervision.loss_on == "sequence",
+        )
+
+    @cached_property
+    def _works(self) -> list:
+        """Work arrays of every thread: of a training step, and of decoding."""
+        from cot2lib.fast.step import work
+
+        return [(work(self._shape), work(self._decoding)) for _ in range(self.threads)]
+
+    @property
+    def _decoding(self):
+        """Sizes of decoding."""
+        return self._shape._replace(batch=AT_ONCE, scored=1)
+
+    @cached_property
+    def _counter(self) -> np.ndarray:
+        return random.counters(len(self._works[0][0].draws)).numpy().view(np.uint64)
+
+    def _noise(self, run: int, probability: float):
+        """Dropout of a run."""
+        from cot2lib.fast.step import Noise
+
+        key = random.run_keys([self.specs[run].seed], Site.DROPOUT).numpy().view(np.uint64)[0]
+        threshold, scale = np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability))
+        return Noise(key, self._counter, threshold, scale)
+
+    def _each(self, work: Callable[[int, object], Item]) -> list[Item]:
+        """What a function of a run and of a thread's work arrays gives, for every run."""
+        free = list(self._works)
+
+        def task(run: int) -> Item:
+            arrays = free.pop()
+            try:
+                return work(run, arrays)
+            finally:
+                free.append(arrays)
+
+        return list(self._map(task, range(len(self.specs))))
+
+    def _map(self, task: Callable[[int], Item], runs: Iterable[int]) -> Iterable[Item]:
+        if self.threads == 1:
+            return map(task, runs)
+        with ThreadPoolExecutor(self.threads) as pool:
+            return pool.map(task, runs)
+
+    def _take_steps(self, steps: int) -> None:
+        """All runs, one segment each."""
+        from cot2lib.fast.step import Optimiser, train
+
+        frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
+        flat, (mean, square) = self.flat.numpy(), (moment.numpy() for moment in self.moments)
+
+        def task(run: int, works: tuple) -> None:
+            rates = (self.rates[:steps] * self.specs[run].recipe.lr).numpy()
+            optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, frozen)
+            order, losses = self.order[run, :steps].numpy(), self.losses[run, :steps].numpy()
+            variant, noise = int(self.data.variant[run]), self._noise(run, self.recipe.dropout)
+            train(flat[run], self._shape, self._data, order, variant, optimiser, noise, self.progress.step, losses, works[0])
+
+        self._each(task)
+        for group in self.optimizer.param_groups:
+            for block in group["params"]:
+                self.optimizer.state[block]["step"] += steps
+
+    def evaluate(self) -> dict[str, list]:
+        """As the torch trainer's; by the engine where thoughts are base ones or the likeliest tokens."""
+        if self.spec.thought not in (Base(), Discrete()):
+            return super().evaluate()
+        from cot2lib.fast.evaluation import decode
+
+        held_out, outputs = self.data.held_out, self.spec.outputs
+        answers = torch.zeros_like(held_out.index)
+        means = torch.zeros(len(self.specs), outputs, dtype=torch.float64)
+        flat, greedy = self.flat.numpy(), isinstance(self.spec.thought, Discrete)
+        last = torch.full((len(self.data.prompts),), outputs - 1) if self.data.last is None else self.data.last
+
+        def task(run: int, works: tuple) -> None:
+            inputs = held_out.index[run][held_out.real[run]]  # (input,)
+            ends, sums = last[inputs], np.zeros(outputs)
+            given = inputs.numpy(), ends.numpy(), greedy, self._noise(run, 0.0)
+            decode(flat[run], self._decoding, self._data, *given, answers[run].numpy(), sums, works[1])
+            count = torch.tensor([(ends >= step).sum() for step in range(outputs)])
+            means[run] = torch.from_numpy(sums) / count
+
+        self._each(task)
+        return evaluation.summary(self.data, self.data.right(answers, held_out.index), means)
