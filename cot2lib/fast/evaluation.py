@@ -7,11 +7,11 @@ thought adds one position, whose keys and values join those in the work arrays.
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.kernels import COMPILED, ONE, ZERO, exp, product
+from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, exp, product
 from cot2lib.fast.step import add_row, embed, forward, matrix, turn
 
 
-@njit(**COMPILED)
+@njit(**ENTRY)
 def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w):
     """Answers (input,) to all inputs, and the sum of each step's entropies (step,) in nats.
 
@@ -32,11 +32,11 @@ def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w
     for begin in range(0, len(inputs), b):
         for i in range(b):
             chunk[i] = inputs[min(begin + i, len(inputs) - 1)]
-        embed(flat, shape, data, chunk, -1, w)
-        padding, low = data.padding[chunk], 0
+        embed(flat, shape, data, chunk, tokens, begin, w)
+        padding, low = data.padding[chunk], np.int64(0)
         for step in range(len(entropies)):
             high = tokens + step
-            forward(flat, shape, low, high, 1, padding, noise, w)
+            forward(flat, shape, low, high, padding, noise, w)
             low = high
             for i in range(min(b, len(inputs) - begin)):
                 best, entropy = soften(w.logits, (high - 1) * b + i, shape.vocab, greedy)

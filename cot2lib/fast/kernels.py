@@ -14,7 +14,8 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 # Sums may be reordered and products fused; NaN and infinity keep their meaning, so a run that diverges shows it.
-COMPILED = dict(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy", nogil=True, cache=True)
+ENTRY = dict(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy", nogil=True, cache=True)
+COMPILED = ENTRY | dict(cache=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # Python calls entries alone
 
 WIDE = binding.get_host_cpu_features().get("avx512f", False)
 ROWS = 8 if WIDE else 4  # of C in registers

@@ -16,6 +16,7 @@ from numba import njit
 
 from cot2lib.fast.kernels import (
     COMPILED,
+    ENTRY,
     ONE,
     ZERO,
     adamw,
@@ -264,16 +265,16 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
 
 
 @njit(**COMPILED)
-def forward(flat, shape, low, high, scored, padding, noise, w):
+def forward(flat, shape, low, high, padding, noise, w):
     """All layers for positions low..high, whose keys and values join those of the positions before.
 
-    Leaves logits in the rows of the last `scored` positions.
+    Leaves logits in the rows of the last scored positions.
     """
     b, d = shape.batch, shape.width
     begin, end, lane = low * b, high * b, b * (high - low) * d
     for layer in range(shape.layers):
         at = layer_start(shape, layer)
-        first = high - scored if layer == shape.layers - 1 else low
+        first = high - shape.scored if layer == shape.layers - 1 else low
         rows = first * b
         norm(flat, at, 2 * layer, w.x[layer], begin, end, w)
         at += 2 * d
@@ -303,7 +304,7 @@ def forward(flat, shape, low, high, scored, padding, noise, w):
             drop(out[rows:end], w.scales[lane:], b)
         lane += b * (high - first) * d
         add(out[rows:end], middle[rows:end])
-    rows = (high - scored) * b
+    rows = (high - shape.scored) * b
     norm(flat, layer_start(shape, shape.layers), 2 * shape.layers, w.x[shape.layers], rows, end, w)
     product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
 
@@ -414,7 +415,7 @@ def backward(flat, shape, noise, w):
         product(normed[rows:].T, w.d_qkv[rows:, :d], d_matrix[:, :d], w.zeros)
         column_sums(w.d_qkv[rows:, :d], d_bias[:d])
         add_product(w.d_qkv[rows:, :d], turned_here[:d], d_normed)
-        norm_back(flat, at, 2 * layer, 0, w)
+        norm_back(flat, at, 2 * layer, np.int64(0), w)
     if noise.threshold:
         drop(w.d_x, w.scales, b)
 
@@ -439,15 +440,12 @@ def multiply_rows(x, other):
 
 
 @njit(**COMPILED)
-def embed(flat, shape, data, inputs, variant, w):
-    """x_0 = embedding of each prompt's token, then E^T alpha* of each fed target, plus that of its position.
-
-    Stops after the prompt for variant -1.
-    """
+def embed(flat, shape, data, inputs, positions, variant, w):
+    """x_0 = embedding of each prompt's token, then E^T alpha* of each fed target, plus that of its position."""
     b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
     table, places = matrix(flat, 0, shape.vocab, d), matrix(flat, shape.vocab * d, shape.places, d)
     x = w.x[0]
-    for p in range(shape.positions if variant >= 0 else tokens):
+    for p in range(positions):
         for i in range(b):
             row, at = p * b + i, max(p - data.padding[inputs[i]], 0)
             for j in range(d):
@@ -523,27 +521,23 @@ def score(shape, data, inputs, variant, w):
     return loss
 
 
-@njit(**COMPILED)
-def gradients(flat, shape, data, inputs, variant, noise, step, w):
-    """Loss of one batch; leaves its gradients in `w.gradient`."""
-    turn(flat, shape, w)
-    if noise.threshold:
-        draw(noise.key, step, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
-    embed(flat, shape, data, inputs, variant, w)
-    if noise.threshold:
-        drop(w.x[0], w.scales, shape.batch)
-    forward(flat, shape, 0, shape.positions, shape.scored, data.padding[inputs], noise, w)
-    loss = score(shape, data, inputs, variant, w)
-    backward(flat, shape, noise, w)
-    scatter(shape, data, inputs, variant, w)
-    return loss
-
-
-@njit(**COMPILED)
+@njit(**ENTRY)
 def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w):
-    """Train on the batches of `order` (step, batch), the first of which is step number `first` of the run."""
+    """Train on the batches of `order` (step, batch), the first of which is step number `first` of the run.
+
+    Leaves each batch's loss in `losses` (step,) and the last one's gradients in `w.gradient`.
+    """
     mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
     for s in range(len(order)):
-        losses[s] = gradients(flat, shape, data, order[s], variant, noise, first + s, w)
-        moments = mean[frozen:], square[frozen:]
-        adamw(flat[frozen:], w.gradient[frozen:], *moments, optimiser.rates[s], optimiser.decay, first + s + 1)
+        inputs = order[s]
+        turn(flat, shape, w)
+        embed(flat, shape, data, inputs, shape.positions, variant, w)
+        if noise.threshold:
+            draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
+            drop(w.x[0], w.scales, shape.batch)
+        forward(flat, shape, np.int64(0), shape.positions, data.padding[inputs], noise, w)
+        losses[s] = score(shape, data, inputs, variant, w)
+        backward(flat, shape, noise, w)
+        scatter(shape, data, inputs, variant, w)
+        trained, moments = flat[frozen:], (mean[frozen:], square[frozen:])
+        adamw(trained, w.gradient[frozen:], *moments, optimiser.rates[s], optimiser.decay, first + s + 1)
