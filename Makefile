@@ -51,5 +51,5 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[book,dev,llm]"
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[book,dev,fast,llm]"
 	touch $@

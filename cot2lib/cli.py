@@ -55,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     _profile_option(run)
     run.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, d_model=32")
     run.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    run.add_argument("--threads", type=int, default=1, help="CPU threads of each worker (default: 1)")
+    run.add_argument("--threads", type=int, help="CPU threads of each worker (default: all, torch's own steps one)")
+    run.add_argument("--engine", default="auto", help="auto: the fused CPU engine where it applies; or torch")
     run.add_argument("--workers", type=int, default=1, help="processes that share the stacks (default: 1)")
     run.add_argument(
         "--shard",
@@ -126,14 +127,15 @@ def _run(options: argparse.Namespace) -> None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
     for name in ("workers", "threads"):
-        machine.check_count(f"--{name}", getattr(options, name))
+        if getattr(options, name) is not None:
+            machine.check_count(f"--{name}", getattr(options, name))
     if resolve_device(options.device).type == "cpu" and options.compile:
         machine.check_compiler()
     shard = _shard(options.shard)
     if options.workers > 1:
         _spread(options, *shard)
         return
-    how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads")}
+    how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads", "engine")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
 
@@ -144,7 +146,7 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
     Each reads from a pipe that nobody writes to. However this process ends, the pipe ends with it, and so do they.
     """
     base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile, "--watched"]
-    base += ["--device", options.device, "--threads", str(options.threads)]
+    base += ["--device", options.device, "--threads", str(options.threads or 1), "--engine", options.engine]
     base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
     base += ["--where", *options.where] if options.where else []
     shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]

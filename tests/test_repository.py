@@ -19,7 +19,7 @@ SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 LEVELS = [
     {"errors"},
     {"kit"},
-    {"tasks", "thoughts", "metrics", "losses"},
+    {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
     {"decode", "theory"},
     {"training"},

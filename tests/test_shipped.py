@@ -66,7 +66,7 @@ def test_shipped_records_replay(run):
     Of policy gradients that is the share of failed rollouts. Rounding may turn one, after which the weights part.
     """
     rows = records.shipped()[0].set_index("id")
-    trainer = runs.make_trainer([run], torch.device("cpu"))
+    trainer = runs.make_trainer([run], runs.How(torch.device("cpu"), engine="torch"))
     trainer.advance(20)
     expected = torch.tensor(records.first_losses(rows.loc[run.id]))
     apart = (trainer.losses[0, :20].double() - expected).abs()

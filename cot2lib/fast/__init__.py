@@ -2,6 +2,43 @@
 
 The torch stack is what readers read, and what runs on a GPU. This package computes the same with everything in the
 core's cache, several times faster; parity tests bind the two. `kernels` has small products and what is computed
-element by element, `step` the training step with its gradients by hand, `evaluation` decoding. They know arrays
-alone; `cot2lib.training.fused` is the trainer. Needs Numba (the extra `fast`).
+element by element, `forward` the model and decoding, `step` the training step with its gradients by hand. They know
+arrays alone; `cot2lib.training.fused` is the trainer. Needs Numba (the extra `fast`).
+
+Numba keeps compiled code on disk and looks at one source file alone to see whether it is still right. So it is kept in
+a folder that is named after the sources of all of them.
 """
+
+import hashlib
+import os
+from pathlib import Path
+
+from numba import config
+
+if config.DISABLE_JIT:
+    raise OSError("Numba is switched off; unset NUMBA_DISABLE_JIT")
+
+
+def _folder() -> Path:
+    """Where compiled code is kept: in $NUMBA_CACHE_DIR, beside the sources, or else in the user's cache."""
+    here = Path(__file__).parent
+    name = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:12]
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    places = [Path(given)] if given else [here / "__pycache__", Path.home() / ".cache" / "cot2lib"]
+    for place in places:
+        try:
+            folder = place / f"fused-{name}"
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
+        except OSError:
+            continue
+    raise OSError(f"compiled code cannot be kept in {places[-1]}; set NUMBA_CACHE_DIR to a folder that can be written")
+
+
+_before, config.CACHE_DIR = config.CACHE_DIR, str(_folder())
+from cot2lib.fast import forward, kernels, step  # noqa: E402
+
+config.CACHE_DIR = _before
+
+__all__ = ["forward", "kernels", "step"]

@@ -24,7 +24,7 @@ SIZE = 4  # bytes of a float
 
 
 def _tile(rows: int, lanes: int, vectors: int):
-    """The loop over k for `rows` rows and `vectors` vectors of `lanes` columns: c[r, j] = init[r, j] + a[r, k] b[k, j].
+    """The loop over k for `rows` rows and `vectors` vectors of `lanes` columns: c[r, j] = init[r, j] + a[r] b[:, j].
 
     Arguments of the result are an address and its strides, in floats, for a (row, k), b (k), c (row) and init (row);
     columns are neighbours in b, c and init. The last argument is the number of k, at least one.
@@ -227,7 +227,7 @@ def layer_norm(x, weight, bias, hat, inverse, out):
 
 @njit(**COMPILED)
 def layer_norm_back(given, weight, hat, inverse, d_weight, d_bias, d_x):
-    """d_x (i, j) += inverse (g - mean g - hat mean(g hat)), g = given weight; the sums over i go to weight and bias."""
+    """d_x (i, j) += inverse (g - mean g - hat mean(g hat)), g = given weight; sums over i go to weight and bias."""
     share = ONE / np.float32(hat.shape[1])
     d_weight[:] = ZERO
     d_bias[:] = ZERO

@@ -6,9 +6,10 @@
 
 from cot2lib.runs.lookup import by_profile, curves, recorded
 from cot2lib.runs.plan import forecast, plan, sgemm_rate
-from cot2lib.runs.train import load, load_stack, load_starts, make_trainer, run
+from cot2lib.runs.train import How, load, load_stack, load_starts, make_trainer, run
 
 __all__ = [
+    "How",
     "by_profile",
     "curves",
     "forecast",

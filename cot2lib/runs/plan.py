@@ -6,10 +6,12 @@ from collections.abc import Sequence
 import torch
 
 from cot2lib.runs import store
-from cot2lib.specs import Run, by_shape
+from cot2lib.specs import Run, RunSpec, by_shape
+from cot2lib.training.fused import unfit
 
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
+SHARE_OF_FUSED = 0.5
 
 
 def plan(specs: Sequence[Run], device: torch.device) -> list[list[Run]]:
@@ -26,12 +28,14 @@ def plan(specs: Sequence[Run], device: torch.device) -> list[list[Run]]:
 
 def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
     """Roughly how many seconds training takes, from the model sizes and this machine's matrix product rate."""
-    work = 0.0
+    seconds, rate = 0.0, sgemm_rate(device)
     for specs in stacks:
         spec = specs[0]
         weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
-        work += 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
-    return work / (SHARE_OF_SGEMM[device.type] * sgemm_rate(device))
+        work = 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
+        fused = device.type == "cpu" and isinstance(spec, RunSpec) and unfit(spec) is None
+        seconds += work / rate / (SHARE_OF_FUSED if fused else SHARE_OF_SGEMM[device.type])
+    return seconds
 
 
 def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> float:

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import pandas as pd
 import torch
@@ -24,9 +25,11 @@ from cot2lib.runs.lookup import absent, absent_message, described, require_some,
 from cot2lib.runs.plan import forecast, stacks_of_shard
 from cot2lib.specs import Run
 from cot2lib.training.data import check_data
+from cot2lib.training.fused import preferred
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
+ENGINES = ("auto", "torch")
 CHECKPOINT_SECONDS = 60
 ANNOUNCE_SECONDS = 60
 
@@ -39,7 +42,8 @@ def run(
     compile: bool = False,
     retrain: bool = False,
     shard: tuple[int, int] = (0, 1),
-    threads: int = 1,
+    threads: int | None = None,
+    engine: str = "auto",
 ) -> pd.DataFrame:
     """One row per spec, in order: its main fields, accuracies and where it was made.
 
@@ -49,10 +53,12 @@ def run(
         specs: the runs.
         missing: what to do with specs that have neither a shipped record nor a stored result.
         device: "auto", "cpu" or "cuda".
-        compile: compile the forward passes; pays above some minutes of CPU work.
+        compile: compile torch's forward passes; pays above some minutes of CPU work.
         retrain: ignore shipped records (stored results still count, so that it can resume).
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
-        threads: CPU threads while training; the matrices are small, so that one is best (use shards for more cores).
+        threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
+            engine trains as many runs at a time as torch has threads.
+        engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
 
     Raises:
         RecordError: for specs without a record under missing="error", or an unreadable file.
@@ -61,8 +67,10 @@ def run(
     """
     if missing not in ("train", "error"):
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
-    if threads < 1:
+    if threads is not None and threads < 1:
         raise SpecError(f"threads={threads}: need at least one.")
+    if engine not in ENGINES:
+        raise SpecError(f"engine={engine!r}: choose one of {', '.join(ENGINES)}.")
     if not 0 <= shard[0] < shard[1]:
         raise SpecError(f"shard={shard}: give (k, n) with 0 <= k < n.")
     require_some(specs)
@@ -73,8 +81,7 @@ def run(
     if left:
         if compile and where.type == "cpu":
             check_compiler()
-        with timing.threads(threads):
-            _train(specs, left, where, compile, shard)
+        _train(specs, left, How(where, compile, engine, threads), shard)
     return described(tables(specs, retrain)[0])
 
 
@@ -93,7 +100,7 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
         specs: the runs.
         missing: what to do if their weights are neither shipped nor stored, as in `run`.
         retrain: ignore shipped weights.
-        **options: `device`, `compile` and `threads` of `run`.
+        **options: `device`, `compile`, `threads` and `engine` of `run`.
 
     Raises:
         RecordError: under missing="error" if weights are neither shipped nor stored.
@@ -126,27 +133,50 @@ def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) 
     return stack
 
 
-def _train(
-    specs: Sequence[Run], left: Sequence[Run], device: torch.device, compile: bool, shard: tuple[int, int]
-) -> None:
+@dataclass(frozen=True)
+class How:
+    """How stacks are trained; see `run`."""
+
+    device: torch.device
+    compile: bool = False
+    engine: str = "auto"
+    threads: int | None = None
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The arguments of `run` that say so."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"device": self.device.type}
+
+
+def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int, int]) -> None:
     for spec in left:
         check_data(spec)
     store.prepare()
-    stacks = stacks_of_shard(specs, {spec.id for spec in left}, device, shard)
-    seconds = forecast(stacks, device)
+    stacks = stacks_of_shard(specs, {spec.id for spec in left}, how.device, shard)
+    seconds = forecast(stacks, how.device)
     if seconds > ANNOUNCE_SECONDS:
-        print(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {device}: about {_span(seconds)}")
+        print(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}: about {_span(seconds)}")
     began = time.perf_counter()
     for stack in stacks:
-        _train_stack(stack, device, compile)
+        _train_stack(stack, how)
     spent = time.perf_counter() - began
-    print(f"trained {sum(map(len, stacks))} runs in {_span(spent)} on {device}", flush=True)
+    print(f"trained {sum(map(len, stacks))} runs in {_span(spent)} on {how.device}", flush=True)
 
 
-def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
-    trainer = make_trainer(specs, device, compile)
-    made = provenance(device) | {"compiled": compile}
-    made |= {key: value for key, value in store.resume(trainer).items() if key == "commit"}
+def _train_stack(specs: list[Run], how: How) -> None:
+    trainer = make_trainer(specs, how)
+    with timing.threads(how.threads or 1):
+        _train_to_the_end(trainer, how)
+
+
+def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
+    made = provenance(how.device) | {"compiled": trainer.compiled, "engine": trainer.engine}
+    made["threads"] = trainer.threads
+    before = store.resume(trainer)
+    made |= {key: value for key, value in before.items() if key == "commit"}
+    if before.get("engine", made["engine"]) != made["engine"]:
+        made["engine"] = f"{before['engine']}, then {made['engine']}"
+    specs = trainer.specs
     spec, saved = specs[0], time.monotonic()
     label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
     with tqdm(total=spec.recipe.steps, initial=trainer.progress.step, desc=label, disable=_quiet()) as bar:
@@ -162,10 +192,11 @@ def _train_stack(specs: list[Run], device: torch.device, compile: bool) -> None:
     store.save_finished(trainer, made)
 
 
-def make_trainer(specs: Sequence[Run], device: torch.device, compile: bool = False) -> StackTrainer:
+def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
-    load = lambda starts: _load(starts, "train", device=str(device), compile=compile)
-    return specs[0].trainer(specs, load, device, compile)
+    load = lambda starts: _load(starts, "train", **how.options)
+    trainer = specs[0].trainer(specs, load, how.device, how.compile)
+    return trainer if how.engine == "torch" else preferred(trainer, how.threads or torch.get_num_threads())
 
 
 def _quiet() -> bool | None:

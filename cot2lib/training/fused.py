@@ -7,9 +7,9 @@ trainer's own.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from cot2lib.errors import brief
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
@@ -33,13 +34,21 @@ Item = TypeVar("Item")
 
 
 def preferred(trainer: StackTrainer, threads: int) -> StackTrainer:
-    """The fused trainer of the same runs where there is one; else `trainer` itself, and a line on stderr says why."""
-    if type(trainer) is not SupervisedTrainer or trainer.device.type != "cpu":
+    """The fused trainer of teacher-forced runs on a CPU, else `trainer` itself; where it should but cannot take over,
+    a line on stderr says why."""
+    forced = type(trainer) is SupervisedTrainer and trainer.spec.supervision.feeding == "teacher"
+    if not forced or trainer.device.type != "cpu":
         return trainer
     if reason := unfit(trainer.spec):
-        print(f"torch trains {trainer.spec.method} d={trainer.spec.model.d_model}: {reason}", file=sys.stderr)
+        _say(f"torch trains here: {reason}")
         return trainer
     return FusedTrainer(trainer.specs, trainer.stack, trainer.data, threads)
+
+
+@cache
+def _say(line: str) -> None:
+    """Once a process."""
+    print(line, file=sys.stderr)
 
 
 def unfit(spec: Run) -> str | None:
@@ -50,11 +59,11 @@ def unfit(spec: Run) -> str | None:
     if width % WIDTH or width // heads % HEAD_WIDTH:
         return f"the fused engine needs d in eights and heads in fours, not d={width} with {heads} heads."
     try:
-        from cot2lib.fast import evaluation, step  # noqa: F401
+        from cot2lib.fast import forward, step  # noqa: F401
     except ImportError as error:
         return f"the fused engine needs Numba ({error}); pip install 'cot2lib[fast]'."
-    except Exception as error:  # a broken Numba, a cache that cannot be written, another processor
-        return f"the fused engine does not work here ({type(error).__name__}: {error})."
+    except Exception as error:  # say a cache that cannot be written
+        return f"the fused engine does not work here ({brief(error)})."
 
 
 class FusedTrainer(SupervisedTrainer):
@@ -66,9 +75,15 @@ class FusedTrainer(SupervisedTrainer):
         threads: how many runs are computed at a time.
     """
 
+    engine = "fused"
+
     def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData, threads: int = 1):
-        self.threads = min(threads, len(specs))
+        self.at_once = min(threads, len(specs))
         StackTrainer.__init__(self, specs, stack, data)
+
+    @property
+    def threads(self) -> int:
+        return self.at_once
 
     def _optimizer(self) -> torch.optim.AdamW:
         """The torch trainer's, of parameters and with moments that are views of flat arrays, (run, parameter)."""
@@ -77,7 +92,8 @@ class FusedTrainer(SupervisedTrainer):
             view.copy_(parameter.detach())
             parameter.data = view
         optimizer = super()._optimizer()
-        self._adopt(optimizer)
+        for block, moments in self._blocks(optimizer):
+            optimizer.state[block].update(moments, step=torch.tensor(0.0))
         return optimizer
 
     def _flat(self) -> Float[Tensor, "run parameter"]:
@@ -89,29 +105,30 @@ class FusedTrainer(SupervisedTrainer):
         parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
         return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
 
-    def _adopt(self, optimizer: torch.optim.AdamW) -> None:
-        """Moves the moments of an optimiser, of which there may be none yet, into the flat arrays."""
+    def _blocks(self, optimizer: torch.optim.AdamW) -> Iterator[tuple[Tensor, Tensors]]:
+        """Every block of parameters that is trained, and where its moments lie."""
         trained = [place for place, parameter in enumerate(self.stack.parameters()) if parameter.requires_grad]
         views, first = [self._views(moment) for moment in self.moments], 0
         for group in optimizer.param_groups:
             last = first + len(group["params"][0])
             for block, place in zip(group["params"], trained):
-                state = optimizer.state[block]
-                state.setdefault("step", torch.tensor(0.0))
-                for name, view in zip(("exp_avg", "exp_avg_sq"), views):
-                    if name in state:
-                        view[place][first:last] = state[name]
-                    state[name] = view[place][first:last]
+                mean, square = (view[place][first:last] for view in views)
+                yield block, {"exp_avg": mean, "exp_avg_sq": square}
             first = last
 
     def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
+        """As the torch trainer's; the moments move into the flat arrays."""
+        self.optimizer.state.clear()
         super().restore(weights, optimizer, progress)
-        self._adopt(self.optimizer)
+        for block, moments in self._blocks(self.optimizer):
+            state = self.optimizer.state[block]
+            for name in moments.keys() & state.keys():
+                state[name] = moments[name].copy_(state[name])
 
     @cached_property
     def _shape(self):
         """Sizes of a training step."""
-        from cot2lib.fast.step import Shape
+        from cot2lib.fast.forward import Shape
 
         outputs, prompt = self.data.outputs.shape[2], self.data.prompts.shape[1]
         positions, sizes = prompt + outputs - 1, self.stack.shape
@@ -129,7 +146,7 @@ class FusedTrainer(SupervisedTrainer):
     @cached_property
     def _data(self):
         """Inputs and targets, the latter without their zeros."""
-        from cot2lib.fast.step import Data
+        from cot2lib.fast.forward import Data
 
         data, supervision = self.data, self.spec.supervision
         rows = data.outputs.flatten(0, 2)  # (variant x input x output, vocab)
@@ -152,7 +169,7 @@ class FusedTrainer(SupervisedTrainer):
     @cached_property
     def _works(self) -> list:
         """Work arrays of every thread: of a training step, and of decoding."""
-        from cot2lib.fast.step import work
+        from cot2lib.fast.forward import work
 
         return [(work(self._shape), work(self._decoding)) for _ in range(self.threads)]
 
@@ -167,7 +184,7 @@ class FusedTrainer(SupervisedTrainer):
 
     def _noise(self, run: int, probability: float):
         """Dropout of a run."""
-        from cot2lib.fast.step import Noise
+        from cot2lib.fast.forward import Noise
 
         key = random.run_keys([self.specs[run].seed], Site.DROPOUT).numpy().view(np.uint64)[0]
         threshold, scale = np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability))
@@ -204,7 +221,18 @@ class FusedTrainer(SupervisedTrainer):
             optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, frozen)
             order, losses = self.order[run, :steps].numpy(), self.losses[run, :steps].numpy()
             variant, noise = int(self.data.variant[run]), self._noise(run, self.recipe.dropout)
-            train(flat[run], self._shape, self._data, order, variant, optimiser, noise, self.progress.step, losses, works[0])
+            train(
+                flat[run],
+                self._shape,
+                self._data,
+                order,
+                variant,
+                optimiser,
+                noise,
+                self.progress.step,
+                losses,
+                works[0],
+            )
 
         self._each(task)
         for group in self.optimizer.param_groups:
@@ -215,7 +243,7 @@ class FusedTrainer(SupervisedTrainer):
         """As the torch trainer's; by the engine where thoughts are base ones or the likeliest tokens."""
         if self.spec.thought not in (Base(), Discrete()):
             return super().evaluate()
-        from cot2lib.fast.evaluation import decode
+        from cot2lib.fast.forward import decode
 
         held_out, outputs = self.data.held_out, self.spec.outputs
         answers = torch.zeros_like(held_out.index)

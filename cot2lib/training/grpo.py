@@ -139,6 +139,7 @@ class GRPOTrainer(StackTrainer):
         self.reference = start.select(range(start.runs)).to(device).requires_grad_(False) if self.spec.kl else None
         self.keys = random.run_keys([spec.seed for spec in specs], Site.ROLLOUT, device=device)
         self.clip_fraction = torch.zeros(len(specs), device=device)
+        self.compiled = compile
         self.decode, self.replayed = compiled(decode, replayed) if compile else (decode, replayed)
 
     @property

@@ -92,12 +92,12 @@ class SupervisedTrainer(StackTrainer):
 
     def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu", compile: bool = False):
         super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
-        self.compile = compile
+        self.compiled = compile
 
     @cached_property
     def loss(self) -> Callable:
         """`batch_loss`, compiled once it is needed."""
-        return compiled(batch_loss)[0] if self.compile else batch_loss
+        return compiled(batch_loss)[0] if self.compiled else batch_loss
 
     def phase_at(self, step: int) -> int:
         """How many leading thoughts the models make themselves."""

@@ -78,6 +78,7 @@ class StackTrainer(ABC):
         data: what they are trained on and evaluated on.
     """
 
+    engine, compiled = "torch", False  # what computes, as records say
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
     phase = 0  # what `phase_at` said of the step to come
@@ -102,6 +103,11 @@ class StackTrainer(ABC):
     def phase_at(self, step: int) -> int:
         """A number that changes where the work of a step does."""
         return 0
+
+    @property
+    def threads(self) -> int:
+        """CPU threads that it uses."""
+        return torch.get_num_threads()
 
     def _optimizer(self) -> torch.optim.AdamW:
         """Fused AdamW over blocks of neighbouring runs with one learning rate, without what stays as it is.
