@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
 
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
+    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo", "engines"], help="which benchmark")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
     return parser
 

@@ -209,7 +209,7 @@ class FusedTrainer(SupervisedTrainer):
         with ThreadPoolExecutor(self.threads) as pool:
             return pool.map(task, runs)
 
-    def _take_steps(self, steps: int) -> None:
+    def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
         from cot2lib.fast.step import Optimiser, train
 

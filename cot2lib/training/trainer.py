@@ -173,7 +173,7 @@ class StackTrainer(ABC):
         self.rates[:steps] = learning_rates(self.recipe, start, steps)
         self.position.zero_()
         self.step.fill_(start)
-        self._take_steps(steps)
+        self.take_steps(steps)
         self._log(steps)
 
     def ahead(self) -> int:
@@ -182,8 +182,11 @@ class StackTrainer(ABC):
         most = min(SEGMENT, every - step % every, self.recipe.steps - step)
         return next((k for k in range(1, most) if self.phase_at(step + k) != self.phase_at(step)), most)
 
-    def _take_steps(self, steps: int) -> None:
-        """On CUDA the step is captured once, after a few eager ones on a side stream, and replayed."""
+    def take_steps(self, steps: int) -> None:
+        """Take the steps whose order and rates are set.
+
+        On CUDA the step is captured once, after a few eager ones on a side stream, and replayed.
+        """
         if self.device.type != "cuda":
             for _ in range(steps):
                 self.take_step()

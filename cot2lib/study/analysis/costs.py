@@ -27,14 +27,13 @@ STEPS = 10  # training steps in a turn
 ROLLOUT_ROUNDS = 5
 
 
-def steps_of(trainer: StackTrainer) -> Callable[[], None]:
-    """Takes `STEPS` training steps, the same ones each time it is called."""
+def steps_of(trainer: StackTrainer, steps: int | None = None) -> Callable[[], None]:
+    """Takes training steps, `STEPS` by default, the same ones each time it is called."""
     trainer.order[:] = trainer.data.order([s.seed for s in trainer.specs], 0, SEGMENT, trainer.recipe.batch)
 
     def turn() -> None:
         trainer.position.zero_()
-        for _ in range(STEPS):
-            trainer.take_step()
+        trainer.take_steps(STEPS if steps is None else steps)
 
     return turn
 

@@ -1,23 +1,41 @@
-"""The paper's training step: Hugging Face's model in a plain loop beside our stack, eager and compiled."""
+"""The paper's training step: Hugging Face's model in a plain loop beside other ways to train many runs, and ours."""
 
+import os
 import statistics
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import torch
 
 from cot2lib.kit.timing import in_turns, ratio, threads
 from cot2lib.losses import soft_nll
 from cot2lib.runs import sgemm_rate
+from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.study.analysis.costs import STEPS, steps_of
-from cot2lib.study.bench import machine
+from cot2lib.study.bench import machine, peers
 from cot2lib.study.bench.machine import BASELINE, CPU
+from cot2lib.tasks import MNNS
 from cot2lib.training.data import stack_data
+from cot2lib.training.fused import preferred, unfit
 from cot2lib.training.supervised import SupervisedTrainer
 
 SIZES = (1, 16, 64)
+MOST = 16  # runs of peers, and of what is compared in growth
+FUSED_STEPS = 100  # in a turn of the engine, which is called once for a segment
+GROWTH = {  # what grows, beside the main model
+    "main": {},
+    "one layer": dict(layers=1, heads=1),
+    "four layers": dict(layers=4, heads=4),
+    "d = 16": dict(d_model=16),
+    "d = 64": dict(d_model=64),
+    "batch 64": dict(batch=64),
+    "eight digits": dict(task=MNNS(1, 9, 8, inputs=4000)),
+}
 
 
 @dataclass
@@ -27,42 +45,61 @@ class Variant:
     Attributes:
         name: how the table calls it.
         runs: runs that one step trains.
-        turn: takes `STEPS` steps.
+        turn: takes `steps` steps.
+        steps: how many.
         peak: peak memory of the process during its first turn, in GiB; NaN where unknown.
     """
 
     name: str
     runs: int
     turn: Callable[[], None]
+    steps: int
     peak: float = float("nan")
 
 
 def train(quick: bool = False) -> str:
-    """The benchmark as printed text: machine, table, and what the numbers are."""
+    """The benchmark as printed text: machine, tables, and what the numbers are."""
     with threads(1):
         table, flops, sgemm = train_table(rounds=machine.rounds(quick), compiled=not quick)
+        growth = growth_table(rounds=machine.rounds(True), names=list(GROWTH)[: 2 if quick else None])
     return (
         f"Training step of CoT2, 2 layers, 2 heads, d=32, batch 16, dropout .1; {machine.named()}.\n"
-        f"One step of one run is {flops / 1e6:.1f} Mflop of matrix products; sgemm here {sgemm / 1e9:.0f} Gflop/s. "
-        f"Medians of turns taken in alternation.\n\n{table.round(2).to_string(index=False)}"
+        f"One step of one run is {flops / 1e6:.1f} Mflop of matrix products; the best sgemm here {sgemm / 1e9:.0f} "
+        f"Gflop/s. Medians of turns taken in alternation.\n\n{table.round(2).to_string(index=False)}\n\n"
+        f"{MOST} runs: the fused engine beside the eager stack.\n\n{growth.round(2).to_string(index=False)}"
+        + "".join(f"\n\nLeft out: {reason}" for reason in absent())
     )
 
 
+def absent() -> list[str]:
+    """Why rows are missing."""
+    reasons = [unfit(spec("cot2", "paper"))]
+    for module in ("jax", "threadpoolctl"):
+        try:
+            __import__(module)
+        except ImportError:
+            reasons.append(f"{module} is not installed; pip install 'cot2lib[peers]'.")
+    return [reason for reason in reasons if reason]
+
+
 def train_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float]:
-    """Speed of every variant; the flop of one run's step; the machine's measured sgemm rate."""
-    variants = [hugging_face_variant(), *(stack_variant(runs, False) for runs in SIZES)]
+    """Speed of every variant; the flop of one run's step; the machine's best measured sgemm rate."""
+    variants = [hugging_face_variant(), *(stack_variant(runs) for runs in SIZES)]
     if compiled:
-        variants += [stack_variant(runs, True) for runs in SIZES]
+        variants += [stack_variant(runs, compiled=True) for runs in SIZES]
+    variants += [*peer_variants(), *fused_variants()]
     for variant in variants:
         variant.turn()  # compile and allocate
         variant.peak = machine.peak_memory(variant.turn)
-    sgemm = []
+    rates: dict[str, list[float]] = {"torch": [], "NumPy": []}
     turns = {variant.name: variant.turn for variant in variants}
-    taken = in_turns(turns | {"sgemm": lambda: sgemm.append(sgemm_rate(CPU, repeats=1))}, rounds)
-    each = {v.name: [spent / (STEPS * v.runs) for spent in taken[v.name]] for v in variants}
-    flops, rate = machine.step_flops(SupervisedTrainer([spec("cot2", "paper")])), statistics.median(sgemm)
-    rows = [_row(variant, each, flops, rate) for variant in variants]
-    return pd.DataFrame(rows), flops, rate
+    turns |= {"sgemm, torch": lambda: rates["torch"].append(sgemm_rate(CPU, repeats=1))}
+    turns |= {"sgemm, NumPy": lambda: rates["NumPy"].append(numpy_sgemm())}
+    taken = in_turns(turns, rounds)
+    each = {v.name: [spent / (v.steps * v.runs) for spent in taken[v.name]] for v in variants}
+    flops = machine.step_flops(SupervisedTrainer([spec("cot2", "paper")]))
+    rate = max(statistics.median(found) for found in rates.values())
+    return pd.DataFrame([_row(variant, each, flops, rate) for variant in variants]), flops, rate
 
 
 def _row(variant: Variant, each: dict[str, list[float]], flops: float, rate: float) -> dict:
@@ -78,28 +115,94 @@ def _row(variant: Variant, each: dict[str, list[float]], flops: float, rate: flo
     }
 
 
-def stack_variant(runs: int, compiled: bool) -> Variant:
-    """Our stacked trainer with `runs` runs."""
-    trainer = SupervisedTrainer([spec("cot2", "paper", seed=42 + r) for r in range(runs)], compile=compiled)
-    return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, steps_of(trainer))
+def growth_table(rounds: int, names: list[str]) -> pd.DataFrame:
+    """Steps of a run by the engine, and how many times the eager stack's, as width, depth, batch and length grow."""
+    rows = []
+    for name in names:
+        variants = [stack_variant(MOST, **GROWTH[name]), *fused_variants((MOST,), **GROWTH[name])]
+        taken = in_turns({v.name: v.turn for v in variants}, rounds)
+        each = {v.name: [spent / (v.steps * v.runs) for spent in taken[v.name]] for v in variants}
+        stack, *engine = [each[v.name] for v in variants]
+        row = {"model": name, "stack, run-steps/s": round(1 / statistics.median(stack))}
+        if engine:
+            row |= {"fused": round(1 / statistics.median(engine[0])), "times the stack": ratio(stack, engine[0])}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def runs_of(count: int, **options) -> list[RunSpec]:
+    """Runs of the main model, or of another, that differ in their seeds."""
+    return [spec("cot2", "paper", seed=42 + run, **options) for run in range(count)]
+
+
+def stack_variant(runs: int, compiled: bool = False, **options) -> Variant:
+    """Our stacked trainer."""
+    trainer = SupervisedTrainer(runs_of(runs, **options), compile=compiled)
+    return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, steps_of(trainer, STEPS), STEPS)
+
+
+def fused_variants(sizes: tuple[int, ...] = SIZES[:2], **options) -> list[Variant]:
+    """The fused engine on one thread; none where it does not work."""
+    if unfit(spec("cot2", "paper", **options)):
+        return []
+    made = {size: preferred(SupervisedTrainer(runs_of(size, **options)), 1) for size in sizes}
+    steps = FUSED_STEPS
+    return [Variant(f"fused, {size} runs", size, steps_of(one, steps), steps) for size, one in made.items()]
+
+
+def peer_variants() -> list[Variant]:
+    """Other ways to batch over runs, as far as they are installed."""
+    specs = runs_of(min(MOST, SIZES[-1]))
+    made = [Variant(f"torch.func.vmap, {len(specs)} runs", len(specs), peers.vmap_turn(specs, STEPS), STEPS)]
+    with suppress(ImportError):
+        made.append(Variant(f"JAX, {len(specs)} runs", len(specs), peers.jax_turn(specs, STEPS), STEPS))
+    return made
+
+
+def numpy_sgemm(size: int = 1024) -> float:
+    """NumPy's float32 matrix product rate on one thread in flop/s; 0 where threads cannot be told."""
+    a = np.random.default_rng(0).random((size, size), np.float32)
+    with _one_thread() as held:
+        if not held:
+            return 0.0
+        began = time.perf_counter()
+        a @ a
+        return 2 * size**3 / (time.perf_counter() - began)
+
+
+@contextmanager
+def _one_thread() -> Iterator[bool]:
+    """Whether NumPy's products are held to one thread inside the block."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        yield "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
+        return
+    with threadpool_limits(1):
+        yield True
+
+
+def hugging_face_model() -> torch.nn.Module:
+    """The main model as a `transformers.GPT2LMHeadModel` that trains, dropout included."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    task, model = spec("cot2", "paper").task, spec("cot2", "paper").model
+    config = GPT2Config(
+        vocab_size=task.vocab_size,
+        n_positions=task.positions,
+        n_embd=model.d_model,
+        n_layer=model.layers,
+        n_head=model.heads,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    return GPT2LMHeadModel(config).train()
 
 
 def hugging_face_variant() -> Variant:
     """The same model, loss and optimiser the usual way: one model, one batch, fused AdamW."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
     run = spec("cot2", "paper")
-    data, task = stack_data([run], "cpu"), run.task
-    config = GPT2Config(
-        vocab_size=task.vocab_size,
-        n_positions=task.positions,
-        n_embd=32,
-        n_layer=2,
-        n_head=2,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
-    model = GPT2LMHeadModel(config).train()
+    data, model = stack_data([run], "cpu"), hugging_face_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     batches = data.order([run.seed], 0, STEPS, run.recipe.batch)[0]
     table = model.transformer.wte.weight
@@ -113,4 +216,4 @@ def hugging_face_variant() -> Variant:
             soft_nll(logits[None], outputs[None]).sum(-1).mean().backward()
             optimizer.step()
 
-    return Variant(BASELINE, 1, turn)
+    return Variant(BASELINE, 1, turn, STEPS)
