@@ -174,11 +174,24 @@ def test_learning_curves_draw_every_seed_and_their_mean():
 # Live
 
 
+def test_live_curves_lie_before_the_range_of_the_recorded_seeds():
+    asked = live.specs(MNNS(), "quick", [1, 16], 24, 2, 42)
+    band = live.recorded(asked, "quick")
+    assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(live.SEEDS) and set(band["d_model"]) == {24}
+    found = band[band["seed"] == 42]
+    areas = live_curves(found, band).axes[0].collections
+    epoch = band["epoch"].unique()[20]
+    then = 100 * band[(band["budget"] == 1) & (band["epoch"] == epoch)]["accuracy"]
+    inside = areas[0].get_paths()[0].contains_point
+    assert len(areas) == 2 and inside((epoch, then.mean())) and not inside((epoch, then.max() + 1))
+    assert live.recorded(live.specs(live.task(1, 5, 3), "quick", [1], 24, 2, 42), "quick") is None
+
+
 def test_live_specs():
     task = live.task(1, 9, 4)
     asked = live.specs(task, "quick", [16, 1, 99, 4], 24, 3, 42)
     assert [(s.method, s.supervision.budget) for s in asked] == [("CoT2", None), ("discrete CoT", 1), ("CoT2", 4)]
-    assert all(s.recipe.steps == 246 and s.recipe.evaluate_every == 20 for s in asked)
+    assert all(s.recipe.steps == 246 and s.recipe.evaluate_every == 9 for s in asked)
     assert live.task(1, 9, 6).size == live.SAMPLED
     with pytest.raises(SpecError, match="fewer than 5 different multisets"):
         live.task(3, 4, 2)

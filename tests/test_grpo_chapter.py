@@ -13,6 +13,7 @@ from cot2lib.specs.profiles import grpo, shortened, spec
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import live, policies
 from cot2lib.study.checks.grpo_mts import checks
+from cot2lib.study.checks.live import reward_checks
 from cot2lib.study.claims import samples
 from cot2lib.study.claims.kinds import Direction, NoGain, Number, OfStart, Parts
 from cot2lib.study.claims.printed import claims, paper_value
@@ -82,7 +83,8 @@ def test_figures_hold_what_they_say():
         "reward of rollouts (%)", "accuracy (%), own sampler", "gradient norm"
     ]  # fmt: skip
     rewards = pd.DataFrame({42: np.linspace(20, 60, 30)})
-    assert live_rewards(rewards).axes[0].get_ylabel() == "right rollouts (%)"
+    axis = live_rewards(rewards, 12.0).axes[0]
+    assert axis.get_ylabel() == "right rollouts (%)" and list(axis.lines[-1].get_ydata()) == [12.0, 12.0]
 
 
 def heights(axis):
@@ -269,3 +271,15 @@ def test_live_training_is_short_and_checked():
     assert rewards.shape == (3, 1) and rewards.to_numpy().min() >= 0 and rewards.to_numpy().max() <= 100
     with pytest.raises(SpecError, match="live_steps=1"):
         live.rewards(starts, MTS(2), 1, 1e-3)
+
+
+def test_the_start_level_is_what_an_untrained_policy_earns(monkeypatch):
+    starts = sweeps.starts([42])
+    monkeypatch.setattr(live, "STILL_STEPS", 5)
+    still = live.rewards(starts, MTS(2), 5, 0.0)
+    level = live.start_level(starts, MTS(2))
+    assert level == pytest.approx(float(still.to_numpy().mean())) and 0 < level < 100
+    gained = still * 0 + level
+    assert list(reward_checks(gained + 6, level).values()) == [True]
+    gained.iloc[:3] += 50
+    assert list(reward_checks(gained, level).values()) == [False]

@@ -9,7 +9,7 @@ from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.kit.provenance import resolve_device
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
-from cot2lib.specs.profiles import shortened
+from cot2lib.specs.profiles import SEEDS, shortened
 from cot2lib.study.sweeps import of_budget
 from cot2lib.tasks import MNNS
 from cot2lib.tasks.mnns import ENUMERABLE
@@ -18,8 +18,9 @@ from cot2lib.training.grpo import GRPOTrainer
 
 SAMPLED = 20_000  # inputs, where a task has too many to list
 FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
-POINTS = 12  # evaluations of a live run
+POINTS = 25  # evaluations of a live run
 BATCH = 16  # prompts per live step of policy gradients
+STILL_STEPS = 40  # batches that show what a policy earns before it learns
 
 
 def task(low: int, high: int, length: int) -> MNNS:
@@ -48,6 +49,25 @@ def specs(task: MNNS, profile: str, budgets: Sequence[int], d_model: int, epochs
     options = dict(task=task, d_model=d_model, seed=seed)
     made = [of_budget(min(budget, task.trajectories), profile, **options) for budget in budgets]
     return list(dict.fromkeys(shortened(run, epochs, POINTS) for run in made))
+
+
+def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
+    """Learning curves of the recorded runs of the same task, budgets and dimension, all seeds; None if there are none.
+
+    `asked` is what `specs` gives.
+    """
+    wanted = [
+        of_budget(run.columns()["budget"], profile, task=run.task, d_model=run.model.d_model, seed=seed)
+        for run in asked
+        for seed in SEEDS
+    ]
+    known = set(runs.recorded(wanted)["id"])
+    return runs.curves([run for run in wanted if run.id in known]) if known else None
+
+
+def start_level(starts: Sequence[RunSpec], rule: Rule, device: str = "cpu") -> float:
+    """Share (%) of rollouts that are right before training, mean over some batches and all starts."""
+    return float(rewards(starts, rule, STILL_STEPS, 0.0, device).to_numpy().mean())
 
 
 def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:

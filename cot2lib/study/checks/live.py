@@ -6,6 +6,7 @@ from cot2lib.study.analysis.guessing import baselines
 from cot2lib.tasks import MNNS
 
 MARGIN = 10  # points
+GAIN = 5  # points
 
 
 def live_checks(rows: pd.DataFrame, task: MNNS) -> dict[str, bool]:
@@ -17,3 +18,9 @@ def live_checks(rows: pd.DataFrame, task: MNNS) -> dict[str, bool]:
             learnt > rule + MARGIN
         )
     }
+
+
+def reward_checks(rewards: pd.DataFrame, start: float) -> dict[str, bool]:
+    """That the last quarter of a live training (`cot2lib.study.analysis.live.rewards`) is above the start's level."""
+    closing = rewards.iloc[-max(1, len(rewards) // 4) :].to_numpy().mean()
+    return {f"live training by reward gains {GAIN} points": bool(closing > start + GAIN)}
