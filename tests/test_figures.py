@@ -180,10 +180,9 @@ def test_live_curves_lie_before_the_range_of_the_recorded_seeds():
     assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(live.SEEDS) and set(band["d_model"]) == {24}
     found = band[band["seed"] == 42]
     areas = live_curves(found, band).axes[0].collections
-    epoch = band["epoch"].unique()[20]
-    then = 100 * band[(band["budget"] == 1) & (band["epoch"] == epoch)]["accuracy"]
-    inside = areas[0].get_paths()[0].contains_point
-    assert len(areas) == 2 and inside((epoch, then.mean())) and not inside((epoch, then.max() + 1))
+    then = band[(band["budget"] == 1) & (band["step"] == band["step"].unique()[20])]
+    inside = lambda value: areas[0].get_paths()[0].contains_point((then["epoch"].mean(), 100 * value))
+    assert len(areas) == 2 and inside(then["accuracy"].mean()) and not inside(then["accuracy"].max() + 0.01)
     assert live.recorded(live.specs(live.task(1, 5, 3), "quick", [1], 24, 2, 42), "quick") is None
 
 

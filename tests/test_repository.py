@@ -104,7 +104,7 @@ def test_conda_python_suits_the_project(path):
 def test_root_environment_installs_the_project_with_its_extras():
     editable = next(line for line in conda("environment.yml")[1] if line.startswith("-e"))
     extras = set(re.search(r"\[(.*)\]", editable)[1].split(","))
-    assert extras == set(PROJECT["optional-dependencies"])
+    assert extras == set(PROJECT["optional-dependencies"]) - {"peers"}, "what one benchmark is held against is large"
 
 
 def test_binder_covers_the_projects_requirements():

@@ -19,8 +19,9 @@ def live_curves(found: pd.DataFrame, recorded: pd.DataFrame | None = None) -> Fi
         look = dict(color=colour, linestyle=dash, marker="o", markersize=3)
         axis.plot(run["epoch"], 100 * run["accuracy"], label=label, **look)
         if recorded is not None:
-            seeds = 100 * recorded[recorded["budget"] == budget].groupby("epoch")["accuracy"].agg(["min", "max"])
-            axis.fill_between(seeds.index, seeds["min"], seeds["max"], color=colour, alpha=0.2, linewidth=0)
+            steps = recorded[recorded["budget"] == budget].groupby("step")
+            low, high = (100 * steps["accuracy"].agg(end) for end in ("min", "max"))
+            axis.fill_between(steps["epoch"].mean(), low, high, color=colour, alpha=0.2, linewidth=0)
     axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
     axis.legend(loc="upper left", frameon=False)
     return figure
