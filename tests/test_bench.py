@@ -1,5 +1,8 @@
 """Benchmarks are run small: what they print must be whole; how fast it is, no test says."""
 
+import sys
+
+import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -9,7 +12,7 @@ from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
 from cot2lib.study import bench
 from cot2lib.study.analysis import costs, overhead, passk
-from cot2lib.study.bench import own_thoughts, policy_step, train_step
+from cot2lib.study.bench import own_thoughts, policy_step, train_step, whole_runs
 from cot2lib.study.bench.machine import BASELINE
 from cot2lib.study.bench.plain_grpo import PlainGRPO
 from cot2lib.training import grpo
@@ -22,6 +25,8 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "STEPS", 1)
     for module in (train_step, policy_step):
         monkeypatch.setattr(module, "SIZES", (1, 2))
+    monkeypatch.setattr(train_step, "MOST", 2)
+    monkeypatch.setattr(train_step, "FUSED_STEPS", 2)
 
 
 def test_feeding_table():
@@ -40,14 +45,42 @@ def test_stages_are_timed_in_their_last_stage(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "measure, speed, least", [(train_step.train_table, "run-steps/s", 1e6), (policy_step.grpo_table, "prompts/s", 1e5)]
+    "measure, speed, least, others",
+    [
+        (train_step.train_table, "run-steps/s", 1e6, ["torch.func.vmap, 2 runs", "fused, 1 runs", "fused, 2 runs"]),
+        (policy_step.grpo_table, "prompts/s", 1e5, ["stack of 1, fused replay", "stack of 2, fused replay"]),
+    ],
+    ids=["train", "grpo"],
 )
-def test_stacks_are_timed_beside_the_loop(measure, speed, least):
+def test_stacks_are_timed_beside_the_loop(measure, speed, least, others, monkeypatch):
     pytest.importorskip("transformers")
+    monkeypatch.setitem(sys.modules, "jax", None)
     table, flops, sgemm = measure(rounds=1, compiled=False)
-    assert list(table["variant"]) == [BASELINE, "stack of 1", "stack of 2"]
+    assert list(table["variant"]) == [BASELINE, "stack of 1", "stack of 2", *others]
     assert table["times the loop"].iloc[0] == 1 and flops > least and sgemm > 1e8
     assert (table[speed] > 0).all()
+
+
+def test_growth_holds_the_engine_against_the_stack():
+    table = train_step.growth_table(rounds=1, names=["main", "one layer"])
+    assert list(table["model"]) == ["main", "one layer"] and (table["times the stack"] > 0).all()
+    assert (table["fused"] > 0).all()
+
+
+def test_an_opponent_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    assert any("jax is not installed; pip install 'cot2lib[peers]'" in reason for reason in train_step.absent())
+
+
+def test_whole_runs_are_paired_by_seed():
+    values = ((42, 0.5), (43, 0.6), (44, 0.4))
+    rows = [(method, seed, value) for method in ("CoT2", "discrete CoT") for seed, value in values]
+    shipped = pd.DataFrame(rows, columns=["method", "seed", "curve_mean"]).assign(last=0.9)
+    trained = shipped.assign(curve_mean=shipped["curve_mean"] + [0.004, 0.005, 0.006, 0.0, 0.05, 0.1]).iloc[::-1]
+    table = whole_runs.compared(shipped, trained).set_index("method")
+    assert table.loc["CoT2", "training"] == pytest.approx(0.5) and table.loc["CoT2", "last"] == 0
+    assert table.loc["CoT2", "training, low"] == pytest.approx(0.5 - 4.3027 * 0.1 / 3**0.5, abs=1e-3)
+    assert table["within 1 point"].to_dict() == {"CoT2": True, "discrete CoT": False}
 
 
 @pytest.fixture

@@ -383,7 +383,7 @@ def test_runs_chain(rule, gamma, store, nothing_shipped):
 def test_dirichlet_policy_gradients_raise_the_reward(store):
     recipe = replace(RECIPE, steps=240, batch=8, lr=3e-3, evaluate_every=80)
     learning = run_of(Dirichlet(20.0), recipe, epochs=100)
-    progress = GRPOTrainer([learning], runs.load_stack([learning.start])).train()
+    progress = GRPOTrainer([learning], runs.load_stack([learning.start], engine="torch")).train()
     losses = [point["loss"][0] for point in progress.curves[1:]]
     assert losses[-1] < losses[0] - 0.2
 

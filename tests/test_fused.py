@@ -22,8 +22,9 @@ from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base
-from cot2lib.training import fused
-from cot2lib.training.fused import FusedTrainer, preferred
+from cot2lib.training import engines
+from cot2lib.training.engines import preferred
+from cot2lib.training.fused import FusedTrainer
 from cot2lib.training.settings import Model, Recipe, Supervision
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -261,7 +262,7 @@ def test_a_run_that_diverges_shows_it():
 
 
 def test_what_the_engine_does_not_know_is_trained_by_torch(capsys):
-    fused._say.cache_clear()
+    engines._say.cache_clear()
     for odd, said in (
         (short(d_model=20), "needs d in eights and heads in fours, not d=20 with 2 heads"),
         (short(d_model=24, heads=12), "not d=24 with 12 heads"),

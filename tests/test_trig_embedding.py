@@ -151,7 +151,7 @@ def test_resumed_equals_uninterrupted_and_loads(embedding, store, nothing_shippe
     copy = lambda tensors: {name: value.clone() for name, value in tensors.items()}
     resumed.restore(copy(broken.stack.state_dict()), copy(broken.optimizer_tensors()), broken.progress)
     resumed.train()
-    runs.run([run])
+    runs.run([run], engine="torch")
     loaded = runs.load(run, missing="error").state_dict()
     for part, value in whole.stack.state_dict().items():
         assert torch.equal(value, resumed.stack.state_dict()[part]) and torch.equal(value, loaded[part])

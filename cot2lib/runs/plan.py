@@ -7,7 +7,7 @@ import torch
 
 from cot2lib.runs import store
 from cot2lib.specs import Run, RunSpec, by_shape
-from cot2lib.training.fused import unfit
+from cot2lib.training.engines import unfit
 
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
@@ -33,7 +33,8 @@ def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
         spec = specs[0]
         weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
         work = 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
-        fused = device.type == "cpu" and isinstance(spec, RunSpec) and unfit(spec) is None
+        forced = isinstance(spec, RunSpec) and spec.supervision.feeding == "teacher"
+        fused = device.type == "cpu" and forced and not unfit(spec)
         seconds += work / rate / (SHARE_OF_FUSED if fused else SHARE_OF_SGEMM[device.type])
     return seconds
 

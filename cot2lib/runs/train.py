@@ -25,7 +25,7 @@ from cot2lib.runs.lookup import absent, absent_message, described, require_some,
 from cot2lib.runs.plan import forecast, stacks_of_shard
 from cot2lib.specs import Run
 from cot2lib.training.data import check_data
-from cot2lib.training.fused import preferred
+from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
@@ -58,7 +58,7 @@ def run(
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
-        engine: "auto": the fused engine (`cot2lib.training.fused`) where it applies; "torch": never.
+        engine: "auto": the fused engine (`cot2lib.training.engines`) where it applies; "torch": never.
 
     Raises:
         RecordError: for specs without a record under missing="error", or an unreadable file.
@@ -196,7 +196,7 @@ def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
     load = lambda starts: _load(starts, "train", **how.options)
     trainer = specs[0].trainer(specs, load, how.device, how.compile)
-    return trainer if how.engine == "torch" else preferred(trainer, how.threads or torch.get_num_threads())
+    return trainer if how.engine == "torch" else preferred(trainer, how.threads)
 
 
 def _quiet() -> bool | None:

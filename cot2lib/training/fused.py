@@ -6,10 +6,9 @@ as before, and a run may change engines at any checkpoint. Data order, dropout a
 trainer's own.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +16,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib.errors import brief
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
@@ -29,41 +27,7 @@ from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 
 AT_ONCE = 32  # inputs that are decoded side by side
-WIDTH, HEAD_WIDTH = 8, 4  # what d and d / h are multiples of
 Item = TypeVar("Item")
-
-
-def preferred(trainer: StackTrainer, threads: int) -> StackTrainer:
-    """The fused trainer of teacher-forced runs on a CPU, else `trainer` itself; where it should but cannot take over,
-    a line on stderr says why."""
-    forced = type(trainer) is SupervisedTrainer and trainer.spec.supervision.feeding == "teacher"
-    if not forced or trainer.device.type != "cpu":
-        return trainer
-    if reason := unfit(trainer.spec):
-        _say(f"torch trains here: {reason}")
-        return trainer
-    return FusedTrainer(trainer.specs, trainer.stack, trainer.data, threads)
-
-
-@cache
-def _say(line: str) -> None:
-    """Once a process."""
-    print(line, file=sys.stderr)
-
-
-def unfit(spec: Run) -> str | None:
-    """Why the engine cannot train a run; None if it can."""
-    width, heads = spec.model.d_model, spec.model.heads
-    if spec.supervision.feeding != "teacher":
-        return "the fused engine has teacher forcing alone."
-    if width % WIDTH or width // heads % HEAD_WIDTH:
-        return f"the fused engine needs d in eights and heads in fours, not d={width} with {heads} heads."
-    try:
-        from cot2lib.fast import forward, step  # noqa: F401
-    except ImportError as error:
-        return f"the fused engine needs Numba ({error}); pip install 'cot2lib[fast]'."
-    except Exception as error:  # say a cache that cannot be written
-        return f"the fused engine does not work here ({brief(error)})."
 
 
 class FusedTrainer(SupervisedTrainer):
@@ -171,7 +135,9 @@ class FusedTrainer(SupervisedTrainer):
         """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
-        return [(work(self._shape), work(self._decoding)) for _ in range(self.threads)]
+        depths = np.arange(self._shape.positions)
+        plain = depths <= depths[:, None], depths
+        return [(work(self._shape, *plain), work(self._decoding, *plain)) for _ in range(self.threads)]
 
     @property
     def _decoding(self):

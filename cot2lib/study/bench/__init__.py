@@ -10,10 +10,10 @@ speeds up or slows down does so for all.
 """
 
 from cot2lib.study.bench.decoding_step import decoding
-from cot2lib.study.bench.engines import engines
 from cot2lib.study.bench.own_thoughts import sampling
 from cot2lib.study.bench.policy_step import grpo
 from cot2lib.study.bench.train_step import train
+from cot2lib.study.bench.whole_runs import engines
 
 __all__ = ["decoding", "engines", "grpo", "measure", "sampling", "train"]
 

@@ -21,7 +21,7 @@ from cot2lib.study.bench import machine, peers
 from cot2lib.study.bench.machine import BASELINE, CPU
 from cot2lib.tasks import MNNS
 from cot2lib.training.data import stack_data
-from cot2lib.training.fused import preferred, unfit
+from cot2lib.training.engines import preferred, unfit
 from cot2lib.training.supervised import SupervisedTrainer
 
 SIZES = (1, 16, 64)
@@ -141,11 +141,11 @@ def stack_variant(runs: int, compiled: bool = False, **options) -> Variant:
     return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, steps_of(trainer, STEPS), STEPS)
 
 
-def fused_variants(sizes: tuple[int, ...] = SIZES[:2], **options) -> list[Variant]:
+def fused_variants(sizes: tuple[int, ...] | None = None, **options) -> list[Variant]:
     """The fused engine on one thread; none where it does not work."""
     if unfit(spec("cot2", "paper", **options)):
         return []
-    made = {size: preferred(SupervisedTrainer(runs_of(size, **options)), 1) for size in sizes}
+    made = {size: preferred(SupervisedTrainer(runs_of(size, **options)), 1) for size in sizes or SIZES[:2]}
     steps = FUSED_STEPS
     return [Variant(f"fused, {size} runs", size, steps_of(one, steps), steps) for size, one in made.items()]
 

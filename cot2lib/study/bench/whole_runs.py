@@ -19,7 +19,7 @@ from cot2lib.metrics import paired_interval
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
 from cot2lib.study.bench import machine
-from cot2lib.training.fused import unfit
+from cot2lib.training.engines import unfit
 
 NAMES = ("cot2", "discrete")
 WITHIN = 1.0  # points that the interval of the mean difference may reach to
