@@ -48,7 +48,7 @@ def test_stages_are_timed_in_their_last_stage(monkeypatch):
     "measure, speed, least, others",
     [
         (train_step.train_table, "run-steps/s", 1e6, ["torch.func.vmap, 2 runs", "fused, 1 runs", "fused, 2 runs"]),
-        (policy_step.grpo_table, "prompts/s", 1e5, ["stack of 1, fused replay", "stack of 2, fused replay"]),
+        (policy_step.grpo_table, "prompts/s", 1e5, []),
     ],
     ids=["train", "grpo"],
 )

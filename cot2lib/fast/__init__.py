@@ -3,7 +3,7 @@
 The torch stack is what readers read, and what runs on a GPU. This package computes the same with everything in the
 core's cache, several times faster; parity tests bind the two. `kernels` has small products and what is computed
 element by element, `forward` the model and decoding, `step` the training step with its gradients by hand. They know
-arrays alone; `cot2lib.training.fused` and `.replays` are the trainers. Needs Numba (the extra `fast`).
+arrays alone; `cot2lib.training.fused` is the trainer. Needs Numba (the extra `fast`).
 
 Numba keeps compiled code on disk and looks at one source file alone to see whether it is still right. So it is kept in
 a folder that is named after the sources of all of them.

@@ -60,8 +60,6 @@ class Work(NamedTuple):
     draws: np.ndarray  # (draw,) 64 bits
     lanes: np.ndarray  # (4 draw,) the same memory, 16 bits
     scales: np.ndarray  # (4 draw,) dropout multipliers
-    visible: np.ndarray  # (P, P') 1 where the query of a position may look at a key, else 0
-    depths: np.ndarray  # (P,) each position, counted along its branch
     zeros: np.ndarray  # (4 d or v',)
     gradient: np.ndarray  # (parameter,)
 
@@ -103,8 +101,8 @@ class Noise(NamedTuple):
     scale: np.float32
 
 
-def work(shape: Shape, visible: np.ndarray, depths: np.ndarray) -> Work:
-    """Arrays for `train`, for replays, or, with one position scored, for decoding; visible (position, position)."""
+def work(shape: Shape) -> Work:
+    """Arrays for `train`, or, with one position scored, for decoding."""
     v, _, d, layers, heads, batch, positions, _ = shape
     padded = lambda n: -(-n // BLOCK) * BLOCK
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
@@ -134,8 +132,6 @@ def work(shape: Shape, visible: np.ndarray, depths: np.ndarray) -> Work:
         draws=draws,
         lanes=draws.view(np.uint16),
         scales=empty(4 * len(draws)),
-        visible=np.pad(visible.astype(np.float32), ((0, 0), (0, keys - positions))),
-        depths=depths,
         zeros=empty(max(4 * d, vocab)),
         gradient=empty(parameters(shape)),
     )
@@ -195,7 +191,7 @@ def embed(flat, shape, data, inputs, positions, variant, w):
     x = w.x[0]
     for p in range(positions):
         for i in range(b):
-            row, at = p * b + i, max(w.depths[p] - data.padding[inputs[i]], 0)
+            row, at = p * b + i, max(p - data.padding[inputs[i]], 0)
             for j in range(d):
                 x[row, j] = places[at, j]
             if p < tokens:
@@ -227,14 +223,14 @@ def norm(flat, at, which, source, first, last, w):
 
 
 @njit(inline="always", **COMPILED)
-def softmax_row(rows, q, columns, visible, position, first, scale):
-    """rows[q] = softmax of scale x row over visible keys from `first` on, zero elsewhere, also where there is none."""
+def softmax_row(rows, q, columns, first, last, scale):
+    """rows[q] = softmax over keys first..last of scale x row, zero elsewhere; nothing is seen where there is none."""
     top, total = LEAST, TINY
     for k in range(columns):
-        rows[q, k] = rows[q, k] * scale if visible[position, k] > ZERO and k >= first else LEAST
+        rows[q, k] = rows[q, k] * scale if first <= k < last else LEAST
         top = max(top, rows[q, k])
     for k in range(columns):
-        rows[q, k] = exp(rows[q, k] - top) if visible[position, k] > ZERO and k >= first else ZERO
+        rows[q, k] = exp(rows[q, k] - top) if first <= k < last else ZERO
         total += rows[q, k]
     for k in range(columns):
         rows[q, k] *= ONE / total
@@ -270,7 +266,7 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
             start = place(seen, 0, 0)
             spaced_product(query, apart, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, across, size)
             for q in range(queries):
-                softmax_row(seen, q, across, w.visible, low + q, padding[i], scale)
+                softmax_row(seen, q, across, padding[i], low + q + 1, scale)
             used = seen
             if noise.threshold:
                 used = w.scores[0]

@@ -164,17 +164,17 @@ def multiply_rows(x, other):
 
 @njit(**COMPILED)
 def scatter(shape, data, inputs, variant, w):
-    """Adds d_x to the gradients of what `embed` has looked up; for variant -1 only of prompts and positions."""
+    """Adds d_x to the gradients of what `embed` has looked up."""
     b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
     table, places = matrix(w.gradient, 0, shape.vocab, d), matrix(w.gradient, shape.vocab * d, shape.places, d)
     places[:] = ZERO
     for p in range(shape.positions):
         for i in range(b):
             row = p * b + i
-            add_row(places, max(w.depths[p] - data.padding[inputs[i]], 0), w.d_x, row, ONE)
+            add_row(places, max(p - data.padding[inputs[i]], 0), w.d_x, row, ONE)
             if p < tokens:
                 add_row(table, data.prompts[inputs[i], p], w.d_x, row, ONE)
-            elif variant >= 0:
+            else:
                 k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
                 for entry in range(data.starts[k], data.starts[k + 1]):
                     add_row(table, data.tokens[entry], w.d_x, row, data.weights[entry])
@@ -238,56 +238,3 @@ def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w)
         scatter(shape, data, inputs, variant, w)
         trained, moments = flat[frozen:], (mean[frozen:], square[frozen:])
         adamw(trained, w.gradient[frozen:], *moments, optimiser.rates[s], optimiser.decay, first + s + 1)
-
-
-# Replay of finished rollouts, prompt by prompt in branches (`cot2lib.decode.replay`)
-
-
-@njit(**ENTRY)
-def replay(flat, shape, data, inputs, thoughts, noise, logits, w):
-    """logits (rollout, step, vocab) of what was fed, thoughts (rollout, thought, d), which `replay_back` goes on from.
-
-    Each prompt's rollouts lie side by side. Its own positions come first, then step by step one of every rollout.
-    """
-    b, d, v, tokens = shape.batch, shape.width, shape.vocab, data.prompts.shape[1]
-    count, places = len(thoughts) // b, matrix(flat, shape.vocab * d, shape.places, d)
-    turn(flat, shape, w)
-    embed(flat, shape, data, inputs, tokens, np.int64(0), w)
-    for p in range(tokens, shape.positions):
-        for i in range(b):
-            at = max(w.depths[p] - data.padding[inputs[i]], 0)
-            fed = thoughts[i * count + (p - tokens) % count, (p - tokens) // count]
-            for j in range(d):
-                w.x[0, p * b + i, j] = fed[j] + places[at, j]
-    forward(flat, shape, np.int64(0), shape.positions, data.padding[inputs], noise, w)
-    for rollout in range(len(thoughts)):
-        for step in range(logits.shape[1]):
-            row = rollout_row(rollout, step, tokens, count, b)
-            for j in range(v):
-                logits[rollout, step, j] = w.logits[row, j]
-
-
-@njit(**COMPILED)
-def rollout_row(rollout, step, tokens, count, batch):
-    """Row whose logits are a rollout's at a step: the prompt's last, which its rollouts share, then its own."""
-    position = tokens - 1 if step == 0 else tokens + (step - 1) * count + rollout % count
-    return position * batch + rollout // count
-
-
-@njit(**ENTRY)
-def replay_back(flat, shape, data, inputs, d_logits, noise, d_thoughts, w):
-    """Gradients of parameters, in w.gradient, and of thoughts, after `replay`, from those of the logits."""
-    b, tokens, count = shape.batch, data.prompts.shape[1], len(d_thoughts) // shape.batch
-    w.logits[:] = ZERO
-    for rollout in range(len(d_thoughts)):
-        for step in range(d_logits.shape[1]):
-            row = rollout_row(rollout, step, tokens, count, b)
-            for j in range(shape.vocab):
-                w.logits[row, j] += d_logits[rollout, step, j]
-    backward(flat, shape, noise, w)
-    scatter(shape, data, inputs, np.int64(-1), w)
-    for rollout in range(len(d_thoughts)):
-        for thought in range(d_thoughts.shape[1]):
-            row = rollout_row(rollout, thought + 1, tokens, count, b)
-            for j in range(shape.width):
-                d_thoughts[rollout, thought, j] = w.d_x[row, j]

@@ -135,9 +135,7 @@ class FusedTrainer(SupervisedTrainer):
         """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
-        depths = np.arange(self._shape.positions)
-        plain = depths <= depths[:, None], depths
-        return [(work(self._shape, *plain), work(self._decoding, *plain)) for _ in range(self.threads)]
+        return [(work(self._shape), work(self._decoding)) for _ in range(self.threads)]
 
     @property
     def _decoding(self):

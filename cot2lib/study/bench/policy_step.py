@@ -14,7 +14,6 @@ from cot2lib.study.bench import machine
 from cot2lib.study.bench.machine import BASELINE, CPU
 from cot2lib.study.bench.plain_grpo import PlainGRPO
 from cot2lib.thoughts import MTS
-from cot2lib.training.engines import preferred, unfit
 from cot2lib.training.grpo import GRPOTrainer
 
 SIZES = (1, 8, 16)  # runs side by side
@@ -39,10 +38,6 @@ def grpo_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float]
     for size in SIZES:
         for fast in (False, True) if compiled else (False,):
             turns[f"stack of {size}{', compiled' if fast else ''}"] = steps_of(policy_trainer(size, fast)), size
-    if not unfit(policy_run()):
-        for size in SIZES:
-            trainer = preferred(policy_trainer(size, compiled), 1)
-            turns[f"stack of {size}{', compiled' if compiled else ''}, fused replay"] = steps_of(trainer), size
     taken = in_turns(
         {name: turn for name, (turn, _) in turns.items()}
         | {"sgemm": lambda: sgemm.append(sgemm_rate(CPU, repeats=1))},
