@@ -71,9 +71,9 @@ def exact_chances(stack, specs, place, temperature):
 
 def test_sampled_frequencies_are_the_exact_chances(discrete):
     specs = specs_of("discrete")
-    counts = answer_counts(discrete, stack_data(specs, "cpu"), specs, Discrete(1.0), 2000)[1][:6, 0] / 2000
+    counts = answer_counts(discrete, stack_data(specs, "cpu"), specs, Discrete(1.0), 1000)[1][:6, 0] / 1000
     exact = exact_chances(discrete, specs, 1, 1.0)
-    assert ((counts - exact).abs() < 4 * (exact * (1 - exact) / 2000).sqrt() + 2e-3).all()
+    assert ((counts - exact).abs() < 4 * (exact * (1 - exact) / 1000).sqrt() + 2e-3).all()
     assert 0.02 < exact.mean() < 0.98
 
 
