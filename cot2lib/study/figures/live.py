@@ -23,7 +23,7 @@ def live_curves(found: pd.DataFrame, recorded: pd.DataFrame | None = None) -> Fi
             low, high = (100 * steps["accuracy"].agg(end) for end in ("min", "max"))
             axis.fill_between(steps["epoch"].mean(), low, high, color=colour, alpha=0.2, linewidth=0)
     axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
-    axis.legend(loc="upper left", frameon=False)
+    axis.legend(loc="lower right", frameon=False)
     return figure
 
 
