@@ -19,9 +19,11 @@ if config.DISABLE_JIT:
     raise OSError("Numba is switched off; unset NUMBA_DISABLE_JIT")
 
 
-def _folder() -> Path:
-    """Where compiled code is kept: in $NUMBA_CACHE_DIR, beside the sources, or else in the user's cache."""
-    here = Path(__file__).parent
+def _folder(here: Path) -> Path:
+    """Where code that is compiled from the sources in a folder is kept.
+
+    That is in $NUMBA_CACHE_DIR, beside the sources, or else in the user's cache.
+    """
     name = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))).hexdigest()[:12]
     given = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(given)] if given else [here / "__pycache__", Path.home() / ".cache" / "cot2lib"]
@@ -36,7 +38,7 @@ def _folder() -> Path:
     raise OSError(f"compiled code cannot be kept in {places[-1]}; set NUMBA_CACHE_DIR to a folder that can be written")
 
 
-_before, config.CACHE_DIR = config.CACHE_DIR, str(_folder())
+_before, config.CACHE_DIR = config.CACHE_DIR, str(_folder(Path(__file__).parent))
 from cot2lib.fast import forward, kernels, step  # noqa: E402
 
 config.CACHE_DIR = _before

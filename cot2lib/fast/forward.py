@@ -18,6 +18,8 @@ from cot2lib.fast.kernels import (
     ENTRY,
     ONE,
     ZERO,
+    add,
+    add_row,
     drop,
     exp,
     gelu,
@@ -101,13 +103,13 @@ class Noise(NamedTuple):
     scale: np.float32
 
 
-def work(shape: Shape) -> Work:
-    """Arrays for `train`, or, with one position scored, for decoding."""
+def work(shape: Shape, lanes: int) -> Work:
+    """Arrays for `train` with so many dropout multipliers, or, with one position scored and none, for decoding."""
     v, _, d, layers, heads, batch, positions, _ = shape
     padded = lambda n: -(-n // BLOCK) * BLOCK
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
     empty = lambda *size: np.zeros(size, np.float32)
-    draws = np.zeros(-(-lanes(shape) // 4), np.uint64)
+    draws = np.zeros(-(-lanes // 4), np.uint64)
     parts = dict(
         x=empty(layers + 1, rows, d),
         hat=empty(2 * layers + 1, rows, d),
@@ -144,13 +146,6 @@ def parameters(shape: Shape) -> int:
     return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
 
 
-def lanes(shape: Shape) -> int:
-    """Dropout multipliers of a step: the embedding's, then three sites in each layer."""
-    b, d, p = shape.batch, shape.width, shape.positions
-    queries = [p] * (shape.layers - 1) + [shape.scored]
-    return b * p * d + sum(b * shape.heads * q * p + 2 * b * q * d for q in queries)
-
-
 # Where parameters lie in the flat array: in the order of the stack's own
 
 
@@ -167,20 +162,44 @@ def layer_start(shape, layer):
     return (shape.vocab + shape.places) * d + layer * (12 * d * d + 13 * d)
 
 
+@njit(inline="always", **COMPILED)
+def layer_starts(shape, layer):
+    """Where the parts of a layer begin: norm, qkv, projection, norm, the MLP's two linear maps."""
+    d = shape.width
+    norm_1 = layer_start(shape, layer)
+    qkv = norm_1 + 2 * d
+    projection = qkv + 3 * d * d + 3 * d
+    norm_2 = projection + d * d + d
+    up = norm_2 + 2 * d
+    return norm_1, qkv, projection, norm_2, up, up + 4 * d * d + 4 * d
+
+
+@njit(inline="always", **COMPILED)
+def linear(flat, start, rows, columns):
+    """Matrix (rows, columns) and bias (columns,) of the linear map that begins there."""
+    bias = start + rows * columns
+    return matrix(flat, start, rows, columns), flat[bias : bias + columns]
+
+
 @njit(**COMPILED)
 def turn(flat, shape, w):
     """Transposed copies of all matrices, which the backward pass multiplies by; the table's serves the logits too."""
     d = shape.width
     transpose(matrix(flat, 0, shape.vocab, d), w.table)
     for layer in range(shape.layers):
-        at, out = layer_start(shape, layer) + 2 * d, w.turned[layer]
-        transpose(matrix(flat, at, d, 3 * d), matrix(out, 0, 3 * d, d))
-        at += 3 * d * d + 3 * d
-        transpose(matrix(flat, at, d, d), matrix(out, 3 * d * d, d, d))
-        at += d * d + 3 * d
-        transpose(matrix(flat, at, d, 4 * d), matrix(out, 4 * d * d, 4 * d, d))
-        at += 4 * d * d + 4 * d
-        transpose(matrix(flat, at, 4 * d, d), matrix(out, 8 * d * d, d, 4 * d))
+        _, qkv, projection, _, up, down = layer_starts(shape, layer)
+        out = w.turned[layer]
+        transpose(matrix(flat, qkv, d, 3 * d), matrix(out, 0, 3 * d, d))
+        transpose(matrix(flat, projection, d, d), matrix(out, 3 * d * d, d, d))
+        transpose(matrix(flat, up, d, 4 * d), matrix(out, 4 * d * d, 4 * d, d))
+        transpose(matrix(flat, down, 4 * d, d), matrix(out, 8 * d * d, d, 4 * d))
+
+
+@njit(inline="always", **COMPILED)
+def entries(data, variant, row, output):
+    """First and last entry of an input's target at an output."""
+    k = (variant * len(data.prompts) + row) * data.steps + output
+    return data.starts[k], data.starts[k + 1]
 
 
 @njit(**COMPILED)
@@ -197,16 +216,9 @@ def embed(flat, shape, data, inputs, positions, variant, w):
             if p < tokens:
                 add_row(x, row, table, data.prompts[inputs[i], p], ONE)
             else:
-                k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
-                for entry in range(data.starts[k], data.starts[k + 1]):
+                begin, end = entries(data, variant, inputs[i], p - tokens)
+                for entry in range(begin, end):
                     add_row(x, row, table, data.tokens[entry], data.weights[entry])
-
-
-@njit(inline="always", **COMPILED)
-def add_row(x, i, other, k, times):
-    """x[i] += times other[k]."""
-    for j in range(x.shape[1]):
-        x[i, j] += times * other[k, j]
 
 
 # Forward
@@ -284,48 +296,36 @@ def forward(flat, shape, low, high, padding, noise, w):
     b, d = shape.batch, shape.width
     begin, end, lane = low * b, high * b, b * (high - low) * d
     for layer in range(shape.layers):
-        at = layer_start(shape, layer)
+        norm_1, qkv_start, projection, norm_2, up, down = layer_starts(shape, layer)
         first = high - shape.scored if layer == shape.layers - 1 else low
-        rows = first * b
-        norm(flat, at, 2 * layer, w.x[layer], begin, end, w)
-        at += 2 * d
-        weight, bias = matrix(flat, at, d, 3 * d), flat[at + 3 * d * d : at + 3 * d * d + 3 * d]
+        rows, queries = first * b, high - first
+        norm(flat, norm_1, 2 * layer, w.x[layer], begin, end, w)
+        weight, bias = linear(flat, qkv_start, d, 3 * d)
         normed, qkv = w.normed[2 * layer], w.qkv[layer]
         product(normed[rows:end], weight[:, :d], qkv[rows:end, :d], bias[:d])
         product(normed[begin:end], weight[:, d:], qkv[begin:end, d:], bias[d:])
         attend(layer, first, high, padding, shape, noise, lane, w)
-        lane += b * shape.heads * (high - first) * high
-        at += 3 * d * d + 3 * d
-        middle, out = w.middle[layer], w.x[layer + 1]
-        product(w.mixed[layer, rows:end], matrix(flat, at, d, d), middle[rows:end], flat[at + d * d : at + d * d + d])
+        lane += b * shape.heads * queries * high
+        middle, out, wide = w.middle[layer], w.x[layer + 1], w.wide[layer, rows:end]
+        weight, bias = linear(flat, projection, d, d)
+        product(w.mixed[layer, rows:end], weight, middle[rows:end], bias)
         if noise.threshold:
             drop(middle[rows:end], w.scales[lane:], b)
-        lane += b * (high - first) * d
+        lane += b * queries * d
         add(middle[rows:end], w.x[layer, rows:end])
-        at += d * d + d
-        norm(flat, at, 2 * layer + 1, middle, rows, end, w)
-        at += 2 * d
-        wide, bias = w.wide[layer, rows:end], flat[at + 4 * d * d : at + 4 * d * d + 4 * d]
-        product(w.normed[2 * layer + 1, rows:end], matrix(flat, at, d, 4 * d), wide, bias)
+        norm(flat, norm_2, 2 * layer + 1, middle, rows, end, w)
+        weight, bias = linear(flat, up, d, 4 * d)
+        product(w.normed[2 * layer + 1, rows:end], weight, wide, bias)
         gelu(wide, w.slope[layer, rows:end])
-        at += 4 * d * d + 4 * d
-        bias = flat[at + 4 * d * d : at + 4 * d * d + d]
-        product(wide, matrix(flat, at, 4 * d, d), out[rows:end], bias)
+        weight, bias = linear(flat, down, 4 * d, d)
+        product(wide, weight, out[rows:end], bias)
         if noise.threshold:
             drop(out[rows:end], w.scales[lane:], b)
-        lane += b * (high - first) * d
+        lane += b * queries * d
         add(out[rows:end], middle[rows:end])
     rows = (high - shape.scored) * b
     norm(flat, layer_start(shape, shape.layers), 2 * shape.layers, w.x[shape.layers], rows, end, w)
     product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
-
-
-@njit(**COMPILED)
-def add(x, other):
-    """x (i, j) += other."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            x[i, j] += other[i, j]
 
 
 # Decoding

@@ -2,8 +2,8 @@
 
 A product of the engine is C = I + A B with I zeros, a bias row or C itself. `_tile` emits the innermost loop as LLVM
 vectors: a few rows of C times one or two vectors stay in registers while k runs. The rows fit the registers that the
-processor has. Plain loops in Numba reached a seventh of this speed, since LLVM must assume that C may overlap A or B.
-Everything else is plain loops, which LLVM does vectorise.
+processor has. Plain loops would be slower: LLVM must assume that C may overlap A or B. Everything else is plain loops,
+which LLVM does vectorise.
 """
 
 import math
@@ -126,24 +126,26 @@ def _product(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, columns, cou
         j += width
 
 
-@njit(**COMPILED)
-def product(a, b, c, row):
-    """c = row + a b: a (i, k) may be transposed; b (k, j) and c (i, j) have neighbouring columns; row (j,)."""
+@njit(inline="always", **COMPILED)
+def _product_from(a, b, c, init, init_row):
+    """c = init + a b for whole arrays; `init` is an address."""
     _product(
         U(a.ctypes.data), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
         U(b.ctypes.data), U(b.strides[0] // SIZE), U(c.ctypes.data), U(c.strides[0] // SIZE),
-        U(row.ctypes.data), U(0), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
+        U(init), U(init_row), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
     )  # fmt: skip
+
+
+@njit(**COMPILED)
+def product(a, b, c, row):
+    """c = row + a b: a (i, k) may be transposed; b (k, j) and c (i, j) have neighbouring columns; row (j,)."""
+    _product_from(a, b, c, row.ctypes.data, 0)
 
 
 @njit(**COMPILED)
 def add_product(a, b, c):
     """c += a b, shapes as in `product`."""
-    _product(
-        U(a.ctypes.data), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
-        U(b.ctypes.data), U(b.strides[0] // SIZE), U(c.ctypes.data), U(c.strides[0] // SIZE),
-        U(c.ctypes.data), U(c.strides[0] // SIZE), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
-    )  # fmt: skip
+    _product_from(a, b, c, c.ctypes.data, c.strides[0] // SIZE)
 
 
 @njit(inline="always", **COMPILED)
@@ -243,6 +245,21 @@ def layer_norm_back(given, weight, hat, inverse, d_weight, d_bias, d_x):
             d_bias[j] += given[i, j]
             d_weight[j] += given[i, j] * hat[i, j]
             d_x[i, j] += inverse[i] * (given[i, j] * weight[j] - mean - hat[i, j] * along)
+
+
+@njit(**COMPILED)
+def add(x, other):
+    """x (i, j) += other."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            x[i, j] += other[i, j]
+
+
+@njit(inline="always", **COMPILED)
+def add_row(x, i, other, k, times):
+    """x[i] += times other[k]."""
+    for j in range(x.shape[1]):
+        x[i, j] += times * other[k, j]
 
 
 # Keyed randomness, as in `cot2lib.kit.random`

@@ -10,7 +10,18 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.forward import add_row, drop_seen, embed, forward, layer_start, matrix, turn, turn_head
+from cot2lib.fast.forward import (
+    drop_seen,
+    embed,
+    entries,
+    forward,
+    layer_start,
+    layer_starts,
+    linear,
+    matrix,
+    turn,
+    turn_head,
+)
 from cot2lib.fast.kernels import (
     COMPILED,
     ENTRY,
@@ -18,6 +29,7 @@ from cot2lib.fast.kernels import (
     ZERO,
     adamw,
     add_product,
+    add_row,
     column_sums,
     draw,
     drop,
@@ -111,34 +123,31 @@ def backward(flat, shape, noise, w):
     for layer in range(shape.layers - 1, -1, -1):
         first = high - shape.scored if layer == shape.layers - 1 else 0
         rows, queries, turned = first * b, high - first, w.turned[layer]
-        at, attention = layer_start(shape, layer), b * high * d + layer * b * high * (shape.heads * high + 2 * d)
-        qkv, bias = at + 2 * d, at + 2 * d + 3 * d * d
-        projection = bias + 3 * d
-        norm_2 = projection + d * d + d
-        up = norm_2 + 2 * d
-        down = up + 4 * d * d + 4 * d
+        attention = b * high * d + layer * b * high * (shape.heads * high + 2 * d)
+        norm_1, qkv, projection, norm_2, up, down = layer_starts(shape, layer)
         after = attention + b * shape.heads * queries * high  # lanes of the projection, then of the MLP
         part, d_wide = w.d_part[rows:], w.d_wide[rows:]
         dropped(rows, after + b * queries * d, b, noise, w)
-        d_matrix, d_bias = matrix(g, down, 4 * d, d), g[down + 4 * d * d : down + 4 * d * d + d]
+        d_matrix, d_bias = linear(g, down, 4 * d, d)
         linear_back(part, w.wide[layer, rows:], matrix(turned, 8 * d * d, d, 4 * d), d_matrix, d_bias, d_wide, w.zeros)
         multiply_rows(d_wide, w.slope[layer, rows:])
-        d_matrix, d_bias = matrix(g, up, d, 4 * d), g[up + 4 * d * d : down]
+        d_matrix, d_bias = linear(g, up, d, 4 * d)
         normed, d_normed = w.normed[2 * layer + 1, rows:], w.d_normed[rows:]
         linear_back(d_wide, normed, matrix(turned, 4 * d * d, 4 * d, d), d_matrix, d_bias, d_normed, w.zeros)
         norm_back(flat, norm_2, 2 * layer + 1, rows, w)
         dropped(rows, after, b, noise, w)
-        d_matrix, d_bias = matrix(g, projection, d, d), g[projection + d * d : norm_2]
+        d_matrix, d_bias = linear(g, projection, d, d)
         turned_here = matrix(turned, 3 * d * d, d, d)
         linear_back(part, w.mixed[layer, rows:], turned_here, d_matrix, d_bias, d_normed, w.zeros)
         attend_back(layer, first, shape, noise, attention, w)
-        d_matrix, d_bias, normed = matrix(g, qkv, d, 3 * d), g[bias:projection], w.normed[2 * layer]
+        d_matrix, d_bias = linear(g, qkv, d, 3 * d)
+        normed = w.normed[2 * layer]
         turned_here = matrix(turned, 0, 3 * d, d)
         linear_back(w.d_qkv[:, d:], normed, turned_here[d:], d_matrix[:, d:], d_bias[d:], w.d_normed, w.zeros)
         product(normed[rows:].T, w.d_qkv[rows:, :d], d_matrix[:, :d], w.zeros)
         column_sums(w.d_qkv[rows:, :d], d_bias[:d])
         add_product(w.d_qkv[rows:, :d], turned_here[:d], d_normed)
-        norm_back(flat, at, 2 * layer, np.int64(0), w)
+        norm_back(flat, norm_1, 2 * layer, np.int64(0), w)
     if noise.threshold:
         drop(w.d_x, w.scales, b)
 
@@ -175,8 +184,8 @@ def scatter(shape, data, inputs, variant, w):
             if p < tokens:
                 add_row(table, data.prompts[inputs[i], p], w.d_x, row, ONE)
             else:
-                k = (variant * len(data.prompts) + inputs[i]) * data.steps + p - tokens
-                for entry in range(data.starts[k], data.starts[k + 1]):
+                begin, end = entries(data, variant, inputs[i], p - tokens)
+                for entry in range(begin, end):
                     add_row(table, data.tokens[entry], w.d_x, row, data.weights[entry])
 
 
@@ -195,9 +204,8 @@ def score(shape, data, inputs, variant, w):
             top = row[0]
             for j in range(v):
                 top = max(top, row[j])
-            token, value = data.prompts[inputs[i], min(p + 1, tokens - 1)], row[0]
-            k = (variant * len(data.prompts) + inputs[i]) * data.steps + max(output, 0)
-            first, last = (data.starts[k], data.starts[k + 1]) if output >= 0 else (0, 0)
+            token = data.prompts[inputs[i], min(p + 1, tokens - 1)]
+            first, last = entries(data, variant, inputs[i], output) if output >= 0 else (0, 0)
             shown, along = (ONE, row[token] - top) if output < 0 else (ZERO, ZERO)
             for entry in range(first, last):
                 value = data.weights[entry]

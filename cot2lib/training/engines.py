@@ -17,9 +17,7 @@ WIDTH, HEAD_WIDTH = 8, 4  # what d and d / h are multiples of
 def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer:
     """The fused trainer of teacher-forced runs on a CPU; else `trainer` itself.
 
-    Where the engine should take over but cannot, a line on stderr says why. Policy gradients stay torch's: with the
-    replay of their rollouts in the engine a whole step gained an eighth over the compiled stack of 16 (2026-11, an
-    AMD core), too little for a second way.
+    Where the engine should take over but cannot, a line on stderr says why. Policy gradients stay torch's.
 
     Args:
         trainer: the torch trainer, not begun.

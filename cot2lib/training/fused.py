@@ -1,23 +1,19 @@
-"""Supervised training by the fused CPU engine (`cot2lib.fast`), which the torch trainer's state is laid out for.
+"""Supervised training by the fused CPU engine (`cot2lib.fast`).
 
-All parameters of a run lie in one flat array, all its moments in two more; the stack's parameters and the optimiser's
-state are views of them. So checkpoints, evaluation by other rules and whatever else knows the torch trainer goes on
-as before, and a run may change engines at any checkpoint. Data order, dropout and learning rates are the torch
-trainer's own.
+All parameters of a run lie in one flat array, all its moments in two more. The stack's parameters and the optimiser's
+state are views of them, so checkpoints and evaluation by other rules stay the torch trainer's. A run may change
+engines at any checkpoint. Data order, dropout and learning rates are the torch trainer's own.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib.kit import random
-from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import Base, Discrete
 from cot2lib.training import evaluation
@@ -27,7 +23,6 @@ from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 
 AT_ONCE = 32  # inputs that are decoded side by side
-Item = TypeVar("Item")
 
 
 class FusedTrainer(SupervisedTrainer):
@@ -135,43 +130,33 @@ class FusedTrainer(SupervisedTrainer):
         """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
-        return [(work(self._shape), work(self._decoding)) for _ in range(self.threads)]
+        shape = self._shape
+        lanes = sum(self.stack.dropout_lanes(shape.batch, shape.positions, shape.scored))
+        return [(work(shape, lanes), work(self._decoding, 0)) for _ in range(self.threads)]
 
     @property
     def _decoding(self):
         """Sizes of decoding."""
         return self._shape._replace(batch=AT_ONCE, scored=1)
 
-    @cached_property
-    def _counter(self) -> np.ndarray:
-        return random.counters(len(self._works[0][0].draws)).numpy().view(np.uint64)
-
     def _noise(self, run: int, probability: float):
         """Dropout of a run."""
         from cot2lib.fast.forward import Noise
 
-        key = random.run_keys([self.specs[run].seed], Site.DROPOUT).numpy().view(np.uint64)[0]
-        threshold, scale = np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability))
-        return Noise(key, self._counter, threshold, scale)
+        keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self.counter))
+        return Noise(keys[run], counter, np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability)))
 
-    def _each(self, work: Callable[[int, object], Item]) -> list[Item]:
-        """What a function of a run and of a thread's work arrays gives, for every run."""
+    def _each(self, work: Callable[[int, tuple], None]) -> None:
+        """Calls a function of a run and of a thread's work arrays for every run."""
         free = list(self._works)
 
-        def task(run: int) -> Item:
+        def task(run: int) -> None:
             arrays = free.pop()
-            try:
-                return work(run, arrays)
-            finally:
-                free.append(arrays)
+            work(run, arrays)
+            free.append(arrays)
 
-        return list(self._map(task, range(len(self.specs))))
-
-    def _map(self, task: Callable[[int], Item], runs: Iterable[int]) -> Iterable[Item]:
-        if self.threads == 1:
-            return map(task, runs)
         with ThreadPoolExecutor(self.threads) as pool:
-            return pool.map(task, runs)
+            list(pool.map(task, range(len(self.specs))))  # raises what a task raised
 
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""

@@ -13,9 +13,27 @@ from torch.func import functional_call, grad, vmap
 
 from cot2lib.losses import soft_nll
 from cot2lib.specs import RunSpec
+from cot2lib.specs.profiles import spec
 from cot2lib.training.data import Batch, stack_data
 
 Turn = Callable[[], None]
+
+
+def hugging_face_model() -> torch.nn.Module:
+    """The main model as a `transformers.GPT2LMHeadModel` that trains, dropout included."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    task, model = spec("cot2", "paper").task, spec("cot2", "paper").model
+    config = GPT2Config(
+        vocab_size=task.vocab_size,
+        n_positions=task.positions,
+        n_embd=model.d_model,
+        n_layer=model.layers,
+        n_head=model.heads,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    return GPT2LMHeadModel(config).train()
 
 
 def batches(specs: Sequence[RunSpec], steps: int) -> list[Batch]:
@@ -27,8 +45,6 @@ def batches(specs: Sequence[RunSpec], steps: int) -> list[Batch]:
 
 def vmap_turn(specs: Sequence[RunSpec], steps: int) -> Turn:
     """Hugging Face's GPT-2, its parameters stacked, gradients by `vmap(grad(...))`, fused AdamW."""
-    from cot2lib.study.bench.train_step import hugging_face_model
-
     model, recipe = hugging_face_model(), specs[0].recipe
     stacked = {
         name: torch.stack([value.detach()] * len(specs)).requires_grad_() for name, value in model.named_parameters()

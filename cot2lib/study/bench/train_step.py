@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -74,11 +75,8 @@ def train(quick: bool = False) -> str:
 def absent() -> list[str]:
     """Why rows are missing."""
     reasons = [unfit(spec("cot2", "paper"))]
-    for module in ("jax", "threadpoolctl"):
-        try:
-            __import__(module)
-        except ImportError:
-            reasons.append(f"{module} is not installed; pip install 'cot2lib[peers]'.")
+    missing = [module for module in ("jax", "threadpoolctl") if find_spec(module) is None]
+    reasons += [f"{module} is not installed; pip install 'cot2lib[peers]'." for module in missing]
     return [reason for reason in reasons if reason]
 
 
@@ -96,10 +94,15 @@ def train_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float
     turns |= {"sgemm, torch": lambda: rates["torch"].append(sgemm_rate(CPU, repeats=1))}
     turns |= {"sgemm, NumPy": lambda: rates["NumPy"].append(numpy_sgemm())}
     taken = in_turns(turns, rounds)
-    each = {v.name: [spent / (v.steps * v.runs) for spent in taken[v.name]] for v in variants}
+    each = _each(variants, taken)
     flops = machine.step_flops(SupervisedTrainer([spec("cot2", "paper")]))
     rate = max(statistics.median(found) for found in rates.values())
     return pd.DataFrame([_row(variant, each, flops, rate) for variant in variants]), flops, rate
+
+
+def _each(variants: list[Variant], taken: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Everybody's seconds per step of one run, round by round, from those of whole turns."""
+    return {v.name: [spent / (v.steps * v.runs) for spent in taken[v.name]] for v in variants}
 
 
 def _row(variant: Variant, each: dict[str, list[float]], flops: float, rate: float) -> dict:
@@ -121,8 +124,7 @@ def growth_table(rounds: int, names: list[str]) -> pd.DataFrame:
     for name in names:
         variants = [stack_variant(MOST, **GROWTH[name]), *fused_variants((MOST,), **GROWTH[name])]
         taken = in_turns({v.name: v.turn for v in variants}, rounds)
-        each = {v.name: [spent / (v.steps * v.runs) for spent in taken[v.name]] for v in variants}
-        stack, *engine = [each[v.name] for v in variants]
+        stack, *engine = _each(variants, taken).values()
         row = {"model": name, "stack, run-steps/s": round(1 / statistics.median(stack))}
         if engine:
             row |= {"fused": round(1 / statistics.median(engine[0])), "times the stack": ratio(stack, engine[0])}
@@ -182,27 +184,10 @@ def _one_thread() -> Iterator[bool]:
         yield True
 
 
-def hugging_face_model() -> torch.nn.Module:
-    """The main model as a `transformers.GPT2LMHeadModel` that trains, dropout included."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    task, model = spec("cot2", "paper").task, spec("cot2", "paper").model
-    config = GPT2Config(
-        vocab_size=task.vocab_size,
-        n_positions=task.positions,
-        n_embd=model.d_model,
-        n_layer=model.layers,
-        n_head=model.heads,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
-    return GPT2LMHeadModel(config).train()
-
-
 def hugging_face_variant() -> Variant:
     """The same model, loss and optimiser the usual way: one model, one batch, fused AdamW."""
     run = spec("cot2", "paper")
-    data, model = stack_data([run], "cpu"), hugging_face_model()
+    data, model = stack_data([run], "cpu"), peers.hugging_face_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     batches = data.order([run.seed], 0, STEPS, run.recipe.batch)[0]
     table = model.transformer.wte.weight

@@ -28,7 +28,7 @@ WITHIN = 1.0  # points that the interval of the mean difference may reach to
 def engines(quick: bool = False) -> str:
     """The fifth benchmark as printed text: trains the runs anew by the fused engine, into a store of its own.
 
-    `quick` takes the quick profile, which needs seconds a run; the authors' recipe about two minutes a run.
+    `quick` takes the quick profile, else it is the authors' recipe.
 
     Raises:
         SpecError: where the engine does not work.
