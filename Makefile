@@ -30,9 +30,8 @@ test:
 
 checks: $(READY)
 	$(MAKE) lint
-	$(BIN)/pytest tests -n $(JOBS) --dist loadfile --ignore tests/test_site.py --durations 15
-	$(BIN)/pytest --nbval notebooks -n $(JOBS) --dist loadfile
-	$(MAKE) book
+	$(BIN)/pytest tests notebooks --nbval -n $(JOBS) --dist loadfile --ignore tests/test_site.py --durations 15
+	$(MAKE) html
 	$(BIN)/pytest tests/test_site.py
 
 lint: $(READY)
@@ -51,5 +50,5 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e ".[book,dev,fast,llm]"
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt -e ".[book,dev,fast,llm]"
 	touch $@

@@ -17,6 +17,19 @@ if importlib.util.find_spec("beartype"):
 
 torch.set_num_threads(1)
 
+# What takes longest begins first, so that no worker is left with it. The first two compile, each for its worker.
+LONGEST = (
+    "test_fused.py", "test_compiled.py", "csft.ipynb", "test_shipped.py", "test_runs.py", "test_supervised.py",
+    "test_cli.py", "test_sampling.py", "test_grpo.py", "test_bench.py", "budget.ipynb", "grpo_mts.ipynb",
+    "grpo_dirichlet.ipynb", "ledger.ipynb", "capacity.ipynb",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    """Sort files by what they take; tests of a file stay in order."""
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
+
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):

@@ -159,3 +159,18 @@ def test_plain_papermill_works(tmp_path):
     out = subprocess.run([sys.executable, "-m", *command], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     assert "all checks hold" in outputs(tmp_path / "out.ipynb")
+
+
+def test_a_chapter_executed_elsewhere_is_kept_whole(repository):
+    """What `pytest --nbval` saw becomes the executed copy, unless it left a cell out."""
+    write, root = repository
+    write("a", "print(1)")
+    source, executed = root / "notebooks" / "a.ipynb", root / "build" / "executed" / "a.ipynb"
+    printed = {"output_type": "stream", "name": "stdout", "text": "1\n"}
+    chapters.keep(source, [[printed]], 2.0)
+    assert not executed.exists()
+    chapters.keep(source, [[], [printed]], 2.0)
+    kept = json.loads(executed.read_text())
+    assert outputs(executed) == "1\n" and [c["execution_count"] for c in kept["cells"]] == [1, 2]
+    assert kept["metadata"]["cot2"]["seconds"] == 2.0 and kept["metadata"]["cot2"]["parameters"]["seeds"] == [1]
+    assert sorted(path.name for path in executed.parent.iterdir()) == ["a.ipynb"]

@@ -1,9 +1,6 @@
 import math
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -220,35 +217,7 @@ def test_restored_training_equals_uninterrupted_training_to_the_bit():
     assert whole.progress.first_losses == resumed.progress.first_losses
 
 
-COMPILED = """
-import sys
-sys.path.insert(0, "tests")
-import torch
-from test_supervised import short, trained, weights
-from cot2lib.tasks import MNNS
-from cot2lib.training.supervised import SupervisedTrainer
-torch.set_num_threads(1)
-small = dict(task=MNNS(1, 4, 2), d_model=8, layers=1, heads=1)
-odd = dict(embedding="cosine, frozen", recipe=dict(batch=7))
-specs = [short(seed=s, **small, **odd) for s in (42, 43)]
-eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
-eager.train(), compiled.train()
-print((weights(eager, 0) - weights(compiled, 0)).abs().max().item())
-"""
-
-
 @pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
-def test_compiled_training_equals_eager_training():
-    """With dropout, a batch that fills no draw and frozen embeddings. In its own process: no shape check compiles.
-
-    Own thoughts are compiled in the test of policy gradients.
-    """
-    root = Path(__file__).parent.parent
-    out = subprocess.run([sys.executable, "-c", COMPILED], cwd=root, capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    assert float(out.stdout) < 1e-4
-
-
 def test_a_short_run_learns_to_search():
     """Fourteen epochs of the quick recipe: far above the parity rule (61 %), entropies near the targets'."""
     trainer = SupervisedTrainer([shortened(spec("cot2", "quick", seed=42), 14)])

@@ -15,9 +15,9 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -56,8 +56,7 @@ def execute(
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
-    out = out or _root() / "build" / "executed"
-    out.mkdir(parents=True, exist_ok=True)
+    out = out or _executed()
     jobs = sources, [out / source.name for source in sources], values
     failed = 0
     with _pool(min(workers, len(sources))) if workers > 1 else nullcontext() as pool:
@@ -176,25 +175,53 @@ def _execute(source: Path, target: Path, values: Mapping[str, object]) -> str | 
     """Execute one chapter; returns what went wrong, or None."""
     import papermill
 
-    part = target.with_name(f".{target.stem}.part.ipynb")
     began = time.perf_counter()
     try:
-        papermill.execute_notebook(
-            source,
-            part,
-            parameters=dict(values),
-            kernel_name=KERNEL,
-            cwd=source.parent,
-            progress_bar=False,
-            extra_arguments=["--IPKernelApp.log_level=40"],
-        )
-        _stamp(part, values, time.perf_counter() - began)
-        os.replace(part, target)
+        with _whole(target) as part:
+            papermill.execute_notebook(
+                source,
+                part,
+                parameters=dict(values),
+                kernel_name=KERNEL,
+                cwd=source.parent,
+                progress_bar=False,
+                extra_arguments=["--IPKernelApp.log_level=40"],
+            )
+            _stamp(part, values, time.perf_counter() - began)
     except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
         return _one_line(error)
+    return None
+
+
+def keep(source: Path, outputs: Sequence[Sequence[Mapping]], seconds: float) -> None:
+    """Write the executed copy of a chapter that was executed elsewhere with its defaults.
+
+    Args:
+        source: the chapter.
+        outputs: of each of its code cells, as nbformat has them; nothing is written if some cell was left out.
+        seconds: how long it took.
+    """
+    notebook = json.loads(source.read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    if len(cells) != len(outputs):
+        return
+    for place, (cell, given) in enumerate(zip(cells, outputs)):
+        cell.update(outputs=given, execution_count=place + 1)
+    with _whole(_executed() / source.name) as part:
+        part.write_text(json.dumps(notebook))
+        _stamp(part, {}, seconds)
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """A file that takes the target's place once it is whole."""
+    part = target.with_name(f".{target.stem}.part.ipynb")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
-    return None
 
 
 def _one_line(error: Exception) -> str:
@@ -218,6 +245,10 @@ def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
 def defaults_with(path: Path, values: Mapping[str, object]) -> dict[str, object]:
     """A chapter's parameters as they were used."""
     return {**defaults(path), **values}
+
+
+def _executed() -> Path:
+    return _root() / "build" / "executed"
 
 
 def _root() -> Path:

@@ -7,7 +7,9 @@ engines at any checkpoint. Data order, dropout and learning rates are the torch 
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
+from queue import Empty, SimpleQueue
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 
 AT_ONCE = 32  # inputs that are decoded side by side
+PIECES = 8  # of a segment, between which runs take turns
 
 
 class FusedTrainer(SupervisedTrainer):
@@ -146,17 +149,25 @@ class FusedTrainer(SupervisedTrainer):
         keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self.counter))
         return Noise(keys[run], counter, np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability)))
 
-    def _each(self, work: Callable[[int, tuple], None]) -> None:
-        """Calls a function of a run and of a thread's work arrays for every run."""
-        free = list(self._works)
+    def _each(self, work: Callable[[int, int, tuple], None], pieces: int = 1) -> None:
+        """Calls a function of a run, a piece and a thread's work arrays for the pieces of every run, in their order.
 
-        def task(run: int) -> None:
-            arrays = free.pop()
-            work(run, arrays)
-            free.append(arrays)
+        Runs take turns, so that no thread is idle for longer than a piece where runs do not divide by threads.
+        """
+        ready: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        for run in range(len(self.specs)):
+            ready.put((run, 0))
+
+        def take_turns(arrays: tuple) -> None:
+            with suppress(Empty):  # what is left is in the hands of other threads
+                while True:
+                    run, piece = ready.get_nowait()
+                    work(run, piece, arrays)
+                    if piece + 1 < pieces:
+                        ready.put((run, piece + 1))
 
         with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(task, range(len(self.specs))))  # raises what a task raised
+            list(pool.map(take_turns, self._works))  # raises what a turn raised
 
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
@@ -165,25 +176,16 @@ class FusedTrainer(SupervisedTrainer):
         frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
         flat, (mean, square) = self.flat.numpy(), (moment.numpy() for moment in self.moments)
 
-        def task(run: int, works: tuple) -> None:
-            rates = (self.rates[:steps] * self.specs[run].recipe.lr).numpy()
+        def task(run: int, piece: int, works: tuple) -> None:
+            part = slice(piece * steps // PIECES, (piece + 1) * steps // PIECES)
+            rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
             optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, frozen)
-            order, losses = self.order[run, :steps].numpy(), self.losses[run, :steps].numpy()
+            order, losses = self.order[run, part].numpy(), self.losses[run, part].numpy()
             variant, noise = int(self.data.variant[run]), self._noise(run, self.recipe.dropout)
-            train(
-                flat[run],
-                self._shape,
-                self._data,
-                order,
-                variant,
-                optimiser,
-                noise,
-                self.progress.step,
-                losses,
-                works[0],
-            )
+            first = self.progress.step + part.start
+            train(flat[run], self._shape, self._data, order, variant, optimiser, noise, first, losses, works[0])
 
-        self._each(task)
+        self._each(task, PIECES)
         for group in self.optimizer.param_groups:
             for block in group["params"]:
                 self.optimizer.state[block]["step"] += steps
@@ -200,7 +202,7 @@ class FusedTrainer(SupervisedTrainer):
         flat, greedy = self.flat.numpy(), isinstance(self.spec.thought, Discrete)
         last = torch.full((len(self.data.prompts),), outputs - 1) if self.data.last is None else self.data.last
 
-        def task(run: int, works: tuple) -> None:
+        def task(run: int, _: int, works: tuple) -> None:
             inputs = held_out.index[run][held_out.real[run]]  # (input,)
             ends, sums = last[inputs], np.zeros(outputs)
             given = inputs.numpy(), ends.numpy(), greedy, self._noise(run, 0.0)

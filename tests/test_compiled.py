@@ -1,0 +1,54 @@
+"""Compiled training is eager training, at the smallest size that shows it.
+
+In a process of its own, since shape checks cannot be compiled. One for both, since a compiler's start takes seconds.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import sys
+sys.path.insert(0, "tests")
+import torch
+import test_grpo
+import test_supervised
+from cot2lib.tasks import MNNS
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
+torch.set_num_threads(1)
+
+small = dict(task=MNNS(1, 4, 2), d_model=8, layers=1, heads=1)
+odd = dict(embedding="cosine, frozen", recipe=dict(batch=7))
+specs = [test_supervised.short(seed=seed, **small, **odd) for seed in (42, 43)]
+eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=True)
+eager.train(), compiled.train()
+print("supervised", (test_supervised.weights(eager, 0) - test_supervised.weights(compiled, 0)).abs().max().item())
+
+specs = [test_grpo.run_of(seed) for seed in (42, 43)]
+stack = build_stack([one.start for one in specs])
+eager, compiled = (test_grpo.trainer(*specs, stack=stack, compile=compile) for compile in (False, True))
+eager.advance(6), compiled.advance(6)
+print("rewarded", (test_grpo.weights_of(eager, 1) - test_grpo.weights_of(compiled, 1)).abs().max().item())
+print("losses", (eager.losses - compiled.losses).abs().max().item())
+"""
+
+
+@pytest.fixture(scope="module")
+def differences():
+    """Largest differences between compiled and eager training, by what was trained."""
+    root = Path(__file__).parent.parent
+    out = subprocess.run([sys.executable, "-c", SCRIPT], cwd=root, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    return {name: float(value) for name, value in map(str.split, out.stdout.splitlines())}
+
+
+def test_compiled_training_equals_eager_training(differences):
+    """With dropout, a batch that fills no draw and frozen embeddings."""
+    assert differences["supervised"] < 1e-4
+
+
+def test_compiled_policy_gradients_equal_eager_ones(differences):
+    """The same rollouts and weights; own thoughts are compiled here."""
+    assert differences["rewarded"] < 1e-4 and differences["losses"] < 1e-4
