@@ -30,7 +30,7 @@ test:
 
 checks: $(READY)
 	$(MAKE) lint
-	$(BIN)/pytest tests notebooks --nbval -n $(JOBS) --dist loadfile --ignore tests/test_site.py --durations 15
+	$(BIN)/pytest tests notebooks --nbval -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/test_site.py --durations 15
 	$(MAKE) html
 	$(BIN)/pytest tests/test_site.py
 

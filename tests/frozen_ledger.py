@@ -20,6 +20,7 @@ from raw_runs import (
     RATE,
     SLOT,
     STUDY,
+    away,
     base_best,
     base_last,
     base_lost,
@@ -35,7 +36,6 @@ from raw_runs import (
     lost,
     mean,
     mts,
-    near,
     of,
     passed,
     policy,
@@ -50,7 +50,7 @@ from scipy import stats
 FROZEN = Path(__file__).parent / "data" / "ledger.csv"
 LATER = ("prosqa", "prontoqa", "gsm8k", "prosqa/prontoqa")
 COLUMNS = ["id", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict"]
-COLUMNS += ["judged", "judged_low", "judged_high", "predicted_low", "predicted_high"]
+COLUMNS += ["judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough"]
 
 
 # Verdicts
@@ -70,40 +70,64 @@ def ends(values):
     return middle - half, middle + half
 
 
-def number(values, stated, runs, widest):
+def in_words(amount, tight):
+    return f"{amount:.3f} nat" if tight == 0.05 else f"{amount:.1f} points"
+
+
+def number(values, stated, runs, tight):
+    """The verdict, and how many seeds would make a compatible number's interval tight."""
     if len(values) < 3:
-        return f"undecided: {len(values)} of at least 3 seeds"
-    half = half_width(values, runs)
-    if abs(np.mean(values) - stated) > half:
-        return "not reproduced"
-    return "undecided: interval too wide" if half >= widest else "reproduced"
+        return f"not decided: {len(values)} of at least 3 seeds", math.nan
+    half, miss = half_width(values, runs), np.mean(values) - stated
+    if abs(miss) > half:
+        return f"not reproduced: ours is {in_words(abs(miss), tight)} {'higher' if miss > 0 else 'lower'}", math.nan
+    if half < tight:
+        return "reproduced", math.nan
+    if half >= 3 * tight:
+        low = sum(np.median(values) - value >= 3 * tight for value in values)
+        bound = "15 points" if tight == 5 else "0.15 nat"
+        text = f"not decided: spread, {low} of {len(values)} runs at least {bound} below their median"
+        return text, math.nan
+    spread = np.std(values, ddof=1)
+    for n in range(2, 1001):
+        if stats.t.ppf(0.975, n - 1) * spread * math.sqrt(1 / n + 1 / runs) < tight:
+            return "compatible", str(n)
+    return "compatible", "none"
 
 
-def direction(gaps, widest):
+def surely(gaps):
+    """Which mean gaps differ from 0 by t-tests with Holm's correction at 5 %."""
+    chances = [float(stats.ttest_1samp(values, 0.0).pvalue) for values in gaps]
+    left = sorted(chances)
+    bounds = [0.05 / (len(left) - place) for place in range(len(left))]
+    passed = next((place for place, (p, bound) in enumerate(zip(left, bounds)) if p > bound), len(left))
+    return [chance in left[:passed] for chance in chances]
+
+
+def direction(gaps, tight):
     lows, highs = zip(*map(ends, gaps))
-    ahead = [low > 0 for low in lows]
-    if any(ahead):
-        return "reproduced" if all(ahead) else "partly"
-    open_ = any(low <= 0 <= high and (high - low) / 2 >= widest for low, high in zip(lows, highs))
-    if open_:
-        return "undecided: interval too wide"
     other_way = sum(high < 0 for high in highs)
-    return (
-        f"not reproduced: the other way round in {other_way} of {len(gaps)} cells" if other_way else "not reproduced"
-    )
+    note = f": the other way round in {other_way} of {len(gaps)} cells" if other_way else ""
+    if all(low > 0 for low in lows):
+        return "reproduced"
+    if any(sure and np.mean(values) > 0 for sure, values in zip(surely(gaps), gaps)):
+        return f"partly{note}"
+    if any(low <= 0 <= high and (high - low) / 2 >= tight for low, high in zip(lows, highs)):
+        return f"not decided: spread{note.replace(':', ',')}"
+    return f"not reproduced{note}"
 
 
-def no_gain(gaps, widest):
+def no_gain(gaps, tight):
     lows, highs = zip(*map(ends, gaps))
     if any(low > 0 for low in lows):
         return "not reproduced"
-    return "reproduced" if all(high < widest / 5 for high in highs) else "undecided: interval too wide"
+    return "reproduced" if all(high < tight / 5 for high in highs) else "not decided: spread"
 
 
 # Rows: a function from profile to the row's values, None where nothing was measured
 
 
-def numbers(values, runs=1, widest=5.0, top=100.0, always=None, judged="last", **others):
+def numbers(values, runs=1, tight=5.0, top=100.0, always=None, judged="last", **others):
     """`values` at the last epoch; `others` at the best one, and at the best one by halves."""
 
     def row(profile, stated):
@@ -116,7 +140,8 @@ def numbers(values, runs=1, widest=5.0, top=100.0, always=None, judged="last", *
         spans["predicted"] = (np.mean(asked) - half, np.mean(asked) + half)
         known = {name: np.mean(found) for name, found in by.items()} | dict(seeds=len(by["last"]), judged=judged)
         known |= {f"{name}_{end}": value for name, pair in spans.items() for end, value in zip(("low", "high"), pair)}
-        verdict = always or number(asked, float(stated), runs, widest)
+        verdict, enough = (always, math.nan) if always else number(asked, float(stated), runs, tight)
+        known |= {"difference": np.mean(asked) - float(stated), "enough": enough if profile == "paper" else math.nan}
         return known | {"verdict": verdict if profile == "paper" else "quick only"}
 
     return row
@@ -137,7 +162,7 @@ def told(profile, verdict):
     return verdict if profile == "paper" else f"quick only: there {verdict.replace(': ', ', ')}"
 
 
-def paired(cells, rule=direction, widest=5.0, waiting="", given="", but=""):
+def paired(cells, rule=direction, tight=5.0, waiting="", given="", but=""):
     """`cells`: (values that shall be above, values below) by seed; the row shows the gap worst for the claim."""
 
     def row(profile, stated):
@@ -145,7 +170,7 @@ def paired(cells, rule=direction, widest=5.0, waiting="", given="", but=""):
         gaps = [[a[seed] - b[seed] for seed in sorted(set(a) & set(b))] for a, b in sides]
         if not all(gaps):
             return None
-        verdict = rule(gaps, widest)
+        verdict = rule(gaps, tight)
         verdict = f"partly: {waiting} not run yet" if waiting and verdict == "reproduced" else verdict
         for note in filter(None, (given and f"if {given}", but and f"but {but}")):
             verdict += f"{', ' if ':' in verdict else ': '}{note}"
@@ -169,7 +194,7 @@ def parts(first, **others):
         said = {"accuracy": plain(shown)} | {name.replace("_", " "): plain(row) for name, row in rows.items()}
         if len(set(said.values())) == 1:
             return shown | {"verdict": told(profile, said["accuracy"])}
-        some = "partly" if {"reproduced", "partly"} & set(said.values()) else "undecided"
+        some = "partly" if {"reproduced", "partly"} & set(said.values()) else "not decided"
         listed = ", ".join(f"{name} {verdict}" for name, verdict in said.items())
         return shown | {"verdict": told(profile, f"{some}: {listed}")}
 
@@ -188,6 +213,31 @@ def reaches(readings, value):
         middle = np.mean(max(found, key=np.mean))
         return dict(seeds=min(map(len, found)), last=middle, last_low=max(low, 0), last_high=min(high, 100),
                     verdict=verdict)  # fmt: skip
+
+    return row
+
+
+def has_value(cases, other, but=""):
+    """`cases`: by name our difference from the claimed value, and from another, by seed."""
+
+    def row(profile, stated):
+        found = {name: [list(values(profile).values()) for values in pair] for name, pair in cases.items()}
+        if not all(values for pair in found.values() for values in pair):
+            return None
+        out = lambda values: max(ends(values)[0], -ends(values)[1], 0.0)
+        halves = [half_width(claimed) for claimed, _ in found.values()]
+        inside = all(out(claimed) == 0 for claimed, _ in found.values())
+        kind = "reproduced" if max(halves) < 0.05 else "compatible" if max(halves) < 0.15 else "not decided: spread"
+        notes = [f"but {but}"] if but else []
+        for name, (claimed, beside) in found.items():
+            notes.append(
+                f"at {name} our interval misses it by {out(claimed):.3f} nat, {other} by {out(beside):.3f} nat"
+            )
+        worst = max(found, key=lambda name: out(found[name][0]))
+        low, high = ends(found[worst][0])
+        known = dict(seeds=min(len(claimed) for claimed, _ in found.values()), last=np.mean(found[worst][0]))
+        verdict = f"{kind if inside else 'not reproduced'}: {'; '.join(notes)}"
+        return known | dict(last_low=low, last_high=high, verdict=told(profile, verdict))
 
     return row
 
@@ -255,14 +305,14 @@ def training():
     rows["curriculum-no-gain"] = paired(
         [(of(one, last), of(other, last)) for one, other in zip(both, teacher)], no_gain
     )
-    rows["train-cost"] = numbers(of(supervised(), hours), 1, top=math.inf, always="undecided: other hardware")
+    rows["train-cost"] = numbers(of(supervised(), hours), 1, top=math.inf, always="not decided: other hardware")
     for step in (1, 2, 3, 4):
         rows[f"entropy-{step}"] = numbers(of(supervised(size(32, 1)), entropy(step)), 1, 0.05, math.inf)
     printed = float(stated("entropy-3"))
     nearer = abs(printed - exact_entropy(42, 3)) < abs(printed - 3 * math.log(2))
-    rows["entropy-uniform"] = paired(
-        [(near(t, True), near(t, False)) for t in (2, 3)],
-        widest=0.05,
+    rows["entropy-uniform"] = has_value(
+        {f"step {t}": (away(t, True), away(t, False)) for t in (2, 3)},
+        "the exact entropy",
         but=f"the paper's own {printed} at step 3 is nearer to the exact entropy" if nearer else "",
     )
     return rows
@@ -312,7 +362,7 @@ def tokens():
     left = lambda k, d: of(mts(k, d), lambda run: np.mean([entropy(t)(run) for t in (1, 2, 3, 4)]))
     rows["grpo-k-moderate"] = parts(
         paired([(of(mts(3, d), best), of(mts(k, d), best)) for d in (24, 32) for k in (1, 6)]),
-        entropy_left=paired([(left(b, d), left(a, d)) for d in (24, 32) for a, b in ((1, 3), (3, 6))], widest=0.05),
+        entropy_left=paired([(left(b, d), left(a, d)) for d in (24, 32) for a, b in ((1, 3), (3, 6))], tight=0.05),
     )
     rows["k-saturates"] = paired([(of(mts(12), best), of(mts(k), best)) for k in (3, 6)], no_gain)
     plain = [mts(3, ratio="product"), mts(6, ratio="product"), mts(3, rate="high", ratio="product")]
@@ -322,7 +372,7 @@ def tokens():
         given="the stabler training is that whose last epoch loses less of the best",
     )
     rows["third-token-entropy"] = paired(
-        [(of(mts(k, d), entropy(3)), of(mts(k, d), entropy(t))) for d, k in every for t in (1, 2, 4)], widest=0.05
+        [(of(mts(k, d), entropy(3)), of(mts(k, d), entropy(t))) for d, k in every for t in (1, 2, 4)], tight=0.05
     )
     return rows
 

@@ -239,12 +239,12 @@ def exact_entropy(seed, step):
     return float(np.mean(values))
 
 
-def near(step, uniform):
-    """Minus the distance of a probe's entropy to t ln 2, or to the exact one."""
+def away(step, uniform):
+    """A probe's entropy less t ln 2, or less the exact one."""
 
     def values(profile):
         to = lambda seed: step * math.log(2) if uniform else exact_entropy(seed, step)
-        return {s: -abs(entropy(step)(run) - to(s)) for s, run in supervised(size(32, 1))(profile).items()}
+        return {s: entropy(step)(run) - to(s) for s, run in supervised(size(32, 1))(profile).items()}
 
     return values
 

@@ -15,7 +15,8 @@ from cot2lib.study.analysis import live, policies
 from cot2lib.study.checks.grpo_mts import checks
 from cot2lib.study.checks.live import reward_checks
 from cot2lib.study.claims import samples
-from cot2lib.study.claims.kinds import Direction, NoGain, Number, OfStart, Parts
+from cot2lib.study.claims.comparisons import Direction, NoGain, Parts
+from cot2lib.study.claims.kinds import Number, OfStart
 from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.claims.simplex import SIMPLEX
 from cot2lib.study.claims.tokens import TOKENS

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from cot2lib.errors import SpecError
-from cot2lib.metrics import maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval
+from cot2lib.metrics import holm, maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval, seeds_for
 
 
 def test_t_interval_is_scipys():
@@ -164,3 +164,27 @@ def test_values_that_make_no_sense_are_named(make, says):
     """Infinity was turned into some integer, and one run was paired with each of two."""
     with pytest.raises(SpecError, match=says):
         make()
+
+
+# Several comparisons, and how many seeds
+
+
+def test_holm_rejects_step_by_step():
+    """By scipy's t-tests and the definition: the i-th smallest of m against 5 % / (m - i + 1), until one fails."""
+    rng = np.random.default_rng(3)
+    tests = [rng.normal(shift, 1.0, size=6) for shift in (0.0, 1.0, 1.6, 3.0, -2.0)]
+    chances = [stats.ttest_1samp(x, 0.0).pvalue for x in tests]
+    expected, held = [False] * 5, True
+    for rank, place in enumerate(np.argsort(chances)):
+        held = held and chances[place] <= 0.05 / (5 - rank)
+        expected[place] = held
+    assert holm(tests) == expected and 0 < sum(expected) < 5
+    assert holm([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]) == [True, False]
+
+
+def test_as_many_seeds_as_make_a_prediction_narrow():
+    values = [1.0, 2.0, 4.0]
+    count = seeds_for(values, 5, 2.0)
+    half = lambda n: stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) * np.sqrt(1 / n + 1 / 5)
+    assert half(count) < 2.0 <= half(count - 1)
+    assert seeds_for(values, 1, 2.0) is None and 1.96 * np.std(values, ddof=1) > 2.0

@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
@@ -10,11 +11,15 @@ from cot2lib.metrics import paired_interval, prediction_interval
 from cot2lib.runs import records
 from cot2lib.specs.profiles import spec
 from cot2lib.study.claims import ledger, samples, training
-from cot2lib.study.claims.kinds import Direction, Fact, NoGain, Number, Parts, Reaches, Statement, against
+from cot2lib.study.claims.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
+from cot2lib.study.claims.kinds import Fact, Number, Statement
 from cot2lib.study.claims.ledger import KINDS, rows_of
 from cot2lib.study.claims.printed import claims, paper_value
 from cot2lib.study.claims.rules import (
+    NAT,
+    SPREAD,
     direction_verdict,
+    enough,
     no_gain_verdict,
     number_verdict,
     parts_verdict,
@@ -48,10 +53,11 @@ def test_claims_are_unique_and_all_measured_ones_exist():
     "values, stated, verdict",
     [
         ([98.0, 99.0, 98.5, 99.2, 98.8], 98.94, "reproduced"),
-        ([98.0, 99.0, 98.5, 99.2, 98.8], 92.0, "not reproduced"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 92.0, "undecided: interval too wide"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 20.0, "not reproduced"),
-        ([98.0, 99.0], 98.94, "undecided: 2 of at least 3 seeds"),
+        ([98.0, 99.0, 98.5, 99.2, 98.8], 92.0, "not reproduced: ours is 6.7 points higher"),
+        ([88.0, 99.0, 92.0, 90.0, 95.0], 94.0, "compatible"),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 92.0, f"{SPREAD}, 1 of 5 runs at least 15 points below their median"),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 20.0, "not reproduced: ours is 60.8 points higher"),
+        ([98.0, 99.0], 98.94, "not decided: 2 of at least 3 seeds"),
     ],
 )
 def test_number_verdicts(values, stated, verdict):
@@ -60,9 +66,29 @@ def test_number_verdicts(values, stated, verdict):
 
 def test_number_verdict_turns_at_the_end_of_the_prediction_interval():
     values = [84.0, 86.0, 85.0, 87.0, 84.5]
-    high = prediction_interval(values, 5).high
+    low, high = (getattr(prediction_interval(values, 5), end) for end in ("low", "high"))
     assert number_verdict(values, high - 1e-6, 5) == "reproduced"
-    assert number_verdict(values, high + 1e-6, 5) == "not reproduced"
+    assert number_verdict(values, high + 1e-6, 5) == "not reproduced: ours is 2.1 points lower"
+    assert number_verdict(values, low - 1e-6, 5) == "not reproduced: ours is 2.1 points higher"
+
+
+@pytest.mark.parametrize(
+    "half, verdict", [(4.9, "reproduced"), (5.1, "compatible"), (14.9, "compatible"), (15.1, SPREAD)]
+)
+def test_a_number_is_told_by_the_width_of_its_interval(half, verdict):
+    values = np.array([-1.0, 0.0, 1.0])
+    values *= half / prediction_interval(values, 5).half_width
+    assert number_verdict(50 + values, 50.0, 5).startswith(verdict)
+
+
+def test_how_many_seeds_would_be_enough():
+    """The first count whose interval is tight; none where one run of the paper's spreads as much."""
+    values = [88.0, 99.0, 92.0, 90.0, 95.0]
+    count = int(enough(values, 5))
+    spread = np.std(values, ddof=1)
+    halves = [special.stdtrit(n - 1, 0.975) * spread * np.sqrt(1 / n + 1 / 5) for n in (count - 1, count)]
+    assert halves[0] >= 5 > halves[1]
+    assert enough(values, 1) == "none" and 1.96 * spread > 5
 
 
 def test_direction_verdicts():
@@ -70,10 +96,20 @@ def test_direction_verdicts():
     unclear = ([90, 91, 92], [80, 95, 91])
     against = ([80, 80.5, 81], [90, 91, 92])
     assert direction_verdict([clear, clear]) == "reproduced"
-    assert direction_verdict([clear, unclear]) == "partly"
+    assert direction_verdict([clear, unclear]) == direction_verdict([clear, against]) == "partly"
     assert direction_verdict([against]) == "not reproduced"
-    assert direction_verdict([unclear]) == direction_verdict([unclear, against]) == "undecided: interval too wide"
-    assert direction_verdict([([90, 91], [80, 80])]) == "undecided: fewer than 3 seeds"
+    assert direction_verdict([unclear]) == direction_verdict([unclear, against]) == SPREAD
+    assert direction_verdict([([90, 91], [80, 80])]) == "not decided: fewer than 3 seeds"
+
+
+def test_one_cell_of_many_needs_more_than_its_own_interval():
+    """Holm's correction: what one comparison shows by a little, it does not show among twenty."""
+    rng = np.random.default_rng(0)
+    noise = [(50 + rng.normal(size=5) * 0.01, np.full(5, 50.0) + rng.normal(size=5) * 0.01) for _ in range(19)]
+    little = (np.array([50.15, 50.2, 50.35, 50.08, 50.3]), np.full(5, 50.0))
+    assert paired_interval(*little).low > 0 and direction_verdict([little, little]) == "reproduced"
+    assert direction_verdict([little, (little[1], little[1] + [1, -1, 0.5, -0.5, 0])]) == "partly"
+    assert direction_verdict([little, *noise]) == "not reproduced"
 
 
 def test_no_gain_verdicts():
@@ -81,8 +117,8 @@ def test_no_gain_verdicts():
     same, better, worse = base + [0.1, -0.1, 0.0], base + [3, 3.1, 2.9], base - [3, 3.1, 2.9]
     assert no_gain_verdict([(same, base), (worse, base)]) == "reproduced"
     assert no_gain_verdict([(same, base), (better, base)]) == "not reproduced"
-    assert no_gain_verdict([(base + [2, -2, 0], base)]) == "undecided: interval too wide"
-    assert no_gain_verdict([(base[:2], base[:2])]) == "undecided: fewer than 3 seeds"
+    assert no_gain_verdict([(base + [2, -2, 0], base)]) == SPREAD
+    assert no_gain_verdict([(base[:2], base[:2])]) == "not decided: fewer than 3 seeds"
     edge = base + [0.5, 0.6, 0.7]
     assert paired_interval(edge, base).low > 0 and no_gain_verdict([(edge, base)]) == "not reproduced"
 
@@ -93,7 +129,7 @@ def test_reaches_verdicts():
     assert reaches_verdict([nearly, perfect], 100.0) == "reproduced"
     assert reaches_verdict([nearly, nearly], 100.0) == "not reproduced"
     assert reaches_verdict([nearly, perfect[:2]], 100.0) == "not reproduced"
-    assert reaches_verdict([perfect[:2]], 100.0) == "undecided: fewer than 3 seeds"
+    assert reaches_verdict([perfect[:2]], 100.0) == "not decided: fewer than 3 seeds"
 
 
 def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
@@ -118,7 +154,9 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
 def test_narrower_limits_for_entropies():
     values = [1.30, 1.35, 1.40]
     assert number_verdict(values, 1.35, 1) == "reproduced"
-    assert number_verdict(values, 1.35, 1, widest=0.05) == "undecided: interval too wide"
+    assert number_verdict(values, 1.35, 1, NAT).startswith(SPREAD)
+    assert number_verdict([1.34, 1.35, 1.36], 1.35, 5, NAT) == "reproduced"
+    assert number_verdict([1.34, 1.35, 1.36], 1.05, 1, NAT) == "not reproduced: ours is 0.300 nat higher"
 
 
 def test_best_epochs_of_a_curriculum_are_not_shown(monkeypatch):
@@ -146,7 +184,9 @@ def test_verdicts_count_a_number_once_and_leave_out_series(shipped):
         ("reproduced: but the paper's own 1.9588 at step 3 is nearer", "reproduced but ..."),
         ("partly: if it is read so", "partly if ..."),
         ("partly: ProsQA not run yet", "partly"),
-        ("undecided: interval too wide", "undecided"),
+        ("not decided: spread", "not decided"),
+        ("compatible", "compatible"),
+        ("not reproduced: ours is 3.2 points lower", "not reproduced"),
         ("not run: its chapter is not written yet", "not run"),
         ("refuted: by the paper's own tables", "refuted"),
         ("holds if the margin exists: delta < 1", "holds if ..."),
@@ -173,7 +213,7 @@ def test_every_supervised_claim_on_mnns_has_its_measurement():
     of_mnns = [c for c in known.index if str(known.loc[c, "task"]).startswith("mnns") and not c.startswith(later)]
     assert set(of_mnns) - set(KINDS) == set()
     kinds = {type(KINDS[claim]) for claim in of_mnns}
-    assert kinds == {Number, Direction, NoGain, Fact}
+    assert kinds == {Number, Direction, NoGain, Value, Fact}
 
 
 def test_what_counting_settles():
@@ -209,7 +249,9 @@ def test_a_statement_that_says_nothing_holds_vacuously():
 def test_gaps_of_entropies_are_shown_in_thousandths(shipped):
     table = ledger.measured_table(shipped)
     shown = table[table["claim"].str.contains("entropy-uniform|csft-above-coconut")]["ours"].str.replace("\xa0", " ")
-    assert shown.str.fullmatch(r"gap -?\d+\.(\d{3}|\d) .*").all() and shown.str.contains(r"\.\d{3} ").any()
+    assert (
+        shown.str.fullmatch(r"(gap|difference) -?\d+\.(\d{3}|\d) .*").all() and shown.str.contains(r"\.\d{3} ").any()
+    )
     assert not table["claim"].str.contains("`consistency`").any(), "statements have a table of their own"
 
 
@@ -253,19 +295,36 @@ def test_pass_at_k_is_read_by_temperature_tokens_and_k(passk):
     assert samples.passing("discrete", 1.0, 1)("quick", [42]).empty
     row = row_of("passk-discrete-t1.0-k2")
     assert row["seeds"] == 3 and row["last"] == pytest.approx(72.043)
-    assert row["verdict"] == "not reproduced" and "best" not in row
+    assert row["verdict"] == "not reproduced: ours is 22.9 points higher" and "best" not in row
+    assert row["difference"] == pytest.approx(72.043 - 49.11) and row["enough"] is None
 
 
-def test_closeness_of_entropies(monkeypatch):
-    """A model at the exact entropy is nearer to it than to t ln 2, at every seed."""
+def test_entropies_less_a_value_of_their_seed(monkeypatch):
     exact = {42: samples.target_entropy(3, 42), 43: samples.target_entropy(3, 43)}
     assert 1.8 < exact[42] < 3 * np.log(2) and exact[42] != exact[43]
     rows = pd.DataFrame({"seed": [42, 43], "entropy_3": [exact[42] + 0.01, exact[43] - 0.01]}).set_index("seed")
     monkeypatch.setattr(samples, "probe", lambda: lambda profile, seeds: rows)
-    to_exact = samples.nearness(3, lambda seed: samples.target_entropy(3, seed))("quick", [42, 43])
-    assert to_exact["nearness"].tolist() == pytest.approx([-0.01, -0.01])
-    to_uniform = samples.nearness(3, lambda seed: 3 * np.log(2))("quick", [42, 43])
-    assert (to_uniform["nearness"] < to_exact["nearness"]).all()
+    left = samples.entropy_less(3, exact=exact.get, one=lambda seed: 1.0)("quick", [42, 43])
+    assert left["exact"].tolist() == pytest.approx([0.01, -0.01])
+    assert left["one"].tolist() == pytest.approx([exact[42] - 0.99, exact[43] - 1.01])
+
+
+def test_a_claimed_value_is_judged_by_how_far_it_lies_outside():
+    """In steps 1 and 2 our values lie about the claimed one; in step 3 they lie 0.3 below, about the other."""
+    at = lambda claimed, other: lambda profile, seeds: pd.DataFrame({"claimed": claimed, "other": other})
+    inside, away = [-0.01, 0.0, 0.01], [-0.31, -0.30, -0.29]
+    read = lambda sample, profile: sample(profile, ())
+    holds = Value("csft", [Beside("step 2", at(inside, away))], "the exact one", NAT).row("x", "paper", read)
+    said = "at step 2 our interval misses it by 0.000 nat, the exact one by 0.275 nat"
+    assert holds["verdict"] == f"reproduced: {said}" and holds["last"] == pytest.approx(0) and holds["seeds"] == 3
+    cases = [Beside("step 2", at(inside, away)), Beside("step 3", at(away, inside))]
+    fails = Value("csft", cases, "the exact one", NAT, but=lambda: "so")
+    row = fails.row("x", "paper", read)
+    told = f"not reproduced: but so; {said}; at step 3 our interval misses it by 0.275 nat, the exact one by 0.000 nat"
+    assert row["verdict"] == told and row["last"] == pytest.approx(-0.3)
+    assert fails.row("x", "quick", read)["verdict"].startswith("quick only: there not reproduced, but so;")
+    wide = Value("csft", [Beside("step 2", at([-0.03, 0.0, 0.03], inside))], "x", NAT).row("x", "paper", read)
+    assert wide["verdict"].startswith("compatible")
 
 
 def test_half_width_of_a_number_is_that_of_the_uncut_interval():
@@ -273,10 +332,10 @@ def test_half_width_of_a_number_is_that_of_the_uncut_interval():
     values = [99.5, 92.0, 99.9, 99.8, 96.0]
     interval = prediction_interval(values, 5)
     assert interval.half_width > 5 > (100 - interval.low) / 2
-    assert number_verdict(values, 98.94, 5) == "undecided: interval too wide"
+    assert number_verdict(values, 98.94, 5) == "compatible"
 
 
-@pytest.mark.parametrize("shift, verdict", [(4.9, "not reproduced"), (5.1, "undecided: interval too wide")])
+@pytest.mark.parametrize("shift, verdict", [(4.9, "not reproduced"), (5.1, SPREAD)])
 def test_a_direction_is_undecided_from_five_points(shift, verdict):
     gaps = np.array([-1.0, 0.0, 1.0])
     gaps *= shift / paired_interval(gaps, [0, 0, 0]).half_width
@@ -312,9 +371,9 @@ def test_convergence_needs_both_columns_at_both_dimensions(monkeypatch):
     assert row["last"] == pytest.approx(20.5) and row["last_low"] < 20.5 < row["last_high"], "the smallest gap"
     for cell in ahead:
         row = _convergence(monkeypatch, ahead | {cell: [0.3, 0.301, 0.302]})
-        assert row["verdict"] == "partly", cell
+        assert row["verdict"] == "partly: the other way round in 1 of 4 cells", cell
     wide = {("CoT2", 16, "last"): [0.1, 0.1, 0.1], ("CoT2", 24, "last"): [0.4, 0.6, 0.5]}
-    assert _convergence(monkeypatch, wide)["verdict"] == "undecided: interval too wide", "in points, not shares"
+    assert _convergence(monkeypatch, wide)["verdict"] == SPREAD, "in points, not shares"
     assert _convergence(monkeypatch, {})["verdict"] == "not reproduced"
 
 
@@ -323,7 +382,7 @@ def test_a_direction_says_what_the_quick_records_find(shipped):
     said = verdicts[verdicts.index.get_level_values("profile") == "quick"]
     told = said[said.str.startswith("quick only: there ")]
     assert set(told.str.removeprefix("quick only: there ").str.partition(",")[0]) <= {
-        "reproduced", "partly", "not reproduced", "undecided"
+        "reproduced", "partly", "not reproduced", "not decided"
     }  # fmt: skip
     assert told["passk-mnns", "quick"].endswith(", if CoT2 may try as often")
     assert len(told) >= 10 and not told.str.count(":").gt(1).any()
@@ -396,8 +455,8 @@ def test_a_cell_the_other_way_round_is_named():
         (("reproduced", "reproduced"), "reproduced"),
         (("not reproduced: the other way round", "not reproduced"), "not reproduced"),
         (("not reproduced", "partly"), "partly: a not reproduced, b partly"),
-        (("reproduced", "undecided: interval too wide"), "partly: a reproduced, b undecided"),
-        (("not reproduced", "undecided: interval too wide"), "undecided: a not reproduced, b undecided"),
+        (("reproduced", "not decided: spread"), "partly: a reproduced, b not decided"),
+        (("not reproduced", "not decided: spread"), "not decided: a not reproduced, b not decided"),
     ],
 )
 def test_verdicts_on_a_claim_of_parts(verdicts, expected):
@@ -410,7 +469,7 @@ def test_parts_are_judged_in_their_own_units():
     both = Parts(
         {
             "accuracy": Direction("csft", [against(more, less)]),
-            "entropy": Direction("csft", [against(less, more)], scale=1.0, widest=0.05),
+            "entropy": Direction("csft", [against(less, more)], scale=1.0, unit=NAT),
         }
     )
     row = both.row("x", "paper", read)
@@ -439,14 +498,30 @@ def test_what_the_papers_own_entropy_makes_of_its_claim(monkeypatch):
     assert abs(1.9588 - exact) < 0.05 < 3 * np.log(2) - 1.9588
     assert row_of("entropy-uniform")["verdict"].startswith("reproduced: but the paper's own 1.9588 at step 3")
     monkeypatch.setattr(training, "paper_value", lambda claim: 2.07)
-    assert row_of("entropy-uniform")["verdict"] == "reproduced"
+    assert row_of("entropy-uniform")["verdict"].startswith(
+        "reproduced: at step 2 our interval misses it by 0.000 nat,"
+    )
 
 
 def test_entropies_of_starts_are_judged_by_the_profile_that_trained_them():
     """The 32 entropies before policy gradients: as quick records hold them, under the profile `paper`."""
     claim = "grpo-mts-d24-k1-entropy1-sft"
     row, other = row_of(claim), row_of(claim, "quick")
-    assert row["seeds"] == 5 and row["verdict"] == "not reproduced" and "--profile quick" in row["command"]
+    assert row["seeds"] == 5 and row["verdict"].startswith("not reproduced: ours is 0.")
+    assert "--profile quick" in row["command"]
     assert other["seeds"] == 0 and other["verdict"] == "not run: the paper profile trains these starts"
     starts = [claim for claim in claims().index if "-entropy" in claim and claim.endswith("-sft")]
     assert len(starts) == 32 and not any("quick only" in row_of(claim)["verdict"] for claim in starts)
+
+
+def test_misses_are_counted_by_the_runs_they_rest_on(shipped):
+    """The Pass@k series is one family; one number in twenty is expected outside."""
+    table = ledger.misses_table(shipped).set_index("family")
+    assert table.loc["`sampling`, points, series", "numbers"] == 56
+    assert table["expected"].tolist() == pytest.approx((0.05 * table["numbers"]).tolist())
+    assert (table["outside"] <= table["numbers"]).all()
+    settled = shipped[shipped["profile"] == "paper"].set_index("id")["verdict"]
+    mts = settled[[f"grpo-mts-d{d}-k{k}" for d in (24, 32) for k in (1, 3, 6)]]
+    assert table.loc["`grpo_mts`, points", "numbers"] == 6
+    assert table.loc["`grpo_mts`, points", "outside"] == mts.str.startswith("not reproduced").sum()
+    assert ledger.misses_table(shipped.assign(seeds=2)).empty

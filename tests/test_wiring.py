@@ -36,7 +36,7 @@ def test_every_row_is_what_the_raw_files_say(ledger):
 
 
 def _same(ours, other):
-    if isinstance(other, str):
+    if isinstance(ours, str) or isinstance(other, str):
         return ours == other
     return (pd.isna(ours) and pd.isna(other)) or abs(ours - other) <= 1e-6
 

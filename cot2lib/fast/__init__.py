@@ -11,6 +11,7 @@ a folder that is named after the sources of all of them.
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from numba import config
@@ -28,13 +29,11 @@ def _folder(here: Path) -> Path:
     given = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(given)] if given else [here / "__pycache__", Path.home() / ".cache" / "cot2lib"]
     for place in places:
-        try:
-            folder = place / f"fused-{name}"
+        folder = place / f"fused-{name}"
+        with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):
                 return folder
-        except OSError:
-            continue
     raise OSError(f"compiled code cannot be kept in {places[-1]}; set NUMBA_CACHE_DIR to a folder that can be written")
 
 

@@ -8,62 +8,19 @@ scored positions alone.
 Decoding follows `cot2lib.decode` for the rules `Base()` and `Discrete()`.
 """
 
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.kernels import (
-    COMPILED,
-    ENTRY,
-    ONE,
-    ZERO,
-    add,
-    add_row,
-    drop,
-    exp,
-    gelu,
-    layer_norm,
-    place,
-    product,
-    spaced_product,
-    transpose,
-)
+from cot2lib.fast.kernels import (  # isort: skip
+    COMPILED, ENTRY, ONE, ZERO, add, add_row, drop, exp, gelu, layer_norm, place, product, spaced_product, transpose,
+)  # fmt: skip
 
 LEAST = np.float32(-1e30)  # a score that is never the largest
 TINY = np.float32(1e-30)  # where nothing is seen
 BLOCK = 8  # keys and vocabulary are padded to a multiple
-
-
-class Work(NamedTuple):
-    """What a step computes on the way, for P positions, b inputs, L layers of h heads, width d, vocabulary v padded
-    to v'. Rows r are positions x inputs."""
-
-    x: np.ndarray  # (L + 1, r, d) into each layer, and out of the last
-    hat: np.ndarray  # (2 L + 1, r, d) of each layer norm: attention's, the MLP's, then the final one
-    inverse: np.ndarray  # (2 L + 1, r)
-    normed: np.ndarray  # (2 L + 1, r, d)
-    qkv: np.ndarray  # (L, r, 3 d)
-    seen: np.ndarray  # (L, b h, P, P') attention weights before dropout; P' is P padded
-    mixed: np.ndarray  # (L, r, d) values that the heads have mixed
-    middle: np.ndarray  # (L, r, d) after attention
-    wide: np.ndarray  # (L, r, 4 d) after the GELU
-    slope: np.ndarray  # (L, r, 4 d)
-    logits: np.ndarray  # (r, v'), then their gradient
-    table: np.ndarray  # (d, v') transposed embeddings
-    turned: np.ndarray  # (L, 12 d d) transposed matrices of each layer
-    keys: np.ndarray  # (d / h, P') of one head, transposed
-    scores: np.ndarray  # (2, P, P') of one head
-    d_x: np.ndarray  # (r, d) gradients
-    d_part: np.ndarray  # (r, d)
-    d_normed: np.ndarray  # (r, d)
-    d_qkv: np.ndarray  # (r, 3 d)
-    d_wide: np.ndarray  # (r, 4 d)
-    draws: np.ndarray  # (draw,) 64 bits
-    lanes: np.ndarray  # (4 draw,) the same memory, 16 bits
-    scales: np.ndarray  # (4 draw,) dropout multipliers
-    zeros: np.ndarray  # (4 d or v',)
-    gradient: np.ndarray  # (parameter,)
 
 
 class Shape(NamedTuple):
@@ -103,41 +60,42 @@ class Noise(NamedTuple):
     scale: np.float32
 
 
-def work(shape: Shape, lanes: int) -> Work:
-    """Arrays for `train` with so many dropout multipliers, or, with one position scored and none, for decoding."""
+def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
+    """What a step computes on the way: arrays of float32, of positions x inputs rows."""
     v, _, d, layers, heads, batch, positions, _ = shape
     padded = lambda n: -(-n // BLOCK) * BLOCK
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
-    empty = lambda *size: np.zeros(size, np.float32)
-    draws = np.zeros(-(-lanes // 4), np.uint64)
-    parts = dict(
-        x=empty(layers + 1, rows, d),
-        hat=empty(2 * layers + 1, rows, d),
-        inverse=empty(2 * layers + 1, rows),
-        normed=empty(2 * layers + 1, rows, d),
-        qkv=empty(layers, rows, 3 * d),
-        seen=empty(layers, batch * heads, positions, keys),
-        mixed=empty(layers, rows, d),
-        middle=empty(layers, rows, d),
-        wide=empty(layers, rows, 4 * d),
-        slope=empty(layers, rows, 4 * d),
-        logits=empty(rows, vocab),
-        table=empty(d, vocab),
-        turned=empty(layers, 12 * d * d),
-        keys=empty(d // heads, keys),
-        scores=empty(2, positions, keys),
-        d_x=empty(rows, d),
-        d_part=empty(rows, d),
-        d_normed=empty(rows, d),
-        d_qkv=empty(rows, 3 * d),
-        d_wide=empty(rows, 4 * d),
-        draws=draws,
-        lanes=draws.view(np.uint16),
-        scales=empty(4 * len(draws)),
-        zeros=empty(max(4 * d, vocab)),
-        gradient=empty(parameters(shape)),
+    return dict(
+        x=(layers + 1, rows, d),  # into each layer, and out of the last
+        hat=(2 * layers + 1, rows, d),  # of each layer norm: attention's, the MLP's, then the final one
+        inverse=(2 * layers + 1, rows),
+        normed=(2 * layers + 1, rows, d),
+        qkv=(layers, rows, 3 * d),
+        seen=(layers, batch * heads, positions, keys),  # attention weights before dropout
+        mixed=(layers, rows, d),  # values that the heads have mixed
+        middle=(layers, rows, d),  # after attention
+        wide=(layers, rows, 4 * d),  # after the GELU
+        slope=(layers, rows, 4 * d),
+        logits=(rows, vocab),  # then their gradient
+        table=(d, vocab),  # transposed embeddings
+        turned=(layers, 12 * d * d),  # transposed matrices of each layer
+        keys=(d // heads, keys),  # of one head, transposed
+        scores=(2, positions, keys),  # of one head
+        d_x=(rows, d),  # gradients
+        d_part=(rows, d),
+        d_normed=(rows, d),
+        d_qkv=(rows, 3 * d),
+        d_wide=(rows, 4 * d),
+        zeros=(max(4 * d, vocab),),
+        gradient=(parameters(shape),),
     )
-    return Work(**parts)
+
+
+def work(shape: Shape, lanes: int) -> tuple:
+    """Arrays for `train` with so many dropout multipliers, or, with one position scored and none, for decoding."""
+    draws = np.zeros(-(-lanes // 4), np.uint64)
+    noise = dict(draws=draws, lanes=draws.view(np.uint16), scales=np.zeros(4 * len(draws), np.float32))
+    return Work(**{name: np.zeros(size, np.float32) for name, size in sizes(shape).items()}, **noise)
 
 
 def parameters(shape: Shape) -> int:
@@ -146,7 +104,7 @@ def parameters(shape: Shape) -> int:
     return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
 
 
-# Where parameters lie in the flat array: in the order of the stack's own
+Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), "draws", "lanes", "scales"])
 
 
 @njit(inline="always", **COMPILED)
@@ -155,18 +113,12 @@ def matrix(flat, start, rows, columns):
     return flat[start : start + rows * columns].reshape(rows, columns)
 
 
-@njit(**COMPILED)
-def layer_start(shape, layer):
-    """Where a layer's parameters begin: two rows of a norm, qkv, projection, two rows of a norm, MLP."""
-    d = shape.width
-    return (shape.vocab + shape.places) * d + layer * (12 * d * d + 13 * d)
-
-
 @njit(inline="always", **COMPILED)
 def layer_starts(shape, layer):
-    """Where the parts of a layer begin: norm, qkv, projection, norm, the MLP's two linear maps."""
+    """Where a layer's norm, qkv, projection, norm and two linear maps begin in the flat array, which is in the stack's
+    order. The final norm is the first of the layer after the last."""
     d = shape.width
-    norm_1 = layer_start(shape, layer)
+    norm_1 = (shape.vocab + shape.places) * d + layer * (12 * d * d + 13 * d)
     qkv = norm_1 + 2 * d
     projection = qkv + 3 * d * d + 3 * d
     norm_2 = projection + d * d + d
@@ -211,8 +163,7 @@ def embed(flat, shape, data, inputs, positions, variant, w):
     for p in range(positions):
         for i in range(b):
             row, at = p * b + i, max(p - data.padding[inputs[i]], 0)
-            for j in range(d):
-                x[row, j] = places[at, j]
+            x[row] = places[at]
             if p < tokens:
                 add_row(x, row, table, data.prompts[inputs[i], p], ONE)
             else:
@@ -221,17 +172,12 @@ def embed(flat, shape, data, inputs, positions, variant, w):
                     add_row(x, row, table, data.tokens[entry], data.weights[entry])
 
 
-# Forward
-
-
 @njit(**COMPILED)
 def norm(flat, at, which, source, first, last, w):
     """Layer norm number `which` of rows first..last; its weight and bias begin at `at`."""
     d = source.shape[1]
-    hat, out = w.hat[which, first:last], w.normed[which, first:last]
-    layer_norm(
-        source[first:last], flat[at : at + d], flat[at + d : at + 2 * d], hat, w.inverse[which, first:last], out
-    )
+    weight, bias, hat, inverse = flat[at : at + d], flat[at + d : at + 2 * d], w.hat[which], w.inverse[which]
+    layer_norm(source[first:last], weight, bias, hat[first:last], inverse[first:last], w.normed[which, first:last])
 
 
 @njit(inline="always", **COMPILED)
@@ -324,26 +270,16 @@ def forward(flat, shape, low, high, padding, noise, w):
         lane += b * queries * d
         add(out[rows:end], middle[rows:end])
     rows = (high - shape.scored) * b
-    norm(flat, layer_start(shape, shape.layers), 2 * shape.layers, w.x[shape.layers], rows, end, w)
+    norm(flat, layer_starts(shape, shape.layers)[0], 2 * shape.layers, w.x[shape.layers], rows, end, w)
     product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
-
-
-# Decoding
 
 
 @njit(**ENTRY)
 def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w):
     """Answers (input,) to all inputs, and the sum of each step's entropies (step,) in nats.
 
-    Args:
-        flat: parameters of one run.
-        shape: one position scored; as many inputs at once as its batch.
-        data: prompts and their padding.
-        inputs: rows of the task's inputs.
-        last: the step at which each of them is answered.
-        greedy: whether a thought is the likeliest token, else the mixture of all.
-        noise: no dropout.
-        w: work arrays of that shape.
+    The shape scores one position; its batch is decoded at once. `inputs` are rows of the data, `last` the steps at
+    which they are answered. Thoughts are the likeliest token if `greedy`, else the mixture of all.
     """
     b, tokens, table = shape.batch, data.prompts.shape[1], matrix(flat, 0, shape.vocab, shape.width)
     turn(flat, shape, w)

@@ -83,69 +83,63 @@ def from_bits(context, bits):
     return types.float32(types.int32), lambda _, builder, signature, given: builder.bitcast(given[0], FLOAT)
 
 
-# One tile of many rows and one of a single row for each width.
-BLOCK_32, ROW_32 = _tile(ROWS, 16, 2), _tile(1, 16, 2)
-BLOCK_16, ROW_16 = _tile(ROWS, 16, 1), _tile(1, 16, 1)
-BLOCK_8, ROW_8 = _tile(ROWS, 8, 1), _tile(1, 8, 1)
-BLOCK_4, ROW_4 = _tile(ROWS, 4, 1), _tile(1, 4, 1)
-WIDEST = 32 if WIDE else 16  # columns of C in registers
 U = np.uint64
-STEP, FLOATS = U(ROWS), U(SIZE)
+FLOATS = U(SIZE)
+
+
+def _strip(lanes: int, vectors: int):
+    """All rows of C for `vectors` vectors of columns: tiles of many rows, then of one; arguments as of a tile."""
+    block, single = _tile(ROWS, lanes, vectors), _tile(1, lanes, vectors)
+
+    @njit(**COMPILED)
+    def strip(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, count):
+        whole, i = rows - rows % U(ROWS), U(0)
+        while i < rows:
+            ai, ci, start = a + i * a_row * FLOATS, c + i * c_row * FLOATS, init + i * init_row * FLOATS
+            if i < whole:
+                block(ai, a_row, a_k, b, b_k, ci, c_row, start, init_row, count)
+                i += U(ROWS)
+            else:
+                single(ai, a_row, a_k, b, b_k, ci, c_row, start, init_row, count)
+                i += U(1)
+
+    return strip
+
+
+STRIP_32, STRIP_16, STRIP_8, STRIP_4 = _strip(16, 2), _strip(16, 1), _strip(8, 1), _strip(4, 1)
 
 
 @njit(**COMPILED)
 def _product(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, columns, count):
-    """Tiles over C, (rows, columns), of which the columns are a multiple of 4; addresses, and strides in floats."""
-    whole, j = rows - rows % STEP, U(0)
+    """Strips over C, (rows, columns), of which the columns are a multiple of 4; addresses, and strides in floats."""
+    j = U(0)
     while j < columns:
-        left, i = columns - j, U(0)
-        width = U(WIDEST) if left >= U(WIDEST) else (U(16) if left >= U(16) else (U(8) if left >= U(8) else U(4)))
-        bj, cj, dj = b + j * FLOATS, c + j * FLOATS, init + j * FLOATS
-        while i < rows:
-            ai, ci, di = a + i * a_row * FLOATS, cj + i * c_row * FLOATS, dj + i * init_row * FLOATS
-            if i < whole:
-                if width == U(32):
-                    BLOCK_32(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                elif width == U(16):
-                    BLOCK_16(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                elif width == U(8):
-                    BLOCK_8(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                else:
-                    BLOCK_4(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                i += STEP
-            else:
-                if width == U(32):
-                    ROW_32(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                elif width == U(16):
-                    ROW_16(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                elif width == U(8):
-                    ROW_8(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                else:
-                    ROW_4(ai, a_row, a_k, bj, b_k, ci, c_row, di, init_row, count)
-                i += U(1)
-        j += width
+        left, bj, cj, start = columns - j, b + j * FLOATS, c + j * FLOATS, init + j * FLOATS
+        if WIDE and left >= U(32):
+            STRIP_32(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
+            j += U(32)
+        elif left >= U(16):
+            STRIP_16(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
+            j += U(16)
+        elif left >= U(8):
+            STRIP_8(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
+            j += U(8)
+        else:
+            STRIP_4(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
+            j += U(4)
 
 
-@njit(inline="always", **COMPILED)
-def _product_from(a, b, c, init, init_row):
-    """c = init + a b for whole arrays; `init` is an address."""
+@njit(**COMPILED)
+def product(a, b, c, init):
+    """c = init + a b: a (i, k) may be transposed; b (k, j) and c (i, j) have neighbouring columns.
+
+    What it starts from is a row (j,), or has all rows, (i, j), and may be c.
+    """
     _product(
         U(a.ctypes.data), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
         U(b.ctypes.data), U(b.strides[0] // SIZE), U(c.ctypes.data), U(c.strides[0] // SIZE),
-        U(init), U(init_row), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
+        U(init.ctypes.data), U((init.ndim - 1) * init.strides[0] // SIZE), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
     )  # fmt: skip
-
-
-@njit(**COMPILED)
-def product(a, b, c, row):
-    """c = row + a b: a (i, k) may be transposed; b (k, j) and c (i, j) have neighbouring columns; row (j,)."""
-    _product_from(a, b, c, row.ctypes.data, 0)
-
-
-@njit(**COMPILED)
-def add_product(a, b, c):
-    """c += a b, shapes as in `product`."""
-    _product_from(a, b, c, c.ctypes.data, c.strides[0] // SIZE)
 
 
 @njit(inline="always", **COMPILED)
@@ -291,15 +285,9 @@ def drop(x, scales, batch):
     width, positions = x.shape[1], x.shape[0] // batch
     for p in range(positions):
         for i in range(batch):
-            row, first = x[p * batch + i], (i * positions + p) * width
-            multiply(row, scales[first : first + width])
-
-
-@njit(inline="always", **COMPILED)
-def multiply(x, other):
-    """x (j,) *= other."""
-    for j in range(len(x)):
-        x[j] *= other[j]
+            row, first = p * batch + i, (i * positions + p) * width
+            for j in range(width):
+                x[row, j] *= scales[first + j]
 
 
 @njit(**COMPILED)

@@ -10,36 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.forward import (
-    drop_seen,
-    embed,
-    entries,
-    forward,
-    layer_start,
-    layer_starts,
-    linear,
-    matrix,
-    turn,
-    turn_head,
-)
-from cot2lib.fast.kernels import (
-    COMPILED,
-    ENTRY,
-    ONE,
-    ZERO,
-    adamw,
-    add_product,
-    add_row,
-    column_sums,
-    draw,
-    drop,
-    exp,
-    layer_norm_back,
-    multiply,
-    place,
-    product,
+from cot2lib.fast.forward import (  # isort: skip
+    drop_seen, embed, entries, forward, layer_starts, linear, matrix, turn, turn_head,
+)  # fmt: skip
+from cot2lib.fast.kernels import (  # isort: skip
+    COMPILED, ENTRY, ONE, ZERO, adamw, add_row, column_sums, draw, drop, exp, layer_norm_back, place, product,
     spaced_product,
-)
+)  # fmt: skip
 
 
 class Optimiser(NamedTuple):
@@ -50,9 +27,6 @@ class Optimiser(NamedTuple):
     rates: np.ndarray  # (step,)
     decay: float
     frozen: int  # leading parameters that stay as they are
-
-
-# Backward
 
 
 @njit(**COMPILED)
@@ -103,9 +77,7 @@ def softmax_row_back(rows, given, q, columns, scale):
 @njit(**COMPILED)
 def dropped(rows, lane, batch, noise, w):
     """d_part (r, d) = d_x times dropout multipliers, from row `rows` on."""
-    for i in range(rows, w.d_x.shape[0]):
-        for j in range(w.d_x.shape[1]):
-            w.d_part[i, j] = w.d_x[i, j]
+    w.d_part[rows:] = w.d_x[rows:]
     if noise.threshold:
         drop(w.d_part[rows:], w.scales[lane:], batch)
 
@@ -119,7 +91,7 @@ def backward(flat, shape, noise, w):
     product(w.logits[rows:, :v].T, w.normed[final, rows:], matrix(g, 0, v, d), w.zeros)
     product(w.logits[rows:, :v], table, w.d_normed[rows:], w.zeros)
     w.d_x[:] = ZERO
-    norm_back(flat, layer_start(shape, shape.layers), final, rows, w)
+    norm_back(flat, layer_starts(shape, shape.layers)[0], final, rows, w)
     for layer in range(shape.layers - 1, -1, -1):
         first = high - shape.scored if layer == shape.layers - 1 else 0
         rows, queries, turned = first * b, high - first, w.turned[layer]
@@ -146,7 +118,7 @@ def backward(flat, shape, noise, w):
         linear_back(w.d_qkv[:, d:], normed, turned_here[d:], d_matrix[:, d:], d_bias[d:], w.d_normed, w.zeros)
         product(normed[rows:].T, w.d_qkv[rows:, :d], d_matrix[:, :d], w.zeros)
         column_sums(w.d_qkv[rows:, :d], d_bias[:d])
-        add_product(w.d_qkv[rows:, :d], turned_here[:d], d_normed)
+        product(w.d_qkv[rows:, :d], turned_here[:d], d_normed, d_normed)
         norm_back(flat, norm_1, 2 * layer, np.int64(0), w)
     if noise.threshold:
         drop(w.d_x, w.scales, b)
@@ -165,10 +137,8 @@ def norm_back(flat, at, which, rows, w):
 def multiply_rows(x, other):
     """x (i, j) *= other."""
     for i in range(x.shape[0]):
-        multiply(x[i], other[i])
-
-
-# Loss and step
+        for j in range(x.shape[1]):
+            x[i, j] *= other[i, j]
 
 
 @njit(**COMPILED)

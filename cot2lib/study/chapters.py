@@ -57,6 +57,7 @@ def execute(
     values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
     out = out or _executed()
+    out.mkdir(parents=True, exist_ok=True)
     jobs = sources, [out / source.name for source in sources], values
     failed = 0
     with _pool(min(workers, len(sources))) if workers > 1 else nullcontext() as pool:
@@ -207,6 +208,7 @@ def keep(source: Path, outputs: Sequence[Sequence[Mapping]], seconds: float) -> 
         return
     for place, (cell, given) in enumerate(zip(cells, outputs)):
         cell.update(outputs=given, execution_count=place + 1)
+    _executed().mkdir(parents=True, exist_ok=True)
     with _whole(_executed() / source.name) as part:
         part.write_text(json.dumps(notebook))
         _stamp(part, {}, seconds)
@@ -216,7 +218,6 @@ def keep(source: Path, outputs: Sequence[Sequence[Mapping]], seconds: float) -> 
 def _whole(target: Path) -> Iterator[Path]:
     """A file that takes the target's place once it is whole."""
     part = target.with_name(f".{target.stem}.part.ipynb")
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield part
         os.replace(part, target)

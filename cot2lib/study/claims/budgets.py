@@ -3,7 +3,8 @@
 from functools import cache
 
 from cot2lib.study.analysis.guessing import simple_optimum
-from cot2lib.study.claims.kinds import Direction, Fact, Kind, against
+from cot2lib.study.claims.comparisons import Direction, against
+from cot2lib.study.claims.kinds import Fact, Kind
 from cot2lib.study.claims.samples import budget, shown
 from cot2lib.study.claims.training import LARGE, accuracy
 from cot2lib.study.sweeps import D_MODELS

@@ -11,11 +11,13 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import distinct
+from cot2lib.metrics import LEVEL
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study.claims.budgets import BUDGETS
-from cot2lib.study.claims.kinds import LATER, SETTING, SETTLED, Kind, Read
+from cot2lib.study.claims.kinds import LATER, SETTING, SETTLED, Kind, Number, Read
 from cot2lib.study.claims.printed import claims
+from cot2lib.study.claims.rules import FEWEST_SEEDS
 from cot2lib.study.claims.sampling import SAMPLING
 from cot2lib.study.claims.simplex import SIMPLEX
 from cot2lib.study.claims.statements import STATEMENTS
@@ -25,7 +27,7 @@ from cot2lib.study.claims.training import TRAINING
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
-    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high",
+    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough",
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 SETTINGS = {"kl-coefficient": SETTING}
@@ -38,7 +40,8 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     `last` and its interval are of the last epoch. A direction has no number: there they are the smallest paired
     difference of its cells, and of a claim of no gain the largest. Of a value to be reached they are those of the
     reading with the highest mean. `judged` says whether the verdict on a number is about the last or the best epoch,
-    as the paper prints it. The columns after it hold that epoch's interval and the prediction interval of the rule.
+    as the paper prints it. The columns after it hold that epoch's interval, the prediction interval of the rule, ours
+    minus the paper's, and for a compatible number how many seeds would make its interval tight.
 
     Raises:
         SpecError: without seeds, or with one that stands twice.
@@ -108,11 +111,14 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
-            "paper": known["paper_value"],
-            "profile": known["profile"].mask(is_settled(known), ""),
-            "ours": [_ours(row) for row in known.itertuples()],
             "verdict": known["verdict"],
+            "paper": known["paper_value"],
+            "ours": [_ours(row) for row in known.itertuples()],
+            "difference": known["difference"],
+            "predicted": [_predicted(row) for row in known.itertuples()],
+            "profile": known["profile"].mask(is_settled(known), ""),
             "seeds": known["seeds"],
+            "enough": known["enough"],
             "best": known["best"],
             "split half": known["split_half"],
             "judged": known["judged"],
@@ -123,6 +129,35 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
 def _ours(row) -> str:
     """Our value of a row, as its kind says it."""
     return "" if pd.isna(row.last) else KINDS[row.id].ours(row)
+
+
+def _predicted(row) -> str:
+    """The interval that the verdict on a number asks."""
+    if pd.isna(row.predicted_low):
+        return ""
+    digits = _number(row.id).unit.digits
+    return f"[{row.predicted_low:.{digits}f}, {row.predicted_high:.{digits}f}]".replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _number(claim: str) -> Number:
+    """A claim's number, also of a start."""
+    return getattr(KINDS[claim], "number", KINDS[claim])
+
+
+def misses_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Numbers that were judged, and those of them outside our intervals, by family: chapter, unit, whether a series.
+
+    Numbers of one family rest on the same few runs, so they miss together.
+    """
+    numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
+    numbers = numbers[numbers["verdict"].str.match("reproduced|compatible|not reproduced|not decided: spread")]
+    found = [_number(claim) for claim in numbers["id"]]
+    names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
+    family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
+    numbers = numbers.assign(family=family, outside=numbers["verdict"].str.startswith("not reproduced"))
+    counted = numbers.groupby("family", sort=False)["outside"].agg(["size", "sum"]).reset_index()
+    counted.columns = ["family", "numbers", "outside"]
+    return counted.assign(expected=(1 - LEVEL) * counted["numbers"])
 
 
 def statements_table(rows: pd.DataFrame) -> pd.DataFrame:

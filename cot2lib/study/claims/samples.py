@@ -139,15 +139,15 @@ def probe() -> Sample:
     return evaluated(lambda profile, seeds: sweeps.methods(profile, seeds, (32,), ("cot2",), layers=1))
 
 
-def nearness(step: int, to: Callable[[int], float]) -> Sample:
-    """Closeness, as minus the distance in nats, of the probe's step entropy to a reference value of its seed."""
+def entropy_less(step: int, **values: Callable[[int], float]) -> Sample:
+    """The probe's step entropy less some values (nat) of each seed, in columns of their names."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         rows = probe()(profile, seeds)
         if rows.empty:
             return rows
-        reference = np.array([to(seed) for seed in rows.index])
-        return rows.assign(nearness=-(rows[f"entropy_{step}"] - reference).abs())
+        found = {name: [value(seed) for seed in rows.index] for name, value in values.items()}
+        return rows.assign(**{name: rows[f"entropy_{step}"] - np.array(less) for name, less in found.items()})
 
     return sample
 

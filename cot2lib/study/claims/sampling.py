@@ -1,7 +1,8 @@
 """What stands beside the claims on Pass@k (chapter `sampling`)."""
 
 from cot2lib.study.analysis.passk import MOST, TEMPERATURES
-from cot2lib.study.claims.kinds import Direction, Kind, Number, against
+from cot2lib.study.claims.comparisons import Direction, against
+from cot2lib.study.claims.kinds import Kind, Number
 from cot2lib.study.claims.samples import passing, trained
 from cot2lib.study.claims.training import accuracy
 

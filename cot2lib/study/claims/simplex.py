@@ -1,6 +1,7 @@
 """What stands beside the claims on policy gradients over points of the simplex (chapter `grpo_dirichlet`)."""
 
-from cot2lib.study.claims.kinds import Direction, Kind, Number, against
+from cot2lib.study.claims.comparisons import Direction, against
+from cot2lib.study.claims.kinds import Kind, Number
 from cot2lib.study.claims.samples import base_entropies, dirichlet, trained, untreated
 from cot2lib.study.claims.tokens import entropies
 from cot2lib.study.claims.training import accuracy

@@ -1,9 +1,10 @@
 """What stands beside the claims on policy gradients over thoughts of K tokens (chapter `grpo_mts`)."""
 
-from cot2lib.study.claims.kinds import Cell, Direction, Kind, NoGain, Number, OfStart, Parts, against
-from cot2lib.study.claims.rules import WIDEST_ENTROPY
+from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Parts, against
+from cot2lib.study.claims.kinds import Kind, Number, OfStart
+from cot2lib.study.claims.rules import NAT
 from cot2lib.study.claims.samples import STEPS, Sample, high, sampled, scaled, trained
-from cot2lib.study.claims.training import NAT, accuracy
+from cot2lib.study.claims.training import ENTROPY, accuracy
 from cot2lib.study.sweeps import KS, MANY
 
 CHAPTER = "grpo_mts"
@@ -13,7 +14,7 @@ EVERY = [(k, d) for d in D_MODELS for k in KS]
 
 def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:
     """The paper's entropies of one row of a table: of the start, and after training."""
-    number = lambda column: Number(chapter, sample, 1, column, **NAT)
+    number = lambda column: Number(chapter, sample, 1, column, **ENTROPY)
     after = {f"{stem}-entropy{step}": number(f"entropy_{step}") for step in STEPS}
     return after | {f"{stem}-entropy{step}-sft": OfStart(number(f"entropy_{step}_before")) for step in STEPS}
 
@@ -51,7 +52,7 @@ TOKENS: dict[str, Kind] = {
                 CHAPTER,
                 [_left(more, less, d) for d in D_MODELS for less, more in ((1, 3), (3, 6))],
                 scale=1.0,
-                widest=WIDEST_ENTROPY,
+                unit=NAT,
             ),
         }
     ),
@@ -66,7 +67,6 @@ TOKENS: dict[str, Kind] = {
         CHAPTER,
         [Cell(sampled(k, d), "entropy_3", sampled(k, d), f"entropy_{t}") for k, d in EVERY for t in (1, 2, 4)],
         scale=1.0,
-        widest=WIDEST_ENTROPY,
-        digits=3,
+        unit=NAT,
     ),
 }  # fmt: skip

@@ -6,15 +6,17 @@ import numpy as np
 
 from cot2lib.study.analysis.experts import FEEDS, RATES
 from cot2lib.study.claims import samples
-from cot2lib.study.claims.kinds import Cell, Direction, Kind, NoGain, Number, Reaches, against
+from cot2lib.study.claims.comparisons import Beside, Cell, Direction, NoGain, Reaches, Value, against
+from cot2lib.study.claims.kinds import Kind, Number
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.claims.rules import WIDEST_ENTROPY
+from cot2lib.study.claims.rules import NAT, Unit
 from cot2lib.study.claims.samples import Sample, trained
 from cot2lib.study.sweeps import D_MODELS
 
 LARGE = (24, 32)  # dimensions at which the paper claims an advantage
 PERFECT = 100.0
-NAT = dict(scale=1.0, top=np.inf, widest=WIDEST_ENTROPY, digits=3)  # a number that is an entropy
+ENTROPY = dict(scale=1.0, top=np.inf, unit=NAT)  # a number of that kind
+HOURS = Unit("hours", np.inf, 3)
 
 
 def accuracy(sample: Sample, paper_runs: int, chapter: str = "csft") -> Number:
@@ -32,10 +34,10 @@ def _feedings(one: str, other: str) -> list[Cell]:
     return [against(samples.fed(one, d), samples.fed(other, d)) for d in D_MODELS]
 
 
-def _uniform(step: int) -> Cell:
-    """The probe's entropy nearer to t ln 2 than to the exact one."""
-    to_uniform = samples.nearness(step, lambda seed: step * np.log(2))
-    return against(to_uniform, samples.nearness(step, partial(samples.target_entropy, step)), "nearness")
+def _uniform(step: int) -> Beside:
+    """The probe's entropy less t ln 2, and less the exact one."""
+    exact = partial(samples.target_entropy, step)
+    return Beside(f"step {step}", samples.entropy_less(step, claimed=lambda seed: step * np.log(2), other=exact))
 
 
 def _papers_own(step: int = 3, seed: int = 42) -> str:
@@ -70,11 +72,9 @@ TRAINING: dict[str, Kind] = {
     "teacher-forcing": Direction("csft", _feedings("teacher", "self")),
     "curriculum-no-gain": NoGain("csft", _feedings("teacher, then self", "teacher")),
     "train-cost": Number(
-        "csft", trained("cot2"), 1, last="hours", scale=1.0, top=np.inf, undecided="other hardware", digits=3
+        "csft", trained("cot2"), 1, last="hours", scale=1.0, top=np.inf, undecided="other hardware", unit=HOURS
     ),
-    **{f"entropy-{t}": Number("csft", samples.probe(), 1, f"entropy_{t}", **NAT) for t in samples.STEPS},
-    "entropy-uniform": Direction(
-        "csft", [_uniform(t) for t in (2, 3)], scale=1.0, widest=WIDEST_ENTROPY, but=_papers_own, digits=3
-    ),
+    **{f"entropy-{t}": Number("csft", samples.probe(), 1, f"entropy_{t}", **ENTROPY) for t in samples.STEPS},
+    "entropy-uniform": Value("csft", [_uniform(t) for t in (2, 3)], "the exact entropy", unit=NAT, but=_papers_own),
     "construction-trained": Reaches("construction", _trigonometric(), PERFECT),
 }
