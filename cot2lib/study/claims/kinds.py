@@ -87,7 +87,7 @@ class Number:
         return rules.number_verdict(values, stated, self.paper_runs, self.unit)
 
     def _judged(self, values: Values, stated: float) -> dict:
-        """What the verdict is about: which column, its interval, the one that the rule asks, ours minus the paper's."""
+        """What the verdict is about: which column, its interval, the one that the rule asks, ours less the paper's."""
         mean = mean_interval(values, 0.0, self.top)
         further = prediction_interval(values, self.paper_runs)
         ends = {"judged_low": mean.low, "judged_high": mean.high}
