@@ -84,6 +84,11 @@ def test_landing_page_shows_what_was_found(pages):
     page = pages["book/intro"]
     assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
     assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
+    claims = page.select_one("#six-claims-and-what-the-records-say").select("li")
+    assert len(claims) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in claims)
+    assert len(page.find("table", id="tab-paper").select("tbody tr")) == 29
+    assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
+    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 12
 
 
 def test_internal_links_lead_somewhere(pages):

@@ -14,7 +14,7 @@ from cot2lib.runs import collect as merge
 from cot2lib.runs import records
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import experts, thoughts_held
+from cot2lib.study.analysis import drift, experts, thoughts_held
 
 
 def collect(
@@ -83,4 +83,5 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "sampling": ("passk", _pass_at_k),
     "experts": ("training", _expert_blocks),
     "thoughts": ("contents", _contents),
+    "drift": ("again", drift.measure),
 }

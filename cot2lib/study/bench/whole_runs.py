@@ -5,23 +5,19 @@ order part them after some thousand steps. What must agree is the distribution: 
 by seed.
 """
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pandas as pd
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.kit import paths
 from cot2lib.metrics import paired_interval
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
+from cot2lib.study.analysis.drift import NAMES, own_store
 from cot2lib.study.bench import machine
 from cot2lib.training.engines import unfit
 
-NAMES = ("cot2", "discrete")
 WITHIN = 1.0  # points that the interval of the mean difference may reach to
 
 
@@ -48,20 +44,6 @@ def engines(quick: bool = False) -> str:
         f"Mean accuracy over training, in points, fused minus shipped, paired by seed.\n\n"
         f"{table.round(2).to_string(index=False)}"
     )
-
-
-@contextmanager
-def own_store(profile: str) -> Iterator[None]:
-    """Inside the block finished stacks go to a folder beside the usual store, so that they never count as results."""
-    before = os.environ.get("COT2_STORE")
-    os.environ["COT2_STORE"] = str(paths.store().parent / f"engines-{profile}")
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["COT2_STORE"]
-        else:
-            os.environ["COT2_STORE"] = before
 
 
 def compared(shipped: pd.DataFrame, trained: pd.DataFrame) -> pd.DataFrame:

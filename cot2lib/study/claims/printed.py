@@ -1,5 +1,6 @@
 """What the paper prints: `claims.csv`, one row per number or claim."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,25 @@ import pandas as pd
 def claims() -> pd.DataFrame:
     """The paper's numbers and claims by id; columns source, task, setting, metric, paper_value, unit."""
     return pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str).set_index("id")
+
+
+LAYERS = {"1": "one layer,", "2": "two layers,", "4": "four layers,"}
+WORDS = (
+    (r"\b(\d)L\dH\b", lambda found: LAYERS[found[1]]),
+    (r"\bd(\d+)\b", r"d = \1,"),
+    (r"\b(B|K)=(\w+)\b", r"\1 = \2"),
+    (r"\bgamma=(\d+)\b", "\N{GREEK SMALL LETTER GAMMA} = \\1"),
+    (r"\bMTS\b ", ""),
+    (r"\bSFT\b", "before reward"),
+)
+
+
+def readable(claim: str) -> str:
+    """A claim's setting in a reader's words."""
+    text = claims().loc[claim, "setting"]
+    for code, words in WORDS:
+        text = re.sub(code, words, text)
+    return text
 
 
 def paper_value(claim: str) -> float:

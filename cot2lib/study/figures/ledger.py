@@ -1,10 +1,12 @@
 """Figures of the ledger and the landing page: the paper's numbers and ours on one axis."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cot2lib.study.claims.index import places
 from cot2lib.study.claims.ledger import is_series
-from cot2lib.study.claims.printed import claims, paper_value
+from cot2lib.study.claims.printed import claims, paper_value, readable
 from cot2lib.study.figures.style import BLUE, PAPER, YELLOW, panels
 from cot2lib.study.report import recipe
 
@@ -12,28 +14,44 @@ PROFILE_LOOKS = {"paper": dict(color=BLUE, marker="o"), "quick": dict(color=YELL
 
 
 def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
-    """Every measured number of one unit: black mark the paper's, dots ours with 95 % intervals, by profile.
+    """Every measured number of one unit, by table or figure of the paper: black mark the paper's, dots ours.
 
-    Ours is of the epoch that the paper prints: the last one, or after policy gradients the best. The
-    figure of their chapter shows the points of a long printed series.
+    Ours is of the epoch that the paper prints: the last one, or after policy gradients the best. Bars are 95 %
+    intervals over seeds. The figure of their chapter shows the points of a long printed series.
     """
-    known = claims()
-    ledger = ledger[~is_series(ledger)].join(known[["unit", "setting", "task"]], on="id")
+    ledger = ledger[~is_series(ledger)].join(claims()[["unit", "source"]], on="id")
     measured = ledger[ledger["last"].notna() & (ledger["unit"] == unit)]
-    measured = measured.drop_duplicates(["setting", "task", "paper_value", "profile"])
-    measured = measured.assign(shown=measured["best"].where(measured["judged"] == "best", measured["last"]))
+    measured = measured.assign(
+        shown=measured["best"].where(measured["judged"] == "best", measured["last"]),
+        source=measured["source"].str.partition(" (")[0],
+    )
+    groups = {
+        f"{place.printed}: {place.what}": measured[measured["source"] == place.source]
+        for place in places().drop_duplicates("source", keep="last").itertuples()
+        if (measured["source"] == place.source).any()
+    }
+    heights = [part["id"].nunique() + 1.6 for part in groups.values()]
+    figure, axes = panels(
+        len(groups), 1, width=7.6, height=0.27 * sum(heights) / len(groups), sharex=True, height_ratios=heights
+    )
+    for axis, (title, part) in zip(axes[:, 0], groups.items()):
+        _numbers(axis, part)
+        axis.set_title(title, loc="left", fontsize="medium")
+    axes[-1, 0].set_xlabel(f"validation accuracy ({unit})")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    return figure
+
+
+def _numbers(axis: Axes, measured: pd.DataFrame) -> None:
+    """One row per number, with the look of each profile."""
     names = list(dict.fromkeys(measured["id"]))
-    figure, axes = panels(1, 1, width=7.6, height=0.9 + 0.34 * len(names))
-    axis = axes[0, 0]
     for profile, style in PROFILE_LOOKS.items():
         part = measured[measured["profile"] == profile]
         places = [names.index(claim) + (0.14 if profile == "quick" else -0.14) for claim in part["id"]]
         axis.hlines(places, part["judged_low"], part["judged_high"], color=style["color"], linewidth=1.6)
-        axis.scatter(part["shown"], places, s=34, label=f"ours, {recipe(profile)}", **style)
+        axis.scatter(part["shown"], places, s=30, label=f"ours, {recipe(profile)}", **style)
     stated = [paper_value(name) for name in names]
-    axis.scatter(stated, range(len(names)), s=180, label="paper", **PAPER | {"marker": "|"})
-    axis.set_yticks(range(len(names)), [f"{known.loc[n, 'task']} {known.loc[n, 'setting']}" for n in names])
-    axis.set(ylim=(len(names) - 0.5, -0.5), xlabel=f"validation accuracy ({unit})")
+    axis.scatter(stated, range(len(names)), s=150, label="the paper", **PAPER | {"marker": "|"})
+    axis.set_yticks(range(len(names)), [readable(name) for name in names])
+    axis.set_ylim(len(names) - 0.5, -0.5)
     axis.grid(axis="y", visible=False)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False)
-    return figure

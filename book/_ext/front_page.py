@@ -1,0 +1,90 @@
+"""Sphinx extension: what the first page says of the records, drawn from them at build time.
+
+Directives: `scoreboard` (figure of every measured number, table of verdicts), `findings` (claims in sentences, each
+with its verdict), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and
+propositions in its order), `commands` (what trains the runs of each chapter).
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+from cot2lib.study import report
+from cot2lib.study.claims import index
+from cot2lib.study.claims.ledger import ledger, verdict_counts
+from cot2lib.study.figures.ledger import scoreboard
+
+ALT = (
+    "Dot plots, one for each table or figure of the paper, with one row per measured number: a black mark for the "
+    "paper's value beside our means with 95 % intervals, one colour and marker per recipe."
+)
+CAPTION = (
+    "Every number of the paper that our records measure so far: the paper's value (black) and ours, mean over seeds "
+    "with its 95 % interval."
+)
+VERDICTS = (
+    "How many of the paper's numbers and claims have which verdict so far. A number stated twice counts once; "
+    "the points of its long Pass@k series are left out."
+)
+REBUILT = "Claims of the paper by part: judged, recorded with the quick recipe alone, or without a run."
+INDEX = (
+    "The paper from end to end: what stands beside each figure, table and proposition, and how many of its claims "
+    "have which verdict."
+)
+COMMANDS = "What trains the runs of each chapter, and what the recorded runs took, in hours of one core."
+
+
+DRAWN = "build/book/scoreboard.png"
+FIGURE = [f":::{{figure}} /{DRAWN}", ":name: fig-scoreboard", f":alt: {ALT}", "", CAPTION, ":::", ""]
+
+
+@cache
+def rows() -> pd.DataFrame:
+    """The ledger of the shipped records."""
+    return ledger()
+
+
+def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
+    """The lines of a numbered table."""
+    return report.table(data, name, caption, **options).markdown().splitlines()
+
+
+def scored(root: Path) -> list[str]:
+    """The figure, which is drawn below `root`, and the table of verdicts."""
+    (root / DRAWN).parent.mkdir(parents=True, exist_ok=True)
+    scoreboard(rows()).savefig(root / DRAWN)
+    return [*FIGURE, *table(verdict_counts(rows()), "tab-verdicts", VERDICTS)]
+
+
+LINES: dict[str, Callable[[Path], list[str]]] = {
+    "scoreboard": scored,
+    "findings": lambda _: [f"- {finding.text(rows())}" for finding in index.FINDINGS],
+    "rebuilt": lambda _: table(index.rebuilt(rows()), "tab-rebuilt", REBUILT),
+    "paper-index": lambda _: table(index.paper_index(rows()), "tab-paper", INDEX),
+    "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
+}
+
+
+class Drawn(SphinxDirective):
+    """MyST that is made from the records, by the directive's name."""
+
+    def run(self) -> list[nodes.Node]:
+        """Parse it in place."""
+        self.env.note_reread()
+        container = nodes.container()
+        lines = LINES[self.name](Path(self.env.srcdir))
+        self.state.nested_parse(StringList(lines, source=self.name), self.content_offset, container)
+        return container.children
+
+
+def setup(app: Sphinx) -> dict:
+    """Register with Sphinx."""
+    for name in LINES:
+        app.add_directive(name, Drawn)
+    return {"version": "1", "parallel_read_safe": True}

@@ -1,0 +1,111 @@
+"""The paper from end to end: what of it is rebuilt, where, with which verdicts, and by which command.
+
+`places.csv` lists the paper's figures, tables and propositions in its order: our words for each, the label that its
+claims in `claims.csv` give as their source, and the figures and tables of the book beside it. Figures 5 and 8 to 10,
+Tables 2 and 6 have none yet.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from cot2lib import runs
+from cot2lib.study import report, sweeps
+from cot2lib.study.claims.kinds import SETTLED
+from cot2lib.study.claims.ledger import KINDS, short
+from cot2lib.study.claims.printed import claims
+from cot2lib.study.claims.samples import SECONDS_AN_HOUR
+
+PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
+THEORY = "theory"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim of the paper in one sentence, and the figure or table of ours that speaks to it."""
+
+    claim: str
+    sentence: str
+    seen: str
+
+    def text(self, rows: pd.DataFrame) -> str:
+        """The sentence, the verdict and our number, as MyST."""
+        row = rows[(rows["id"] == self.claim) & (rows["profile"] == SETTLED)].iloc[0]
+        ours = "" if pd.isna(row["last"]) else f" Ours: {KINDS[self.claim].ours(row)}, {row['seeds']} seeds."
+        return f"{self.sentence} **{row['verdict'][0].upper()}{row['verdict'][1:]}.**{ours} {{numref}}`{self.seen}`"
+
+
+FINDINGS = (
+    Finding("convergence-2l2h", "Continuous thoughts end above discrete ones, and learn faster.", "fig-curves"),
+    Finding(
+        "small-cot2-beats-large-discrete", "One layer with continuous thoughts beats two with discrete ones.",
+        "fig-one-layer",
+    ),
+    Finding("budget-d16", "The smallest model does best with eight of the sixteen trajectories.", "fig-budget"),
+    Finding("passk-mnns", "Discrete thoughts need several samples to match one continuous trace.", "fig-passk"),
+    Finding(
+        "grpo-k-moderate", "A moderate number of tokens in a rewarded thought is best; fewer cut entropy more.",
+        "fig-grpo",
+    ),
+    Finding("construction", "One layer with trigonometric embeddings solves the task exactly.", "tab-variants"),
+)  # fmt: skip
+
+
+@cache
+def places() -> pd.DataFrame:
+    """The paper's figures, tables and propositions in its order: columns printed, what, source, figures, tables."""
+    return pd.read_csv(Path(__file__).with_name("places.csv"), dtype=str, keep_default_na=False)
+
+
+def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
+    """What stands beside each figure, table and proposition of the paper, and how many claims have which verdict."""
+    settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"].map(short)
+    source = claims()["source"].str.partition(" (")[0]
+    return pd.DataFrame(
+        [
+            {
+                "the paper": f"{place.printed}: {place.what}",
+                "here": ", ".join(f"{{numref}}`{name}`" for name in [*place.figures.split(), *place.tables.split()]),
+                "verdicts": counted(settled[source[source == place.source].index]),
+            }
+            for place in places().itertuples()
+        ]
+    )
+
+
+def counted(verdicts: pd.Series) -> str:
+    """How many claims have which verdict, in words; a single claim's verdict alone."""
+    counts = verdicts.value_counts()
+    return verdicts.iloc[0] if len(verdicts) == 1 else ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def rebuilt(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many claims of each part of the paper are judged, have records of the quick recipe alone, or have none."""
+    settled = rows[rows["profile"] == SETTLED].set_index("id")
+    states = settled["verdict"].map(_state)
+    parts = claims()["task"].map(_part)
+    table = pd.crosstab(parts[states.index], states).reindex([*PARTS.values(), THEORY])
+    return table.reindex(columns=["judged", "quick recipe only", "not run"], fill_value=0).reset_index(names="part")
+
+
+def _state(verdict: str) -> str:
+    return {"quick only": "quick recipe only", "not run": "not run"}.get(short(verdict), "judged")
+
+
+def _part(task: str) -> str:
+    return next((name for start, name in PARTS.items() if task.startswith(start)), THEORY)
+
+
+def commands() -> pd.DataFrame:
+    """What trains each chapter's runs by either recipe, how many are recorded, and how many core-hours these took."""
+    rows = []
+    for chapter in sweeps.SWEEPS:
+        for profile, name in report.RECIPES.items():
+            specs = sweeps.sweep(chapter, profile)
+            known = runs.recorded(specs)
+            hours = (known["seconds"] * known["threads"]).sum() / SECONDS_AN_HOUR
+            row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": name, "runs": len(specs)}
+            rows.append(row | {"recorded": len(known), "core-hours": hours})
+    return pd.DataFrame(rows)

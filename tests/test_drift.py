@@ -1,0 +1,42 @@
+"""Runs that are trained twice, beside each other."""
+
+import pandas as pd
+import pytest
+
+from cot2lib.study.analysis import drift
+from cot2lib.study.sweeps import sampled
+from cot2lib.thoughts import MTS
+
+
+def rows(last, mean, engine, device="cpu (One(R) Core)", seeds=(42, 43, 44)):
+    """Rows of K = 3, d = 24, by seed."""
+    ids = [run.id for run in sampled("quick", seeds, (24,), (3,))]
+    return pd.DataFrame({"id": ids, "last": last, "curve_mean": mean, "engine": engine, "device": device})
+
+
+def table():
+    specs = sampled("quick", (42, 43, 44, 45), (24,), (3,))
+    before = rows([0.5, 0.6, 0.7], [0.4, 0.5, 0.6], [None, None, "torch"])
+    again = rows([0.51, 0.58, 0.7], [0.41, 0.51, 0.61], "fused", "cpu (Two)")
+    return drift.beside(specs, before, again)
+
+
+def test_runs_are_paired_and_old_rows_are_torchs():
+    both = table()
+    assert both["seed"].tolist() == [42, 43, 44] and set(both["kind"]) == {"reward, K = 3"}
+    assert set(both["engine"]) == {"torch"} and set(both["engine_again"]) == {"fused"}
+    assert (both["last_again"] - both["last"]).tolist() == pytest.approx([0.01, -0.02, 0.0])
+
+
+def test_the_table_says_how_far_apart_by_hand():
+    (row,) = drift.drift_table(table()).to_dict("records")
+    assert row["recorded by"] == "torch on One Core" and row["again by"] == "fused on Two" and row["seeds"] == 3
+    assert row["last epoch"].startswith("-0.3") and row["over training"].startswith("1.00\xa0[1.00")
+    assert row["farthest"] == pytest.approx(2.0)
+
+
+def test_every_kind_has_a_name():
+    quick = drift.trained_again("quick")
+    names = {drift.kind(run) for run in quick}
+    assert names == {"CoT2", "discrete CoT", f"reward, K = {MTS(3).k}", r"reward, $\gamma$ = 20"}
+    assert {drift.kind(run) for run in drift.trained_again("paper")} == {"CoT2", "discrete CoT"}

@@ -1,0 +1,94 @@
+"""The first page: the paper's figures, tables and propositions, six claims, what is rebuilt, the commands."""
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cot2lib.study.claims import index, ledger
+from cot2lib.study.claims.printed import claims, readable
+from cot2lib.study.sweeps import SWEEPS
+
+NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """One claim judged, one with quick records, one without; the verdicts of others are made up."""
+    verdicts = {
+        "convergence-2l2h": "reproduced",
+        "sparse-5-13": "quick only",
+        "majk-prosqa": "not run: no chapter yet",
+    }
+    known = [{"id": claim, "verdict": verdicts.get(claim, "compatible")} for claim in claims().index]
+    paper = pd.DataFrame(known).assign(profile="paper", seeds=5, last=12.3, last_low=10.0, last_high=14.6)
+    return pd.concat([paper, paper.assign(profile="quick", verdict="quick only")], ignore_index=True)
+
+
+def test_every_place_has_its_claims_and_every_figure_named_is_in_the_book():
+    drawn = set()
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        for cell in json.loads(path.read_text())["cells"]:
+            drawn.add(cell["metadata"].get("mystnb", {}).get("figure", {}).get("name"))
+            drawn |= set(re.findall(r"\btab-[\w-]+", "".join(cell["source"])))
+    places = index.places()
+    for place in places.itertuples():
+        assert {*place.figures.split(), *place.tables.split()} <= drawn, place.printed
+    printed = list(places["printed"])
+    assert [name for name in printed if name.startswith("Table")] == [f"Table {n}" for n in range(1, 7)]
+    assert [name for name in printed if re.match(r"Figure [1-9]\d?$", name)] == [
+        f"Figure {n}" for n in (1, *range(3, 12))
+    ]
+    with_claims = set(claims()["source"].str.partition(" (")[0])
+    assert {place.source for place in places.itertuples()} - with_claims == {"fig:main_figure"}
+
+
+def test_the_index_counts_verdicts_of_the_authors_recipe(rows):
+    table = index.paper_index(rows).set_index("the paper")["verdicts"]
+    assert table["Figure 3: training with two layers"] == "reproduced"
+    assert table["Figure 4: fewer supervised tokens"] == "quick only"
+    assert table["Figure 10: majority votes on ProsQA"] == "not run"
+    assert table["Table 5: scales of Dirichlet samples"] == "4 compatible"
+    assert table["Figure 1: how a budget of trajectories makes the targets"] == ""
+
+
+def test_what_is_rebuilt_counts_every_claim_once(rows):
+    table = index.rebuilt(rows).set_index("part")
+    assert int(table.to_numpy().sum()) == len(claims())
+    assert table.loc["signed sums (MNNS)", "quick recipe only"] == 1
+    assert table.loc["graphs (ProsQA, ProntoQA)", "not run"] == 1 and table.loc["theory", "judged"] > 5
+    assert table.loc["word problems (GSM8K)"].sum() == claims()["task"].eq("gsm8k").sum()
+
+
+def test_a_finding_says_verdict_number_and_where(rows):
+    first = index.FINDINGS[0]
+    assert first.text(rows).replace("\xa0", " ") == (
+        f"{first.sentence} **Reproduced.** Ours: gap 12.3 [10.0, 14.6], 5 seeds. {{numref}}`fig-curves`"
+    )
+    assert len(index.FINDINGS) == 6 and {finding.claim for finding in index.FINDINGS} <= set(ledger.KINDS)
+    statement = index.Finding("construction", "It is so.", "tab-variants")
+    bare = rows.assign(last=float("nan"), verdict="holds if CoT2 is meant")
+    assert statement.text(bare) == "It is so. **Holds if CoT2 is meant.** {numref}`tab-variants`"
+
+
+def test_commands_count_what_is_recorded():
+    table = index.commands()
+    assert len(table) == 2 * len(SWEEPS) and (table["recorded"] <= table["runs"]).all()
+    quick = table[table["recipe"] == "quick recipe"]
+    assert (quick["recorded"] == quick["runs"]).all() and (quick["core-hours"] > 0.05).all()
+    assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
+
+
+@pytest.mark.parametrize(
+    "claim, words",
+    [
+        ("main-mnns-cot2", "two layers, d = 32, B = 16"),
+        ("grpo-mts-d24-k3", "one layer, d = 24, K = 3"),
+        ("dirichlet-cot2-g20", "CoT2 \N{GREEK SMALL LETTER GAMMA} = 20"),
+        ("dirichlet-discrete-1l-sft", "one layer, d = 24, discrete before reward"),
+    ],
+)
+def test_settings_in_words(claim, words):
+    assert readable(claim) == words
