@@ -62,7 +62,7 @@ def test_groups_stand_beside_their_claims():
 
 
 def test_figures_hold_what_they_say():
-    figure = grpo_dirichlet.accuracy(CHOSEN)
+    figure = grpo_dirichlet.accuracy({"one": POINTS})
     stated = {paper_value(f"dirichlet-cot2-g{g}") for g in (10, 20, 40)}
     assert stated <= heights(figure.axes[2]) and {30.0, 50.0} <= heights(figure.axes[2])
     entropies = grpo_dirichlet.entropies(grpo_dirichlet.entropy_groups(CHOSEN, HELD))
@@ -75,12 +75,12 @@ def test_figures_hold_what_they_say():
 
 
 def test_tables_and_sentences_give_the_means():
-    table = grpo_dirichlet.accuracy_table(CHOSEN).set_index(["start", "scale"])
+    table = grpo_dirichlet.accuracy_table(POINTS).set_index(["start", "scale"])
     row = table.loc[("CoT2, one layer", GAMMA.named(20.0))]
     assert row["base, before"].startswith("30.5") and row["base, after"].startswith("40.5")
     entropies = grpo_dirichlet.entropy_table(grpo_dirichlet.entropy_groups(CHOSEN, HELD)).set_index("start")
     assert entropies.loc["discrete CoT, two layers", "token 1 (paper)"] == "0.90 to 0.20 (0.49 to 0.40)"
-    said = grpo_dirichlet.findings(CHOSEN)[1].replace("\xa0", " ")
+    said = grpo_dirichlet.findings(POINTS)[1].replace("\xa0", " ")
     assert said.startswith("**discrete CoT, two layers** (base decoding starts at 30.5 %)")
     assert "10.0 [10.0, 10.0]" in said
 

@@ -71,14 +71,15 @@ def test_evaluations_of_recorded_runs(store):
 
 
 def test_figures_hold_what_they_say():
-    figure = grpo_mts.accuracy_by_k(POINTS)
+    figure = grpo_mts.accuracy_by_k({"one recipe": POINTS[POINTS["d_model"] == 24], "another": POINTS})
     assert [axis.get_xlabel() for axis in figure.axes] == [
-        "tokens per thought (d = 24)",
-        "tokens per thought (d = 32)",
-    ]
+        "", "", "tokens per thought (d = 24)", "tokens per thought (d = 32)"
+    ]  # fmt: skip
+    assert [axis.get_ylabel() for axis in figure.axes[::2]] == ["accuracy (%), one recipe", "accuracy (%), another"]
+    assert not figure.axes[1].collections and figure.axes[3].collections, "what was not run has an empty panel"
     stated = {paper_value(f"grpo-mts-d24-k{k}") for k in (1, 3, 6)}
     assert stated <= heights(figure.axes[0]) and {30.0, 40.0} <= heights(figure.axes[0])
-    entropies = grpo_mts.entropies_by_k(POINTS)
+    entropies = grpo_mts.entropies_by_k({"one recipe": POINTS})
     assert len(entropies.axes) == 6 and paper_value("grpo-mts-d24-k1-entropy3") in heights(entropies.axes[0])
     assert [axis.get_ylabel() for axis in before_after.learning(grpo_mts.by_k(POINTS, 24)).axes] == [
         "reward of rollouts (%)", "accuracy (%), own sampler", "gradient norm"
@@ -105,10 +106,12 @@ def test_what_thoughts_hold_is_drawn_by_moment():
 
 
 def test_tables_and_sentences_give_the_means():
-    row = grpo_mts.accuracy_table(POINTS).iloc[0]
-    assert row["own sampler, before"].startswith("30.5") and row["own sampler, after"].startswith("40.5")
+    row = before_after.over_recipes({"one": POINTS, "two": POINTS}, grpo_mts.accuracy_table).iloc[0]
+    assert row["recipe"] == "one" and row["own sampler, before"].startswith("30.5")
+    assert row["own sampler, after"].startswith("40.5")
     assert grpo_mts.entropy_table(POINTS).loc[0, "token 1 (paper)"] == "1.00 to 0.50 (0.32 to 0.03)"
-    said = grpo_mts.findings(POINTS)[0].replace("\xa0", " ")
+    said = before_after.said_of({"one recipe": POINTS}, grpo_mts.findings)[0].replace("\xa0", " ")
+    assert said.startswith("One recipe, **d = 24, K = 1**")
     assert "30.5 % to 40.5 %, a gain of 10.0 [10.0, 10.0] points, on 2 of 2 seeds" in said
 
 

@@ -9,7 +9,7 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import GRPOSpec
 from cot2lib.study.analysis import thoughts_held
-from cot2lib.study.report import PERCENT
+from cot2lib.study.report import PERCENT, recipe
 from cot2lib.study.sweeps import Variant
 from cot2lib.tasks import MNNS
 
@@ -40,6 +40,12 @@ def columns_of(run: GRPOSpec) -> pd.Series:
 def of(points: pd.DataFrame, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     """The evaluations of some runs."""
     return points[points["id"].isin({spec.id for spec in specs})]
+
+
+def by_recipe(points: pd.DataFrame, requests: Mapping[str, Sequence[GRPOSpec]]) -> dict[str, pd.DataFrame]:
+    """The evaluations of each profile's runs, by what readers call the profile, as far as there are any."""
+    parts = {recipe(name): of(points[points["profile"] == name], specs) for name, specs in requests.items()}
+    return {name: part for name, part in parts.items() if len(part)}
 
 
 def drawn_profile(points: pd.DataFrame, requests: Mapping[str, Sequence[GRPOSpec]], asked: str) -> str:

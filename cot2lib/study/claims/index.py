@@ -19,7 +19,7 @@ from cot2lib.study.claims.printed import claims
 from cot2lib.study.claims.samples import SECONDS_AN_HOUR
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
-THEORY = "theory"
+THEORY, LATER = "theory", "not rebuilt yet"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "the paper": f"{place.printed}: {place.what}",
-                "here": ", ".join(f"{{numref}}`{name}`" for name in [*place.figures.split(), *place.tables.split()]),
+                "here": ", ".join(f"{{numref}}`{name}`" for name in f"{place.figures} {place.tables}".split())
+                or LATER,
                 "verdicts": counted(settled[source[source == place.source].index]),
             }
             for place in places().itertuples()

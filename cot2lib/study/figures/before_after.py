@@ -40,6 +40,9 @@ class Group:
     claim: str | None = None
 
 
+Panels = Mapping[str, Sequence[Group]]  # the groups of each panel, by its title
+
+
 def moments(points: pd.DataFrame) -> tuple[tuple[float, str, pd.DataFrame], ...]:
     """Where, under which name and what a figure draws of a group before and after."""
     first, last = ends(points)
@@ -49,21 +52,33 @@ def moments(points: pd.DataFrame) -> tuple[tuple[float, str, pd.DataFrame], ...]
 # Figures
 
 
-def accuracies(chosen: Mapping[str, Sequence[Group]], decoder: str, starts: Mapping[str, str]) -> Figure:
-    """Accuracy by a decoder before and after, a panel per entry; black bars are the paper's, `starts` its start."""
-    figure, axes = panels(1, len(chosen), width=max(4.2 * len(chosen), 6.0), height=3.2, sharey=True)
-    for axis, (title, groups) in zip(axes[0], chosen.items()):
-        for place, group in enumerate(groups):
-            for shift, name, table in moments(group.points):
-                seed_dots(axis, place + shift, table[decoder], WHEN.known[name], spread=0.06)
-            if group.claim:
-                axis.scatter([place + SHIFT], [paper_value(group.claim)], s=190, **PAPER)
-        axis.axhline(paper_value(starts[title]), color="black", linewidth=1.0, linestyle=":")
-        axis.set_xticks(range(len(groups)), [group.label for group in groups])
-        axis.set(xlabel=title, xlim=(-0.6, len(groups) - 0.4))
-    axes[0, 0].set_ylabel("validation accuracy (%)")
+def accuracies(chosen: Mapping[str, Panels], decoder: str, starts: Mapping[str, str]) -> Figure:
+    """Accuracy by a decoder before and after, a row per recipe; black bars are the paper's, `starts` its starts."""
+    columns = list(dict.fromkeys(title for row in chosen.values() for title in row))
+    figure, axes = panels(
+        len(chosen), len(columns), width=max(4.2 * len(columns), 6.0), height=2.9, sharey=True, sharex="col"
+    )
+    for row, (recipe, parts) in zip(axes, chosen.items()):
+        row[0].set_ylabel(f"accuracy (%), {recipe}")
+        for axis, title in zip(row, columns):
+            _accuracy(axis, parts.get(title, ()), decoder)
+            axis.axhline(paper_value(starts[title]), color="black", linewidth=1.0, linestyle=":")
+    for axis, title in zip(axes[-1], columns):
+        axis.set_xlabel(title)
     series_legend(figure, WHEN.known)
     return figure
+
+
+def _accuracy(axis: Axes, groups: Sequence[Group], decoder: str) -> None:
+    """Every seed before and after, group by group, and the paper's accuracy after."""
+    for place, group in enumerate(groups):
+        for shift, name, table in moments(group.points):
+            seed_dots(axis, place + shift, table[decoder], WHEN.known[name], spread=0.06)
+        if group.claim:
+            axis.scatter([place + SHIFT], [paper_value(group.claim)], s=190, **PAPER)
+    if groups:
+        axis.set_xticks(range(len(groups)), [group.label for group in groups])
+        axis.set_xlim(-0.6, len(groups) - 0.4)
 
 
 def entropies(chosen: Mapping[str, Sequence[Group]]) -> Figure:
@@ -136,6 +151,19 @@ def over_epochs(chosen: Sequence[Group], labels: Mapping[str, str]) -> Figure:
 
 
 # Tables
+
+
+def over_recipes(tables: Mapping[str, pd.DataFrame], made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """One table of what is made of each recipe's evaluations, with the recipe in the first column."""
+    parts = [made(points) for points in tables.values()]
+    for name, part in zip(tables, parts):
+        part.insert(0, "recipe", name)
+    return pd.concat(parts, ignore_index=True)
+
+
+def said_of(tables: Mapping[str, pd.DataFrame], said: Callable[[pd.DataFrame], Sequence[str]]) -> list[str]:
+    """What is said of each recipe's evaluations, sentence by sentence."""
+    return [f"{name[0].upper()}{name[1:]}, {text}" for name, points in tables.items() for text in said(points)]
 
 
 def accuracy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str], best_by: str) -> pd.DataFrame:

@@ -55,15 +55,16 @@ def groups(points: pd.DataFrame) -> dict[tuple[str, int], list[Group]]:
     return {key: parts for key, parts in found.items() if parts}
 
 
-def accuracy(chosen: Groups) -> Figure:
-    """Accuracy by base decoding, which is the paper's, before and after, a panel per start."""
-    starts = {STARTS[key].title: f"{STARTS[key].stem}-sft" for key in chosen}
-    return before_after.accuracies(_titled(chosen), "base", starts)
+def accuracy(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Accuracy by base decoding, which is the paper's, before and after, a row per recipe and a panel per start."""
+    starts = {start.title: f"{start.stem}-sft" for start in STARTS.values()}
+    rows = {name: _titled(groups(points)) for name, points in tables.items()}
+    return before_after.accuracies(rows, "base", starts)
 
 
-def accuracy_table(chosen: Groups) -> pd.DataFrame:
+def accuracy_table(points: pd.DataFrame) -> pd.DataFrame:
     """Accuracy (%) by each decoder before and after, and the best epoch by base decoding."""
-    return before_after.accuracy_table(_titled(chosen), ("start", "scale"), "base")
+    return before_after.accuracy_table(_titled(groups(points)), ("start", "scale"), "base")
 
 
 def _titled(chosen: Groups) -> dict[str, Sequence[Group]]:
@@ -183,10 +184,10 @@ def treatments(points: pd.DataFrame) -> pd.DataFrame:
 # Words
 
 
-def findings(chosen: Groups) -> list[str]:
+def findings(points: pd.DataFrame) -> list[str]:
     """A sentence per start: by how much base decoding gained under each gamma."""
     said = []
-    for key, parts in chosen.items():
+    for key, parts in groups(points).items():
         gained = []
         for group in parts:
             first, last = (table.set_index("seed")["base"].sort_index() for table in ends(group.points))

@@ -1,6 +1,6 @@
 """Figures, tables and sentences of the chapter `grpo_mts` on runs before and after."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -52,16 +52,18 @@ def by_k(points: pd.DataFrame, d_model: int) -> list[Group]:
     return [Group(k, K.named(k), here[here["k"] == k], look, f"{claim}{k}") for k, look in looks.items()]
 
 
-def accuracy_by_k(points: pd.DataFrame) -> Figure:
-    """Accuracy by own sampler before and after training over K, a panel per dimension."""
-    titles = {d: f"tokens per thought (d = {d})" for d in in_order(points["d_model"])}
+def accuracy_by_k(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Accuracy by own sampler before and after training over K, a row per recipe and a panel per dimension."""
+    titles = {d: f"tokens per thought (d = {d})" for points in tables.values() for d in in_order(points["d_model"])}
     starts = {title: f"grpo-mts-d{d}-sft" for d, title in titles.items()}
-    return before_after.accuracies({title: by_k(points, d) for d, title in titles.items()}, "own", starts)
+    rows = {name: {title: by_k(points, d) for d, title in titles.items()} for name, points in tables.items()}
+    return before_after.accuracies(rows, "own", starts)
 
 
-def entropies_by_k(points: pd.DataFrame) -> Figure:
-    """Entropy of each step before and after, a row per dimension and a panel per K."""
-    return before_after.entropies(_by_dimension(points))
+def entropies_by_k(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Entropy of each step before and after, a row per recipe and dimension, and a panel per K."""
+    rows = {name: _by_dimension(points) for name, points in tables.items()}
+    return before_after.entropies({f"{d},\n{name}": parts for name, row in rows.items() for d, parts in row.items()})
 
 
 def entropy_table(points: pd.DataFrame) -> pd.DataFrame:
