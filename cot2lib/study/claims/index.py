@@ -5,6 +5,7 @@ claims in `claims.csv` give as their source, and the figures and tables of the b
 Tables 2 and 6 have none yet.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,13 +68,16 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "the paper": f"{place.printed}: {place.what}",
-                "here": ", ".join(f"{{numref}}`{name}`" for name in f"{place.figures} {place.tables}".split())
-                or LATER,
+                "here": _links(f"{place.figures} {place.tables}".split()) or LATER,
                 "verdicts": counted(settled[source[source == place.source].index]),
             }
             for place in places().itertuples()
         ]
     )
+
+
+def _links(names: Sequence[str]) -> str:
+    return ", ".join(f"{{numref}}`{name}`" for name in names)
 
 
 def counted(verdicts: pd.Series) -> str:
