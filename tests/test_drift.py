@@ -11,7 +11,9 @@ from cot2lib.thoughts import MTS
 def rows(last, mean, engine, device="cpu (One(R) Core)", seeds=(42, 43, 44)):
     """Rows of K = 3, d = 24, by seed."""
     ids = [run.id for run in sampled("quick", seeds, (24,), (3,))]
-    return pd.DataFrame({"id": ids, "last": last, "curve_mean": mean, "engine": engine, "device": device})
+    return pd.DataFrame(
+        {"id": ids, "last": last, "curve_mean": mean, "engine": engine, "device": device, "stacked": 5}
+    )
 
 
 def table():
@@ -24,13 +26,17 @@ def table():
 def test_runs_are_paired_and_old_rows_are_torchs():
     both = table()
     assert both["seed"].tolist() == [42, 43, 44] and set(both["kind"]) == {"reward, K = 3"}
-    assert set(both["engine"]) == {"torch"} and set(both["engine_again"]) == {"fused"}
-    assert (both["last_again"] - both["last"]).tolist() == pytest.approx([0.01, -0.02, 0.0])
+    assert set(both["engine_recorded"]) == {"torch"} and set(both["engine_again"]) == {"fused"}
+    assert (both["last_again"] - both["last_recorded"]).tolist() == pytest.approx([0.01, -0.02, 0.0])
 
 
 def test_the_table_says_how_far_apart_by_hand():
     (row,) = drift.drift_table(table()).to_dict("records")
-    assert row["recorded by"] == "torch on One Core" and row["again by"] == "fused on Two" and row["seeds"] == 3
+    assert (
+        row["recorded by"] == "torch on One Core, stack of 5"
+        and row["again by"] == "fused on Two, stack of 5"
+        and row["seeds"] == 3
+    )
     assert row["last epoch"].startswith("-0.3") and row["over training"].startswith("1.00\xa0[1.00")
     assert row["farthest"] == pytest.approx(2.0)
 

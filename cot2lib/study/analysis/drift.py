@@ -19,7 +19,7 @@ from cot2lib.specs import GRPOSpec, Run
 from cot2lib.study import sweeps
 from cot2lib.study.report import PERCENT, RECIPES, describe
 
-COLUMNS = ("last", "curve_mean", "engine", "device")
+COLUMNS = ("last", "curve_mean", "engine", "device", "stacked")
 NAMES = ("cot2", "discrete")
 MTS_K = 3
 
@@ -34,7 +34,7 @@ def trained_again(profile: str) -> list[Run]:
 
 
 def measure(profile: str) -> pd.DataFrame:
-    """Every run of `trained_again` as it is recorded and as it comes out here: a row each, columns with `_again`."""
+    """Every run of `trained_again` as it is recorded and as it comes out here: a row each, `COLUMNS` of both."""
     specs = trained_again(profile)
     with own_store(profile):
         again = runs.run(specs, retrain=True, device="cpu")
@@ -56,10 +56,10 @@ def own_store(profile: str) -> Iterator[None]:
 
 
 def beside(specs: Sequence[Run], recorded: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the runs that both tables hold: what they are, and both of each column."""
+    """Rows of the runs that both tables hold: what they are, and each column as `_recorded` and as `_again`."""
     kinds = pd.DataFrame([{"id": spec.id, "kind": kind(spec), "seed": spec.seed} for spec in specs])
     rows = [table.set_index("id")[list(COLUMNS)].fillna({"engine": "torch"}) for table in (recorded, again)]
-    return kinds.merge(rows[0].join(rows[1].add_suffix("_again"), how="inner"), on="id")
+    return kinds.merge(rows[0].add_suffix("_recorded").join(rows[1].add_suffix("_again"), how="inner"), on="id")
 
 
 def kind(spec: Run) -> str:
@@ -86,23 +86,25 @@ def drift_table(rows: pd.DataFrame) -> pd.DataFrame:
     """For each kind: who trained the records and who trained again, and how many points apart they end, paired."""
     found = []
     for name, part in rows.groupby("kind", sort=False):
-        ends = paired_interval(PERCENT * part["last_again"], PERCENT * part["last"])
-        means = paired_interval(PERCENT * part["curve_mean_again"], PERCENT * part["curve_mean"])
+        ends = paired_interval(PERCENT * part["last_again"], PERCENT * part["last_recorded"])
+        means = paired_interval(PERCENT * part["curve_mean_again"], PERCENT * part["curve_mean_recorded"])
         found.append(
             {
                 "runs": name,
                 "seeds": len(part),
-                "recorded by": made_by(part["engine"], part["device"]),
-                "again by": made_by(part["engine_again"], part["device_again"]),
+                "recorded by": made_by(part, "recorded"),
+                "again by": made_by(part, "again"),
                 "last epoch": describe(ends.mean, ends.low, ends.high),
                 "over training": describe(means.mean, means.low, means.high, 2),
-                "farthest": float((PERCENT * (part["last_again"] - part["last"])).abs().max()),
+                "farthest": float((PERCENT * (part["last_again"] - part["last_recorded"])).abs().max()),
             }
         )
     return pd.DataFrame(found)
 
 
-def made_by(engines: pd.Series, devices: pd.Series) -> str:
-    """Engine and processor, each named once."""
-    cores = devices.str.removeprefix("cpu (").str.removesuffix(")").str.replace("(R)", "")
-    return f"{', '.join(engines.unique())} on {', '.join(cores.unique())}"
+def made_by(part: pd.DataFrame, when: str) -> str:
+    """Engine, processor and runs in a stack, each named once."""
+    cores = part[f"device_{when}"].str.removeprefix("cpu (").str.removesuffix(")").str.replace("(R)", "")
+    engines, sizes = part[f"engine_{when}"], part[f"stacked_{when}"].astype(str)
+    named = [", ".join(values.unique()) for values in (engines, cores, sizes)]
+    return f"{named[0]} on {named[1]}, stack of {named[2]}"

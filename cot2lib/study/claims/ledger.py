@@ -24,6 +24,7 @@ from cot2lib.study.claims.statements import STATEMENTS
 from cot2lib.study.claims.tables import TABLES
 from cot2lib.study.claims.tokens import TOKENS
 from cot2lib.study.claims.training import TRAINING
+from cot2lib.study.report import recipe
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
@@ -116,7 +117,7 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
             "ours": [_ours(row) for row in known.itertuples()],
             "difference": known["difference"],
             "predicted": [_predicted(row) for row in known.itertuples()],
-            "profile": known["profile"].mask(is_settled(known), ""),
+            "recipe": known["profile"].map(recipe).mask(is_settled(known), ""),
             "seeds": known["seeds"],
             "enough": known["enough"],
             "best": known["best"],
