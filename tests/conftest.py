@@ -4,6 +4,7 @@ import importlib.util
 import os
 from pathlib import Path
 
+import jaxtyping
 import pytest
 import torch
 
@@ -29,6 +30,14 @@ def pytest_collection_modifyitems(items):
     """Sort files by what they take; tests of a file stay in order."""
     rank = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
+
+
+@pytest.fixture(scope="module")
+def unchecked():
+    """Shapes are not checked: for files that train long, by functions that other files check."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

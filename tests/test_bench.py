@@ -17,6 +17,8 @@ from cot2lib.study.bench.machine import BASELINE
 from cot2lib.study.bench.plain_grpo import PlainGRPO
 from cot2lib.training import grpo
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):

@@ -21,6 +21,8 @@ from cot2lib.study.claims import samples
 from cot2lib.study.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):

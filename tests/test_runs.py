@@ -28,6 +28,8 @@ from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 TASK = MNNS(1, 5, 3)
 RECIPE = dict(steps=60, evaluate_every=20, batch=16)
 

@@ -17,6 +17,8 @@ from cot2lib.training.data import stack_data
 from cot2lib.training.settings import EMBEDDINGS
 from cot2lib.training.supervised import evaluate
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 @cache
 def shipped():
