@@ -37,6 +37,7 @@ from raw_runs import (
     mean,
     mts,
     of,
+    once,
     passed,
     policy,
     select,
@@ -337,10 +338,10 @@ def budgets():
 
 def samples():
     """Pass@k."""
-    rows = {"passk-cot2": accuracy(supervised(size(24, 1)), 1)}
+    rows = {"passk-cot2": accuracy(once(size(24, 1)), 1)}
     points = [(t, k) for t in (0.0, 0.4, 0.8, 1.0) for k in range(1, 15)]
     for t, k in points:
-        rows[f"passk-discrete-t{t}-k{k}"] = numbers(passed(DISCRETE, t, k), 1)
+        rows[f"passk-discrete-t{t}-k{k}"] = numbers(passed(DISCRETE, t, k, once), 1)
     rows["passk-mnns"] = paired(
         [(passed({}, t, k), passed(DISCRETE, t, k)) for t, k in points], given="CoT2 may try as often"
     )
@@ -351,7 +352,7 @@ def tokens():
     """Policy gradients over thoughts of K tokens."""
     rows, every = {}, [(d, k) for d in (24, 32) for k in (1, 3, 6)]
     for d in (24, 32):
-        rows[f"grpo-mts-d{d}-sft"] = accuracy(supervised(DISCRETE, size(d, 1)), 1)
+        rows[f"grpo-mts-d{d}-sft"] = accuracy(once(DISCRETE, size(d, 1)), 1)
     for d, k in every:
         ours = {"best": of(mts(k, d), best), "split_half": of(mts(k, d), split_half)}
         rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(mts(k, d), last), 1, judged="best", **ours)
@@ -388,11 +389,11 @@ def simplex():
     rows = {}
     for layers in (1, 2):
         stem = f"dirichlet-discrete-{layers}l"
-        rows[f"{stem}-sft"] = accuracy(supervised(DISCRETE, size(24, layers)), 1)
+        rows[f"{stem}-sft"] = accuracy(once(DISCRETE, size(24, layers)), 1)
         rows[stem] = by_base(dirichlet(20, layers=layers))
         at = {when: lambda t, n=layers, w=when: held(dirichlet(20, layers=n), t, w) for when in ("before", "after")}
         rows |= entropies(stem, at["before"], at["after"])
-    rows["dirichlet-cot2-sft"] = accuracy(supervised(size(24, 1)), 1)
+    rows["dirichlet-cot2-sft"] = accuracy(once(size(24, 1)), 1)
     from_cot2 = {gamma: dirichlet(gamma, "cot2", start={}) for gamma in (1, 10, 20, 40)}
     rows |= {f"dirichlet-cot2-g{gamma}": by_base(from_cot2[gamma]) for gamma in (10, 20, 40)}
     top = {gamma: of(runs_of, base_best) for gamma, runs_of in from_cot2.items()}

@@ -83,6 +83,12 @@ def supervised(*conditions):
     return lambda profile: select(merged | {"recipe.lr": RATE[profile]})
 
 
+def once(*conditions):
+    """As `supervised`, every run on the split of seed 42, which the paper's single runs have."""
+    usual, others = supervised(*conditions), supervised(*conditions, {"split": 42})
+    return lambda profile: {seed: run for seed, run in usual(profile).items() if seed == 42} | others(profile)
+
+
 def policy(thought, rate, start=DISCRETE, d=24, layers=1, **options):
     """Policy gradients from starts that the authors' recipe trained."""
     begun = {f"start.{name}": value for name, value in (start | size(d, layers)).items()}
@@ -183,7 +189,7 @@ def held(runs_of, step, when):
     return values
 
 
-def passed(method, temperature, k):
+def passed(method, temperature, k, models=supervised):
     """Pass@k (%) of the small models, by seed: CoT2 from all tokens, discrete from the top 50."""
     top = 50 if method is DISCRETE and temperature else 0
 
@@ -191,7 +197,8 @@ def passed(method, temperature, k):
         known = table(f"sampling.{profile}.passk")
         at = (known["temperature"].round(6) == temperature) & (known["k"] == k) & (known["top_k"] == top)
         by_id = known[at].set_index("id")["pass_at_k"]
-        return {seed: by_id[run["id"]] for seed, run in supervised(method, size(24, 1))(profile).items()}
+        chosen = models(method, size(24, 1))(profile)
+        return {seed: by_id[run["id"]] for seed, run in chosen.items() if run["id"] in by_id.index}
 
     return values
 

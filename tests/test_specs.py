@@ -3,12 +3,16 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.specs.profiles import METHODS, PROFILES, Profile, comparison, shortened, spec
+from cot2lib.specs.profiles import METHODS, PROFILES, SEEDS, Profile, comparison, grpo, shortened, spec
+from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete, Hidden
+from cot2lib.training.data import stack_data
+from cot2lib.training.supervised import build_stack
 
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
@@ -28,7 +32,7 @@ def test_defaults_are_frozen():
         "supervision=Supervision(budget=None, ties='minus-first', every=1, "
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
         "thought=Base(temperature=1.0, threshold=0.0) "
-        "seed=42",
+        "seed=42 split=None",
         "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
@@ -194,3 +198,27 @@ def test_comparison_shows_every_field():
 def test_bad_specs_are_named(make, names):
     with pytest.raises(ValueError, match=names):
         make()
+
+
+def test_a_run_may_have_the_split_of_another_seed():
+    """Its data are those of that seed; initialisation, data order and dropout stay those of its own."""
+    usual, donor = spec("cot2", "quick", seed=43), spec("cot2", "quick", seed=42)
+    moved = replace(usual, split=42)
+    assert moved.id != usual.id and replace(moved, split=None).id == usual.id and from_data(to_data(moved)) == moved
+    assert moved.shape() == usual.shape() and moved.columns()["split"] == 42 and usual.columns()["split"] == 43
+    data = {run: stack_data([run], "cpu") for run in (usual, donor, moved)}
+    assert torch.equal(data[moved].train[0], data[donor].train[0])
+    assert torch.equal(data[moved].held_out.index, data[donor].held_out.index)
+    assert not torch.equal(data[moved].train[0], data[usual].train[0])
+    table = lambda run: build_stack([run]).transformer.wte.weight
+    assert torch.equal(table(moved), table(usual)) and not torch.equal(table(moved), table(donor))
+    rewarded = grpo(moved, "quick")
+    assert rewarded.split_seed == 42 and rewarded.seed == 43 and rewarded.shape() == grpo(usual, "quick").shape()
+
+
+def test_single_runs_share_a_split():
+    runs = sweeps.one_split("paper")
+    assert {run.split_seed for run in runs} == {42} and {run.seed for run in runs} == set(SEEDS)
+    known = {run.id for run in sweeps.sweep("csft", "paper")}
+    assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
+    assert len(sweeps.sweep("one_split", "paper")) == 16

@@ -39,8 +39,13 @@ class Continued(Run):
 
     @property
     def seed(self) -> int:
-        """The start's: split, data order and rollouts."""
+        """The start's: data order and rollouts, and the split where the start names no other."""
         return self.start.seed
+
+    @property
+    def split_seed(self) -> int:
+        """The start's."""
+        return self.start.split_seed
 
     @property
     def asked(self) -> RunSpec:
@@ -136,7 +141,8 @@ class GRPOSpec(Continued):
     def shape(self) -> "GRPOSpec":
         """Learning rate and seed may differ within a stack, and all of the start but its model and prompt format."""
         recipe = replace(self.recipe, lr=1.0)
-        return replace(self, recipe=recipe, start=replace(self.asked, recipe=recipe, thought=Base(), seed=0))
+        start = replace(self.asked, recipe=recipe, thought=Base(), seed=0, split=None)
+        return replace(self, recipe=recipe, start=start)
 
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device, compile: bool) -> GRPOTrainer:
         """It starts from the trained models of the runs' starts."""

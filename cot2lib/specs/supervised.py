@@ -19,9 +19,10 @@ class RunSpec(Run):
         task, model, supervision, recipe: see their classes.
         thought: how the run thinks when it is evaluated.
         seed: split, initialisation, data order and dropout, all together, as in the authors' code.
+        split: the seed of the split where it is not that of the rest.
     """
 
-    telling = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed")
+    telling = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed", "split")
 
     recipe: Recipe
     task: Task = MNNS()
@@ -29,6 +30,12 @@ class RunSpec(Run):
     supervision: Supervision = Supervision()
     thought: Rule = Base()
     seed: int = 42
+    split: int | None = None
+
+    @property
+    def split_seed(self) -> int:
+        """The field `split` if it is given, else the seed."""
+        return self.seed if self.split is None else self.split
 
     @property
     def method(self) -> str:
@@ -40,9 +47,9 @@ class RunSpec(Run):
         return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
 
     def shape(self) -> "RunSpec":
-        """Seed, learning rate, budget and tie rule may differ within a stack."""
+        """Seed, split, learning rate, budget and tie rule may differ within a stack."""
         supervision = replace(self.supervision, budget=None, ties="minus-first")
-        return replace(self, seed=0, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
+        return replace(self, seed=0, split=None, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
 
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device, compile: bool) -> SupervisedTrainer:
         """It starts from fresh models."""

@@ -52,7 +52,8 @@ def _pass_at_k(profile: str) -> pd.DataFrame:
     """
     from cot2lib.study.analysis.passk import measure  # needs scipy, which a bare GPU machine may lack
 
-    groups = by_shape(sweeps.sweep("sampling", profile))
+    again = [run for run in sweeps.sweep("one_split", profile) if run in sweeps.on_split(sweeps.small(profile))]
+    groups = by_shape([*sweeps.sweep("sampling", profile), *again])
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
     return pd.concat(tables, ignore_index=True)
 

@@ -1,7 +1,7 @@
 """Which runs each chapter stands on, per profile: the one list that notebooks, `cot2 run` and `cot2 collect` share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Run, RunSpec
@@ -115,6 +115,20 @@ def sparse(profile: str = "quick", seeds: Sequence[int] = SEEDS[:3]) -> list[Run
 def small(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
     """The models of the sampling experiments: CoT2 and discrete CoT, 1 layer, 1 head, d = 24."""
     return methods(profile, seeds, (24,), ("cot2", "discrete"), layers=1)
+
+
+def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
+    """Runs on one split of the inputs: the seed is that of initialisation, data order and dropout alone.
+
+    The paper's single runs are of this split: their accuracies are whole numbers of its held-out inputs.
+    """
+    return [run if run.seed == split else replace(run, split=split) for run in chosen]
+
+
+def one_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+    """Supervised models that the paper trained once, on the split of that run; d = 24 and 32."""
+    discrete = [*starts(seeds, 32, profile=profile), *starts(seeds, layers=2, profile=profile)]
+    return on_split([*small(profile, seeds), *discrete])
 
 
 def trigonometric(
@@ -291,6 +305,10 @@ def _csft(profile: str) -> list[RunSpec]:
     return [*methods(profile), *baselines(profile), *one_layer(profile), *feeding(profile)]
 
 
+def _one_split(profile: str) -> list[RunSpec]:
+    return [run for run in one_split(profile) if run.split is not None]
+
+
 def _budget(profile: str) -> list[RunSpec]:
     known = {run.id for run in methods(profile)}
     return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
@@ -300,6 +318,7 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "csft": _csft,
     "budget": _budget,
     "sampling": small,
+    "one_split": _one_split,
     "construction": trigonometric,
     "grpo_mts": _grpo_mts,
     "grpo_dirichlet": _grpo_dirichlet,
@@ -319,6 +338,8 @@ def sweep(chapter: str, profile: str) -> list[Run]:
 
 def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
+    if chapter == "one_split":
+        return True
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)

@@ -137,7 +137,7 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     which = [variants.index((spec.supervision.budget, spec.supervision.ties)) for spec in specs]
     if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
         raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
-    masks = [task.split(spec.seed) for spec in specs]
+    masks = [task.split(spec.split_seed) for spec in specs]
     targets = [_outputs(task, specs[which.index(v)].supervision) for v in range(len(variants))]
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)
     return StackData(
@@ -163,7 +163,7 @@ def check_data(spec: Run) -> None:
     task, supervision = spec.task, spec.supervision
     check_budget(task, supervision.budget, supervision.ties)
     check_targets_fit(task, task.size)
-    if len(task.split(spec.seed).unique()) < 2:
+    if len(task.split(spec.split_seed).unique()) < 2:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
 
 

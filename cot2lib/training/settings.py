@@ -200,6 +200,11 @@ class Run(ABC):
         return identifier(self)
 
     @property
+    def split_seed(self) -> int:
+        """The seed that divides the task's inputs into those for training and those held out."""
+        return self.seed
+
+    @property
     def outputs(self) -> int:
         """Output tokens up to and with the answer, of the longest input."""
         return len(self.supervision.output_steps(self.task.steps))
@@ -227,6 +232,7 @@ class Run(ABC):
             "heads": self.model.heads,
             "embedding": self.model.embedding,
             "seed": self.seed,
+            "split": self.split_seed,
             "batch": self.recipe.batch,
             "lr": self.recipe.lr,
             "steps": self.recipe.steps,

@@ -19,7 +19,7 @@ from cot2lib.tasks import MNNS, Task
 def target_entropies(spec: RunSpec) -> Float[np.ndarray, " step"]:
     """Exact mean entropy (nat) of the targets of each step over the run's validation inputs."""
     entropies = input_entropies(spec.task, spec.supervision.budget, spec.supervision.ties)
-    return entropies[~spec.task.split(spec.seed)].mean(0).numpy()
+    return entropies[~spec.task.split(spec.split_seed)].mean(0).numpy()
 
 
 @cache

@@ -109,6 +109,14 @@ def trained(method: str = "cot2", d_model: int = 32, layers: int = 2) -> Sample:
 
 
 @cache
+def single(method: str, d_model: int, layers: int = 1) -> Sample:
+    """A model that the paper trained once: several initialisations on the split of that run."""
+    return recorded(
+        lambda profile, seeds: sweeps.on_split(sweeps.methods(profile, seeds, (d_model,), (method,), layers))
+    )
+
+
+@cache
 def budget(b: int, d_model: int) -> Sample:
     """Budget B; B = 1 is discrete CoT."""
     return recorded(lambda profile, seeds: sweeps.budgets(profile, seeds, (d_model,), (b,)))
@@ -216,13 +224,17 @@ def base_entropies(layers: int) -> Sample:
 
 
 @cache
-def passing(method: str, temperature: float, k: int) -> Sample:
-    """Pass@k (%) of the models of the chapter `sampling`, in `pass_at_k`; discrete CoT samples from the top tokens."""
+def passing(method: str, temperature: float, k: int, one_split: bool = False) -> Sample:
+    """Pass@k (%) of the models of the chapter `sampling`, in `pass_at_k`; discrete CoT samples from the top tokens.
+
+    With `one_split` they are those of `single`.
+    """
     top_k = TOP_K if method == "discrete" and temperature else 0
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         table = passk.shipped(profile)
         models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
+        models = sweeps.on_split(models) if one_split else models
         wanted = {spec.id: spec.seed for spec in models}
         at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & (table["top_k"] == top_k)
         rows = table[at & table["id"].isin(wanted)]

@@ -2,7 +2,7 @@
 
 from cot2lib.study.claims.comparisons import Direction, against
 from cot2lib.study.claims.kinds import Kind, Number
-from cot2lib.study.claims.samples import base_entropies, dirichlet, trained, untreated
+from cot2lib.study.claims.samples import base_entropies, dirichlet, single, untreated
 from cot2lib.study.claims.tokens import entropies
 from cot2lib.study.claims.training import accuracy
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS
@@ -20,7 +20,7 @@ def _best(gamma: float, method: str = "discrete", layers: int = 1) -> Number:
 
 SIMPLEX: dict[str, Kind] = {
     **{
-        f"dirichlet-discrete-{name}-sft": accuracy(trained("discrete", 24, layers), 1)
+        f"dirichlet-discrete-{name}-sft": accuracy(single("discrete", 24, layers), 1, "one_split")
         for name, layers in LAYERS.items()
     },
     **{f"dirichlet-discrete-{name}": _best(BEST_GAMMA, layers=layers) for name, layers in LAYERS.items()},
@@ -29,7 +29,7 @@ SIMPLEX: dict[str, Kind] = {
         for name, layers in LAYERS.items()
         for claim, kind in entropies(f"dirichlet-discrete-{name}", CHAPTER, base_entropies(layers)).items()
     },
-    "dirichlet-cot2-sft": accuracy(trained("cot2", 24, layers=1), 1),
+    "dirichlet-cot2-sft": accuracy(single("cot2", 24), 1, "one_split"),
     **{f"dirichlet-cot2-g{gamma:g}": _best(gamma, "cot2") for gamma in OTHERS},
     "gamma-optimum": Direction(
         CHAPTER,

@@ -3,7 +3,7 @@
 from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Parts, against
 from cot2lib.study.claims.kinds import Kind, Number, OfStart
 from cot2lib.study.claims.rules import NAT
-from cot2lib.study.claims.samples import STEPS, Sample, high, sampled, scaled, trained
+from cot2lib.study.claims.samples import STEPS, Sample, high, sampled, scaled, single
 from cot2lib.study.claims.training import ENTROPY, accuracy
 from cot2lib.study.sweeps import KS, MANY
 
@@ -35,7 +35,7 @@ def _left(more: int, less: int, d_model: int) -> Cell:
 
 
 TOKENS: dict[str, Kind] = {
-    **{f"grpo-mts-d{d}-sft": accuracy(trained("discrete", d, layers=1), 1) for d in D_MODELS},
+    **{f"grpo-mts-d{d}-sft": accuracy(single("discrete", d), 1, "one_split") for d in D_MODELS},
     **{f"grpo-mts-d{d}-k{k}": _best(k, d) for k, d in EVERY},
     **{
         claim: kind
