@@ -12,6 +12,7 @@ from cot2lib.kit import paths
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.runs import collect as merge
 from cot2lib.runs import records
+from cot2lib.runs.lookup import absent
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import drift, experts, thoughts_held
@@ -47,13 +48,16 @@ def collect(
 def _pass_at_k(profile: str) -> pd.DataFrame:
     """Pass@k of the small models, of the package's records and, for those that do not ship, of the local store.
 
+    Those on one split are measured as far as they are there.
+
     Raises:
         RecordError: if a model is neither shipped nor stored.
     """
     from cot2lib.study.analysis.passk import measure  # needs scipy, which a bare GPU machine may lack
 
     again = [run for run in sweeps.sweep("one_split", profile) if run in sweeps.on_split(sweeps.small(profile))]
-    groups = by_shape([*sweeps.sweep("sampling", profile), *again])
+    there = set(again) - set(absent(again, retrain=False))
+    groups = by_shape([*sweeps.sweep("sampling", profile), *(run for run in again if run in there)])
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
     return pd.concat(tables, ignore_index=True)
 
