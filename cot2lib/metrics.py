@@ -74,8 +74,7 @@ def prediction_interval(values: Values, runs: int) -> Interval:
     x = np.asarray(values, dtype=float)
     if not len(x):
         raise SpecError("no runs to predict from.")
-    spread = _standard_error(x) * np.sqrt(1 + len(x) / runs)
-    return _cut(x, _t_quantile(len(x)) * spread, -np.inf, np.inf)
+    return _cut(x, _predicted_half(_standard_error(x) * np.sqrt(len(x)), len(x), runs), -np.inf, np.inf)
 
 
 def paired_interval(above: Values, below: Values) -> Interval:
@@ -95,8 +94,12 @@ def seeds_for(values: Values, runs: int, half: float) -> int | None:
     None if a thousand do not: the further runs alone spread as much.
     """
     spread = np.std(np.asarray(values, dtype=float), ddof=1)
-    width = lambda n: _t_quantile(n) * spread * np.sqrt(1 / n + 1 / runs)
-    return next((n for n in range(2, 1001) if width(n) < half), None)
+    return next((n for n in range(2, 1001) if _predicted_half(spread, n, runs) < half), None)
+
+
+def _predicted_half(deviation: float, n: int, runs: int) -> float:
+    """Half-width of `prediction_interval` from n values of some standard deviation."""
+    return _t_quantile(n) * deviation * np.sqrt(1 / n + 1 / runs)
 
 
 def holm(differences: Sequence[Values]) -> list[bool]:

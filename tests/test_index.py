@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.study.claims import index, ledger
+from cot2lib.study.claims.kinds import Fact
 from cot2lib.study.claims.printed import claims, readable
 from cot2lib.study.sweeps import SWEEPS
 
@@ -92,3 +93,11 @@ def test_commands_count_what_is_recorded():
 )
 def test_settings_in_words(claim, words):
     assert readable(claim) == words
+
+
+def test_the_first_page_is_right_about_what_is_not_rebuilt():
+    """It says so of graphs and word problems: no run of ours measures a claim of theirs."""
+    told = (NOTEBOOKS.parent / "book" / "intro.md").read_text()
+    assert "The half on graphs and on\nword problems is not rebuilt yet" in told
+    theirs = claims().index[claims()["task"].str.startswith(("pro", "gsm8k"))]
+    assert {type(ledger.KINDS[claim]) for claim in theirs if claim in ledger.KINDS} <= {Fact}

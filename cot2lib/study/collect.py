@@ -55,9 +55,9 @@ def _pass_at_k(profile: str) -> pd.DataFrame:
     """
     from cot2lib.study.analysis.passk import measure  # needs scipy, which a bare GPU machine may lack
 
-    again = [run for run in sweeps.sweep("one_split", profile) if run in sweeps.on_split(sweeps.small(profile))]
-    there = set(again) - set(absent(again, retrain=False))
-    groups = by_shape([*sweeps.sweep("sampling", profile), *(run for run in again if run in there)])
+    again = [run for run in sweeps.on_split(sweeps.small(profile)) if run.split is not None]
+    missing = absent(again, retrain=False)
+    groups = by_shape([*sweeps.sweep("sampling", profile), *(run for run in again if run not in missing)])
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
     return pd.concat(tables, ignore_index=True)
 

@@ -1,8 +1,8 @@
 """How far a run moves when it is trained once more, by another engine or on another processor.
 
-The numbers that are drawn are the same everywhere; sums in another order round otherwise. Rounding parts two trainings
-after some thousand steps, and policy gradients as soon as one sampled token turns. A record so promises its first
-losses, and its results as one draw from their distribution.
+Random numbers are the same everywhere. Sums in another order round differently. Rounding parts two supervised
+trainings after some thousand steps, and policy gradients as soon as one sampled token turns. So a record promises its
+first losses. Its results are one draw from a distribution.
 """
 
 import os

@@ -8,10 +8,10 @@ import numpy as np
 
 from cot2lib.metrics import Values, mean_interval
 from cot2lib.study.claims import rules
-from cot2lib.study.claims.kinds import SETTLED, Read, command, span, under, unmeasured
+from cot2lib.study.claims.kinds import SETTLED, Read, command, measured, span, under, unmeasured
 from cot2lib.study.claims.rules import POINTS, Unit
 from cot2lib.study.claims.samples import Sample
-from cot2lib.study.report import PERCENT, describe
+from cot2lib.study.report import PERCENT
 
 
 class Cell(NamedTuple):
@@ -68,7 +68,7 @@ class Direction:
 
     def ours(self, row) -> str:
         """The smallest gap."""
-        return f"gap {describe(row.last, row.last_low, row.last_high, self.unit.digits)}"
+        return f"gap {measured(row, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class NoGain:
 
     def ours(self, row) -> str:
         """The largest gain."""
-        return f"gap {describe(row.last, row.last_low, row.last_high, self.unit.digits)}"
+        return f"gap {measured(row, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Value:
 
     def ours(self, row) -> str:
         """The difference."""
-        return f"difference {describe(row.last, row.last_low, row.last_high, self.unit.digits)}"
+        return f"difference {measured(row, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Reaches:
 
     def ours(self, row) -> str:
         """The mean of the best reading."""
-        return describe(row.last, row.last_low, row.last_high)
+        return measured(row, POINTS)
 
 
 # What they share
@@ -202,8 +202,7 @@ def _miss(differences: Values) -> float:
 
 def compared(sides: Sequence[rules.Sides], shown: rules.Sides) -> dict:
     """The fewest seeds of all cells, and the gap of the one that is shown."""
-    above, below = (np.asarray(side, dtype=float) for side in shown)
-    return {"seeds": min(len(one) for one, _ in sides), **span(above - below)}
+    return {"seeds": min(len(one) for one, _ in sides), **span(rules.differences(shown))}
 
 
 def reversed_in(sides: Sequence[rules.Sides]) -> str:
@@ -214,7 +213,7 @@ def reversed_in(sides: Sequence[rules.Sides]) -> str:
 
 def gap(sides: rules.Sides) -> float:
     """Mean difference of a cell."""
-    return float(np.mean(np.asarray(sides[0], dtype=float) - np.asarray(sides[1], dtype=float)))
+    return float(rules.differences(sides).mean())
 
 
 def paired(cells: Sequence[Cell], profile: str, read: Read, scale: float) -> list[rules.Sides] | None:

@@ -1,8 +1,7 @@
 """The paper from end to end: what of it is rebuilt, where, with which verdicts, and by which command.
 
 `places.csv` lists the paper's figures, tables and propositions in its order: our words for each, the label that its
-claims in `claims.csv` give as their source, and the figures and tables of the book beside it. Figures 5 and 8 to 10,
-Tables 2 and 6 have none yet.
+claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from cot2lib import runs
 from cot2lib.study import report, sweeps
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.claims.ledger import KINDS, short
-from cot2lib.study.claims.printed import claims
+from cot2lib.study.claims.printed import claims, sources
 from cot2lib.study.claims.samples import SECONDS_AN_HOUR
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
@@ -63,7 +62,7 @@ def places() -> pd.DataFrame:
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     """What stands beside each figure, table and proposition of the paper, and how many claims have which verdict."""
     settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"].map(short)
-    source = claims()["source"].str.partition(" (")[0]
+    source = sources()
     return pd.DataFrame(
         [
             {

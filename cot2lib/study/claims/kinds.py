@@ -99,7 +99,7 @@ class Number:
 
     def ours(self, row) -> str:
         """The mean of the last epoch with its interval."""
-        return describe(row.last, row.last_low, row.last_high, self.unit.digits)
+        return measured(row, self.unit)
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,11 @@ def command(chapter: str, profile: str) -> dict:
 def under(profile: str, verdict: str) -> str:
     """A verdict as the ledger gives it; what the quick profile finds is said, but settles nothing."""
     return verdict if profile == SETTLED else f"quick only: there {verdict.replace(': ', ', ')}"
+
+
+def measured(row, unit: Unit) -> str:
+    """The mean of a row with its interval, in the decimals of its unit."""
+    return describe(row.last, row.last_low, row.last_high, unit.digits)
 
 
 def span(values: Values, low: float = -np.inf, high: float = np.inf) -> dict:

@@ -32,6 +32,11 @@ def readable(claim: str) -> str:
     return text
 
 
+def sources() -> pd.Series:
+    """The label that each claim stands at in the paper, by id."""
+    return claims()["source"].str.partition(" (")[0]
+
+
 def paper_value(claim: str) -> float:
     """The paper's number, in the claim's unit."""
     return float(claims().loc[claim, "paper_value"])

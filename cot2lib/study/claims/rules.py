@@ -97,7 +97,7 @@ def direction_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
     gaps = intervals(cells)
     if all(gap.low > 0 for gap in gaps):
         return REPRODUCED
-    surely = holm([np.asarray(above, dtype=float) - np.asarray(below, dtype=float) for above, below in cells])
+    surely = holm([differences(sides) for sides in cells])
     if any(sure and gap.mean > 0 for sure, gap in zip(surely, gaps)):
         return PARTLY
     return SPREAD if any(gap.low <= 0 <= gap.high and gap.half_width >= unit.tight for gap in gaps) else NOT
@@ -150,6 +150,12 @@ def parts_verdict(verdicts: dict[str, str]) -> str:
 def too_few(cells: Sequence[Sides]) -> bool:
     """Whether some cell has too few seeds for a verdict."""
     return min(len(above) for above, _ in cells) < FEWEST_SEEDS
+
+
+def differences(sides: Sides) -> np.ndarray:
+    """What one side is above the other, by seed."""
+    above, below = (np.asarray(side, dtype=float) for side in sides)
+    return above - below
 
 
 def intervals(cells: Sequence[Sides]) -> list[Interval]:

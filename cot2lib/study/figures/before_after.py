@@ -55,9 +55,8 @@ def moments(points: pd.DataFrame) -> tuple[tuple[float, str, pd.DataFrame], ...]
 def accuracies(chosen: Mapping[str, Panels], decoder: str, starts: Mapping[str, str]) -> Figure:
     """Accuracy by a decoder before and after, a row per recipe; black bars are the paper's, `starts` its starts."""
     columns = list(dict.fromkeys(title for row in chosen.values() for title in row))
-    figure, axes = panels(
-        len(chosen), len(columns), width=max(4.2 * len(columns), 6.0), height=2.9, sharey=True, sharex="col"
-    )
+    width = max(4.2 * len(columns), 6.0)
+    figure, axes = panels(len(chosen), len(columns), width=width, height=2.9, sharey=True)  # recipes may lack groups
     for row, (recipe, parts) in zip(axes, chosen.items()):
         row[0].set_ylabel(f"accuracy (%), {recipe}")
         for axis, title in zip(row, columns):

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from cot2lib.study.claims.index import places
 from cot2lib.study.claims.ledger import is_series
-from cot2lib.study.claims.printed import claims, paper_value, readable
+from cot2lib.study.claims.printed import claims, paper_value, readable, sources
 from cot2lib.study.figures.style import BLUE, PAPER, YELLOW, panels
 from cot2lib.study.report import recipe
 
@@ -19,11 +19,11 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
     Ours is of the epoch that the paper prints: the last one, or after policy gradients the best. Bars are 95 %
     intervals over seeds. The figure of their chapter shows the points of a long printed series.
     """
-    ledger = ledger[~is_series(ledger)].join(claims()[["unit", "source"]], on="id")
+    ledger = ledger[~is_series(ledger)].join(claims()["unit"], on="id")
     measured = ledger[ledger["last"].notna() & (ledger["unit"] == unit)]
     measured = measured.assign(
         shown=measured["best"].where(measured["judged"] == "best", measured["last"]),
-        source=measured["source"].str.partition(" (")[0],
+        source=measured["id"].map(sources()),
     )
     groups = {
         f"{place.printed}: {place.what}": measured[measured["source"] == place.source]
