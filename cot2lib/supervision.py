@@ -95,6 +95,8 @@ def trajectory_shares(
     """Share of the kept trajectories in each state after each step 1..m (the last step not yet one-hot)."""
     graph, start = graph_of(task, rows), per_input(task, task.start, rows)
     forward = forward_counts(graph, task.states, start)
+    if budget is None and task.frontier != "complete":
+        return walk_shares(forward, alike=task.frontier == "nodes")
     finals = forward[-1]  # (input, state)
     kept = kept_trajectories(task, budget, rows)
     groups = task.score if ties == "shared" else task.preference
@@ -107,6 +109,19 @@ def trajectory_shares(
         left = (finals * shares * cut).sum(1).round()
         counts += first_paths(graph, cut.double(), left, start, last_first=ties == "plus-first")
     return counts / (kept[..., None] if isinstance(kept, Tensor) else kept)
+
+
+def walk_shares(forward: list[Mass], alike: bool) -> Float[Tensor, "input step state"]:
+    """Share of all walks of 1..m steps in each state, or of the states that they reach if those count alike.
+
+    Where no walk goes on, the share before stays.
+    """
+    shares = []
+    for mass in forward[1:]:
+        reached = (mass > 0).double() if alike else mass
+        total = reached.sum(1, keepdim=True)
+        shares.append(torch.where(total > 0, reached / total, shares[-1] if shares else reached))
+    return torch.stack(shares, dim=1)
 
 
 def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Float[Tensor, "input 1"]:

@@ -86,7 +86,7 @@ def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
         d_normed=(rows, d),
         d_qkv=(rows, 3 * d),
         d_wide=(rows, 4 * d),
-        zeros=(max(4 * d, vocab),),
+        zeros=(max(4 * d, vocab, keys),),
         gradient=(parameters(shape),),
     )
 
@@ -165,7 +165,10 @@ def embed(flat, shape, data, inputs, positions, variant, w):
             row, at = p * b + i, max(p - data.padding[inputs[i]], 0)
             x[row] = places[at]
             if p < tokens:
-                add_row(x, row, table, data.prompts[inputs[i], p], ONE)
+                token = data.prompts[inputs[i], p]
+                add_row(x, row, table, token % shape.vocab, ONE)
+                if token >= shape.vocab:  # a pair
+                    add_row(x, row, table, token // shape.vocab - 1, ONE)
             else:
                 begin, end = entries(data, variant, inputs[i], p - tokens)
                 for entry in range(begin, end):

@@ -152,7 +152,10 @@ def scatter(shape, data, inputs, variant, w):
             row = p * b + i
             add_row(places, max(p - data.padding[inputs[i]], 0), w.d_x, row, ONE)
             if p < tokens:
-                add_row(table, data.prompts[inputs[i], p], w.d_x, row, ONE)
+                token = data.prompts[inputs[i], p]
+                add_row(table, token % shape.vocab, w.d_x, row, ONE)
+                if token >= shape.vocab:
+                    add_row(table, token // shape.vocab - 1, w.d_x, row, ONE)
             else:
                 begin, end = entries(data, variant, inputs[i], p - tokens)
                 for entry in range(begin, end):

@@ -31,6 +31,7 @@ class Site(IntEnum):
     CHAIN = 5
     PROBE = 6
     ROLLOUT = 7
+    NAMES = 8
 
 
 def _shift_right(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
@@ -45,8 +46,8 @@ def mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
     return x ^ _shift_right(x, 31)
 
 
-def fold(keys: Int[Tensor, " run"], *path: int | Int[Tensor, ""]) -> Int[Tensor, " run"]:
-    """Keys one level deeper for each element of `path`: ints, or 0-d tensors on the keys' device."""
+def fold(keys: Int[Tensor, " #key"], *path: int | Int[Tensor, "*#key"]) -> Int[Tensor, " key"]:
+    """Keys one level deeper for each element of `path`: ints, or tensors on the keys' device, 0-d or one for a key."""
     for part in path:
         keys = mix(mix(keys + GOLDEN) + part)
     return keys

@@ -175,6 +175,7 @@ class GPT2Stack(nn.Module):
         runs: number of models R.
         vocab_size, positions, d_model, layers, heads: shape of each model.
         seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
+        pairs: whether ids may stand for two tokens (see `embed`).
 
     Raises:
         SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
@@ -190,6 +191,7 @@ class GPT2Stack(nn.Module):
         layers: int,
         heads: int,
         seeds: Sequence[int] | None = None,
+        pairs: bool = False,
     ):
         super().__init__()
         sizes = dict(vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads)
@@ -201,7 +203,7 @@ class GPT2Stack(nn.Module):
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
         weights = runs * d_model * (12 * layers * d_model + vocab_size + positions)
         check_room(f"weights of {runs} runs of d_model={d_model}", 4 * weights, "choose smaller models or fewer runs")
-        self.shape = sizes
+        self.shape, self.pairs = sizes, pairs
         self.transformer = nn.ModuleDict(
             dict(
                 wte=Embedding(runs, vocab_size, d_model),
@@ -234,6 +236,8 @@ class GPT2Stack(nn.Module):
     def embed(self, ids: Int[Tensor, "*runs batch position"]) -> Hidden:
         """Embeddings of token ids, the same for every run (batch, position) or one set per run.
 
+        Of a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b.
+
         Raises:
             SpecError: for no tensor of ids of that shape and, where looking costs nothing, ids outside the vocabulary.
         """
@@ -241,11 +245,17 @@ class GPT2Stack(nn.Module):
             raise SpecError(f"ids {_described(ids)}: give integers of shape (batch, position), or one set per run.")
         if ids.ndim == 3 and len(ids) not in (1, self.runs):
             raise SpecError(f"ids {_described(ids)} for {self.runs} runs: give one set for all or one per run.")
+        vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and not torch.compiler.is_compiling() and ids.numel():
             low, high = ids.aminmax()
-            if low < 0 or high >= self.shape["vocab_size"]:
-                raise SpecError(f"ids {int(low)}..{int(high)}: the vocabulary is 0..{self.shape['vocab_size'] - 1}.")
-        return self.transformer.wte(ids if ids.ndim == 3 else ids[None])
+            most = vocab * (1 + vocab) if self.pairs else vocab
+            if low < 0 or high >= most:
+                raise SpecError(f"ids {int(low)}..{int(high)}: the vocabulary is 0..{most - 1}.")
+        ids = ids if ids.ndim == 3 else ids[None]
+        if not self.pairs:
+            return self.transformer.wte(ids)
+        first = ids // vocab - 1  # (run, batch, position)
+        return self.transformer.wte(ids % vocab) + self.transformer.wte(first.clamp(min=0)) * (first >= 0)[..., None]
 
     def mix(self, weights: Float[Tensor, "run batch step vocab"]) -> Float[Tensor, "run batch step d"]:
         """Continuous tokens E^T alpha of mixture weights (paper, section 2).
@@ -336,7 +346,7 @@ class GPT2Stack(nn.Module):
 
     def select(self, runs: Sequence[int]) -> "GPT2Stack":
         """A new stack with copies of the given runs."""
-        chosen = GPT2Stack(len(runs), **self.shape, seeds=[0] * len(runs))
+        chosen = GPT2Stack(len(runs), **self.shape, seeds=[0] * len(runs), pairs=self.pairs)
         chosen.load_state_dict({name: value[list(runs)] for name, value in self.state_dict().items()})
         return chosen.to(self.device)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
+from cot2lib.study.searches import searches
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel, Rule
 
@@ -320,6 +321,7 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "sampling": small,
     "one_split": _one_split,
     "construction": trigonometric,
+    "search": searches,
     "grpo_mts": _grpo_mts,
     "grpo_dirichlet": _grpo_dirichlet,
 }

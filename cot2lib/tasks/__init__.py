@@ -4,6 +4,7 @@
 """
 
 from cot2lib.tasks.mnns import MNNS
+from cot2lib.tasks.prosqa import ProsQA
 from cot2lib.tasks.task import Rows, Task
 
-__all__ = ["MNNS", "Rows", "Task"]
+__all__ = ["MNNS", "ProsQA", "Rows", "Task"]

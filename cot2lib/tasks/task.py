@@ -18,6 +18,11 @@ all inputs alike is a number or a tensor without the input axis, what differs ha
 | `start` | one or (input,) | *yours*: the state where trajectories start |
 | `children(step, rows)` | (input, state, branch) | *yours*: states that follow each; -1 for no branch |
 | `trajectories` | one or (input,) | *yours*: how many trajectories an input has |
+| `full_budget` | | how tables call all of them: most of an input, or infinity |
+| `frontier` | | what the full budget averages: "complete" trajectories, all "walks" from the start, also those that \
+end early, or the "nodes" that walks reach, each alike |
+| `renamed` | (role, name) or None | tokens of names that are drawn anew at every visit, in each of their roles |
+| `pairs` | | whether an id of a prompt may stand for two tokens at one position (`GPT2Stack.embed`) |
 | `score` | (state,) or (input, state) | *yours*: F of a final state, to be small |
 | `preference` | as `score` | final states from best to worst where scores tie; default: the score |
 | `numbers`, `kinds` | (token,) | which number of which kind a token is; for a trigonometric embedding alone |
@@ -77,6 +82,27 @@ class Task(ABC):
     def lengths(self) -> Int[Tensor, " input"] | None:
         """Output tokens of each input; None where all have `steps`."""
         return None
+
+    @property
+    def full_budget(self) -> int | float:
+        """Trajectories of the input that has most, as tables show the full budget."""
+        there = self.trajectories
+        return int(there.max()) if isinstance(there, Tensor) else there
+
+    @property
+    def frontier(self) -> str:
+        """What the full budget averages: "complete" trajectories, "walks" or "nodes"."""
+        return "complete"
+
+    @property
+    def renamed(self) -> Int[Tensor, "role name"] | None:
+        """Tokens of names that are drawn anew at every visit; None where names stay."""
+        return None
+
+    @property
+    def pairs(self) -> bool:
+        """Whether an id of a prompt may stand for two tokens."""
+        return False
 
     @property
     def preference(self) -> Int[Tensor, "*input state"]:

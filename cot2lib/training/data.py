@@ -19,6 +19,7 @@ from cot2lib.tasks import Task
 from cot2lib.training.settings import Run, Supervision
 
 Rows = Int[Tensor, "run batch"]
+Names = Int[Tensor, "key batch vocab"]  # a permutation of the vocabulary for every input
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class Batch:
 class StackData:
     """Tensors of one stack.
 
+    Where names are drawn anew at every visit, `names` draws them and `batch` and `shown` use them; what is held out
+    keeps the names it has.
+
     Attributes:
         prompts: token ids of every input.
         padding: tokens on the left of each prompt that are padding, or None if there are none.
@@ -95,11 +99,23 @@ class StackData:
     train: list[Int[Tensor, " _"]]
     held_out: HeldOut
 
-    def batch(self, index: Rows) -> Batch:
-        """The batch of the given rows."""
+    def names(self, keys: Int[Tensor, " key"], batch: int) -> Names | None:
+        """What each token becomes as names are drawn anew for every input of a batch; None where names stay."""
+        return None if self.task.renamed is None else drawn_names(self.task, keys, batch)
+
+    def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
+        """Prompts of the given rows under some names."""
+        prompts = self.prompts[index]
+        return prompts if names is None else renamed(prompts, names)
+
+    def batch(self, index: Rows, names: Names | None = None) -> Batch:
+        """The batch of the given rows, under some names."""
+        outputs = self.outputs[self.variant[:, None], index]  # (run, batch, step, vocab)
+        if names is not None:
+            outputs = torch.zeros_like(outputs).scatter_(3, names[:, :, None].expand_as(outputs), outputs)
         return Batch(
-            prompts=self.prompts[index],
-            outputs=self.outputs[self.variant[:, None], index],
+            prompts=self.shown(index, names),
+            outputs=outputs,
             padding=self.padding_of(index),
             last=self.last_of(index),
             ending=self.ending,
@@ -113,8 +129,12 @@ class StackData:
         """Answer step of the given rows."""
         return None if self.last is None else self.last[index]
 
-    def right(self, answers: Int[Tensor, "run batch"], index: Rows) -> Bool[Tensor, "run batch"]:
-        """Whether answers to the given rows are right."""
+    def right(
+        self, answers: Int[Tensor, "run batch"], index: Rows, names: Names | None = None
+    ) -> Bool[Tensor, "run batch"]:
+        """Whether answers to the given rows are right; `names` are those of each row."""
+        if names is not None:
+            answers = names.argsort(-1).gather(2, answers[..., None])[..., 0]  # under the names that the task knows
         return self.task.right(answers, index)
 
     def order(self, seeds: Sequence[int], start: int, steps: int, batch: int) -> Int[Tensor, "run step batch"]:
@@ -124,6 +144,24 @@ class StackData:
             for seed, items in zip(seeds, self.train)
         ]
         return torch.stack(rows).view(len(rows), steps, batch).to(self.prompts.device)
+
+
+def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
+    """Permutations of the vocabulary that give every name another one, the same in all its roles."""
+    roles = task.renamed.to(keys.device)  # (role, name)
+    order = random.bits(keys, batch * roles.shape[1]).view(len(keys), batch, -1).argsort(-1)  # (key, batch, name)
+    table = torch.arange(task.vocab_size, device=keys.device).repeat(len(keys), batch, 1)
+    for tokens in roles:
+        table[..., tokens] = tokens[order]
+    return table
+
+
+def renamed(prompts: Int[Tensor, "key batch token"], names: Names) -> Int[Tensor, "key batch token"]:
+    """Prompts under other names; ids of pairs (`GPT2Stack.embed`) are renamed in both parts."""
+    vocab = names.shape[-1]
+    first, second = prompts // vocab - 1, prompts % vocab
+    pair = vocab * (1 + names.gather(2, first.clamp(min=0)))
+    return names.gather(2, second) + pair * (first >= 0)
 
 
 def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
@@ -137,6 +175,8 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     which = [variants.index((spec.supervision.budget, spec.supervision.ties)) for spec in specs]
     if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
         raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
+    if supervision.loss_on == "sequence" and task.pairs:
+        raise SpecError(f"loss_on='sequence' needs prompts of single tokens; {task.name} has pairs.")
     masks = [task.split(spec.split_seed) for spec in specs]
     targets = [_outputs(task, specs[which.index(v)].supervision) for v in range(len(variants))]
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)
@@ -177,7 +217,7 @@ def _outputs(task: Task, supervision: Supervision) -> Float[Tensor, "input step 
     """Target distributions of the output tokens that exist, with the end token where the format has one."""
     targets = hindsight_targets(task, supervision.budget, supervision.ties)
     last = answer_steps(task, supervision)  # (input,)
-    steps = int(last.max()) + 1 + supervision.eos
+    steps = len(supervision.output_steps(task.steps)) + supervision.eos
     outputs = targets.new_zeros(len(targets), steps, task.vocab_size)
     lengths = steps_of(task)  # (input,)
     for length in lengths.unique().tolist():

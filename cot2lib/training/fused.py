@@ -13,13 +13,14 @@ from queue import Empty, SimpleQueue
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import Base, Discrete
 from cot2lib.training import evaluation
-from cot2lib.training.data import StackData
+from cot2lib.training.data import StackData, renamed
 from cot2lib.training.settings import Run
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
@@ -128,6 +129,33 @@ class FusedTrainer(SupervisedTrainer):
             sequence=supervision.loss_on == "sequence",
         )
 
+    def _visited(self, run: int, first: int, order: Int[Tensor, "step batch"]):
+        """Some steps' inputs and targets as inputs of their own, under the names of their visits, and their order.
+
+        Args:
+            run: which run.
+            first: number of the first of the steps.
+            order: rows of the task's inputs.
+        """
+        data, rows, steps = self._data, order.flatten(), torch.arange(first, first + len(order))
+        names = self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
+        starts, outputs = torch.from_numpy(data.starts), torch.arange(data.steps)
+        places = (int(self.data.variant[run]) * len(data.prompts) + rows)[:, None] * data.steps + outputs
+        counts = (starts[places + 1] - starts[places]).flatten()  # (visit x output,)
+        ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        entries = (starts[places.flatten()] - ends[:-1]).repeat_interleave(counts) + torch.arange(int(ends[-1]))
+        visit = torch.arange(len(rows)).repeat_interleave(data.steps).repeat_interleave(counts)
+        tokens = torch.from_numpy(data.tokens)[entries]
+        visited = data._replace(
+            prompts=renamed(self.data.prompts[order], names).flatten(0, 1).numpy(),
+            padding=data.padding[rows],
+            outputs=data.outputs[rows],
+            starts=ends.numpy(),
+            tokens=names.flatten(0, 1)[visit, tokens].numpy(),
+            weights=data.weights[entries],
+        )
+        return visited, torch.arange(len(rows)).view_as(order)
+
     @cached_property
     def _works(self) -> list:
         """Work arrays of every thread: of a training step, and of decoding."""
@@ -180,10 +208,12 @@ class FusedTrainer(SupervisedTrainer):
             part = slice(piece * steps // PIECES, (piece + 1) * steps // PIECES)
             rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
             optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, frozen)
-            order, losses = self.order[run, part].numpy(), self.losses[run, part].numpy()
-            variant, noise = int(self.data.variant[run]), self._noise(run, self.recipe.dropout)
-            first = self.progress.step + part.start
-            train(flat[run], self._shape, self._data, order, variant, optimiser, noise, first, losses, works[0])
+            order, losses = self.order[run, part], self.losses[run, part].numpy()
+            noise, first = self._noise(run, self.recipe.dropout), self.progress.step + part.start
+            data, variant = self._data, int(self.data.variant[run])
+            if self.data.task.renamed is not None:
+                (data, order), variant = self._visited(run, first, order), 0
+            train(flat[run], self._shape, data, order.numpy(), variant, optimiser, noise, first, losses, works[0])
 
         self._each(task, PIECES)
         for group in self.optimizer.param_groups:

@@ -38,7 +38,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.thoughts import Base, Discrete, Rule, Sampled
-from cot2lib.training.data import stack_data
+from cot2lib.training.data import Names, stack_data
 from cot2lib.training.evaluation import evaluate
 from cot2lib.training.settings import Run
 from cot2lib.training.trainer import StackTrainer, compiled
@@ -153,10 +153,11 @@ class GRPOTrainer(StackTrainer):
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Roll out, reward, and descend `updates` times; returns the share of rollouts that failed."""
+        names = self.names(index)
         with torch.no_grad():
-            rollout = self.roll_out(index)
-        rewards, advantages = self.reward(index, rollout.answers)
-        given = (self.thought, self.data.prompts[index], self.data.padding_of(index), rollout)
+            rollout = self.roll_out(index, names)
+        rewards, advantages = self.reward(index, rollout.answers, names)
+        given = (self.thought, self.data.shown(index, names), self.data.padding_of(index), rollout)
         reference = old = None
         with torch.no_grad():
             if self.reference is not None:
@@ -171,15 +172,19 @@ class GRPOTrainer(StackTrainer):
             self.descend(self.objective(new, old, advantages, reference, rollout.is_thought))
         return 1 - rewards.mean(1)
 
-    def roll_out(self, index: Int[Tensor, "run batch"]) -> Rollout:
+    def roll_out(self, index: Int[Tensor, "run batch"], names: Names | None = None) -> Rollout:
         """`group` traces of every prompt, side by side."""
         steps, keys = rules(self.thought, self.spec.outputs, ANSWER), random.fold(self.keys, self.step)
         padding, last = self.data.padding_of(index), self.data.last_of(index)
-        return self.decode(self.stack, self.data.prompts[index], steps, keys, padding, self.group, last=last)
+        prompts = self.data.shown(index, names)
+        return self.decode(self.stack, prompts, steps, keys, padding, self.group, last=last)
 
-    def reward(self, index: Int[Tensor, "run batch"], answers: Int[Tensor, "run rollout"]) -> tuple[Traces, Traces]:
+    def reward(
+        self, index: Int[Tensor, "run batch"], answers: Int[Tensor, "run rollout"], names: Names | None = None
+    ) -> tuple[Traces, Traces]:
         """Rewards and advantages of all traces of a batch, each prompt's side by side, from their answers."""
-        rewards = self.data.right(answers, index.repeat_interleave(self.group, 1)).float()
+        each = lambda rows: rows.repeat_interleave(self.group, 1)
+        rewards = self.data.right(answers, each(index), None if names is None else each(names)).float()
         groups = rewards.unflatten(1, (-1, self.group))  # (run, prompt, sample)
         return rewards, losses.advantages(groups, self.spec.scaled).flatten(1)
 

@@ -47,9 +47,10 @@ class MaskedTrainer(GRPOTrainer):
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Think and answer under masks, reward, and descend `updates` times; returns the share of failed rollouts."""
+        names = self.names(index)
         wide = lambda x: None if x is None else x.repeat_interleave(self.group, 1)
         prompts, padding, last = (
-            wide(x) for x in (self.data.prompts[index], self.data.padding_of(index), self.data.last_of(index))
+            wide(x) for x in (self.data.shown(index, names), self.data.padding_of(index), self.data.last_of(index))
         )
         masks = SequenceMasks(
             random.fold(self.dropout_keys, self.step), prompts.shape[1], self.stack.shape["d_model"], self.spec.mask
@@ -57,7 +58,7 @@ class MaskedTrainer(GRPOTrainer):
         steps, keys = rules(self.thought, self.spec.outputs, ANSWER), random.fold(self.keys, self.step)
         written = lambda: self.decode(self.stack, prompts, steps, keys, padding, dropout=masks, last=last)
         rollout = written()
-        rewards, advantages = self.reward(index, rollout.answers)
+        rewards, advantages = self.reward(index, rollout.answers, names)
         answers, old = rollout.answers[:, :, None, None], None  # (run, rollout, 1, 1)
         for update in range(self.spec.updates):
             logits = at_last((written() if update else rollout).logits, last)

@@ -17,11 +17,12 @@ from cot2lib.kit.fields import typed
 from cot2lib.kit.identity import identifier
 from cot2lib.model import GPT2Stack
 from cot2lib.model.trigonometric import check_width
-from cot2lib.supervision import TIES, most_trajectories
+from cot2lib.supervision import TIES
 
 LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
 FEEDING = ("teacher", "self", "stages")
+GPT2_SD = 0.02
 SCHEDULES = ("constant", "cosine")
 Load = Callable[[Sequence["Run"]], GPT2Stack]
 EMBEDDINGS = ("learned", "cosine", "cosine, frozen")
@@ -50,12 +51,14 @@ class Model:
         embedding: "learned": drawn at random and trained; "cosine": the table of
             `cot2lib.model.trigonometric` for the task's numbers, trained on; "cosine, frozen": the same, never
             changed.
+        embedding_sd: standard deviation of drawn token embeddings; GPT-2's is .02.
     """
 
     d_model: int = 32
     layers: int = 2
     heads: int = 2
     embedding: str = "learned"
+    embedding_sd: float = GPT2_SD
 
     def __post_init__(self):
         typed(self)
@@ -63,6 +66,8 @@ class Model:
         at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
         if self.d_model % self.heads:
             raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
+        if not self.embedding_sd > 0:
+            raise SpecError(f"embedding_sd={self.embedding_sd}: must be above 0.")
         if self.embedding != "learned":
             check_width(self.d_model)
 
@@ -224,7 +229,7 @@ class Run(ABC):
         return {
             "task": self.task.name,
             "method": self.method,
-            "budget": self.supervision.budget or most_trajectories(self.task),
+            "budget": self.supervision.budget or self.task.full_budget,
             "tokens": self.outputs,
             "fed": self.fed,
             "d_model": self.model.d_model,

@@ -27,7 +27,7 @@ from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import Batch, StackData, stack_data
-from cot2lib.training.settings import Run
+from cot2lib.training.settings import GPT2_SD, Run
 from cot2lib.training.trainer import StackTrainer, compiled
 
 
@@ -35,14 +35,15 @@ def build_stack(specs: Sequence[Run]) -> GPT2Stack:
     """Freshly initialised models of runs of one shape; a frozen embedding table asks for no gradient."""
     task, model = specs[0].task, specs[0].model
     seeds = [spec.seed for spec in specs]
-    stack = GPT2Stack(
-        len(specs), task.vocab_size, task.positions, model.d_model, model.layers, model.heads, seeds=seeds
-    )
-    if model.embedding != "learned":
-        table = stack.transformer.wte.weight
-        with torch.no_grad():
+    shape = task.vocab_size, task.positions, model.d_model, model.layers, model.heads
+    stack = GPT2Stack(len(specs), *shape, seeds=seeds, pairs=task.pairs)
+    table = stack.transformer.wte.weight
+    with torch.no_grad():
+        if model.embedding != "learned":
             table.copy_(trigonometric_table(task.numbers, task.kinds, model.d_model))
-        table.requires_grad_(model.embedding != "cosine, frozen")
+        elif model.embedding_sd != GPT2_SD:
+            table *= model.embedding_sd / GPT2_SD
+    table.requires_grad_(model.embedding != "cosine, frozen")
     return stack
 
 
@@ -105,7 +106,8 @@ class SupervisedTrainer(StackTrainer):
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """One step down the batch's loss, which is returned."""
-        loss = self.loss(self.stack, self.spec, self.data.batch(index), self.phase, self.dropout())
+        batch = self.data.batch(index, self.names(index))
+        loss = self.loss(self.stack, self.spec, batch, self.phase, self.dropout())
         self.descend(loss)
         return loss
 

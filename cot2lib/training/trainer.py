@@ -20,7 +20,7 @@ from torch import Tensor
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
-from cot2lib.training.data import StackData
+from cot2lib.training.data import Names, StackData
 from cot2lib.training.settings import Recipe, Run
 
 Tensors = dict[str, Shaped[Tensor, "..."]]
@@ -138,6 +138,7 @@ class StackTrainer(ABC):
         self.losses = torch.zeros(runs, SEGMENT, device=device)
         self.position = torch.zeros(1, dtype=torch.int64, device=device)
         self.step = torch.zeros((), dtype=torch.int64, device=device)
+        self.name_keys = random.run_keys([spec.seed for spec in self.specs], Site.NAMES, device=device)
         self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
         length = self.data.prompts.shape[1] + self.group * (self.data.outputs.shape[2] - 1)
         self.counter = self.stack.dropout_counter(self.recipe.batch, length)
@@ -147,6 +148,10 @@ class StackTrainer(ABC):
         if not self.recipe.dropout:
             return None
         return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
+
+    def names(self, index: Int[Tensor, "run batch"]) -> Names | None:
+        """Names of the step to come, where they are drawn anew at every visit."""
+        return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])
 
     def take_step(self) -> None:
         """One optimiser step of every run; touches nothing but tensors allocated before."""

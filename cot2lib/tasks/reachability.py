@@ -1,0 +1,307 @@
+"""Questions about directed graphs: which of two nodes, or whether one node, is reached from a root.
+
+What ProsQA (`cot2lib.tasks.prosqa`) and ProntoQA (`cot2lib.tasks.prontoqa`) share: how nodes get names, how a question
+is written as tokens, and which states a trajectory walks. A state is a name. An input asks for `hops` thoughts, one
+for each hop from the root, and then for the answer.
+
+The paper leaves most of this open. Our choices are fields, so that their effect can be measured:
+
+* `naming`: "age" names a node by its place in the order in which the graph grew, as the official files do, so that
+  names tell how deep a node lies. "once" draws names for every graph once. "fresh" draws them anew at every visit.
+* `grammar`: "pairs" has one position for an edge, the sum of two embeddings: of the node that it leaves, which has
+  tokens of its own, and of the node that it enters. "sentences" is the paper's: four tokens an edge.
+* `frontier`: of what thoughts are the targets under the full budget. "walks": all walks of t hops from the root,
+  also those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniform.
+  "complete": walks of all hops alone, as the paper's equation has it to the letter.
+
+The paper's vocabulary of 31 tokens has room for 19 names (or fewer); the graphs of the published task have up to 28
+nodes.
+"""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.tasks.task import Rows, Task
+
+SPECIALS = (
+    "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
+    "False",
+)  # fmt: skip
+PAD, EOS, ARROW = range(3)
+NAMINGS = ("age", "once", "fresh")
+GRAMMARS = ("pairs", "sentences")
+FRONTIERS = ("walks", "nodes", "complete")
+HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
+MOST_HOPS = 6
+
+
+def token(word: str) -> int:
+    """Id of a word that is no name."""
+    return SPECIALS.index(word)
+
+
+class Graphs(NamedTuple):
+    """Questions by the numbers of their nodes, in the order in which each graph grew.
+
+    Attributes:
+        edges: from, to; -1 after the last one.
+        negative: which edges say "not in".
+        nodes, hops: of each graph.
+        root, options: what is asked for; the first option is right, a second one may be -1.
+    """
+
+    edges: Int[Tensor, "graph edge 2"]
+    negative: Bool[Tensor, "graph edge"]
+    nodes: Int[Tensor, " graph"]
+    hops: Int[Tensor, " graph"]
+    root: Int[Tensor, " graph"]
+    options: Int[Tensor, "graph 2"]
+
+
+@dataclass(frozen=True)
+class Reachability(Task):
+    """The base of tasks about graphs; a subclass gives `graphs`, `names`, `most_edges` and how it asks.
+
+    Raises SpecError for an unknown naming, grammar or frontier.
+    """
+
+    naming: str = "fresh"
+    grammar: str = "pairs"
+    frontier: str = "walks"
+    seed: int = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, known in (("naming", NAMINGS), ("grammar", GRAMMARS), ("frontier", FRONTIERS)):
+            if getattr(self, name) not in known:
+                raise SpecError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}.")
+
+    @property
+    @abstractmethod
+    def graphs(self) -> Graphs:
+        """All questions."""
+
+    @property
+    @abstractmethod
+    def names(self) -> int:
+        """How many names there are; no graph has more nodes."""
+
+    @property
+    @abstractmethod
+    def most_edges(self) -> int:
+        """Edges that a graph may have."""
+
+    @property
+    @abstractmethod
+    def roles(self) -> int:
+        """How many tokens a name has: as a node, as the start of an edge, and as that of a negative edge."""
+
+    @property
+    @abstractmethod
+    def asked(self) -> Int[Tensor, "input asked"]:
+        """What follows the edges in a prompt of pairs, as tokens; the root comes last."""
+
+    @property
+    @abstractmethod
+    def asked_in_words(self) -> Int[Tensor, "input asked"]:
+        """What stands between the braces of the question."""
+
+    # Sizes
+
+    @property
+    def train_size(self) -> int:
+        """All but those held out."""
+        return self.size - min(HELD_OUT, self.size // 5)
+
+    @property
+    def states(self) -> int:
+        return self.names
+
+    @property
+    def pairs(self) -> bool:
+        return self.grammar == "pairs"
+
+    @property
+    def vocab_size(self) -> int:
+        return len(SPECIALS) + self.roles * self.names
+
+    @property
+    def positions(self) -> int:
+        """Longest prompt that the grammar allows, an arrow, the most hops and the answer, and the end token."""
+        return self._edge_tokens * self.most_edges + self._frame_tokens + 1 + MOST_HOPS + 2
+
+    @property
+    def _edge_tokens(self) -> int:
+        return 1 if self.pairs else 4
+
+    @property
+    def _frame_tokens(self) -> int:
+        """Prompt tokens beside the edges."""
+        return 3 if self.pairs else 13
+
+    @property
+    def eos_id(self) -> int:
+        return EOS
+
+    # Names
+
+    @property
+    def state_ids(self) -> Int[Tensor, " state"]:
+        return len(SPECIALS) + torch.arange(self.names)
+
+    @property
+    def renamed(self) -> Int[Tensor, "role name"] | None:
+        """Tokens of each name, if names are drawn anew at every visit."""
+        return self.tokens_of_names if self.naming == "fresh" else None
+
+    @property
+    def tokens_of_names(self) -> Int[Tensor, "role name"]:
+        """Tokens of each name in each role."""
+        return len(SPECIALS) + torch.arange(self.roles * self.names).view(self.roles, self.names)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The vocabulary, in order."""
+        marks = ("", "from ", "not from ")[: self.roles]
+        return (*SPECIALS, *(f"{mark}N{name}" for mark in marks for name in range(self.names)))
+
+    @cached_property
+    def name_of(self) -> Int[Tensor, "input node"]:
+        """The name of every node."""
+        if self.naming == "age":
+            return torch.arange(self.names).expand(self.size, -1)
+        keys = random.fold(random.run_keys([self.seed], Site.NAMES), 0) + torch.arange(self.size)
+        return random.permutations(random.fold(keys, 0), self.names)
+
+    def named(self, nodes: Int[Tensor, "input ..."]) -> Int[Tensor, "input ..."]:
+        """Names of some nodes of each graph; -1 stays."""
+        names = self.name_of.gather(1, nodes.flatten(1).clamp(min=0)).view_as(nodes)
+        return names.where(nodes >= 0, -1)
+
+    @cached_property
+    def edges(self) -> Int[Tensor, "input edge 2"]:
+        """Edges by names; -1 after the last."""
+        return self.named(self.graphs.edges)
+
+    @cached_property
+    def root(self) -> Int[Tensor, " input"]:
+        """Where walks start, by name."""
+        return self.named(self.graphs.root[:, None])[:, 0]
+
+    @cached_property
+    def options(self) -> Int[Tensor, "input 2"]:
+        """The right option and the other one, by name."""
+        return self.named(self.graphs.options)
+
+    # Prompts
+
+    @property
+    def _edge_counts(self) -> Int[Tensor, " input"]:
+        return (self.graphs.edges[..., 0] >= 0).sum(1)
+
+    @property
+    def padding(self) -> Int[Tensor, " input"]:
+        """Places of edges that a graph does not have."""
+        return (self.graphs.edges.shape[1] - self._edge_counts) * self._edge_tokens
+
+    def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
+        """The edges, then what is asked, the root last; in sentences as the paper writes it, up to the steps."""
+        written = self._pairs() if self.pairs else self._sentences()
+        edges = written.flatten(1)  # (input, token)
+        filled = lambda *words: torch.tensor([token(word) for word in words]).expand(self.size, -1)
+        behind = self.asked
+        if not self.pairs:
+            opening, closing = filled("Description", "{"), filled("}", "Question", "{")
+            behind = torch.cat([closing, self.asked_in_words, filled("}", "Steps", "{")], 1)
+            edges = torch.cat([opening, edges], 1)
+        whole = torch.cat([edges, behind, filled("->").repeat(1, int(arrow) + pauses)], 1)
+        return self._aligned(whole, 0 if self.pairs else 2)
+
+    def _aligned(self, whole: Int[Tensor, "input token"], before: int) -> Int[Tensor, "input token"]:
+        """Moves empty places of edges, which stand behind the edges, to the left of all."""
+        places, padding = torch.arange(whole.shape[1]), self.padding[:, None]
+        edges = before + self.graphs.edges.shape[1] * self._edge_tokens  # tokens up to the last place of an edge
+        behind = places >= edges
+        source = torch.where(behind, places, places - padding)  # (input, token)
+        return whole.gather(1, source.clamp(min=0)).masked_fill(source < 0, PAD)
+
+    def _pairs(self) -> Int[Tensor, "input edge"]:
+        """One id an edge: the token of its start in that role, and that of its end (`GPT2Stack.embed`)."""
+        tokens, role = self.tokens_of_names, 1 + self.graphs.negative.long()
+        start, end = self.edges.clamp(min=0).unbind(-1)
+        return self.vocab_size * (1 + tokens[role, start]) + tokens[0, end]
+
+    def _sentences(self) -> Int[Tensor, "input edge 4"]:
+        """`A in B .` of every edge."""
+        start, end = self.state_ids[self.edges.clamp(min=0)].unbind(-1)
+        verb = torch.where(self.graphs.negative, token("not in"), token("in"))
+        return torch.stack([start, verb, end, torch.full_like(start, token("."))], -1)
+
+    # Walks
+
+    @property
+    def start(self) -> Int[Tensor, " input"]:
+        return self.root
+
+    @cached_property
+    def branches(self) -> int:
+        """Most edges that leave a node."""
+        return int(self._rank.max()) + 1
+
+    @cached_property
+    def _rank(self) -> Int[Tensor, "input edge"]:
+        """How many edges before this one leave the same node."""
+        start = self.edges[..., 0]
+        same = (start[:, :, None] == start[:, None, :]) & (start >= 0)[:, None, :]  # (input, edge, other)
+        return same.tril(-1).sum(-1)
+
+    def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
+        """Nodes that edges of each node enter; from the last hop to the answer nothing moves."""
+        edges, rank = self.edges[rows], self._rank[rows]
+        there = edges[..., 0] >= 0  # (input, edge)
+        place = (edges[..., 0] * self.branches + rank).where(there, self.names * self.branches)
+        flat = torch.full((len(edges), self.names * self.branches + 1), -1)
+        flat.scatter_(1, place, edges[..., 1])
+        after = flat[:, :-1].view(len(edges), self.names, self.branches)
+        stay = torch.full_like(after[:1], -1)
+        stay[0, :, 0] = torch.arange(self.names)
+        return torch.where((self.graphs.hops[rows] <= step)[:, None, None], stay, after)
+
+    @property
+    def full_budget(self) -> float:
+        """All that an input has, however many."""
+        return math.inf
+
+    @cached_property
+    def trajectories(self) -> Int[Tensor, " input"]:
+        """Walks of all hops from the root."""
+        walks = torch.zeros(self.size, self.names + 1, dtype=torch.int64)
+        walks[torch.arange(self.size), self.root] = 1
+        start, end = self.edges.clamp(min=-1).where(self.edges >= 0, self.names).unbind(-1)
+        for step in range(self.steps - 1):
+            moved = torch.zeros_like(walks).scatter_add(1, end, walks.gather(1, start))
+            moved[:, self.names] = 0
+            walks = moved.where((self.graphs.hops > step)[:, None], walks)
+        return walks.sum(1)
+
+    @property
+    def score(self) -> Int[Tensor, "input state"]:
+        """0 for the node that the walks of the discrete chain end in, else 1."""
+        return torch.ones(self.size, self.names, dtype=torch.int64).scatter(1, self.options[:, :1], 0)
+
+    # Data
+
+    def split(self, seed: int) -> Bool[Tensor, " input"]:
+        """All but `HELD_OUT` graphs, drawn by the seed."""
+        order = random.permutations(random.run_keys([seed], Site.NAMES), self.size)[0]
+        return torch.ones(self.size, dtype=torch.bool).scatter(0, order[self.train_size :], False)
