@@ -7,11 +7,11 @@ what is trained. `supervised` and `policy` are the paper's two objectives, `prof
 from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
 from cot2lib.specs.policy import Continued, GRPOSpec
 from cot2lib.specs.supervised import RunSpec
-from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.tasks import MNNS, ProntoQA, ProsQA, PublishedProsQA
 from cot2lib.thoughts import RULES
 from cot2lib.training.settings import Model, Recipe, Run, Supervision, by_shape
 
-know(RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, ProsQA, *RULES)
+know(RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, ProntoQA, ProsQA, PublishedProsQA, *RULES)
 
 __all__ = [
     "KINDS",

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS, graph_spec
-from cot2lib.tasks import ProsQA
+from cot2lib.tasks import ProntoQA, ProsQA, Task
+from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.tasks.reachability import NAMINGS
 
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
@@ -14,6 +15,7 @@ ALL_D_MODELS = (16, 24, 32, 40, 48, 64)
 HEADS = (1, 2, 4)
 WIDE = 64  # a dimension that holds all names of an official graph
 THREE = SEEDS[:3]
+PUBLISHED = ProsQA(naming="age")  # named as the published files name them
 
 
 def naming(
@@ -36,11 +38,11 @@ def dimension(
     seeds: Sequence[int] = THREE,
     d_models: Sequence[int] = D_MODELS,
     methods: Sequence[str] = ("cot2", "discrete"),
-    **options,
+    task: Task = PUBLISHED,
 ) -> list[RunSpec]:
-    """CoT2 and discrete CoT on graphs of at most 19 names that are fresh at every visit; `options` of `graph_spec`."""
+    """CoT2 and discrete CoT over dimensions, on graphs of at most 19 names that are ages."""
     return [
-        graph_spec(method, profile, d_model=d, seed=seed, **options)
+        graph_spec(method, profile, task=task, d_model=d, seed=seed)
         for d in d_models
         for method in methods
         for seed in seeds
@@ -79,9 +81,24 @@ def official(
     ]
 
 
+def answering(
+    profile: str = "quick",
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = ("cot2", "discrete", "no-cot"),
+    readings: Sequence[str] = READINGS,
+) -> list[RunSpec]:
+    """Methods on ProntoQA as the paper reads it and as its source asks it, names drawn for every question; d = 32."""
+    return [
+        graph_spec(method, profile, task=ProntoQA(reading=reading, naming="once"), seed=seed)
+        for reading in readings
+        for method in methods
+        for seed in seeds
+    ]
+
+
 def searches(profile: str) -> list[RunSpec]:
     """All of them, each once."""
-    found = [*naming(profile), *dimension(profile), *official(profile)]
+    found = [*naming(profile), *dimension(profile), *answering(profile)]
     if profile == "quick":
-        found += [*dimension(profile, heads=4), *surface(profile)]
+        found += [*surface(profile), *official(profile)]
     return list(dict.fromkeys(found))

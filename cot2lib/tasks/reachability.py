@@ -72,13 +72,18 @@ class Graphs(NamedTuple):
 class Reachability(Task):
     """The base of tasks about graphs; a subclass gives `graphs`, `names`, `most_edges` and how it asks.
 
+    `seed` is that of the graphs; another `deal` gives the same graphs other names.
+
     Raises SpecError for an unknown naming, grammar or frontier.
     """
+
+    question_tokens = 5  # between the braces of the question
 
     naming: str = "fresh"
     grammar: str = "pairs"
     frontier: str = "walks"
     seed: int = 0
+    deal: int = 0
 
     def __post_init__(self):
         super().__post_init__()
@@ -147,7 +152,7 @@ class Reachability(Task):
     @property
     def _frame_tokens(self) -> int:
         """Prompt tokens beside the edges."""
-        return 3 if self.pairs else 13
+        return 3 if self.pairs else 8 + self.question_tokens
 
     @property
     def eos_id(self) -> int:
@@ -180,7 +185,7 @@ class Reachability(Task):
         """The name of every node."""
         if self.naming == "age":
             return torch.arange(self.names).expand(self.size, -1)
-        keys = random.fold(random.run_keys([self.seed], Site.NAMES), 0) + torch.arange(self.size)
+        keys = random.fold(random.run_keys([self.seed], Site.NAMES), self.deal) + torch.arange(self.size)
         return random.permutations(random.fold(keys, 0), self.names)
 
     def named(self, nodes: Int[Tensor, "input ..."]) -> Int[Tensor, "input ..."]:

@@ -19,6 +19,7 @@ from cot2lib.study.claims.kinds import LATER, SETTING, SETTLED, Kind, Number, Re
 from cot2lib.study.claims.printed import claims
 from cot2lib.study.claims.rules import FEWEST_SEEDS
 from cot2lib.study.claims.sampling import SAMPLING
+from cot2lib.study.claims.searching import SEARCHING
 from cot2lib.study.claims.simplex import SIMPLEX
 from cot2lib.study.claims.statements import STATEMENTS
 from cot2lib.study.claims.tables import TABLES
@@ -32,7 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 SETTINGS = {"kl-coefficient": SETTING}
-KINDS: dict[str, Kind] = TRAINING | BUDGETS | SAMPLING | TOKENS | SIMPLEX | TABLES | STATEMENTS | SETTINGS
+KINDS: dict[str, Kind] = TRAINING | BUDGETS | SAMPLING | SEARCHING | TOKENS | SIMPLEX | TABLES | STATEMENTS | SETTINGS
 
 
 def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:

@@ -15,11 +15,12 @@ from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import sweeps
+from cot2lib.study import searches, sweeps
 from cot2lib.study.analysis import experts, passk, targets, thoughts_held
 from cot2lib.study.analysis.passk import TOP_K
 from cot2lib.study.sweeps import BEST_GAMMA, STEPS
 from cot2lib.tasks import MNNS
+from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.thoughts import Dirichlet
 
 SECONDS_AN_HOUR = 3600.0
@@ -164,6 +165,21 @@ def entropy_less(step: int, **values: Callable[[int], float]) -> Sample:
 def target_entropy(step: int, seed: int) -> float:
     """Exact mean entropy (nat) of the full-budget targets of a step over the validation inputs of a seed."""
     return float(targets.input_entropies(MNNS())[~MNNS().split(seed), step - 1].mean())
+
+
+# Questions about graphs
+
+
+@cache
+def prosqa(method: str, d_model: int = 32) -> Sample:
+    """ProsQA with at most 19 names that are ages, as in the published files."""
+    return recorded(lambda profile, seeds: searches.dimension(profile, seeds, (d_model,), (method,)))
+
+
+@cache
+def prontoqa(method: str) -> Sample:
+    """ProntoQA as the paper reads it: whether a property is reached."""
+    return recorded(lambda profile, seeds: searches.answering(profile, seeds, (method,), READINGS[:1]))
 
 
 # Policy gradients

@@ -1,0 +1,134 @@
+"""What questions about graphs are like, and what can be answered without a search."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from cot2lib import supervision
+from cot2lib.study.report import PERCENT
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.published import published
+from cot2lib.tasks.reachability import FRONTIERS, MOST_HOPS, Reachability
+
+INPUTS = 1000  # graphs that are looked at
+
+
+def degrees(task: Reachability) -> tuple[Int[Tensor, "input name"], Int[Tensor, "input name"]]:
+    """Edges that enter and that leave each name."""
+    start, end = task.edges.where(task.edges >= 0, task.names).unbind(-1)  # (input, edge)
+    zeros = torch.zeros(task.size, task.names + 1, dtype=torch.int64)
+    into, out = (zeros.scatter_add(1, side, torch.ones_like(side))[:, :-1] for side in (end, start))
+    return into, out
+
+
+def forward(task: Reachability) -> list[Float[Tensor, "input state"]]:
+    """Walks from the root to each name after 0, 1, ... hops."""
+    graph = supervision.graph_of(task, slice(None))
+    return supervision.forward_counts(graph, task.states, task.start)[:-1]
+
+
+def facts(task: Reachability) -> dict[str, float]:
+    """Means over the questions of a task: sizes, hops, frontiers, how many ways lead to the target."""
+    into, out = degrees(task)
+    walks, hops = forward(task), task.graphs.hops
+    there = (into + out) > 0
+    frontier = {f"frontier {t}": _mean((walks[t] > 0).sum(1)[hops >= t]) for t in range(1, min(5, len(walks)))}
+    ways = torch.stack(walks, 1)[torch.arange(task.size), hops]  # (input, state)
+    paths = ways.gather(1, task.options[:, :1])[:, 0]
+    return {
+        "nodes": _mean(there.sum(1)),
+        "edges": _mean(into.sum(1)),
+        "sources": _mean((there & (into == 0)).sum(1)),
+        **{f"{t} hops (%)": PERCENT * _mean(hops == t) for t in range(3, MOST_HOPS + 1)},
+        **frontier,
+        "one way (%)": PERCENT * _mean(paths == 1),
+        "target's share": _mean(paths / ways.sum(1)),
+    }
+
+
+def guesses(task: ProsQA) -> dict[str, float]:
+    """How often (%) rules without a search find the target of two options; ties count half."""
+    into, out = degrees(task)
+    age = torch.zeros_like(into).scatter(1, task.name_of, torch.arange(task.names).expand(task.size, -1))
+    parents = _summed(task, into)
+    looks = {
+        "fewer parents": -into,
+        "younger": age,
+        "higher name": torch.arange(task.names).expand(task.size, -1),
+        "parents with more parents": parents,
+        "parents with more children": _summed(task, out),
+        "more grandparents": _summed(task, parents),
+    }
+    found = {}
+    for name, look in looks.items():
+        target, other = look.gather(1, task.options).unbind(1)
+        found[name] = PERCENT * (_mean(target > other) + _mean(target == other) / 2)
+    return found
+
+
+def _summed(task: Reachability, values: Int[Tensor, "input name"]) -> Int[Tensor, "input name"]:
+    """Of each name the sum of its parents' values."""
+    start, end = task.edges.where(task.edges >= 0, task.names).unbind(-1)
+    wide = torch.cat([values, torch.zeros_like(values[:, :1])], 1)
+    return torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
+
+
+def _mean(values: Int[Tensor, " input"] | Float[Tensor, " input"] | Bool[Tensor, " input"]) -> float:
+    return float(values.double().mean())
+
+
+def looked_at(path: Path) -> dict[str, Reachability]:
+    """Tasks by what tables call them: the published validation file, and ours."""
+    return {
+        "published": published(path, naming="age"),
+        "28 names, 3-6 hops": ProsQA(inputs=INPUTS, names=28, hops=None, naming="age"),
+        "28 names, 4 hops": ProsQA(inputs=INPUTS, names=28, naming="age"),
+        "19 names, 4 hops": ProsQA(inputs=INPUTS, naming="age"),
+    }
+
+
+def facts_table(tasks: dict[str, Reachability]) -> pd.DataFrame:
+    """A row for each fact, a column for each task."""
+    table = pd.DataFrame({name: facts(task) for name, task in tasks.items()})
+    return table.rename_axis("mean of").reset_index()
+
+
+def guesses_table(tasks: dict[str, ProsQA]) -> pd.DataFrame:
+    """A row for each rule, a column for each task; the same questions with drawn names stand beside the published."""
+    table = pd.DataFrame({name: guesses(task) for name, task in tasks.items()})
+    return table.rename_axis("the target is the option that is, or has").reset_index()
+
+
+def frontier_distances(path: Path) -> pd.DataFrame:
+    """Mean total variation between targets of each definition and those of "walks", hop by hop."""
+    tasks = {
+        "ProsQA, published": lambda frontier: published(path, frontier=frontier),
+        "ProsQA, 19 names": lambda frontier: ProsQA(inputs=INPUTS, frontier=frontier),
+        "ProntoQA": lambda frontier: ProntoQA(inputs=INPUTS, frontier=frontier),
+    }
+    return pd.DataFrame([row for name, make in tasks.items() for row in _distances(name, make)])
+
+
+def _distances(name: str, make) -> list[dict]:
+    main = make("walks")
+    hops, targets = main.graphs.hops, supervision.hindsight_targets(main)
+    rows = []
+    for frontier in FRONTIERS[1:]:
+        apart = (supervision.hindsight_targets(make(frontier)) - targets).abs().sum(-1) / 2  # (input, step)
+        means = {f"hop {t}": _mean(apart[hops >= t, t - 1]) for t in range(1, int(hops.max()) + 1)}
+        rows.append({"task": name, "targets": frontier, **means})
+    return rows
+
+
+def one_chain(tasks: Sequence[Reachability]) -> list[float]:
+    """Share (%) of questions whose complete walks all end in the target."""
+    found = []
+    for task in tasks:
+        walks = forward(task)
+        ways = torch.stack(walks, 1)[torch.arange(task.size), task.graphs.hops]
+        found.append(PERCENT * _mean(ways.gather(1, task.options[:, :1])[:, 0] == ways.sum(1)))
+    return found

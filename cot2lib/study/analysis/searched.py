@@ -1,0 +1,161 @@
+"""What models that were trained on graphs do on other graphs, under other names, and what their thoughts hold.
+
+A record of a run says how often it is right on held-out graphs. Here every model answers test graphs of another seed,
+and is looked at hop by hop: how much of a thought lies on nodes that walks of that many hops reach, on those of them
+from which the target is still in time, and on nodes that no walk reaches at all.
+
+Accuracy is strict, the likeliest token of the whole vocabulary, or of pairs: the target before the other option.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from cot2lib import runs, supervision
+from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
+from cot2lib.model import GPT2Stack
+from cot2lib.runs import records
+from cot2lib.specs import RunSpec, by_shape
+from cot2lib.study import searches
+from cot2lib.study.searches import OFFICIAL
+from cot2lib.tasks import ProsQA
+from cot2lib.tasks.published import published
+
+INPUTS = 1000  # test graphs
+TEST_SEED = 1  # of the graphs that nothing is trained on or chosen by
+PUBLISHED = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"
+DENSE = 2.0  # parents of a node, against 1.5 in training
+
+
+class Test(NamedTuple):
+    """Graphs that a model answers.
+
+    Attributes:
+        name: how tables call them.
+        task: that holds them.
+        rows: which of them.
+    """
+
+    name: str
+    task: ProsQA
+    rows: Int[Tensor, " input"]
+
+
+def tests(spec: RunSpec) -> Iterator[Test]:
+    """What a run on ProsQA is tested on."""
+    task, rows = spec.task, torch.arange(INPUTS)
+    unseen = replace(task, inputs=INPUTS, seed=TEST_SEED)
+    yield Test("ages", replace(unseen, naming="age"), rows)
+    yield Test("drawn names", replace(unseen, naming="fresh"), rows)
+    trained = task.split(spec.split_seed).nonzero()[:INPUTS, 0]
+    yield Test("trained on", task, trained)
+    yield Test("trained on, new names", replace(task, naming="fresh", deal=1), trained)
+    if spec.supervision.every is not None:
+        for hops in (task.hops - 1, task.hops + 1):
+            yield Test(f"{hops} hops", replace(unseen, naming="fresh", hops=hops), rows)
+    yield Test("denser", replace(unseen, naming="fresh", parents=DENSE), rows)
+
+
+def published_tests(path: Path) -> Iterator[Test]:
+    """The published questions by hops, named by age and with drawn names."""
+    for naming in ("age", "fresh"):
+        task = published(path, naming=naming)
+        for hops in task.graphs.hops.unique().tolist():
+            rows = (task.graphs.hops == hops).nonzero()[:, 0]
+            yield Test(f"published, {hops} hops, {'ages' if naming == 'age' else 'drawn names'}", task, rows)
+
+
+class Held(NamedTuple):
+    """Which states are what after each hop.
+
+    Attributes:
+        frontier: walks of so many hops reach them.
+        in_time: of these, from where the target is reached in the hops that are left.
+        reached: any walk reaches them.
+    """
+
+    frontier: Bool[Tensor, "input hop state"]
+    in_time: Bool[Tensor, "input hop state"]
+    reached: Bool[Tensor, "input state"]
+
+
+def held_states(task: ProsQA, rows: Int[Tensor, " input"]) -> Held:
+    """The states of the given inputs, all with as many hops as the first."""
+    hops = int(task.graphs.hops[rows[0]])
+    graph = supervision.graph_of(task, rows)[:hops]
+    forward = supervision.forward_counts(graph, task.states, task.start[rows])
+    target = torch.nn.functional.one_hot(task.options[rows, 0], task.states).double()
+    backward = supervision.backward_counts(graph, target)
+    further = forward
+    for _ in range(task.states - hops):  # no way without a repetition is longer
+        further = [*further, supervision.spread(further[-1], graph[0])]
+    frontier = torch.stack(forward[1:], 1) > 0
+    reached = torch.stack(further[1:], 1).sum(1) > 0
+    return Held(frontier, frontier & (torch.stack(backward[1:], 1) > 0), reached)
+
+
+@torch.no_grad()
+def answered(stack: GPT2Stack, spec: RunSpec, test: Test) -> Rollout:
+    """Every run's answers to a test, and thoughts, on CPU."""
+    hops = int(test.task.graphs.hops[test.rows[0]])
+    steps = rules(spec.thought, len(spec.supervision.output_steps(hops + 1)))
+    prompts, padding = test.task.prompt(spec.supervision.arrow)[test.rows], test.task.padding[test.rows]
+    parts = [
+        decode(stack, prompts[None, chunk], steps, padding=padding[None, chunk])
+        for chunk in torch.arange(len(prompts)).split(PROMPTS_AT_ONCE)
+    ]
+    join = lambda name: torch.cat([getattr(part, name) for part in parts], 1)
+    return Rollout(join("logits"), join("weights"), join("answers"), join("log_density"), [], [])
+
+
+def measured(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataFrame:
+    """A row for each run: accuracies, and for each hop what a thought's mass lies on.
+
+    Columns: `id`, `test`, `inputs`, `strict`, `pair`, then `frontier_t`, `in_time_t` and `unreached_t`, shares of 1.
+    """
+    rollout = answered(stack, specs[0], test)
+    ids = test.task.state_ids[test.task.options[test.rows]]  # (input, 2)
+    strict = (rollout.answers == test.task.answer_ids[test.rows]).double().mean(1)  # (run,)
+    last = rollout.logits[:, :, -1]  # (run, input, vocab)
+    target, other = (last.gather(2, ids[:, place].expand(len(specs), -1)[..., None])[..., 0] for place in (0, 1))
+    columns = {"strict": strict, "pair": (target > other).double().mean(1)} | _masses(rollout, test)
+    table = pd.DataFrame({name: value.tolist() for name, value in columns.items()})
+    return table.assign(id=[spec.id for spec in specs], test=test.name, inputs=len(test.rows))
+
+
+def _masses(rollout: Rollout, test: Test) -> dict[str, Float[Tensor, " run"]]:
+    """What thoughts lie on, by hop; nothing for a model without thoughts."""
+    held = held_states(test.task, test.rows)
+    thoughts = rollout.weights[:, :, :-1, test.task.state_ids].double()  # (run, input, hop, state)
+    share = lambda states: (thoughts * states).sum(-1).mean(1)  # (run, hop)
+    unreached = ~held.reached[:, None].expand_as(held.frontier)
+    there = {"frontier": held.frontier, "in_time": held.in_time, "unreached": unreached}
+    return {
+        f"{name}_{hop + 1}": share(states[:, : thoughts.shape[2]])[:, hop]
+        for name, states in there.items()
+        for hop in range(thoughts.shape[2])
+    }
+
+
+def measure(profile: str) -> pd.DataFrame:
+    """`measured` of every run on ProsQA of the chapter `search` whose weights are shipped or stored."""
+    parts = []
+    for specs in by_shape(searches.searches(profile)):
+        known = [spec for spec in specs if runs.lookup.weights(spec.id, retrain=False)]
+        if known and isinstance(known[0].task, ProsQA):
+            stack = runs.load_stack(known, missing="error")
+            chosen = [*tests(known[0]), *(published_tests(PUBLISHED) if known[0].task.names == OFFICIAL else ())]
+            parts += [measured(stack, known, test) for test in chosen]
+    return pd.concat(parts, ignore_index=True)
+
+
+def shipped(profile: str) -> pd.DataFrame:
+    """The table that `cot2 collect searched` has shipped; empty where there is none."""
+    table = records.shipped_table(f"searched.{profile}.tested")
+    return pd.DataFrame(columns=["id", "test", "inputs", "strict", "pair"]) if table is None else table

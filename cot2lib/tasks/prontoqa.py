@@ -1,0 +1,167 @@
+"""ProntoQA: does a chain of concepts lead from an entity to a property?
+
+All questions of the published generator at five hops have one shape: an entity with two facts, five concepts in a
+chain, a property at its end, and beside each concept of the chain one further concept and one property. One more
+concept, which nothing leads to, has an edge to the property that is asked for. Names, the order of edges and signs
+are all that differs. So the shape is written down here, 26 nodes and 25 edges (24 under the first reading).
+
+The paper's text and its source differ in what is asked, and both are here:
+
+* `reading="reachable"`: whether the property is reached, as the paper says. In the published graphs it always is. Here
+  the concept that nothing leads to has a property of its own, which half of the questions ask for. No edge is
+  negative.
+* `reading="sign"`: the source task. The property is always reached, the edges to it from the chain and from the other
+  concept have opposite signs, and the answer says whether the sign of the chain's edge is that of the question.
+
+Under both readings the answer needs no chain: of the concepts with an edge to the property that counts to which
+something leads. The shape is the
+same for all graphs, so naming nodes by age would give the answer away; names are drawn once or fresh.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from cot2lib.errors import SpecError
+from cot2lib.tasks.reachability import Graphs, Reachability, token
+
+READINGS = ("reachable", "sign")
+HOPS = 6  # edges from the entity to the property
+NEGATIVE = 0.34  # of edges to properties: about 4.1 of 12, as published
+
+# Nodes: the entity, the chain (its end is the property), beside it concepts and their properties, and what is apart.
+ENTITY, CHAIN, END = 0, (1, 2, 3, 4, 5), 6
+BESIDE = (7, 8, 9, 10, 11, 12)  # a sibling of each node of the chain, and of its end
+OF_CHAIN, OF_BESIDE = (13, 14, 15, 16), (17, 18, 19, 20, 21)  # properties
+LEAF, LAST, APART, OTHER = 22, 23, 24, 25
+
+CONCEPTS = [
+    (ENTITY, CHAIN[0]), (ENTITY, BESIDE[0]), *pairwise(CHAIN), *zip(CHAIN, BESIDE[1:]), (CHAIN[4], LAST),
+    (BESIDE[0], LEAF),
+]  # fmt: skip
+PROPERTIES = [*zip(CHAIN, OF_CHAIN), *zip(BESIDE, OF_BESIDE)]
+
+
+class Questions(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        graphs: their first option is the end of the chain.
+        yes: whether the answer is True.
+        negated: whether the question says "not in".
+    """
+
+    graphs: Graphs
+    yes: Bool[Tensor, " input"]
+    negated: Bool[Tensor, " input"]
+
+
+@dataclass(frozen=True)
+class ProntoQA(Reachability):
+    """The task at five hops.
+
+    Args:
+        inputs: questions, those held out included; 10,000 as published.
+        reading: what is asked, see the module.
+        naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the questions.
+
+    Raises:
+        SpecError: for an unknown reading, fewer than ten questions, or nodes named by age.
+    """
+
+    inputs: int = 10_000
+    reading: str = "reachable"
+    names = 26
+    most_edges = len(CONCEPTS) + len(PROPERTIES) + 3
+    question_tokens = 3
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.reading not in READINGS:
+            raise SpecError(f"reading={self.reading!r}: choose one of {', '.join(READINGS)}.")
+        if self.inputs < 10:
+            raise SpecError(f"inputs={self.inputs}: need at least ten questions.")
+        if self.naming == "age":
+            raise SpecError("naming='age': all questions of ProntoQA have one shape; choose 'once' or 'fresh'.")
+        if self.seed < 0:
+            raise SpecError(f"seed={self.seed}: must be at least 0.")
+
+    @property
+    def name(self) -> str:
+        """How tables call it: its reading and naming."""
+        marks = [self.reading, self.naming]
+        marks += [self.grammar] if self.grammar != "pairs" else []
+        marks += [self.frontier] if self.frontier != "walks" else []
+        return f"ProntoQA, {', '.join(marks)}"
+
+    @property
+    def size(self) -> int:
+        return self.inputs
+
+    @property
+    def steps(self) -> int:
+        """A thought for each hop, and the answer."""
+        return HOPS + 1
+
+    @property
+    def roles(self) -> int:
+        return 3 if self.reading == "sign" else 2
+
+    @property
+    def _questions(self) -> Questions:
+        return _questions(self.inputs, self.reading, self.seed)
+
+    @property
+    def graphs(self) -> Graphs:
+        return self._questions.graphs
+
+    @property
+    def answer_ids(self) -> Int[Tensor, " input"]:
+        """True or False."""
+        return torch.where(self._questions.yes, token("True"), token("False"))
+
+    @property
+    def asked(self) -> Int[Tensor, "input 3"]:
+        verb = torch.where(self._questions.negated, token("not in"), token("in"))
+        return torch.stack([self._property, verb, self.state_ids[self.root]], 1)
+
+    @property
+    def asked_in_words(self) -> Int[Tensor, "input 3"]:
+        """`C in F`, or `C not in F`."""
+        return self.asked.flip(1)
+
+    @property
+    def _property(self) -> Int[Tensor, " input"]:
+        """Token of the property that is asked for: the chain's end, or under `reachable` what is apart."""
+        other = ~self._questions.yes if self.reading == "reachable" else torch.zeros_like(self._questions.yes)
+        return self.state_ids[torch.where(other, self.options[:, 1], self.options[:, 0])]
+
+
+@lru_cache(maxsize=8)
+def _questions(inputs: int, reading: str, seed: int) -> Questions:
+    rng = np.random.default_rng([seed, 2])
+    sign, yes = reading == "sign", rng.permutation(inputs) % 2 == 0
+    ends = [(LAST, OTHER), (CHAIN[-1], END), (APART, END)] if sign else [(CHAIN[-1], END), (APART, OTHER)]
+    shape = [*CONCEPTS, *PROPERTIES, *ends]
+    edges, negative = np.repeat(np.array(shape)[None], inputs, 0), np.zeros((inputs, len(shape)), bool)
+    if sign:
+        negative[:, len(CONCEPTS) :] = rng.random((inputs, len(shape) - len(CONCEPTS))) < NEGATIVE
+        negative[:, -1] = ~negative[:, -2]
+    negated = (negative[:, -2] == yes) if sign else np.zeros(inputs, bool)
+    order = rng.random(negative.shape).argsort(1)
+    full = lambda value: torch.full((inputs,), value)
+    graphs = Graphs(
+        edges=torch.from_numpy(np.take_along_axis(edges, order[..., None], 1)),
+        negative=torch.from_numpy(np.take_along_axis(negative, order, 1)),
+        nodes=full(OTHER + 1),
+        hops=full(HOPS),
+        root=full(ENTITY),
+        options=torch.stack([full(END), full(OTHER)], 1),
+    )
+    return Questions(graphs, torch.from_numpy(yes), torch.from_numpy(negated))

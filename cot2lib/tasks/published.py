@@ -1,0 +1,155 @@
+"""The published ProsQA questions (COCONUT's JSON files), as a task beside the ones that we generate.
+
+A file is a list of questions, each with `edges` between node numbers, `idx_to_symbol`, `root`, `target`,
+`neg_target` and the `steps` of one shortest way. Node numbers are places in the order in which a graph grew: with
+`naming="age"` they become the names.
+
+What the file leaves as it is: edges come in the order of the node that they enter, so that age shows even where names
+do not. Edges are shuffled here, by the seed.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from cot2lib.errors import SpecError
+from cot2lib.tasks.prosqa import SIZES, ProsQA
+from cot2lib.tasks.reachability import MOST_HOPS, Graphs
+
+FIELDS = ("edges", "idx_to_symbol", "root", "target", "neg_target", "steps")
+ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/{}"
+CHECKSUMS = {"prosqa_valid.json": "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"}
+
+
+@dataclass(frozen=True)
+class PublishedProsQA(ProsQA):
+    """Questions of a file.
+
+    Args:
+        path: of the JSON file; `fetch` downloads one.
+        sha256: of its content, by which a run knows its data; filled in by `published`.
+        inputs: how many questions it has.
+        naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
+
+    Raises:
+        SpecError: for a file that is missing, truncated, no list of such questions, or other than the checksum says.
+    """
+
+    names: int = 28
+    hops: int | None = None
+    path: str = ""
+    sha256: str = ""
+
+    @property
+    def name(self) -> str:
+        """How tables call it: its file and naming."""
+        return f"ProsQA, {Path(self.path).name}, {self.naming}"
+
+    @property
+    def graphs(self) -> Graphs:
+        return _read(self.path, self.sha256, self.seed)
+
+
+def published(path: str | Path, **options) -> PublishedProsQA:
+    """The task of a file; `options` are further fields of `PublishedProsQA`.
+
+    Raises:
+        SpecError: as there.
+    """
+    content = _content(path)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)
+
+
+def fetch(name: str = "prosqa_valid.json") -> Path:
+    """Downloads a published file once into the user's cache, and checks it; needs the extra `graphs`.
+
+    Raises:
+        SpecError: for a file whose checksum is not known here, without pooch, or if it cannot be had.
+    """
+    if name not in CHECKSUMS:
+        raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
+    try:
+        import pooch
+    except ImportError:
+        raise SpecError("downloads need pooch: pip install 'cot2lib[graphs]'.") from None
+    try:
+        return Path(pooch.retrieve(ADDRESS.format(name), f"sha256:{CHECKSUMS[name]}", fname=name, progressbar=False))
+    except (OSError, ValueError) as error:
+        raise SpecError(f"{name} cannot be had ({error}); download it and give its path.") from error
+
+
+def _content(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise SpecError(
+            f"{path} cannot be read ({error.strerror}); give the path of a published ProsQA file."
+        ) from error
+
+
+def _questions(path: str | Path, content: bytes) -> list[dict]:
+    """Questions of a file, each with all fields and within the sizes that prompts have room for."""
+    try:
+        questions = json.loads(content)
+    except ValueError as error:
+        raise SpecError(f"{path} is no whole JSON file ({error}); download it again.") from error
+    if not isinstance(questions, list) or not questions:
+        raise SpecError(f"{path} holds no list of questions; give a published ProsQA file.")
+    for number, question in enumerate(questions):
+        if reason := _wrong(question):
+            raise SpecError(f"{path}, question {number}: {reason}.")
+    return questions
+
+
+def _wrong(question: object) -> str:
+    """What is wrong with a question, or nothing."""
+    if not isinstance(question, dict) or (lacking := [name for name in FIELDS if name not in question]):
+        return "it is no question" if not isinstance(question, dict) else f"it lacks {', '.join(lacking)}"
+    size, nodes = SIZES[max(SIZES)], len(question["idx_to_symbol"])
+    ends = [node for edge in question["edges"] for node in edge]
+    asked = [question[name] for name in ("root", "target", "neg_target")]
+    if nodes > size.most or len(question["edges"]) > size.edges:
+        return f"it has {nodes} nodes and {len(question['edges'])} edges, more than {size.most} and {size.edges}"
+    if not all(isinstance(node, int) and 0 <= node < nodes for node in [*ends, *asked]):
+        return f"it names nodes that it does not have (0..{nodes - 1})"
+    if _hops(question) != len(question["steps"]) or not 1 <= len(question["steps"]) <= MOST_HOPS:
+        return f"its target is {_hops(question)} hops from its root, but it has {len(question['steps'])} steps"
+    return ""
+
+
+def _hops(question: dict) -> int:
+    """Edges of the shortest way from the root to the target; -1 if there is none."""
+    reached, hops = {question["root"]}, 0
+    while question["target"] not in reached:
+        further = reached | {end for start, end in question["edges"] if start in reached}
+        if further == reached:
+            return -1
+        reached, hops = further, hops + 1
+    return hops
+
+
+@lru_cache(maxsize=8)
+def _read(path: str, sha256: str, seed: int) -> Graphs:
+    content = _content(path)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise SpecError(f"{path} is not the file that this task was made of (sha256 {sha256[:12]}...).")
+    questions, rng = _questions(path, content), np.random.default_rng([seed, 3])
+    column = lambda name: torch.tensor([question[name] for question in questions])
+    edges = torch.full((len(questions), SIZES[max(SIZES)].edges, 2), -1)
+    for row, question in enumerate(questions):
+        shuffled = rng.permutation(np.array(question["edges"]))
+        edges[row, : len(shuffled)] = torch.from_numpy(shuffled)
+    return Graphs(
+        edges=edges,
+        negative=torch.zeros(edges.shape[:2], dtype=torch.bool),
+        nodes=torch.tensor([len(question["idx_to_symbol"]) for question in questions]),
+        hops=torch.tensor([len(question["steps"]) for question in questions]),
+        root=column("root"),
+        options=torch.stack([column("target"), column("neg_target")], 1),
+    )

@@ -1,0 +1,362 @@
+"""Questions about graphs: how they are made, written, named and answered, against networkx and plain listing."""
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import networkx
+import pytest
+import torch
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.specs.profiles import graph_spec
+from cot2lib.study.analysis import graph_facts
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.prosqa import SIZES
+from cot2lib.tasks.published import published
+from cot2lib.tasks.reachability import SPECIALS, token
+from cot2lib.training.data import drawn_names, renamed, stack_data
+from cot2lib.training.engines import preferred
+from cot2lib.training.supervised import SupervisedTrainer
+
+FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
+SMALL = ProsQA(inputs=200)
+TASKS = {
+    "19 names": SMALL,
+    "28 names": ProsQA(inputs=60, names=28),
+    "3-6 hops": ProsQA(inputs=60, names=28, hops=None),
+    "published": published(FILE),
+    "reachable": ProntoQA(inputs=60),
+    "sign": ProntoQA(inputs=60, reading="sign"),
+}
+
+
+def graph(task, row):
+    """A question's graph by names."""
+    return networkx.DiGraph([(a, b) for a, b in task.edges[row].tolist() if a >= 0])
+
+
+def walks(task, row):
+    """All walks of an input's hops from its root that go on to the end, and all that end before, step by step."""
+    edges, layers = graph(task, row), [[(int(task.root[row]),)]]
+    for _ in range(int(task.graphs.hops[row])):
+        layers.append([(*walk, after) for walk in layers[-1] for after in edges.successors(walk[-1])])
+    return layers[1:]
+
+
+# Graphs
+
+
+@pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops", "published"])
+def test_the_root_reaches_the_target_alone(name):
+    task = TASKS[name]
+    for row in range(40):
+        edges, root, hops = graph(task, row), int(task.root[row]), int(task.graphs.hops[row])
+        target, other = task.options[row].tolist()
+        assert networkx.is_directed_acyclic_graph(edges)
+        assert networkx.shortest_path_length(edges, root, target) == hops
+        assert not networkx.has_path(edges, root, other)
+        assert edges.out_degree(target) == edges.out_degree(other) == 0
+
+
+@pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops"])
+def test_neither_degree_nor_depth_tells_the_options_apart(name):
+    task, size = TASKS[name], SIZES[TASKS[name].names]
+    for row in range(40):
+        edges, (target, other) = graph(task, row), task.options[row].tolist()
+        assert edges.in_degree(target) == edges.in_degree(other)
+        roots = [task.name_of[row, node].item() for node in (0, 1)]
+        theirs = next(root for root in roots if root != task.root[row])
+        assert abs(networkx.shortest_path_length(edges, theirs, other) - int(task.graphs.hops[row])) <= 1
+        assert size.least <= task.graphs.nodes[row] <= size.most
+        assert edges.number_of_edges() == (task.graphs.edges[row, :, 0] >= 0).sum() <= size.edges
+
+
+def test_the_same_seed_gives_the_same_bytes():
+    digest = lambda task: hashlib.sha256(task.prompt().numpy().tobytes()).hexdigest()
+    assert digest(SMALL) == "1ccd319bee4a40be747a69da1ad5a3bbcd9fa59d7d82570e101ba350b351dede"
+    assert digest(replace(SMALL, seed=1)) != digest(SMALL) != digest(replace(SMALL, deal=1))
+    assert torch.equal(replace(SMALL, deal=1).graphs.edges, SMALL.graphs.edges)
+
+
+def test_a_longer_list_begins_alike():
+    assert torch.equal(ProsQA(inputs=300).prompt()[:200], SMALL.prompt())
+
+
+def test_options_and_answers_are_balanced():
+    task = ProsQA(inputs=1000)
+    first = task.asked[:, 0] == task.answer_ids
+    yes = ProntoQA(inputs=1000).answer_ids == token("True")
+    assert abs(first.double().mean() - 0.5) < 0.05 and yes.sum() == 500
+
+
+def test_the_published_file_is_what_settings_say():
+    facts = graph_facts.facts(published(FILE, naming="age"))
+    expected = {
+        "nodes": 22.8,
+        "edges": 36.3,
+        "sources": 2.51,
+        "one way (%)": 56.3,
+        "frontier 1": 2.9,
+        "frontier 3": 6.7,
+    }
+    for name, value in expected.items():
+        assert facts[name] == pytest.approx(value, abs=0.06)
+    guesses = graph_facts.guesses(published(FILE, naming="age"))
+    assert guesses["younger"] > 60 and guesses["fewer parents"] > 66
+
+
+def test_rules_without_a_search_are_near_chance_on_ours():
+    for hops, names in ((4, 19), (4, 28)):
+        for rule, share in graph_facts.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age")).items():
+            assert abs(share - 50) < 7, rule
+    assert abs(graph_facts.guesses(ProsQA(inputs=1000))["higher name"] - 50) < 4
+
+
+# ProntoQA
+
+
+def test_prontoqa_has_the_published_shape():
+    task = TASKS["sign"]
+    assert task.graphs.edges.shape[1] == 25 and (task.graphs.nodes == 26).all()
+    assert graph_facts.forward(task)[1].shape == (60, 26)
+    sizes = [int((mass > 0).sum(1).double().mean()) for mass in graph_facts.forward(task)[1:]]
+    assert sizes == [2, 5, 4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("row", range(20))
+def test_reachable_asks_whether_the_property_is_reached(row):
+    task = TASKS["reachable"]
+    asked = int(task.asked[row, 0]) - len(SPECIALS)
+    reached = networkx.has_path(graph(task, row), int(task.root[row]), asked)
+    assert task.tokens[task.answer_ids[row]] == str(reached)
+
+
+@pytest.mark.parametrize("row", range(20))
+def test_sign_asks_for_the_last_edge_of_the_chain(row):
+    task = TASKS["sign"]
+    asked, edges = int(task.asked[row, 0]) - len(SPECIALS), graph(task, row)
+    chain = networkx.shortest_path(edges, int(task.root[row]), asked)
+    signs = {tuple(edge): sign for edge, sign in zip(task.edges[row].tolist(), task.graphs.negative[row].tolist())}
+    others = [edge for edge in signs if edge[1] == asked and edge[0] != chain[-2]]
+    negated = int(task.asked[row, 1]) == token("not in")
+    assert len(chain) == 7 and [signs[edge] for edge in others] == [not signs[chain[-2], asked]]
+    assert task.tokens[task.answer_ids[row]] == str(signs[chain[-2], asked] == negated)
+
+
+# Prompts
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pairs_and_sentences_say_the_same(name):
+    """The edges, read back from both grammars, are the graph's; both ask the same question."""
+    task = TASKS[name]
+    words = replace(task, grammar="sentences")
+    for row in range(10):
+        paired, spelt = task.prompt(arrow=False)[row].tolist(), words.prompt(arrow=False)[row].tolist()
+        known = {tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0}
+        assert paired[: int(task.padding[row])] == [0] * int(task.padding[row]) and paired[int(task.padding[row])]
+        assert {_pair(task, id) for id in paired if id >= task.vocab_size} == known
+        text = [words.tokens[id] for id in spelt[int(words.padding[row]) :]]
+        body = " ".join(text[2 : text.index("}")]).split(" . ")
+        said = {(part.split()[0], part.removesuffix(" .").split()[-1]) for part in body}
+        assert said == {(task.tokens[len(SPECIALS) + a], task.tokens[len(SPECIALS) + b]) for a, b in known}
+        assert [word for word in text[text.index("}") :] if word[0] == "N"][1:] + [task.tokens[paired[-1]]] == [
+            task.tokens[id] for id in paired[-3:] if task.tokens[id][0] == "N"
+        ]
+        assert text[:2] == ["Description", "{"] and text[-3:] == ["}", "Steps", "{"]
+
+
+def _pair(task, id):
+    """From which name to which a pair of tokens leads."""
+    start, end = id // task.vocab_size - 1 - len(SPECIALS), id % task.vocab_size - len(SPECIALS)
+    assert 0 <= end < task.names <= start
+    return start % task.names, end
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_negative_edges_have_a_role_of_their_own(name):
+    task = TASKS[name]
+    starts = task.prompt(arrow=False) // task.vocab_size - 1 - len(SPECIALS)
+    assert (starts >= 2 * task.names).sum() == task.graphs.negative.sum()
+
+
+def test_positions_hold_the_longest_sequence():
+    for task in TASKS.values():
+        for grammar in ("pairs", "sentences"):
+            written = replace(task, grammar=grammar)
+            assert written.prompt().shape[1] + written.steps <= written.positions
+
+
+# Targets
+
+
+@pytest.mark.parametrize("frontier", ["walks", "nodes", "complete"])
+@pytest.mark.parametrize("name", TASKS)
+def test_targets_are_shares_of_walks(name, frontier):
+    task = replace(TASKS[name], frontier=frontier)
+    targets = hindsight_targets(task)
+    for row in range(8):
+        layers = walks(task, row)
+        for step, layer in enumerate(layers):
+            ends = Counter(walk[step + 1] for walk in (layers[-1] if frontier == "complete" else layer))
+            ends = dict.fromkeys(ends, 1) if frontier == "nodes" else ends
+            expected = torch.zeros(task.vocab_size, dtype=torch.float64)
+            for state, count in ends.items():
+                expected[task.state_ids[state]] = count / sum(ends.values())
+            assert torch.allclose(targets[row, step], expected)
+        assert targets[row, len(layers)].argmax() == task.answer_ids[row] and targets[row, len(layers)].max() == 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_one_trajectory_is_a_walk_to_the_target(name):
+    task = TASKS[name]
+    targets = hindsight_targets(task, 1, "plus-first")
+    for row in range(8):
+        hops = int(task.graphs.hops[row])
+        assert (targets[row, : hops + 1].max(-1).values == 1).all()
+        chain = (targets[row, :hops].argmax(-1) - len(SPECIALS)).tolist()
+        assert (int(task.root[row]), *chain) in walks(task, row)[-1] and chain[-1] == task.options[row, 0]
+        assert task.trajectories[row] == len(walks(task, row)[-1])
+
+
+def test_complete_walks_give_prontoqas_chain_away():
+    """To the letter, the paper's equation leaves one node at each of the first four hops."""
+    complete = hindsight_targets(replace(TASKS["reachable"], frontier="complete"))
+    assert ((complete[:, :4] > 0).sum(-1) == 1).all()
+
+
+# Names
+
+
+def test_new_names_are_the_same_in_prompt_targets_and_answer():
+    """Parsed back under the permutation, a renamed batch is the batch itself."""
+    data = stack_data([graph_spec("cot2", task=SMALL)], "cpu")
+    index = torch.arange(12)[None]
+    names = data.names(random.run_keys([7], Site.NAMES), 12)
+    assert names.sort(-1).values.eq(torch.arange(SMALL.vocab_size)).all()
+    assert (names[..., : len(SPECIALS)] == torch.arange(len(SPECIALS))).all() and len(names[0].unique(dim=0)) == 12
+    batch, plain = data.batch(index, names), data.batch(index)
+    back = names.argsort(-1)
+    assert not torch.equal(batch.prompts, plain.prompts)
+    assert torch.equal(renamed(batch.prompts, back), plain.prompts)
+    assert torch.equal(batch.outputs.gather(3, names[:, :, None].expand_as(batch.outputs)), plain.outputs)
+    new_answers = names.gather(2, data.answers[index][..., None])[..., 0]
+    assert data.right(new_answers, index, names).all()
+    assert not data.right(data.answers[index], index, names).all()
+
+
+def test_a_name_keeps_its_roles_together():
+    task = TASKS["sign"]
+    names = drawn_names(task, random.run_keys([1], Site.NAMES), 5)
+    first, *others = (names[..., tokens] - tokens[0] for tokens in task.renamed)
+    assert len(others) == 2 and all(torch.equal(first, other) for other in others)
+
+
+def test_stored_names_stay_under_other_namings():
+    assert SMALL.renamed is not None and replace(SMALL, naming="once").renamed is None
+    assert torch.equal(replace(SMALL, naming="once").prompt(), SMALL.prompt())
+    assert torch.equal(replace(SMALL, naming="age").edges, SMALL.graphs.edges)
+
+
+def test_names_do_not_depend_on_the_stack():
+    specs = [
+        graph_spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1)
+        for s in (1, 2)
+    ]
+    together, alone = SupervisedTrainer(specs), SupervisedTrainer(specs[1:])
+    for trainer in (together, alone):
+        trainer.train()
+    assert torch.allclose(
+        torch.tensor(together.progress.first_losses[1]), torch.tensor(alone.progress.first_losses[0]), atol=1e-5
+    )
+    still = SupervisedTrainer([replace(specs[1], task=replace(SMALL, naming="once"))])
+    still.train()
+    assert abs(still.progress.first_losses[0][1] - alone.progress.first_losses[0][1]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "task", [SMALL, ProsQA(inputs=60, hops=None, grammar="sentences"), ProntoQA(inputs=60, reading="sign")]
+)
+def test_both_engines_train_alike(task):
+    """Pairs, names that are drawn anew, ragged inputs, and sequences longer than the engine's widest layer."""
+    make = lambda method, seed: graph_spec(
+        method, task=task, d_model=16, layers=2, seed=seed, steps=12, evaluate_every=12, warmup=2, dropout=0.1
+    )
+    cot2 = make("cot2", 1)
+    specs = [cot2, replace(cot2, seed=2, supervision=replace(cot2.supervision, budget=1))]
+    by_torch, fused = SupervisedTrainer(specs), preferred(SupervisedTrainer(specs), 1)
+    assert fused.engine == "fused"
+    for trainer in (by_torch, fused):
+        trainer.train()
+    losses = [torch.tensor(trainer.progress.first_losses) for trainer in (by_torch, fused)]
+    assert torch.allclose(*losses, atol=5e-5)
+    entropies = [trainer.progress.curves[-1]["entropy_1"] for trainer in (by_torch, fused)]
+    assert entropies[0] == pytest.approx(entropies[1], abs=1e-4)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ProsQA(names=26), "names=26: choose 19 or 28"),
+        (lambda: ProsQA(hops=2), "hops=2: choose 3 to 6"),
+        (lambda: ProsQA(inputs=3), "at least ten"),
+        (lambda: ProsQA(naming="best"), "age, once, fresh"),
+        (lambda: ProsQA(grammar="prose"), "pairs, sentences"),
+        (lambda: ProsQA(frontier="all"), "walks, nodes, complete"),
+        (lambda: ProsQA(parents=9.0), "0.5 to 3"),
+        (lambda: ProntoQA(naming="age"), "one shape"),
+        (lambda: ProntoQA(reading="both"), "reachable, sign"),
+        (lambda: published("no such file"), "no such file cannot be read"),
+        (lambda: stack_data([_in_sequence()], "cpu"), "loss_on='sequence' needs inputs of one length"),
+    ],
+)
+def test_bad_input_is_named(make, says):
+    with pytest.raises(SpecError, match=says):
+        make()
+
+
+def _in_sequence():
+    run = graph_spec("cot2", task=SMALL)
+    return replace(run, supervision=replace(run.supervision, loss_on="sequence"))
+
+
+def _changed(**fields):
+    questions = json.loads(FILE.read_text())
+    return json.dumps([questions[0] | fields, *questions[1:]])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (FILE.read_text()[:1000], "no whole JSON file"),
+        ("{}", "no list of questions"),
+        ("[1]", "question 0: it is no question"),
+        (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
+        (_changed(target=99), "names nodes that it does not have"),
+        (_changed(target=0), "is -1 hops from its root, but it has 3 steps"),
+        (_changed(idx_to_symbol=["x"] * 29), "29 nodes"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, content, says):
+    path = tmp_path / "prosqa.json"
+    path.write_text(content)
+    with pytest.raises(SpecError, match=says):
+        published(path)
+
+
+def test_a_file_that_changed_is_refused(tmp_path):
+    path = tmp_path / "prosqa.json"
+    path.write_bytes(FILE.read_bytes())
+    task = published(path)
+    path.write_text(_changed(root=1, steps=["a", "b", "c"]) + " ")
+    with pytest.raises(SpecError, match="not the file that this task was made of"):
+        task.graphs  # noqa: B018
