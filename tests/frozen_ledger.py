@@ -37,6 +37,7 @@ from raw_runs import (
     mean,
     mts,
     of,
+    on_graphs,
     once,
     passed,
     policy,
@@ -49,7 +50,7 @@ from raw_runs import (
 from scipy import stats
 
 FROZEN = Path(__file__).parent / "data" / "ledger.csv"
-LATER = ("prosqa", "prontoqa", "gsm8k", "prosqa/prontoqa")
+LATER = ("gsm8k",)
 COLUMNS = ["id", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict"]
 COLUMNS += ["judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough"]
 
@@ -409,6 +410,30 @@ def simplex():
     return rows
 
 
+PROSQA, PRONTOQA = {"kind": "ProsQA", "naming": "age"}, {"kind": "ProntoQA", "naming": "once"}
+GRAPH_METHODS = {"cot2": {}, "coconut": HIDDEN, "discrete": DISCRETE, "nocot": NO_COT}
+
+
+def graphs():
+    """Questions about graphs."""
+    tasks = {"prosqa": PROSQA, "prontoqa": PRONTOQA}
+    rows = {
+        f"main-{name}-{method}": accuracy(on_graphs(task, asked), 5)
+        for name, task in tasks.items()
+        for method, asked in GRAPH_METHODS.items()
+    }
+    ahead = lambda task, d: [
+        tuple(of(on_graphs(task, asked, d=d), measure) for asked in ({}, DISCRETE)) for measure in (last, mean)
+    ]
+    rows["convergence-prosqa"] = paired([cell for d in (24, 32, 40) for cell in ahead(PROSQA, d)])
+    rows["convergence-prontoqa"] = paired(ahead(PRONTOQA, 32), given="d = 32 is above the threshold")
+    policies = settled("not run: policy gradients on graphs have no runs yet")
+    rows |= {claim: policies for claim in printed()["id"] if claim.startswith(("grpo-prosqa", "grpo-prontoqa"))}
+    rows |= {claim: policies for claim in ("k-larger-better-qa", "rl-helps-discrete-more")}
+    votes = settled("not run: answers of several samples were not counted on graphs yet")
+    return rows | {f"majk-{name}": votes for name in tasks}
+
+
 def counted():
     """What counting settles."""
     share = three_smallest()
@@ -462,7 +487,7 @@ def stated(claim):
 
 def ledger():
     """A row per claim and profile."""
-    measured = training() | budgets() | samples() | tokens() | simplex() | counted()
+    measured = training() | budgets() | samples() | tokens() | simplex() | graphs() | counted()
     measured |= {claim: settled(verdict) for claim, verdict in PROVED.items()}
     measured["kl-coefficient"] = settled("no claim: a setting")
     claims = printed()

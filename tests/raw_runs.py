@@ -27,6 +27,7 @@ POLICY_RATES = {
 DISCRETE = {"supervision.budget": 1, "thought.kind": "Discrete"}
 SLOT = {"supervision.budget": 1, "supervision.feeding": "stages", "thought.kind": "ZeroSlot"}
 HIDDEN = SLOT | {"thought.kind": "Hidden"}
+GRAPHS = ("ProsQA", "ProntoQA")
 NO_COT = {"supervision.every": None}
 COSINE, FROZEN_COSINE = {"model.embedding": "cosine"}, {"model.embedding": "cosine, frozen"}
 
@@ -43,7 +44,7 @@ def flat(spec, prefix=""):
     for name, value in spec.items():
         if isinstance(value, dict):
             leaves |= flat(value, f"{prefix}{name}.")
-        elif name != "kind" or prefix.endswith("thought."):
+        elif name != "kind" or prefix.endswith("thought.") or value in GRAPHS:
             leaves[prefix + name] = value
     return leaves
 
@@ -81,6 +82,15 @@ def supervised(*conditions):
     """Supervised runs: a function from the profile to runs by seed."""
     merged = {name: value for part in conditions for name, value in part.items()}
     return lambda profile: select(merged | {"recipe.lr": RATE[profile]})
+
+
+def on_graphs(task, *conditions, d=32):
+    """Supervised runs of four layers on questions about graphs; recipes differ in heads and embeddings."""
+    asked = {name: value for part in conditions for name, value in part.items()}
+    asked |= {f"task.{name}": value for name, value in task.items()} | {"model.layers": 4}
+    asked |= {} if d == 32 else {"model.d_model": d}
+    own = {"paper": {"model.heads": 4}, "quick": {"model.embedding_sd": 0.15}}
+    return lambda profile: select(asked | own[profile] | {"recipe.lr": RATE[profile]})
 
 
 def once(*conditions):

@@ -15,7 +15,7 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import drift, experts, thoughts_held
+from cot2lib.study.analysis import drift, experts, searched, thoughts_held
 
 
 def collect(
@@ -89,4 +89,5 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "experts": ("training", _expert_blocks),
     "thoughts": ("contents", _contents),
     "drift": ("again", drift.measure),
+    "searched": ("tested", searched.measure),
 }

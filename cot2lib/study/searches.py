@@ -1,12 +1,15 @@
 """Which runs the chapter on graphs stands on, per profile; `cot2lib.study.sweeps` lists them with all others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS, graph_spec
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.tasks.reachability import NAMINGS
+
+Change = Callable[[RunSpec], RunSpec]
 
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
 SMALL, OFFICIAL = 19, 28  # names
@@ -96,9 +99,57 @@ def answering(
     ]
 
 
+def changed(
+    change: str, seeds: Sequence[int] = SEEDS[:1], methods: Sequence[str] = ("cot2", "discrete")
+) -> list[RunSpec]:
+    """Our recipe with one thing changed, see `CHANGES`; fresh names, at most 19, d = 32."""
+    return [CHANGES[change](graph_spec(method, seed=seed)) for method in methods for seed in seeds]
+
+
+def _trained(**fields) -> Change:
+    return lambda run: replace(run, recipe=replace(run.recipe, **fields))
+
+
+def _asked(**fields) -> Change:
+    return lambda run: replace(run, task=replace(run.task, **fields))
+
+
+def _made(**fields) -> Change:
+    return lambda run: replace(run, model=replace(run.model, **fields))
+
+
+CHANGES: dict[str, Change] = {
+    "usual": lambda run: run,
+    "batch 128, as many examples": _trained(batch=128, steps=5000, warmup=250, evaluate_every=100),
+    "rate 1e-3": _trained(lr=1e-3),
+    "rate 1e-4": _trained(lr=1e-4),
+    "constant rate": _trained(schedule="constant"),
+    "dropout .1": _trained(dropout=0.1),
+    "twice as long": _trained(steps=40_000, warmup=2000, evaluate_every=800),
+    "embeddings .02": _made(embedding_sd=0.02),
+    "two layers": _made(layers=2),
+    "names drawn once": _asked(naming="once"),
+    "targets of nodes": _asked(frontier="nodes"),
+    "targets of complete walks": _asked(frontier="complete"),
+    "the paper's grammar": _asked(grammar="sentences"),
+}
+
+
+def changes() -> dict[str, list[RunSpec]]:
+    """Runs with one thing changed, by what it is; of discrete chain of thought those that the change reaches."""
+    reached = lambda run: run.task.frontier == "walks" or run.method == "CoT2"
+    return {change: [run for run in changed(change) if reached(run)] for change in CHANGES}
+
+
+def looked_into() -> list[RunSpec]:
+    """Runs whose weights are shipped: pages look into them, and policy gradients start from them."""
+    return naming("quick", methods=("cot2", "discrete"), namings=("fresh",))
+
+
 def searches(profile: str) -> list[RunSpec]:
     """All of them, each once."""
     found = [*naming(profile), *dimension(profile), *answering(profile)]
     if profile == "quick":
         found += [*surface(profile), *official(profile)]
+        found += [run for part in changes().values() for run in part]
     return list(dict.fromkeys(found))

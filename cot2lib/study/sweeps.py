@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
+from cot2lib.study.searches import looked_into as looked_into_graphs
 from cot2lib.study.searches import searches
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel, Rule
@@ -342,6 +343,8 @@ def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter == "one_split":
         return True
+    if chapter == "search":
+        return run in looked_into_graphs()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)

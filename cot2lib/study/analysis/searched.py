@@ -7,11 +7,12 @@ from which the target is still in time, and on nodes that no walk reaches at all
 Accuracy is strict, the likeliest token of the whole vocabulary, or of pairs: the target before the other option.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from cot2lib import runs, supervision
 from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
+from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import records
 from cot2lib.specs import RunSpec, by_shape
@@ -54,8 +56,8 @@ def tests(spec: RunSpec) -> Iterator[Test]:
     yield Test("ages", replace(unseen, naming="age"), rows)
     yield Test("drawn names", replace(unseen, naming="fresh"), rows)
     trained = task.split(spec.split_seed).nonzero()[:INPUTS, 0]
-    yield Test("trained on", task, trained)
-    yield Test("trained on, new names", replace(task, naming="fresh", deal=1), trained)
+    yield Test("seen graphs", task, trained)
+    yield Test("seen graphs, new names", replace(task, naming="fresh", deal=1), trained)
     if spec.supervision.every is not None:
         for hops in (task.hops - 1, task.hops + 1):
             yield Test(f"{hops} hops", replace(unseen, naming="fresh", hops=hops), rows)
@@ -153,6 +155,32 @@ def measure(profile: str) -> pd.DataFrame:
             chosen = [*tests(known[0]), *(published_tests(PUBLISHED) if known[0].task.names == OFFICIAL else ())]
             parts += [measured(stack, known, test) for test in chosen]
     return pd.concat(parts, ignore_index=True)
+
+
+def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
+    """What a run thinks after each hop of one question, by names.
+
+    Raises:
+        SpecError: for a question that the task does not have.
+        RecordError: if the run's weights are neither shipped nor stored.
+    """
+    if not 0 <= row < task.size:
+        raise SpecError(f"question={row}: the test has questions 0..{task.size - 1}.")
+    rollout = answered(runs.load(spec, missing="error"), spec, Test("one", task, torch.tensor([row])))
+    return rollout.weights[0, 0, :-1, task.state_ids].numpy()
+
+
+def changed_curves(changes: Mapping[str, Sequence[RunSpec]]) -> dict[str, pd.DataFrame]:
+    """Recorded learning curves by what was changed."""
+    known = set(runs.recorded([spec for part in changes.values() for spec in part])["id"])
+    there = {change: [spec for spec in part if spec.id in known] for change, part in changes.items()}
+    return {change: runs.curves(part) for change, part in there.items() if part}
+
+
+def with_runs(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows of some runs, with the method and seed of each."""
+    known = pd.DataFrame([{"id": s.id, "method": s.method, "seed": s.seed} for s in dict.fromkeys(specs)])
+    return table.merge(known, on="id")
 
 
 def shipped(profile: str) -> pd.DataFrame:

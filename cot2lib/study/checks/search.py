@@ -1,0 +1,31 @@
+"""What the chapter `search` claims of the shipped records."""
+
+import pandas as pd
+
+from cot2lib.study.checks.claims import decided, part
+
+CHANCE = 50  # per cent
+MARGIN = 5  # points
+NAMINGS = ("fresh", "once", "age")
+
+
+def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trained: pd.DataFrame) -> dict[str, bool]:
+    """The claims on methods and namings, on what can be guessed, and on the live training."""
+    shares = lambda **columns: part(rows, profile="quick", **columns).set_index("seed")["last"]
+    mean = lambda test: 100 * part(tested, test=test, method="CoT2", naming="fresh")["strict"].mean()
+    ours = guessed.drop(columns=[guessed.columns[0], "published"]).to_numpy()
+    return decided(
+        {
+            "CoT2 is above discrete CoT on every seed under each naming (our recipe)": lambda: all(
+                (shares(method="CoT2", naming=name) > shares(method="discrete CoT", naming=name)).all()
+                for name in NAMINGS
+            ),
+            "no rule without a search is 10 points from chance on our graphs": lambda: bool(
+                (abs(ours - CHANCE) < 2 * MARGIN).all()
+            ),
+            "CoT2 with fresh names answers unseen graphs and those of training alike": lambda: (
+                abs(mean("drawn names") - mean("seen graphs")) < MARGIN
+            ),
+            "the live model is above chance": lambda: 100 * trained["last"].iloc[0] > CHANCE + MARGIN,
+        }
+    )

@@ -1,0 +1,131 @@
+"""Figures of the chapter `search`: a question hop by hop, learning curves, thoughts by hop, dimension and heads."""
+
+import networkx
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cot2lib.study.figures.curves import accuracy_over_epochs, unique
+from cot2lib.study.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    METHOD,
+    ORANGE,
+    YELLOW,
+    Series,
+    panels,
+    seed_dots,
+    series_legend,
+)
+from cot2lib.study.report import PERCENT
+from cot2lib.tasks.reachability import Reachability
+
+MOST_SIZE = 420.0  # of a node that holds a whole thought
+MASSES = {
+    "in_time": "can still reach the target",
+    "frontier": "reached by so many hops",
+    "unreached": "reached by no walk",
+}
+NAMING = {"fresh": "fresh names", "once": "names drawn once", "age": "names by age"}
+HEADS = Series(
+    "heads",
+    {1: (ORANGE, "s", "--"), 2: (BLUE, "o", "-"), 4: (GREEN, "D", "-.")},
+    lambda heads: f"{heads} heads" if heads > 1 else "1 head",
+)
+
+
+def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop state"]) -> Figure:
+    """The graph of a question, a panel for each hop: a node's area is the share of the thought that lies on it.
+
+    Args:
+        task, row: the question.
+        thoughts: what a model thinks after each hop, by names.
+    """
+    edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
+    graph = networkx.DiGraph(edges)
+    places, root = _places(graph), int(task.root[row])
+    options = dict(zip(task.options[row].tolist(), ("target", "other")))
+    figure, axes = panels(1, len(thoughts), width=2.9 * len(thoughts), height=3.9)
+    for hop, (axis, thought) in enumerate(zip(axes[0], thoughts), start=1):
+        _graph(axis, graph, places, thought)
+        marks = {
+            root: ("root", YELLOW),
+            **{node: (name, GREEN if name == "target" else ORANGE) for node, name in options.items()},
+        }
+        for node, (name, colour) in marks.items():
+            axis.scatter(*places[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)
+            axis.annotate(name, places[node], (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
+        axis.set_title(f"after hop {hop}", fontsize=9.5)
+    return figure
+
+
+def _places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
+    """Nodes in rows, by the longest way that leads to each; every row is spread evenly."""
+    layers = list(networkx.topological_generations(graph))
+    places = {}
+    for depth, layer in enumerate(layers):
+        known = lambda node: np.mean([places[before][0] for before in graph.predecessors(node)] or [0.5])
+        for place, node in enumerate(sorted(layer, key=lambda node: (known(node), node))):
+            places[node] = ((place + 0.5) / len(layer) + 0.02 * (depth % 2), -float(depth))
+    return places
+
+
+def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.ndarray, " state"]) -> None:
+    for start, end in graph.edges:
+        arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)
+        axis.annotate("", places[end], places[start], arrowprops=arrow)
+    at = np.array([places[node] for node in graph.nodes])
+    axis.scatter(*at.T, s=12, color=GREY, zorder=2, linewidths=0)
+    axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
+    axis.margins(0.12)
+    axis.set_axis_off()
+
+
+def learning(curves: pd.DataFrame) -> Figure:
+    """Validation accuracy over epochs: a row per recipe, a column per way of naming, a line per method."""
+    order = [name for name in NAMING if name in set(curves["naming"])]
+    ordered = pd.concat([curves[curves["naming"] == name] for name in order])
+    return accuracy_over_epochs(ordered.assign(names=ordered["naming"].map(NAMING)), METHOD, "names", "{}")
+
+
+def hops(tested: pd.DataFrame) -> Figure:
+    """Share of a thought on three kinds of nodes after each hop, a panel per method; thin lines are seeds."""
+    methods = [method for method in ("CoT2", "discrete CoT") if method in set(tested["method"])]
+    looks = dict(zip(MASSES.values(), ((GREEN, "D", "-."), (BLUE, "o", "-"), (ORANGE, "s", "--"))))
+    figure, axes = panels(1, len(methods), width=4.0 * len(methods), height=3.0, sharey=True)
+    for axis, method in zip(axes[0], methods):
+        runs = tested[tested["method"] == method]
+        for stem, name in MASSES.items():
+            columns = [column for column in runs if column.startswith(f"{stem}_") and runs[column].notna().all()]
+            shares = PERCENT * runs[columns].to_numpy(dtype=float)  # (run, hop)
+            colour, marker, dash = looks[name]
+            steps = range(1, len(columns) + 1)
+            axis.plot(steps, shares.T, color=colour, linewidth=0.7, alpha=0.4)
+            axis.plot(steps, shares.mean(0), color=colour, linestyle=dash, marker=marker, markersize=4)
+            axis.set(xticks=list(steps), xlabel=f"hop ({method})", ylim=(-2, 102))
+    axes[0, 0].set_ylabel("share of the thought (%)")
+    series_legend(figure, looks, paper=False)
+    return figure
+
+
+def surface(rows: pd.DataFrame) -> Figure:
+    """Last-epoch accuracy over dimension, a panel per number of names, a series per number of heads."""
+    sizes = sorted(unique(rows["names"]))
+    looks = HEADS.looks(rows["heads"])
+    figure, axes = panels(1, len(sizes), width=4.2 * len(sizes), height=3.2, sharey=True)
+    for axis, size in zip(axes[0], sizes):
+        part = rows[rows["names"] == size]
+        widths = sorted(unique(part["d_model"]))
+        for place, width in enumerate(widths):
+            for shift, (heads, look) in zip(np.linspace(-0.25, 0.25, len(looks)), looks.items()):
+                values = part.loc[(part["d_model"] == width) & (part["heads"] == heads), "last"]
+                if len(values):
+                    seed_dots(axis, place + shift, PERCENT * values, look, spread=0.05)
+        axis.set_xticks(range(len(widths)), [f"d = {width}" for width in widths])
+        axis.set(xlabel=f"at most {size} names", ylim=(0, 102))
+    axes[0, 0].set_ylabel("validation accuracy (%)")
+    series_legend(figure, {HEADS.named(heads): look for heads, look in looks.items()}, paper=False)
+    return figure

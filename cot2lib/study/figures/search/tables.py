@@ -1,0 +1,116 @@
+"""Tables and measured sentences of the chapter `search`."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from cot2lib.specs import RunSpec
+from cot2lib.study.claims.printed import paper_value
+from cot2lib.study.figures.curves import unique
+from cot2lib.study.figures.search.drawn import NAMING
+from cot2lib.study.figures.style import METHOD
+from cot2lib.study.figures.words import describe_mean, versus
+from cot2lib.study.report import PERCENT, recipe
+
+CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
+PASSED = 0.6  # a share that guessing never reaches
+TESTED = ("drawn names", "ages", "seen graphs", "seen graphs, new names")
+
+
+def run_name(run: RunSpec) -> str:
+    """What sentences call a run of this chapter, whatever its seed."""
+    heads = f"{run.model.heads} head{'s' * (run.model.heads > 1)}"
+    return f"{run.task.name}: {run.method}, d = {run.model.d_model}, {heads}"
+
+
+def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Rows with an `id` and what they say of their task: its kind, names, naming and reading."""
+    known = pd.DataFrame(
+        [
+            {
+                "id": spec.id,
+                "kind": type(spec.task).__name__,
+                "names": spec.task.names,
+                "naming": spec.task.naming,
+                "reading": getattr(spec.task, "reading", ""),
+            }
+            for spec in dict.fromkeys(specs)
+        ]
+    )
+    return rows.merge(known, on="id")
+
+
+def paper_accuracy(task: str, method: str) -> float | None:
+    """The paper's accuracy (%) of a method on a task, where it gives one."""
+    return paper_value(f"main-{task}-{CLAIMED[method]}") if method in CLAIMED else None
+
+
+def methods_table(rows: pd.DataFrame, task: str, by: str) -> pd.DataFrame:
+    """Last-epoch accuracies (%): a row for each method and value of `by`, the paper's, and ours for each recipe."""
+    table = []
+    for value in unique(rows[by]):
+        for method in METHOD.looks(rows["method"]):
+            entry = {by: NAMING.get(value, value), "method": method, "paper": paper_accuracy(task, method)}
+            cell = rows[(rows[by] == value) & (rows["method"] == method)]
+            for profile in unique(rows["profile"]):
+                entry[f"ours, {recipe(profile)}"] = describe_mean(cell.loc[cell["profile"] == profile, "last"])
+            if len(cell):
+                table.append(entry)
+    return pd.DataFrame(table)
+
+
+def naming_table(tested: pd.DataFrame, measure: str = "strict") -> pd.DataFrame:
+    """Accuracies (%) of models by how their graphs were named in training, on each kind of test graphs."""
+    table = []
+    for method in METHOD.looks(tested["method"]):
+        for naming in NAMING:
+            cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
+            if len(cell):
+                shares = {test: describe_mean(cell.loc[cell["test"] == test, measure]) for test in TESTED}
+                table.append({"method": method, "trained on": NAMING[naming], **shares})
+    return pd.DataFrame(table)
+
+
+def far_table(tested: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies (%), strict and of pairs, on graphs unlike those of training."""
+    table = []
+    for test in unique(tested["test"]):
+        for method in METHOD.looks(tested["method"]):
+            cell = tested[(tested["test"] == test) & (tested["method"] == method)]
+            if len(cell):
+                shares = {name: describe_mean(cell[name]) for name in ("strict", "pair")}
+                table.append({"graphs": test, "method": method, **shares})
+    return pd.DataFrame(table)
+
+
+def findings(rows: pd.DataFrame) -> list[str]:
+    """A sentence for each recipe and way of naming: how far CoT2 is from discrete CoT."""
+    sentences = []
+    for profile in unique(rows["profile"]):
+        for naming in NAMING:
+            cell = rows[(rows["profile"] == profile) & (rows["naming"] == naming)]
+            sides = [cell[cell["method"] == method].set_index("seed")["last"] for method in ("CoT2", "discrete CoT")]
+            if gap := versus(*sides, "{} points above", "{} points below"):
+                sentences.append(f"{recipe(profile)}, {NAMING[naming]}: CoT2 is {gap} discrete chain of thought.")
+    return sentences
+
+
+def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """A row for each thing changed (curves by change): accuracy (%) at the end, and the epoch that passes `PASSED`."""
+    table = []
+    for change, curves in found.items():
+        entry: dict[str, object] = {"changed": change}
+        for method, curve in curves.groupby("method", sort=False):
+            passed = curve.loc[curve["accuracy"] > PASSED, "epoch"]
+            entry[method] = PERCENT * curve["accuracy"].iloc[-1]
+            entry[f"{method}, epoch"] = passed.min()
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def surface_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Last-epoch accuracies (%) of CoT2: a row for each number of names and dimension, a column for heads."""
+    shares = rows.assign(last=PERCENT * rows["last"])
+    table = shares.pivot_table(index=["names", "d_model"], columns="heads", values="last", aggfunc="mean")
+    table.columns = [f"{heads} head{'s' * (heads > 1)}" for heads in table.columns]
+    return table.reset_index().rename(columns={"d_model": "d"})

@@ -1,0 +1,192 @@
+"""What the chapter `search` measures, draws and tabulates, on oracles whose answers are known."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from test_reachability import walks
+
+from cot2lib.decode import Rollout
+from cot2lib.errors import SpecError
+from cot2lib.specs.profiles import graph_spec
+from cot2lib.study import searches
+from cot2lib.study.analysis import searched
+from cot2lib.study.checks.search import checks
+from cot2lib.study.figures import search
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import ProsQA
+from cot2lib.training.supervised import build_stack
+
+FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
+TASK = ProsQA(inputs=60)
+ROWS = torch.arange(20)
+TEST = searched.Test("sixty", TASK, ROWS)
+STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
+
+
+def oracle(weights, answers, runs=1):
+    """A rollout that thinks and answers as told; its last logits are one at the answer."""
+    steps = weights.shape[1] + 1
+    logits = torch.zeros(runs, len(weights), steps, TASK.vocab_size)
+    logits[:, torch.arange(len(weights)), -1, answers] = 1.0
+    told = torch.cat([weights, torch.zeros_like(weights[:, :1])], 1).float().expand(runs, -1, -1, -1)
+    answers = answers.expand(runs, -1)
+    return Rollout(logits, told, answers, torch.zeros(runs, len(weights), steps), [], [])
+
+
+def test_states_are_those_of_listed_walks():
+    held = searched.held_states(TASK, ROWS)
+    for row in range(20):
+        layers, target = walks(TASK, row), int(TASK.options[row, 0])
+        for hop, layer in enumerate(layers):
+            assert set(held.frontier[row, hop].nonzero()[:, 0].tolist()) == {walk[-1] for walk in layer}
+            ends = {walk[hop + 1] for walk in layers[-1] if walk[-1] == target}
+            assert set(held.in_time[row, hop].nonzero()[:, 0].tolist()) == ends
+        unreached = set(range(TASK.names)) - set(held.reached[row].nonzero()[:, 0].tolist())
+        assert int(TASK.options[row, 1]) in unreached and target not in unreached
+
+
+def test_an_oracle_keeps_its_thoughts_on_the_frontier(monkeypatch):
+    targets = hindsight_targets(TASK)[ROWS]
+    monkeypatch.setattr(searched, "answered", lambda *_: oracle(targets[:, :-1], TASK.answer_ids[ROWS]))
+    row = searched.measured(STACK, [graph_spec(task=TASK)], TEST).iloc[0]
+    assert row["strict"] == row["pair"] == 1 and row["inputs"] == 20
+    for hop in range(1, 5):
+        assert row[f"frontier_{hop}"] == pytest.approx(1) and row[f"unreached_{hop}"] == 0
+        assert 0 < row[f"in_time_{hop}"] <= 1
+    share = targets[torch.arange(20), 3, TASK.answer_ids[ROWS]].mean()
+    assert row["in_time_4"] == pytest.approx(float(share))
+
+
+def test_a_wrong_answer_counts_by_its_kind(monkeypatch):
+    """The other option is wrong both ways; a name that was not asked for is wrong, but ties the pair."""
+    thoughts = torch.zeros(20, 4, TASK.vocab_size)
+    other = TASK.state_ids[TASK.options[ROWS, 1]]
+    thoughts.scatter_(2, other[:, None, None].expand(-1, 4, 1), 1.0)
+    for answers, strict, pair in ((other, 0, 0), (TASK.answer_ids[ROWS], 1, 1)):
+        monkeypatch.setattr(searched, "answered", lambda *_, answers=answers: oracle(thoughts, answers))
+        row = searched.measured(STACK, [graph_spec(task=TASK)], TEST).iloc[0]
+        assert (row["strict"], row["pair"]) == (strict, pair)
+        assert row["unreached_2"] == 1 and row["frontier_2"] == 0
+
+
+def test_tests_are_of_other_graphs_or_of_those_trained_on():
+    spec = graph_spec(task=replace(TASK, inputs=1300, naming="once"), seed=42)
+    found = {test.name: test for test in searched.tests(spec)}
+    assert set(search.TESTED) < set(found)
+    seen, renamed = found["seen graphs"], found["seen graphs, new names"]
+    assert spec.task.split(42)[seen.rows].all() and torch.equal(seen.rows, renamed.rows)
+    assert torch.equal(seen.task.graphs.edges, renamed.task.graphs.edges)
+    assert not torch.equal(seen.task.edges, renamed.task.edges)
+    unseen = found["drawn names"].task.graphs.edges
+    assert not torch.equal(unseen[:5], spec.task.graphs.edges[:5]) and torch.equal(
+        unseen, found["ages"].task.graphs.edges
+    )
+    assert {name: int(test.task.graphs.hops[0]) for name, test in found.items() if "hops" in name} == {
+        "3 hops": 3, "5 hops": 5,
+    }  # fmt: skip
+    alone = {test.name for test in searched.tests(graph_spec("no-cot", task=spec.task))}
+    assert alone == set(found) - {"3 hops", "5 hops"}
+
+
+def test_all_published_questions_are_asked():
+    asked = list(searched.published_tests(FILE))
+    assert sum(len(test.rows) for test in asked) == 600 and len(asked) == 8
+
+
+def test_answers_come_from_the_model():
+    """Decoding a fresh model by `answered` equals decoding one question by itself, whatever its padding."""
+    spec = graph_spec(task=TASK, d_model=16, layers=1)
+    stack = build_stack([spec])
+    all_at_once = searched.answered(stack, spec, TEST)
+    for row in (0, 7):
+        alone = searched.answered(stack, spec, TEST._replace(rows=ROWS[row : row + 1]))
+        assert torch.allclose(alone.logits[:, 0], all_at_once.logits[:, row], atol=1e-5)
+    assert all_at_once.weights.shape == (1, 20, 5, TASK.vocab_size)
+
+
+# Tables and figures
+
+
+@pytest.fixture
+def tested():
+    """Two runs of two methods on all tests, with shares by hop."""
+    rows = []
+    for method in ("CoT2", "discrete CoT"):
+        for seed in (42, 43):
+            for naming in ("fresh", "age"):
+                for place, test in enumerate((*search.TESTED, "3 hops")):
+                    masses = {f"{stem}_{hop}": 1 / hop for stem in search.MASSES for hop in (1, 2, 3)}
+                    shares = dict(strict=0.9 - 0.1 * place, pair=0.95, method=method, seed=seed, naming=naming)
+                    rows.append(shares | masses | {"test": test, "inputs": 100})
+    return pd.DataFrame(rows)
+
+
+def test_tables_of_tests(tested):
+    table = search.naming_table(tested)
+    assert table["trained on"].tolist() == ["fresh names", "names by age"] * 2
+    assert table["ages"].str.startswith("80.0").all() and table["seen graphs, new names"].str.startswith("60.0").all()
+    far = search.far_table(tested)
+    assert len(far) == 10 and far["pair"].str.startswith("95.0").all()
+
+
+def test_choices_say_when_a_curve_leaves_chance():
+    curve = pd.DataFrame({"method": "CoT2", "epoch": [1.0, 2.0, 3.0], "accuracy": [0.5, 0.7, 0.9]})
+    flat = curve.assign(method="discrete CoT", accuracy=0.55)
+    row = search.choices_table({"usual": pd.concat([curve, flat])}).iloc[0]
+    assert row["CoT2"] == 90 and row["CoT2, epoch"] == 2 and np.isnan(row["discrete CoT, epoch"])
+
+
+def test_figures_draw_what_they_are_given(tested):
+    figure = search.hops(tested[tested["test"] == "drawn names"])
+    assert len(figure.axes) == 2 and figure.axes[0].lines[-1].get_ydata()[1] == pytest.approx(50)
+    surface = pd.DataFrame(
+        {"names": [19, 19, 28], "d_model": [32, 64, 32], "heads": [1, 2, 2], "last": [0.5, 0.6, 0.7]}
+    )
+    assert len(search.surface(surface).axes) == 2
+
+
+def test_the_question_shows_where_the_thought_is():
+    thoughts = np.zeros((4, TASK.names))
+    thoughts[:, int(TASK.options[3, 0])] = 1.0
+    figure = search.question(TASK, 3, thoughts)
+    assert [axis.get_title() for axis in figure.axes] == [f"after hop {hop}" for hop in range(1, 5)]
+    sizes = figure.axes[0].collections[1].get_sizes()
+    assert (sizes > 0).sum() == 1 and sizes.max() == search.drawn.MOST_SIZE
+    said = {text.get_text() for text in figure.axes[0].texts}
+    assert {"root", "target", "other"} <= said
+
+
+def test_a_question_that_is_not_there_is_refused():
+    with pytest.raises(SpecError, match=r"question=60: the test has questions 0\.\.59"):
+        searched.thoughts(graph_spec(task=TASK), TASK, 60)
+
+
+def test_checks_fail_when_records_say_otherwise(tested):
+    rows = pd.DataFrame(
+        [
+            {"profile": "quick", "method": method, "naming": naming, "seed": seed, "last": share}
+            for method, share in (("CoT2", 0.9), ("discrete CoT", 0.6))
+            for naming in ("fresh", "once", "age")
+            for seed in (42, 43)
+        ]
+    )
+    guessed = pd.DataFrame({"rule": ["one"], "published": [70.0], "ours": [52.0]})
+    trained = pd.DataFrame({"last": [0.7]})
+    near = tested.assign(strict=0.9)
+    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 4
+    swapped = rows.assign(last=1 - rows["last"])
+    broken = checks(swapped, tested, guessed.assign(ours=61.0), trained.assign(last=0.5))
+    assert not any(broken.values())
+
+
+def test_every_run_of_the_chapter_stands_once():
+    for profile in ("paper", "quick"):
+        found = searches.searches(profile)
+        assert len(found) == len({run.id for run in found})
+    assert {run.task.naming for run in searches.naming()} == {"age", "once", "fresh"}
+    for change, part in searches.changes().items():
+        assert part[0].method == "CoT2" and (change == "usual") == (part[0] == graph_spec("cot2"))
