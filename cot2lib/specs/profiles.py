@@ -237,17 +237,25 @@ class GraphProfile:
     """One recipe for questions about graphs; the authors' is as far as the paper states it.
 
     Attributes:
-        recipe: of 50 passes over the published 17,886 training graphs, as the paper says by reference (app. B.2).
+        recipe: for the published 17,886 training graphs of ProsQA.
         heads, embedding_sd: of the model.
+        passes: how often a run sees its training data, evaluated after each pass; None for the recipe's steps. The
+            paper takes 50 from COCONUT (app. B.2).
     """
 
     recipe: Recipe
     heads: int
     embedding_sd: float
+    passes: int | None = None
+
+    def of(self, task: Task) -> Recipe:
+        """The recipe in steps for a task's number of questions."""
+        each = epoch_steps(task, self.recipe.batch)
+        return replace(self.recipe, steps=self.passes * each, evaluate_every=each) if self.passes else self.recipe
 
 
 GRAPHS = {
-    "paper": GraphProfile(Recipe(14_000, 64, 1e-4, 280, weight_decay=0.01, dropout=0.1), 4, GPT2_SD),
+    "paper": GraphProfile(Recipe(14_000, 64, 1e-4, 280, weight_decay=0.01, dropout=0.1), 4, GPT2_SD, passes=50),
     "quick": GraphProfile(Recipe(20_000, 32, 3e-3, 400, schedule="cosine", warmup=1000), 2, 0.15),
 }
 
@@ -282,7 +290,7 @@ def graph_spec(
     profile(profile_name)
     chosen = GRAPHS[profile_name]
     _known(method)
-    supervision, training = PROFILES["quick"].formats[method], replace(chosen.recipe, **recipe)
+    supervision, training = PROFILES["quick"].formats[method], replace(chosen.of(task), **recipe)
     if supervision.feeding == "stages" and training.schedule == "cosine":
         training = replace(training, cycles=task.steps)
     return RunSpec(
