@@ -13,7 +13,7 @@ import torch
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.specs.profiles import graph_spec
+from cot2lib.specs.graphs import graph_spec
 from cot2lib.study.analysis import graph_facts
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA

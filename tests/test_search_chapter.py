@@ -11,7 +11,7 @@ from test_reachability import walks
 
 from cot2lib.decode import Rollout
 from cot2lib.errors import SpecError
-from cot2lib.specs.profiles import graph_spec
+from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
 from cot2lib.study.analysis import searched
 from cot2lib.study.checks.search import checks

@@ -15,9 +15,9 @@ import pandas as pd
 from cot2lib.errors import SpecError
 from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.supervised import RunSpec
-from cot2lib.tasks import MNNS, ProsQA, Task
+from cot2lib.tasks import MNNS, Task
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
-from cot2lib.training.settings import GPT2_SD, Model, Recipe, Supervision
+from cot2lib.training.settings import Model, Recipe, Supervision
 
 SEEDS = (42, 43, 44, 45, 46)
 THREE = MTS(3)
@@ -198,7 +198,7 @@ def spec(
         SpecError: for an unknown method or profile, or an option that the method does not take.
     """
     chosen = profile(profile_name)
-    _known(method)
+    check_method(method)
     supervision, training = chosen.formats[method], replace(chosen.recipe(task), **recipe)
     if supervision.feeding == "stages" and training.schedule == "cosine":
         training = replace(training, cycles=task.steps)  # else its last stages would hardly learn
@@ -226,81 +226,10 @@ def spec(
     )
 
 
-def _known(method: str) -> None:
+def check_method(method: str) -> None:
     """Raise SpecError for a method that is none."""
     if method not in METHODS:
         raise SpecError(f"method {method!r} is unknown; choose one of {', '.join(METHODS)}.")
-
-
-@dataclass(frozen=True)
-class GraphProfile:
-    """One recipe for questions about graphs; the authors' is as far as the paper states it.
-
-    Attributes:
-        recipe: for the published 17,886 training graphs of ProsQA.
-        heads, embedding_sd: of the model.
-        passes: how often a run sees its training data, evaluated after each pass; None for the recipe's steps. The
-            paper takes 50 from COCONUT (app. B.2).
-    """
-
-    recipe: Recipe
-    heads: int
-    embedding_sd: float
-    passes: int | None = None
-
-    def of(self, task: Task) -> Recipe:
-        """The recipe in steps for a task's number of questions."""
-        each = epoch_steps(task, self.recipe.batch)
-        return replace(self.recipe, steps=self.passes * each, evaluate_every=each) if self.passes else self.recipe
-
-
-GRAPHS = {
-    "paper": GraphProfile(Recipe(14_000, 64, 1e-4, 280, weight_decay=0.01, dropout=0.1), 4, GPT2_SD, passes=50),
-    "quick": GraphProfile(Recipe(20_000, 32, 3e-3, 400, schedule="cosine", warmup=1000), 2, 0.15),
-}
-
-
-def graph_spec(
-    method: str = "cot2",
-    profile_name: str = "quick",
-    *,
-    task: Task = ProsQA(),
-    d_model: int = 32,
-    layers: int = 4,
-    heads: int | None = None,
-    seed: int = 42,
-    **recipe,
-) -> RunSpec:
-    """One run of a method on questions about graphs.
-
-    Every method is scored on its outputs alone, and its prompt ends in the root.
-
-    Args:
-        method: "cot2", "discrete", "no-cot", or "coconut".
-        profile_name: "paper" or "quick".
-        task: what to learn.
-        d_model, layers: of the model.
-        heads: by default the profile's.
-        seed: see `cot2lib.specs.supervised.RunSpec`.
-        **recipe: fields of `cot2lib.training.settings.Recipe` to override.
-
-    Raises:
-        SpecError: for an unknown method or profile.
-    """
-    profile(profile_name)
-    chosen = GRAPHS[profile_name]
-    _known(method)
-    supervision, training = PROFILES["quick"].formats[method], replace(chosen.of(task), **recipe)
-    if supervision.feeding == "stages" and training.schedule == "cosine":
-        training = replace(training, cycles=task.steps)
-    return RunSpec(
-        recipe=training,
-        task=task,
-        model=Model(d_model, layers, heads or chosen.heads, embedding_sd=chosen.embedding_sd),
-        supervision=replace(supervision, arrow=False),
-        thought=METHODS[method],
-        seed=seed,
-    )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cot2lib.specs import RunSpec
-from cot2lib.specs.profiles import SEEDS, graph_spec
+from cot2lib.specs.graphs import graph_spec
+from cot2lib.specs.profiles import SEEDS
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.tasks.reachability import NAMINGS
