@@ -1,8 +1,8 @@
 """The two ways of training models on questions about graphs, and their run specs.
 
-The paper says little of the first: batch, rate, optimiser and sizes are its own, 50 passes over the data are COCONUT's.
-Weight decay and dropout are what its public code for MNNS leaves on. The second one was found by trying a few rates and
-scales of embeddings with CoT2 on graphs of another seed, and serves every method alike.
+The paper states batch, rate, optimiser and sizes of the first; 50 passes over the data are COCONUT's, and weight decay
+and dropout are what its public code for MNNS leaves on. The second one comes from a pilot study that tried two rates
+and two scales of embeddings, with CoT2 alone and on graphs that are not used here. It serves every method alike.
 """
 
 from dataclasses import dataclass, replace
