@@ -7,9 +7,11 @@ and two scales of embeddings, with CoT2 alone and on graphs that are not used he
 
 from dataclasses import dataclass, replace
 
+from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.profiles import METHODS, PROFILES, check_method, epoch_steps, profile
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import ProsQA, Task
+from cot2lib.thoughts import MTS
 from cot2lib.training.settings import GPT2_SD, Model, Recipe
 
 
@@ -82,3 +84,43 @@ def graph_spec(
         thought=METHODS[method],
         seed=seed,
     )
+
+
+@dataclass(frozen=True)
+class GraphPolicy:
+    """One recipe of policy gradients on graphs.
+
+    Attributes:
+        lr, lr_6: learning rates; 1e-5, and 1e-6 for K = 6 (app. B.4).
+        batch: questions per step; 16 as in the paper's other runs.
+        passes: over the training graphs; not stated.
+        evaluations: how often a run is evaluated.
+    """
+
+    lr: float
+    lr_6: float
+    batch: int = 16
+    passes: int = 1
+    evaluations: int = 10
+
+
+GRAPH_POLICIES = {"paper": GraphPolicy(1e-5, 1e-6), "quick": GraphPolicy(1e-4, 1e-4)}
+
+
+def graph_grpo(start: RunSpec, profile_name: str = "quick", k: int = 8) -> GRPOSpec:
+    """One policy-gradient run on graphs with thoughts of `k` tokens; its start may be of the other recipe.
+
+    Raises:
+        SpecError: for an unknown profile, or what `GRPOSpec` does not take.
+    """
+    profile(profile_name)
+    chosen = GRAPH_POLICIES[profile_name]
+    steps = chosen.passes * epoch_steps(start.task, chosen.batch)
+    recipe = Recipe(
+        steps=steps,
+        batch=chosen.batch,
+        lr=chosen.lr_6 if k == 6 else chosen.lr,
+        evaluate_every=steps // chosen.evaluations,
+        weight_decay=0.01,
+    )
+    return GRPOSpec(recipe, start, MTS(k))

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cot2lib.specs import RunSpec
-from cot2lib.specs.graphs import graph_spec
+from cot2lib.specs import GRPOSpec, Run, RunSpec
+from cot2lib.specs.graphs import graph_grpo, graph_spec
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS
@@ -17,6 +17,7 @@ SMALL, OFFICIAL = 19, 28  # names
 D_MODELS = (24, 32, 40)  # of the paper's figures
 ALL_D_MODELS = (16, 24, 32, 40, 48, 64)
 HEADS = (1, 2, 4)
+KS = (6, 8, 12)  # tokens of a sampled thought
 WIDE = 64  # a dimension that holds all names of an official graph
 THREE = SEEDS[:3]
 PUBLISHED = ProsQA(naming="age")  # named as the published files name them
@@ -142,15 +143,26 @@ def changes() -> dict[str, list[RunSpec]]:
     return {change: [run for run in changed(change) if reached(run)] for change in CHANGES}
 
 
+def rewarded(
+    profile: str = "quick",
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = ("cot2", "discrete"),
+    ks: Sequence[int] = KS,
+) -> list[GRPOSpec]:
+    """MTS of K tokens from CoT2 and discrete CoT that our recipe trained on fresh names; d = 32."""
+    starts = naming("quick", seeds, methods, ("fresh",))
+    return [graph_grpo(start, profile, k) for k in ks for start in starts]
+
+
 def looked_into() -> list[RunSpec]:
     """Runs whose weights are shipped: pages look into them, and policy gradients start from them."""
     return naming("quick", methods=("cot2", "discrete"), namings=("fresh",))
 
 
-def searches(profile: str) -> list[RunSpec]:
+def searches(profile: str) -> list[Run]:
     """All of them, each once."""
     found = [*naming(profile), *dimension(profile), *answering(profile)]
     if profile == "quick":
         found += [*surface(profile), *official(profile)]
         found += [run for part in changes().values() for run in part]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, *rewarded(profile)]))

@@ -22,7 +22,7 @@ from cot2lib import runs, supervision
 from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
+from cot2lib.runs import lookup, records
 from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study import searches
 from cot2lib.study.searches import OFFICIAL
@@ -149,8 +149,9 @@ def measure(profile: str) -> pd.DataFrame:
     """`measured` of every run on ProsQA of the chapter `search` whose weights are shipped or stored."""
     parts = []
     for specs in by_shape(searches.searches(profile)):
-        known = [spec for spec in specs if runs.lookup.weights(spec.id, retrain=False)]
-        if known and isinstance(known[0].task, ProsQA):
+        supervised = [spec for spec in specs if isinstance(spec, RunSpec) and isinstance(spec.task, ProsQA)]
+        known = [spec for spec in supervised if lookup.weights(spec.id, retrain=False)]
+        if known:
             stack = runs.load_stack(known, missing="error")
             chosen = [*tests(known[0]), *(published_tests(PUBLISHED) if known[0].task.names == OFFICIAL else ())]
             parts += [measured(stack, known, test) for test in chosen]
