@@ -93,6 +93,15 @@ def on_graphs(task, *conditions, d=32):
     return lambda profile: select(asked | own[profile] | {"recipe.lr": RATE[profile]})
 
 
+def on_graph_policy(k, start):
+    """MTS of K tokens from our recipe's model with fresh names."""
+    asked = {f"start.{name}": value for name, value in start.items()} | {"start.task.kind": "ProsQA"}
+    asked |= {"start.model.layers": 4, "start.model.embedding_sd": 0.15, "start.recipe.lr": RATE["quick"]}
+    asked |= {"thought.kind": "MTS", "thought.k": k}
+    rates = {"paper": 1e-6 if k == 6 else 1e-5, "quick": 1e-4}
+    return lambda profile: select(asked | {"recipe.lr": rates[profile]})
+
+
 def once(*conditions):
     """As `supervised`, every run on the split of seed 42, which the paper's single runs have."""
     usual, others = supervised(*conditions), supervised(*conditions, {"split": 42})
@@ -209,6 +218,20 @@ def passed(method, temperature, k, models=supervised):
         by_id = known[at].set_index("id")["pass_at_k"]
         chosen = models(method, size(24, 1))(profile)
         return {seed: by_id[run["id"]] for seed, run in chosen.items() if run["id"] in by_id.index}
+
+    return values
+
+
+def voted(runs_of, temperature, k, column):
+    """Maj@k or Pass@k (%) on graphs, by seed; nothing where nothing was counted."""
+
+    def values(profile):
+        if not (STUDY / "records" / f"votes.{profile}.majority.csv").exists():
+            return {}
+        known = table(f"votes.{profile}.majority")
+        at = (known["temperature"].round(6) == temperature) & (known["k"] == k)
+        by_id = known[at].set_index("id")[column]
+        return {seed: by_id[run["id"]] for seed, run in runs_of(profile).items() if run["id"] in by_id.index}
 
     return values
 

@@ -134,7 +134,7 @@ def test_fewer_samples_than_the_largest_k_are_named(method, discrete, continuous
     with pytest.raises(SpecError, match="samples=13: Pass@k up to k = 14 needs at least 14 samples"):
         measure(stack, specs_of(method), samples=13)
     with pytest.raises(SpecError, match="k=6 of 5 samples"):
-        passk._at_every_k(torch.tensor([[2, 3]]), 1.0, None)
+        passk._at_every_k(torch.tensor([[2, 3]]), 1.0, None, 14)
 
 
 def test_measure_agrees_with_its_definitions(discrete, continuous):

@@ -15,7 +15,7 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import drift, experts, searched, thoughts_held
+from cot2lib.study.analysis import drift, experts, searched, thoughts_held, votes
 
 
 def collect(
@@ -90,4 +90,5 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "thoughts": ("contents", _contents),
     "drift": ("again", drift.measure),
     "searched": ("tested", searched.measure),
+    "votes": ("majority", votes.measure),
 }

@@ -41,51 +41,71 @@ Stacks = Mapping[str, tuple[GPT2Stack, Sequence[RunSpec]]]  # trained models by 
 Tables = dict[str, pd.DataFrame]  # Pass@k by profile
 
 
-def measure(stack: GPT2Stack, specs: Sequence[RunSpec], samples: int = SAMPLES) -> pd.DataFrame:
+def measure(
+    stack: GPT2Stack,
+    specs: Sequence[RunSpec],
+    samples: int = SAMPLES,
+    most: int = MOST,
+    kept: Sequence[int | None] | None = None,
+) -> pd.DataFrame:
     """Pass@k and Maj@k (%) of runs of one shape, at the paper's temperatures.
 
     Columns: `id`, `temperature`, `top_k` (0 for none), `k`, `pass_at_k`, `maj_at_k` (empty where not measured).
 
+    Args:
+        stack, specs: the models and their runs.
+        samples: of every input, where the chain is sampled.
+        most: largest k.
+        kept: of how many of the likeliest tokens a chain is sampled, None for all of them; by default both `TOP_K`
+            and all.
+
     Raises:
         SpecError: for fewer samples than the largest k.
     """
-    if samples < MOST:
-        raise SpecError(f"samples={samples}: Pass@k up to k = {MOST} needs at least {MOST} samples.")
+    if samples < most:
+        raise SpecError(f"samples={samples}: Pass@k up to k = {most} needs at least {most} samples.")
     data = stack_data(specs, stack.device)
     if specs[0].thought == Discrete():
-        measured = _discrete(stack, data, specs, samples)
+        measured = _discrete(stack, data, specs, samples, most, kept or (None, TOP_K))
     else:
-        measured = _continuous(stack, data, specs)
+        measured = _continuous(stack, data, specs, most)
     return pd.concat([part.assign(id=specs[place].id) for place, part in measured], ignore_index=True)
 
 
 def _discrete(
-    stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], samples: int
+    stack: GPT2Stack,
+    data: StackData,
+    specs: Sequence[RunSpec],
+    samples: int,
+    most: int,
+    kept: Sequence[int | None],
 ) -> Iterator[tuple[int, pd.DataFrame]]:
     for temperature in TEMPERATURES:
-        for top_k in (None, TOP_K) if temperature else (None,):
+        for top_k in kept if temperature else (None,):
             rule = Discrete(temperature, top_k)
             counts = answer_counts(stack, data, specs, rule, samples if temperature else 1)
             for place, mine in enumerate(counts):
-                yield place, _at_every_k(mine, temperature, top_k)
+                yield place, _at_every_k(mine, temperature, top_k, most)
 
 
-def _at_every_k(counts: Int[Tensor, "input answer"], temperature: float, top_k: int | None) -> pd.DataFrame:
-    """Both measures for k = 1..14 from counts of the sampled answers, the right one first."""
+def _at_every_k(counts: Int[Tensor, "input answer"], temperature: float, top_k: int | None, most: int) -> pd.DataFrame:
+    """Both measures for k = 1..most from counts of the sampled answers, the right one first."""
     correct, total = counts[:, 0].numpy(), int(counts[0].sum())
     rows = []
-    for k in range(1, MOST + 1):
+    for k in range(1, most + 1):
         drawn = k if temperature else min(k, total)  # without temperature one sample is all
         passed, majority = pass_at_k(correct, total, drawn).mean(), maj_at_k(counts.numpy(), drawn).mean()
         rows.append({"k": k, "pass_at_k": PERCENT * passed, "maj_at_k": PERCENT * majority})
     return pd.DataFrame(rows).assign(temperature=temperature, top_k=top_k or 0)
 
 
-def _continuous(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec]) -> Iterator[tuple[int, pd.DataFrame]]:
+def _continuous(
+    stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], most: int
+) -> Iterator[tuple[int, pd.DataFrame]]:
     for temperature in TEMPERATURES:
         for place, chance in enumerate(answer_chances(stack, data, specs, temperature)):
-            passed = [PERCENT * float((1 - (1 - chance) ** k).mean()) for k in range(1, MOST + 1)]
-            table = pd.DataFrame({"k": range(1, MOST + 1), "pass_at_k": passed})
+            passed = [PERCENT * float((1 - (1 - chance) ** k).mean()) for k in range(1, most + 1)]
+            table = pd.DataFrame({"k": range(1, most + 1), "pass_at_k": passed})
             yield place, table.assign(temperature=temperature, top_k=0)
 
 

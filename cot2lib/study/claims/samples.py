@@ -16,7 +16,7 @@ from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import searches, sweeps
-from cot2lib.study.analysis import experts, passk, targets, thoughts_held
+from cot2lib.study.analysis import experts, passk, targets, thoughts_held, votes
 from cot2lib.study.analysis.passk import TOP_K
 from cot2lib.study.sweeps import BEST_GAMMA, STEPS
 from cot2lib.tasks import MNNS
@@ -180,6 +180,40 @@ def prosqa(method: str, d_model: int = 32) -> Sample:
 def prontoqa(method: str) -> Sample:
     """ProntoQA as the paper reads it: whether a property is reached."""
     return recorded(lambda profile, seeds: searches.answering(profile, seeds, (method,), READINGS[:1]))
+
+
+@cache
+def graph_policy(method: str, k: int) -> Sample:
+    """MTS of K tokens on ProsQA, from our recipe's CoT2 or discrete CoT; `gain` is the best epoch less the start."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        rows = _rows(searches.rewarded(profile, seeds, (method,), (k,)), {})
+        if rows.empty:
+            return rows
+        before = _rows(searches.naming("quick", seeds, (method,), ("fresh",)), {})["last"]
+        return rows.assign(gain=rows["best"] - before)
+
+    return sample
+
+
+@cache
+def graph_start(method: str) -> Sample:
+    """What those start from: fresh names."""
+    return recorded(lambda profile, seeds: searches.naming(profile, seeds, (method,), ("fresh",)))
+
+
+@cache
+def voting(method: str, temperature: float, k: int) -> Sample:
+    """Maj@k and Pass@k (%) on ProsQA with names by age."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table = votes.shipped(profile)
+        wanted = {spec.id: spec.seed for spec in searches.dimension(profile, seeds, (32,), (method,))}
+        at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(wanted)
+        rows = table[at]
+        return rows.assign(seed=rows["id"].map(wanted)).set_index("seed").sort_index()
+
+    return sample
 
 
 # Policy gradients

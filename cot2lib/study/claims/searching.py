@@ -4,21 +4,44 @@ ProsQA is judged on graphs of at most 19 names that are ages: as many as the pap
 published files name them. ProntoQA is judged as the paper reads it.
 """
 
+from itertools import pairwise
+
+from cot2lib.study.analysis.passk import TEMPERATURES
 from cot2lib.study.claims.comparisons import Cell, Direction, against
-from cot2lib.study.claims.kinds import Kind, NotMeasured
-from cot2lib.study.claims.samples import Sample, prontoqa, prosqa
+from cot2lib.study.claims.kinds import Kind, NotMeasured, Number
+from cot2lib.study.claims.samples import Sample, graph_policy, graph_start, prontoqa, prosqa, voting
 from cot2lib.study.claims.training import accuracy
-from cot2lib.study.searches import D_MODELS
+from cot2lib.study.searches import D_MODELS, KS
 
 CHAPTER = "search"
 METHODS = {"cot2": "cot2", "coconut": "coconut", "discrete": "discrete", "nocot": "no-cot"}
-COSTLY = NotMeasured("not run: policy gradients on graphs have no runs yet")
-UNSAMPLED = NotMeasured("not run: answers of several samples were not counted on graphs yet")
+STARTS = ("cot2", "discrete")
+FEW = 5  # samples that a majority of few has
+OURS = "starts of our recipe stand for the paper's"
+COSTLY = NotMeasured("not run: policy gradients have no runs on ProntoQA yet")
+UNSAMPLED = NotMeasured("not run: majorities are not counted on ProntoQA yet")
 
 
 def _above(cot2: Sample, discrete: Sample) -> list[Cell]:
     """CoT2 above discrete CoT at the end, and on average over the training."""
     return [against(cot2, discrete, column) for column in ("last", "curve_mean")]
+
+
+def _before(start: str) -> Number:
+    """Accuracy of what policy gradients start from."""
+    return Number(CHAPTER, graph_start(start), 1)
+
+
+def _after(start: str, k: int) -> Number:
+    """Accuracy after policy gradients by the own sampler; the paper takes the best epoch."""
+    columns = dict(best="best", split_half="split_half", judged="best")
+    return Number(CHAPTER, graph_policy(start, k), 1, **columns, undecided="the start is of our recipe")
+
+
+def _beats_votes(temperature: float) -> Cell:
+    """CoT2's one answer is right more often than the majority of few answers of discrete CoT."""
+    few = voting("discrete", temperature, FEW if temperature else 1)
+    return Cell(voting("cot2", 0.0, 1), "pass_at_k", few, "maj_at_k")
 
 
 SEARCHING: dict[str, Kind] = {
@@ -30,13 +53,29 @@ SEARCHING: dict[str, Kind] = {
     "convergence-prontoqa": Direction(
         CHAPTER, _above(prontoqa("cot2"), prontoqa("discrete")), given="d = 32 is above the threshold"
     ),
-    **{
-        f"grpo-{task}-{start}-{row}": COSTLY
-        for task in ("prosqa", "prontoqa")
-        for start in ("cot2", "discrete")
-        for row in ("sft", "k6", "k8", "k12")
-    },
-    **{f"majk-{task}": UNSAMPLED for task in ("prosqa", "prontoqa")},
-    "k-larger-better-qa": COSTLY,
-    "rl-helps-discrete-more": COSTLY,
+    **{f"grpo-prosqa-{start}-sft": _before(start) for start in STARTS},
+    **{f"grpo-prosqa-{start}-k{k}": _after(start, k) for start in STARTS for k in KS},
+    **{f"grpo-prontoqa-{start}-{row}": COSTLY for start in STARTS for row in ("sft", *(f"k{k}" for k in KS))},
+    "k-larger-better-qa": Direction(
+        CHAPTER,
+        [against(graph_policy(s, more), graph_policy(s, less), "best") for s in STARTS for less, more in pairwise(KS)],
+        waiting="ProntoQA",
+        given=OURS,
+    ),
+    "rl-helps-discrete-more": Direction(
+        CHAPTER,
+        [against(graph_policy("discrete", k), graph_policy("cot2", k), "gain") for k in KS],
+        waiting="ProntoQA",
+        given=OURS,
+    ),
+    "majk-prosqa": Direction(
+        CHAPTER,
+        [
+            Cell(voting("cot2", 0.0, 1), "pass_at_k", voting("discrete", t, FEW if t else 1), "maj_at_k")
+            for t in TEMPERATURES
+        ],
+        scale=1.0,
+        given=f"many is more than {FEW}",
+    ),
+    "majk-prontoqa": UNSAMPLED,
 }

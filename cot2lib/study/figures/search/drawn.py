@@ -20,7 +20,7 @@ from cot2lib.study.figures.style import (
     seed_dots,
     series_legend,
 )
-from cot2lib.study.report import PERCENT
+from cot2lib.study.report import PERCENT, recipe
 from cot2lib.tasks.reachability import Reachability
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
@@ -86,8 +86,10 @@ def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.
 
 def learning(curves: pd.DataFrame) -> Figure:
     """Validation accuracy over epochs: a row per recipe, a column per way of naming, a line per method."""
-    order = [name for name in NAMING if name in set(curves["naming"])]
-    ordered = pd.concat([curves[curves["naming"] == name] for name in order])
+    order = [*NAMING]
+    profiles = unique(curves["profile"])
+    place = curves["profile"].map(profiles.index) * len(order) + curves["naming"].map(order.index)
+    ordered = curves.loc[place.sort_values(kind="stable").index]
     return accuracy_over_epochs(ordered.assign(names=ordered["naming"].map(NAMING)), METHOD, "names", "{}")
 
 
@@ -128,4 +130,27 @@ def surface(rows: pd.DataFrame) -> Figure:
         axis.set(xlabel=f"at most {size} names", ylim=(0, 102))
     axes[0, 0].set_ylabel("validation accuracy (%)")
     series_legend(figure, {HEADS.named(heads): look for heads, look in looks.items()}, paper=False)
+    return figure
+
+
+def votes(table: pd.DataFrame) -> Figure:
+    """Maj@k of discrete CoT, a line per temperature, and level lines of CoT2's one answer; a panel per recipe."""
+    profiles = unique(table["profile"])
+    figure, axes = panels(1, len(profiles), width=4.4 * len(profiles), height=3.2, sharey=True)
+    looks = dict(zip((0.4, 0.8, 1.0), ((YELLOW, "^", ":"), (GREEN, "D", "-."), (ORANGE, "s", "--"))))
+    for axis, profile in zip(axes[0], profiles):
+        part = table[table["profile"] == profile]
+        for temperature, (colour, _, dash) in looks.items():
+            sampled = part[(part["method"] == "discrete CoT") & np.isclose(part["temperature"], temperature)]
+            by_seed = sampled.pivot(index="k", columns="seed", values="maj_at_k")
+            axis.plot(by_seed, color=colour, linewidth=0.6, alpha=0.4)
+            axis.plot(by_seed.mean(axis=1), color=colour, linestyle=dash)
+        single = part[(part["method"] == "CoT2") & (part["temperature"] == 0) & (part["k"] == 1)]["pass_at_k"]
+        for level in single:
+            axis.axhline(level, color=BLUE, linewidth=0.6, alpha=0.5)
+        axis.axhline(single.mean(), color=BLUE)
+        axis.set(xlabel=f"samples k ({recipe(profile)})", ylim=(0, 102))
+    axes[0, 0].set_ylabel("right majorities (%)")
+    named = {f"discrete CoT, T = {temperature}": look for temperature, look in looks.items()}
+    series_legend(figure, {"CoT2, one answer": (BLUE, "", "-"), **named}, paper=False)
     return figure

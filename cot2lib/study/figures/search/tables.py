@@ -9,8 +9,9 @@ from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.search.drawn import NAMING
 from cot2lib.study.figures.style import METHOD
-from cot2lib.study.figures.words import describe_mean, versus
+from cot2lib.study.figures.words import describe_mean, gain, versus
 from cot2lib.study.report import PERCENT, recipe
+from cot2lib.tasks import ProsQA
 
 CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 PASSED = 0.6  # a share that guessing never reaches
@@ -19,8 +20,8 @@ TESTED = ("drawn names", "ages", "seen graphs", "seen graphs, new names")
 
 def run_name(run: RunSpec) -> str:
     """What sentences call a run of this chapter, whatever its seed."""
-    heads = f"{run.model.heads} head{'s' * (run.model.heads > 1)}"
-    return f"{run.task.name}: {run.method}, d = {run.model.d_model}, {heads}"
+    name = NAMING[run.task.naming] if isinstance(run.task, ProsQA) else run.task.name
+    return f"{name}: {run.method}"
 
 
 def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
@@ -105,6 +106,27 @@ def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             entry[method] = PERCENT * curve["accuracy"].iloc[-1]
             entry[f"{method}, epoch"] = passed.min()
         table.append(entry)
+    return pd.DataFrame(table)
+
+
+def rewards_table(rewarded: pd.DataFrame, started: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%) before and after policy gradients: a row for each start and K, the paper's and ours.
+
+    Ours after it is the best epoch by the own sampler; the gain is over the start's own decoding, paired by seed.
+    """
+    table = []
+    for method in unique(started["method"]):
+        before = started[started["method"] == method].set_index("seed")["last"]
+        for k in sorted(unique(rewarded["k"])):
+            claim = f"grpo-prosqa-{CLAIMED[method]}"
+            entry = {"start": method, "K": k, "paper before": paper_value(f"{claim}-sft")}
+            entry |= {"paper after": paper_value(f"{claim}-k{k}"), "before": describe_mean(before)}
+            for profile in unique(rewarded["profile"]):
+                cell = (rewarded["profile"] == profile) & (rewarded["k"] == k)
+                after = rewarded[cell & (rewarded["method"] == f"{method} + GRPO")].set_index("seed")["best"]
+                entry[f"after, {recipe(profile)}"] = describe_mean(after)
+                entry[f"gain, {recipe(profile)}"] = gain(after, before)
+            table.append(entry)
     return pd.DataFrame(table)
 
 
