@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.study.claims import index, ledger
-from cot2lib.study.claims.kinds import Fact
+from cot2lib.study.claims.kinds import NotMeasured, Number
 from cot2lib.study.claims.printed import claims, readable
 from cot2lib.study.sweeps import SWEEPS
 
@@ -78,7 +78,8 @@ def test_commands_count_what_is_recorded():
     table = index.commands()
     assert len(table) == 2 * len(SWEEPS) and (table["recorded"] <= table["runs"]).all()
     quick = table[table["recipe"] == "quick recipe"]
-    assert (quick["recorded"] == quick["runs"]).all() and (quick["core-hours"] > 0.01).all()
+    whole = ~quick["command"].str.contains("run search")  # of graphs some runs are still to come
+    assert (quick["recorded"] == quick["runs"])[whole].all() and (quick["core-hours"] > 0.01).all()
     assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
 
 
@@ -96,8 +97,14 @@ def test_settings_in_words(claim, words):
 
 
 def test_the_first_page_is_right_about_what_is_not_rebuilt():
-    """It says so of graphs and word problems: no run of ours measures a claim of theirs."""
+    """It says so of word problems, whose claims nothing measures, and calls graphs rebuilt in part: some wait."""
     told = (NOTEBOOKS.parent / "book" / "intro.md").read_text()
-    assert "The half on graphs and on\nword problems is not rebuilt yet" in told
-    theirs = claims().index[claims()["task"].str.startswith(("pro", "gsm8k"))]
-    assert {type(ledger.KINDS[claim]) for claim in theirs if claim in ledger.KINDS} <= {Fact}
+    assert "Word problems are not rebuilt yet" in told and "rebuilt in part" in told
+    kinds = {
+        part: {type(ledger.KINDS.get(claim, ledger.LATER)) for claim in _of_task(part)} for part in ("gsm8k", "pro")
+    }
+    assert kinds["gsm8k"] == {NotMeasured} and {Number, NotMeasured} <= kinds["pro"]
+
+
+def _of_task(part):
+    return claims().index[claims()["task"].str.startswith(part)]

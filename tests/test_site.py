@@ -88,7 +88,7 @@ def test_landing_page_shows_what_was_found(pages):
     assert len(claims) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in claims)
     assert len(page.find("table", id="tab-paper").select("tbody tr")) == 29
     assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
-    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 14
+    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 16
 
 
 def test_internal_links_lead_somewhere(pages):
