@@ -50,5 +50,5 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt -e ".[book,dev,fast,llm]"
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt -e ".[book,dev,fast,graphs,llm]"
 	touch $@

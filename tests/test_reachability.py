@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,16 +14,18 @@ import torch
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.specs.graphs import graph_spec
+from cot2lib.specs.graphs import graph_grpo, graph_spec
 from cot2lib.study.analysis import graph_facts
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks import published as module
 from cot2lib.tasks.prosqa import SIZES
-from cot2lib.tasks.published import published
+from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import SPECIALS, token
 from cot2lib.training.data import drawn_names, renamed, stack_data
 from cot2lib.training.engines import preferred
-from cot2lib.training.supervised import SupervisedTrainer
+from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 SMALL = ProsQA(inputs=200)
@@ -360,3 +363,71 @@ def test_a_file_that_changed_is_refused(tmp_path):
     path.write_text(_changed(root=1, steps=["a", "b", "c"]) + " ")
     with pytest.raises(SpecError, match="not the file that this task was made of"):
         task.graphs  # noqa: B018
+
+
+# Downloads
+
+
+def test_a_file_without_a_checksum_is_not_downloaded():
+    with pytest.raises(SpecError, match=r"prosqa_train\.json: checksums are known of prosqa_valid\.json"):
+        fetch("prosqa_train.json")
+
+
+def test_what_is_downloaded_is_checked_and_kept(tmp_path, monkeypatch):
+    """From a local address the true file comes once; another one with its name is refused."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "ADDRESS", FILE.parent.as_uri() + "/{}")
+    pooch = pytest.importorskip("pooch")
+    copied = lambda url, output, _pooch: Path(output).write_bytes(Path(url.removeprefix("file://")).read_bytes())
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copied)
+    assert published(fetch()).size == 300
+    monkeypatch.setattr(module, "ADDRESS", (tmp_path / "{}").as_uri().replace("%7B%7D", "{}"))
+    assert fetch().read_bytes() == FILE.read_bytes()  # from the cache
+    (tmp_path / "prosqa_valid.json").write_text("[]")
+    fetch().unlink()
+    with pytest.raises(SpecError, match=r"prosqa_valid\.json cannot be had"):
+        fetch()
+
+
+def test_without_pooch_one_sentence_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(SpecError, match="downloads need pooch"):
+        fetch()
+
+
+# Policy gradients
+
+
+def test_rewards_are_counted_under_the_names_of_the_visit():
+    """Answers under new names earn everything with these names, and nothing to speak of without."""
+    spec = graph_grpo(graph_spec("discrete", task=SMALL, d_model=16, layers=1), k=2)
+    trainer = GRPOTrainer([spec], build_stack([spec.start]))
+    index = torch.arange(16)[None]
+    names = trainer.names(index)
+    answers = names.gather(2, trainer.data.answers[index][..., None])[..., 0].repeat_interleave(trainer.group, 1)
+    assert trainer.reward(index, answers, names)[0].mean() == 1
+    assert trainer.reward(index, answers)[0].mean() < 0.5
+    rollout = trainer.roll_out(index, names)
+    assert rollout.answers.shape == (1, 16 * trainer.group)
+
+
+def test_a_step_of_reward_replays_what_it_rolled_out():
+    """At equal weights every ratio is one, also where the prompt has names of its own."""
+    spec = graph_grpo(graph_spec("discrete", task=SMALL, d_model=16, layers=1), k=2)
+    trainer = GRPOTrainer([spec], build_stack([spec.start]))
+    index = torch.arange(8)[None]
+    names = trainer.names(index)
+    rollout = trainer.roll_out(index, names)
+    given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
+    new = trainer.replayed(trainer.stack, *given)
+    assert torch.allclose(new[0].sum(-1), rollout.log_density[:, :, :-1], atol=1e-4)
+
+
+def test_other_methods_train_on_graphs():
+    """Discrete CoT, no-CoT and COCONUT's stages take a few finite steps."""
+    recipe = dict(steps=10, batch=8, evaluate_every=5, warmup=0, schedule="constant")
+    for method in ("discrete", "no-cot", "coconut"):
+        run = graph_spec(method, task=SMALL, d_model=16, layers=1, **recipe)
+        trainer = SupervisedTrainer([run])
+        curve = trainer.train().curves
+        assert len(curve) == 2 and all(loss > 0 and loss < 100 for point in curve for loss in point["loss"])
