@@ -5,8 +5,7 @@ core's cache, several times faster; parity tests bind the two. `kernels` has sma
 element by element, `forward` the model and decoding, `step` the training step with its gradients by hand. They know
 arrays alone; `cot2lib.training.fused` is the trainer. Needs Numba (the extra `fast`).
 
-Numba keeps compiled code on disk and looks at one source file alone to see whether it is still right. So it is kept in
-a folder that is named after the sources of all of them.
+Numba looks at one source file alone, so compiled code is kept in a folder that is named after the sources of all.
 """
 
 import hashlib
@@ -38,8 +37,6 @@ def _folder(here: Path) -> Path:
 
 
 _before, config.CACHE_DIR = config.CACHE_DIR, str(_folder(Path(__file__).parent))
-from cot2lib.fast import forward, kernels, step  # noqa: E402
+from cot2lib.fast import forward, kernels, step  # noqa: E402, F401
 
 config.CACHE_DIR = _before
-
-__all__ = ["forward", "kernels", "step"]

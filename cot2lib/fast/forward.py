@@ -3,9 +3,7 @@
 The model is that of `cot2lib.model.stack`, which is what a reader should read. Rows of all arrays are positions x
 inputs: position 0 of every input first. So the positions from t on are the rows from t inputs on, and a pass over
 some positions finds the keys and values of those before it in place. The last layer computes queries and MLP for the
-scored positions alone.
-
-Decoding follows `cot2lib.decode` for the rules `Base()` and `Discrete()`.
+scored positions alone. Decoding follows `cot2lib.decode` for the rules `Base()` and `Discrete()`.
 """
 
 from collections import namedtuple

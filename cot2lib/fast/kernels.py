@@ -2,8 +2,7 @@
 
 A product of the engine is C = I + A B with I zeros, a bias row or C itself. `_tile` emits the innermost loop as LLVM
 vectors: a few rows of C times one or two vectors stay in registers while k runs. The rows fit the registers that the
-processor has. Plain loops would be slower: LLVM must assume that C may overlap A or B. Everything else is plain loops,
-which LLVM does vectorise.
+processor has. Plain loops would be slower: LLVM must assume that C may overlap A or B. All else is plain loops.
 """
 
 import math
@@ -83,8 +82,7 @@ def from_bits(context, bits):
     return types.float32(types.int32), lambda _, builder, signature, given: builder.bitcast(given[0], FLOAT)
 
 
-U = np.uint64
-FLOATS = U(SIZE)
+U, FLOATS = np.uint64, np.uint64(SIZE)
 
 
 def _strip(lanes: int, vectors: int):
