@@ -22,6 +22,8 @@ __version__ = "0.1.0"
 
 FACE = {
     "MNNS": "cot2lib.tasks",
+    "ProsQA": "cot2lib.tasks",
+    "ProntoQA": "cot2lib.tasks",
     "Task": "cot2lib.tasks",
     "Rule": "cot2lib.thoughts",
     "Sampled": "cot2lib.thoughts",
@@ -37,6 +39,7 @@ FACE = {
     "RunSpec": "cot2lib.specs",
     "GRPOSpec": "cot2lib.specs",
     "spec": "cot2lib.specs.profiles",
+    "graph_spec": "cot2lib.specs.graphs",
     "grpo": "cot2lib.specs.profiles",
     "run": "cot2lib.runs",
     "curves": "cot2lib.runs",

@@ -191,3 +191,10 @@ def test_every_run_of_the_chapter_stands_once():
     assert {run.task.naming for run in searches.naming()} == {"age", "once", "fresh"}
     for change, part in searches.changes().items():
         assert part[0].method == "CoT2" and (change == "usual") == (part[0] == graph_spec("cot2"))
+
+
+def test_findings_name_what_names_do(tested):
+    sentences = search.naming_findings(tested)
+    assert len(sentences) == 4 and "CoT2 trained on names by age is right on 80.0" in sentences[1]
+    assert "90.0" in sentences[1] and "of pairs on 95.0" in sentences[1]
+    assert search.naming_findings(tested[tested["test"] != "ages"]) == []

@@ -9,12 +9,13 @@ from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.search.drawn import NAMING
 from cot2lib.study.figures.style import METHOD
-from cot2lib.study.figures.words import describe_mean, gain, versus
+from cot2lib.study.figures.words import describe_mean, gain, mean_of, versus
 from cot2lib.study.report import PERCENT, recipe
 from cot2lib.tasks import ProsQA
 
 CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 PASSED = 0.6  # a share that guessing never reaches
+SHARES = ("strict", "pair")
 TESTED = ("drawn names", "ages", "seen graphs", "seen graphs, new names")
 
 
@@ -79,7 +80,7 @@ def far_table(tested: pd.DataFrame) -> pd.DataFrame:
         for method in METHOD.looks(tested["method"]):
             cell = tested[(tested["test"] == test) & (tested["method"] == method)]
             if len(cell):
-                shares = {name: describe_mean(cell[name]) for name in ("strict", "pair")}
+                shares = {name: describe_mean(cell[name]) for name in SHARES}
                 table.append({"graphs": test, "method": method, **shares})
     return pd.DataFrame(table)
 
@@ -128,6 +129,23 @@ def rewards_table(rewarded: pd.DataFrame, started: pd.DataFrame) -> pd.DataFrame
                 entry[f"gain, {recipe(profile)}"] = gain(after, before)
             table.append(entry)
     return pd.DataFrame(table)
+
+
+def naming_findings(tested: pd.DataFrame) -> list[str]:
+    """A sentence for each method and way of naming that is tested on unseen graphs: with ages, and with drawn names."""
+    sentences = []
+    for method in METHOD.looks(tested["method"]):
+        for naming in NAMING:
+            cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
+            shares = {(test, name): cell.loc[cell["test"] == test, name] for test in TESTED[:2] for name in SHARES}
+            if all(len(share) for share in shares.values()):
+                said = {key: mean_of(PERCENT * share) for key, share in shares.items()}
+                sentences.append(
+                    f"{method} trained on {NAMING[naming]} is right on {said['ages', 'strict']} % of unseen graphs whose names "
+                    f"are ages, and on {said['drawn names', 'strict']} % of those with drawn names; of pairs on "
+                    f"{said['ages', 'pair']} % and {said['drawn names', 'pair']} %."
+                )
+    return sentences
 
 
 def surface_table(rows: pd.DataFrame) -> pd.DataFrame:
