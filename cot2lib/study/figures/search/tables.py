@@ -137,13 +137,14 @@ def naming_findings(tested: pd.DataFrame) -> list[str]:
     for method in METHOD.looks(tested["method"]):
         for naming in NAMING:
             cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
-            shares = {(test, name): cell.loc[cell["test"] == test, name] for test in TESTED[:2] for name in SHARES}
-            if all(len(share) for share in shares.values()):
+            shares = {(t, name): cell.loc[cell["test"] == t, name] for t in TESTED[:2] for name in SHARES}
+            if all(map(len, shares.values())):
                 said = {key: mean_of(PERCENT * share) for key, share in shares.items()}
+                drawn, ages = ({name: said[test, name] for name in SHARES} for test in TESTED[:2])
                 sentences.append(
-                    f"{method} trained on {NAMING[naming]} is right on {said['ages', 'strict']} % of unseen graphs whose names "
-                    f"are ages, and on {said['drawn names', 'strict']} % of those with drawn names; of pairs on "
-                    f"{said['ages', 'pair']} % and {said['drawn names', 'pair']} %."
+                    f"{method} trained on {NAMING[naming]} is right on {ages['strict']} % of unseen graphs whose "
+                    f"names are ages, and on {drawn['strict']} % of those with drawn names; of pairs on "
+                    f"{ages['pair']} % and {drawn['pair']} %."
                 )
     return sentences
 
