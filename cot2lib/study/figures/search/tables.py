@@ -132,7 +132,7 @@ def rewards_table(rewarded: pd.DataFrame, started: pd.DataFrame) -> pd.DataFrame
 
 
 def naming_findings(tested: pd.DataFrame) -> list[str]:
-    """A sentence for each method and way of naming that is tested on unseen graphs: with ages, and with drawn names."""
+    """A sentence for each method and way of naming: right answers on unseen graphs with ages, and with drawn names."""
     sentences = []
     for method in METHOD.looks(tested["method"]):
         for naming in NAMING:
