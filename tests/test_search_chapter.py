@@ -62,11 +62,12 @@ def test_an_oracle_keeps_its_thoughts_on_the_frontier(monkeypatch):
 
 
 def test_a_wrong_answer_counts_by_its_kind(monkeypatch):
-    """The other option is wrong both ways; a name that was not asked for is wrong, but ties the pair."""
+    """The other option is wrong both ways. So is a name that was not asked for: a tie is no choice."""
     thoughts = torch.zeros(20, 4, TASK.vocab_size)
     other = TASK.state_ids[TASK.options[ROWS, 1]]
     thoughts.scatter_(2, other[:, None, None].expand(-1, 4, 1), 1.0)
-    for answers, strict, pair in ((other, 0, 0), (TASK.answer_ids[ROWS], 1, 1)):
+    neither = TASK.state_ids[TASK.root[ROWS]]
+    for answers, strict, pair in ((other, 0, 0), (neither, 0, 0), (TASK.answer_ids[ROWS], 1, 1)):
         monkeypatch.setattr(searched, "answered", lambda *_, answers=answers: oracle(thoughts, answers))
         row = searched.measured(STACK, [graph_spec(task=TASK)], TEST).iloc[0]
         assert (row["strict"], row["pair"]) == (strict, pair)

@@ -136,7 +136,7 @@ def surface(rows: pd.DataFrame) -> Figure:
 def votes(table: pd.DataFrame) -> Figure:
     """Maj@k of discrete CoT, a line per temperature, and level lines of CoT2's one answer; a panel per recipe."""
     profiles = unique(table["profile"])
-    figure, axes = panels(1, len(profiles), width=4.4 * len(profiles), height=3.2, sharey=True)
+    figure, axes = panels(1, len(profiles), width=max(8.0, 4.4 * len(profiles)), height=3.2, sharey=True)
     looks = dict(zip((0.4, 0.8, 1.0), ((YELLOW, "^", ":"), (GREEN, "D", "-."), (ORANGE, "s", "--"))))
     for axis, profile in zip(axes[0], profiles):
         part = table[table["profile"] == profile]
@@ -149,7 +149,7 @@ def votes(table: pd.DataFrame) -> Figure:
         for level in single:
             axis.axhline(level, color=BLUE, linewidth=0.6, alpha=0.5)
         axis.axhline(single.mean(), color=BLUE)
-        axis.set(xlabel=f"samples k ({recipe(profile)})", ylim=(0, 102))
+        axis.set(xlabel=f"samples k ({recipe(profile)})", ylim=(0, 102), xticks=range(1, 22, 4))
     axes[0, 0].set_ylabel("right majorities (%)")
     named = {f"discrete CoT, T = {temperature}": look for temperature, look in looks.items()}
     series_legend(figure, {"CoT2, one answer": (BLUE, "", "-"), **named}, paper=False)
