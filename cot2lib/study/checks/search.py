@@ -13,6 +13,7 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
     """The claims on methods and namings, on what can be guessed, and on the live training."""
     shares = lambda **columns: part(rows, profile="quick", **columns).set_index("seed")["last"]
     mean = lambda test: 100 * part(tested, test=test, method="CoT2", naming="fresh")["strict"].mean()
+    pairs = lambda test: 100 * part(tested, test=test, method="CoT2", naming="age")["pair"].mean()
     ours = guessed.drop(columns=[guessed.columns[0], "published"]).to_numpy()
     return decided(
         {
@@ -25,6 +26,9 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
             ),
             "CoT2 with fresh names answers unseen graphs and those of training alike": lambda: (
                 abs(mean("drawn names") - mean("seen graphs")) < MARGIN
+            ),
+            "CoT2 that learnt with ages as names chooses nearly at random where names are drawn": lambda: (
+                pairs("ages") > CHANCE + 8 * MARGIN and pairs("drawn names") < CHANCE + 2 * MARGIN
             ),
             "the live model is above chance": lambda: 100 * trained["last"].iloc[0] > CHANCE + MARGIN,
         }
