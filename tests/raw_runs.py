@@ -145,6 +145,10 @@ def best(run):
     return shares(run).max()
 
 
+def first_right(run):
+    return shares(run)[0]
+
+
 def mean(run):
     return shares(run).mean()
 

@@ -89,8 +89,13 @@ def _with_entropies(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(entropy=after.mean(axis=1), lost=rows["best"] - rows["last"])
 
 
+def _held_out(rows: pd.DataFrame) -> pd.Series:
+    """Inputs that each run is evaluated on."""
+    return rows["inputs_a"] + rows["inputs_b"]
+
+
 def _with_base(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
-    inputs, found = rows["inputs_a"] + rows["inputs_b"], {}
+    inputs, found = _held_out(rows), {}
     for seed, curve in points.groupby("seed"):
         a, b = curve["base_a"].to_numpy(), curve["base_b"].to_numpy()
         total, held_out = a + b, inputs[seed]
@@ -184,14 +189,16 @@ def prontoqa(method: str) -> Sample:
 
 @cache
 def graph_policy(method: str, k: int) -> Sample:
-    """MTS of K tokens on ProsQA, from our recipe's CoT2 or discrete CoT; `gain` is the best epoch less the start."""
+    """MTS of K tokens on ProsQA, from our recipe's CoT2 or discrete CoT; by the own sampler `gain` is the best epoch
+    less the start."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        rows = _rows(searches.rewarded(profile, seeds, (method,), (k,)), {})
+        specs = searches.rewarded(profile, seeds, (method,), (k,))
+        rows = _rows(specs, {})
         if rows.empty:
             return rows
-        before = _rows(searches.naming("quick", seeds, (method,), ("fresh",)), {})["last"]
-        return rows.assign(gain=rows["best"] - before)
+        first = _points(specs, rows).groupby("seed").first()
+        return rows.assign(gain=rows["best"] - (first["correct_a"] + first["correct_b"]) / _held_out(rows))
 
     return sample
 

@@ -66,7 +66,7 @@ SEARCHING: dict[str, Kind] = {
         CHAPTER,
         [against(graph_policy("discrete", k), graph_policy("cot2", k), "gain") for k in KS],
         waiting="ProntoQA",
-        given=OURS,
+        given=f"{OURS}, and gains are by the own sampler",
     ),
     "majk-prosqa": Direction(
         CHAPTER,

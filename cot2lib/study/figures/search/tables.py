@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from cot2lib.specs import RunSpec
+from cot2lib.specs import GRPOSpec, RunSpec
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.search.drawn import NAMING
@@ -23,6 +23,11 @@ def run_name(run: RunSpec) -> str:
     """What sentences call a run of this chapter, whatever its seed."""
     name = NAMING[run.task.naming] if isinstance(run.task, ProsQA) else run.task.name
     return f"{name}: {run.method}"
+
+
+def reward_name(run: GRPOSpec) -> str:
+    """What sentences call a run of policy gradients, whatever its seed."""
+    return f"{run.method}, K = {run.thought.k}"
 
 
 def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
@@ -110,25 +115,36 @@ def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def rewards_table(rewarded: pd.DataFrame, started: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) before and after policy gradients: a row for each start and K, the paper's and ours.
+def rewards_table(curves: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%) before and after policy gradients: a row for each start, K and recipe, the paper's and ours.
 
-    Ours after it is the best epoch by the own sampler; the gain is over the start's own decoding, paired by seed.
+    By the own sampler ours after it is the best epoch, by base decoding the last one. The gain is paired by seed.
+
+    Args:
+        curves: of the runs, evaluated before their first step too, with a column `profile`.
     """
     table = []
-    for method in unique(started["method"]):
-        before = started[started["method"] == method].set_index("seed")["last"]
-        for k in sorted(unique(rewarded["k"])):
-            claim = f"grpo-prosqa-{CLAIMED[method]}"
-            entry = {"start": method, "K": k, "paper before": paper_value(f"{claim}-sft")}
-            entry |= {"paper after": paper_value(f"{claim}-k{k}"), "before": describe_mean(before)}
-            for profile in unique(rewarded["profile"]):
-                cell = (rewarded["profile"] == profile) & (rewarded["k"] == k)
-                after = rewarded[cell & (rewarded["method"] == f"{method} + GRPO")].set_index("seed")["best"]
-                entry[f"after, {recipe(profile)}"] = describe_mean(after)
-                entry[f"gain, {recipe(profile)}"] = gain(after, before)
-            table.append(entry)
-    return pd.DataFrame(table)
+    for (method, k, profile), points in curves.groupby(["method", "k", "profile"], sort=False):
+        claim = f"grpo-prosqa-{CLAIMED[method.removesuffix(' + GRPO')]}"
+        held_out = points["inputs_a"] + points["inputs_b"]
+        points = points.assign(base=(points["base_a"] + points["base_b"]) / held_out).sort_values("step")
+        first, last = (getattr(points.groupby("seed"), end)() for end in ("first", "last"))
+        best = points.groupby("seed")["accuracy"].max()
+        table.append(
+            {
+                "start": method.removesuffix(" + GRPO"),
+                "K": int(k),
+                "recipe": recipe(profile),
+                "paper before": paper_value(f"{claim}-sft"),
+                "paper after": paper_value(f"{claim}-k{int(k)}"),
+                "own, before": describe_mean(first["accuracy"]),
+                "own, best": describe_mean(best),
+                "own, gain": gain(best, first["accuracy"]),
+                "base, before": describe_mean(first["base"]),
+                "base, after": describe_mean(last["base"]),
+            }
+        )
+    return pd.DataFrame(table).sort_values(["start", "K"], kind="stable")
 
 
 def naming_findings(tested: pd.DataFrame) -> list[str]:
