@@ -65,15 +65,9 @@ def steps_of(task: Task, rows: Rows = slice(None)) -> Int[Tensor, " input"]:
     return lengths[rows]
 
 
-def most_trajectories(task: Task) -> int:
-    """Trajectories |T| of the input that has most."""
-    there = task.trajectories
-    return int(there.max()) if isinstance(there, Tensor) else there
-
-
 def check_budget(task: Task, budget: int | None, ties: str) -> None:
     """Raise SpecError for a budget or tie rule that `task` cannot be supervised with."""
-    most = most_trajectories(task)
+    most = task.most_trajectories
     if ties not in TIES:
         raise SpecError(f"ties={ties!r}: choose one of {', '.join(TIES)}.")
     if budget is not None and not 1 <= whole("budget", budget) <= most:

@@ -68,7 +68,7 @@ def test_the_root_reaches_the_target_alone(name):
 
 
 @pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops"])
-def test_neither_degree_nor_depth_tells_the_options_apart(name):
+def test_degrees_do_not_tell_the_options_apart(name):
     task, size = TASKS[name], SIZES[TASKS[name].names]
     for row in range(40):
         edges, (target, other) = graph(task, row), task.options[row].tolist()
@@ -116,9 +116,38 @@ def test_the_published_file_is_what_settings_say():
 
 def test_rules_without_a_search_are_near_chance_on_ours():
     for hops, names in ((4, 19), (4, 28)):
-        for rule, share in graph_facts.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age")).items():
-            assert abs(share - 50) < 7, rule
+        guesses = graph_facts.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age"))
+        assert guesses.pop("farther from the nearest source") > 70, "depth is left in our graphs, and said"
+        assert all(abs(share - 50) < 7 for share in guesses.values()), guesses
     assert abs(graph_facts.guesses(ProsQA(inputs=1000))["higher name"] - 50) < 4
+
+
+@pytest.mark.parametrize("row", range(10))
+def test_depths_are_hops_from_the_nearest_source(row):
+    edges = graph(SMALL, row)
+    sources = [node for node in edges if edges.in_degree(node) == 0]
+    far = networkx.multi_source_dijkstra_path_length(edges, sources)
+    assert {node: int(graph_facts.depths(SMALL)[row, node]) for node in edges} == far
+
+
+def _mean_of_parents(edges, node, degree):
+    return sum(degree(parent) for parent in edges.predecessors(node)) / edges.in_degree(node)
+
+
+def test_guesses_are_those_of_counting():
+    """Every rule's share on 60 graphs, counted by networkx."""
+    task = TASKS["28 names"]
+    found, sums = graph_facts.guesses(task), Counter()
+    for row in range(task.size):
+        edges = graph(task, row)
+        looks = {
+            "parents with more parents": lambda node, edges=edges: _mean_of_parents(edges, node, edges.in_degree),
+            "parents with fewer children": lambda node, edges=edges: -_mean_of_parents(edges, node, edges.out_degree),
+        }
+        for name, look in looks.items():
+            target, other = (look(node) for node in task.options[row].tolist())
+            sums[name] += (target > other + 1e-6) + (abs(target - other) <= 1e-6) / 2
+    assert all(found[name] == pytest.approx(100 * total / task.size) for name, total in sums.items())
 
 
 # ProntoQA
@@ -319,7 +348,11 @@ def test_both_engines_train_alike(task):
         (lambda: ProntoQA(naming="age"), "one shape"),
         (lambda: ProntoQA(reading="both"), "reachable, sign"),
         (lambda: published("no such file"), "no such file cannot be read"),
-        (lambda: stack_data([_in_sequence()], "cpu"), "loss_on='sequence' needs inputs of one length"),
+        (lambda: published(FILE, names=19), "names: a file settles that"),
+        (lambda: stack_data([_in_sequence("pairs")], "cpu"), "loss_on='sequence' needs prompts of single tokens"),
+        (lambda: stack_data([_in_sequence("sentences")], "cpu"), "loss_on='sequence' needs inputs of one length"),
+        (lambda: graph_spec("pause"), "method 'pause': on graphs choose one of cot2, discrete, no-cot, coconut"),
+        (lambda: ProsQA(inputs=10, hops=6).graphs, "of 32768 graphs of 19 names have a question of 6 hops"),
     ],
 )
 def test_bad_input_is_named(make, says):
@@ -327,8 +360,8 @@ def test_bad_input_is_named(make, says):
         make()
 
 
-def _in_sequence():
-    run = graph_spec("cot2", task=SMALL)
+def _in_sequence(grammar):
+    run = graph_spec("cot2", task=replace(SMALL, grammar=grammar))
     return replace(run, supervision=replace(run.supervision, loss_on="sequence"))
 
 
@@ -346,6 +379,10 @@ def _changed(**fields):
         (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
         (_changed(target=99), "names nodes that it does not have"),
         (_changed(target=0), "is -1 hops from its root, but it has 3 steps"),
+        (_changed(neg_target=16), "question 0: its root reaches both options"),
+        (_changed(edges=[[0, 1, 2]]), "an edge is no pair"),
+        (_changed(steps=3), "are no lists"),
+        (_changed(steps=["x"] * 7), "it has 7 steps; prompts have room for 1 to 6"),
         (_changed(idx_to_symbol=["x"] * 29), "29 nodes"),
     ],
 )

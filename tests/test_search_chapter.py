@@ -10,10 +10,10 @@ import torch
 from test_reachability import walks
 
 from cot2lib.decode import Rollout
-from cot2lib.errors import SpecError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
-from cot2lib.study.analysis import searched
+from cot2lib.study.analysis import searched, votes
 from cot2lib.study.checks.search import checks
 from cot2lib.study.figures import search
 from cot2lib.supervision import hindsight_targets
@@ -22,6 +22,7 @@ from cot2lib.training.supervised import build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 TASK = ProsQA(inputs=60)
+COUNTS = {"paper": 84, "quick": 149}  # runs of the chapter
 ROWS = torch.arange(20)
 TEST = searched.Test("sixty", TASK, ROWS)
 STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
@@ -77,10 +78,13 @@ def test_a_wrong_answer_counts_by_its_kind(monkeypatch):
 def test_tests_are_of_other_graphs_or_of_those_trained_on(monkeypatch):
     monkeypatch.setattr(searched, "INPUTS", 40)
     spec = graph_spec(task=replace(TASK, naming="once"), seed=42)
-    found = {test.name: test for test in searched.tests(spec)}
+    found = {test.name: test for test in searched.tests([spec, replace(spec, seed=43)])}
     assert set(search.TESTED) < set(found)
     seen, renamed = found["seen graphs"], found["seen graphs, new names"]
-    assert spec.task.split(42)[seen.rows].all() and torch.equal(seen.rows, renamed.rows)
+    assert all(spec.task.split(seed)[seen.rows].all() for seed in (42, 43)) and len(seen.rows) > 20
+    depth = [len(found[name].rows) for name in ("target deeper", "as deep", "other deeper")]
+    assert sum(depth) == 40 and depth[0] > depth[2]
+    assert torch.equal(seen.rows, renamed.rows)
     assert torch.equal(seen.task.graphs.edges, renamed.task.graphs.edges)
     assert not torch.equal(seen.task.edges, renamed.task.edges)
     unseen = found["drawn names"].task.graphs.edges
@@ -90,7 +94,7 @@ def test_tests_are_of_other_graphs_or_of_those_trained_on(monkeypatch):
     assert {name: int(test.task.graphs.hops[0]) for name, test in found.items() if "hops" in name} == {
         "3 hops": 3, "5 hops": 5,
     }  # fmt: skip
-    alone = {test.name for test in searched.tests(graph_spec("no-cot", task=spec.task))}
+    alone = {test.name for test in searched.tests([graph_spec("no-cot", task=spec.task)])}
     assert alone == set(found) - {"3 hops", "5 hops"}
 
 
@@ -120,7 +124,7 @@ def tested():
     for method in ("CoT2", "discrete CoT"):
         for seed in (42, 43):
             for naming in ("fresh", "age"):
-                for place, test in enumerate((*search.TESTED, "3 hops")):
+                for place, test in enumerate((*search.TESTED, "3 hops", *search.DEPTHS)):
                     masses = {f"{stem}_{hop}": 1 / hop for stem in search.MASSES for hop in (1, 2, 3)}
                     shares = dict(strict=0.9 - 0.1 * place, pair=0.95, method=method, seed=seed, naming=naming)
                     rows.append(shares | masses | {"test": test, "inputs": 100})
@@ -132,7 +136,7 @@ def test_tables_of_tests(tested):
     assert table["trained on"].tolist() == ["fresh names", "names by age"] * 2
     assert table["ages"].str.startswith("80.0").all() and table["seen graphs, new names"].str.startswith("60.0").all()
     far = search.far_table(tested)
-    assert len(far) == 10 and far["pair"].str.startswith("95.0").all()
+    assert len(far) == 16 and far["pair"].str.startswith("95.0").all()
 
 
 def test_choices_say_when_a_curve_leaves_chance():
@@ -176,20 +180,23 @@ def test_checks_fail_when_records_say_otherwise(tested):
             for seed in (42, 43)
         ]
     )
-    guessed = pd.DataFrame({"rule": ["one"], "published": [70.0], "ours": [52.0]})
+    guessed = pd.DataFrame({"rule": ["one", "farther"], "published": [70.0, 90.0], "ours": [52.0, 85.0]})
     trained = pd.DataFrame({"last": [0.7]})
     by_age = (tested["naming"] == "age") & (tested["test"] == "drawn names")
     near = tested.assign(strict=0.9, pair=tested["pair"].where(~by_age, 0.52))
-    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 5
+    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 6
     swapped = rows.assign(last=1 - rows["last"])
-    broken = checks(swapped, tested, guessed.assign(ours=61.0), trained.assign(last=0.5))
+    broken = checks(
+        swapped,
+        tested.assign(pair=tested["pair"].where(tested["test"] != "as deep", 0.6)),
+        guessed.assign(ours=61.0),
+        trained.assign(last=0.5),
+    )
     assert not any(broken.values())
 
 
 def test_every_run_of_the_chapter_stands_once():
-    for profile in ("paper", "quick"):
-        found = searches.searches(profile)
-        assert len(found) == len({run.id for run in found})
+    assert {profile: len(searches.searches(profile)) for profile in ("paper", "quick")} == COUNTS
     assert {run.task.naming for run in searches.naming()} == {"age", "once", "fresh"}
     for change, part in searches.changes().items():
         assert part[0].method == "CoT2" and (change == "usual") == (part[0] == graph_spec("cot2"))
@@ -200,3 +207,48 @@ def test_findings_name_what_names_do(tested):
     assert len(sentences) == 4 and "CoT2 trained on names by age is right on 80.0" in sentences[1]
     assert "90.0" in sentences[1] and "of pairs on 95.0" in sentences[1]
     assert search.naming_findings(tested[tested["test"] != "ages"]) == []
+
+
+def test_depths_stand_apart(tested):
+    table = search.depths_table(tested.assign(pair=tested["pair"].where(tested["test"] != "as deep", 0.4)))
+    assert table["as deep"].str.startswith("40.0").all() and table["other deeper"].str.startswith("95.0").all()
+
+
+def test_rewards_are_of_first_and_last_evaluations():
+    seeds, counts = (
+        {"seed": [42] * 3 + [43] * 3, "step": [0, 5, 9] * 2},
+        {"inputs_a": 60, "inputs_b": 40, "base_b": 10},
+    )
+    points = pd.DataFrame(seeds | {"accuracy": [0.5, 0.9, 0.6] * 2, "base_a": [40, 0, 30] * 2})
+    points = points.assign(method="CoT2 + GRPO", k=6.0, profile="quick", **counts)
+    row = search.rewards_table(points).iloc[0]
+    assert (row["start"], row["K"], row["paper before"], row["paper after"]) == ("CoT2", 6, 93.37, 93.83)
+    own = [row[f"own, {when}"].split("\N{NO-BREAK SPACE}")[0] for when in ("before", "best", "after", "gain")]
+    assert own == ["50.0", "90.0", "60.0", "10.0"]
+    assert row["base, before"].startswith("50.0") and row["base, after"].startswith("40.0")
+
+
+def test_methods_stand_beside_the_papers_numbers():
+    rows = pd.DataFrame({"method": ["CoT2", "CoT2", "no-CoT"], "seed": [42, 43, 42], "last": [0.9, 0.8, 0.5]})
+    rows = rows.assign(naming="fresh", profile="quick")
+    table = search.methods_table(rows, "prosqa", "naming")
+    assert table["method"].tolist() == ["CoT2", "no-CoT"] and table["paper"].tolist() == [93.37, 54.91]
+    assert table["ours, quick recipe"].str.contains("n=").all() and table["ours, quick recipe"][0].startswith("85.0")
+    both = pd.concat([rows[:2], rows[:2].assign(method="discrete CoT", last=0.5)])
+    (sentence,) = search.findings(both)
+    assert sentence.startswith("quick recipe, fresh names: CoT2 is 35.0")
+
+
+def test_votes_stand_by_profile_and_seed(monkeypatch):
+    spec = searches.dimension("quick", (42,), (32,), ("discrete",))[0]
+    table = pd.DataFrame({"id": [spec.id, "another"], "temperature": 1.0, "k": 5, "pass_at_k": 90.0, "maj_at_k": 80.0})
+    monkeypatch.setattr(votes, "shipped", lambda profile: table)
+    row = votes.by_profile(["quick"], [42])
+    assert row[["method", "seed", "profile"]].to_numpy().tolist() == [["discrete CoT", 42, "quick"]]
+    figure = search.votes(pd.concat([row, row.assign(method="CoT2", temperature=0.0, k=1)]))
+    assert len(figure.axes) == 1 and len(figure.axes[0].lines) >= 2
+
+
+def test_nothing_is_measured_without_weights():
+    with pytest.raises(RecordError, match="weights are needed"):
+        searched.with_weights([graph_spec(task=TASK)])

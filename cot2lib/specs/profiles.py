@@ -199,9 +199,8 @@ def spec(
     """
     chosen = profile(profile_name)
     check_method(method)
-    supervision, training = chosen.formats[method], replace(chosen.recipe(task), **recipe)
-    if supervision.feeding == "stages" and training.schedule == "cosine":
-        training = replace(training, cycles=task.steps)  # else its last stages would hardly learn
+    supervision = chosen.formats[method]
+    training = staged(replace(chosen.recipe(task), **recipe), supervision, task)
     if method == "pause":
         supervision = replace(supervision, pauses=task.steps - 1)
     if budget is not None:
@@ -224,6 +223,12 @@ def spec(
         thought=METHODS[method],
         seed=seed,
     )
+
+
+def staged(training: Recipe, supervision: Supervision, task: Task) -> Recipe:
+    """A falling rate begins anew in each of COCONUT's stages, else the last ones would hardly learn."""
+    falls = supervision.feeding == "stages" and training.schedule == "cosine"
+    return replace(training, cycles=task.steps) if falls else training
 
 
 def check_method(method: str) -> None:

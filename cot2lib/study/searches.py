@@ -20,7 +20,7 @@ HEADS = (1, 2, 4)
 KS = (6, 8, 12)  # tokens of a sampled thought
 WIDE = 64  # a dimension that holds all names of an official graph
 THREE = SEEDS[:3]
-PUBLISHED = ProsQA(naming="age")  # named as the published files name them
+BY_AGE = ProsQA(naming="age")  # named as the published files name them
 
 
 def naming(
@@ -43,7 +43,7 @@ def dimension(
     seeds: Sequence[int] = THREE,
     d_models: Sequence[int] = D_MODELS,
     methods: Sequence[str] = ("cot2", "discrete"),
-    task: Task = PUBLISHED,
+    task: Task = BY_AGE,
 ) -> list[RunSpec]:
     """CoT2 and discrete CoT over dimensions, on graphs of at most 19 names that are ages."""
     return [

@@ -5,9 +5,10 @@ ones more likely, and mostly such that it stays a descendant of one root alone. 
 leaf that it alone reaches (the target) and a leaf that the other one alone reaches.
 
 Where we differ from the published data: the two leaves have as many parents as each other and lie at depths that
-differ by at most one, edges come in random order, and options in either order. So neither degree nor depth gives the
-answer away. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by default, which most
-published graphs have, or the whole range with `hops=None`.
+differ by at most one, edges come in random order, and options in either order. So degrees do not give the answer away.
+Depth still does in part: the target is more often the deeper leaf. `cot2lib.study.analysis.searched` tests models
+where both are equally deep. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by
+default, their commonest number, or with `hops=None` the whole range, in which three are more common than there.
 
 A new node that drew no parent draws again in nine of ten cases, which brings the number of sources to that of the
 published graphs. That share and the range of nodes were chosen by looking at their statistics.
@@ -37,6 +38,7 @@ class Size(NamedTuple):
 
 SIZES = {19: Size(13, 19, 32), 28: Size(18, 28, 54)}  # by the number of names
 AT_ONCE = 4096  # graphs that grow together
+PATIENCE = 8  # such lots, of which each should give a question or more
 FEWEST_HOPS = 3
 REDRAWN = 0.9
 NEAR = 0.35  # of new nodes keep to descendants of one root, and as many to those of the other
@@ -49,9 +51,9 @@ class ProsQA(Reachability):
 
     Args:
         inputs: graphs, those held out included.
-        names: 19, all that the paper's vocabulary can hold, or 28 as in the published graphs.
+        names: 19, which the paper's vocabulary can hold, or 28 as in the published graphs.
         hops: of the shortest way to the target; None for 3 to 6.
-        parents: mean number of parents of a node.
+        parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
 
     Raises:
@@ -150,9 +152,18 @@ class Forest(NamedTuple):
 
 @lru_cache(maxsize=8)
 def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
-    """So many graphs with a question that neither degree nor depth answers; the same for the same arguments."""
+    """So many graphs with a question that degrees do not answer; the same for the same arguments.
+
+    Raises:
+        SpecError: if hardly any graph has such a question.
+    """
     size, rng, found, count = SIZES[names], np.random.default_rng([seed, 0]), [], 0
     while count < inputs:
+        if len(found) >= PATIENCE and count < len(found):
+            raise SpecError(
+                f"{count} of {len(found) * AT_ONCE} graphs of {names} names have a question of {hops} hops; choose "
+                "fewer hops or parents, or 28 names."
+            )
         nodes = rng.integers(size.least, size.most + 1, AT_ONCE)
         forest = grow(rng, nodes, names, parents)
         found.append(_asked(rng, forest, nodes, hops, size.edges))

@@ -4,8 +4,8 @@ A file is a list of questions, each with `edges` between node numbers, `idx_to_s
 `neg_target` and the `steps` of one shortest way. Node numbers are places in the order in which a graph grew: with
 `naming="age"` they become the names.
 
-What the file leaves as it is: edges come in the order of the node that they enter, so that age shows even where names
-do not. Edges are shuffled here, by the seed.
+A file sorts edges by the node that they enter, so that age shows even where names do not. We shuffle them, by the
+seed.
 """
 
 import hashlib
@@ -56,11 +56,17 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file; `options` are further fields of `PublishedProsQA`.
+    """The task of a file.
+
+    Args:
+        path: of the file.
+        **options: naming, grammar, frontier, seed and deal, as of `PublishedProsQA`.
 
     Raises:
-        SpecError: as there.
+        SpecError: as there, or for another option.
     """
+    if others := set(options) - {"naming", "grammar", "frontier", "seed", "deal"}:
+        raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
     content = _content(path)
     sha256 = hashlib.sha256(content).hexdigest()
     return PublishedProsQA(path=str(path), sha256=sha256, inputs=len(_questions(path, content)), **options)
@@ -109,24 +115,34 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
 
 def _wrong(question: object) -> str:
     """What is wrong with a question, or nothing."""
-    if not isinstance(question, dict) or (lacking := [name for name in FIELDS if name not in question]):
-        return "it is no question" if not isinstance(question, dict) else f"it lacks {', '.join(lacking)}"
-    size, nodes = SIZES[max(SIZES)], len(question["idx_to_symbol"])
-    ends = [node for edge in question["edges"] for node in edge]
+    if not isinstance(question, dict):
+        return "it is no question"
+    if lacking := [name for name in FIELDS if name not in question]:
+        return f"it lacks {', '.join(lacking)}"
+    lists = [question[name] for name in ("edges", "idx_to_symbol", "steps")]
+    if not all(isinstance(entry, list) for entry in lists) or not all(_is_pair(edge) for edge in question["edges"]):
+        return "its edges, symbols and steps are no lists, or an edge is no pair of nodes"
+    size, nodes, steps = SIZES[max(SIZES)], len(question["idx_to_symbol"]), len(question["steps"])
     asked = [question[name] for name in ("root", "target", "neg_target")]
     if nodes > size.most or len(question["edges"]) > size.edges:
         return f"it has {nodes} nodes and {len(question['edges'])} edges, more than {size.most} and {size.edges}"
-    if not all(isinstance(node, int) and 0 <= node < nodes for node in [*ends, *asked]):
+    if not all(isinstance(n, int) and 0 <= n < nodes for n in [*asked, *(n for e in question["edges"] for n in e)]):
         return f"it names nodes that it does not have (0..{nodes - 1})"
-    if _hops(question) != len(question["steps"]) or not 1 <= len(question["steps"]) <= MOST_HOPS:
-        return f"its target is {_hops(question)} hops from its root, but it has {len(question['steps'])} steps"
-    return ""
+    if not 1 <= steps <= MOST_HOPS:
+        return f"it has {steps} steps; prompts have room for 1 to {MOST_HOPS}"
+    if _hops(question, "target") != steps:
+        return f"its target is {_hops(question, 'target')} hops from its root, but it has {steps} steps"
+    return "its root reaches both options" if _hops(question, "neg_target") >= 0 else ""
 
 
-def _hops(question: dict) -> int:
-    """Edges of the shortest way from the root to the target; -1 if there is none."""
+def _is_pair(edge: object) -> bool:
+    return isinstance(edge, list) and len(edge) == 2
+
+
+def _hops(question: dict, option: str) -> int:
+    """Edges of the shortest way from the root to an option; -1 if there is none."""
     reached, hops = {question["root"]}, 0
-    while question["target"] not in reached:
+    while question[option] not in reached:
         further = reached | {end for start, end in question["edges"] if start in reached}
         if further == reached:
             return -1

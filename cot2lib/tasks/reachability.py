@@ -9,13 +9,14 @@ The paper leaves most of this open. Our choices are fields, so that their effect
 * `naming`: "age" names a node by its place in the order in which the graph grew, as the official files do, so that
   names tell how deep a node lies. "once" draws names for every graph once. "fresh" draws them anew at every visit.
 * `grammar`: "pairs" has one position for an edge, the sum of two embeddings: of the node that it leaves, which has
-  tokens of its own, and of the node that it enters. "sentences" is the paper's: four tokens an edge.
-* `frontier`: of what thoughts are the targets under the full budget. "walks": all walks of t hops from the root,
+  tokens of its own, and of the node that it enters. "sentences" writes prompts as the paper does, four tokens an edge.
+  Outputs are one token a hop in both.
+* `frontier`: which walks the targets of the full budget average. "walks": all walks of t hops from the root,
   also those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniform.
   "complete": walks of all hops alone, as the paper's equation has it to the letter.
 
-The paper's vocabulary of 31 tokens has room for 19 names (or fewer); the graphs of the published task have up to 28
-nodes.
+The paper counts 31 tokens. The words of its grammar leave room for 19 names if both tasks share them, and for a few
+more if each has its own. Published graphs have up to 28 nodes.
 """
 
 import math
@@ -292,7 +293,7 @@ class Reachability(Task):
         """Walks of all hops from the root."""
         walks = torch.zeros(self.size, self.names + 1, dtype=torch.int64)
         walks[torch.arange(self.size), self.root] = 1
-        start, end = self.edges.clamp(min=-1).where(self.edges >= 0, self.names).unbind(-1)
+        start, end = self.edges.where(self.edges >= 0, self.names).unbind(-1)
         for step in range(self.steps - 1):
             moved = torch.zeros_like(walks).scatter_add(1, end, walks.gather(1, start))
             moved[:, self.names] = 0

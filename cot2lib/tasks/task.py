@@ -84,10 +84,15 @@ class Task(ABC):
         return None
 
     @property
-    def full_budget(self) -> int | float:
-        """Trajectories of the input that has most, as tables show the full budget."""
+    def most_trajectories(self) -> int:
+        """Trajectories of the input that has most."""
         there = self.trajectories
         return int(there.max()) if isinstance(there, Tensor) else there
+
+    @property
+    def full_budget(self) -> int | float:
+        """How tables call all trajectories: by their largest number, or infinity where that is not worth counting."""
+        return self.most_trajectories
 
     @property
     def frontier(self) -> str:

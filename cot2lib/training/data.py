@@ -173,10 +173,10 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     task, supervision = specs[0].task, specs[0].supervision
     variants = list(dict.fromkeys((spec.supervision.budget, spec.supervision.ties) for spec in specs))
     which = [variants.index((spec.supervision.budget, spec.supervision.ties)) for spec in specs]
-    if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
-        raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
     if supervision.loss_on == "sequence" and task.pairs:
         raise SpecError(f"loss_on='sequence' needs prompts of single tokens; {task.name} has pairs.")
+    if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
+        raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
     masks = [task.split(spec.split_seed) for spec in specs]
     targets = [_outputs(task, specs[which.index(v)].supervision) for v in range(len(variants))]
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)

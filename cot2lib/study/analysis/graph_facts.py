@@ -1,6 +1,5 @@
 """What questions about graphs are like, and what can be answered without a search."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +18,7 @@ INPUTS = 1000  # graphs that are looked at
 
 def degrees(task: Reachability) -> tuple[Int[Tensor, "input name"], Int[Tensor, "input name"]]:
     """Edges that enter and that leave each name."""
-    start, end = task.edges.where(task.edges >= 0, task.names).unbind(-1)  # (input, edge)
+    start, end = _ends(task)
     zeros = torch.zeros(task.size, task.names + 1, dtype=torch.int64)
     into, out = (zeros.scatter_add(1, side, torch.ones_like(side))[:, :-1] for side in (end, start))
     return into, out
@@ -51,17 +50,16 @@ def facts(task: Reachability) -> dict[str, float]:
 
 
 def guesses(task: ProsQA) -> dict[str, float]:
-    """How often (%) rules without a search find the target of two options; ties count half."""
+    """How often (%) rules without a search from the root find the target of two options; ties count half."""
     into, out = degrees(task)
-    age = torch.zeros_like(into).scatter(1, task.name_of, torch.arange(task.names).expand(task.size, -1))
-    parents = _summed(task, into)
+    place = torch.arange(task.names).expand(task.size, -1)
     looks = {
         "fewer parents": -into,
-        "younger": age,
-        "higher name": torch.arange(task.names).expand(task.size, -1),
-        "parents with more parents": parents,
-        "parents with more children": _summed(task, out),
-        "more grandparents": _summed(task, parents),
+        "younger": torch.zeros_like(into).scatter(1, task.name_of, place),
+        "higher name": place,
+        "parents with more parents": _of_parents(task, into),
+        "parents with fewer children": -_of_parents(task, out),
+        "farther from the nearest source": depths(task),
     }
     found = {}
     for name, look in looks.items():
@@ -70,11 +68,29 @@ def guesses(task: ProsQA) -> dict[str, float]:
     return found
 
 
-def _summed(task: Reachability, values: Int[Tensor, "input name"]) -> Int[Tensor, "input name"]:
-    """Of each name the sum of its parents' values."""
-    start, end = task.edges.where(task.edges >= 0, task.names).unbind(-1)
+def depths(task: Reachability) -> Int[Tensor, "input name"]:
+    """Hops from the nearest node that nothing leads to."""
+    into, _ = degrees(task)
+    start, end = _ends(task)
+    far = torch.full((task.size, task.names + 1), task.names)
+    far[:, :-1] = torch.where(into == 0, 0, task.names)
+    for _ in range(task.names):
+        far = far.scatter_reduce(1, end, far.gather(1, start) + 1, "amin")
+        far[:, -1] = task.names
+    return far[:, :-1]
+
+
+def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
+    """Mean of a value over the parents of each name; 0 without any."""
+    start, end = _ends(task)
     wide = torch.cat([values, torch.zeros_like(values[:, :1])], 1)
-    return torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
+    total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
+    return total / degrees(task)[0].clamp(min=1)
+
+
+def _ends(task: Reachability) -> tuple[Int[Tensor, "input edge"], Int[Tensor, "input edge"]]:
+    """From where and to where each edge leads; one name beyond the last for an edge that is not there."""
+    return task.edges.where(task.edges >= 0, task.names).unbind(-1)
 
 
 def _mean(values: Int[Tensor, " input"] | Float[Tensor, " input"] | Bool[Tensor, " input"]) -> float:
@@ -98,7 +114,7 @@ def facts_table(tasks: dict[str, Reachability]) -> pd.DataFrame:
 
 
 def guesses_table(tasks: dict[str, ProsQA]) -> pd.DataFrame:
-    """A row for each rule, a column for each task; the same questions with drawn names stand beside the published."""
+    """A row for each rule, a column for each task."""
     table = pd.DataFrame({name: guesses(task) for name, task in tasks.items()})
     return table.rename_axis("the target is the option that is, or has").reset_index()
 
@@ -122,13 +138,3 @@ def _distances(name: str, make) -> list[dict]:
         means = {f"hop {t}": _mean(apart[hops >= t, t - 1]) for t in range(1, int(hops.max()) + 1)}
         rows.append({"task": name, "targets": frontier, **means})
     return rows
-
-
-def one_chain(tasks: Sequence[Reachability]) -> list[float]:
-    """Share (%) of questions whose complete walks all end in the target."""
-    found = []
-    for task in tasks:
-        walks = forward(task)
-        ways = torch.stack(walks, 1)[torch.arange(task.size), task.graphs.hops]
-        found.append(PERCENT * _mean(ways.gather(1, task.options[:, :1])[:, 0] == ways.sum(1)))
-    return found

@@ -20,19 +20,25 @@ from torch import Tensor
 
 from cot2lib import runs, supervision
 from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
-from cot2lib.errors import SpecError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import lookup, records
 from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study import searches
+from cot2lib.study.analysis.graph_facts import depths
 from cot2lib.study.searches import OFFICIAL
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.published import published
+from cot2lib.tasks.published import fetch, published
 
 INPUTS = 1000  # test graphs
 TEST_SEED = 1  # of the graphs that nothing is trained on or chosen by
-PUBLISHED = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"
+HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
 DENSE = 2.0  # parents of a node, against 1.5 in training
+
+
+def published_file() -> Path:
+    """The published validation file: the clone's, or else downloaded."""
+    return HERE if HERE.exists() else fetch()
 
 
 class Test(NamedTuple):
@@ -49,19 +55,31 @@ class Test(NamedTuple):
     rows: Int[Tensor, " input"]
 
 
-def tests(spec: RunSpec) -> Iterator[Test]:
-    """What a run on ProsQA is tested on."""
+def tests(specs: Sequence[RunSpec]) -> Iterator[Test]:
+    """What runs of one shape on ProsQA are tested on; seen graphs are those that all of them were trained on."""
+    spec = specs[0]
     task, rows = spec.task, torch.arange(INPUTS)
     unseen = replace(task, inputs=INPUTS, seed=TEST_SEED)
     yield Test("ages", replace(unseen, naming="age"), rows)
     yield Test("drawn names", replace(unseen, naming="fresh"), rows)
-    trained = task.split(spec.split_seed).nonzero()[:INPUTS, 0]
+    named = replace(unseen, naming=spec.task.naming)
+    deeper = _deeper(named)
+    for name, kept in (("target deeper", deeper > 0), ("as deep", deeper == 0), ("other deeper", deeper < 0)):
+        yield Test(name, named, kept.nonzero()[:, 0])
+    seen = torch.stack([task.split(one.split_seed) for one in specs]).all(0)
+    trained = seen.nonzero()[:INPUTS, 0]
     yield Test("seen graphs", task, trained)
     yield Test("seen graphs, new names", replace(task, naming="fresh", deal=1), trained)
     if spec.supervision.every is not None:
         for hops in (task.hops - 1, task.hops + 1):
             yield Test(f"{hops} hops", replace(unseen, naming="fresh", hops=hops), rows)
     yield Test("denser", replace(unseen, naming="fresh", parents=DENSE), rows)
+
+
+def _deeper(task: ProsQA) -> Int[Tensor, " input"]:
+    """By how many hops the target is farther from its nearest source than the other option is."""
+    target, other = depths(task).gather(1, task.options).unbind(1)
+    return target - other
 
 
 def published_tests(path: Path) -> Iterator[Test]:
@@ -146,16 +164,28 @@ def _masses(rollout: Rollout, test: Test) -> dict[str, Float[Tensor, " run"]]:
 
 
 def measure(profile: str) -> pd.DataFrame:
-    """`measured` of every run on ProsQA of the chapter `search` whose weights are shipped or stored."""
+    """`measured` of every recorded run on ProsQA of the chapter `search`; errors as of `with_weights`."""
+    asked = [run for run in searches.searches(profile) if isinstance(run, RunSpec) and isinstance(run.task, ProsQA)]
     parts = []
-    for specs in by_shape(searches.searches(profile)):
-        supervised = [spec for spec in specs if isinstance(spec, RunSpec) and isinstance(spec.task, ProsQA)]
-        known = [spec for spec in supervised if lookup.weights(spec.id, retrain=False)]
-        if known:
-            stack = runs.load_stack(known, missing="error")
-            chosen = [*tests(known[0]), *(published_tests(PUBLISHED) if known[0].task.names == OFFICIAL else ())]
-            parts += [measured(stack, known, test) for test in chosen]
+    for known in with_weights(asked):
+        stack = runs.load_stack(known, missing="error")
+        chosen = [*tests(known), *(published_tests(published_file()) if known[0].task.names == OFFICIAL else ())]
+        parts += [measured(stack, known, test) for test in chosen]
     return pd.concat(parts, ignore_index=True)
+
+
+def with_weights(asked: Sequence[RunSpec]) -> list[list[RunSpec]]:
+    """Recorded runs among those asked for, in groups that stack.
+
+    Raises:
+        RecordError: if there are none, or the weights of one are neither shipped nor stored.
+    """
+    recorded = set(runs.recorded(asked)["id"])
+    known = [spec for spec in asked if spec.id in recorded]
+    lacking = [spec for spec in known if lookup.weights(spec.id, retrain=False) is None]
+    if lacking or not known:
+        raise RecordError(f"{lookup.absent_message(lacking or asked)} (Its weights are needed.)")
+    return by_shape(known)
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:

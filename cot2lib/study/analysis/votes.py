@@ -11,10 +11,10 @@ from functools import partial
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.runs import lookup, records
-from cot2lib.specs import by_shape
+from cot2lib.runs import records
 from cot2lib.study import searches
 from cot2lib.study.analysis import passk
+from cot2lib.study.analysis.searched import with_weights
 
 MOST = 21  # largest k
 SAMPLES = 3 * MOST
@@ -22,14 +22,10 @@ COLUMNS = ["id", "temperature", "k", "pass_at_k", "maj_at_k"]
 
 
 def measure(profile: str) -> pd.DataFrame:
-    """Maj@k (%) of CoT2 and discrete CoT with names by age, of runs whose weights are shipped or stored."""
+    """Maj@k (%) of recorded runs of CoT2 and discrete CoT with names by age; errors as of `with_weights`."""
     count = partial(passk.measure, samples=SAMPLES, most=MOST, kept=(None,))
-    parts = []
-    for specs in by_shape(searches.dimension(profile, d_models=(32,))):
-        known = [spec for spec in specs if lookup.weights(spec.id, retrain=False)]
-        if known:
-            parts.append(count(runs.load_stack(known, missing="error"), known))
-    return pd.concat(parts, ignore_index=True)
+    groups = with_weights(searches.dimension(profile, d_models=(32,)))
+    return pd.concat([count(runs.load_stack(known, missing="error"), known) for known in groups], ignore_index=True)
 
 
 def by_profile(profiles: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:

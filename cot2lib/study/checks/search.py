@@ -14,14 +14,16 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
     shares = lambda **columns: part(rows, profile="quick", **columns).set_index("seed")["last"]
     mean = lambda test: 100 * part(tested, test=test, method="CoT2", naming="fresh")["strict"].mean()
     pairs = lambda test: 100 * part(tested, test=test, method="CoT2", naming="age")["pair"].mean()
-    ours = guessed.drop(columns=[guessed.columns[0], "published"]).to_numpy()
+    depth = lambda test: 100 * part(tested, test=test, method="CoT2", naming="fresh")["pair"].mean()
+    deep = guessed[guessed.columns[0]].str.startswith("farther")
+    ours = guessed[~deep].drop(columns=[guessed.columns[0], "published"]).to_numpy()
     return decided(
         {
             "CoT2 is above discrete CoT on every seed under each naming (our recipe)": lambda: all(
                 (shares(method="CoT2", naming=name) > shares(method="discrete CoT", naming=name)).all()
                 for name in NAMINGS
             ),
-            "no rule without a search is 10 points from chance on our graphs": lambda: bool(
+            "no rule about parents, children or age is 10 points from chance on our graphs": lambda: bool(
                 (abs(ours - CHANCE) < 2 * MARGIN).all()
             ),
             "CoT2 with fresh names answers unseen graphs and those of training alike": lambda: (
@@ -29,6 +31,9 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
             ),
             "CoT2 that learnt with ages as names chooses nearly at random where names are drawn": lambda: (
                 pairs("ages") > CHANCE + 8 * MARGIN and pairs("drawn names") < CHANCE + 2 * MARGIN
+            ),
+            "CoT2 with fresh names does not rest on depth": lambda: (
+                abs(depth("target deeper") - depth("as deep")) < MARGIN
             ),
             "the live model is above chance": lambda: 100 * trained["last"].iloc[0] > CHANCE + MARGIN,
         }

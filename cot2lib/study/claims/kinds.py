@@ -48,6 +48,7 @@ class Number:
         top: largest possible value, in the claim's unit.
         unit: the claim's unit.
         undecided: why there can be no verdict, if so.
+        given: under which reading the verdict is meant, where the paper leaves it open.
     """
 
     chapter: str
@@ -61,6 +62,7 @@ class Number:
     top: float = 100.0
     unit: Unit = POINTS
     undecided: str = ""
+    given: str = ""
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """Means over seeds, the interval of the last epoch, and the prediction interval of what is judged."""
@@ -84,7 +86,8 @@ class Number:
     def _verdict(self, values: Values, stated: float) -> str:
         if self.undecided:
             return f"{rules.OPEN}: {self.undecided}"
-        return rules.number_verdict(values, stated, self.paper_runs, self.unit)
+        verdict = rules.number_verdict(values, stated, self.paper_runs, self.unit)
+        return f"{verdict}{', ' if ':' in verdict else ': '}if {self.given}" if self.given else verdict
 
     def _judged(self, values: Values, stated: float) -> dict:
         """What the verdict is about: which column, its interval, the one that the rule asks, ours less the paper's."""
@@ -95,7 +98,7 @@ class Number:
         return {"judged": self.judged, **ends, "difference": values.mean() - stated}
 
     def _enough(self, values: Values, verdict: str) -> str | None:
-        return rules.enough(values, self.paper_runs, self.unit) if verdict == rules.COMPATIBLE else None
+        return rules.enough(values, self.paper_runs, self.unit) if verdict.startswith(rules.COMPATIBLE) else None
 
     def ours(self, row) -> str:
         """The mean of the last epoch with its interval."""

@@ -83,10 +83,9 @@ def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
 def short(verdict: str) -> str:
     """A verdict without its note; of a condition or a reservation the word stays."""
     said, _, note = verdict.partition(": ")
-    said = f"{said} {note}" if note.startswith(("if ", "but ")) else said
     for word in (" if ", " but "):
-        head, found, _ = said.partition(word)
-        said = f"{head}{word}..." if found else said
+        if word in said or word in f" {note}":
+            return f"{said.partition(word)[0]}{word}..."
     return said
 
 

@@ -189,8 +189,8 @@ def prontoqa(method: str) -> Sample:
 
 @cache
 def graph_policy(method: str, k: int) -> Sample:
-    """MTS of K tokens on ProsQA, from our recipe's CoT2 or discrete CoT; by the own sampler `gain` is the best epoch
-    less the start."""
+    """MTS of K tokens on ProsQA, from our recipe's CoT2 or discrete CoT; by the own sampler `gain` is the last
+    evaluation less the first."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         specs = searches.rewarded(profile, seeds, (method,), (k,))
@@ -198,15 +198,15 @@ def graph_policy(method: str, k: int) -> Sample:
         if rows.empty:
             return rows
         first = _points(specs, rows).groupby("seed").first()
-        return rows.assign(gain=rows["best"] - (first["correct_a"] + first["correct_b"]) / _held_out(rows))
+        return rows.assign(gain=rows["last"] - (first["correct_a"] + first["correct_b"]) / _held_out(rows))
 
     return sample
 
 
 @cache
 def graph_start(method: str) -> Sample:
-    """What those start from: fresh names."""
-    return recorded(lambda profile, seeds: searches.naming(profile, seeds, (method,), ("fresh",)))
+    """What those start from, under every profile: our recipe, fresh names."""
+    return recorded(lambda profile, seeds: searches.naming("quick", seeds, (method,), ("fresh",)))
 
 
 @cache

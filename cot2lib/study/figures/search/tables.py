@@ -14,8 +14,9 @@ from cot2lib.study.report import PERCENT, recipe
 from cot2lib.tasks import ProsQA
 
 CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
-PASSED = 0.6  # a share that guessing never reaches
+PASSED = 0.6  # a share above a coin's
 SHARES = ("strict", "pair")
+DEPTHS = ("target deeper", "as deep", "other deeper")
 TESTED = ("drawn names", "ages", "seen graphs", "seen graphs, new names")
 
 
@@ -90,6 +91,18 @@ def far_table(tested: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def depths_table(tested: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of pairs (%) by which option is farther from its nearest source: a row for each method and naming."""
+    table = []
+    for method in METHOD.looks(tested["method"]):
+        for naming in NAMING:
+            cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
+            if len(cell):
+                shares = {name: describe_mean(cell.loc[cell["test"] == name, "pair"]) for name in DEPTHS}
+                table.append({"method": method, "names": NAMING[naming], **shares})
+    return pd.DataFrame(table)
+
+
 def findings(rows: pd.DataFrame) -> list[str]:
     """A sentence for each recipe and way of naming: how far CoT2 is from discrete CoT."""
     sentences = []
@@ -118,7 +131,7 @@ def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 def rewards_table(curves: pd.DataFrame) -> pd.DataFrame:
     """Accuracy (%) before and after policy gradients: a row for each start, K and recipe, the paper's and ours.
 
-    By the own sampler ours after it is the best epoch, by base decoding the last one. The gain is paired by seed.
+    Gains are of the last evaluation over the one before training, paired by seed; the paper prints the best epoch.
 
     Args:
         curves: of the runs, evaluated before their first step too, with a column `profile`.
@@ -139,7 +152,8 @@ def rewards_table(curves: pd.DataFrame) -> pd.DataFrame:
                 "paper after": paper_value(f"{claim}-k{int(k)}"),
                 "own, before": describe_mean(first["accuracy"]),
                 "own, best": describe_mean(best),
-                "own, gain": gain(best, first["accuracy"]),
+                "own, after": describe_mean(last["accuracy"]),
+                "own, gain": gain(last["accuracy"], first["accuracy"]),
                 "base, before": describe_mean(first["base"]),
                 "base, after": describe_mean(last["base"]),
             }
@@ -163,11 +177,3 @@ def naming_findings(tested: pd.DataFrame) -> list[str]:
                     f"{ages['pair']} % and {drawn['pair']} %."
                 )
     return sentences
-
-
-def surface_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Last-epoch accuracies (%) of CoT2: a row for each number of names and dimension, a column for heads."""
-    shares = rows.assign(last=PERCENT * rows["last"])
-    table = shares.pivot_table(index=["names", "d_model"], columns="heads", values="last", aggfunc="mean")
-    table.columns = [f"{heads} head{'s' * (heads > 1)}" for heads in table.columns]
-    return table.reset_index().rename(columns={"d_model": "d"})
