@@ -7,6 +7,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import accuracy_over_epochs, unique
 from cot2lib.study.figures.style import (
     BLUE,
@@ -30,6 +31,7 @@ MASSES = {
     "unreached": "reached by no walk",
 }
 NAMING = {"fresh": "fresh names", "once": "names drawn once", "age": "names by age"}
+CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 HEADS = Series(
     "heads",
     {1: (ORANGE, "s", "--"), 2: (BLUE, "o", "-"), 4: (GREEN, "D", "-.")},
@@ -84,13 +86,23 @@ def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.
     axis.set_axis_off()
 
 
+def paper_accuracy(task: str, method: str) -> float | None:
+    """The paper's accuracy (%) of a method on a task, where it gives one."""
+    return paper_value(f"main-{task}-{CLAIMED[method]}") if method in CLAIMED else None
+
+
 def learning(curves: pd.DataFrame) -> Figure:
     """Validation accuracy over epochs: a row per recipe, a column per way of naming, a line per method."""
     order = [*NAMING]
     profiles = unique(curves["profile"])
     place = curves["profile"].map(profiles.index) * len(order) + curves["naming"].map(order.index)
     ordered = curves.loc[place.sort_values(kind="stable").index]
-    return accuracy_over_epochs(ordered.assign(names=ordered["naming"].map(NAMING)), METHOD, "names", "{}")
+    return accuracy_over_epochs(ordered.assign(names=ordered["naming"].map(NAMING)), METHOD, "names", "{}", _stated)
+
+
+def _stated(method: object, naming: object) -> float | None:
+    """The paper's accuracy; it does not say how its graphs were named."""
+    return paper_accuracy("prosqa", str(method))
 
 
 def hops(tested: pd.DataFrame) -> Figure:

@@ -7,13 +7,12 @@ import pandas as pd
 from cot2lib.specs import GRPOSpec, RunSpec
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
-from cot2lib.study.figures.search.drawn import NAMING
+from cot2lib.study.figures.search.drawn import CLAIMED, NAMING, paper_accuracy
 from cot2lib.study.figures.style import METHOD
 from cot2lib.study.figures.words import describe_mean, gain, mean_of, versus
 from cot2lib.study.report import PERCENT, recipe
 from cot2lib.tasks import ProsQA
 
-CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 PASSED = 0.6  # a share above a coin's
 SHARES = ("strict", "pair")
 DEPTHS = ("target deeper", "as deep", "other deeper")
@@ -46,11 +45,6 @@ def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
         ]
     )
     return rows.merge(known, on="id")
-
-
-def paper_accuracy(task: str, method: str) -> float | None:
-    """The paper's accuracy (%) of a method on a task, where it gives one."""
-    return paper_value(f"main-{task}-{CLAIMED[method]}") if method in CLAIMED else None
 
 
 def methods_table(rows: pd.DataFrame, task: str, by: str) -> pd.DataFrame:
