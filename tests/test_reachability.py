@@ -340,7 +340,8 @@ def test_both_engines_train_alike(task):
     [
         (lambda: ProsQA(names=26), "names=26: choose 19 or 28"),
         (lambda: ProsQA(hops=2), "hops=2: choose 3 to 6"),
-        (lambda: ProsQA(inputs=3), "at least ten"),
+        (lambda: ProsQA(inputs=3), "inputs=3: need at least 10 questions"),
+        (lambda: ProntoQA(seed=-1), "seed=-1, deal=0: must be at least 0"),
         (lambda: ProsQA(naming="best"), "age, once, fresh"),
         (lambda: ProsQA(grammar="prose"), "pairs, sentences"),
         (lambda: ProsQA(frontier="all"), "walks, nodes, complete"),

@@ -86,12 +86,8 @@ class ProntoQA(Reachability):
         super().__post_init__()
         if self.reading not in READINGS:
             raise SpecError(f"reading={self.reading!r}: choose one of {', '.join(READINGS)}.")
-        if self.inputs < 10:
-            raise SpecError(f"inputs={self.inputs}: need at least ten questions.")
         if self.naming == "age":
             raise SpecError("naming='age': all questions of ProntoQA have one shape; choose 'once' or 'fresh'.")
-        if self.seed < 0:
-            raise SpecError(f"seed={self.seed}: must be at least 0.")
 
     @property
     def name(self) -> str:

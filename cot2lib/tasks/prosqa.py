@@ -71,12 +71,8 @@ class ProsQA(Reachability):
             raise SpecError(f"names={self.names}: choose {' or '.join(map(str, SIZES))}.")
         if self.hops is not None and not FEWEST_HOPS <= self.hops <= MOST_HOPS:
             raise SpecError(f"hops={self.hops}: choose {FEWEST_HOPS} to {MOST_HOPS}, or None for all of them.")
-        if self.inputs < 10:
-            raise SpecError(f"inputs={self.inputs}: need at least ten graphs.")
         if not 0.5 <= self.parents <= 3:
             raise SpecError(f"parents={self.parents}: choose 0.5 to 3.")
-        if self.seed < 0:
-            raise SpecError(f"seed={self.seed}: must be at least 0.")
 
     @property
     def name(self) -> str:

@@ -44,6 +44,7 @@ GRAMMARS = ("pairs", "sentences")
 FRONTIERS = ("walks", "nodes", "complete")
 HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
 MOST_HOPS = 6
+FEWEST = 10  # questions, of which some are held out
 
 
 def token(word: str) -> int:
@@ -75,7 +76,7 @@ class Reachability(Task):
 
     `seed` is that of the graphs; another `deal` gives the same graphs other names.
 
-    Raises SpecError for an unknown naming, grammar or frontier.
+    Raises SpecError for an unknown naming, grammar or frontier, a seed or deal below 0, or fewer than ten questions.
     """
 
     question_tokens = 5  # between the braces of the question
@@ -91,6 +92,10 @@ class Reachability(Task):
         for name, known in (("naming", NAMINGS), ("grammar", GRAMMARS), ("frontier", FRONTIERS)):
             if getattr(self, name) not in known:
                 raise SpecError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}.")
+        if self.seed < 0 or self.deal < 0:
+            raise SpecError(f"seed={self.seed}, deal={self.deal}: must be at least 0.")
+        if self.size < FEWEST:
+            raise SpecError(f"inputs={self.size}: need at least {FEWEST} questions.")
 
     @property
     @abstractmethod
