@@ -7,9 +7,10 @@ import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
+from cot2lib.specs.graphs import graph_grpo, graph_spec
 from cot2lib.specs.profiles import METHODS, PROFILES, SEEDS, Profile, comparison, grpo, shortened, spec
 from cot2lib.study import sweeps
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.thoughts import Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
@@ -22,13 +23,17 @@ def test_ids_are_pinned():
     assert spec("cot2", "paper").id == "e36bdefde982"
     assert spec("discrete", "quick", d_model=16, seed=46).id == "721d67a70071"
     assert spec("cot2", "quick", budget=4).id == "33e6719b3829"
+    start = graph_spec("cot2", "quick")
+    ids = (start.id, graph_spec("cot2", "paper", task=ProsQA(naming="age")).id, graph_grpo(start, "quick", 8).id)
+    assert ids == ("e61bff0bcf77", "a1ea63144036", "dc51a2bfbcef")
+    assert graph_spec("cot2", "paper", task=ProntoQA(naming="once")).id == "bedf0db87fe6"
 
 
 def test_defaults_are_frozen():
     """An id leaves defaults out, so a default that changed would silently change what shipped records mean."""
     known = {
         "RunSpec": "task=MNNS(low=1, high=9, length=4, inputs=None, seed=0, max_sum=None) "
-        "model=Model(d_model=32, layers=2, heads=2, embedding='learned') "
+        "model=Model(d_model=32, layers=2, heads=2, embedding='learned', embedding_sd=0.02) "
         "supervision=Supervision(budget=None, ties='minus-first', every=1, "
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
         "thought=Base(temperature=1.0, threshold=0.0) "
@@ -37,8 +42,11 @@ def test_defaults_are_frozen():
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
         "pauses=0 feeding='teacher' switch=0",
-        "Model": "d_model=32 layers=2 heads=2 embedding='learned'",
+        "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
+        "ProsQA": "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 inputs=18886 names=19 hops=4 parents=1.5",
+        "ProntoQA": "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 inputs=10000 reading='reachable'",
+        "PublishedProsQA": "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 inputs=18886 names=28 hops=None parents=1.5 path='' sha256=''",
         "Base": "temperature=1.0 threshold=0.0",
         "Discrete": "temperature=0.0 top_k=None",
         "MTS": "temperature=1.0",

@@ -22,7 +22,10 @@ class RunSpec(Run):
         split: the seed of the split where it is not that of the rest.
     """
 
-    telling = ("task", "method", "budget", "tokens", "fed", "d_model", "layers", "embedding", "seed", "split")
+    telling = (
+        "task", "method", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd", "seed",
+        "split", "batch", "lr", "steps", "schedule", "dropout",
+    )  # fmt: skip
 
     recipe: Recipe
     task: Task = MNNS()
@@ -45,6 +48,11 @@ class RunSpec(Run):
         if self.supervision.every is None:
             return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
         return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
+
+    def columns(self) -> dict[str, object]:
+        """What tells supervised runs apart."""
+        recipe = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
+        return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
 
     def shape(self) -> "RunSpec":
         """Seed, split, learning rate, budget and tie rule may differ within a stack."""
