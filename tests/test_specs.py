@@ -15,6 +15,7 @@ from cot2lib.thoughts import Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
 
+GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 "  # what all tasks on graphs have
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
 
@@ -44,9 +45,9 @@ def test_defaults_are_frozen():
         "pauses=0 feeding='teacher' switch=0",
         "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
-        "ProsQA": "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 inputs=18886 names=19 hops=4 parents=1.5",
-        "ProntoQA": "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 inputs=10000 reading='reachable'",
-        "PublishedProsQA": "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 inputs=18886 names=28 hops=None parents=1.5 path='' sha256=''",
+        "ProsQA": GRAPHS + "inputs=18886 names=19 hops=4 parents=1.5",
+        "ProntoQA": GRAPHS + "inputs=10000 reading='reachable'",
+        "PublishedProsQA": GRAPHS + "inputs=18886 names=28 hops=None parents=1.5 path='' sha256=''",
         "Base": "temperature=1.0 threshold=0.0",
         "Discrete": "temperature=0.0 top_k=None",
         "MTS": "temperature=1.0",
