@@ -252,3 +252,12 @@ def test_votes_stand_by_profile_and_seed(monkeypatch):
 def test_nothing_is_measured_without_weights():
     with pytest.raises(RecordError, match="weights are needed"):
         searched.with_weights([graph_spec(task=TASK)])
+
+
+def test_published_questions_stand_by_hops(tested):
+    rows = tested[tested["test"] == "ages"].assign(test="published, 4 hops, ages", d=64, inputs=133)
+    (row,) = search.published_table(pd.concat([rows[rows["method"] == "CoT2"], tested.assign(d=64)])).to_dict(
+        "records"
+    )
+    assert (row["hops"], row["names"], row["questions"], row["d"]) == ("4 hops", "ages", 133, 64)
+    assert row["strict"].startswith("80.0") and row["pair"].startswith("95.0")

@@ -38,6 +38,7 @@ def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
                 "id": spec.id,
                 "kind": type(spec.task).__name__,
                 "names": spec.task.names,
+                "d": spec.model.d_model,
                 "naming": spec.task.naming,
                 "reading": getattr(spec.task, "reading", ""),
             }
@@ -82,6 +83,18 @@ def far_table(tested: pd.DataFrame) -> pd.DataFrame:
             if len(cell):
                 shares = {name: describe_mean(cell[name]) for name in SHARES}
                 table.append({"graphs": test, "method": method, **shares})
+    return pd.DataFrame(table)
+
+
+def published_table(tested: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies (%) on the published questions: a row for each method, number of hops and way of naming."""
+    found = tested[tested["test"].str.startswith("published")]
+    table = []
+    for (method, d_model, test), cell in found.groupby(["method", "d", "test"], sort=False):
+        _, hops, names = test.split(", ")
+        shares = {name: describe_mean(cell[name]) for name in SHARES}
+        questions = int(cell["inputs"].iloc[0])
+        table.append({"method": method, "d": d_model, "hops": hops, "names": names, "questions": questions, **shares})
     return pd.DataFrame(table)
 
 
