@@ -184,7 +184,7 @@ def test_checks_fail_when_records_say_otherwise(tested):
     trained = pd.DataFrame({"last": [0.7]})
     by_age = (tested["naming"] == "age") & (tested["test"] == "drawn names")
     near = tested.assign(strict=0.9, pair=tested["pair"].where(~by_age, 0.52))
-    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 6
+    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 8
     swapped = rows.assign(last=1 - rows["last"])
     broken = checks(
         swapped,

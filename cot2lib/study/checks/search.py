@@ -19,10 +19,12 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
     ours = guessed[~deep].drop(columns=[guessed.columns[0], "published"]).to_numpy()
     return decided(
         {
-            "CoT2 is above discrete CoT on every seed under each naming (our recipe)": lambda: all(
-                (shares(method="CoT2", naming=name) > shares(method="discrete CoT", naming=name)).all()
+            **{
+                f"CoT2 is above discrete CoT on every seed (our recipe, names: {name})": lambda name=name: (
+                    shares(method="CoT2", naming=name) > shares(method="discrete CoT", naming=name)
+                ).all()
                 for name in NAMINGS
-            ),
+            },
             "no rule about parents, children or age is 10 points from chance on our graphs": lambda: bool(
                 (abs(ours - CHANCE) < 2 * MARGIN).all()
             ),
