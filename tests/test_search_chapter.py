@@ -204,7 +204,7 @@ def test_every_run_of_the_chapter_stands_once():
 
 def test_findings_name_what_names_do(tested):
     sentences = search.naming_findings(tested)
-    assert len(sentences) == 4 and "CoT2 trained on names by age is right on 80.0" in sentences[1]
+    assert len(sentences) == 4 and "Trained on names by age, CoT2 is right on 80.0" in sentences[1]
     assert "90.0" in sentences[1] and "of pairs on 95.0" in sentences[1]
     assert search.naming_findings(tested[tested["test"] != "ages"]) == []
 
@@ -236,7 +236,7 @@ def test_methods_stand_beside_the_papers_numbers():
     assert table["ours, quick recipe"].str.contains("n=").all() and table["ours, quick recipe"][0].startswith("85.0")
     both = pd.concat([rows[:2], rows[:2].assign(method="discrete CoT", last=0.5)])
     (sentence,) = search.findings(both)
-    assert sentence.startswith("quick recipe, fresh names: CoT2 is 35.0")
+    assert sentence.startswith("CoT2 is 35.0") and sentence.endswith("(fresh names, quick recipe).")
 
 
 def test_votes_stand_by_profile_and_seed(monkeypatch):

@@ -118,7 +118,7 @@ def findings(rows: pd.DataFrame) -> list[str]:
             cell = rows[(rows["profile"] == profile) & (rows["naming"] == naming)]
             sides = [cell[cell["method"] == method].set_index("seed")["last"] for method in ("CoT2", "discrete CoT")]
             if gap := versus(*sides, "{} points above", "{} points below"):
-                sentences.append(f"{recipe(profile)}, {NAMING[naming]}: CoT2 is {gap} discrete chain of thought.")
+                sentences.append(f"CoT2 is {gap} discrete chain of thought ({NAMING[naming]}, {recipe(profile)}).")
     return sentences
 
 
@@ -179,7 +179,7 @@ def naming_findings(tested: pd.DataFrame) -> list[str]:
                 said = {key: mean_of(PERCENT * share) for key, share in shares.items()}
                 drawn, ages = ({name: said[test, name] for name in SHARES} for test in TESTED[:2])
                 sentences.append(
-                    f"{method} trained on {NAMING[naming]} is right on {ages['strict']} % of unseen graphs whose "
+                    f"Trained on {NAMING[naming]}, {method} is right on {ages['strict']} % of unseen graphs whose "
                     f"names are ages, and on {drawn['strict']} % of those with drawn names; of pairs on "
                     f"{ages['pair']} % and {drawn['pair']} %."
                 )
