@@ -14,7 +14,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
 from cot2lib.study.analysis import searched, votes
-from cot2lib.study.checks.search import checks
+from cot2lib.study.checks.search import checks, more_checks
 from cot2lib.study.figures import search
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
@@ -261,3 +261,34 @@ def test_published_questions_stand_by_hops(tested):
     )
     assert (row["hops"], row["names"], row["questions"], row["d"]) == ("4 hops", "ages", 133, 64)
     assert row["strict"].startswith("80.0") and row["pair"].startswith("95.0")
+
+
+def test_more_checks_fail_when_records_say_otherwise():
+    shares = {
+        ("CoT2", "age", "ages"): 0.99, ("CoT2", "fresh", "drawn names"): 0.96, ("discrete CoT", "age", "ages"): 0.87,
+        ("discrete CoT", "fresh", "drawn names"): 0.6, ("CoT2", "age", "drawn names"): 0.17,
+        ("CoT2", "fresh", "3 hops"): 0.5,
+    }  # fmt: skip
+    rows = [dict(zip(("method", "naming", "test"), key), strict=share, pair=0.95) for key, share in shares.items()]
+    tests = pd.DataFrame(rows).assign(frontier_4=lambda table: table["strict"])
+    sized = pd.DataFrame({"test": ["published, 4 hops, drawn names", "drawn names"], "strict": [0.87, 0.86]})
+    one = {"method": "CoT2", "profile": "quick", "temperature": 0.0, "k": 1, "pass_at_k": 99.0, "maj_at_k": 99.0}
+    many = {
+        "method": "discrete CoT",
+        "profile": "quick",
+        "temperature": 1.0,
+        "k": 21,
+        "pass_at_k": 96.0,
+        "maj_at_k": 88.0,
+    }
+    counted = pd.DataFrame([one, many])
+    points = pd.DataFrame({"step": [0, 9], "accuracy": [0.7, 0.8], "base_a": [90, 80]})
+    points = points.assign(method="CoT2 + GRPO", profile="quick", k=8, seed=42, base_b=0, inputs_a=50, inputs_b=50)
+    holds = more_checks(tests, sized, counted, points)
+    assert len(holds) == 6 and all(holds.values())
+    other, swapped = (
+        tests.assign(strict=1 - tests["strict"], frontier_4=0.5, pair=0.6),
+        points[::-1].assign(step=[0, 9]),
+    )
+    broken = more_checks(other, sized.assign(strict=[0.7, 0.86]), counted.assign(maj_at_k=99.5), swapped)
+    assert len(broken) == 6 and not any(broken.values())

@@ -33,6 +33,7 @@ Heads = Float[Tensor, "run batch head _ d_head"]  # the axis _ holds positions
 Extend = Callable[[Heads, Heads], tuple[Heads, Heads]]  # a layer's new keys and values -> all it has so far
 Sites = Sequence[Scales]  # dropout of the attention weights, of the attention and of the MLP
 NO_DROPOUT: Sites = (None, None, None)
+GPT2_SD = 0.02  # of drawn weights
 
 
 class Linear(nn.Module):
@@ -220,7 +221,7 @@ class GPT2Stack(nn.Module):
         for site, (name, parameter) in enumerate(self.named_parameters()):
             if name.endswith("bias") or ".ln_" in name:
                 continue
-            std = 0.02 / math.sqrt(2 * self.shape["layers"]) if "c_proj" in name else 0.02
+            std = GPT2_SD / math.sqrt(2 * self.shape["layers"]) if "c_proj" in name else GPT2_SD
             keys = random.run_keys(seeds, Site.INIT, site)
             draws = random.normal(keys, parameter[0].numel())
             parameter.copy_((std * draws).view_as(parameter))

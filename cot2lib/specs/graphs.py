@@ -9,12 +9,13 @@ embeddings, with CoT2 alone and on graphs that are not used here. It serves ever
 from dataclasses import dataclass, replace
 
 from cot2lib.errors import SpecError
+from cot2lib.model.stack import GPT2_SD
 from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.profiles import METHODS, PROFILES, epoch_steps, profile, staged
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import ProsQA, Task
 from cot2lib.thoughts import MTS
-from cot2lib.training.settings import GPT2_SD, Model, Recipe
+from cot2lib.training.settings import Model, Recipe
 
 
 @dataclass(frozen=True)

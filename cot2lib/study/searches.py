@@ -18,7 +18,7 @@ D_MODELS = (24, 32, 40)  # of the paper's figures
 ALL_D_MODELS = (16, 24, 32, 40, 48, 64)
 HEADS = (1, 2, 4)
 KS = (6, 8, 12)  # tokens of a sampled thought
-WIDE = 64  # a dimension that holds all names of an official graph
+WIDE = 64  # a dimension above twice the names of an official graph
 THREE = SEEDS[:3]
 BY_AGE = ProsQA(naming="age")  # named as the published files name them
 
@@ -45,7 +45,7 @@ def dimension(
     methods: Sequence[str] = ("cot2", "discrete"),
     task: Task = BY_AGE,
 ) -> list[RunSpec]:
-    """CoT2 and discrete CoT over dimensions, on graphs of at most 19 names that are ages."""
+    """CoT2 and discrete CoT over dimensions, on graphs of a task: of at most 19 names that are ages."""
     return [
         graph_spec(method, profile, task=task, d_model=d, seed=seed)
         for d in d_models
@@ -78,12 +78,7 @@ def official(
     d_models: Sequence[int] = (32, WIDE),
 ) -> list[RunSpec]:
     """Graphs as large as the published ones, names fresh at every visit."""
-    return [
-        graph_spec(method, profile, task=ProsQA(names=OFFICIAL), d_model=d, seed=seed)
-        for d in d_models
-        for method in methods
-        for seed in seeds
-    ]
+    return dimension(profile, seeds, d_models, methods, ProsQA(names=OFFICIAL))
 
 
 def answering(

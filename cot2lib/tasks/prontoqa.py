@@ -15,8 +15,8 @@ The paper's text and its source differ in what is asked, and both are here:
 
 Neither reading needs a chain. Under the first it is enough to see whether an edge enters the concept before the
 property, under the second to take the sign of the edge from the concept that an edge enters. For "no" questions of the
-first reading the discrete chain ends in the property of the chain. The shape is the
-same for all graphs, so naming nodes by age would give the answer away; names are drawn once or fresh.
+first reading the discrete chain ends in the property of the chain. The shape is the same for all graphs, so names by
+age would give the answer away. Names are drawn once or fresh.
 """
 
 from dataclasses import dataclass
@@ -92,10 +92,7 @@ class ProntoQA(Reachability):
     @property
     def name(self) -> str:
         """How tables call it: its reading and naming."""
-        marks = [self.reading, self.naming]
-        marks += [self.grammar] if self.grammar != "pairs" else []
-        marks += [self.frontier] if self.frontier != "walks" else []
-        return f"ProntoQA, {', '.join(marks)}"
+        return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
 
     @property
     def size(self) -> int:

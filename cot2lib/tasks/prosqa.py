@@ -78,10 +78,7 @@ class ProsQA(Reachability):
     def name(self) -> str:
         """How tables call it: its names, hops and naming."""
         hops = f"{FEWEST_HOPS}-{MOST_HOPS}" if self.hops is None else self.hops
-        marks = [f"{self.names} names", f"{hops} hops", self.naming]
-        marks += [self.grammar] if self.grammar != "pairs" else []
-        marks += [self.frontier] if self.frontier != "walks" else []
-        return f"ProsQA, {', '.join(marks)}"
+        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *self.marks])}"
 
     @property
     def size(self) -> int:

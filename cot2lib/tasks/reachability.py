@@ -59,7 +59,8 @@ class Graphs(NamedTuple):
         edges: from, to; -1 after the last one.
         negative: which edges say "not in".
         nodes, hops: of each graph.
-        root, options: what is asked for; the first option is right, a second one may be -1.
+        root: where walks start.
+        options: the node that the discrete chain ends in, and another one that a question may ask for.
     """
 
     edges: Int[Tensor, "graph edge 2"]
@@ -211,8 +212,19 @@ class Reachability(Task):
 
     @cached_property
     def options(self) -> Int[Tensor, "input 2"]:
-        """The right option and the other one, by name."""
+        """The end of the discrete chain and the other option, by name."""
         return self.named(self.graphs.options)
+
+    @property
+    def ends(self) -> tuple[Int[Tensor, "input edge"], Int[Tensor, "input edge"]]:
+        """From where and to where each edge leads, by name; beyond the last name for an edge that is not there."""
+        return self.edges.where(self.edges >= 0, self.names).unbind(-1)
+
+    @property
+    def marks(self) -> list[str]:
+        """What of the choices tables say: the naming, and what is not usual."""
+        grammar = [self.grammar] if self.grammar != GRAMMARS[0] else []
+        return [self.naming, *grammar, *([self.frontier] if self.frontier != FRONTIERS[0] else [])]
 
     # Prompts
 
@@ -298,14 +310,14 @@ class Reachability(Task):
         """Walks of all hops from the root."""
         walks = torch.zeros(self.size, self.names + 1, dtype=torch.int64)
         walks[torch.arange(self.size), self.root] = 1
-        start, end = self.edges.where(self.edges >= 0, self.names).unbind(-1)
+        start, end = self.ends
         for step in range(self.steps - 1):
             moved = torch.zeros_like(walks).scatter_add(1, end, walks.gather(1, start))
             moved[:, self.names] = 0
             walks = moved.where((self.graphs.hops > step)[:, None], walks)
         return walks.sum(1)
 
-    @property
+    @cached_property
     def score(self) -> Int[Tensor, "input state"]:
         """0 for the node that the walks of the discrete chain end in, else 1."""
         return torch.ones(self.size, self.names, dtype=torch.int64).scatter(1, self.options[:, :1], 0)

@@ -99,9 +99,14 @@ class StackData:
     train: list[Int[Tensor, " _"]]
     held_out: HeldOut
 
-    def names(self, keys: Int[Tensor, " key"], batch: int) -> Names | None:
-        """What each token becomes as names are drawn anew for every input of a batch; None where names stay."""
-        return None if self.task.renamed is None else drawn_names(self.task, keys, batch)
+    @property
+    def renames(self) -> bool:
+        """Whether names are drawn anew at every visit."""
+        return self.task.renamed is not None
+
+    def names(self, keys: Int[Tensor, " key"], batch: int) -> Names:
+        """What each token becomes as names are drawn anew for every input of a batch."""
+        return drawn_names(self.task, keys, batch)
 
     def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
         """Prompts of the given rows under some names."""

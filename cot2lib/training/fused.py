@@ -211,7 +211,7 @@ class FusedTrainer(SupervisedTrainer):
             order, losses = self.order[run, part], self.losses[run, part].numpy()
             noise, first = self._noise(run, self.recipe.dropout), self.progress.step + part.start
             data, variant = self._data, int(self.data.variant[run])
-            if self.data.task.renamed is not None:
+            if self.data.renames:
                 (data, order), variant = self._visited(run, first, order), 0
             train(flat[run], self._shape, data, order.numpy(), variant, optimiser, noise, first, losses, works[0])
 

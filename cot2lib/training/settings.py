@@ -16,13 +16,13 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
 from cot2lib.kit.identity import identifier
 from cot2lib.model import GPT2Stack
+from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import check_width
 from cot2lib.supervision import TIES
 
 LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
 FEEDING = ("teacher", "self", "stages")
-GPT2_SD = 0.02
 SCHEDULES = ("constant", "cosine")
 Load = Callable[[Sequence["Run"]], GPT2Stack]
 EMBEDDINGS = ("learned", "cosine", "cosine, frozen")

@@ -23,11 +23,12 @@ from torch import Tensor
 from cot2lib import decode, losses
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, Dropout, GPT2Stack
+from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import Batch, StackData, stack_data
-from cot2lib.training.settings import GPT2_SD, Run
+from cot2lib.training.settings import Run
 from cot2lib.training.trainer import StackTrainer, compiled
 
 

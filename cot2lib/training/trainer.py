@@ -151,6 +151,8 @@ class StackTrainer(ABC):
 
     def names(self, index: Int[Tensor, "run batch"]) -> Names | None:
         """Names of the step to come, where they are drawn anew at every visit."""
+        if not self.data.renames:
+            return None
         return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])
 
     def take_step(self) -> None:

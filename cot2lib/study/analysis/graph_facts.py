@@ -18,7 +18,7 @@ INPUTS = 1000  # graphs that are looked at
 
 def degrees(task: Reachability) -> tuple[Int[Tensor, "input name"], Int[Tensor, "input name"]]:
     """Edges that enter and that leave each name."""
-    start, end = _ends(task)
+    start, end = task.ends
     zeros = torch.zeros(task.size, task.names + 1, dtype=torch.int64)
     into, out = (zeros.scatter_add(1, side, torch.ones_like(side))[:, :-1] for side in (end, start))
     return into, out
@@ -71,7 +71,7 @@ def guesses(task: ProsQA) -> dict[str, float]:
 def depths(task: Reachability) -> Int[Tensor, "input name"]:
     """Hops from the nearest node that nothing leads to."""
     into, _ = degrees(task)
-    start, end = _ends(task)
+    start, end = task.ends
     far = torch.full((task.size, task.names + 1), task.names)
     far[:, :-1] = torch.where(into == 0, 0, task.names)
     for _ in range(task.names):
@@ -82,15 +82,10 @@ def depths(task: Reachability) -> Int[Tensor, "input name"]:
 
 def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
     """Mean of a value over the parents of each name; 0 without any."""
-    start, end = _ends(task)
+    start, end = task.ends
     wide = torch.cat([values, torch.zeros_like(values[:, :1])], 1)
     total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
     return total / degrees(task)[0].clamp(min=1)
-
-
-def _ends(task: Reachability) -> tuple[Int[Tensor, "input edge"], Int[Tensor, "input edge"]]:
-    """From where and to where each edge leads; one name beyond the last for an edge that is not there."""
-    return task.edges.where(task.edges >= 0, task.names).unbind(-1)
 
 
 def _mean(values: Int[Tensor, " input"] | Float[Tensor, " input"] | Bool[Tensor, " input"]) -> float:

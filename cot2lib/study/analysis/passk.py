@@ -194,13 +194,13 @@ def by_profile(profile: str, stacks: Stacks, measured_here: bool = False) -> Tab
     seeds = list(dict.fromkeys(spec.seed for spec in specs))
     wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
     return {
-        name: _named(table, wanted[name])
+        name: with_runs(table, wanted[name])
         for name, table in tables.items()
         if {spec.id for spec in wanted[name]} <= set(table["id"])
     }
 
 
-def _named(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
+def with_runs(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
     """The rows of some runs, with their method and seed."""
     known = {spec.id: spec for spec in specs}
     table = table[table["id"].isin(known)]

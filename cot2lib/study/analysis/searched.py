@@ -208,12 +208,6 @@ def changed_curves(changes: Mapping[str, Sequence[RunSpec]]) -> dict[str, pd.Dat
     return {change: runs.curves(part) for change, part in there.items() if part}
 
 
-def with_runs(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The rows of some runs, with the method and seed of each."""
-    known = pd.DataFrame([{"id": s.id, "method": s.method, "seed": s.seed} for s in dict.fromkeys(specs)])
-    return table.merge(known, on="id")
-
-
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect searched` has shipped; empty where there is none."""
     table = records.shipped_table(f"searched.{profile}.tested")

@@ -30,14 +30,9 @@ def measure(profile: str) -> pd.DataFrame:
 
 def by_profile(profiles: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:
     """The shipped tables with profile, method and seed of each run."""
-    parts = []
-    for profile in profiles:
-        table = shipped(profile)
-        known = {spec.id: spec for spec in searches.dimension(profile, seeds, (32,))}
-        part = table[table["id"].isin(known)]
-        names = {"method": [known[i].method for i in part["id"]], "seed": [known[i].seed for i in part["id"]]}
-        parts.append(part.assign(profile=profile, **names))
-    return pd.concat(parts, ignore_index=True)
+    runs_of = lambda profile: searches.dimension(profile, seeds, (32,))
+    tables = [passk.with_runs(shipped(name), runs_of(name)).assign(profile=name) for name in profiles]
+    return pd.concat(tables, ignore_index=True)
 
 
 def shipped(profile: str) -> pd.DataFrame:

@@ -40,3 +40,57 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
             "the live model is above chance": lambda: 100 * trained["last"].iloc[0] > CHANCE + MARGIN,
         }
     )
+
+
+def more_checks(
+    tested: pd.DataFrame, sized: pd.DataFrame, counted: pd.DataFrame, rewards: pd.DataFrame
+) -> dict[str, bool]:
+    """The claims on what names change, on other hops, published questions, votes and reward."""
+    mean = lambda column, table=tested, **columns: 100 * part(table, **columns)[column].mean()
+    right = lambda method, naming, test: mean("strict", method=method, naming=naming, test=test)
+    profits = lambda method: right(method, "age", "ages") - right(method, "fresh", "drawn names")
+    frontier = lambda test: mean("frontier_4", method="CoT2", naming="age", test=test)
+    fewer = dict(method="CoT2", naming="fresh", test="3 hops")
+    sides = ("published, 4 hops, drawn names", "drawn names")
+    cot2 = lambda: part(rewards, method="CoT2 + GRPO")
+    return decided(
+        {
+            "discrete CoT profits more than CoT2 from ages as names": lambda: (
+                profits("discrete CoT") > profits("CoT2")
+            ),
+            "CoT2 that learnt with ages follows edges under ages, and not under drawn names": lambda: (
+                frontier("ages") > 90 and frontier("drawn names") < CHANCE
+            ),
+            "with fewer hops the target is seldom likeliest of all tokens, and mostly of both options": lambda: (
+                mean("pair", **fewer) - mean("strict", **fewer) > 4 * MARGIN and mean("pair", **fewer) > 90
+            ),
+            "published questions of four hops are answered nearly as often as generated ones": lambda: (
+                abs(mean("strict", sized, test=sides[0]) - mean("strict", sized, test=sides[1])) < MARGIN
+            ),
+            "21 chains do not reach CoT2's one answer on average": lambda: all(map(_ahead, _each(counted))),
+            "CoT2 loses by sampled thoughts, and reward wins some of it back on average": lambda: _wins_back(cot2()),
+        }
+    )
+
+
+def _each(counted: pd.DataFrame) -> list[pd.DataFrame]:
+    """Votes of each recipe."""
+    return [runs for _, runs in counted.groupby("profile")]
+
+
+def _ahead(runs: pd.DataFrame) -> bool:
+    """Whether one greedy answer of CoT2 is right more often than the majority of most chains, at every temperature."""
+    single = part(runs, method="CoT2", temperature=0.0, k=1)["pass_at_k"].mean()
+    most = part(runs, method="discrete CoT", k=runs["k"].max())
+    return bool((most.groupby("temperature")["maj_at_k"].mean() < single).all())
+
+
+def _wins_back(points: pd.DataFrame) -> bool:
+    """Whether own sampling is below base decoding before training and higher after it, in each setting on average."""
+    ordered = points.sort_values("step").groupby(["profile", "k", "seed"])
+    first, last = ordered.first(), ordered.last()
+    base = (first["base_a"] + first["base_b"]) / (first["inputs_a"] + first["inputs_b"])
+    settings = ["profile", "k"]
+    lost = (base - first["accuracy"]).groupby(settings).mean()
+    won = (last["accuracy"] - first["accuracy"]).groupby(settings).mean()
+    return bool((lost > 0).all() and (won > 0).all())

@@ -31,12 +31,11 @@ def reward_name(run: GRPOSpec) -> str:
 
 
 def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Rows with an `id` and what they say of their task: its kind, names, naming and reading."""
+    """Rows with an `id` and what they say of their run: names, dimension, naming and reading."""
     known = pd.DataFrame(
         [
             {
                 "id": spec.id,
-                "kind": type(spec.task).__name__,
                 "names": spec.task.names,
                 "d": spec.model.d_model,
                 "naming": spec.task.naming,
@@ -62,15 +61,25 @@ def methods_table(rows: pd.DataFrame, task: str, by: str) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def naming_table(tested: pd.DataFrame, measure: str = "strict") -> pd.DataFrame:
+def naming_table(tested: pd.DataFrame) -> pd.DataFrame:
     """Accuracies (%) of models by how their graphs were named in training, on each kind of test graphs."""
+    return _by_naming(tested, "trained on", TESTED, "strict")
+
+
+def depths_table(tested: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of pairs (%) by which option is farther from its nearest source: a row for each method and naming."""
+    return _by_naming(tested, "names", DEPTHS, "pair")
+
+
+def _by_naming(tested: pd.DataFrame, heading: str, tests: Sequence[str], measure: str) -> pd.DataFrame:
+    """A row for each method and way of naming in training, a column for each test."""
     table = []
     for method in METHOD.looks(tested["method"]):
         for naming in NAMING:
             cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
             if len(cell):
-                shares = {test: describe_mean(cell.loc[cell["test"] == test, measure]) for test in TESTED}
-                table.append({"method": method, "trained on": NAMING[naming], **shares})
+                shares = {test: describe_mean(cell.loc[cell["test"] == test, measure]) for test in tests}
+                table.append({"method": method, heading: NAMING[naming], **shares})
     return pd.DataFrame(table)
 
 
@@ -95,18 +104,6 @@ def published_table(tested: pd.DataFrame) -> pd.DataFrame:
         shares = {name: describe_mean(cell[name]) for name in SHARES}
         questions = int(cell["inputs"].iloc[0])
         table.append({"method": method, "d": d_model, "hops": hops, "names": names, "questions": questions, **shares})
-    return pd.DataFrame(table)
-
-
-def depths_table(tested: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies of pairs (%) by which option is farther from its nearest source: a row for each method and naming."""
-    table = []
-    for method in METHOD.looks(tested["method"]):
-        for naming in NAMING:
-            cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
-            if len(cell):
-                shares = {name: describe_mean(cell.loc[cell["test"] == name, "pair"]) for name in DEPTHS}
-                table.append({"method": method, "names": NAMING[naming], **shares})
     return pd.DataFrame(table)
 
 
