@@ -12,9 +12,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 if importlib.util.find_spec("beartype"):
     from jaxtyping import install_import_hook
 
-    # Compiled functions are left alone: Numba checks their types, and takes no wrapped ones.
-    names = {path.stem for path in (Path(__file__).parent.parent / "cot2lib").glob("[!_]*")} - {"fast"}
-    install_import_hook([f"cot2lib.{name}" for name in names], "beartype.beartype")
+    # A checked call costs tens of microseconds, so modules without a shape are left alone. So are compiled functions:
+    # Numba checks their types, and takes no wrapped ones.
+    root = Path(__file__).parent.parent
+    shaped = [path for path in (root / "cot2lib").rglob("*.py") if "from jaxtyping import" in path.read_text()]
+    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in shaped]
+    install_import_hook([name for name in names if not name.startswith("cot2lib.fast")], "beartype.beartype")
 
 torch.set_num_threads(1)
 

@@ -40,7 +40,7 @@ def test_feeding_table():
 
 def test_stages_are_timed_in_their_last_stage(monkeypatch):
     seen = []
-    monkeypatch.setattr(costs, "steps_of", lambda trainer: seen.append(trainer.phase) or (lambda: None))
+    monkeypatch.setattr(costs, "steps_of", lambda trainer: seen.append(trainer.phase[0]) or (lambda: None))
     monkeypatch.setattr(costs, "in_turns", lambda turns, rounds: {name: [1.0] for name in turns})
     costs.feeding_table(rounds=1)
     assert seen == [0, 3, 3, 3], "all thoughts are the model's own but for teacher forcing"

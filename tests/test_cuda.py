@@ -74,7 +74,7 @@ def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
     cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
     graphs = []
     for trainer in (cpu, gpu):
-        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.phase, trainer.graph)))
+        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.phase[0], trainer.graph)))
     assert [own for own, _ in graphs] == [0, 2, 2] * 2, "segments end at the switch, step 24, and at both evaluations"
     (_, before), (_, after), (_, last) = graphs[3:]
     assert before is not after and after is last

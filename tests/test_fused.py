@@ -116,7 +116,7 @@ def built(fields):
     return RunSpec(recipe, TASKS[fields["task"]], model, Supervision(**fields["supervision"]))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=16, deadline=None, derandomize=True)
 @given(shapes())
 def test_every_gradient_is_torchs(fields):
     assert_same_step(built(fields))
@@ -156,6 +156,16 @@ def test_a_cosine_schedule_with_several_rates_and_budgets_in_a_stack():
     torch_.advance(40), fused_.advance(40)
     for place in range(3):
         assert (weights(torch_, place) - weights(fused_, place)).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("curriculum", ["first", "growing"])
+@pytest.mark.parametrize("task", [TASK, TASKS[2]], ids=["equal", "ragged"])
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_a_curriculum_is_torchs(curriculum, task, reduction):
+    supervision = Supervision(curriculum=curriculum, reduction=reduction)
+    torch_, fused_ = both(RunSpec(Recipe(21, 8, 1e-3, 21), task, Model(16, 2, 2), supervision))
+    torch_.train(), fused_.train()
+    assert torch_.progress.first_losses[0] == pytest.approx(fused_.progress.first_losses[0], rel=1e-4)
 
 
 def test_frozen_embeddings_stay(store):

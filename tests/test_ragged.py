@@ -86,6 +86,19 @@ def test_loss_is_that_of_every_input_alone(supervision):
     assert batch_loss(stack, run, data.batch(index)).item() == pytest.approx(total.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_a_curriculum_scores_the_first_outputs_alone(reduction):
+    """Two of them, where an input has as many as four."""
+    run = run_of(Supervision(reduction=reduction))
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    index, total = torch.tensor([[0, 8, 20, 50, 110]]), 0.0
+    for row in index[0].tolist():
+        logits, targets = (part[:2] for part in alone(stack, run.supervision, row, None))
+        nll = -(targets * logits.double().log_softmax(-1)).sum(-1)
+        total += (nll.sum() if reduction == "sum" else nll.mean()) / 5
+    assert batch_loss(stack, run, data.batch(index), end=2).item() == pytest.approx(total.item(), rel=1e-5)
+
+
 def test_a_stage_of_coconut_scores_what_follows_its_own_thoughts_and_every_answer():
     """Two own thoughts: an input of two steps has one, so that its answer is scored."""
     supervision = Supervision(budget=1, feeding="stages", reduction="mean")

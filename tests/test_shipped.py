@@ -17,6 +17,8 @@ from cot2lib.training.data import stack_data
 from cot2lib.training.settings import EMBEDDINGS
 from cot2lib.training.supervised import evaluate
 
+STEPS = 10  # of those that records keep
+
 pytestmark = pytest.mark.usefixtures("unchecked")
 
 
@@ -63,15 +65,15 @@ def kinds(specs):
 
 @pytest.mark.parametrize("run", kinds(shipped()), ids=named)
 def test_shipped_records_replay(run):
-    """The first twenty losses, trained again: a mismatch means the code has drifted from its records.
+    """The first ten losses, trained again: a mismatch means the code has drifted from its records.
 
     Of policy gradients that is the share of failed rollouts. Rounding may turn one, after which the weights part.
     """
     rows = records.shipped()[0].set_index("id")
     trainer = runs.make_trainer([run], runs.How(torch.device("cpu"), engine="torch"))
-    trainer.advance(20)
-    expected = torch.tensor(records.first_losses(rows.loc[run.id]))
-    apart = (trainer.losses[0, :20].double() - expected).abs()
+    trainer.advance(STEPS)
+    expected = torch.tensor(records.first_losses(rows.loc[run.id]))[:STEPS]
+    apart = (trainer.losses[0, :STEPS].double() - expected).abs()
     if isinstance(run, GRPOSpec):
         turned = (apart * run.recipe.batch * run.group).round()
         assert turned[:5].max() <= 1 and turned.median() <= 1

@@ -36,13 +36,14 @@ def test_defaults_are_frozen():
         "RunSpec": "task=MNNS(low=1, high=9, length=4, inputs=None, seed=0, max_sum=None) "
         "model=Model(d_model=32, layers=2, heads=2, embedding='learned', embedding_sd=0.02) "
         "supervision=Supervision(budget=None, ties='minus-first', every=1, "
-        "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0) "
+        "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0, "
+        "curriculum='none') "
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42 split=None",
         "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
-        "pauses=0 feeding='teacher' switch=0",
+        "pauses=0 feeding='teacher' switch=0 curriculum='none'",
         "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
         "ProsQA": GRAPHS + "inputs=18886 names=19 hops=4 parents=1.5",
@@ -134,6 +135,21 @@ def test_own_thoughts():
     counts = [stages.own_thoughts(4, step, 42) for step in range(42)]
     assert sorted(set(counts)) == [0, 1, 2, 3] and counts == sorted(counts)
     assert {counts.count(stage) for stage in range(4)} <= {10, 11}, "stages of equal length"
+
+
+def test_scored_outputs():
+    scored = lambda curriculum: [Supervision(curriculum=curriculum).scored(4, step, 42) for step in range(42)]
+    assert scored("none") == [4] * 42
+    assert scored("first") == [1] * 12 + [4] * 30
+    growing = scored("growing")
+    assert sorted(set(growing)) == [1, 2, 3, 4] and growing == sorted(growing)
+    assert {growing.count(outputs) for outputs in range(1, 5)} <= {10, 11}, "stages of equal length"
+
+
+@pytest.mark.parametrize("other", [dict(loss_on="sequence"), dict(feeding="self")])
+def test_a_curriculum_needs_the_teacher_and_scores_outputs(other):
+    with pytest.raises(SpecError, match="curriculum='first'"):
+        Supervision(curriculum="first", **other)
 
 
 def test_methods_of_the_baselines():

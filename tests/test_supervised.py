@@ -344,18 +344,18 @@ def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():
     trainer, teacher = SupervisedTrainer([half]), SupervisedTrainer([short("cot2", "quick", recipe=recipe)])
     trainer.advance(trainer.ahead())
     teacher.advance(20)
-    assert (trainer.progress.step, trainer.phase) == (20, 0)
+    assert (trainer.progress.step, trainer.phase[0]) == (20, 0)
     assert torch.equal(weights(trainer, 0), weights(teacher, 0))
     trainer.advance(trainer.ahead())
     teacher.advance(20)
-    assert (trainer.progress.step, trainer.phase) == (40, 2)
+    assert (trainer.progress.step, trainer.phase[0]) == (40, 2)
     assert not torch.allclose(weights(trainer, 0), weights(teacher, 0), atol=1e-4)
 
 
 def test_coconut_walks_its_stages():
     run = short("coconut", "quick", recipe=dict(steps=45, evaluate_every=10, warmup=0))
     trainer, seen = SupervisedTrainer([run]), []
-    trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.phase)))
+    trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.phase[0])))
     assert seen == [(10, 0), (15, 0), (20, 1), (30, 1), (40, 2), (45, 2)]
     assert [point["step"] for point in trainer.progress.curves] == [10, 20, 30, 40, 45]
     assert evaluation_rules(run, 1) == [Hidden(), Discrete(), Discrete()]

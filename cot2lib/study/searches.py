@@ -111,6 +111,10 @@ def _asked(**fields) -> Change:
     return lambda run: replace(run, task=replace(run.task, **fields))
 
 
+def _shown(**fields) -> Change:
+    return lambda run: replace(run, supervision=replace(run.supervision, **fields))
+
+
 def _made(**fields) -> Change:
     return lambda run: replace(run, model=replace(run.model, **fields))
 
@@ -125,7 +129,11 @@ CHANGES: dict[str, Change] = {
     "twice as long": _trained(steps=40_000, warmup=2000, evaluate_every=800),
     "embeddings .02": _made(embedding_sd=0.02),
     "two layers": _made(layers=2),
+    "twice the graphs": _asked(inputs=2 * ProsQA.inputs),
     "names drawn once": _asked(naming="once"),
+    "one hop first": _shown(curriculum="first"),
+    "hops one by one": _shown(curriculum="growing"),
+    "own thoughts from half on": _shown(feeding="self", switch=10_000),
     "targets of nodes": _asked(frontier="nodes"),
     "targets of complete walks": _asked(frontier="complete"),
     "the paper's grammar": _asked(grammar="sentences"),
@@ -133,8 +141,12 @@ CHANGES: dict[str, Change] = {
 
 
 def changes() -> dict[str, list[RunSpec]]:
-    """Runs with one thing changed, by what it is; of discrete chain of thought those that the change reaches."""
-    reached = lambda run: run.task.frontier == "walks" or run.method == "CoT2"
+    """Runs with one thing changed, by what it is; of discrete chain of thought those that the change reaches.
+
+    A discrete target is one way's next node, which is no target once the model has taken another way. So discrete
+    models are not fed their own tokens.
+    """
+    reached = lambda run: run.method == "CoT2" or (run.task.frontier, run.fed) == ("walks", "teacher")
     return {change: [run for run in changed(change) if reached(run)] for change in CHANGES}
 
 

@@ -216,13 +216,15 @@ class MNNS(Task):
 
     @cached_property
     def answers(self) -> Int[Tensor, " input"]:
-        """The smallest non-negative signed sum of each input."""
-        reached = torch.zeros(len(self.digits), self.states, dtype=torch.bool)
+        """The smallest non-negative signed sum of each input; computed for one order of its digits."""
+        one = torch.empty(int(self.classes.max()) + 1, dtype=torch.int64)
+        one[self.classes] = torch.arange(self.size)
+        reached = torch.zeros(len(one), self.states, dtype=torch.bool)
         reached[:, self.start] = True
         for step in range(self.length):
-            lower, upper = self.children(step).unbind(-1)
+            lower, upper = self.children(step, one).unbind(-1)
             reached = reached.gather(1, lower) | reached.gather(1, upper)
-        return reached[:, self.start :].to(torch.int8).argmax(dim=1)
+        return reached[:, self.start :].to(torch.int8).argmax(dim=1)[self.classes]
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:

@@ -76,9 +76,10 @@ class ProsQA(Reachability):
 
     @property
     def name(self) -> str:
-        """How tables call it: its names, hops and naming."""
+        """How tables call it: its names, hops and naming, and how many graphs if there are not the usual ones."""
         hops = f"{FEWEST_HOPS}-{MOST_HOPS}" if self.hops is None else self.hops
-        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *self.marks])}"
+        more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []
+        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *self.marks, *more])}"
 
     @property
     def size(self) -> int:

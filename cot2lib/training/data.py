@@ -60,12 +60,18 @@ class Batch:
     last: Int[Tensor, "run batch"] | None = None
     ending: int = 0
 
-    def scored(self, first: int = 0) -> Bool[Tensor, "run batch step"] | None:
-        """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them."""
-        if self.last is None:
+    def scored(self, first: int = 0, end: int | None = None) -> Bool[Tensor, "run batch step"] | None:
+        """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them.
+
+        With `end`, those before the `end`-th.
+        """
+        steps = self.outputs.shape[2]
+        if self.last is None and end in (None, steps):
             return None
-        step, answer = torch.arange(self.outputs.shape[2], device=self.last.device), self.last[..., None]
-        return (step <= answer + self.ending) & (step >= answer.clamp(max=first))
+        full = torch.full_like(self.prompts[..., 0], steps - 1 - self.ending)
+        answer = (full if self.last is None else self.last)[..., None]
+        step = torch.arange(steps, device=answer.device)
+        return (step <= answer + self.ending) & (step >= answer.clamp(max=first)) & (step < (end or steps))
 
 
 @dataclass(frozen=True)

@@ -213,6 +213,7 @@ class FusedTrainer(SupervisedTrainer):
             data, variant = self._data, int(self.data.variant[run])
             if self.data.renames:
                 (data, order), variant = self._visited(run, first, order), 0
+            data = data._replace(outputs=np.minimum(data.outputs, self.phase[1]))
             train(flat[run], self._shape, data, order.numpy(), variant, optimiser, noise, first, losses, works[0])
 
         self._each(task, PIECES)

@@ -147,9 +147,9 @@ class GRPOTrainer(StackTrainer):
         """How thoughts are sampled at the step to come."""
         return self.spec.thought_at(self.progress.step)
 
-    def phase_at(self, step: int) -> int:
+    def phase_at(self, step: int) -> tuple:
         """Tokens of a thought, if they change."""
-        return self.spec.thought_at(step).k if self.spec.first_k else 0
+        return (self.spec.thought_at(step).k,) if self.spec.first_k else ()
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Roll out, reward, and descend `updates` times; returns the share of rollouts that failed."""

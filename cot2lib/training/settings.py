@@ -24,6 +24,8 @@ LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
 FEEDING = ("teacher", "self", "stages")
 SCHEDULES = ("constant", "cosine")
+CURRICULA = ("none", "first", "growing")
+FIRST_ALONE = 2 / 7  # of the steps, under the curriculum "first"
 Load = Callable[[Sequence["Run"]], GPT2Stack]
 EMBEDDINGS = ("learned", "cosine", "cosine, frozen")
 
@@ -91,6 +93,8 @@ class Supervision:
             stages of equal length, in which one thought more is the model's own each time and only the
             outputs after those are scored.
         switch: under "self", the step before which the teacher is followed.
+        curriculum: which of the outputs are scored when. "none": all, always; "first": in the first two
+            sevenths of the steps the first alone; "growing": in m stages of equal length one more each time.
     """
 
     budget: int | None = None
@@ -103,11 +107,12 @@ class Supervision:
     pauses: int = 0
     feeding: str = "teacher"
     switch: int = 0
+    curriculum: str = "none"
 
     def __post_init__(self):
         typed(self)
         choose(ties=(self.ties, TIES), loss_on=(self.loss_on, LOSS_ON), reduction=(self.reduction, REDUCTIONS))
-        choose(feeding=(self.feeding, FEEDING))
+        choose(feeding=(self.feeding, FEEDING), curriculum=(self.curriculum, CURRICULA))
         at_least(1, every=self.every, budget=self.budget)
         at_least(0, pauses=self.pauses, switch=self.switch)
         if self.feeding != "teacher" and self.loss_on == "sequence":
@@ -116,6 +121,8 @@ class Supervision:
             raise SpecError(f"pauses={self.pauses}: pause tokens are further arrows, so arrow must be True.")
         if self.switch and self.feeding != "self":
             raise SpecError(f"switch={self.switch}: only feeding='self' can follow the teacher first.")
+        if self.curriculum != "none" and (self.loss_on, self.feeding) != ("outputs", "teacher"):
+            raise SpecError(f"curriculum={self.curriculum!r} needs loss_on='outputs' and feeding='teacher'.")
 
     def output_steps(self, steps: int) -> list[int]:
         """Indices, counted from 0, of the output tokens that exist among `steps`."""
@@ -126,6 +133,12 @@ class Supervision:
         if self.feeding == "self":
             return outputs - 1 if step >= self.switch else 0
         return outputs * step // steps if self.feeding == "stages" else 0
+
+    def scored(self, outputs: int, step: int, steps: int) -> int:
+        """How many leading outputs, of `outputs`, are scored at training step `step` of `steps`."""
+        if self.curriculum == "first":
+            return 1 if step < FIRST_ALONE * steps else outputs
+        return outputs * step // steps + 1 if self.curriculum == "growing" else outputs
 
 
 @dataclass(frozen=True)

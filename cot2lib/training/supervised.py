@@ -49,7 +49,7 @@ def build_stack(specs: Sequence[Run]) -> GPT2Stack:
 
 
 def batch_loss(
-    stack: GPT2Stack, spec: Run, batch: Batch, own: int = 0, dropout: Dropout | None = None
+    stack: GPT2Stack, spec: Run, batch: Batch, own: int = 0, end: int | None = None, dropout: Dropout | None = None
 ) -> Float[Tensor, " run"]:
     """Loss of one batch per run, mean over the batch (paper, eqs. cont-obj and discrete-obj).
 
@@ -58,6 +58,7 @@ def batch_loss(
         spec: any run of the stack; its supervision says what is scored, its thought rule what is fed.
         batch: prompts and targets.
         own: how many leading thoughts the models make themselves; the rest are the targets.
+        end: how many leading outputs are scored, where a curriculum says so; None for all.
         dropout: multipliers of this step, or none.
     """
     supervision, targets = spec.supervision, batch.outputs  # (run, batch, step, vocab)
@@ -75,7 +76,7 @@ def batch_loss(
         return losses.reduce(nll, supervision.reduction)
     nll = losses.soft_nll(torch.cat(logits, dim=2), targets)  # (run, batch, step)
     first = own if supervision.feeding == "stages" else 0
-    there = batch.scored(first)
+    there = batch.scored(first, end)
     return losses.reduce(nll[:, :, first:] if there is None else nll, supervision.reduction, there)
 
 
@@ -101,20 +102,22 @@ class SupervisedTrainer(StackTrainer):
         """`batch_loss`, compiled once it is needed."""
         return compiled(batch_loss)[0] if self.compiled else batch_loss
 
-    def phase_at(self, step: int) -> int:
-        """How many leading thoughts the models make themselves."""
-        return self.spec.supervision.own_thoughts(self.spec.outputs, step, self.recipe.steps)
+    def phase_at(self, step: int) -> tuple:
+        """How many leading thoughts the models make themselves, and how many leading outputs are scored."""
+        place = self.data.outputs.shape[2], step, self.recipe.steps
+        supervision = self.spec.supervision
+        return supervision.own_thoughts(self.spec.outputs, *place[1:]), supervision.scored(*place)
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """One step down the batch's loss, which is returned."""
         batch = self.data.batch(index, self.names(index))
-        loss = self.loss(self.stack, self.spec, batch, self.phase, self.dropout())
+        loss = self.loss(self.stack, self.spec, batch, *self.phase, self.dropout())
         self.descend(loss)
         return loss
 
     def evaluate(self) -> dict[str, list]:
         """See the function `evaluate`."""
-        return evaluate(self.stack, self.data, self.specs, self.phase)
+        return evaluate(self.stack, self.data, self.specs, self.phase[0])
 
 
 def evaluation_rules(spec: Run, own: int) -> list[Rule]:

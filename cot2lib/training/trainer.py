@@ -81,12 +81,12 @@ class StackTrainer(ABC):
     engine, compiled = "torch", False  # what computes, as records say
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
-    phase = 0  # what `phase_at` said of the step to come
 
     def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData):
         self.specs = list(specs)
         self.spec, self.recipe = specs[0], specs[0].recipe
         self.stack, self.data, self.device = stack, data, stack.device
+        self.phase = self.phase_at(0)  # of the step to come
         self.progress = Progress(loss_sum=[0.0] * len(specs))
         self.optimizer = self._optimizer()
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -100,9 +100,9 @@ class StackTrainer(ABC):
     def evaluate(self) -> dict[str, list]:
         """What is measured on the held-out inputs, as per-run lists; `correct_a` and `correct_b` must be there."""
 
-    def phase_at(self, step: int) -> int:
-        """A number that changes where the work of a step does."""
-        return 0
+    def phase_at(self, step: int) -> tuple:
+        """What changes where the work of a step does."""
+        return ()
 
     @property
     def threads(self) -> int:
