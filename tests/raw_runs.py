@@ -93,9 +93,10 @@ def on_graphs(task, *conditions, d=32):
     return lambda profile: select(asked | own[profile] | {"recipe.lr": RATE[profile]})
 
 
-def on_graph_policy(k, start):
-    """MTS of K tokens from our recipe's model with fresh names."""
-    asked = {f"start.{name}": value for name, value in start.items()} | {"start.task.kind": "ProsQA"}
+def on_graph_policy(task, k, start):
+    """MTS of K tokens from our recipe's model."""
+    asked = {f"start.{name}": value for name, value in start.items()}
+    asked |= {f"start.task.{name}": value for name, value in task.items()}
     asked |= {"start.model.layers": 4, "start.model.embedding_sd": 0.15, "start.recipe.lr": RATE["quick"]}
     asked |= {"thought.kind": "MTS", "thought.k": k}
     rates = {"paper": 1e-6 if k == 6 else 1e-5, "quick": 1e-4}

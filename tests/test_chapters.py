@@ -155,7 +155,7 @@ def test_chapters_need_the_repository(monkeypatch):
 def test_plain_papermill_works(tmp_path):
     """As the README says, on the shortest real chapter."""
     root = Path(__file__).parent.parent
-    command = ["papermill", "notebooks/ledger.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "quick"]
+    command = ["papermill", "notebooks/tasks.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "quick"]
     out = subprocess.run([sys.executable, "-m", *command], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     assert "all checks hold" in outputs(tmp_path / "out.ipynb")

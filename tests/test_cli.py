@@ -49,8 +49,7 @@ def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeyp
 
 
 def test_ledger_writes_every_claim(tmp_path):
-    out = cot2("ledger", "--csv", str(tmp_path / "ledger.csv"))
-    assert out.returncode == 0, out.stderr
+    assert cli.main(["ledger", "--csv", str(tmp_path / "ledger.csv")]) == 0
     table = pd.read_csv(tmp_path / "ledger.csv")
     assert tuple(table.columns) == COLUMNS and len(table) == 2 * len(claims())
 

@@ -176,7 +176,7 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
 @pytest.mark.parametrize(
     "method, models, temperatures, rows, most",
     [
-        ("CoT2", 5, passk.TEMPERATURES, 4, 0.1),
+        ("CoT2", 2, passk.TEMPERATURES, 4, 0.1),
         ("discrete CoT", 5, (0.0,), 1, 0.1),
         ("discrete CoT", 1, (0.4,), 2, 0.5),  # both with and without top-k
     ],

@@ -22,7 +22,7 @@ from cot2lib.training.supervised import build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 TASK = ProsQA(inputs=60)
-COUNTS = {"paper": 84, "quick": 149}  # runs of the chapter
+COUNTS = {"paper": 102, "quick": 174}  # runs of the chapter
 ROWS = torch.arange(20)
 TEST = searched.Test("sixty", TASK, ROWS)
 STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
@@ -220,7 +220,7 @@ def test_rewards_are_of_first_and_last_evaluations():
         {"inputs_a": 60, "inputs_b": 40, "base_b": 10},
     )
     points = pd.DataFrame(seeds | {"accuracy": [0.5, 0.9, 0.6] * 2, "base_a": [40, 0, 30] * 2})
-    points = points.assign(method="CoT2 + GRPO", k=6.0, profile="quick", **counts)
+    points = points.assign(task="ProsQA, 19 names", method="CoT2 + GRPO", k=6.0, profile="quick", **counts)
     row = search.rewards_table(points).iloc[0]
     assert (row["start"], row["K"], row["paper before"], row["paper after"]) == ("CoT2", 6, 93.37, 93.83)
     own = [row[f"own, {when}"].split("\N{NO-BREAK SPACE}")[0] for when in ("before", "best", "after", "gain")]
@@ -281,9 +281,10 @@ def test_more_checks_fail_when_records_say_otherwise():
         "pass_at_k": 96.0,
         "maj_at_k": 88.0,
     }
-    counted = pd.DataFrame([one, many])
+    counted = pd.DataFrame([one, many]).assign(task="ProsQA")
     points = pd.DataFrame({"step": [0, 9], "accuracy": [0.7, 0.8], "base_a": [90, 80]})
     points = points.assign(method="CoT2 + GRPO", profile="quick", k=8, seed=42, base_b=0, inputs_a=50, inputs_b=50)
+    points["task"] = "ProsQA, 19 names"
     holds = more_checks(tests, sized, counted, points)
     assert len(holds) == 6 and all(holds.values())
     other, swapped = (

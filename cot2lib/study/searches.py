@@ -13,6 +13,7 @@ from cot2lib.tasks.reachability import NAMINGS
 Change = Callable[[RunSpec], RunSpec]
 
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
+TASKS = ("ProsQA", "ProntoQA")
 SMALL, OFFICIAL = 19, 28  # names
 D_MODELS = (24, 32, 40)  # of the paper's figures
 ALL_D_MODELS = (16, 24, 32, 40, 48, 64)
@@ -150,20 +151,42 @@ def changes() -> dict[str, list[RunSpec]]:
     return {change: [run for run in changed(change) if reached(run)] for change in CHANGES}
 
 
+def starts(task: str, seeds: Sequence[int] = THREE, methods: Sequence[str] = ("cot2", "discrete")) -> list[RunSpec]:
+    """What policy gradients start from: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
+    reads it; d = 32."""
+    if task == "ProntoQA":
+        return answering("quick", seeds, methods, READINGS[:1])
+    return naming("quick", seeds, methods, ("fresh",))
+
+
 def rewarded(
     profile: str = "quick",
     seeds: Sequence[int] = THREE,
     methods: Sequence[str] = ("cot2", "discrete"),
     ks: Sequence[int] = KS,
+    tasks: Sequence[str] = TASKS,
 ) -> list[GRPOSpec]:
-    """MTS of K tokens from CoT2 and discrete CoT that our recipe trained on fresh names; d = 32."""
-    starts = naming("quick", seeds, methods, ("fresh",))
-    return [graph_grpo(start, profile, k) for k in ks for start in starts]
+    """MTS of K tokens from `starts`."""
+    return [graph_grpo(start, profile, k) for task in tasks for k in ks for start in starts(task, seeds, methods)]
+
+
+def voting(
+    profile: str,
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = ("cot2", "discrete"),
+    tasks: Sequence[str] = TASKS,
+) -> list[RunSpec]:
+    """Runs whose samples are counted: on ProsQA with names by age, and on ProntoQA as the paper reads it; d = 32."""
+    asked = {
+        "ProsQA": lambda: dimension(profile, seeds, (32,), methods),
+        "ProntoQA": lambda: answering(profile, seeds, methods, READINGS[:1]),
+    }
+    return [run for task in tasks for run in asked[task]()]
 
 
 def looked_into() -> list[RunSpec]:
     """Runs whose weights are shipped: pages look into them, and policy gradients start from them."""
-    return naming("quick", methods=("cot2", "discrete"), namings=("fresh",))
+    return [run for task in TASKS for run in starts(task)]
 
 
 def searches(profile: str) -> list[Run]:

@@ -22,16 +22,19 @@ COLUMNS = ["id", "temperature", "k", "pass_at_k", "maj_at_k"]
 
 
 def measure(profile: str) -> pd.DataFrame:
-    """Maj@k (%) of recorded runs of CoT2 and discrete CoT with names by age; errors as of `with_weights`."""
+    """Maj@k (%) of recorded runs of CoT2 and discrete CoT; errors as of `with_weights`."""
     count = partial(passk.measure, samples=SAMPLES, most=MOST, kept=(None,))
-    groups = with_weights(searches.dimension(profile, d_models=(32,)))
+    groups = with_weights(searches.voting(profile))
     return pd.concat([count(runs.load_stack(known, missing="error"), known) for known in groups], ignore_index=True)
 
 
 def by_profile(profiles: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:
-    """The shipped tables with profile, method and seed of each run."""
-    runs_of = lambda profile: searches.dimension(profile, seeds, (32,))
-    tables = [passk.with_runs(shipped(name), runs_of(name)).assign(profile=name) for name in profiles]
+    """The shipped tables with profile, task, method and seed of each run."""
+    tables = [
+        passk.with_runs(shipped(name), searches.voting(name, seeds, tasks=[task])).assign(profile=name, task=task)
+        for task in searches.TASKS
+        for name in profiles
+    ]
     return pd.concat(tables, ignore_index=True)
 
 

@@ -52,7 +52,7 @@ def more_checks(
     frontier = lambda test: mean("frontier_4", method="CoT2", naming="age", test=test)
     fewer = dict(method="CoT2", naming="fresh", test="3 hops")
     sides = ("published, 4 hops, drawn names", "drawn names")
-    cot2 = lambda: part(rewards, method="CoT2 + GRPO")
+    cot2 = lambda: part(rewards[rewards["task"].str.startswith("ProsQA")], method="CoT2 + GRPO")
     return decided(
         {
             "discrete CoT profits more than CoT2 from ages as names": lambda: (
@@ -67,15 +67,15 @@ def more_checks(
             "published questions of four hops are answered nearly as often as generated ones": lambda: (
                 abs(mean("strict", sized, test=sides[0]) - mean("strict", sized, test=sides[1])) < MARGIN
             ),
-            "21 chains do not reach CoT2's one answer on average": lambda: all(map(_ahead, _each(counted))),
+            "on ProsQA 21 chains do not reach CoT2's one answer on average": lambda: all(map(_ahead, _each(counted))),
             "CoT2 loses by sampled thoughts, and reward wins some of it back on average": lambda: _wins_back(cot2()),
         }
     )
 
 
 def _each(counted: pd.DataFrame) -> list[pd.DataFrame]:
-    """Votes of each recipe."""
-    return [runs for _, runs in counted.groupby("profile")]
+    """Votes of each recipe on ProsQA."""
+    return [runs for _, runs in part(counted, task="ProsQA").groupby("profile")]
 
 
 def _ahead(runs: pd.DataFrame) -> bool:

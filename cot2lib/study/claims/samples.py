@@ -188,12 +188,12 @@ def prontoqa(method: str) -> Sample:
 
 
 @cache
-def graph_policy(method: str, k: int) -> Sample:
-    """MTS of K tokens on ProsQA, from our recipe's CoT2 or discrete CoT; by the own sampler `gain` is the last
-    evaluation less the first."""
+def graph_policy(task: str, method: str, k: int) -> Sample:
+    """MTS of K tokens from our recipe's CoT2 or discrete CoT; by the own sampler `gain` is the last evaluation less
+    the first."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        specs = searches.rewarded(profile, seeds, (method,), (k,))
+        specs = searches.rewarded(profile, seeds, (method,), (k,), (task,))
         rows = _rows(specs, {})
         if rows.empty:
             return rows
@@ -204,18 +204,18 @@ def graph_policy(method: str, k: int) -> Sample:
 
 
 @cache
-def graph_start(method: str) -> Sample:
-    """What those start from, under every profile: our recipe, fresh names."""
-    return recorded(lambda profile, seeds: searches.naming("quick", seeds, (method,), ("fresh",)))
+def graph_start(task: str, method: str) -> Sample:
+    """What those start from, under every profile."""
+    return recorded(lambda profile, seeds: searches.starts(task, seeds, (method,)))
 
 
 @cache
-def voting(method: str, temperature: float, k: int) -> Sample:
-    """Maj@k and Pass@k (%) on ProsQA with names by age."""
+def voting(task: str, method: str, temperature: float, k: int) -> Sample:
+    """Maj@k and Pass@k (%) on graphs."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         table = votes.shipped(profile)
-        wanted = {spec.id: spec.seed for spec in searches.dimension(profile, seeds, (32,), (method,))}
+        wanted = {spec.id: spec.seed for spec in searches.voting(profile, seeds, (method,), (task,))}
         at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(wanted)
         rows = table[at]
         return rows.assign(seed=rows["id"].map(wanted)).set_index("seed").sort_index()

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from cot2lib.study.analysis.passk import TEMPERATURES
 from cot2lib.study.claims.comparisons import Cell, Direction, against
-from cot2lib.study.claims.kinds import Kind, NotMeasured, Number
+from cot2lib.study.claims.kinds import Kind, Number
 from cot2lib.study.claims.samples import Sample, graph_policy, graph_start, prontoqa, prosqa, voting
 from cot2lib.study.claims.training import accuracy
-from cot2lib.study.searches import D_MODELS, KS
+from cot2lib.study.searches import D_MODELS, KS, TASKS
 
 CHAPTER = "search"
 METHODS = {"cot2": "cot2", "coconut": "coconut", "discrete": "discrete", "nocot": "no-cot"}
@@ -20,8 +20,7 @@ STARTS = ("cot2", "discrete")
 FEW = 5  # samples that a majority of few has
 UNSTATED = "our graphs and 50 passes stand for the paper's"
 OURS = "starts of our recipe stand for the paper's"
-COSTLY = NotMeasured("not run: policy gradients have no runs on ProntoQA yet")
-UNSAMPLED = NotMeasured("not run: majorities are not counted on ProntoQA yet")
+MANY = f"many is more than {FEW}"
 
 
 def _above(cot2: Sample, discrete: Sample) -> list[Cell]:
@@ -34,21 +33,32 @@ def _stated(sample: Sample) -> Number:
     return replace(accuracy(sample, 5, CHAPTER), given=UNSTATED)
 
 
-def _before(start: str) -> Number:
+def _before(task: str, start: str) -> Number:
     """Accuracy of what policy gradients start from."""
-    return Number(CHAPTER, graph_start(start), 1, undecided="it is of our recipe")
+    return Number(CHAPTER, graph_start(task, start), 1, undecided="it is of our recipe")
 
 
-def _after(start: str, k: int) -> Number:
+def _after(task: str, start: str, k: int) -> Number:
     """Accuracy after policy gradients by the own sampler; the paper takes the best epoch."""
     columns = dict(best="best", split_half="split_half", judged="best")
-    return Number(CHAPTER, graph_policy(start, k), 1, **columns, undecided="the start is of our recipe")
+    return Number(CHAPTER, graph_policy(task, start, k), 1, **columns, undecided="the start is of our recipe")
 
 
-def _beats_votes(temperature: float) -> Cell:
+def _beats_votes(task: str) -> Direction:
     """CoT2's one answer is right more often than the majority of few answers of discrete CoT."""
-    few = voting("discrete", temperature, FEW if temperature else 1)
-    return Cell(voting("cot2", 0.0, 1), "pass_at_k", few, "maj_at_k")
+    few = {t: voting(task, "discrete", t, FEW if t else 1) for t in TEMPERATURES}
+    single = voting(task, "cot2", 0.0, 1)
+    return Direction(
+        CHAPTER, [Cell(single, "pass_at_k", few[t], "maj_at_k") for t in TEMPERATURES], scale=1.0, given=MANY
+    )
+
+
+LARGER = [
+    against(graph_policy(task, start, more), graph_policy(task, start, less), "best")
+    for task in TASKS
+    for start in STARTS
+    for less, more in pairwise(KS)
+]
 
 
 SEARCHING: dict[str, Kind] = {
@@ -60,26 +70,17 @@ SEARCHING: dict[str, Kind] = {
     "convergence-prontoqa": Direction(
         CHAPTER, _above(prontoqa("cot2"), prontoqa("discrete")), given="d = 32 is above the threshold"
     ),
-    **{f"grpo-prosqa-{start}-sft": _before(start) for start in STARTS},
-    **{f"grpo-prosqa-{start}-k{k}": _after(start, k) for start in STARTS for k in KS},
-    **{f"grpo-prontoqa-{start}-{row}": COSTLY for start in STARTS for row in ("sft", *(f"k{k}" for k in KS))},
-    "k-larger-better-qa": Direction(
-        CHAPTER,
-        [against(graph_policy(s, more), graph_policy(s, less), "best") for s in STARTS for less, more in pairwise(KS)],
-        waiting="ProntoQA",
-        given=OURS,
-    ),
+    **{f"grpo-{task.lower()}-{start}-sft": _before(task, start) for task in TASKS for start in STARTS},
+    **{f"grpo-{task.lower()}-{start}-k{k}": _after(task, start, k) for task in TASKS for start in STARTS for k in KS},
+    "k-larger-better-qa": Direction(CHAPTER, LARGER, given=OURS),
     "rl-helps-discrete-more": Direction(
         CHAPTER,
-        [against(graph_policy("discrete", k), graph_policy("cot2", k), "gain") for k in KS],
-        waiting="ProntoQA",
+        [
+            against(graph_policy(task, "discrete", k), graph_policy(task, "cot2", k), "gain")
+            for task in TASKS
+            for k in KS
+        ],
         given=f"{OURS}, and gains are by the own sampler",
     ),
-    "majk-prosqa": Direction(
-        CHAPTER,
-        [_beats_votes(temperature) for temperature in TEMPERATURES],
-        scale=1.0,
-        given=f"many is more than {FEW}",
-    ),
-    "majk-prontoqa": UNSAMPLED,
+    **{f"majk-{task.lower()}": _beats_votes(task) for task in TASKS},
 }

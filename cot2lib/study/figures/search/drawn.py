@@ -1,5 +1,7 @@
 """Figures of the chapter `search`: a question hop by hop, learning curves, thoughts by hop, dimension and heads."""
 
+from itertools import product
+
 import networkx
 import numpy as np
 import pandas as pd
@@ -146,12 +148,13 @@ def surface(rows: pd.DataFrame) -> Figure:
 
 
 def votes(table: pd.DataFrame) -> Figure:
-    """Maj@k of discrete CoT, a line per temperature, and level lines of CoT2's one answer; a panel per recipe."""
-    profiles = unique(table["profile"])
-    figure, axes = panels(1, len(profiles), width=max(8.0, 4.4 * len(profiles)), height=3.2, sharey=True)
+    """Maj@k of discrete CoT, a line per temperature, and level lines of CoT2's one answer; a row of
+    panels per task, a column per recipe."""
+    tasks, profiles = unique(table["task"]), unique(table["profile"])
+    figure, axes = panels(len(tasks), len(profiles), width=max(8.0, 4.4 * len(profiles)), height=3.0, sharey=True)
     looks = dict(zip((0.4, 0.8, 1.0), ((YELLOW, "^", ":"), (GREEN, "D", "-."), (ORANGE, "s", "--"))))
-    for axis, profile in zip(axes[0], profiles):
-        part = table[table["profile"] == profile]
+    for axis, (task, profile) in zip(axes.flat, product(tasks, profiles)):
+        part = table[(table["task"] == task) & (table["profile"] == profile)]
         for temperature, (colour, _, dash) in looks.items():
             sampled = part[(part["method"] == "discrete CoT") & np.isclose(part["temperature"], temperature)]
             by_seed = sampled.pivot(index="k", columns="seed", values="maj_at_k")
@@ -161,8 +164,9 @@ def votes(table: pd.DataFrame) -> Figure:
         for level in single:
             axis.axhline(level, color=BLUE, linewidth=0.6, alpha=0.5)
         axis.axhline(single.mean(), color=BLUE)
-        axis.set(xlabel=f"samples k ({recipe(profile)})", ylim=(0, 102), xticks=range(1, 22, 4))
-    axes[0, 0].set_ylabel("right majorities (%)")
+        axis.set(xlabel=f"samples k ({task}, {recipe(profile)})", ylim=(0, 102), xticks=range(1, 22, 4))
+    for axis in axes[:, 0]:
+        axis.set_ylabel("right majorities (%)")
     named = {f"discrete CoT, T = {temperature}": look for temperature, look in looks.items()}
     series_legend(figure, {"CoT2, one answer": (BLUE, "", "-"), **named}, paper=False)
     return figure

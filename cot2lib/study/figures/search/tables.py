@@ -11,6 +11,7 @@ from cot2lib.study.figures.search.drawn import CLAIMED, NAMING, paper_accuracy
 from cot2lib.study.figures.style import METHOD
 from cot2lib.study.figures.words import describe_mean, gain, mean_of, versus
 from cot2lib.study.report import PERCENT, recipe
+from cot2lib.study.searches import TASKS
 from cot2lib.tasks import ProsQA
 
 PASSED = 0.6  # a share above a coin's
@@ -27,7 +28,7 @@ def run_name(run: RunSpec) -> str:
 
 def reward_name(run: GRPOSpec) -> str:
     """What sentences call a run of policy gradients, whatever its seed."""
-    return f"{run.method}, K = {run.thought.k}"
+    return f"{run.task.name.partition(',')[0]}, {run.method}, K = {run.thought.k}"
 
 
 def described(rows: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:
@@ -133,7 +134,7 @@ def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def rewards_table(curves: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) before and after policy gradients: a row for each start, K and recipe, the paper's and ours.
+    """Accuracy (%) before and after policy gradients: a row for each task, start, K and recipe, the paper's and ours.
 
     Gains are of the last evaluation over the one before training, paired by seed; the paper prints the best epoch.
 
@@ -141,14 +142,16 @@ def rewards_table(curves: pd.DataFrame) -> pd.DataFrame:
         curves: of the runs, evaluated before their first step too, with a column `profile`.
     """
     table = []
-    for (method, k, profile), points in curves.groupby(["method", "k", "profile"], sort=False):
-        claim = f"grpo-prosqa-{CLAIMED[method.removesuffix(' + GRPO')]}"
+    tasks = curves["task"].str.partition(",")[0]
+    for (task, method, k, profile), points in curves.groupby([tasks, "method", "k", "profile"], sort=False):
+        claim = f"grpo-{task.lower()}-{CLAIMED[method.removesuffix(' + GRPO')]}"
         held_out = points["inputs_a"] + points["inputs_b"]
         points = points.assign(base=(points["base_a"] + points["base_b"]) / held_out).sort_values("step")
         first, last = (getattr(points.groupby("seed"), end)() for end in ("first", "last"))
         best = points.groupby("seed")["accuracy"].max()
         table.append(
             {
+                "task": task,
                 "start": method.removesuffix(" + GRPO"),
                 "K": int(k),
                 "recipe": recipe(profile),
@@ -162,7 +165,12 @@ def rewards_table(curves: pd.DataFrame) -> pd.DataFrame:
                 "base, after": describe_mean(last["base"]),
             }
         )
-    return pd.DataFrame(table).sort_values(["start", "K"], kind="stable")
+    return pd.DataFrame(table).sort_values(["task", "start", "K"], kind="stable", key=_in_order)
+
+
+def _in_order(column: pd.Series) -> pd.Series:
+    """ProsQA comes before ProntoQA."""
+    return column.map(TASKS.index) if column.name == "task" else column
 
 
 def naming_findings(tested: pd.DataFrame) -> list[str]:
