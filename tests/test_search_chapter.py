@@ -146,6 +146,14 @@ def test_choices_say_when_a_curve_leaves_chance():
     assert row["CoT2"] == 90 and row["CoT2, epoch"] == 2 and np.isnan(row["discrete CoT, epoch"])
 
 
+def test_costs_are_examples_and_core_minutes():
+    shape = {"names": 28, "d_model": 64, "heads": 2, "method": "CoT2", "train_inputs": 17_886, "steps": 20_000}
+    rows = pd.DataFrame([shape | {"batch": 32, "threads": 2, "seconds": 60.0 * m, "last": 0.8} for m in (5, 7)])
+    (row,) = search.costs_table(rows).to_dict("records")
+    assert (row["examples (thousands)"], row["core-minutes"], row["graphs"]) == (640, 12, 17_886)
+    assert row["accuracy"].startswith("80.0")
+
+
 def test_figures_draw_what_they_are_given(tested):
     figure = search.hops(tested[tested["test"] == "drawn names"])
     assert len(figure.axes) == 2 and figure.axes[0].lines[-1].get_ydata()[1] == pytest.approx(50)

@@ -41,7 +41,7 @@ def test_defaults_are_frozen():
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42 split=None",
         "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
-        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1",
+        "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1 beta2=0.999",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
         "pauses=0 feeding='teacher' switch=0 curriculum='none'",
         "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
@@ -205,6 +205,7 @@ def test_comparison_shows_every_field():
         (lambda: spec("cot2", d_model=9, layers=1, heads=1, embedding="cosine"), "d_model=9: .* an even one"),
         (lambda: spec("cot2", schedule="cosin"), "schedule='cosin'"),
         (lambda: spec("cot2", dropout=1.0), "dropout=1.0"),
+        (lambda: spec("cot2", beta2=1.0), "beta2=1.0"),
         (lambda: spec("cot2", batch=0), "batch=0"),
         (lambda: Supervision(loss_on="prompt"), "loss_on='prompt'"),
         (lambda: Supervision(feeding="none"), "feeding='none'"),

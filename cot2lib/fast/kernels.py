@@ -289,12 +289,12 @@ def drop(x, scales, batch):
 
 
 @njit(**COMPILED)
-def adamw(weights, gradient, mean, square, rate, decay, step):
-    """One step of torch.optim.AdamW (betas .9/.999, eps 1e-8) on flat arrays; `step` counts from 1."""
+def adamw(weights, gradient, mean, square, rate, decay, beta2, step):
+    """One step of torch.optim.AdamW (beta_1 = .9, eps 1e-8) on flat arrays; `step` counts from 1."""
     keep = np.float32(1 - rate * decay)
     size = np.float32(rate / (1 - 0.9**step))
-    root = np.float32(1 / math.sqrt(1 - 0.999**step))
-    b1, b2, eps = np.float32(0.1), np.float32(0.999), np.float32(1e-8)
+    root = np.float32(1 / math.sqrt(1 - beta2**step))
+    b1, b2, eps = np.float32(0.1), np.float32(beta2), np.float32(1e-8)
     for i in range(len(weights)):
         g = gradient[i]
         mean[i] += b1 * (g - mean[i])

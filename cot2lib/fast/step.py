@@ -26,6 +26,7 @@ class Optimiser(NamedTuple):
     square: np.ndarray  # (parameter,)
     rates: np.ndarray  # (step,)
     decay: float
+    beta2: float
     frozen: int  # leading parameters that stay as they are
 
 
@@ -217,5 +218,5 @@ def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w)
         losses[s] = score(shape, data, inputs, variant, w)
         backward(flat, shape, noise, w)
         scatter(shape, data, inputs, variant, w)
-        trained, moments = flat[frozen:], (mean[frozen:], square[frozen:])
-        adamw(trained, w.gradient[frozen:], *moments, optimiser.rates[s], optimiser.decay, first + s + 1)
+        rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
+        adamw(flat[frozen:], w.gradient[frozen:], *rest)

@@ -24,7 +24,7 @@ class RunSpec(Run):
 
     telling = (
         "task", "method", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd", "seed",
-        "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum",
+        "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2",
     )  # fmt: skip
 
     recipe: Recipe
@@ -52,7 +52,7 @@ class RunSpec(Run):
     def columns(self) -> dict[str, object]:
         """What tells supervised runs apart."""
         recipe = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
-        recipe |= {"curriculum": self.supervision.curriculum}
+        recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
         return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
 
     def shape(self) -> "RunSpec":

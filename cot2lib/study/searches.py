@@ -125,6 +125,7 @@ CHANGES: dict[str, Change] = {
     "batch 128, as many examples": _trained(batch=128, steps=5000, warmup=250, evaluate_every=100),
     "rate 1e-3": _trained(lr=1e-3),
     "rate 1e-4": _trained(lr=1e-4),
+    "beta_2 .98": _trained(beta2=0.98),
     "constant rate": _trained(schedule="constant"),
     "dropout .1": _trained(dropout=0.1),
     "twice as long": _trained(steps=40_000, warmup=2000, evaluate_every=800),

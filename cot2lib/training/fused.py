@@ -207,7 +207,7 @@ class FusedTrainer(SupervisedTrainer):
         def task(run: int, piece: int, works: tuple) -> None:
             part = slice(piece * steps // PIECES, (piece + 1) * steps // PIECES)
             rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
-            optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, frozen)
+            optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
             order, losses = self.order[run, part], self.losses[run, part].numpy()
             noise, first = self._noise(run, self.recipe.dropout), self.progress.step + part.start
             data, variant = self._data, int(self.data.variant[run])

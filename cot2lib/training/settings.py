@@ -143,7 +143,7 @@ class Supervision:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the weights are optimised with AdamW (betas .9/.999, eps 1e-8).
+    """How the weights are optimised with AdamW (beta_1 = .9, eps 1e-8).
 
     Attributes:
         steps: optimiser steps.
@@ -155,6 +155,7 @@ class Recipe:
         weight_decay: decoupled, on all parameters.
         dropout: on embeddings, attention weights and both residual branches.
         cycles: equal parts of the training, in each of which warm-up and schedule run anew.
+        beta2: AdamW's, how slowly it forgets the size of gradients.
     """
 
     steps: int
@@ -166,6 +167,7 @@ class Recipe:
     weight_decay: float = 0.0
     dropout: float = 0.0
     cycles: int = 1
+    beta2: float = 0.999
 
     def __post_init__(self):
         typed(self)
@@ -176,6 +178,8 @@ class Recipe:
             raise SpecError(f"cycles={self.cycles} of {self.steps} steps: choose at most one for each step.")
         if not 0 <= self.dropout < 1:
             raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
+        if not 0 <= self.beta2 < 1:
+            raise SpecError(f"beta2={self.beta2}: choose 0 <= beta2 < 1.")
         if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:
             length = self.steps // self.cycles
             raise SpecError(f"warmup={self.warmup}: a cosine schedule of {length} steps needs fewer.")

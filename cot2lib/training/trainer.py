@@ -127,8 +127,8 @@ class StackTrainer(ABC):
             for view, gradient in zip(block, self.gradients):
                 view.grad = gradient[first:last]
             groups.append({"params": block, "lr": torch.tensor(peak, device=self.device)})
-        on_gpu = self.device.type == "cuda"
-        return torch.optim.AdamW(groups, weight_decay=self.recipe.weight_decay, fused=True, capturable=on_gpu)
+        options = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
+        return torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
 
     def _allocate(self) -> None:
         """Tensors a step reads and writes, so that it can be captured once and replayed."""

@@ -14,6 +14,7 @@ from cot2lib.study.report import PERCENT, recipe
 from cot2lib.study.searches import TASKS
 from cot2lib.tasks import ProsQA
 
+SECONDS_A_MINUTE = 60
 PASSED = 0.6  # a share above a coin's
 SHARES = ("strict", "pair")
 DEPTHS = ("target deeper", "as deep", "other deeper")
@@ -130,6 +131,30 @@ def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
             entry[method] = PERCENT * curve["accuracy"].iloc[-1]
             entry[f"{method}, epoch"] = passed.min()
         table.append(entry)
+    return pd.DataFrame(table)
+
+
+def costs_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What training took: a row for each number of names, dimension, heads and method.
+
+    Core-minutes are means over seeds; examples are visits of a graph, in thousands.
+    """
+    sizes = ["names", "d_model", "heads", "method", "train_inputs", "steps", "batch"]
+    table = []
+    for (names, d, heads, method, graphs, steps, batch), cell in rows.groupby(sizes, sort=True):
+        minutes = (cell["seconds"] * cell["threads"]).mean() / SECONDS_A_MINUTE
+        table.append(
+            {
+                "names": names,
+                "d": d,
+                "heads": heads,
+                "method": method,
+                "graphs": graphs,
+                "examples (thousands)": steps * batch // 1000,
+                "core-minutes": minutes,
+                "accuracy": describe_mean(cell["last"]),
+            }
+        )
     return pd.DataFrame(table)
 
 
