@@ -1,0 +1,270 @@
+"""Responses of a Hugging Face causal language model that thinks in continuous tokens before it writes.
+
+A response begins with thoughts: a rule of `cot2lib.thoughts` turns the scores of a step into mixture weights, and what
+is fed next is E^T weights (paper, section 2). Discrete tokens follow, up to an end token or a limit. The paper has
+such models in its appendix on GSM8K, without code. That thoughts come first is our reading of its "128 discrete + 32
+continuous".
+
+A prompt is read once for all its responses, whose steps then reuse its keys and values. A response that has ended
+leaves the batch. Draws belong to the place of a response in the whole batch, so it does not depend on what ends when.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from cot2lib.decode import keyed_noise
+from cot2lib.errors import SpecError
+from cot2lib.thoughts import Discrete, Rule, Sampled, State, Thought
+
+Keys = Int[Tensor, " one"]  # of a single run
+Noise = Callable[[int, int], Float[Tensor, "one response draw"]]
+Hidden = Float[Tensor, "row d"]
+Rows = Int[Tensor, " response"]
+Tokens = Int[Tensor, "response token"]
+Steps = Float[Tensor, "response step"]
+Densities = list[Float[Tensor, "one response _ _"]]  # of thoughts, (step, draw), and of tokens, (token, 1)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a response is made of.
+
+    Attributes:
+        thought: the rule of its thoughts.
+        thoughts: how many come first.
+        most: discrete tokens that may follow.
+        token: the rule of those.
+        ends: tokens that end it.
+    """
+
+    thought: Rule
+    thoughts: int
+    most: int
+    token: Rule = Discrete(1.0)
+    ends: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        if self.thoughts < 0 or self.most < 1:
+            raise SpecError(f"thoughts={self.thoughts}, most={self.most}: a response needs a discrete token or more.")
+
+    def rule(self, step: int) -> Rule:
+        """What makes a step, counted from 0."""
+        return self.thought if step < self.thoughts else self.token
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Prompts of a batch, padded on the left.
+
+    Attributes:
+        ids: token ids.
+        mask: 1 for a token, 0 for padding.
+    """
+
+    ids: Int[Tensor, "prompt token"]
+    mask: Int[Tensor, "prompt token"]
+
+    @classmethod
+    def of(cls, tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
+        """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of.
+
+        Raises:
+            SpecError: for no texts, or an empty one.
+        """
+        listed = [tokenizer(text)["input_ids"] for text in texts]
+        if not listed or not all(listed):
+            raise SpecError("a prompt is empty; give at least one token.")
+        longest = max(map(len, listed))
+        ids = torch.zeros(len(listed), longest, dtype=torch.int64)
+        mask = torch.zeros_like(ids)
+        for row, tokens in enumerate(listed):
+            ids[row, longest - len(tokens) :] = torch.tensor(tokens)
+            mask[row, longest - len(tokens) :] = 1
+        return cls(ids.to(device), mask.to(device))
+
+
+@dataclass(frozen=True)
+class Responses:
+    """What a model thought and wrote, each prompt's responses side by side, prompt 0's first.
+
+    Attributes:
+        thoughts: what each thought fed.
+        actions: what the rule of thoughts drew, or None.
+        tokens: discrete tokens; 0 after the end.
+        lengths: discrete tokens of each, its end token included.
+        ended: whether it came to an end token; if not, the limit cut it.
+        log_density: of every step, 0 where it is deterministic or after the end.
+    """
+
+    thoughts: Float[Tensor, "response thought d"]
+    actions: Int[Tensor, "response thought draw"] | None
+    tokens: Int[Tensor, "response token"]
+    lengths: Int[Tensor, " response"]
+    ended: Bool[Tensor, " response"]
+    log_density: Float[Tensor, "response step"]
+
+    @property
+    def written(self) -> Bool[Tensor, "response token"]:
+        """Which tokens are there."""
+        return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
+
+    def texts(self, tokenizer) -> list[str]:
+        """The discrete part of each, without special tokens."""
+        rows = zip(self.tokens.tolist(), self.lengths.tolist())
+        return [tokenizer.decode(tokens[:length], skip_special_tokens=True) for tokens, length in rows]
+
+
+class _Reader:
+    """A model as it reads: last hidden states, and the keys and values of what it has read so far.
+
+    Attributes:
+        table: its token embeddings, (vocab, d).
+        last: hidden state after the prompt of every response.
+    """
+
+    def __init__(self, model, prompts: Prompts, samples: int):
+        self.model, self.mask, self.cache = model, prompts.mask, None
+        self.table = model.get_input_embeddings().weight
+        self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # (response, d)
+        self.mask = self.mask.repeat_interleave(samples, 0)
+        self.cache.batch_repeat_interleave(samples)
+
+    def _read(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
+        """Hidden states of some more positions, the last ones of the mask."""
+        places = (self.mask.cumsum(1) - 1).clamp(min=0)[:, -fed.shape[1] :]
+        where = dict(attention_mask=self.mask, position_ids=places, past_key_values=self.cache, use_cache=True)
+        found = self.model.base_model(inputs_embeds=fed, **where)
+        self.cache = found.past_key_values
+        return found.last_hidden_state
+
+    def read_on(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
+        """Hidden states of what follows in every row."""
+        self.mask = torch.cat([self.mask, self.mask.new_ones(fed.shape[:2])], 1)
+        return self._read(fed)
+
+    def extend(self, fed: Float[Tensor, "row 1 d"]) -> Hidden:
+        """The hidden state after one more position."""
+        return self.read_on(fed)[:, 0]
+
+    def keep(self, rows: Int[Tensor, " kept"]) -> None:
+        """Forget all other rows."""
+        if len(rows) < len(self.mask):
+            self.cache.batch_select_indices(rows)
+            self.mask = self.mask[rows]
+
+    def logits(self, hidden: Float[Tensor, "*lead d"]) -> Float[Tensor, "*lead vocab"]:
+        """Scores, in single precision whatever the model's."""
+        return self.model.get_output_embeddings()(hidden).float()
+
+    def step(self, rule: Rule, hidden: Hidden, draws: Callable[[int], Float[Tensor, "one row draw"]]) -> Thought:
+        """What a rule makes of hidden states; it sees one run."""
+        mix = lambda weights: weights.to(self.table.dtype) @ self.table
+        return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, mix))
+
+    def fed(self, thought: Thought) -> Float[Tensor, "row d"]:
+        """What is fed for a thought."""
+        if thought.latent is not None:
+            return thought.latent[0]
+        return thought.weights[0].to(self.table.dtype) @ self.table
+
+
+@torch.no_grad()
+def respond(model, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1) -> Responses:
+    """Let a model respond.
+
+    Args:
+        model: a causal language model whose scores are its output embeddings of the last hidden state.
+        prompts: what it responds to.
+        plan: what responses are made of.
+        keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
+        samples: responses per prompt.
+
+    Raises:
+        SpecError: if a rule samples and `keys` is missing, or if it looks ahead.
+    """
+    reader = _Reader(model, prompts, samples)
+    noise = _no_noise if keys is None else keyed_noise(keys, len(reader.last))
+    fed, thoughts, hidden = _think(reader, plan, noise)
+    written = _write(reader, plan, noise, hidden)
+    silent = torch.zeros_like(written[-1][:, :1])  # (response, 1)
+    densities = [silent if thought.log_density is None else thought.log_density[0][:, None] for thought in thoughts]
+    drawn = thoughts and thoughts[0].action is not None
+    actions = torch.stack([thought.action[0] for thought in thoughts], 1) if drawn else None
+    return Responses(fed, actions, *written[:-1], torch.cat([*densities, written[-1]], 1))
+
+
+def _think(
+    reader: _Reader, plan: Plan, noise: Noise
+) -> tuple[Float[Tensor, "response thought d"], list[Thought], Hidden]:
+    """What the thoughts of all responses fed, the thoughts, and the hidden state after them."""
+    fed, thoughts, hidden = [reader.last.new_zeros(len(reader.last), 0, reader.table.shape[1])], [], reader.last
+    for step in range(plan.thoughts):
+        thought = reader.step(plan.thought, hidden, lambda count, step=step: noise(step, count))
+        thoughts.append(thought)
+        fed.append(reader.fed(thought)[:, None])
+        hidden = reader.extend(fed[-1])
+    return torch.cat(fed, 1), thoughts, hidden
+
+
+def _write(
+    reader: _Reader, plan: Plan, noise: Noise, hidden: Hidden
+) -> tuple[Tokens, Rows, Bool[Tensor, " response"], Steps]:
+    """Discrete tokens, how many each response has, whether it ended, and their log-densities."""
+    rows = torch.arange(len(hidden), device=hidden.device)  # responses that go on
+    tokens, lengths = rows.new_zeros(len(rows), plan.most), torch.zeros_like(rows)
+    log_density, ends = hidden.new_zeros(tokens.shape, dtype=torch.float32), rows.new_tensor(plan.ends)
+    for place in range(plan.most):
+        draws = lambda count, place=place, rows=rows: noise(plan.thoughts + place, count)[:, rows]
+        thought = reader.step(plan.token, hidden, draws)
+        chosen = thought.weights[0].argmax(-1)  # (row,)
+        tokens[rows, place], lengths[rows] = chosen, place + 1
+        if thought.log_density is not None:
+            log_density[rows, place] = thought.log_density[0]
+        going = (~torch.isin(chosen, ends)).nonzero()[:, 0]
+        rows = rows[going]
+        if not len(rows) or place == plan.most - 1:
+            break
+        reader.keep(going)
+        hidden = reader.extend(reader.fed(thought)[going][:, None])
+    ended = torch.ones_like(lengths, dtype=torch.bool)
+    ended[rows] = False
+    return tokens, lengths, ended, log_density
+
+
+def replay(model, prompts: Prompts, plan: Plan, responses: Responses) -> Densities:
+    """Log-densities of what responses drew under a model, in one forward that carries gradients.
+
+    Thoughts are fed through the model's present embeddings, which take gradients by them. What follows the end is
+    there too, and of no consequence; `Responses.written` tells.
+
+    Raises:
+        SpecError: if the plan's thoughts or tokens have no density.
+    """
+    for rule in {plan.thought, plan.token} if plan.thoughts else {plan.token}:
+        if not (isinstance(rule, Sampled) and rule.samples):
+            raise SpecError(f"{rule}: policy gradients need a rule that samples.")
+    reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))
+    tokens = reader.table[responses.tokens[:, :-1]]  # (response, token, d)
+    inputs = tokens if responses.actions is None else torch.cat([reader.table[responses.actions].mean(2), tokens], 1)
+    hidden = reader.last[:, None]
+    if inputs.shape[1]:
+        hidden = torch.cat([hidden, reader.read_on(inputs)], 1)  # (response, step, d)
+    logits = reader.logits(hidden)[None]  # (1, response, step, vocab)
+    parts = logits[:, :, : plan.thoughts], logits[:, :, plan.thoughts :]
+    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])
+    if responses.actions is None:
+        return [written]
+    return [plan.thought.log_densities(parts[0], responses.actions[None]), written]
+
+
+def _no_noise(step: int, count: int) -> NoReturn:
+    raise SpecError("this rule samples: pass keys=random.run_keys([seed], Site.ROLLOUT).")
+
+
+def _no_peek() -> NoReturn:
+    raise SpecError("a language model's thoughts cannot look at the next position.")

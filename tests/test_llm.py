@@ -1,0 +1,148 @@
+"""Responses of language models, on tiny random ones of three architectures."""
+
+import pytest
+import torch
+
+from cot2lib import losses
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.thoughts import MTS, Base, Discrete, ZeroSlot
+
+transformers = pytest.importorskip("transformers")
+from cot2lib.llm.responses import Plan, Prompts, replay, respond  # noqa: E402
+
+VOCAB, END = 23, 5
+SIZES = dict(vocab_size=VOCAB, bos_token_id=1, eos_token_id=END, pad_token_id=0)
+WIDE = dict(hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1)
+CONFIGS = {
+    "qwen3": lambda: transformers.Qwen3Config(**SIZES, **WIDE, head_dim=8, tie_word_embeddings=True),
+    "llama": lambda: transformers.LlamaConfig(**SIZES, **WIDE),
+    "gpt2": lambda: transformers.GPT2Config(**SIZES, n_embd=16, n_layer=2, n_head=2, n_positions=64),
+}
+TEXTS = [[3, 7, 9, 11], [4, 8], [2, 2, 6]]
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def model(request):
+    torch.manual_seed(0)
+    made = transformers.AutoModelForCausalLM.from_config(CONFIGS[request.param]()).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)  # far from the start, where all tokens are alike
+    return made
+
+
+@pytest.fixture
+def prompts():
+    return Prompts.of(lambda ids: {"input_ids": ids}, TEXTS)
+
+
+def keys(seed=42):
+    return random.run_keys([seed], Site.ROLLOUT)
+
+
+def one_hot_thoughts(thoughts, most=6, **options):
+    return Plan(Discrete(), thoughts, most, **dict(token=Discrete(), ends=(END,)) | options)
+
+
+@torch.no_grad()
+def test_one_hot_thoughts_are_greedy_generation(model, prompts):
+    """Thoughts that are single tokens, then tokens: what `generate` writes, token by token."""
+    made = respond(model, prompts, one_hot_thoughts(3, ends=()))
+    options = dict(do_sample=False, max_new_tokens=9, eos_token_id=None, pad_token_id=0)
+    expected = model.generate(prompts.ids, attention_mask=prompts.mask, **options)[:, prompts.ids.shape[1] :]
+    table = model.get_input_embeddings().weight
+    assert torch.allclose(made.thoughts, table[expected[:, :3]], atol=1e-6)
+    assert torch.equal(made.tokens, expected[:, 3:]) and not made.ended.any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("thought", [Base(), MTS(4)])
+def test_a_padded_prompt_is_answered_as_alone(model, thought):
+    plan = Plan(thought, 3, 4, token=Discrete())
+    prompts = Prompts.of(lambda ids: {"input_ids": ids}, TEXTS[:2])
+    together = respond(model, prompts, plan, keys())
+    alone = respond(model, Prompts.of(lambda ids: {"input_ids": ids}, TEXTS[:1]), plan, keys())
+    assert torch.allclose(together.thoughts[0], alone.thoughts[0], atol=1e-4)
+    assert torch.equal(together.tokens[0], alone.tokens[0])
+    wide = Prompts.of(lambda ids: {"input_ids": ids}, [TEXTS[1], TEXTS[0]])
+    if thought == Base():
+        assert torch.equal(respond(model, wide, plan).tokens[0], together.tokens[1])
+
+
+@torch.no_grad()
+def test_samples_share_their_prompt(model, prompts):
+    """Responses to a prompt given twice are those of two samples of it."""
+    twice = Prompts(prompts.ids.repeat_interleave(2, 0), prompts.mask.repeat_interleave(2, 0))
+    plan = Plan(MTS(3), 2, 5, ends=(END,))
+    one, other = respond(model, prompts, plan, keys(), samples=2), respond(model, twice, plan, keys())
+    assert torch.equal(one.tokens, other.tokens) and torch.equal(one.actions, other.actions)
+    assert not torch.equal(one.actions[0], one.actions[1])
+
+
+@torch.no_grad()
+def test_one_sampled_token_is_discrete_chain_of_thought(model, prompts):
+    one, other = (respond(model, prompts, Plan(rule, 3, 4), keys(), samples=4) for rule in (MTS(1), Discrete(1.0)))
+    assert torch.equal(one.tokens, other.tokens) and torch.allclose(one.thoughts, other.thoughts, atol=1e-6)
+    assert torch.allclose(one.log_density, other.log_density)
+
+
+@torch.no_grad()
+def test_a_response_does_not_depend_on_what_ends_before_it(model, prompts):
+    """Rows leave the batch as they end; the others go on as if they had not."""
+    plan, endless = (Plan(MTS(2), 1, 12, ends=ends) for ends in (tuple(range(8)), ()))
+    made, whole = (respond(model, prompts, p, keys(), samples=8) for p in (plan, endless))
+    assert made.ended.any() and made.lengths.unique().numel() > 2
+    for row, length in enumerate(made.lengths.tolist()):
+        assert torch.equal(made.tokens[row, :length], whole.tokens[row, :length])
+        assert (made.tokens[row, length:] == 0).all() and (made.log_density[row, 1 + length :] == 0).all()
+        last = int(made.tokens[row, length - 1])
+        assert made.ended[row] == (last < 8) and (made.ended[row] or length == 12)
+    assert torch.equal(made.written.sum(1), made.lengths)
+
+
+def test_a_replay_has_the_densities_of_the_rollout(model, prompts):
+    """One forward over what was drawn equals the cached steps, and at equal weights every ratio is one."""
+    plan = Plan(MTS(3), 2, 5, ends=(END, 7))
+    made = respond(model, prompts, plan, keys(), samples=4)
+    thoughts, tokens = replay(model, prompts, plan, made)
+    assert thoughts.shape == (1, 12, 2, 3) and tokens.shape == (1, 12, 5, 1)
+    drawn = torch.cat([thoughts[0].sum(-1), tokens[0, ..., 0] * made.written], 1)
+    assert torch.allclose(drawn, made.log_density, atol=1e-4)
+    gains = torch.ones(1, 12)
+    assert torch.equal(losses.surrogate(thoughts, thoughts.detach(), gains, "geometric"), torch.ones(1, 12, 2))
+
+
+def test_gradients_reach_the_embeddings_by_the_thoughts(model, prompts):
+    plan = Plan(MTS(2), 2, 1)
+    made = respond(model, prompts, plan, keys())
+    model.zero_grad()
+    replay(model, prompts, plan, made)[1].sum().backward()
+    gradient = model.get_input_embeddings().weight.grad
+    with torch.no_grad():
+        outside = [t for t in made.actions.unique().tolist() if t not in {x for ids in TEXTS for x in ids}]
+    assert outside and (gradient[outside].abs().sum(1) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "broken, says",
+    [
+        (lambda model, prompts: respond(model, prompts, Plan(MTS(2), 1, 1)), "pass keys="),
+        (lambda model, prompts: respond(model, prompts, Plan(ZeroSlot(), 1, 1), keys()), "cannot look at the next"),
+        (lambda model, prompts: Plan(Base(), 1, 0), "most=0"),
+        (lambda model, prompts: Plan(Base(), -1, 1), "thoughts=-1"),
+        (lambda model, prompts: Prompts.of(lambda ids: {"input_ids": ids}, [[]]), "a prompt is empty"),
+        (lambda model, prompts: Prompts.of(lambda ids: {"input_ids": ids}, []), "a prompt is empty"),
+    ],
+)
+def test_what_cannot_be_is_said(model, prompts, broken, says):
+    with pytest.raises(SpecError, match=says):
+        broken(model, prompts)
+
+
+def test_a_replay_needs_densities(model, prompts):
+    plan = Plan(Base(), 1, 2)
+    made = respond(model, prompts, plan, keys())
+    with pytest.raises(SpecError, match="policy gradients need a rule that samples"):
+        replay(model, prompts, plan, made)
