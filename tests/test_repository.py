@@ -22,7 +22,7 @@ LEVELS = [
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
     {"decode", "theory"},
-    {"training"},
+    {"training", "llm"},
     {"specs"},
     {"runs"},
     {"study"},

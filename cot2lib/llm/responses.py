@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
@@ -70,7 +70,7 @@ class Prompts:
     mask: Int[Tensor, "prompt token"]
 
     @classmethod
-    def of(cls, tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
+    def of(cls, tokenizer: Callable, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
         """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of.
 
         Raises:
@@ -113,7 +113,7 @@ class Responses:
         """Which tokens are there."""
         return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
 
-    def texts(self, tokenizer) -> list[str]:
+    def texts(self, tokenizer: Callable) -> list[str]:
         """The discrete part of each, without special tokens."""
         rows = zip(self.tokens.tolist(), self.lengths.tolist())
         return [tokenizer.decode(tokens[:length], skip_special_tokens=True) for tokens, length in rows]
@@ -127,7 +127,7 @@ class _Reader:
         last: hidden state after the prompt of every response.
     """
 
-    def __init__(self, model, prompts: Prompts, samples: int):
+    def __init__(self, model: nn.Module, prompts: Prompts, samples: int):
         self.model, self.mask, self.cache = model, prompts.mask, None
         self.table = model.get_input_embeddings().weight
         self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # (response, d)
@@ -174,7 +174,7 @@ class _Reader:
 
 
 @torch.no_grad()
-def respond(model, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1) -> Responses:
+def respond(model: nn.Module, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1) -> Responses:
     """Let a model respond.
 
     Args:
@@ -236,7 +236,7 @@ def _write(
     return tokens, lengths, ended, log_density
 
 
-def replay(model, prompts: Prompts, plan: Plan, responses: Responses) -> Densities:
+def replay(model: nn.Module, prompts: Prompts, plan: Plan, responses: Responses) -> Densities:
     """Log-densities of what responses drew under a model, in one forward that carries gradients.
 
     Thoughts are fed through the model's present embeddings, which take gradients by them. What follows the end is
