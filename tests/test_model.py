@@ -52,6 +52,21 @@ def test_left_padding_equals_hugging_face(stack):
     assert torch.allclose(ours[1][mask], theirs[mask], rtol=0, atol=1e-5)
 
 
+def test_padding_that_counts_moves_the_places(stack):
+    """Three places of padding before a prompt that count: the model whose places begin at the fourth, without them."""
+    counting = GPT2Stack(stack.runs, **stack.shape, padding_counts=True).eval()
+    counting.load_state_dict(stack.state_dict())
+    moved = stack.select(range(stack.runs)).eval()
+    with torch.no_grad():
+        moved.transformer.wpe.weight[:, :4] = stack.transformer.wpe.weight[:, 3:7]
+    ids, padded = torch.randint(0, 89, (1, 2, 4)), torch.zeros(1, 2, 7, dtype=torch.int64)
+    padded[..., 3:] = ids
+    found = counting(counting.embed(padded), outputs=4, padding=torch.tensor([[3, 3]]))
+    assert torch.allclose(found, moved(moved.embed(ids)), atol=1e-5)
+    assert not torch.allclose(found, stack(stack.embed(ids)), atol=1e-2)
+    assert counting.select([0]).reads == counting.reads != stack.reads
+
+
 def test_padding_changes_nothing_but_the_place(stack):
     ids = torch.randint(0, 89, (1, 2, 6))
     padded = torch.cat([torch.randint(0, 89, (1, 2, 3)), ids], dim=2)

@@ -313,7 +313,13 @@ def test_names_do_not_depend_on_the_stack():
 
 
 @pytest.mark.parametrize(
-    "task", [SMALL, ProsQA(inputs=60, hops=None, grammar="sentences"), ProntoQA(inputs=60, reading="sign")]
+    "task",
+    [
+        SMALL,
+        replace(SMALL, padding_counts=True),
+        ProsQA(inputs=60, hops=None, grammar="sentences"),
+        ProntoQA(inputs=60, reading="sign"),
+    ],
 )
 def test_both_engines_train_alike(task):
     """Pairs, names that are drawn anew, ragged inputs, and sequences longer than the engine's widest layer."""

@@ -15,7 +15,7 @@ from cot2lib.thoughts import Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
 
-GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 "  # what all tasks on graphs have
+GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 padding_counts=False "  # of tasks on graphs
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
 

@@ -35,11 +35,11 @@ class Shape(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Inputs of one stack and their targets, sparse: entries starts[k]..starts[k + 1] belong to k = (variant, input,
-    output)."""
+    """Inputs and sparse targets: entries starts[k]..starts[k + 1] belong to k = (variant, input, output)."""
 
     prompts: np.ndarray  # (input, token)
     padding: np.ndarray  # (input,)
+    shift: np.ndarray  # (input,) places before the first that is counted
     outputs: np.ndarray  # (input,) how many are scored
     starts: np.ndarray  # (variant x input x output + 1,)
     tokens: np.ndarray  # (entry,)
@@ -160,7 +160,7 @@ def embed(flat, shape, data, inputs, positions, variant, w):
     x = w.x[0]
     for p in range(positions):
         for i in range(b):
-            row, at = p * b + i, max(p - data.padding[inputs[i]], 0)
+            row, at = p * b + i, max(p - data.shift[inputs[i]], 0)
             x[row] = places[at]
             if p < tokens:
                 token = data.prompts[inputs[i], p]
@@ -290,7 +290,7 @@ def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w
         for i in range(b):
             chunk[i] = inputs[min(begin + i, len(inputs) - 1)]
         embed(flat, shape, data, chunk, tokens, begin, w)
-        padding, low = data.padding[chunk], np.int64(0)
+        padding, shift, low = data.padding[chunk], data.shift[chunk], np.int64(0)
         for step in range(len(entropies)):
             high = tokens + step
             forward(flat, shape, low, high, padding, noise, w)
@@ -302,7 +302,7 @@ def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w
                 if step == last[begin + i]:
                     answers[begin + i] = best
             if step + 1 < len(entropies):
-                think(flat, shape, high, table, padding, w)
+                think(flat, shape, high, table, shift, w)
 
 
 @njit(**COMPILED)
@@ -324,11 +324,11 @@ def soften(logits, row, vocab, greedy):
 
 
 @njit(**COMPILED)
-def think(flat, shape, position, table, padding, w):
+def think(flat, shape, position, table, shift, w):
     """x_0 of the position to come: E^T alpha of the thoughts before it, plus the position's embedding."""
     b, d = shape.batch, shape.width
     x, before = w.x[0], (position - 1) * b
     places = matrix(flat, shape.vocab * d, shape.places, d)
     product(w.logits[before : before + b, : shape.vocab], table, x[position * b : (position + 1) * b], w.zeros)
     for i in range(b):
-        add_row(x, position * b + i, places, max(position - padding[i], 0), ONE)
+        add_row(x, position * b + i, places, max(position - shift[i], 0), ONE)

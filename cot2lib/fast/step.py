@@ -151,7 +151,7 @@ def scatter(shape, data, inputs, variant, w):
     for p in range(shape.positions):
         for i in range(b):
             row = p * b + i
-            add_row(places, max(p - data.padding[inputs[i]], 0), w.d_x, row, ONE)
+            add_row(places, max(p - data.shift[inputs[i]], 0), w.d_x, row, ONE)
             if p < tokens:
                 token = data.prompts[inputs[i], p]
                 add_row(table, token % shape.vocab, w.d_x, row, ONE)

@@ -2,5 +2,10 @@
 
 | file | what |
 | --- | --- |
+| `models` | models by name or from a folder, SmolLM2 from its package, small ones of Qwen3's architecture |
+| `stories` | word problems with exact answers and chains, from a seed |
+| `answers` | the number that a response gives, and its reward |
 | `responses` | rollouts that think first and write then; their replay, which carries gradients |
+| `warm_start` | supervised training on stories and chains |
+| `policy` | GRPO with the paper's curriculum on thoughts |
 """

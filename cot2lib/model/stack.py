@@ -177,6 +177,7 @@ class GPT2Stack(nn.Module):
         vocab_size, positions, d_model, layers, heads: shape of each model.
         seeds: one initialisation seed per run (default 0..runs-1); run r's weights depend on seeds[r] alone.
         pairs: whether ids may stand for two tokens (see `embed`).
+        padding_counts: whether places are counted with the padding before a prompt.
 
     Raises:
         SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
@@ -193,6 +194,7 @@ class GPT2Stack(nn.Module):
         heads: int,
         seeds: Sequence[int] | None = None,
         pairs: bool = False,
+        padding_counts: bool = False,
     ):
         super().__init__()
         sizes = dict(vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads)
@@ -204,7 +206,7 @@ class GPT2Stack(nn.Module):
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
         weights = runs * d_model * (12 * layers * d_model + vocab_size + positions)
         check_room(f"weights of {runs} runs of d_model={d_model}", 4 * weights, "choose smaller models or fewer runs")
-        self.shape, self.pairs = sizes, pairs
+        self.shape, self.reads = sizes, dict(pairs=pairs, padding_counts=padding_counts)
         self.transformer = nn.ModuleDict(
             dict(
                 wte=Embedding(runs, vocab_size, d_model),
@@ -249,11 +251,11 @@ class GPT2Stack(nn.Module):
         vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and not torch.compiler.is_compiling() and ids.numel():
             low, high = ids.aminmax()
-            most = vocab * (1 + vocab) if self.pairs else vocab
+            most = vocab * (1 + vocab) if self.reads["pairs"] else vocab
             if low < 0 or high >= most:
                 raise SpecError(f"ids {int(low)}..{int(high)}: the vocabulary is 0..{most - 1}.")
         ids = ids if ids.ndim == 3 else ids[None]
-        if not self.pairs:
+        if not self.reads["pairs"]:
             return self.transformer.wte(ids)
         first = ids // vocab - 1  # (run, batch, position)
         return self.transformer.wte(ids % vocab) + self.transformer.wte(first.clamp(min=0)) * (first >= 0)[..., None]
@@ -297,9 +299,9 @@ class GPT2Stack(nn.Module):
         return torch.zeros(blocked.shape, device=self.device).masked_fill(blocked, torch.finfo(torch.float32).min)
 
     def position_embedding(self, length: int, past: int, padding: Padding, branches: Branches) -> Positions:
-        """Learned positions, counted along a branch from the first token that is not padding."""
+        """Learned positions, counted along a branch from the first token, or from the first that is not padding."""
         places, deep = slice(past, past + length), branches.depth(past + length - 1) + 1
-        if padding is None:
+        if padding is None or self.reads["padding_counts"]:
             return branches.laid_out(self.transformer.wpe.weight[:, :deep])[:, None, places]
         positions = branches.laid_out(torch.arange(deep, device=self.device)[:, None])[places, 0]
         return self.transformer.wpe((positions - padding[..., None]).clamp(min=0))
@@ -347,7 +349,7 @@ class GPT2Stack(nn.Module):
 
     def select(self, runs: Sequence[int]) -> "GPT2Stack":
         """A new stack with copies of the given runs."""
-        chosen = GPT2Stack(len(runs), **self.shape, seeds=[0] * len(runs), pairs=self.pairs)
+        chosen = GPT2Stack(len(runs), **self.shape, seeds=[0] * len(runs), **self.reads)
         chosen.load_state_dict({name: value[list(runs)] for name, value in self.state_dict().items()})
         return chosen.to(self.device)
 

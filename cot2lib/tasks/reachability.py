@@ -75,7 +75,9 @@ class Graphs(NamedTuple):
 class Reachability(Task):
     """The base of tasks about graphs; a subclass gives `graphs`, `names`, `most_edges` and how it asks.
 
-    `seed` is that of the graphs; another `deal` gives the same graphs other names.
+    `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
+    edges. Usually places are counted from a prompt's first token, so that question and outputs stand elsewhere in
+    every prompt; where `padding_counts` they do not.
 
     Raises SpecError for an unknown naming, grammar or frontier, a seed or deal below 0, or fewer than ten questions.
     """
@@ -87,6 +89,7 @@ class Reachability(Task):
     frontier: str = "walks"
     seed: int = 0
     deal: int = 0
+    padding_counts: bool = False
 
     def __post_init__(self):
         super().__post_init__()
@@ -224,7 +227,8 @@ class Reachability(Task):
     def marks(self) -> list[str]:
         """What of the choices tables say: the naming, and what is not usual."""
         grammar = [self.grammar] if self.grammar != GRAMMARS[0] else []
-        return [self.naming, *grammar, *([self.frontier] if self.frontier != FRONTIERS[0] else [])]
+        frontier = [self.frontier] if self.frontier != FRONTIERS[0] else []
+        return [self.naming, *grammar, *frontier, *["padding counts"] * self.padding_counts]
 
     # Prompts
 

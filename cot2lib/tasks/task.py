@@ -11,6 +11,7 @@ all inputs alike is a number or a tensor without the input axis, what differs ha
 | `positions` | | *yours*: longest sequence, from the first prompt token to the end token |
 | `prompt(arrow, pauses)` | (input, token) | *yours*: token ids, padded on the left |
 | `padding` | (input,) or None | how many tokens of each prompt are padding |
+| `padding_counts` | | whether places are counted with the padding, so that prompts end at one place |
 | `lengths` | (input,) or None | output tokens of each input; None where all have `steps` |
 | `answer_ids` | (input,) | *yours*: vocabulary index of each answer |
 | `right(answers, rows)` | (*batch,) | whether answers to the given inputs are right: reward and evaluation |
@@ -103,6 +104,11 @@ class Task(ABC):
     def renamed(self) -> Int[Tensor, "role name"] | None:
         """Tokens of names that are drawn anew at every visit; None where names stay."""
         return None
+
+    @property
+    def padding_counts(self) -> bool:
+        """Whether places are counted with the padding, so that all prompts end at the same place."""
+        return False
 
     @property
     def pairs(self) -> bool:

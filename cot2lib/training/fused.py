@@ -117,9 +117,11 @@ class FusedTrainer(SupervisedTrainer):
         starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=len(rows)).cumsum(0)])
         inputs, steps = data.outputs.shape[1:3]
         whole = lambda value, other: torch.full((inputs,), other) if value is None else value
+        padding = whole(data.padding, 0).numpy()
         return Data(
             prompts=data.prompts.numpy(),
-            padding=whole(data.padding, 0).numpy(),
+            padding=padding,
+            shift=padding * (not self.stack.reads["padding_counts"]),
             outputs=(whole(data.last, steps - 1 - data.ending) + 1 + data.ending).numpy(),
             starts=starts.numpy(),
             tokens=token.numpy(),
@@ -149,6 +151,7 @@ class FusedTrainer(SupervisedTrainer):
         visited = data._replace(
             prompts=renamed(self.data.prompts[order], names).flatten(0, 1).numpy(),
             padding=data.padding[rows],
+            shift=data.shift[rows],
             outputs=data.outputs[rows],
             starts=ends.numpy(),
             tokens=names.flatten(0, 1)[visit, tokens].numpy(),

@@ -37,7 +37,7 @@ def build_stack(specs: Sequence[Run]) -> GPT2Stack:
     task, model = specs[0].task, specs[0].model
     seeds = [spec.seed for spec in specs]
     shape = task.vocab_size, task.positions, model.d_model, model.layers, model.heads
-    stack = GPT2Stack(len(specs), *shape, seeds=seeds, pairs=task.pairs)
+    stack = GPT2Stack(len(specs), *shape, seeds=seeds, pairs=task.pairs, padding_counts=task.padding_counts)
     table = stack.transformer.wte.weight
     with torch.no_grad():
         if model.embedding != "learned":

@@ -1,0 +1,47 @@
+"""The number that a response gives, and the reward for it.
+
+The strict parser takes what follows the last mark `####`, or else the last number of the text. Under `math-verify` a
+response may write its answer in other ways; how much that changes is a table of the chapter, not a choice of the
+training: rewards are strict.
+"""
+
+import re
+from collections.abc import Sequence
+
+from cot2lib.errors import SpecError
+from cot2lib.llm.stories import MARK
+
+NUMBER = re.compile(r"[-\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?")
+
+
+def number(text: str) -> float | None:
+    """The answer of a text, or None if it gives none."""
+    _, marked, after = text.rpartition(MARK)
+    found = NUMBER.findall(after)
+    if not found:
+        return None
+    chosen = found[0] if marked else found[-1]
+    return float(chosen.replace(",", "").replace("\N{MINUS SIGN}", "-"))
+
+
+def is_right(text: str, answer: float | int) -> bool:
+    """Whether a response gives the answer, by the strict parser."""
+    return number(text) == answer
+
+
+def rewards(texts: Sequence[str], answers: Sequence[float | int]) -> list[float]:
+    """1 for a right response, 0 for any other.
+
+    Raises:
+        SpecError: if there is not one answer for each text.
+    """
+    if len(texts) != len(answers):
+        raise SpecError(f"{len(texts)} responses for {len(answers)} answers; give one each.")
+    return [float(is_right(text, answer)) for text, answer in zip(texts, answers)]
+
+
+def is_verified(text: str, answer: float | int) -> bool:
+    """Whether `math-verify` finds the answer in a response."""
+    from math_verify import parse, verify
+
+    return bool(verify(parse(f"{answer:g}"), parse(text)))

