@@ -1,5 +1,6 @@
 """Supervised training of a small language model on stories and their chains: what policy gradients start from."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -32,13 +33,15 @@ def labelled(
 def train(
     model: nn.Module, tokenizer: Callable, stories: Sequence[Story], steps: int, batch: int, lr: float, seed: int
 ) -> Float[Tensor, " step"]:
-    """AdamW with a rate that rises over a twentieth of the steps and falls to zero; each step's loss.
+    """AdamW with a rate that rises over a twentieth of the steps and falls to zero by a cosine; each step's loss.
 
     Batches are drawn with replacement, as a function of seed and step alone.
     """
     ids, labels = labelled(tokenizer, stories)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, weight_decay=0.0)
-    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, lr, total_steps=steps, pct_start=0.05)
+    rise = max(1, steps // 20)
+    share = lambda step: min((step + 1) / rise, (1 + math.cos(math.pi * step / steps)) / 2)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
     keys, found = random.run_keys([seed], Site.ORDER), []
     for step in range(steps):
         rows = (random.uniform(random.fold(keys, step), batch)[0] * len(ids)).long()

@@ -1,0 +1,249 @@
+"""Trainings of language models by reward as frozen data, kept in the local store so that they resume.
+
+A run starts from a small model that is trained on stories first, or from SmolLM2 as it is. Folder `llm` of the store
+holds a file for each warm start and each run, by their ids: weights that are trained, AdamW's state, the log of all
+steps and the evaluations. Everything drawn is a function of the run's seed and the step, so a run that goes on from a
+checkpoint ends where it would have.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import paths, random
+from cot2lib.kit.files import CHECKSUM, UNSEALED, load_tensors, save_tensors
+from cot2lib.kit.identity import identifier, know, to_data
+from cot2lib.kit.provenance import provenance, resolve_device
+from cot2lib.kit.random import Site
+from cot2lib.llm import models, policy, warm_start
+from cot2lib.llm.policy import Asked, PolicyTrainer, Reward, greedy
+from cot2lib.llm.responses import Plan
+from cot2lib.llm.stories import Story, stories
+from cot2lib.thoughts import MTS
+
+CHECKPOINT_SECONDS = 60
+EVALUATIONS = 4  # besides the one before training
+SOURCES = ("small", "smollm2")
+PROMPT = "{text} Answer with the number."  # of a model that follows instructions
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Supervised training of a small model on stories of one sum up to `sums`.
+
+    Attributes:
+        sums: most sums of a story; each number of them is as frequent.
+        problems: stories to learn from, and policy gradients to ask.
+        steps, batch, lr: of the training.
+        width, layers: of the model.
+        seed: of stories, weights and batches.
+    """
+
+    sums: int = 4
+    problems: int = 8000
+    steps: int = 4000
+    batch: int = 32
+    lr: float = 3e-3
+    width: int = 64
+    layers: int = 6
+    seed: int = 42
+
+
+@dataclass(frozen=True)
+class LanguageRun:
+    """One policy-gradient training.
+
+    Attributes:
+        reward: its recipe.
+        start: stories, and the small model that learnt from them.
+        source: "small", or "smollm2", of which then only the last `layers` layers are trained.
+        layers: how many.
+        held_out: stories that it is evaluated on, whose first two numbers no training had.
+        seed: of the order of problems and of all draws.
+    """
+
+    reward: Reward
+    start: WarmStart = WarmStart()
+    source: str = "small"
+    layers: int = 2
+    held_out: int = 500
+    seed: int = 42
+
+    def __post_init__(self):
+        if self.source not in SOURCES:
+            raise SpecError(f"source={self.source!r}: choose one of {', '.join(SOURCES)}.")
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that name the run."""
+        return identifier(self)
+
+    @property
+    def method(self) -> str:
+        """How tables call it."""
+        return f"MTS, K = {self.reward.k}" if self.reward.thoughts else "discrete CoT"
+
+
+know(LanguageRun, WarmStart, Reward)
+
+
+def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
+    """Stories of one sum, two and so on up to the start's, as many of each."""
+    each = -(-count // start.sums)
+    made = [stories(each, sums, part, start.seed) for sums in range(1, start.sums + 1)]
+    return [story for turn in zip(*made) for story in turn][:count]
+
+
+def asked(run: LanguageRun, count: int, part: str) -> Asked:
+    """Problems as the run's model is asked them."""
+    shown = str if run.source == "small" else (lambda text: PROMPT.format(text=text))
+    return Asked.of(some_stories(run.start, count, part), shown)
+
+
+def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
+    """The small model after its supervised training, and its tokenizer; trained once and kept in the store."""
+    tokenizer = models.word_tokenizer()
+    model = models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers)
+    path = _path(identifier(start), "start")
+    if path.exists():
+        model.load_state_dict(load_tensors(path)[0], strict=False)
+        return model.eval(), tokenizer
+    known = some_stories(start, start.problems, "training")
+    warm_start.train(model.train(), tokenizer, known, start.steps, start.batch, start.lr, start.seed)
+    _save(path, _own(model), {"start": to_data(start)})
+    return model.eval(), tokenizer
+
+
+def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
+    """What the run starts from; weights that it does not train ask for no gradient."""
+    if run.source == "small":
+        return warm(run.start)
+    model, tokenizer = models.smollm2()
+    model.requires_grad_(False)
+    for layer in model.base_model.layers[-run.layers :]:
+        layer.requires_grad_(True)
+    return model, tokenizer
+
+
+def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] = lambda logged: None) -> pd.DataFrame:
+    """Train a run, or go on with it, and return its evaluations; at once if it is finished.
+
+    Args:
+        run: what to train.
+        device: "auto", "cpu" or "cuda".
+        after: called with what each step logs.
+
+    Raises:
+        RecordError: if a file of the store is damaged.
+        DeviceError: for a device that is not there.
+    """
+    done = _path(run.id, "run")
+    if done.exists():
+        return pd.DataFrame(load_tensors(done)[1]["evaluations"])
+    where = resolve_device(device)
+    model, tokenizer = loaded(run)
+    trainer = PolicyTrainer(
+        model.to(where), tokenizer, asked(run, run.start.problems, "training"), run.reward, run.seed
+    )
+    evaluations, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
+    saved = time.monotonic()
+    while True:
+        if _is_due(run, trainer.taken, evaluations):
+            evaluations += evaluated(run, trainer)
+        if trainer.taken == run.reward.steps:
+            break
+        after(trainer.step())
+        if time.monotonic() - saved > CHECKPOINT_SECONDS:
+            _save(checkpoint, *_state(run, trainer, evaluations))
+            saved = time.monotonic()
+    _save(
+        done, _own(model), {"run": to_data(run), "log": trainer.log, "evaluations": evaluations, **provenance(where)}
+    )
+    checkpoint.unlink(missing_ok=True)
+    return pd.DataFrame(evaluations)
+
+
+def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
+    """Whether a run is to be evaluated after this step, and has not been."""
+    there = step % max(1, run.reward.steps // EVALUATIONS) == 0 or step == run.reward.steps
+    return there and all(row["step"] != step for row in evaluations)
+
+
+def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
+    """Right answers to held-out problems by each of `plans`: a row each."""
+    problems, keys = asked(run, run.held_out, "new numbers"), random.run_keys([run.seed], Site.DECODE)
+    keys = keys.to(trainer.device)
+    rows = []
+    for name, plan in plans(run, trainer.ends).items():
+        right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
+        rows.append({"step": trainer.taken, "decoding": name, "accuracy": float(right.double().mean()), **told})
+    return rows
+
+
+def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
+    """Decodings that a run is evaluated by: without thoughts, and with all of them where it learns to think."""
+    reward = run.reward
+    found = {"tokens": greedy(MTS(reward.k), 0, reward.limit, ends)}
+    if reward.thoughts:
+        found["thoughts"] = greedy(MTS(reward.k), reward.thoughts, reward.limit, ends)
+    return found
+
+
+def log(run: LanguageRun) -> pd.DataFrame:
+    """What every step of a finished run logged.
+
+    Raises:
+        RecordError: if it is not finished here.
+    """
+    path = _path(run.id, "run")
+    if not path.exists():
+        raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")
+    return pd.DataFrame(load_tensors(path)[1]["log"])
+
+
+def _path(name: str, kind: str) -> Path:
+    return paths.store() / "llm" / f"{name}.{kind}.safetensors"
+
+
+def _save(path: Path, tensors: dict[str, Tensor], meta: dict) -> None:
+    save_tensors(path, tensors, meta | {CHECKSUM: UNSEALED})
+
+
+def _own(model: nn.Module) -> dict[str, Tensor]:
+    """Weights that are trained, by name; a tied one once."""
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def _state(run: LanguageRun, trainer: PolicyTrainer, evaluations: list[dict]) -> tuple[dict[str, Tensor], dict]:
+    """Everything that training needs to go on."""
+    tensors, own = {f"weights.{name}": value for name, value in _own(trainer.model).items()}, _own(trainer.model)
+    for name, parameter in own.items():
+        for entry, value in trainer.optimizer.state[parameter].items():
+            tensors[f"{entry}.{name}"] = value
+    return tensors, {"run": to_data(run), "taken": trainer.taken, "log": trainer.log, "evaluations": evaluations}
+
+
+def _resume(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
+    """Bring a fresh trainer to where its checkpoint stands, if there is one; the evaluations so far."""
+    path = _path(run.id, "checkpoint")
+    if not path.exists():
+        return []
+    tensors, meta = load_tensors(path)
+    try:
+        with torch.no_grad():
+            for name, parameter in _own(trainer.model).items():
+                parameter.copy_(tensors[f"weights.{name}"])
+                state = {entry: tensors[f"{entry}.{name}"] for entry in ("step", "exp_avg", "exp_avg_sq")}
+                trainer.optimizer.state[parameter] = {
+                    k: v.to(v if k == "step" else parameter) for k, v in state.items()
+                }
+        trainer.taken, trainer.log = meta["taken"], meta["log"]
+        return meta["evaluations"]
+    except (KeyError, RuntimeError) as error:
+        raise RecordError(f"{path} does not fit its run ({type(error).__name__}); delete it.") from error

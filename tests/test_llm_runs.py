@@ -1,0 +1,99 @@
+"""Trainings of language models in the store."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit.identity import from_data, to_data
+
+pytest.importorskip("transformers")
+from cot2lib.llm import models, runs
+from cot2lib.llm.policy import PolicyTrainer, Reward
+from cot2lib.llm.runs import LanguageRun, WarmStart
+
+START = WarmStart(sums=2, problems=60, steps=20, batch=8, width=16, layers=1)
+RUN = LanguageRun(Reward(8, 3, 4, 1e-2, limit=10, thoughts=2, k=2), START, held_out=12)
+
+
+def test_a_run_is_plain_data_and_has_an_id():
+    assert from_data(to_data(RUN)) == RUN and len({RUN.id, replace(RUN, seed=1).id}) == 2
+    assert (RUN.method, replace(RUN, reward=Reward(8, 3, 4, 1e-2, limit=10)).method) == ("MTS, K = 2", "discrete CoT")
+
+
+def test_evaluations_are_before_in_between_and_after(store):
+    table = runs.train(RUN)
+    assert table["step"].unique().tolist() == [0, 2, 4, 6, 8]
+    assert set(table["decoding"]) == {"tokens", "thoughts"} and table["accuracy"].between(0, 1).all()
+    thinking = table[table["decoding"] == "thoughts"]
+    assert (thinking["thoughts"] == 2).all() and (table["length"] <= 10).all()
+    log = runs.log(RUN)
+    assert log["step"].tolist() == list(range(1, 9)) and log["thoughts"].tolist()[:4] == [0] * 4
+    assert log["thoughts"].iloc[-1] == 2
+
+
+def test_a_warm_start_is_trained_once(store, monkeypatch):
+    first = runs.warm(START)[0]
+    monkeypatch.setattr(runs.warm_start, "train", lambda *_: pytest.fail("it is stored"))
+    again = runs.warm(START)[0]
+    for one, other in zip(first.parameters(), again.parameters()):
+        assert torch.equal(one, other)
+
+
+def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, tmp_path):
+    whole, log = runs.train(RUN), runs.log(RUN)
+    runs._path(RUN.id, "run").unlink()
+    step = PolicyTrainer.step
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
+
+    def stop(trainer):
+        if trainer.taken == 5:
+            raise KeyboardInterrupt
+        return step(trainer)
+
+    monkeypatch.setattr(PolicyTrainer, "step", stop)
+    with pytest.raises(KeyboardInterrupt):
+        runs.train(RUN)
+    monkeypatch.setattr(PolicyTrainer, "step", step)
+    taken = []
+    again = runs.train(RUN, after=lambda logged: taken.append(logged["step"]))
+    assert taken == [6, 7, 8]
+    assert again.equals(whole) and runs.log(RUN).equals(log)
+    assert not runs._path(RUN.id, "checkpoint").exists()
+
+
+def test_a_finished_run_is_not_trained_again(store, monkeypatch):
+    table = runs.train(RUN)
+    monkeypatch.setattr(runs, "loaded", lambda run: pytest.fail("it is finished"))
+    assert runs.train(RUN).equals(table)
+
+
+def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
+    some = runs.some_stories(WarmStart(sums=3), 30, "training")
+    assert [story.chain.count("=") for story in some[:6]] == [1, 2, 3] * 2 and len(some) == 30
+    seen = set(runs.asked(RUN, 60, "training").texts)
+    assert not seen & set(runs.asked(RUN, 60, "new numbers").texts)
+
+
+def test_a_damaged_checkpoint_is_named(store):
+    path = runs._path(RUN.id, "checkpoint")
+    runs._save(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": []})
+    with pytest.raises(RecordError, match="does not fit its run"):
+        runs.train(RUN)
+
+
+def test_what_is_not_there_is_named(store):
+    with pytest.raises(RecordError, match="is not in the store; train it first"):
+        runs.log(RUN)
+    with pytest.raises(SpecError, match="source='x'"):
+        LanguageRun(RUN.reward, source="x")
+
+
+def test_only_the_last_layers_of_a_pretrained_model_are_trained(monkeypatch):
+    tokenizer = models.word_tokenizer()
+    monkeypatch.setattr(models, "smollm2", lambda: (models.small_qwen3(len(tokenizer), 0, 16, 4), tokenizer))
+    model, _ = runs.loaded(replace(RUN, source="smollm2"))
+    trained = {name.split(".")[2] for name, p in model.named_parameters() if p.requires_grad}
+    assert trained == {"2", "3"}
+    assert runs.asked(replace(RUN, source="smollm2"), 2, "training").texts[0].endswith("Answer with the number.")
