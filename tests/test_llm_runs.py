@@ -6,20 +6,25 @@ import pytest
 import torch
 
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit.identity import from_data, to_data
+from cot2lib.kit.identity import from_data, identifier, to_data
+from cot2lib.thoughts import MTS
 
 pytest.importorskip("transformers")
-from cot2lib.llm import models, runs
-from cot2lib.llm.policy import PolicyTrainer, Reward
+from cot2lib.kit.files import load_tensors
+from cot2lib.llm import models, policy, runs
+from cot2lib.llm.policy import PolicyRecipe, PolicyTrainer
 from cot2lib.llm.runs import LanguageRun, WarmStart
 
 START = WarmStart(sums=2, problems=60, steps=20, batch=8, width=16, layers=1)
-RUN = LanguageRun(Reward(8, 3, 4, 1e-2, limit=10, thoughts=2, k=2), START, held_out=12)
+RUN = LanguageRun(PolicyRecipe(8, 3, 4, 1e-2, limit=10, thoughts=2, k=2), START, held_out=12)
 
 
 def test_a_run_is_plain_data_and_has_an_id():
     assert from_data(to_data(RUN)) == RUN and len({RUN.id, replace(RUN, seed=1).id}) == 2
-    assert (RUN.method, replace(RUN, reward=Reward(8, 3, 4, 1e-2, limit=10)).method) == ("MTS, K = 2", "discrete CoT")
+    assert (RUN.method, replace(RUN, recipe=PolicyRecipe(8, 3, 4, 1e-2, limit=10)).method) == (
+        "MTS, K = 2",
+        "discrete CoT",
+    )
 
 
 def test_evaluations_are_before_in_between_and_after(store):
@@ -41,10 +46,19 @@ def test_a_warm_start_is_trained_once(store, monkeypatch):
         assert torch.equal(one, other)
 
 
-def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, tmp_path):
-    whole, log = runs.train(RUN), runs.log(RUN)
-    runs._path(RUN.id, "run").unlink()
-    step = PolicyTrainer.step
+@pytest.fixture
+def varied(monkeypatch):
+    """Rewards that differ within groups, whatever an untrained model writes."""
+    monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(sum(map(ord, t)) % 2) for t in texts])
+
+
+def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied):
+    """Its evaluations, its log and every weight."""
+    whole, log, path = runs.train(RUN), runs.log(RUN), runs._path(RUN.id, "run")
+    weights, step = load_tensors(path)[0], PolicyTrainer.step
+    start = dict(runs.warm(START)[0].named_parameters())
+    assert all((value - start[name]).abs().max() > 1e-4 for name, value in weights.items())
+    path.unlink()
     monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
 
     def stop(trainer):
@@ -58,9 +72,25 @@ def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, tmp_pat
     monkeypatch.setattr(PolicyTrainer, "step", step)
     taken = []
     again = runs.train(RUN, after=lambda logged: taken.append(logged["step"]))
-    assert taken == [6, 7, 8]
-    assert again.equals(whole) and runs.log(RUN).equals(log)
+    assert taken == [6, 7, 8] and again.equals(whole) and runs.log(RUN).equals(log)
+    assert all(torch.equal(value, weights[name]) for name, value in load_tensors(path)[0].items())
     assert not runs._path(RUN.id, "checkpoint").exists()
+
+
+def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
+    asked, parts, plans = runs.asked, [], []
+    monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[3]) or asked(*given))
+    evaluate = policy.evaluate
+    monkeypatch.setattr(policy, "evaluate", lambda *given: plans.append(given[3]) or evaluate(*given))
+    runs.train(replace(RUN, recipe=replace(RUN.recipe, steps=1)))
+    assert parts == ["training", "new numbers", "new numbers"]
+    assert [(plan.thought, plan.thoughts) for plan in plans[:2]] == [(MTS(2), 0), (MTS(2), 2)]
+
+
+def test_a_warm_start_of_another_model_is_named(store):
+    runs._save(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
+    with pytest.raises(RecordError, match="has not the weights of its model"):
+        runs.warm(START)
 
 
 def test_a_finished_run_is_not_trained_again(store, monkeypatch):
@@ -72,8 +102,8 @@ def test_a_finished_run_is_not_trained_again(store, monkeypatch):
 def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
     some = runs.some_stories(WarmStart(sums=3), 30, "training")
     assert [story.chain.count("=") for story in some[:6]] == [1, 2, 3] * 2 and len(some) == 30
-    seen = set(runs.asked(RUN, 60, "training").texts)
-    assert not seen & set(runs.asked(RUN, 60, "new numbers").texts)
+    seen, unseen = (set(runs.asked(RUN, None, 60, part).texts) for part in ("training", "new numbers"))
+    assert not seen & unseen
 
 
 def test_a_damaged_checkpoint_is_named(store):
@@ -87,13 +117,15 @@ def test_what_is_not_there_is_named(store):
     with pytest.raises(RecordError, match="is not in the store; train it first"):
         runs.log(RUN)
     with pytest.raises(SpecError, match="source='x'"):
-        LanguageRun(RUN.reward, source="x")
+        LanguageRun(RUN.recipe, source="x")
 
 
 def test_only_the_last_layers_of_a_pretrained_model_are_trained(monkeypatch):
     tokenizer = models.word_tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}<user> {{ m.content }} <model>{% endfor %}"
     monkeypatch.setattr(models, "smollm2", lambda: (models.small_qwen3(len(tokenizer), 0, 16, 4), tokenizer))
     model, _ = runs.loaded(replace(RUN, source="smollm2"))
     trained = {name.split(".")[2] for name, p in model.named_parameters() if p.requires_grad}
     assert trained == {"2", "3"}
-    assert runs.asked(replace(RUN, source="smollm2"), 2, "training").texts[0].endswith("Answer with the number.")
+    told = runs.asked(replace(RUN, source="smollm2"), tokenizer, 2, "training").texts[0]
+    assert told.startswith("<user> ") and told.endswith("Answer with the number. <model>")

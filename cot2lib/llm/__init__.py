@@ -8,4 +8,5 @@
 | `responses` | rollouts that think first and write then; their replay, which carries gradients |
 | `warm_start` | supervised training on stories and chains |
 | `policy` | GRPO with the paper's curriculum on thoughts |
+| `runs` | such trainings as frozen data, which the local store keeps and resumes |
 """

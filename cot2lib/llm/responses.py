@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
-from cot2lib.thoughts import Discrete, Rule, Sampled, State, Thought
+from cot2lib.thoughts import MTS, Discrete, Rule, State, Thought
 
 Keys = Int[Tensor, " one"]  # of a single run
 Noise = Callable[[int, int], Float[Tensor, "one response draw"]]
@@ -27,6 +27,7 @@ Hidden = Float[Tensor, "row d"]
 Rows = Int[Tensor, " response"]
 Tokens = Int[Tensor, "response token"]
 Steps = Float[Tensor, "response step"]
+Actions = Int[Tensor, "response thought draw"] | Float[Tensor, "response thought entry"] | None
 Densities = list[Float[Tensor, "one response _ _"]]  # of thoughts, (step, draw), and of tokens, (token, 1)
 
 
@@ -95,14 +96,14 @@ class Responses:
     Attributes:
         thoughts: what each thought fed.
         actions: what the rule of thoughts drew, or None.
-        tokens: discrete tokens; 0 after the end.
+        tokens: discrete tokens, as many as the longest has; 0 after the end.
         lengths: discrete tokens of each, its end token included.
         ended: whether it came to an end token; if not, the limit cut it.
         log_density: of every step, 0 where it is deterministic or after the end.
     """
 
     thoughts: Float[Tensor, "response thought d"]
-    actions: Int[Tensor, "response thought draw"] | None
+    actions: Actions
     tokens: Int[Tensor, "response token"]
     lengths: Int[Tensor, " response"]
     ended: Bool[Tensor, " response"]
@@ -178,7 +179,8 @@ def respond(model: nn.Module, prompts: Prompts, plan: Plan, keys: Keys | None = 
     """Let a model respond.
 
     Args:
-        model: a causal language model whose scores are its output embeddings of the last hidden state.
+        model: a causal language model that reads embeddings as they are, and whose scores are its output embeddings
+            of the last hidden state, as GPT-2, Llama and Qwen do (Gemma and Granite scale both).
         prompts: what it responds to.
         plan: what responses are made of.
         keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
@@ -188,27 +190,29 @@ def respond(model: nn.Module, prompts: Prompts, plan: Plan, keys: Keys | None = 
         SpecError: if a rule samples and `keys` is missing, or if it looks ahead.
     """
     reader = _Reader(model, prompts, samples)
-    noise = _no_noise if keys is None else keyed_noise(keys, len(reader.last))
-    fed, thoughts, hidden = _think(reader, plan, noise)
-    written = _write(reader, plan, noise, hidden)
-    silent = torch.zeros_like(written[-1][:, :1])  # (response, 1)
-    densities = [silent if thought.log_density is None else thought.log_density[0][:, None] for thought in thoughts]
-    drawn = thoughts and thoughts[0].action is not None
-    actions = torch.stack([thought.action[0] for thought in thoughts], 1) if drawn else None
-    return Responses(fed, actions, *written[:-1], torch.cat([*densities, written[-1]], 1))
+    noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
+    fed, actions, thinking, hidden = _think(reader, plan, noise)
+    tokens, lengths, ended, writing = _write(reader, plan, noise, hidden)
+    longest = int(lengths.max())
+    log_density = torch.cat([thinking, writing[:, :longest]], 1)
+    return Responses(fed, actions, tokens[:, :longest], lengths, ended, log_density)
 
 
 def _think(
     reader: _Reader, plan: Plan, noise: Noise
-) -> tuple[Float[Tensor, "response thought d"], list[Thought], Hidden]:
-    """What the thoughts of all responses fed, the thoughts, and the hidden state after them."""
-    fed, thoughts, hidden = [reader.last.new_zeros(len(reader.last), 0, reader.table.shape[1])], [], reader.last
+) -> tuple[Float[Tensor, "response thought d"], Actions, Steps, Hidden]:
+    """What the thoughts of all responses fed, what was drawn, its log-densities, and the hidden state after them."""
+    count, hidden = len(reader.last), reader.last
+    fed, actions = [hidden.new_zeros(count, 0, reader.table.shape[1])], []
+    densities = [hidden.new_zeros(count, 0, dtype=torch.float32)]
     for step in range(plan.thoughts):
-        thought = reader.step(plan.thought, hidden, lambda count, step=step: noise(step, count))
-        thoughts.append(thought)
+        thought = reader.step(plan.thought, hidden, lambda draws, step=step: noise(step, draws))
         fed.append(reader.fed(thought)[:, None])
+        actions += [] if thought.action is None else [thought.action[0]]
+        silent = hidden.new_zeros(count, dtype=torch.float32)
+        densities.append((silent if thought.log_density is None else thought.log_density[0])[:, None])
         hidden = reader.extend(fed[-1])
-    return torch.cat(fed, 1), thoughts, hidden
+    return torch.cat(fed, 1), torch.stack(actions, 1) if actions else None, torch.cat(densities, 1), hidden
 
 
 def _write(
@@ -243,11 +247,11 @@ def replay(model: nn.Module, prompts: Prompts, plan: Plan, responses: Responses)
     there too, and of no consequence; `Responses.written` tells.
 
     Raises:
-        SpecError: if the plan's thoughts or tokens have no density.
+        SpecError: if the plan's thoughts or tokens are not sampled tokens.
     """
     for rule in {plan.thought, plan.token} if plan.thoughts else {plan.token}:
-        if not (isinstance(rule, Sampled) and rule.samples):
-            raise SpecError(f"{rule}: policy gradients need a rule that samples.")
+        if not (isinstance(rule, (MTS, Discrete)) and rule.samples):
+            raise SpecError(f"{rule}: policy gradients on language models need thoughts of sampled tokens.")
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))
     tokens = reader.table[responses.tokens[:, :-1]]  # (response, token, d)
     inputs = tokens if responses.actions is None else torch.cat([reader.table[responses.actions].mean(2), tokens], 1)

@@ -1,9 +1,9 @@
 """Trainings of language models by reward as frozen data, kept in the local store so that they resume.
 
 A run starts from a small model that is trained on stories first, or from SmolLM2 as it is. Folder `llm` of the store
-holds a file for each warm start and each run, by their ids: weights that are trained, AdamW's state, the log of all
-steps and the evaluations. Everything drawn is a function of the run's seed and the step, so a run that goes on from a
-checkpoint ends where it would have.
+holds a file for each warm start and each run, by their ids: the weights that were trained, the log of all steps and
+the evaluations; a checkpoint has AdamW's state too. Everything drawn is a function of the run's seed and the step, so
+on a CPU a run that goes on from a checkpoint ends where it would have. A warm start does not resume.
 """
 
 import time
@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random
+from cot2lib.kit.fields import typed
 from cot2lib.kit.files import CHECKSUM, UNSEALED, load_tensors, save_tensors
 from cot2lib.kit.identity import identifier, know, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import models, policy, warm_start
-from cot2lib.llm.policy import Asked, PolicyTrainer, Reward, greedy
+from cot2lib.llm.policy import Asked, PolicyRecipe, PolicyTrainer, greedy
 from cot2lib.llm.responses import Plan
 from cot2lib.llm.stories import Story, stories
 from cot2lib.thoughts import MTS
@@ -30,7 +31,7 @@ from cot2lib.thoughts import MTS
 CHECKPOINT_SECONDS = 60
 EVALUATIONS = 4  # besides the one before training
 SOURCES = ("small", "smollm2")
-PROMPT = "{text} Answer with the number."  # of a model that follows instructions
+REQUEST = "{text} Answer with the number."  # to a model that follows instructions
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,16 @@ class WarmStart:
     layers: int = 6
     seed: int = 42
 
+    def __post_init__(self):
+        typed(self)
+
 
 @dataclass(frozen=True)
 class LanguageRun:
     """One policy-gradient training.
 
     Attributes:
-        reward: its recipe.
+        recipe: how.
         start: stories, and the small model that learnt from them.
         source: "small", or "smollm2", of which then only the last `layers` layers are trained.
         layers: how many.
@@ -68,7 +72,7 @@ class LanguageRun:
         seed: of the order of problems and of all draws.
     """
 
-    reward: Reward
+    recipe: PolicyRecipe
     start: WarmStart = WarmStart()
     source: str = "small"
     layers: int = 2
@@ -76,6 +80,7 @@ class LanguageRun:
     seed: int = 42
 
     def __post_init__(self):
+        typed(self)
         if self.source not in SOURCES:
             raise SpecError(f"source={self.source!r}: choose one of {', '.join(SOURCES)}.")
 
@@ -87,10 +92,10 @@ class LanguageRun:
     @property
     def method(self) -> str:
         """How tables call it."""
-        return f"MTS, K = {self.reward.k}" if self.reward.thoughts else "discrete CoT"
+        return f"MTS, K = {self.recipe.k}" if self.recipe.thoughts else "discrete CoT"
 
 
-know(LanguageRun, WarmStart, Reward)
+know(LanguageRun, WarmStart, PolicyRecipe)
 
 
 def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
@@ -100,10 +105,14 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
     return [story for turn in zip(*made) for story in turn][:count]
 
 
-def asked(run: LanguageRun, count: int, part: str) -> Asked:
-    """Problems as the run's model is asked them."""
-    shown = str if run.source == "small" else (lambda text: PROMPT.format(text=text))
-    return Asked.of(some_stories(run.start, count, part), shown)
+def asked(run: LanguageRun, tokenizer: Callable, count: int, part: str) -> Asked:
+    """Problems as the run's model is asked them: as they are, or as a request in the model's own form of a chat."""
+
+    def request(text: str) -> str:
+        said = [{"role": "user", "content": REQUEST.format(text=text)}]
+        return tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+
+    return Asked.of(some_stories(run.start, count, part), str if run.source == "small" else request)
 
 
 def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
@@ -112,7 +121,9 @@ def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
     model = models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers)
     path = _path(identifier(start), "start")
     if path.exists():
-        model.load_state_dict(load_tensors(path)[0], strict=False)
+        left = model.load_state_dict(load_tensors(path)[0], strict=False)
+        if set(left.missing_keys) - {"lm_head.weight"} or left.unexpected_keys:  # tied to the embeddings
+            raise RecordError(f"{path} has not the weights of its model; delete it.")
         return model.eval(), tokenizer
     known = some_stories(start, start.problems, "training")
     warm_start.train(model.train(), tokenizer, known, start.steps, start.batch, start.lr, start.seed)
@@ -149,14 +160,14 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
     where = resolve_device(device)
     model, tokenizer = loaded(run)
     trainer = PolicyTrainer(
-        model.to(where), tokenizer, asked(run, run.start.problems, "training"), run.reward, run.seed
+        model.to(where), tokenizer, asked(run, tokenizer, run.start.problems, "training"), run.recipe, run.seed
     )
     evaluations, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
     saved = time.monotonic()
     while True:
         if _is_due(run, trainer.taken, evaluations):
             evaluations += evaluated(run, trainer)
-        if trainer.taken == run.reward.steps:
+        if trainer.taken == run.recipe.steps:
             break
         after(trainer.step())
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -171,14 +182,16 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
 
 def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
     """Whether a run is to be evaluated after this step, and has not been."""
-    there = step % max(1, run.reward.steps // EVALUATIONS) == 0 or step == run.reward.steps
+    there = step % max(1, run.recipe.steps // EVALUATIONS) == 0 or step == run.recipe.steps
     return there and all(row["step"] != step for row in evaluations)
 
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
     """Right answers to held-out problems by each of `plans`: a row each."""
-    problems, keys = asked(run, run.held_out, "new numbers"), random.run_keys([run.seed], Site.DECODE)
-    keys = keys.to(trainer.device)
+    problems, keys = (
+        asked(run, trainer.tokenizer, run.held_out, "new numbers"),
+        random.run_keys([run.seed], Site.DECODE),
+    )
     rows = []
     for name, plan in plans(run, trainer.ends).items():
         right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
@@ -188,10 +201,10 @@ def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
 
 def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
     """Decodings that a run is evaluated by: without thoughts, and with all of them where it learns to think."""
-    reward = run.reward
-    found = {"tokens": greedy(MTS(reward.k), 0, reward.limit, ends)}
-    if reward.thoughts:
-        found["thoughts"] = greedy(MTS(reward.k), reward.thoughts, reward.limit, ends)
+    recipe = run.recipe
+    found = {"tokens": greedy(MTS(recipe.k), 0, recipe.limit, ends)}
+    if recipe.thoughts:
+        found["thoughts"] = greedy(MTS(recipe.k), recipe.thoughts, recipe.limit, ends)
     return found
 
 
