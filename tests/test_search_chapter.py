@@ -14,7 +14,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
 from cot2lib.study.analysis import searched, votes
-from cot2lib.study.checks.search import checks, more_checks
+from cot2lib.study.checks.search import checks, last_checks, more_checks
 from cot2lib.study.figures import search
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
@@ -293,17 +293,21 @@ def test_more_checks_fail_when_records_say_otherwise():
     points = pd.DataFrame({"step": [0, 9], "accuracy": [0.7, 0.8], "base_a": [90, 80]})
     points = points.assign(method="CoT2 + GRPO", profile="quick", k=8, seed=42, base_b=0, inputs_a=50, inputs_b=50)
     points["task"] = "ProsQA, 19 names"
-    wide = pd.DataFrame(
-        {"method": ["CoT2", "CoT2", "discrete CoT"], "d_model": [64, 32, 64], "last": [0.98, 0.7, 0.6]}
-    )
-    wide = wide.assign(names=28, heads=2)
-    holds = more_checks(tests, sized, counted, points, wide)
-    assert len(holds) == 8 and all(holds.values())
+    holds = more_checks(tests, sized, counted, points)
+    assert len(holds) == 6 and all(holds.values())
     other, swapped = (
         tests.assign(strict=1 - tests["strict"], frontier_4=0.5, pair=0.6),
         points[::-1].assign(step=[0, 9]),
     )
-    broken = more_checks(
-        other, sized.assign(strict=[0.7, 0.86]), counted.assign(maj_at_k=99.5), swapped, wide.assign(last=0.9)
-    )
-    assert len(broken) == 8 and not any(broken.values())
+    broken = more_checks(other, sized.assign(strict=[0.7, 0.86]), counted.assign(maj_at_k=99.5), swapped)
+    assert len(broken) == 6 and not any(broken.values())
+
+
+def test_last_checks_fail_when_records_say_otherwise():
+    wide = pd.DataFrame({"method": ["CoT2"], "d_model": [64], "last": [0.98], "names": [28], "heads": [2]})
+    changes = {"usual": 96.0, "padding counts": 98.0, "one hop first": 60.0, "hops one by one": 40.0}
+    choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
+    holds = last_checks(wide, choices)
+    assert len(holds) == 3 and all(holds.values())
+    worse = last_checks(wide.assign(last=0.9), choices.assign(CoT2=[96.0, 95.0, 77.0, 40.0]))
+    assert len(worse) == 3 and not any(worse.values())
