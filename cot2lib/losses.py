@@ -73,6 +73,11 @@ def sequence_nll(
 # Policy gradients
 
 
+def mean_of_steps(value: Float[Tensor, "*lead step"], there: Bool[Tensor, "*lead step"]) -> Float[Tensor, "*lead"]:
+    """The mean over the steps that are there, at least one for each."""
+    return value.where(there, 0.0).sum(-1) / there.sum(-1)
+
+
 def advantages(rewards: Float[Tensor, "run prompt sample"], scaled: bool = True) -> Float[Tensor, "run prompt sample"]:
     """Rewards minus the mean of their group, over its standard deviation if `scaled` (Dr.GRPO leaves that out)."""
     centred = rewards - rewards.mean(-1, keepdim=True)

@@ -177,7 +177,7 @@ def test_training_is_logged_and_evaluated_from_the_start():
 
 def test_policy_gradients_raise_the_reward(store):
     """From a half-trained start the failing share falls, and only that of runs with a learning rate."""
-    recipe = replace(RECIPE, steps=400, batch=8, lr=3e-3, evaluate_every=100)
+    recipe = replace(RECIPE, steps=300, batch=8, lr=3e-3, evaluate_every=100)
     learning = GRPOSpec(recipe, start(epochs=100), Discrete(1.0))
     still = replace(learning, recipe=replace(learning.recipe, lr=0.0))
     stack = runs.load_stack([learning.start] * 2)
@@ -185,7 +185,7 @@ def test_policy_gradients_raise_the_reward(store):
     progress = trained.train()
     assert progress.curves[-1]["gradient_norm"][1] > 0
     losses = [point["loss"] for point in progress.curves[1:]]
-    assert losses[-1][0] < losses[0][0] - 0.1
+    assert losses[-1][0] < min(losses[0][0] - 0.1, losses[-1][1] - 0.2)
     assert abs(losses[-1][1] - losses[0][1]) < 0.05
     assert progress.curves[0]["correct_a"][1] == progress.curves[-1]["correct_a"][1]
 

@@ -145,8 +145,7 @@ def test_reward_makes_rewarded_responses_likelier(tokenizer, monkeypatch, though
     monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(t[:1].isdigit()) for t in texts])
     options = dict(steps=40, prompts=4, group=8, lr=1e-2, limit=2, thoughts=thoughts, k=2, enter=0.0, full=0.1)
     made = trainer(tokenizer, **options)
-    made.train()
-    rewards = [entry["reward"] for entry in made.log]
+    rewards = [made.step()["reward"] for _ in range(40)]
     assert sum(rewards[:4]) / 4 < 0.8 and sum(rewards[-8:]) / 8 > 0.95
     assert made.log[-1]["thoughts"] == thoughts and made.log[-1]["step"] == 40
 
@@ -166,8 +165,8 @@ def test_chunks_of_a_sampled_evaluation_draw_apart(tokenizer, monkeypatch):
     monkeypatch.setattr(policy, "AT_ONCE", 1)
     keys, respond_ = [], policy.respond
     monkeypatch.setattr(policy, "respond", lambda *given: keys.append(int(given[3])) or respond_(*given))
-    plan = made_plan = trainer(tokenizer).recipe.plan(0, (1,))
-    policy.evaluate(small(tokenizer), tokenizer, Asked.of(STORIES[:3]), made_plan, random.run_keys([7], Site.DECODE))
+    plan = trainer(tokenizer).recipe.plan(0, (1,))
+    policy.evaluate(small(tokenizer), tokenizer, Asked.of(STORIES[:3]), plan, random.run_keys([7], Site.DECODE))
     assert len(set(keys)) == 3 and plan.token == Discrete(1.0)
 
 

@@ -17,7 +17,6 @@ from cot2lib.errors import SpecError
 from cot2lib.llm.stories import MARK, MOST, NAMES, OTHER, THINGS, USUAL
 
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
-QWEN = "Qwen/Qwen3-0.6B"  # the paper's
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 

@@ -23,14 +23,13 @@ from torch import Tensor, nn
 from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import typed
+from cot2lib.kit.fields import positive, typed
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers
 from cot2lib.llm.responses import Plan, Prompts, Responses, replay, respond
 from cot2lib.llm.stories import Story
 from cot2lib.thoughts import MTS, Discrete, Rule
 
-SAMPLED = Discrete(1.0)
 AT_ONCE = 64  # prompts that are evaluated side by side
 Log = dict[str, float | int]
 
@@ -63,13 +62,9 @@ class PolicyRecipe:
 
     def __post_init__(self):
         typed(self)
-        if self.thoughts < 0 or self.k < 1:
-            raise SpecError(f"thoughts={self.thoughts}, k={self.k}: need no fewer than 0 thoughts of 1 token.")
-        if min(self.steps, self.prompts, self.limit) < 1 or self.group < 2:
-            raise SpecError(
-                f"steps={self.steps}, prompts={self.prompts}, limit={self.limit}, group={self.group}: need at least "
-                "one step, prompt and token, and two responses to compare."
-            )
+        positive(steps=self.steps, prompts=self.prompts, limit=self.limit, k=self.k)
+        if self.thoughts < 0 or self.group < 2:
+            raise SpecError(f"thoughts={self.thoughts}, group={self.group}: need at least 0, and 2 to compare.")
         if not 0 <= self.enter < self.full <= 1:
             raise SpecError(f"enter={self.enter}, full={self.full}: choose 0 <= enter < full <= 1.")
 
@@ -80,7 +75,7 @@ class PolicyRecipe:
 
     def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
         """What responses are made of at a training step."""
-        return Plan(MTS(self.k), self.thoughts_at(step), self.limit, SAMPLED, ends)
+        return Plan(MTS(self.k), self.thoughts_at(step), self.limit, ends=ends)
 
 
 @dataclass(frozen=True)
@@ -139,16 +134,11 @@ class PolicyTrainer:
         plan, keys = recipe.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
         prompts = Prompts.of(self.tokenizer, asked.texts, self.device)
         made = respond(self.model, prompts, plan, keys, recipe.group)
-        right = self._rewards(made, asked)  # (1, prompt, sample)
+        right = scores(made, self.tokenizer, asked).to(self.device)[None]  # (1, prompt, sample)
         self.descend(self.objective(prompts, plan, made, losses.advantages(right).flatten(1)))
         self.taken += 1
         self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
         return self.log[-1]
-
-    def _rewards(self, made: Responses, asked: Asked) -> Float[Tensor, "1 prompt sample"]:
-        each = [answer for answer in asked.answers for _ in range(self.recipe.group)]
-        given = torch.tensor(answers.rewards(made.texts(self.tokenizer), each), device=self.device)
-        return given.view(1, -1, self.recipe.group)
 
     def objective(
         self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "1 response"]
@@ -164,11 +154,6 @@ class PolicyTrainer:
         objective.backward()
         self.optimizer.step()
 
-    def train(self, after: Callable[[Log], None] = lambda logged: None) -> None:
-        """Take the steps that are left; `after` is called with what each logs."""
-        while self.taken < self.recipe.steps:
-            after(self.step())
-
 
 def mean_of_steps(
     values: Float[Tensor, "response step"], written: Bool[Tensor, "response token"]
@@ -176,7 +161,7 @@ def mean_of_steps(
     """The mean over the thoughts and written tokens of each response, then over responses."""
     thoughts = values.shape[1] - written.shape[1]
     there = torch.cat([written.new_ones(len(written), thoughts), written], 1)
-    return (values.where(there, 0.0).sum(1) / there.sum(1)).mean()
+    return losses.mean_of_steps(values, there).mean()
 
 
 def end_tokens(model: nn.Module, tokenizer: Callable) -> tuple[int, ...]:
@@ -190,6 +175,13 @@ def end_tokens(model: nn.Module, tokenizer: Callable) -> tuple[int, ...]:
     if not found:
         raise SpecError("neither the tokenizer nor the model's generation settings name an end token; set one.")
     return tuple(sorted(found))
+
+
+def scores(made: Responses, tokenizer: Callable, asked: Asked) -> Float[Tensor, "prompt sample"]:
+    """Rewards of responses to some problems, those to each side by side."""
+    samples = len(made.tokens) // len(asked.texts)
+    each = [answer for answer in asked.answers for _ in range(samples)]
+    return torch.tensor(answers.rewards(made.texts(tokenizer), each)).view(-1, samples)
 
 
 def told(made: Responses) -> Log:
@@ -216,8 +208,7 @@ def evaluate(
         part = asked.chosen(range(first, min(first + AT_ONCE, len(asked.texts))))
         prompts = Prompts.of(tokenizer, part.texts, device)
         made = respond(model, prompts, plan, None if keys is None else random.fold(keys, first), samples)
-        each = [answer for answer in part.answers for _ in range(samples)]
-        right.append(torch.tensor(answers.rewards(made.texts(tokenizer), each)).long().view(-1, samples))
+        right.append(scores(made, tokenizer, part).long())
         parts.append((len(part.texts), told(made)))
     total = sum(count for count, _ in parts)
     means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}

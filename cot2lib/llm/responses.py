@@ -53,10 +53,6 @@ class Plan:
         if self.thoughts < 0 or self.most < 1:
             raise SpecError(f"thoughts={self.thoughts}, most={self.most}: a response needs a discrete token or more.")
 
-    def rule(self, step: int) -> Rule:
-        """What makes a step, counted from 0."""
-        return self.thought if step < self.thoughts else self.token
-
 
 @dataclass(frozen=True)
 class Prompts:
@@ -164,14 +160,15 @@ class _Reader:
 
     def step(self, rule: Rule, hidden: Hidden, draws: Callable[[int], Float[Tensor, "one row draw"]]) -> Thought:
         """What a rule makes of hidden states; it sees one run."""
-        mix = lambda weights: weights.to(self.table.dtype) @ self.table
-        return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, mix))
+        return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, self.mix))
+
+    def mix(self, weights: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead d"]:
+        """The continuous token E^T weights."""
+        return weights.to(self.table.dtype) @ self.table
 
     def fed(self, thought: Thought) -> Float[Tensor, "row d"]:
         """What is fed for a thought."""
-        if thought.latent is not None:
-            return thought.latent[0]
-        return thought.weights[0].to(self.table.dtype) @ self.table
+        return self.mix(thought.weights[0]) if thought.latent is None else thought.latent[0]
 
 
 @torch.no_grad()

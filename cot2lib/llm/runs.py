@@ -188,11 +188,8 @@ def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
     """Right answers to held-out problems by each of `plans`: a row each."""
-    problems, keys = (
-        asked(run, trainer.tokenizer, run.held_out, "new numbers"),
-        random.run_keys([run.seed], Site.DECODE),
-    )
-    rows = []
+    problems = asked(run, trainer.tokenizer, run.held_out, "new numbers")
+    keys, rows = random.run_keys([run.seed], Site.DECODE), []
     for name, plan in plans(run, trainer.ends).items():
         right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
         rows.append({"step": trainer.taken, "decoding": name, "accuracy": float(right.double().mean()), **told})
@@ -235,8 +232,9 @@ def _own(model: nn.Module) -> dict[str, Tensor]:
 
 def _state(run: LanguageRun, trainer: PolicyTrainer, evaluations: list[dict]) -> tuple[dict[str, Tensor], dict]:
     """Everything that training needs to go on."""
-    tensors, own = {f"weights.{name}": value for name, value in _own(trainer.model).items()}, _own(trainer.model)
-    for name, parameter in own.items():
+    tensors = {}
+    for name, parameter in _own(trainer.model).items():
+        tensors[f"weights.{name}"] = parameter
         for entry, value in trainer.optimizer.state[parameter].items():
             tensors[f"{entry}.{name}"] = value
     return tensors, {"run": to_data(run), "taken": trainer.taken, "log": trainer.log, "evaluations": evaluations}

@@ -76,8 +76,8 @@ class Reachability(Task):
     """The base of tasks about graphs; a subclass gives `graphs`, `names`, `most_edges` and how it asks.
 
     `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
-    edges. Usually places are counted from a prompt's first token, so that question and outputs stand elsewhere in
-    every prompt; where `padding_counts` they do not.
+    edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
+    in every prompt. With `padding_counts` they stand at the same ones.
 
     Raises SpecError for an unknown naming, grammar or frontier, a seed or deal below 0, or fewer than ten questions.
     """

@@ -63,7 +63,7 @@ class Batch:
     def scored(self, first: int = 0, end: int | None = None) -> Bool[Tensor, "run batch step"] | None:
         """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them.
 
-        With `end`, those before the `end`-th.
+        With `end`, of those the first `end` steps'.
         """
         steps = self.outputs.shape[2]
         if self.last is None and end in (None, steps):

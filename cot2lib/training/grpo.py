@@ -96,18 +96,12 @@ def objective(
         parts.append(value)
     if is_thought is None:
         return -torch.cat(parts, dim=2).mean((1, 2))
-    return -_mean_of_steps(torch.cat(parts, dim=2), _with_answer(is_thought)).mean(1)
+    return -losses.mean_of_steps(torch.cat(parts, dim=2), _with_answer(is_thought)).mean(1)
 
 
 def _with_answer(is_thought: Bool[Tensor, "run rollout step"]) -> Bool[Tensor, "run rollout step+1"]:
     """Which steps count: the thoughts of every rollout, and its answer in the last place."""
     return torch.cat([is_thought, torch.ones_like(is_thought[:, :, :1])], dim=2)
-
-
-def _mean_of_steps(
-    value: Float[Tensor, "run rollout step"], there: Bool[Tensor, "run rollout step"]
-) -> Float[Tensor, "run rollout"]:
-    return value.where(there, 0.0).sum(-1) / there.sum(-1)
 
 
 class GRPOTrainer(StackTrainer):
@@ -206,7 +200,7 @@ class GRPOTrainer(StackTrainer):
         outside = [losses.outside_clip(part, self.spec.clip) for part in log_ratios]
         outside = torch.cat([part.float().mean(-1) for part in outside], dim=2)  # (run, rollout, step)
         there = torch.ones_like(outside, dtype=torch.bool) if is_thought is None else _with_answer(is_thought)
-        self.clip_fraction.copy_(_mean_of_steps(outside, there).mean(1))
+        self.clip_fraction.copy_(losses.mean_of_steps(outside, there).mean(1))
 
     def evaluate(self) -> dict[str, list]:
         """The held-out inputs by the run's own sampler, and right answers by base and discrete decoding.

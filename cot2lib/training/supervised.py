@@ -104,9 +104,9 @@ class SupervisedTrainer(StackTrainer):
 
     def phase_at(self, step: int) -> tuple:
         """How many leading thoughts the models make themselves, and how many leading outputs are scored."""
-        place = self.data.outputs.shape[2], step, self.recipe.steps
-        supervision = self.spec.supervision
-        return supervision.own_thoughts(self.spec.outputs, *place[1:]), supervision.scored(*place)
+        supervision, steps = self.spec.supervision, self.recipe.steps
+        own = supervision.own_thoughts(self.spec.outputs, step, steps)
+        return own, supervision.scored(self.data.outputs.shape[2], step, steps)
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """One step down the batch's loss, which is returned."""
