@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 from cot2lib.kit.files import load_tensors
 from cot2lib.llm import models, policy, runs
 from cot2lib.llm.policy import PolicyRecipe, PolicyTrainer
-from cot2lib.llm.runs import LanguageRun, WarmStart
+from cot2lib.llm.settings import LanguageRun, WarmStart
 
 START = WarmStart(sums=2, problems=60, steps=20, batch=8, width=16, layers=1)
 RUN = LanguageRun(PolicyRecipe(8, 3, 4, 1e-2, limit=10, thoughts=2, k=2), START, held_out=12)
@@ -79,7 +79,7 @@ def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied)
 
 def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
     asked, parts, plans = runs.asked, [], []
-    monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[3]) or asked(*given))
+    monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[2]) or asked(*given))
     evaluate = policy.evaluate
     monkeypatch.setattr(policy, "evaluate", lambda *given: plans.append(given[3]) or evaluate(*given))
     runs.train(replace(RUN, recipe=replace(RUN.recipe, steps=1)))
@@ -100,9 +100,9 @@ def test_a_finished_run_is_not_trained_again(store, monkeypatch):
 
 
 def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
-    some = runs.some_stories(WarmStart(sums=3), 30, "training")
+    some = runs.some_stories(WarmStart(sums=3, brief=0.0), 30, "training")
     assert [story.chain.count("=") for story in some[:6]] == [1, 2, 3] * 2 and len(some) == 30
-    seen, unseen = (set(runs.asked(RUN, None, 60, part).texts) for part in ("training", "new numbers"))
+    seen, unseen = (set(runs.asked(RUN, None, part).texts) for part in ("training", "new numbers"))
     assert not seen & unseen
 
 
@@ -116,16 +116,18 @@ def test_a_damaged_checkpoint_is_named(store):
 def test_what_is_not_there_is_named(store):
     with pytest.raises(RecordError, match="is not in the store; train it first"):
         runs.log(RUN)
-    with pytest.raises(SpecError, match="source='x'"):
-        LanguageRun(RUN.recipe, source="x")
+    with pytest.raises(SpecError, match="the small model knows the words of stories alone"):
+        LanguageRun(RUN.recipe, data="gsm8k")
+    with pytest.raises(SpecError, match="model 'x' is neither a folder"):
+        runs.loaded(LanguageRun(RUN.recipe, model="x"))
 
 
 def test_only_the_last_layers_of_a_pretrained_model_are_trained(monkeypatch):
     tokenizer = models.word_tokenizer()
     tokenizer.chat_template = "{% for m in messages %}<user> {{ m.content }} <model>{% endfor %}"
     monkeypatch.setattr(models, "smollm2", lambda: (models.small_qwen3(len(tokenizer), 0, 16, 4), tokenizer))
-    model, _ = runs.loaded(replace(RUN, source="smollm2"))
+    model, _ = runs.loaded(replace(RUN, model="smollm2", layers=2))
     trained = {name.split(".")[2] for name, p in model.named_parameters() if p.requires_grad}
     assert trained == {"2", "3"}
-    told = runs.asked(replace(RUN, source="smollm2"), tokenizer, 2, "training").texts[0]
+    told = runs.asked(replace(RUN, model="smollm2"), tokenizer, "training").texts[0]
     assert told.startswith("<user> ") and told.endswith("Answer with the number. <model>")

@@ -16,7 +16,7 @@ from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
 
 GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 padding_counts=False "  # of tasks on graphs
-WARM = "sums=4 problems=8000 steps=4000 batch=32 lr=0.003 width=64 layers=6 seed=42"
+WARM = f"sums=4 brief={1 / 3} problems=8000 steps=4000 batch=32 lr=0.003 width=64 layers=6 seed=42"
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
 
@@ -62,7 +62,7 @@ def test_defaults_are_frozen():
         # where another test of the process has imported them
         "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1",
         "WarmStart": WARM,
-        "LanguageRun": f"start=WarmStart({WARM.replace(' ', ', ')}) source='small' layers=2 held_out=500 seed=42",
+        "LanguageRun": f"start=WarmStart({WARM.replace(' ', ', ')}) model='small' data='stories' layers=0 held_out=500 seed=42",
     }
     for name, kind in KINDS.items():
         given = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]

@@ -29,6 +29,14 @@ def test_chains_are_right_and_tell_the_story(steps, part, seed):
         assert told == [int(lines[0][0]), *(int(line[2]) for line in lines if line[1] != "*")]
 
 
+def test_brief_chains_leave_sums_out_and_nothing_else():
+    for story, brief in zip(stories(300, 3), stories(300, 3, brief=1.0)):
+        results = [line.split()[-1] for line in story.chain.partition(" #### ")[0].split(" ; ")]
+        assert brief.chain == f"{' ; '.join(results)} #### {story.answer}"
+    some = [story.chain.count("=") for story in stories(300, 3, brief=0.5)]
+    assert 400 < sum(some) < 500
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_parts_differ_in_their_first_sum(part):
     for story in stories(200, 2, part):

@@ -108,15 +108,25 @@ class PolicyTrainer:
         asked: problems to train on.
         recipe: how to train.
         seed: of the order of problems and of all draws.
+        at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
 
     Raises:
         SpecError: if there are fewer problems than a step asks.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Callable, asked: Asked, recipe: PolicyRecipe, seed: int):
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Callable,
+        asked: Asked,
+        recipe: PolicyRecipe,
+        seed: int,
+        at_once: int | None = None,
+    ):
         if len(asked.texts) < recipe.prompts:
             raise SpecError(f"{len(asked.texts)} problems for {recipe.prompts} prompts a step; give at least as many.")
         self.model, self.tokenizer, self.asked, self.recipe = model.eval(), tokenizer, asked, recipe
+        self.at_once = recipe.prompts if at_once is None else at_once
         self.device, self.ends = next(model.parameters()).device, end_tokens(model, tokenizer)
         self.order_key, self.draw_key = (random.run_keys([seed], site) for site in (Site.ORDER, Site.ROLLOUT))
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -134,24 +144,31 @@ class PolicyTrainer:
         plan, keys = recipe.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
         prompts = Prompts.of(self.tokenizer, asked.texts, self.device)
         made = respond(self.model, prompts, plan, keys, recipe.group)
-        right = scores(made, self.tokenizer, asked).to(self.device)[None]  # (1, prompt, sample)
-        self.descend(self.objective(prompts, plan, made, losses.advantages(right).flatten(1)))
+        right = scores(made, self.tokenizer, asked).to(self.device)  # (prompt, sample)
+        self.descend(prompts, plan, made, losses.advantages(right[None])[0])
         self.taken += 1
         self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
         return self.log[-1]
 
     def objective(
-        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "1 response"]
+        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
     ) -> Float[Tensor, ""]:
         """Minus the surrogate, mean over each response's steps and over responses."""
-        new = replay(self.model, prompts, plan, made)
-        values = [losses.surrogate(part, part.detach(), advantages, clip=self.recipe.clip) for part in new]
+        new, advantage = replay(self.model, prompts, plan, made), advantages.view(1, -1)
+        values = [losses.surrogate(part, part.detach(), advantage, clip=self.recipe.clip) for part in new]
         return -mean_of_steps(torch.cat(values, 2)[0], made.written)
 
-    def descend(self, objective: Float[Tensor, ""]) -> None:
-        """One step of AdamW."""
+    def descend(
+        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
+    ) -> None:
+        """One step of AdamW, by gradients that are summed over parts of the prompts."""
         self.optimizer.zero_grad()
-        objective.backward()
+        count, samples = advantages.shape
+        for first in range(0, count, self.at_once):
+            some = slice(first, first + self.at_once)
+            theirs = made.rows(slice(first * samples, (first + self.at_once) * samples))
+            share = len(advantages[some]) / count
+            (share * self.objective(prompts.rows(some), plan, theirs, advantages[some])).backward()
         self.optimizer.step()
 
 

@@ -84,6 +84,10 @@ class Prompts:
             mask[row, longest - len(tokens) :] = 1
         return cls(ids.to(device), mask.to(device))
 
+    def rows(self, chosen: slice) -> "Prompts":
+        """Some of them."""
+        return Prompts(self.ids[chosen], self.mask[chosen])
+
 
 @dataclass(frozen=True)
 class Responses:
@@ -109,6 +113,11 @@ class Responses:
     def written(self) -> Bool[Tensor, "response token"]:
         """Which tokens are there."""
         return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
+
+    def rows(self, chosen: slice) -> "Responses":
+        """Some of them."""
+        parts = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
+        return Responses(**parts)
 
     def texts(self, tokenizer: Callable) -> list[str]:
         """The discrete part of each, without special tokens."""

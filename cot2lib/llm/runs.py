@@ -1,118 +1,69 @@
-"""Trainings of language models by reward as frozen data, kept in the local store so that they resume.
+"""Trainings of language models by reward, kept in the local store so that they resume.
 
-A run starts from a small model that is trained on stories first, or from SmolLM2 as it is. Folder `llm` of the store
-holds a file for each warm start and each run, by their ids: the weights that were trained, the log of all steps and
-the evaluations; a checkpoint has AdamW's state too. Everything drawn is a function of the run's seed and the step, so
-on a CPU a run that goes on from a checkpoint ends where it would have. A warm start does not resume.
+A run starts from a small model that is trained on stories first, or from a pretrained model as it is. Folder `llm` of
+the store holds a file for each warm start and each run, by their ids: the weights that were trained, the log of all
+steps and the evaluations; a checkpoint has AdamW's state too. Everything drawn is a function of the run's seed and the
+step, so on a CPU a run that goes on from a checkpoint ends where it would have. A warm start does not resume.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError
 from cot2lib.kit import paths, random
-from cot2lib.kit.fields import typed
 from cot2lib.kit.files import CHECKSUM, UNSEALED, load_tensors, save_tensors
-from cot2lib.kit.identity import identifier, know, to_data
+from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
-from cot2lib.llm import models, policy, warm_start
-from cot2lib.llm.policy import Asked, PolicyRecipe, PolicyTrainer, greedy
+from cot2lib.llm import gsm8k, models, policy, warm_start
+from cot2lib.llm.policy import Asked, PolicyTrainer, greedy
 from cot2lib.llm.responses import Plan
+from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import Story, stories
 from cot2lib.thoughts import MTS
 
 CHECKPOINT_SECONDS = 60
 EVALUATIONS = 4  # besides the one before training
-SOURCES = ("small", "smollm2")
-REQUEST = "{text} Answer with the number."  # to a model that follows instructions
-
-
-@dataclass(frozen=True)
-class WarmStart:
-    """Supervised training of a small model on stories of one sum up to `sums`.
-
-    Attributes:
-        sums: most sums of a story; each number of them is as frequent.
-        problems: stories to learn from, and policy gradients to ask.
-        steps, batch, lr: of the training.
-        width, layers: of the model.
-        seed: of stories, weights and batches.
-    """
-
-    sums: int = 4
-    problems: int = 8000
-    steps: int = 4000
-    batch: int = 32
-    lr: float = 3e-3
-    width: int = 64
-    layers: int = 6
-    seed: int = 42
-
-    def __post_init__(self):
-        typed(self)
-
-
-@dataclass(frozen=True)
-class LanguageRun:
-    """One policy-gradient training.
-
-    Attributes:
-        recipe: how.
-        start: stories, and the small model that learnt from them.
-        source: "small", or "smollm2", of which then only the last `layers` layers are trained.
-        layers: how many.
-        held_out: stories that it is evaluated on, whose first two numbers no training had.
-        seed: of the order of problems and of all draws.
-    """
-
-    recipe: PolicyRecipe
-    start: WarmStart = WarmStart()
-    source: str = "small"
-    layers: int = 2
-    held_out: int = 500
-    seed: int = 42
-
-    def __post_init__(self):
-        typed(self)
-        if self.source not in SOURCES:
-            raise SpecError(f"source={self.source!r}: choose one of {', '.join(SOURCES)}.")
-
-    @property
-    def id(self) -> str:
-        """Twelve hexadecimal digits that name the run."""
-        return identifier(self)
-
-    @property
-    def method(self) -> str:
-        """How tables call it."""
-        return f"MTS, K = {self.recipe.k}" if self.recipe.thoughts else "discrete CoT"
-
-
-know(LanguageRun, WarmStart, PolicyRecipe)
+# To models that follow instructions; the second for problems of more steps.
+REQUEST = "{text} Answer with the number."
+WRITTEN_REQUEST = "{text}\nReason step by step, briefly. End with #### and the number."
 
 
 def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
     """Stories of one sum, two and so on up to the start's, as many of each."""
     each = -(-count // start.sums)
-    made = [stories(each, sums, part, start.seed) for sums in range(1, start.sums + 1)]
+    made = [stories(each, sums, part, start.seed, start.brief) for sums in range(1, start.sums + 1)]
     return [story for turn in zip(*made) for story in turn][:count]
 
 
-def asked(run: LanguageRun, tokenizer: Callable, count: int, part: str) -> Asked:
-    """Problems as the run's model is asked them: as they are, or as a request in the model's own form of a chat."""
+def asked(run: LanguageRun, tokenizer: Callable, part: str) -> Asked:
+    """A part's problems as the run's model is asked them: as they are, or as a request in the model's form of a chat.
 
-    def request(text: str) -> str:
-        said = [{"role": "user", "content": REQUEST.format(text=text)}]
-        return tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+    All of them are there to train on, and the first `held_out` to be evaluated on.
 
-    return Asked.of(some_stories(run.start, count, part), str if run.source == "small" else request)
+    Raises:
+        SpecError: for files of GSM8K that are missing or damaged.
+    """
+    count = run.start.problems if part == "training" else run.held_out
+    if run.data == STORIES:
+        found, request = some_stories(run.start, count, part), REQUEST
+    else:
+        found, request = gsm8k.load(part, None if run.data == GSM8K else run.data), WRITTEN_REQUEST
+        found = found if part == "training" else found[:count]
+    return Asked.of(found, str if run.model == SMALL else partial(_chat, tokenizer, request))
+
+
+def _chat(tokenizer: Callable, request: str, text: str) -> str:
+    """A request in the form of a chat that the tokenizer's template gives it; models that can do without thinking."""
+    said = [{"role": "user", "content": request.format(text=text)}]
+    form = dict(tokenize=False, add_generation_prompt=True, enable_thinking=False)
+    return tokenizer.apply_chat_template(said, **form)
 
 
 def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
@@ -132,13 +83,18 @@ def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
 
 
 def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
-    """What the run starts from; weights that it does not train ask for no gradient."""
-    if run.source == "small":
-        return warm(run.start)
-    model, tokenizer = models.smollm2()
-    model.requires_grad_(False)
-    for layer in model.base_model.layers[-run.layers :]:
-        layer.requires_grad_(True)
+    """What the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
+
+    Raises:
+        SpecError: for a pretrained model that cannot be had.
+    """
+    if run.model == SMALL:
+        model, tokenizer = warm(run.start)
+    else:
+        model, tokenizer = models.smollm2() if run.model == SMOLLM2 else models.pretrained(run.model)
+    if run.layers:
+        model.requires_grad_(False)
+        model.base_model.layers[-run.layers :].requires_grad_(True)
     return model, tokenizer
 
 
@@ -159,9 +115,9 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
         return pd.DataFrame(load_tensors(done)[1]["evaluations"])
     where = resolve_device(device)
     model, tokenizer = loaded(run)
-    trainer = PolicyTrainer(
-        model.to(where), tokenizer, asked(run, tokenizer, run.start.problems, "training"), run.recipe, run.seed
-    )
+    problems = asked(run, tokenizer, "training")
+    at_once = run.recipe.prompts if run.model == SMALL else 1
+    trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
     evaluations, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
     saved = time.monotonic()
     while True:
@@ -188,7 +144,7 @@ def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
     """Right answers to held-out problems by each of `plans`: a row each."""
-    problems = asked(run, trainer.tokenizer, run.held_out, "new numbers")
+    problems = asked(run, trainer.tokenizer, "new numbers")
     keys, rows = random.run_keys([run.seed], Site.DECODE), []
     for name, plan in plans(run, trainer.ends).items():
         right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)

@@ -1,8 +1,9 @@
 """Word problems with exact answers and chains, made from a seed.
 
 A story gives somebody a number of things, and changes the number in one step or more: by gains, losses and, where the
-numbers stay small, doubling. Its chain writes every sum, and marks the answer as GSM8K does. What is held out differs
-from training in the numbers of its first sum, or in its wording too, so that neither can be learnt by heart.
+numbers stay small, doubling. Its chain writes every sum, or of some only the result, and marks the answer as GSM8K
+does. What is held out differs from training in the numbers of its first sum, or in its wording too, so that neither
+can be learnt by heart.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from cot2lib.errors import SpecError
 
 MARK = "####"  # before the answer, as in GSM8K
 PARTS = ("training", "new numbers", "new words")
-MOST = 99  # of a number
+MOST = 20  # of a number
 NAMES = ("Ana", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gwen", "Hugo")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "pens", "shells", "stamps")
 
@@ -52,17 +53,24 @@ class Story:
 
     Attributes:
         text: the story and its question.
-        chain: every sum, then the mark and the answer.
+        chain: every sum, whole or its result alone, then the mark and the answer.
         answer: the number asked for.
     """
 
     text: str
     chain: str
-    answer: int
+    answer: float | int
 
 
-def stories(count: int, steps: int, part: str = "training", seed: int = 0) -> list[Story]:
+def stories(count: int, steps: int, part: str = "training", seed: int = 0, brief: float = 0.0) -> list[Story]:
     """Stories of `steps` sums with numbers up to `MOST`; equal arguments give equal stories.
+
+    Args:
+        count: how many.
+        steps: sums of each.
+        part: training, or what of it is held out.
+        seed: of all that is drawn.
+        brief: share of sums of which the chain writes the result alone.
 
     Raises:
         SpecError: for fewer than one story or step, or an unknown part.
@@ -72,7 +80,7 @@ def stories(count: int, steps: int, part: str = "training", seed: int = 0) -> li
     if count < 1 or steps < 1:
         raise SpecError(f"count={count}, steps={steps}: ask for at least one of each.")
     random = np.random.default_rng([seed, steps, PARTS.index(part)])
-    return [_story(random, steps, part) for _ in range(count)]
+    return [_story(random, steps, part, brief) for _ in range(count)]
 
 
 def is_held_out(first: int, second: int) -> bool:
@@ -80,7 +88,7 @@ def is_held_out(first: int, second: int) -> bool:
     return (first * 7 + second * 3) % 5 == 0
 
 
-def _story(random: np.random.Generator, steps: int, part: str) -> Story:
+def _story(random: np.random.Generator, steps: int, part: str, brief: float) -> Story:
     words = OTHER if part == "new words" else USUAL
     names = {"name": random.choice(NAMES), "thing": random.choice(THINGS)}
     say = lambda templates, n=0: str(random.choice(templates)).format(**names, n=n)
@@ -89,7 +97,8 @@ def _story(random: np.random.Generator, steps: int, part: str) -> Story:
     for _, sign, number, _ in sums:
         sentences.append(say({"+": words.gain, "-": words.loss, "*": words.double}[sign], number))
     answer = sums[-1][-1]
-    chain = [f"{before} {sign} {number} = {after}" for before, sign, number, after in sums]
+    whole = lambda before, sign, number, after: f"{before} {sign} {number} = {after}"
+    chain = [str(line[-1]) if random.random() < brief else whole(*line) for line in sums]
     return Story(" ".join([*sentences, say(words.question)]), f"{' ; '.join(chain)} {MARK} {answer}", answer)
 
 

@@ -1,0 +1,56 @@
+"""GSM8K's problems (OpenAI's `train.jsonl` and `test.jsonl`), from a folder or downloaded once."""
+
+import json
+from pathlib import Path
+
+from cot2lib.errors import SpecError
+from cot2lib.llm import answers
+from cot2lib.llm.stories import Story
+
+ADDRESS = "https://raw.githubusercontent.com/openai/grade-school-math/master/grade_school_math/data/{}"
+FILES = {"training": "train.jsonl", "new numbers": "test.jsonl"}  # by the names of our own parts
+
+
+def load(part: str, folder: str | Path | None = None) -> list[Story]:
+    """The problems of a part.
+
+    Args:
+        part: "training", or "new numbers" for the test set.
+        folder: that holds both files; None downloads them.
+
+    Raises:
+        SpecError: for another part, a file that is missing, unreachable or damaged, or a problem without a number.
+    """
+    if part not in FILES:
+        raise SpecError(f"part={part!r}: GSM8K has {' and '.join(map(repr, FILES))}.")
+    path = _fetched(FILES[part]) if folder is None else Path(folder) / FILES[part]
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [_problem(json.loads(line)) for line in lines]
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror}; {_remedy(FILES[part])}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SpecError(f"{path} is damaged ({type(error).__name__}: {error}); {_remedy(FILES[part])}") from error
+
+
+def _problem(line: dict) -> Story:
+    number = answers.number(line["answer"])
+    if number is None:
+        raise ValueError(f"no number after {line['answer'][-20:]!r}")
+    return Story(line["question"], line["answer"], number)
+
+
+def _fetched(name: str) -> Path:
+    """The file in the user's cache, downloaded the first time."""
+    try:
+        import pooch
+    except ImportError as error:
+        raise SpecError("package 'pooch' is missing: install the extra with `pip install cot2lib[llm]`.") from error
+    try:
+        return Path(pooch.retrieve(ADDRESS.format(name), None, name, pooch.os_cache("cot2") / "gsm8k"))
+    except OSError as error:
+        raise SpecError(f"{name} cannot be downloaded ({type(error).__name__}); {_remedy(name)}") from error
+
+
+def _remedy(name: str) -> str:
+    return f"download {ADDRESS.format(name)} where there is a connection, and name its folder."

@@ -1,0 +1,91 @@
+"""Trainings of language models by reward, and what they start from, as frozen data with an id."""
+
+from dataclasses import dataclass
+
+from cot2lib.errors import SpecError
+from cot2lib.kit.fields import positive, typed
+from cot2lib.kit.identity import identifier, know
+from cot2lib.llm.policy import PolicyRecipe
+
+SMALL, SMOLLM2 = "small", "smollm2"  # models that are no name on the hub and no folder
+STORIES, GSM8K = "stories", "gsm8k"  # problems that are no folder
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Stories of one sum up to `sums`, and the supervised training of a small model on them.
+
+    Attributes:
+        sums: most sums of a story; each number of them is as frequent.
+        brief: share of sums of which a chain writes the result alone.
+        problems: stories to learn from, and policy gradients to ask.
+        steps, batch, lr: of the training.
+        width, layers: of the model.
+        seed: of stories, weights and batches.
+    """
+
+    sums: int = 4
+    brief: float = 1 / 3
+    problems: int = 8000
+    steps: int = 4000
+    batch: int = 32
+    lr: float = 3e-3
+    width: int = 64
+    layers: int = 6
+    seed: int = 42
+
+    def __post_init__(self):
+        typed(self)
+        sizes = {name: getattr(self, name) for name in ("sums", "problems", "steps", "batch", "width", "layers")}
+        positive(**sizes)
+        if not 0 <= self.brief <= 1:
+            raise SpecError(f"brief={self.brief}: choose a share from 0 to 1.")
+
+
+@dataclass(frozen=True)
+class LanguageRun:
+    """One policy-gradient training.
+
+    Attributes:
+        recipe: how.
+        start: stories, and the small model that learnt from them.
+        model: "small", "smollm2", or a name on the hub or a folder.
+        data: "stories", "gsm8k" (downloaded), or a folder with GSM8K's files.
+        layers: last layers that are trained, without the embeddings; 0 trains every weight.
+        held_out: problems that it is evaluated on, none of which it is trained on.
+        seed: of the order of problems and of all draws.
+    """
+
+    recipe: PolicyRecipe
+    start: WarmStart = WarmStart()
+    model: str = SMALL
+    data: str = STORIES
+    layers: int = 0
+    held_out: int = 500
+    seed: int = 42
+
+    def __post_init__(self):
+        typed(self)
+        positive(held_out=self.held_out)
+        if self.layers < 0:
+            raise SpecError(f"layers={self.layers}: train the last 1 or more, or 0 for every weight.")
+        if self.model == SMALL and self.data != STORIES:
+            raise SpecError(f"data={self.data!r}: the small model knows the words of stories alone.")
+
+    @property
+    def id(self) -> str:
+        """Twelve hexadecimal digits that name the run."""
+        return identifier(self)
+
+    @property
+    def method(self) -> str:
+        """How tables call it."""
+        return f"MTS, K = {self.recipe.k}" if self.recipe.thoughts else "discrete CoT"
+
+    @property
+    def longest(self) -> int:
+        """Most tokens of a response, continuous ones among them."""
+        return self.recipe.thoughts + self.recipe.limit
+
+
+know(LanguageRun, WarmStart, PolicyRecipe)

@@ -1,0 +1,56 @@
+"""GSM8K's files."""
+
+import json
+
+import pytest
+
+from cot2lib.errors import SpecError
+from cot2lib.llm import gsm8k
+
+LINES = [
+    {"question": "Two hens lay 3 eggs each. How many?", "answer": "2*3=<<2*3=6>>6 eggs.\n#### 6"},
+    {"question": "A house costs $1,000 and rises by $200.", "answer": "It is $1,200.\n#### 1,200"},
+]
+
+
+def files(folder, lines=LINES):
+    for name in ("train.jsonl", "test.jsonl"):
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+def test_problems_have_numbers(tmp_path):
+    for part in ("training", "new numbers"):
+        found = gsm8k.load(part, files(tmp_path))
+        assert [story.answer for story in found] == [6.0, 1200.0]
+        assert found[0].text == LINES[0]["question"] and found[0].chain == LINES[0]["answer"]
+
+
+def test_parts_are_their_files(tmp_path):
+    files(tmp_path)
+    (tmp_path / "test.jsonl").write_text(json.dumps(LINES[0]), encoding="utf-8")
+    assert [len(gsm8k.load(part, tmp_path)) for part in ("training", "new numbers")] == [2, 1]
+
+
+def test_what_is_not_there_or_damaged_is_named(tmp_path, monkeypatch):
+    with pytest.raises(SpecError, match=r"train.jsonl: No such file .*; download https"):
+        gsm8k.load("training", tmp_path)
+    files(tmp_path, [{"question": "?", "answer": "none"}])
+    with pytest.raises(SpecError, match=r"is damaged .*no number after 'none'"):
+        gsm8k.load("training", tmp_path)
+    (tmp_path / "train.jsonl").write_text('{"question": "tru', encoding="utf-8")
+    with pytest.raises(SpecError, match="is damaged"):
+        gsm8k.load("training", tmp_path)
+    with pytest.raises(SpecError, match="part='x'"):
+        gsm8k.load("x", tmp_path)
+
+
+def test_no_connection_is_named(monkeypatch):
+    pooch = pytest.importorskip("pooch")
+
+    def refuse(*_):
+        raise OSError("no route")
+
+    monkeypatch.setattr(pooch, "retrieve", refuse)
+    with pytest.raises(SpecError, match=r"train.jsonl cannot be downloaded .*where there is a connection"):
+        gsm8k.load("training")
