@@ -1,5 +1,6 @@
 # make book   execute every chapter, build the HTML into _build/html
 # make test   lint, tests, chapters under nbval, the built book
+# make thorough  the tests that `make test` leaves out: they say again at length what shorter ones say
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
@@ -13,7 +14,7 @@ READY := .venv/.ready
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: book html chapters test checks lint fresh clean
+.PHONY: book html chapters test thorough checks lint fresh clean
 
 book: chapters html
 
@@ -27,6 +28,9 @@ html: $(READY)
 
 test:
 	@bash -c 'SECONDS=0; $(MAKE) checks && echo "make test: $$((SECONDS / 60)) min $$((SECONDS % 60)) s"'
+
+thorough: $(READY)
+	$(BIN)/pytest tests -m thorough -n $(JOBS) --dist loadfile
 
 checks: $(READY)
 	$(MAKE) lint

@@ -157,6 +157,7 @@ def rolled_out(trainer):
         )
 
 
+@pytest.mark.thorough
 def test_pass_at_k_is_timed_on_a_shipped_model(monkeypatch):
     monkeypatch.setattr(passk, "TEMPERATURES", (0.4,))
     assert own_thoughts.pass_at_k_seconds(samples=14) > 0

@@ -112,7 +112,11 @@ DIRICHLET = (
 
 
 @pytest.mark.parametrize(
-    "chapter, first, cells", [("grpo_mts", "records", GRPO), ("grpo_dirichlet", "read", DIRICHLET)]
+    "chapter, first, cells",
+    [
+        ("grpo_mts", "records", GRPO),
+        pytest.param("grpo_dirichlet", "read", DIRICHLET, marks=pytest.mark.thorough),
+    ],
 )
 def test_policy_gradients_draw_what_is_recorded(chapter, first, cells, monkeypatch):
     """Of the authors' recipe nothing is recorded: the quick one is drawn, and a sentence says so."""

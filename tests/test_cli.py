@@ -198,7 +198,7 @@ def _running(pid):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_workers_end_with_their_parent(tmp_path, how):
     """Killed while they train; what is in the store stays readable."""
     command = [sys.executable, "-m", "cot2lib", "run", "csft", "--retrain", "--workers", "2", "--device", "cpu"]

@@ -1,8 +1,8 @@
 """Compiled training is eager training, at the smallest size that shows it.
 
-In a process of its own, since shape checks cannot be compiled. One for both, since a compiler's start takes seconds.
-Policy gradients are captured and differentiated as compiled ones are, but no C++ is made of them: that takes half a
-minute, and shows nothing that supervised training does not show.
+In a process of its own, since shape checks cannot be compiled. One for both objectives, since a compiler's start takes
+seconds. `make test` captures and differentiates as compiled training does, without C++; `make thorough` makes that
+too, of supervised training: it takes half a minute.
 """
 
 import subprocess
@@ -20,7 +20,10 @@ import test_supervised
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 torch.set_num_threads(1)
+whole = torch.compile
+captured = lambda function, **options: whole(function, backend="aot_eager", **options)
 
+torch.compile = whole if "whole" in sys.argv else captured
 small = dict(task=MNNS(1, 4, 2), d_model=8, layers=1, heads=1)
 odd = dict(embedding="cosine, frozen", recipe=dict(batch=7))
 specs = [test_supervised.short(seed=seed, **small, **odd) for seed in (42, 43)]
@@ -28,8 +31,7 @@ eager, compiled = SupervisedTrainer(specs), SupervisedTrainer(specs, compile=Tru
 eager.train(), compiled.train()
 print("supervised", (test_supervised.weights(eager, 0) - test_supervised.weights(compiled, 0)).abs().max().item())
 
-whole = torch.compile
-torch.compile = lambda function, **options: whole(function, backend="aot_eager", **options)
+torch.compile = captured
 specs = [test_grpo.run_of(seed) for seed in (42, 43)]
 stack = build_stack([one.start for one in specs])
 eager, compiled = (test_grpo.trainer(*specs, stack=stack, compile=compile) for compile in (False, True))
@@ -39,20 +41,11 @@ print("losses", (eager.losses - compiled.losses).abs().max().item())
 """
 
 
-@pytest.fixture(scope="module")
-def differences():
-    """Largest differences between compiled and eager training, by what was trained."""
+@pytest.mark.parametrize("how", ["captured", pytest.param("whole", marks=pytest.mark.thorough)])
+def test_compiled_training_equals_eager_training(how):
+    """Supervised with dropout, a batch that fills no draw and frozen embeddings; by reward with own thoughts."""
     root = Path(__file__).parent.parent
-    out = subprocess.run([sys.executable, "-c", SCRIPT], cwd=root, capture_output=True, text=True)
+    out = subprocess.run([sys.executable, "-c", SCRIPT, how], cwd=root, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    return {name: float(value) for name, value in map(str.split, out.stdout.splitlines())}
-
-
-def test_compiled_training_equals_eager_training(differences):
-    """With dropout, a batch that fills no draw and frozen embeddings."""
-    assert differences["supervised"] < 1e-4
-
-
-def test_compiled_policy_gradients_equal_eager_ones(differences):
-    """The same rollouts and weights; own thoughts are compiled here."""
-    assert differences["rewarded"] < 1e-4 and differences["losses"] < 1e-4
+    differences = {name: float(value) for name, value in map(str.split, out.stdout.splitlines())}
+    assert set(differences) == {"supervised", "rewarded", "losses"} and max(differences.values()) < 1e-4

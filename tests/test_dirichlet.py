@@ -380,6 +380,7 @@ def test_runs_chain(rule, gamma, store, nothing_shipped):
     assert row["temperature"] == (1.0 if gamma else 0.5)
 
 
+@pytest.mark.thorough
 def test_dirichlet_policy_gradients_raise_the_reward(store):
     recipe = replace(RECIPE, steps=240, batch=8, lr=3e-3, evaluate_every=80)
     learning = run_of(Dirichlet(20.0), recipe, epochs=100)

@@ -128,6 +128,7 @@ def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
         collect("experts", "quick", replace=True)
 
 
+@pytest.mark.thorough
 def test_the_shipped_table_is_whole_and_replays():
     """Every feed, rate and seed; the first evaluation of one training, trained again."""
     table = experts.shipped("quick")

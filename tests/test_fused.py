@@ -300,12 +300,14 @@ print(rows["last"].notna().sum())
 @pytest.mark.parametrize(
     "how, said",
     [
-        ("sys.modules['numba'] = None", "needs Numba"),
-        ("import types; sys.modules['numba'] = types.ModuleType('numba')", "needs Numba"),
-        ("import os; os.environ['NUMBA_CACHE_DIR'] = '/dev/null/x'", "set NUMBA_CACHE_DIR to a folder"),
-        ("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", "Numba is switched off"),
+        pytest.param(*case, id=name, marks=[pytest.mark.thorough] * (name != "missing"))
+        for name, case in {
+            "missing": ("sys.modules['numba'] = None", "needs Numba"),
+            "broken": ("import types; sys.modules['numba'] = types.ModuleType('numba')", "needs Numba"),
+            "no cache": ("import os; os.environ['NUMBA_CACHE_DIR'] = '/dev/null/x'", "set NUMBA_CACHE_DIR to a folder"),
+            "switched off": ("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", "Numba is switched off"),
+        }.items()
     ],
-    ids=["missing", "broken", "no cache", "switched off"],
 )
 def test_without_numba_torch_trains_and_a_line_says_so(tmp_path, how, said):
     code, environment = WITHOUT.format(how), os.environ | {"COT2_STORE": str(tmp_path), "COT2_COMMIT": "test"}

@@ -108,7 +108,7 @@ def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
 
 def test_a_damaged_checkpoint_is_named(store):
     path = runs._path(RUN.id, "checkpoint")
-    runs._save(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": []})
+    runs._save(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
     with pytest.raises(RecordError, match="does not fit its run"):
         runs.train(RUN)
 

@@ -287,6 +287,7 @@ def _sweep(folder: Path) -> subprocess.Popen:
     )
 
 
+@pytest.mark.thorough
 def test_a_killed_sweep_resumes_to_the_same_table(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for folder in (whole, broken):

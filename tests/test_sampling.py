@@ -177,8 +177,8 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     "method, models, temperatures, rows, most",
     [
         ("CoT2", 2, passk.TEMPERATURES, 4, 0.1),
-        ("discrete CoT", 5, (0.0,), 1, 0.1),
-        ("discrete CoT", 1, (0.4,), 2, 0.5),  # both with and without top-k
+        pytest.param("discrete CoT", 5, (0.0,), 1, 0.1, marks=pytest.mark.thorough),
+        pytest.param("discrete CoT", 1, (0.4,), 2, 0.5, marks=pytest.mark.thorough),  # both with and without top-k
     ],
 )
 def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperatures, rows, most, monkeypatch):

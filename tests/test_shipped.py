@@ -12,6 +12,7 @@ from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, from_data
+from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 from cot2lib.training.settings import EMBEDDINGS
@@ -63,7 +64,13 @@ def kinds(specs):
     return list(first.values())
 
 
-@pytest.mark.parametrize("run", kinds(shipped()), ids=named)
+def marked(specs):
+    """Runs whose data take long to make are left to `make thorough`."""
+    costly = lambda run: run.task.steps > 4 or not isinstance(run.task, MNNS)
+    return [pytest.param(run, marks=[pytest.mark.thorough] * costly(run), id=named(run)) for run in specs]
+
+
+@pytest.mark.parametrize("run", marked(kinds(shipped())))
 def test_shipped_records_replay(run):
     """The first ten losses, trained again: a mismatch means the code has drifted from its records.
 

@@ -219,17 +219,30 @@ def evaluate(
     samples: int = 1,
 ) -> tuple[Int[Tensor, "problem sample"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
-    right, parts = [], []
+    texts, means = texts_of(model, tokenizer, asked, plan, keys, samples)
+    each = [answer for answer in asked.answers for _ in range(samples)]
+    return torch.tensor(answers.rewards(texts, each)).long().view(-1, samples), means
+
+
+def texts_of(
+    model: nn.Module,
+    tokenizer: Callable,
+    asked: Asked,
+    plan: Plan,
+    keys: Int[Tensor, " one"] | None = None,
+    samples: int = 1,
+) -> tuple[list[str], Log]:
+    """What responses write, those to each problem side by side, and what `told` says of all of them together."""
+    texts, parts = [], []
     device = next(model.parameters()).device
     for first in range(0, len(asked.texts), AT_ONCE):
-        part = asked.chosen(range(first, min(first + AT_ONCE, len(asked.texts))))
-        prompts = Prompts.of(tokenizer, part.texts, device)
-        made = respond(model, prompts, plan, None if keys is None else random.fold(keys, first), samples)
-        right.append(scores(made, tokenizer, part).long())
-        parts.append((len(part.texts), told(made)))
+        part = asked.texts[first : first + AT_ONCE]
+        drawn = None if keys is None else random.fold(keys, first)
+        made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn, samples)
+        texts += made.texts(tokenizer)
+        parts.append((len(part), told(made)))
     total = sum(count for count, _ in parts)
-    means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
-    return torch.cat(right), means
+    return texts, {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
 
 
 def greedy(thought: Rule, thoughts: int, limit: int, ends: tuple[int, ...]) -> Plan:

@@ -118,22 +118,22 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
     problems = asked(run, tokenizer, "training")
     at_once = run.recipe.prompts if run.model == SMALL else 1
     trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
-    evaluations, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
-    saved = time.monotonic()
+    told, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
+    saved = counted = time.monotonic()
     while True:
-        if _is_due(run, trainer.taken, evaluations):
-            evaluations += evaluated(run, trainer)
+        if _is_due(run, trainer.taken, told["evaluations"]):
+            told["evaluations"] += evaluated(run, trainer)
+        now = time.monotonic()
+        told["seconds"], counted = told["seconds"] + now - counted, now
         if trainer.taken == run.recipe.steps:
             break
+        if now - saved > CHECKPOINT_SECONDS:
+            _save(checkpoint, *_state(run, trainer, told))
+            saved = now
         after(trainer.step())
-        if time.monotonic() - saved > CHECKPOINT_SECONDS:
-            _save(checkpoint, *_state(run, trainer, evaluations))
-            saved = time.monotonic()
-    _save(
-        done, _own(model), {"run": to_data(run), "log": trainer.log, "evaluations": evaluations, **provenance(where)}
-    )
+    _save(done, _own(model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
     checkpoint.unlink(missing_ok=True)
-    return pd.DataFrame(evaluations)
+    return pd.DataFrame(told["evaluations"])
 
 
 def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
@@ -167,10 +167,23 @@ def log(run: LanguageRun) -> pd.DataFrame:
     Raises:
         RecordError: if it is not finished here.
     """
-    path = _path(run.id, "run")
-    if not path.exists():
+    return pd.DataFrame(finished(run)["log"])
+
+
+def is_finished(run: LanguageRun) -> bool:
+    """Whether the store holds a run's end."""
+    return _path(run.id, "run").exists()
+
+
+def finished(run: LanguageRun) -> dict:
+    """All that the store holds of a finished run but its weights: log, evaluations, seconds, where it was made.
+
+    Raises:
+        RecordError: if it is not finished here.
+    """
+    if not is_finished(run):
         raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")
-    return pd.DataFrame(load_tensors(path)[1]["log"])
+    return load_tensors(_path(run.id, "run"))[1]
 
 
 def _path(name: str, kind: str) -> Path:
@@ -186,21 +199,21 @@ def _own(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def _state(run: LanguageRun, trainer: PolicyTrainer, evaluations: list[dict]) -> tuple[dict[str, Tensor], dict]:
+def _state(run: LanguageRun, trainer: PolicyTrainer, told: dict) -> tuple[dict[str, Tensor], dict]:
     """Everything that training needs to go on."""
     tensors = {}
     for name, parameter in _own(trainer.model).items():
         tensors[f"weights.{name}"] = parameter
         for entry, value in trainer.optimizer.state[parameter].items():
             tensors[f"{entry}.{name}"] = value
-    return tensors, {"run": to_data(run), "taken": trainer.taken, "log": trainer.log, "evaluations": evaluations}
+    return tensors, {"run": to_data(run), "taken": trainer.taken, "log": trainer.log, **told}
 
 
-def _resume(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
-    """Bring a fresh trainer to where its checkpoint stands, if there is one; the evaluations so far."""
+def _resume(run: LanguageRun, trainer: PolicyTrainer) -> dict:
+    """Bring a fresh trainer to where its checkpoint stands, if there is one; evaluations and seconds so far."""
     path = _path(run.id, "checkpoint")
     if not path.exists():
-        return []
+        return {"evaluations": [], "seconds": 0.0}
     tensors, meta = load_tensors(path)
     try:
         with torch.no_grad():
@@ -211,6 +224,6 @@ def _resume(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
                     k: v.to(v if k == "step" else parameter) for k, v in state.items()
                 }
         trainer.taken, trainer.log = meta["taken"], meta["log"]
-        return meta["evaluations"]
+        return {"evaluations": meta["evaluations"], "seconds": meta["seconds"]}
     except (KeyError, RuntimeError) as error:
         raise RecordError(f"{path} does not fit its run ({type(error).__name__}); delete it.") from error

@@ -82,6 +82,13 @@ class LanguageRun:
         """How tables call it."""
         return f"MTS, K = {self.recipe.k}" if self.recipe.thoughts else "discrete CoT"
 
+    def columns(self) -> dict[str, object]:
+        """What tells runs apart in a table."""
+        recipe = self.recipe
+        sizes = {"longest": self.longest, "thoughts": recipe.thoughts, "k": recipe.k, "lr": recipe.lr}
+        where = {"model": self.model, "data": self.data, "sums": self.start.sums}
+        return {**where, "method": self.method, **sizes, "steps": recipe.steps, "seed": self.seed}
+
     @property
     def longest(self) -> int:
         """Most tokens of a response, continuous ones among them."""

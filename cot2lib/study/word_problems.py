@@ -1,0 +1,72 @@
+"""Which trainings of language models the chapter on word problems stands on, per profile.
+
+`paper` is the paper's table, on Qwen3-0.6B and GSM8K. `quick` is the same table on a small model and stories that are
+made here, and SmolLM2 on stories of one sum.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from cot2lib.errors import SpecError
+from cot2lib.llm.policy import PolicyRecipe
+from cot2lib.llm.settings import GSM8K, SMOLLM2, LanguageRun, WarmStart
+from cot2lib.specs.profiles import SEEDS
+
+DISCRETE, MIXED = METHODS = ("discrete CoT", "MTS")
+LIMITS = {40: 8, 32: 8, 24: 4, 16: 4}  # most tokens of a response, and the continuous ones that MTS has among them
+PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
+K = 4  # tokens that a thought is the mean of
+QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
+THREE = SEEDS[:3]
+
+
+def small(
+    seeds: Sequence[int] = THREE, limits: Mapping[int, int] = LIMITS, methods: Sequence[str] = METHODS
+) -> list[LanguageRun]:
+    """The small model on stories of up to six sums, by limit; a start and a set of stories for each seed."""
+    made = []
+    for seed in seeds:
+        start = WarmStart(sums=6, steps=3000, seed=seed)
+        for recipe in _recipes(limits, methods, steps=300, prompts=16, group=8, lr=1e-4):
+            made.append(LanguageRun(recipe, start, seed=seed))
+    return made
+
+
+def pretrained(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -> list[LanguageRun]:
+    """SmolLM2 on stories of one sum; its last two layers are trained."""
+    recipes = _recipes({24: 4}, methods, steps=40, prompts=4, group=8, lr=1e-4)
+    start = WarmStart(sums=1, problems=1000)
+    return [
+        LanguageRun(recipe, start, model=SMOLLM2, layers=2, held_out=200, seed=seed)
+        for seed in seeds
+        for recipe in recipes
+    ]
+
+
+def printed(seeds: Sequence[int] = SEEDS[:1], limits: Mapping[int, int] = PAPER_LIMITS) -> list[LanguageRun]:
+    """The paper's table; its 24 responses a step are read as six problems with four each."""
+    recipes = _recipes(limits, METHODS, steps=2000, prompts=6, group=4, lr=3e-6)
+    return [LanguageRun(r, model=QWEN, data=GSM8K, held_out=TESTED, seed=seed) for seed in seeds for r in recipes]
+
+
+def _recipes(limits: Mapping[int, int], methods: Sequence[str], **options) -> list[PolicyRecipe]:
+    """For each limit and method: MTS has its continuous tokens within the limit, as in the paper."""
+    thoughts = {DISCRETE: lambda limit: 0, MIXED: lambda limit: limits[limit]}
+    return [
+        PolicyRecipe(limit=limit - thoughts[method](limit), thoughts=thoughts[method](limit), k=K, **options)
+        for limit in limits
+        for method in methods
+    ]
+
+
+PROFILES: dict[str, Callable[[], list[LanguageRun]]] = {"quick": lambda: [*small(), *pretrained()], "paper": printed}
+
+
+def word_problems(profile: str = "quick") -> list[LanguageRun]:
+    """All trainings of a profile.
+
+    Raises:
+        SpecError: for an unknown profile.
+    """
+    if profile not in PROFILES:
+        raise SpecError(f"profile={profile!r}: choose one of {', '.join(PROFILES)}.")
+    return PROFILES[profile]()
