@@ -304,7 +304,10 @@ print(rows["last"].notna().sum())
         for name, case in {
             "missing": ("sys.modules['numba'] = None", "needs Numba"),
             "broken": ("import types; sys.modules['numba'] = types.ModuleType('numba')", "needs Numba"),
-            "no cache": ("import os; os.environ['NUMBA_CACHE_DIR'] = '/dev/null/x'", "set NUMBA_CACHE_DIR to a folder"),
+            "no cache": (
+                "import os; os.environ['NUMBA_CACHE_DIR'] = '/dev/null/x'",
+                "set NUMBA_CACHE_DIR to a folder",
+            ),
             "switched off": ("import os; os.environ['NUMBA_DISABLE_JIT'] = '1'", "Numba is switched off"),
         }.items()
     ],

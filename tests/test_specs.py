@@ -63,7 +63,7 @@ def test_defaults_are_frozen():
         "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1",
         "WarmStart": WARM,
         "LanguageRun": f"start=WarmStart({WARM.replace(' ', ', ')}) "
-        "model='small' data='stories' layers=0 held_out=500 seed=42",
+        "model='small' data='stories' layers=0 shots=0 held_out=500 evaluations=4 seed=42",
     }
     for name, kind in KINDS.items():
         given = [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]

@@ -8,7 +8,7 @@ step, so on a CPU a run that goes on from a checkpoint ends where it would have.
 
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -29,10 +29,10 @@ from cot2lib.llm.stories import Story, stories
 from cot2lib.thoughts import MTS
 
 CHECKPOINT_SECONDS = 60
-EVALUATIONS = 4  # besides the one before training
 # To models that follow instructions; the second for problems of more steps.
-REQUEST = "{text} Answer with the number."
-WRITTEN_REQUEST = "{text}\nReason step by step, briefly. End with #### and the number."
+REQUEST = "{} Answer with the number."
+WRITTEN_REQUEST = "{}\nReason step by step, briefly. End with #### and the number."
+SHOWN = 7  # seed of the stories that a chat begins with
 
 
 def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
@@ -43,27 +43,37 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
 
 
 def asked(run: LanguageRun, tokenizer: Callable, part: str) -> Asked:
-    """A part's problems as the run's model is asked them: as they are, or as a request in the model's form of a chat.
-
-    All of them are there to train on, and the first `held_out` to be evaluated on.
+    """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on.
 
     Raises:
         SpecError: for files of GSM8K that are missing or damaged.
     """
-    count = run.start.problems if part == "training" else run.held_out
     if run.data == STORIES:
-        found, request = some_stories(run.start, count, part), REQUEST
+        found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
     else:
-        found, request = gsm8k.load(part, None if run.data == GSM8K else run.data), WRITTEN_REQUEST
-        found = found if part == "training" else found[:count]
-    return Asked.of(found, str if run.model == SMALL else partial(_chat, tokenizer, request))
+        found = gsm8k.load(part, None if run.data == GSM8K else run.data)
+        found = found if part == "training" else found[: run.held_out]
+    return Asked.of(found, form(run, tokenizer))
 
 
-def _chat(tokenizer: Callable, request: str, text: str) -> str:
-    """A request in the form of a chat that the tokenizer's template gives it; models that can do without thinking."""
-    said = [{"role": "user", "content": request.format(text=text)}]
-    form = dict(tokenize=False, add_generation_prompt=True, enable_thinking=False)
-    return tokenizer.apply_chat_template(said, **form)
+def form(run: LanguageRun, tokenizer: Callable) -> Callable[[str], str]:
+    """How the run's model is asked a problem: as it is, or as a turn in a chat by the tokenizer's template.
+
+    Solved stories, where there are any, are earlier turns, and say by themselves what is asked for. Qwen3 is told to
+    leave out its own thinking.
+    """
+    if run.model == SMALL:
+        return str
+    request = "{}" if run.shots else REQUEST if run.data == STORIES else WRITTEN_REQUEST
+    turns = []
+    for story in some_stories(replace(run.start, seed=SHOWN, brief=0.0), run.shots, "training") if run.shots else []:
+        turns += [{"role": "user", "content": story.text}, {"role": "assistant", "content": story.chain}]
+
+    def asked_for(text: str) -> str:
+        said = [*turns, {"role": "user", "content": request.format(text)}]
+        return tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+
+    return asked_for
 
 
 def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
@@ -138,7 +148,7 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
 
 def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
     """Whether a run is to be evaluated after this step, and has not been."""
-    there = step % max(1, run.recipe.steps // EVALUATIONS) == 0 or step == run.recipe.steps
+    there = step % max(1, run.recipe.steps // run.evaluations) == 0 or step == run.recipe.steps
     return there and all(row["step"] != step for row in evaluations)
 
 

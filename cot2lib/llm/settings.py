@@ -52,7 +52,9 @@ class LanguageRun:
         model: "small", "smollm2", or a name on the hub or a folder.
         data: "stories", "gsm8k" (downloaded), or a folder with GSM8K's files.
         layers: last layers that are trained, without the embeddings; 0 trains every weight.
+        shots: solved stories that a pretrained model is shown before each problem, as earlier turns of the chat.
         held_out: problems that it is evaluated on, none of which it is trained on.
+        evaluations: how often, evenly, besides the one before training.
         seed: of the order of problems and of all draws.
     """
 
@@ -61,14 +63,16 @@ class LanguageRun:
     model: str = SMALL
     data: str = STORIES
     layers: int = 0
+    shots: int = 0
     held_out: int = 500
+    evaluations: int = 4
     seed: int = 42
 
     def __post_init__(self):
         typed(self)
-        positive(held_out=self.held_out)
-        if self.layers < 0:
-            raise SpecError(f"layers={self.layers}: train the last 1 or more, or 0 for every weight.")
+        positive(held_out=self.held_out, evaluations=self.evaluations)
+        if self.layers < 0 or self.shots < 0:
+            raise SpecError(f"layers={self.layers}, shots={self.shots}: give 0 or more; 0 layers are every weight.")
         if self.model == SMALL and self.data != STORIES:
             raise SpecError(f"data={self.data!r}: the small model knows the words of stories alone.")
 

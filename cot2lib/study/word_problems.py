@@ -25,7 +25,7 @@ def small(
     """The small model on stories of up to six sums, by limit; a start and a set of stories for each seed."""
     made = []
     for seed in seeds:
-        start = WarmStart(sums=6, steps=3000, seed=seed)
+        start = WarmStart(sums=6, steps=1500, seed=seed)
         for recipe in _recipes(limits, methods, steps=300, prompts=16, group=8, lr=1e-4):
             made.append(LanguageRun(recipe, start, seed=seed))
     return made
@@ -35,11 +35,8 @@ def pretrained(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -
     """SmolLM2 on stories of one sum; its last two layers are trained."""
     recipes = _recipes({24: 4}, methods, steps=40, prompts=4, group=8, lr=1e-4)
     start = WarmStart(sums=1, problems=1000)
-    return [
-        LanguageRun(recipe, start, model=SMOLLM2, layers=2, held_out=200, seed=seed)
-        for seed in seeds
-        for recipe in recipes
-    ]
+    how = dict(model=SMOLLM2, layers=2, shots=4, held_out=100, evaluations=1)
+    return [LanguageRun(recipe, start, seed=seed, **how) for seed in seeds for recipe in recipes]
 
 
 def printed(seeds: Sequence[int] = SEEDS[:1], limits: Mapping[int, int] = PAPER_LIMITS) -> list[LanguageRun]:
