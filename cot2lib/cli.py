@@ -1,4 +1,4 @@
-"""`cot2`: list, run, collect, chapters, ledger, bench.
+"""`cot2`: list, run, llm, collect, chapters, ledger, bench.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
@@ -70,6 +70,22 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
     run.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)  # end when stdin does: see `_spread`
 
+    language = commands.add_parser("llm", help="train and evaluate language models").add_subparsers(
+        required=True, metavar="COMMAND"
+    )
+    train = _command(language, "train", "train a profile's language models by reward, those that are missing", _train)
+    _profile_option(train)
+    train.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, longest=16")
+    train.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    evaluate = _command(language, "eval", "let a language model answer with tokens, and after thoughts", _evaluate)
+    evaluate.add_argument("model", help="small, smollm2, a folder, or a name on the Hugging Face hub")
+    evaluate.add_argument("--data", default="stories", help="stories, gsm8k, or a folder with GSM8K's files")
+    evaluate.add_argument("--problems", type=int, default=64, help="how many (default: 64)")
+    evaluate.add_argument("--sums", type=int, default=2, help="sums of a story (default: 2)")
+    evaluate.add_argument("--shots", type=int, default=0, help="solved stories shown before each (default: 0)")
+    evaluate.add_argument("--limit", type=int, default=40, help="most discrete tokens (default: 40)")
+    evaluate.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
     collect.add_argument("chapter", help="chapter whose runs to collect; sampling, experts and thoughts are measured")
     _profile_option(collect)
@@ -138,6 +154,30 @@ def _run(options: argparse.Namespace) -> None:
     how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads", "engine")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
+
+
+def _train(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from cot2lib.kit import machine
+    from cot2lib.llm import runs
+    from cot2lib.study import sweeps
+    from cot2lib.study.word_problems import word_problems
+
+    for run in sweeps.where(word_problems(options.profile), options.where):
+        name = f"{run.model}, {run.longest} tokens, {run.method}, seed {run.seed}"
+        with tqdm(total=run.recipe.steps, desc=name, disable=machine.no_bars()) as bar:
+            done = runs.train(run, options.device, lambda logged, bar=bar: bar.update(logged["step"] - bar.n))
+        last = done.iloc[-1]
+        print(f"{name}: {last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens", flush=True)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from cot2lib.study.analysis import decodings
+
+    given = {name: getattr(options, name) for name in ("data", "problems", "sums", "shots", "limit", "device")}
+    table = decodings.of_model(options.model, **given)
+    print(table.drop(columns=["model", "data"]).round(3).to_string(index=False))
 
 
 def _spread(options: argparse.Namespace, shard: int, of: int) -> None:

@@ -95,17 +95,25 @@ def test_gradients_of_parts_add_up(tokenizer):
     """One prompt at a time, as large models need it, takes the same step as all at once."""
     weights = []
     for at_once in (None, 1, 2):
-        made = trainer(tokenizer, thoughts=2, k=2, enter=0.0, full=0.1)
+        made = trainer(tokenizer, thoughts=2, k=2, enter=0.0, full=0.1, lr=1.0)
         made.at_once, plan = at_once or made.recipe.prompts, made.recipe.plan(9, made.ends)
         prompts = Prompts.of(tokenizer, made.asked.texts[:3])
         responses = respond(made.model, prompts, plan, random.run_keys([1], Site.ROLLOUT), 2)
-        made.optimizer = torch.optim.SGD(made.model.parameters(), lr=1.0)  # AdamW would hide a factor
+        made.optimizer = torch.optim.SGD(made.model.parameters())  # AdamW would hide a factor
         made.descend(prompts, plan, responses, torch.tensor([[1.0, -1.0], [0.5, 0.0], [2.0, -0.5]]))
         weights.append([value.detach().clone() for value in made.model.parameters()])
     start = list(trainer(tokenizer).model.parameters())
     for whole, *parts, before in zip(*weights, start):
         assert all(torch.allclose(whole, part, atol=1e-6) for part in parts)
         assert (whole - before).abs().max() > 1e-5
+
+
+def test_the_rate_rises_evenly(tokenizer):
+    made, rates = trainer(tokenizer, warmup=4, steps=6), []
+    for _ in range(6):
+        made.step()
+        rates.append(made.optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([2.5e-4, 5e-4, 7.5e-4, 1e-3, 1e-3, 1e-3])
 
 
 def test_a_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):

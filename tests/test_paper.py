@@ -187,7 +187,7 @@ def test_verdicts_count_a_number_once_and_leave_out_series(shipped):
         ("not decided: spread", "not decided"),
         ("compatible", "compatible"),
         ("not reproduced: ours is 3.2 points lower", "not reproduced"),
-        ("not run: its chapter is not written yet", "not run"),
+        ("not run: needs the Qwen3-0.6B weights and a GPU", "not run"),
         ("refuted: by the paper's own tables", "refuted"),
         ("holds if the margin exists: delta < 1", "holds if ..."),
         ("holds vacuously: the bound excludes nothing", "holds vacuously"),

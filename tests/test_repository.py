@@ -30,7 +30,7 @@ LEVELS = [
 ]
 # The same inside the study: what is listed, measured, judged, asserted and drawn.
 STUDY_LEVELS = [
-    {"searches"},
+    {"searches", "word_problems"},
     {"sweeps", "report"},
     {"analysis"},
     {"claims"},

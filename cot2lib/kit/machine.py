@@ -58,3 +58,8 @@ def _compiles(name: str) -> bool:
         return not subprocess.run(command, input=b"#include <cmath>\n", capture_output=True, timeout=60).returncode
     except (OSError, subprocess.SubprocessError):
         return False
+
+
+def no_bars() -> bool | None:
+    """What `tqdm` takes as `disable`: bars are for terminals, and never for a notebook's outputs or a log file."""
+    return None if sys.stderr.isatty() and "JPY_PARENT_PID" not in os.environ else True

@@ -47,6 +47,7 @@ class PolicyRecipe:
             for discrete chain of thought.
         enter, full: shares of the training at which thoughts begin and are all there.
         clip: of the surrogate.
+        warmup: steps over which the rate rises evenly; AdamW's first steps are as long as later ones, and all noise.
     """
 
     steps: int
@@ -59,12 +60,14 @@ class PolicyRecipe:
     enter: float = 0.5
     full: float = 0.8
     clip: float = 0.1
+    warmup: int = 0
 
     def __post_init__(self):
         typed(self)
         positive(steps=self.steps, prompts=self.prompts, limit=self.limit, k=self.k)
-        if self.thoughts < 0 or self.group < 2:
-            raise SpecError(f"thoughts={self.thoughts}, group={self.group}: need at least 0, and 2 to compare.")
+        if self.thoughts < 0 or self.group < 2 or self.warmup < 0:
+            given = f"thoughts={self.thoughts}, group={self.group}, warmup={self.warmup}"
+            raise SpecError(f"{given}: need at least 0, 2 to compare, and 0.")
         if not 0 <= self.enter < self.full <= 1:
             raise SpecError(f"enter={self.enter}, full={self.full}: choose 0 <= enter < full <= 1.")
 
@@ -72,6 +75,10 @@ class PolicyRecipe:
         """Continuous tokens of a response at a training step, counted from 0."""
         share = (step / self.steps - self.enter) / (self.full - self.enter)
         return round(self.thoughts * min(1.0, max(0.0, share)))
+
+    def rate_at(self, step: int) -> float:
+        """Learning rate at a training step, counted from 0."""
+        return self.lr * min(1.0, (step + 1) / max(1, self.warmup))
 
     def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
         """What responses are made of at a training step."""
@@ -163,6 +170,7 @@ class PolicyTrainer:
     ) -> None:
         """One step of AdamW, by gradients that are summed over parts of the prompts."""
         self.optimizer.zero_grad()
+        self.optimizer.param_groups[0]["lr"] = self.recipe.rate_at(self.taken)
         count, samples = advantages.shape
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)

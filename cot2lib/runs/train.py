@@ -5,8 +5,6 @@ spec that has a shipped record or a stored result is never trained again. A stac
 goes on as it was, whatever else is asked for.
 """
 
-import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,7 +15,7 @@ from tqdm import tqdm
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import timing
-from cot2lib.kit.machine import check_compiler
+from cot2lib.kit.machine import check_compiler, no_bars
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
@@ -179,7 +177,7 @@ def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
     specs = trainer.specs
     spec, saved = specs[0], time.monotonic()
     label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
-    with tqdm(total=spec.recipe.steps, initial=trainer.progress.step, desc=label, disable=_quiet()) as bar:
+    with tqdm(total=spec.recipe.steps, initial=trainer.progress.step, desc=label, disable=no_bars()) as bar:
 
         def after_segment(steps: int) -> None:
             nonlocal saved
@@ -197,11 +195,6 @@ def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     load = lambda starts: _load(starts, "train", **how.options)
     trainer = specs[0].trainer(specs, load, how.device, how.compile)
     return trainer if how.engine == "torch" else preferred(trainer, how.threads)
-
-
-def _quiet() -> bool | None:
-    """Bars are for terminals: never in a notebook's outputs or a log file."""
-    return None if sys.stderr.isatty() and "JPY_PARENT_PID" not in os.environ else True
 
 
 def _span(seconds: float) -> str:

@@ -15,7 +15,7 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import drift, experts, searched, thoughts_held, votes
+from cot2lib.study.analysis import decodings, drift, experts, language_runs, searched, thoughts_held, votes
 
 
 def collect(
@@ -41,7 +41,9 @@ def collect(
     if sources or replace:
         raise SpecError(f"{chapter} is measured anew whenever it is collected: leave out sources and replace.")
     name, measure = MEASURES[chapter]
-    table = measure(profile).assign(**provenance(resolve_device("cpu")))
+    table = measure(profile)
+    if "commit" not in table:  # of evaluations each says where it was made
+        table = table.assign(**provenance(resolve_device("cpu")))
     return [records.ship_table(f"{chapter}.{profile}.{name}", table, folder or paths.RECORDS)]
 
 
@@ -91,4 +93,6 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "drift": ("again", drift.measure),
     "searched": ("tested", searched.measure),
     "votes": ("majority", votes.measure),
+    "gsm8k": ("evaluations", language_runs.collect),
+    "decodings": ("measured", decodings.measure),
 }

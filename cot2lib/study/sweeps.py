@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cot2lib.errors import SpecError
+from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.study.searches import looked_into as looked_into_graphs
@@ -351,7 +352,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
     return looked_into or run in starts(layers=2)
 
 
-def where(specs: Sequence[Run], conditions: Sequence[str]) -> list[Run]:
+def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list[Run | LanguageRun]:
     """Specs whose fields (`columns`) equal every "field=value".
 
     Raises:

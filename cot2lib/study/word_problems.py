@@ -12,7 +12,7 @@ from cot2lib.llm.settings import GSM8K, SMOLLM2, LanguageRun, WarmStart
 from cot2lib.specs.profiles import SEEDS
 
 DISCRETE, MIXED = METHODS = ("discrete CoT", "MTS")
-LIMITS = {40: 8, 32: 8, 24: 4, 16: 4}  # most tokens of a response, and the continuous ones that MTS has among them
+LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
@@ -26,7 +26,7 @@ def small(
     made = []
     for seed in seeds:
         start = WarmStart(sums=6, steps=1500, seed=seed)
-        for recipe in _recipes(limits, methods, steps=300, prompts=16, group=8, lr=1e-4):
+        for recipe in _recipes(limits, methods, steps=240, prompts=32, group=8, lr=2e-4, warmup=24):
             made.append(LanguageRun(recipe, start, seed=seed))
     return made
 

@@ -196,7 +196,6 @@ class NotMeasured:
 
 
 SETTING = NotMeasured("no claim: a setting")
-LATER = NotMeasured("not run: its chapter is not written yet")
 
 
 # What kinds share
@@ -209,8 +208,8 @@ def unmeasured(profile: str) -> dict:
 
 def command(chapter: str, profile: str) -> dict:
     """What makes the records of a chapter under a profile."""
-    which = f"{chapter} --profile {profile}"
-    return {"command": f"cot2 run {which} && cot2 collect {which}"}
+    train = "llm train" if chapter == "gsm8k" else f"run {chapter}"
+    return {"command": f"cot2 {train} --profile {profile} && cot2 collect {chapter} --profile {profile}"}
 
 
 def under(profile: str, verdict: str) -> str:

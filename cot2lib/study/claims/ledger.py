@@ -15,7 +15,7 @@ from cot2lib.metrics import LEVEL
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study.claims.budgets import BUDGETS
-from cot2lib.study.claims.kinds import LATER, SETTING, SETTLED, Kind, Number, Read
+from cot2lib.study.claims.kinds import SETTING, SETTLED, Kind, Number, Read
 from cot2lib.study.claims.printed import claims
 from cot2lib.study.claims.rules import FEWEST_SEEDS
 from cot2lib.study.claims.sampling import SAMPLING
@@ -25,6 +25,7 @@ from cot2lib.study.claims.statements import STATEMENTS
 from cot2lib.study.claims.tables import TABLES
 from cot2lib.study.claims.tokens import TOKENS
 from cot2lib.study.claims.training import TRAINING
+from cot2lib.study.claims.words import WORDS
 from cot2lib.study.report import recipe
 
 COLUMNS = (
@@ -33,7 +34,8 @@ COLUMNS = (
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 SETTINGS = {"kl-coefficient": SETTING}
-KINDS: dict[str, Kind] = TRAINING | BUDGETS | SAMPLING | SEARCHING | TOKENS | SIMPLEX | TABLES | STATEMENTS | SETTINGS
+PARTS = (TRAINING, BUDGETS, SAMPLING, SEARCHING, TOKENS, SIMPLEX, TABLES, WORDS, STATEMENTS, SETTINGS)
+KINDS: dict[str, Kind] = {claim: kind for part in PARTS for claim, kind in part.items()}
 
 
 def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
@@ -60,7 +62,7 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
 
 def rows_of(claim: str, read: Read, kinds: Mapping[str, Kind] = KINDS) -> list[dict]:
     """A claim's row of each profile, from samples that `read` reads."""
-    kind, stated = kinds.get(claim, LATER), claims().loc[claim, "paper_value"]
+    kind, stated = kinds[claim], claims().loc[claim, "paper_value"]
     rows = {profile: kind.row(claim, profile, read) for profile in PROFILES}
     if rows["quick"]["seeds"] and not rows[SETTLED]["seeds"]:
         rows[SETTLED]["verdict"] = "quick only"

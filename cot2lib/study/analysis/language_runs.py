@@ -1,0 +1,77 @@
+"""What trainings of language models by reward came to: their evaluations, as shipped or from the local store.
+
+A row is one evaluation of one run by one decoding; rows of the decoding `TRAINING` are the rewards of parts of the
+training instead.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.errors import RecordError
+from cot2lib.llm import runs
+from cot2lib.llm.settings import LanguageRun
+from cot2lib.runs import records
+from cot2lib.study.word_problems import word_problems
+
+MADE = ("device", "threads", "python", "torch", "cot2lib", "commit", "date", "seconds")
+COLUMNS = [
+    "id", "model", "data", "sums", "method", "longest", "continuous", "k", "lr", "seed", "step", "decoding",
+    "accuracy", "length", "thoughts", "cut", *MADE,
+]  # fmt: skip
+TOKENS, THOUGHTS, TRAINING = "tokens", "thoughts", "training"  # decodings
+SPANS = 8  # parts of a training
+
+
+def collect(profile: str) -> pd.DataFrame:
+    """Evaluations of all finished runs of a profile, those of the store beside those that are shipped.
+
+    Raises:
+        RecordError: if none is there.
+    """
+    known = shipped(profile)
+    fresh = [run for run in word_problems(profile) if runs.is_finished(run)]
+    if known.empty and not fresh:
+        raise RecordError(f"no run of gsm8k under {profile} is finished; `cot2 llm train --profile {profile}` trains.")
+    ids = {run.id for run in word_problems(profile)} - {run.id for run in fresh}
+    kept = known[known["id"].isin(ids)] if len(known) else known
+    return pd.concat([kept, *map(_table, fresh)], ignore_index=True)
+
+
+def _table(run: LanguageRun) -> pd.DataFrame:
+    """Evaluations and training of a finished run."""
+    held = runs.finished(run)
+    table = pd.concat([pd.DataFrame(held["evaluations"]), _trained(pd.DataFrame(held["log"]))], ignore_index=True)
+    columns = {name: value for name, value in run.columns().items() if name != "steps"}
+    made = {name: held[name] for name in MADE}
+    return pd.DataFrame({"id": run.id, **columns}, index=table.index).join(table).assign(**made)
+
+
+def _trained(log: pd.DataFrame) -> pd.DataFrame:
+    """The log in `SPANS` parts: means of each, at its last step."""
+    part = (log["step"] - 1) * SPANS // len(log)
+    means = log.drop(columns="step").groupby(part).mean().rename(columns={"reward": "accuracy"})
+    return means.assign(step=log["step"].groupby(part).max(), decoding=TRAINING)
+
+
+def shipped(profile: str, wanted: Sequence[LanguageRun] | None = None) -> pd.DataFrame:
+    """The table that `cot2 collect gsm8k` has shipped, of some runs or of all; without rows where there is none."""
+    table = records.shipped_table(f"gsm8k.{profile}.evaluations")
+    if table is None:
+        return pd.DataFrame(columns=COLUMNS)
+    return table if wanted is None else table[table["id"].isin({run.id for run in wanted})]
+
+
+def ends(table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each run: before training and after it, in its own decoding, with thoughts if it learnt to think.
+
+    Before training a run has no thoughts, so `start` is that of its tokens within the whole limit, which the run of
+    discrete chain of thought of the same limit and seed is evaluated by.
+    """
+    first = table[(table["step"] == 0) & (table["decoding"] == TOKENS) & (table["continuous"] == 0)]
+    cell = ["model", "longest", "seed"]
+    starts = first.set_index(cell)[["accuracy", "length", "cut"]].add_prefix("start_")
+    own = np.where(table["continuous"] > 0, THOUGHTS, TOKENS)
+    last = table[(table["decoding"] == own) & (table["step"] == table.groupby("id")["step"].transform("max"))]
+    return last.join(starts, on=cell).reset_index(drop=True)

@@ -1,0 +1,181 @@
+"""Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after, and by decoding."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cot2lib.llm.settings import SMALL, SMOLLM2
+from cot2lib.metrics import mean_interval
+from cot2lib.study.analysis.language_runs import THOUGHTS, TOKENS, TRAINING, ends
+from cot2lib.study.claims.printed import paper_value
+from cot2lib.study.figures.style import BLUE, GREY, ORANGE, Look, panels, seed_dots, series_legend
+from cot2lib.study.report import PERCENT, describe
+
+START: Look = (GREY, "^", ":")
+DISCRETE: Look = (ORANGE, "s", "--")
+MIXED: Look = (BLUE, "o", "-")
+NAMES = {"init": "before", "discrete": "discrete CoT", "mts": "MTS"}
+LOOKS = dict(zip(NAMES.values(), (START, DISCRETE, MIXED)))
+MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2"}
+
+
+def by_limit(table: pd.DataFrame, limits: Sequence[int]) -> Figure:
+    """Accuracy by the limit on a response: left as the paper prints it, right what the small model comes to.
+
+    Args:
+        table: of `language_runs.shipped`.
+        limits: the paper's.
+    """
+    figure, (left, right) = _pair()
+    for place, limit in enumerate(limits):
+        for shift, name in enumerate(NAMES):
+            colour, marker, _ = LOOKS[NAMES[name]]
+            value = paper_value(f"gsm8k-{limit}-{name}")
+            left.scatter([place + 0.25 * (shift - 1)], [value], s=42, color=colour, marker=marker)
+    left.set_title("paper: Qwen3-0.6B on GSM8K, one run", fontsize=9.5)
+    _limits(left, limits)
+    found = ends(table[table["model"] == SMALL])
+    ours = sorted(found["longest"].unique(), reverse=True)
+    for place, limit in enumerate(ours):
+        for shift, values in enumerate(_columns(found[found["longest"] == limit]).values()):
+            seed_dots(right, place + 0.25 * (shift - 1), PERCENT * values, list(LOOKS.values())[shift], spread=0.05)
+    right.set_title("ours: a model of .3 million parameters on stories", fontsize=9.5)
+    _limits(right, ours)
+    left.set_ylabel("right answers (%)")
+    series_legend(figure, LOOKS, paper=False)
+    return figure
+
+
+def _pair() -> tuple[Figure, tuple[Axes, Axes]]:
+    figure, axes = panels(1, 2, height=3.4)
+    return figure, tuple(axes[0])
+
+
+def _limits(axis: Axes, limits: Sequence[int]) -> None:
+    axis.set_xticks(range(len(limits)), [str(limit) for limit in limits])
+    axis.set_xlabel("longest response (tokens)")
+    axis.set_ylim(0)
+
+
+def _columns(found: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Accuracies by seed, in shares: before, discrete, MTS."""
+    thinks = found["continuous"] > 0
+    plain = found[~thinks].sort_values("seed")
+    mixed = found[thinks].sort_values("seed")["accuracy"]
+    return dict(zip(NAMES, (plain["start_accuracy"].to_numpy(), plain["accuracy"].to_numpy(), mixed.to_numpy())))
+
+
+def while_training(table: pd.DataFrame) -> Figure:
+    """Accuracy of the small model over training, a panel for each limit; a thin line is a seed, a thick one the mean.
+
+    A model that learns to think is drawn twice after the start: answering at once, and after its thoughts.
+    """
+    table = table[table["model"] == SMALL]
+    limits = sorted(table["longest"].unique(), reverse=True)
+    figure, axes = panels(1, len(limits), height=3.0, sharey=True)
+    kinds = {
+        "discrete CoT": (TOKENS, False, DISCRETE),
+        "MTS": (THOUGHTS, True, MIXED),
+        "MTS, asked to answer at once": (TOKENS, True, START),
+    }
+    for axis, limit in zip(axes[0], limits):
+        for decoding, thinks, look in kinds.values():
+            rows = table[(table["longest"] == limit) & (table["decoding"] == decoding)]
+            lines = rows[(rows["continuous"] > 0) == thinks].pivot(index="step", columns="seed", values="accuracy")
+            colour, marker, dash = look
+            axis.plot(lines.index, PERCENT * lines, color=colour, linewidth=0.7, alpha=0.5)
+            axis.plot(lines.index, PERCENT * lines.mean(axis=1), color=colour, marker=marker, linestyle=dash, ms=4)
+        axis.axvline(table["step"].max() / 2, color="#bbbbbb", linewidth=1)
+        axis.set_title(f"{limit} tokens", fontsize=9.5)
+        axis.set_xlabel("step")
+    axes[0, 0].set_ylabel("right answers (%)")
+    series_legend(figure, {name: look for name, (_, _, look) in kinds.items()}, paper=False)
+    return figure
+
+
+def limits_table(table: pd.DataFrame, paper_limits: Sequence[int]) -> pd.DataFrame:
+    """The paper's table beside ours: a row for each pair of limits, both from the longest to the shortest."""
+    found = ends(table[table["model"] == SMALL])
+    limits = sorted(found["longest"].unique(), reverse=True)
+    rows = []
+    for limit, printed in zip(limits, paper_limits):
+        part = found[found["longest"] == limit]
+        row = {"limit": limit, "runs": part["seed"].nunique()}
+        row |= {NAMES[name]: said(values) for name, values in _columns(part).items()}
+        for name, thinks in (("discrete CoT", False), ("MTS", True)):
+            row[f"tokens, {name}"] = said(part[(part["continuous"] > 0) == thinks]["length"], 1.0)
+        row |= {"paper: limit": printed}
+        row |= {f"paper: {shown}": paper_value(f"gsm8k-{printed}-{name}") for name, shown in NAMES.items()}
+        for name in ("discrete", "mts"):
+            row[f"paper: tokens, {NAMES[name]}"] = paper_value(f"gsm8k-{printed}-{name}-length")
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def said(values: Sequence[float], scale: float = PERCENT) -> str:
+    """The mean over seeds with its interval, between 0 and 100."""
+    interval = mean_interval(scale * np.asarray(values, dtype=float), 0.0, 100.0)
+    return describe(interval.mean, interval.low, interval.high)
+
+
+def gains(table: pd.DataFrame, model: str = SMALL) -> pd.DataFrame:
+    """Per limit and seed, in points: what reward gives discrete CoT and MTS, and MTS less discrete CoT."""
+    found = ends(table[table["model"] == model])
+    cell = found.assign(name=np.where(found["continuous"] > 0, "mts", "discrete"))
+    wide = cell.pivot(index=["longest", "seed"], columns="name", values="accuracy")
+    start = found[found["continuous"] == 0].set_index(["longest", "seed"])["start_accuracy"]
+    made = {
+        "discrete": wide["discrete"] - start,
+        "mts": wide["mts"] - start,
+        "between": wide["mts"] - wide["discrete"],
+    }
+    return PERCENT * pd.DataFrame(made)
+
+
+def gains_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Gains in points, mean over seeds with its interval, by limit."""
+    rows = []
+    for limit, part in sorted(gains(table).groupby("longest"), reverse=True):
+        row = {"limit": limit}
+        for name, shown in (("discrete", "discrete CoT gains"), ("mts", "MTS gains"), ("between", "MTS above it")):
+            interval = mean_interval(part[name].to_numpy())
+            row[shown] = describe(interval.mean, interval.low, interval.high)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def pretrained(table: pd.DataFrame) -> Figure:
+    """SmolLM2: its reward while it trains, and right answers before and after; a line or dot is a seed."""
+    table = table[table["model"] == SMOLLM2]
+    figure, (left, right) = _pair()
+    rewards = table[table["decoding"] == TRAINING]
+    for thinks, name in ((False, "discrete CoT"), (True, "MTS")):
+        lines = rewards[(rewards["continuous"] > 0) == thinks]
+        lines = lines.pivot(index="step", columns="seed", values="accuracy")
+        colour, marker, dash = LOOKS[name]
+        left.plot(lines.index, PERCENT * lines, color=colour, linewidth=0.7, alpha=0.5)
+        left.plot(lines.index, PERCENT * lines.mean(axis=1), color=colour, marker=marker, linestyle=dash, ms=4)
+    left.set_xlabel("step")
+    left.set_ylabel("rewarded samples (%)")
+    left.set_ylim(0)
+    for place, (name, values) in enumerate(_columns(ends(table)).items()):
+        seed_dots(right, place, PERCENT * values, LOOKS[NAMES[name]])
+    right.set_xticks(range(len(NAMES)), list(LOOKS))
+    right.set_ylabel("right greedy answers (%)")
+    right.set_ylim(0)
+    series_legend(figure, LOOKS, paper=False)
+    return figure
+
+
+def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
+    """Right answers (%) by model, sums and decoding, by both parsers, with lengths."""
+    shown = measured.assign(model=measured["model"].map(MODELS))
+    for column in ("accuracy", "passed", "verified", "cut"):
+        shown[column] = PERCENT * shown[column]
+    names = {"accuracy": "right", "passed": "right among its samples", "verified": "right by math-verify"}
+    names |= {"length": "tokens", "cut": "cut by the limit"}
+    columns = ["model", "sums", "decoding", "samples", "problems", *names]
+    return shown[columns].rename(columns=names)
