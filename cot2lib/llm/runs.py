@@ -7,7 +7,7 @@ step, so on a CPU a run that goes on from a checkpoint ends where it would have.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,18 +78,32 @@ def form(run: LanguageRun, tokenizer: Callable) -> Callable[[str], str]:
 
 def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
     """The small model after its supervised training, and its tokenizer; trained once and kept in the store."""
-    tokenizer = models.word_tokenizer()
-    model = models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers)
+    model, tokenizer = small(start)
     path = _path(identifier(start), "start")
     if path.exists():
-        left = model.load_state_dict(load_tensors(path)[0], strict=False)
-        if set(left.missing_keys) - {"lm_head.weight"} or left.unexpected_keys:  # tied to the embeddings
-            raise RecordError(f"{path} has not the weights of its model; delete it.")
-        return model.eval(), tokenizer
+        return put(model, load_tensors(path)[0], path), tokenizer
     known = some_stories(start, start.problems, "training")
     warm_start.train(model.train(), tokenizer, known, start.steps, start.batch, start.lr, start.seed)
     _save(path, _own(model), {"start": to_data(start)})
     return model.eval(), tokenizer
+
+
+def small(start: WarmStart) -> tuple[nn.Module, Callable]:
+    """The small model before any training, and its tokenizer."""
+    tokenizer = models.word_tokenizer()
+    return models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers), tokenizer
+
+
+def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
+    """A model with the weights that a file holds.
+
+    Raises:
+        RecordError: if they are not those of the model.
+    """
+    left = model.load_state_dict(weights, strict=False)
+    if set(left.missing_keys) - {"lm_head.weight"} or left.unexpected_keys:  # tied to the embeddings
+        raise RecordError(f"{path} has not the weights of its model; delete it.")
+    return model.eval()
 
 
 def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
@@ -183,6 +197,15 @@ def log(run: LanguageRun) -> pd.DataFrame:
 def is_finished(run: LanguageRun) -> bool:
     """Whether the store holds a run's end."""
     return _path(run.id, "run").exists()
+
+
+def weights(start: WarmStart, run: LanguageRun) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """What the store holds of a warm start and of a run that went on from it.
+
+    Raises:
+        RecordError: if one of them is not there.
+    """
+    return load_tensors(_path(identifier(start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
 def finished(run: LanguageRun) -> dict:

@@ -44,7 +44,8 @@ def collect(
     table = measure(profile)
     if "commit" not in table:  # of evaluations each says where it was made
         table = table.assign(**provenance(resolve_device("cpu")))
-    return [records.ship_table(f"{chapter}.{profile}.{name}", table, folder or paths.RECORDS)]
+    files = [records.ship_table(f"{chapter}.{profile}.{name}", table, folder or paths.RECORDS)]
+    return files + language_runs.ship_models(profile, folder) if chapter == "gsm8k" else files
 
 
 def _pass_at_k(profile: str) -> pd.DataFrame:

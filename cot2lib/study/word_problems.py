@@ -26,8 +26,8 @@ def small(
     made = []
     for seed in seeds:
         start = WarmStart(sums=6, steps=1500, seed=seed)
-        for recipe in _recipes(limits, methods, steps=240, prompts=32, group=8, lr=2e-4, warmup=24):
-            made.append(LanguageRun(recipe, start, seed=seed))
+        for recipe in _recipes(limits, methods, steps=150, prompts=32, group=8, lr=3e-4, warmup=15):
+            made.append(LanguageRun(recipe, start, held_out=300, seed=seed))
     return made
 
 

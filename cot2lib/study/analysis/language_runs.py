@@ -4,16 +4,18 @@ A row is one evaluation of one run by one decoding; rows of the decoding `TRAINI
 training instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from torch import nn
 
 from cot2lib.errors import RecordError
 from cot2lib.llm import runs
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.runs import records
-from cot2lib.study.word_problems import word_problems
+from cot2lib.study.word_problems import LIMITS, MIXED, THREE, small, word_problems
 
 MADE = ("device", "threads", "python", "torch", "cot2lib", "commit", "date", "seconds")
 COLUMNS = [
@@ -22,6 +24,8 @@ COLUMNS = [
 ]  # fmt: skip
 TOKENS, THOUGHTS, TRAINING = "tokens", "thoughts", "training"  # decodings
 SPANS = 8  # parts of a training
+WHEN = ("before", "after")  # policy gradients
+MODELS = "gsm8k.quick.models"
 
 
 def collect(profile: str) -> pd.DataFrame:
@@ -53,6 +57,32 @@ def _trained(log: pd.DataFrame) -> pd.DataFrame:
     part = (log["step"] - 1) * SPANS // len(log)
     means = log.drop(columns="step").groupby(part).mean().rename(columns={"reward": "accuracy"})
     return means.assign(step=log["step"].groupby(part).max(), decoding=TRAINING)
+
+
+def shown() -> LanguageRun:
+    """The run whose model the chapter lets answer: of the shortest limit, with thoughts."""
+    return small(THREE[:1], {min(LIMITS): LIMITS[min(LIMITS)]}, (MIXED,))[0]
+
+
+def ship_models(profile: str, folder: Path | None = None) -> list[Path]:
+    """Ship the weights of the shown run and of its start, in half precision, if the store has them."""
+    run = shown()
+    if profile != "quick" or not runs.is_finished(run):
+        return []
+    pair = dict(zip(WHEN, runs.weights(run.start, run)))
+    tensors = {f"{when}.{name}": value.half() for when, part in pair.items() for name, value in part.items()}
+    return [records.ship_tensors(MODELS, tensors, folder)]
+
+
+def shipped_model(when: str) -> tuple[nn.Module, Callable]:
+    """The model that the chapter shows, "before" or "after" its policy gradients, and its tokenizer.
+
+    Raises:
+        RecordError: if it is not shipped, or damaged.
+    """
+    model, tokenizer = runs.small(shown().start)
+    held, path = records.shipped_tensors(MODELS, f"{when}.")
+    return runs.put(model, {name: value.float() for name, value in held.items()}, path), tokenizer
 
 
 def shipped(profile: str, wanted: Sequence[LanguageRun] | None = None) -> pd.DataFrame:

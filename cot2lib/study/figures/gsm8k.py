@@ -179,3 +179,25 @@ def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
     names |= {"length": "tokens", "cut": "cut by the limit"}
     columns = ["model", "sums", "decoding", "samples", "problems", *names]
     return shown[columns].rename(columns=names)
+
+
+def findings(table: pd.DataFrame) -> list[str]:
+    """What the small model's runs say, one sentence a limit."""
+    made, sentences = gains(table), []
+    for limit, part in sorted(made.groupby("longest"), reverse=True):
+        between = mean_interval(part["between"].to_numpy())
+        told = "" if between.low <= 0 <= between.high else ", and the interval excludes zero"
+        sentences.append(
+            f"{limit} tokens: reward {_moves('discrete chain of thought', part['discrete'].mean())} and "
+            f"{_moves('MTS', part['mts'].mean())}. MTS ends {_beside(between.mean)} discrete chain of thought"
+            f" ({describe(between.mean, between.low, between.high)}{told})."
+        )
+    return sentences
+
+
+def _moves(who: str, points: float) -> str:
+    return f"{'gives' if points >= 0 else 'costs'} {who} {abs(points):.1f} points"
+
+
+def _beside(points: float) -> str:
+    return f"{abs(points):.1f} points {'above' if points >= 0 else 'below'}"
