@@ -30,7 +30,7 @@ def test_a_run_is_plain_data_and_has_an_id():
 def test_evaluations_are_before_in_between_and_after(store):
     table = runs.train(RUN)
     assert table["step"].unique().tolist() == [0, 2, 4, 6, 8]
-    assert set(table["decoding"]) == {"tokens", "thoughts"} and table["accuracy"].between(0, 1).all()
+    assert set(table["decoding"]) == {"tokens", "thoughts", "sampled"} and table["accuracy"].between(0, 1).all()
     thinking = table[table["decoding"] == "thoughts"]
     assert (thinking["thoughts"] == 2).all() and (table["length"] <= 10).all()
     log = runs.log(RUN)
@@ -84,7 +84,8 @@ def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
     monkeypatch.setattr(policy, "evaluate", lambda *given: plans.append(given[3]) or evaluate(*given))
     runs.train(replace(RUN, recipe=replace(RUN.recipe, steps=1)))
     assert parts == ["training", "new numbers", "new numbers"]
-    assert [(plan.thought, plan.thoughts) for plan in plans[:2]] == [(MTS(2), 0), (MTS(2), 2)]
+    assert [(plan.thought, plan.thoughts) for plan in plans[:3]] == [(MTS(2), 0), (MTS(2), 2), (MTS(2), 2)]
+    assert [plan.token.temperature for plan in plans[:3]] == [0.0, 0.0, 1.0]
 
 
 def test_a_warm_start_of_another_model_is_named(store):

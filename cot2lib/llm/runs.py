@@ -162,8 +162,8 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
 
 def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
     """Whether a run is to be evaluated after this step, and has not been."""
-    there = step % max(1, run.recipe.steps // run.evaluations) == 0 or step == run.recipe.steps
-    return there and all(row["step"] != step for row in evaluations)
+    due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
+    return step in due and all(row["step"] != step for row in evaluations)
 
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
@@ -177,12 +177,13 @@ def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
 
 
 def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
-    """Decodings that a run is evaluated by: without thoughts, and with all of them where it learns to think."""
-    recipe = run.recipe
-    found = {"tokens": greedy(MTS(recipe.k), 0, recipe.limit, ends)}
+    """Decodings that a run is evaluated by: greedy tokens, after all its thoughts too where it learns to think, and as
+    it is rewarded."""
+    recipe, rule = run.recipe, MTS(run.recipe.k)
+    found = {"tokens": greedy(rule, 0, recipe.limit, ends)}
     if recipe.thoughts:
-        found["thoughts"] = greedy(MTS(recipe.k), recipe.thoughts, recipe.limit, ends)
-    return found
+        found["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
+    return found | {"sampled": Plan(rule, recipe.thoughts, recipe.limit, ends=ends)}
 
 
 def log(run: LanguageRun) -> pd.DataFrame:

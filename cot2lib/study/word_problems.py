@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cot2lib.errors import SpecError
 from cot2lib.llm.policy import PolicyRecipe
-from cot2lib.llm.settings import GSM8K, SMOLLM2, LanguageRun, WarmStart
+from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, LanguageRun, WarmStart
 from cot2lib.specs.profiles import SEEDS
 
 DISCRETE, MIXED = METHODS = ("discrete CoT", "MTS")
@@ -16,6 +16,7 @@ LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the cont
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
+MAIN = {"quick": SMALL, "paper": QWEN}  # whose table a profile makes
 THREE = SEEDS[:3]
 
 
@@ -27,7 +28,7 @@ def small(
     for seed in seeds:
         start = WarmStart(sums=6, steps=1500, seed=seed)
         for recipe in _recipes(limits, methods, steps=150, prompts=32, group=8, lr=3e-4, warmup=15):
-            made.append(LanguageRun(recipe, start, held_out=300, seed=seed))
+            made.append(LanguageRun(recipe, start, held_out=300, evaluations=3, seed=seed))
     return made
 
 

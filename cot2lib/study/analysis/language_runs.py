@@ -103,5 +103,6 @@ def ends(table: pd.DataFrame) -> pd.DataFrame:
     cell = ["model", "longest", "seed"]
     starts = first.set_index(cell)[["accuracy", "length", "cut"]].add_prefix("start_")
     own = np.where(table["continuous"] > 0, THOUGHTS, TOKENS)
-    last = table[(table["decoding"] == own) & (table["step"] == table.groupby("id")["step"].transform("max"))]
+    own = table[table["decoding"] == own]
+    last = own[own["step"] == own.groupby("id")["step"].transform("max")]
     return last.join(starts, on=cell).reset_index(drop=True)

@@ -7,42 +7,44 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cot2lib.llm.settings import SMALL, SMOLLM2
+from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
 from cot2lib.metrics import mean_interval
 from cot2lib.study.analysis.language_runs import THOUGHTS, TOKENS, TRAINING, ends
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.style import BLUE, GREY, ORANGE, Look, panels, seed_dots, series_legend
 from cot2lib.study.report import PERCENT, describe
+from cot2lib.study.word_problems import QWEN
 
 START: Look = (GREY, "^", ":")
 DISCRETE: Look = (ORANGE, "s", "--")
 MIXED: Look = (BLUE, "o", "-")
 NAMES = {"init": "before", "discrete": "discrete CoT", "mts": "MTS"}
 LOOKS = dict(zip(NAMES.values(), (START, DISCRETE, MIXED)))
-MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2"}
+MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2", QWEN: "Qwen3-0.6B"}
 
 
-def by_limit(table: pd.DataFrame, limits: Sequence[int]) -> Figure:
-    """Accuracy by the limit on a response: left as the paper prints it, right what the small model comes to.
+def by_limit(table: pd.DataFrame, limits: Sequence[int], name: str) -> Figure:
+    """Accuracy by the limit on a response: left as the paper prints it, right what our runs come to.
 
     Args:
-        table: of `language_runs.shipped`.
+        table: of `language_runs.shipped`, of one model.
         limits: the paper's.
+        name: what the right panel calls the model.
     """
     figure, (left, right) = _pair()
     for place, limit in enumerate(limits):
-        for shift, name in enumerate(NAMES):
-            colour, marker, _ = LOOKS[NAMES[name]]
-            value = paper_value(f"gsm8k-{limit}-{name}")
+        for shift, (method, shown) in enumerate(NAMES.items()):
+            colour, marker, _ = LOOKS[shown]
+            value = paper_value(f"gsm8k-{limit}-{method}")
             left.scatter([place + 0.25 * (shift - 1)], [value], s=42, color=colour, marker=marker)
     left.set_title("paper: Qwen3-0.6B on GSM8K, one run", fontsize=9.5)
     _limits(left, limits)
-    found = ends(table[table["model"] == SMALL])
+    found = ends(table)
     ours = sorted(found["longest"].unique(), reverse=True)
     for place, limit in enumerate(ours):
         for shift, values in enumerate(_columns(found[found["longest"] == limit]).values()):
             seed_dots(right, place + 0.25 * (shift - 1), PERCENT * values, list(LOOKS.values())[shift], spread=0.05)
-    right.set_title("ours: a model of .3 million parameters on stories", fontsize=9.5)
+    right.set_title(f"ours: {name}", fontsize=9.5)
     _limits(right, ours)
     left.set_ylabel("right answers (%)")
     series_legend(figure, LOOKS, paper=False)
@@ -62,18 +64,19 @@ def _limits(axis: Axes, limits: Sequence[int]) -> None:
 
 def _columns(found: pd.DataFrame) -> dict[str, np.ndarray]:
     """Accuracies by seed, in shares: before, discrete, MTS."""
-    thinks = found["continuous"] > 0
+    thinks = found["continuous"].to_numpy() > 0
     plain = found[~thinks].sort_values("seed")
     mixed = found[thinks].sort_values("seed")["accuracy"]
     return dict(zip(NAMES, (plain["start_accuracy"].to_numpy(), plain["accuracy"].to_numpy(), mixed.to_numpy())))
 
 
-def while_training(table: pd.DataFrame) -> Figure:
-    """Accuracy of the small model over training, a panel for each limit; a thin line is a seed, a thick one the mean.
+def while_training(table: pd.DataFrame) -> Figure | None:
+    """Accuracy over training, a panel for each limit; a thin line is a seed, a thick one the mean. None without runs.
 
-    A model that learns to think is drawn twice after the start: answering at once, and after its thoughts.
+    A model that learns to think is drawn twice: answering at once, and after its thoughts.
     """
-    table = table[table["model"] == SMALL]
+    if table.empty:
+        return None
     limits = sorted(table["longest"].unique(), reverse=True)
     figure, axes = panels(1, len(limits), height=3.0, sharey=True)
     kinds = {
@@ -98,7 +101,7 @@ def while_training(table: pd.DataFrame) -> Figure:
 
 def limits_table(table: pd.DataFrame, paper_limits: Sequence[int]) -> pd.DataFrame:
     """The paper's table beside ours: a row for each pair of limits, both from the longest to the shortest."""
-    found = ends(table[table["model"] == SMALL])
+    found = ends(table)
     limits = sorted(found["longest"].unique(), reverse=True)
     rows = []
     for limit, printed in zip(limits, paper_limits):
@@ -121,9 +124,9 @@ def said(values: Sequence[float], scale: float = PERCENT) -> str:
     return describe(interval.mean, interval.low, interval.high)
 
 
-def gains(table: pd.DataFrame, model: str = SMALL) -> pd.DataFrame:
+def gains(table: pd.DataFrame) -> pd.DataFrame:
     """Per limit and seed, in points: what reward gives discrete CoT and MTS, and MTS less discrete CoT."""
-    found = ends(table[table["model"] == model])
+    found = ends(table)
     cell = found.assign(name=np.where(found["continuous"] > 0, "mts", "discrete"))
     wide = cell.pivot(index=["longest", "seed"], columns="name", values="accuracy")
     start = found[found["continuous"] == 0].set_index(["longest", "seed"])["start_accuracy"]
@@ -182,15 +185,15 @@ def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(table: pd.DataFrame) -> list[str]:
-    """What the small model's runs say, one sentence a limit."""
+    """What the runs of a model say, a sentence or two for each limit."""
     made, sentences = gains(table), []
     for limit, part in sorted(made.groupby("longest"), reverse=True):
         between = mean_interval(part["between"].to_numpy())
-        told = "" if between.low <= 0 <= between.high else ", and the interval excludes zero"
+        sure = "holds" if between.low <= 0 <= between.high else "excludes"
         sentences.append(
             f"{limit} tokens: reward {_moves('discrete chain of thought', part['discrete'].mean())} and "
-            f"{_moves('MTS', part['mts'].mean())}. MTS ends {_beside(between.mean)} discrete chain of thought"
-            f" ({describe(between.mean, between.low, between.high)}{told})."
+            f"{_moves('MTS', part['mts'].mean())}. MTS ends {_beside(between.mean)} discrete chain of thought; "
+            f"the interval over seeds {sure} zero."
         )
     return sentences
 
@@ -201,3 +204,35 @@ def _moves(who: str, points: float) -> str:
 
 def _beside(points: float) -> str:
     return f"{abs(points):.1f} points {'above' if points >= 0 else 'below'}"
+
+
+def not_drawn(table: pd.DataFrame, wanted: Sequence[LanguageRun], profile: str) -> list[str]:
+    """One sentence where runs have no record: how many, and the remedy."""
+    absent = len(wanted) - table["id"].nunique()
+    remedy = f"`cot2 llm train --profile {profile} && cot2 collect gsm8k --profile {profile}`"
+    return [f"**Not drawn**: {absent} of {len(wanted)} runs have no record; {remedy} makes it."] if absent else []
+
+
+def responses_table(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Stories with both responses, of `answered.responses`."""
+    code = lambda texts: [f"`{text}`" if text else "" for text in texts]
+    shown = {"story": before["story"], "answer": before["answer"], "before": code(before["written"])}
+    return pd.DataFrame(shown | {"thoughts after": code(after["thoughts"]), "after": code(after["written"])})
+
+
+def left_open() -> pd.DataFrame:
+    """What the paper does not say of its training on GSM8K, and what we take."""
+    rows = {
+        'what "batch 6" counts': "six problems, each with its group of four responses",
+        "temperature of samples": "1",
+        "ratio of a thought": "geometric mean over its K tokens",
+        "advantages": "divided by their spread in the group",
+        "loss": "mean over the steps of each response, thoughts included",
+        "weight decay": "none",
+        "what is trained": "every weight",
+        "where thoughts stand": "before the text",
+        "how their number rises": "evenly",
+        "form of the question": "a turn of the model's chat without its own thinking; the answer after ####",
+        "held-out problems": "all of GSM8K's test set",
+    }
+    return pd.DataFrame({"left open": rows.keys(), "here": rows.values()})
