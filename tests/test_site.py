@@ -72,6 +72,7 @@ def test_chapters_have_their_figures_and_tables(pages):
         "capacity": (4, 8),
         "grpo_mts": (9, 7),
         "grpo_dirichlet": (8, 4),
+        "gsm8k": (3, 5),
         "ledger": (0, 4),
     }
     for name, (figures, tables) in expected.items():

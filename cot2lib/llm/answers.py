@@ -4,6 +4,7 @@ That is what follows the last mark `####`, or else the last number of the text. 
 `verified` asks the package math-verify instead, so that a table can say what the choice of a parser does.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 
@@ -49,5 +50,6 @@ def verified(text: str, answer: float | int) -> bool:
         from math_verify import parse, verify
     except ImportError as error:
         raise SpecError("package 'math-verify' is missing: install it with `pip install math-verify`.") from error
+    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of each call without a timeout
     exact = f"{answer:g}"
     return verify(parse(exact, parsing_timeout=None), parse(text, parsing_timeout=None), timeout_seconds=None)

@@ -22,7 +22,7 @@ COLUMNS = [
     "id", "model", "data", "sums", "method", "longest", "continuous", "k", "lr", "seed", "step", "decoding",
     "accuracy", "length", "thoughts", "cut", *MADE,
 ]  # fmt: skip
-TOKENS, THOUGHTS, TRAINING = "tokens", "thoughts", "training"  # decodings
+TOKENS, THOUGHTS, SAMPLED, TRAINING = "tokens", "thoughts", "sampled", "training"  # decodings
 SPANS = 8  # parts of a training
 WHEN = ("before", "after")  # policy gradients
 MODELS = "gsm8k.quick.models"
@@ -94,15 +94,26 @@ def shipped(profile: str, wanted: Sequence[LanguageRun] | None = None) -> pd.Dat
 
 
 def ends(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each run: before training and after it, in its own decoding, with thoughts if it learnt to think.
+    """A row for each run: accuracies, lengths and shares of cut responses before and after its training.
 
-    Before training a run has no thoughts, so `start` is that of its tokens within the whole limit, which the run of
-    discrete chain of thought of the same limit and seed is evaluated by.
+    `accuracy` is of responses as they are rewarded, `greedy` of greedy tokens, after thoughts where the run learnt to
+    think. `start_accuracy` and `start_greedy` are those of the model before training, which has no thoughts: its
+    tokens may take up the whole limit, as in the run of discrete chain of thought of the same limit and seed.
     """
-    first = table[(table["step"] == 0) & (table["decoding"] == TOKENS) & (table["continuous"] == 0)]
-    cell = ["model", "longest", "seed"]
-    starts = first.set_index(cell)[["accuracy", "length", "cut"]].add_prefix("start_")
+    cell, what = ["model", "longest", "seed"], ["accuracy", "length", "cut"]
     own = np.where(table["continuous"] > 0, THOUGHTS, TOKENS)
-    own = table[table["decoding"] == own]
-    last = own[own["step"] == own.groupby("id")["step"].transform("max")]
-    return last.join(starts, on=cell).reset_index(drop=True)
+    found = (
+        _last(table[table["decoding"] == own]).drop(columns=["length", "cut"]).rename(columns={"accuracy": "greedy"})
+    )
+    found = found.join(_last(table[table["decoding"] == SAMPLED]).set_index("id")[what], on="id")
+    plain = table[(table["step"] == 0) & (table["continuous"] == 0)]
+    for decoding, columns in ((SAMPLED, what), (TOKENS, ["accuracy"])):
+        starts = plain[plain["decoding"] == decoding].set_index(cell)[columns]
+        starts = starts.rename(columns={"accuracy": "greedy"}) if decoding == TOKENS else starts
+        found = found.join(starts.add_prefix("start_"), on=cell)
+    return found
+
+
+def _last(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of each run's last step."""
+    return table[table["step"] == table.groupby("id")["step"].transform("max")].reset_index(drop=True)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
 from cot2lib.metrics import mean_interval
-from cot2lib.study.analysis.language_runs import THOUGHTS, TOKENS, TRAINING, ends
+from cot2lib.study.analysis.language_runs import SAMPLED, THOUGHTS, TOKENS, TRAINING, ends
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.style import BLUE, GREY, ORANGE, Look, panels, seed_dots, series_legend
 from cot2lib.study.report import PERCENT, describe
@@ -20,40 +20,38 @@ DISCRETE: Look = (ORANGE, "s", "--")
 MIXED: Look = (BLUE, "o", "-")
 NAMES = {"init": "before", "discrete": "discrete CoT", "mts": "MTS"}
 LOOKS = dict(zip(NAMES.values(), (START, DISCRETE, MIXED)))
+KINDS = {"accuracy": "sampled", "greedy": "greedy"}  # columns of `language_runs.ends`
 MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2", QWEN: "Qwen3-0.6B"}
 
 
 def by_limit(table: pd.DataFrame, limits: Sequence[int], name: str) -> Figure:
-    """Accuracy by the limit on a response: left as the paper prints it, right what our runs come to.
+    """Accuracy by the limit on a response: as the paper prints it, and what our runs come to, sampled and greedy.
 
     Args:
         table: of `language_runs.shipped`, of one model.
         limits: the paper's.
-        name: what the right panel calls the model.
+        name: what the model is called.
     """
-    figure, (left, right) = _pair()
+    figure, axes = panels(1, 3, height=3.3)
+    left, *others = axes[0]
     for place, limit in enumerate(limits):
         for shift, (method, shown) in enumerate(NAMES.items()):
             colour, marker, _ = LOOKS[shown]
             value = paper_value(f"gsm8k-{limit}-{method}")
             left.scatter([place + 0.25 * (shift - 1)], [value], s=42, color=colour, marker=marker)
-    left.set_title("paper: Qwen3-0.6B on GSM8K, one run", fontsize=9.5)
+    left.set_title("paper: Qwen3-0.6B, one run", fontsize=9.5)
     _limits(left, limits)
     found = ends(table)
     ours = sorted(found["longest"].unique(), reverse=True)
-    for place, limit in enumerate(ours):
-        for shift, values in enumerate(_columns(found[found["longest"] == limit]).values()):
-            seed_dots(right, place + 0.25 * (shift - 1), PERCENT * values, list(LOOKS.values())[shift], spread=0.05)
-    right.set_title(f"ours: {name}", fontsize=9.5)
-    _limits(right, ours)
+    for axis, (column, how) in zip(others, KINDS.items()):
+        for place, limit in enumerate(ours):
+            for shift, values in enumerate(_columns(found[found["longest"] == limit], column).values()):
+                seed_dots(axis, place + 0.25 * (shift - 1), PERCENT * values, list(LOOKS.values())[shift], spread=0.05)
+        axis.set_title(f"ours: {name}, {how}", fontsize=9.5)
+        _limits(axis, ours)
     left.set_ylabel("right answers (%)")
     series_legend(figure, LOOKS, paper=False)
     return figure
-
-
-def _pair() -> tuple[Figure, tuple[Axes, Axes]]:
-    figure, axes = panels(1, 2, height=3.4)
-    return figure, tuple(axes[0])
 
 
 def _limits(axis: Axes, limits: Sequence[int]) -> None:
@@ -62,41 +60,52 @@ def _limits(axis: Axes, limits: Sequence[int]) -> None:
     axis.set_ylim(0)
 
 
-def _columns(found: pd.DataFrame) -> dict[str, np.ndarray]:
+def _columns(found: pd.DataFrame, column: str = "accuracy") -> dict[str, np.ndarray]:
     """Accuracies by seed, in shares: before, discrete, MTS."""
     thinks = found["continuous"].to_numpy() > 0
     plain = found[~thinks].sort_values("seed")
-    mixed = found[thinks].sort_values("seed")["accuracy"]
-    return dict(zip(NAMES, (plain["start_accuracy"].to_numpy(), plain["accuracy"].to_numpy(), mixed.to_numpy())))
+    mixed = found[thinks].sort_values("seed")[column]
+    return dict(zip(NAMES, (plain[f"start_{column}"].to_numpy(), plain[column].to_numpy(), mixed.to_numpy())))
 
 
 def while_training(table: pd.DataFrame) -> Figure | None:
-    """Accuracy over training, a panel for each limit; a thin line is a seed, a thick one the mean. None without runs.
+    """Accuracy over training by limit, sampled above and greedy below; a thin line is a seed, a thick one the mean.
 
-    A model that learns to think is drawn twice: answering at once, and after its thoughts.
+    A model that learns to think is drawn twice below: answering at once, and after its thoughts. None without runs.
     """
     if table.empty:
         return None
     limits = sorted(table["longest"].unique(), reverse=True)
-    figure, axes = panels(1, len(limits), height=3.0, sharey=True)
+    figure, axes = panels(2, len(limits), height=2.5, sharey=True, sharex=True)
     kinds = {
-        "discrete CoT": (TOKENS, False, DISCRETE),
-        "MTS": (THOUGHTS, True, MIXED),
-        "MTS, asked to answer at once": (TOKENS, True, START),
+        "discrete CoT": (0, SAMPLED, False, DISCRETE),
+        "MTS": (0, SAMPLED, True, MIXED),
+        "discrete CoT, greedy": (1, TOKENS, False, DISCRETE),
+        "MTS, greedy": (1, THOUGHTS, True, MIXED),
+        "MTS, asked to answer at once": (1, TOKENS, True, START),
     }
-    for axis, limit in zip(axes[0], limits):
-        for decoding, thinks, look in kinds.values():
-            rows = table[(table["longest"] == limit) & (table["decoding"] == decoding)]
-            lines = rows[(rows["continuous"] > 0) == thinks].pivot(index="step", columns="seed", values="accuracy")
-            colour, marker, dash = look
-            axis.plot(lines.index, PERCENT * lines, color=colour, linewidth=0.7, alpha=0.5)
-            axis.plot(lines.index, PERCENT * lines.mean(axis=1), color=colour, marker=marker, linestyle=dash, ms=4)
-        axis.axvline(table["step"].max() / 2, color="#bbbbbb", linewidth=1)
-        axis.set_title(f"{limit} tokens", fontsize=9.5)
-        axis.set_xlabel("step")
-    axes[0, 0].set_ylabel("right answers (%)")
-    series_legend(figure, {name: look for name, (_, _, look) in kinds.items()}, paper=False)
+    for column, limit in enumerate(limits):
+        rows = table[table["longest"] == limit]
+        for row, decoding, thinks, look in kinds.values():
+            part = rows[(rows["decoding"] == decoding) & ((rows["continuous"] > 0) == thinks)]
+            _lines(axes[row, column], part, look)
+        axes[0, column].set_title(f"{limit} tokens", fontsize=9.5)
+        axes[1, column].set_xlabel("step")
+        for axis in axes[:, column]:
+            axis.axvline(table["step"].max() / 2, color="#bbbbbb", linewidth=1)
+    for axis, how in zip(axes[:, 0], KINDS.values()):
+        axis.set_ylabel(f"right, {how} (%)")
+    shown = {name: look for name, (*_, look) in kinds.items() if "greedy" not in name}
+    series_legend(figure, shown, paper=False)
     return figure
+
+
+def _lines(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
+    """Accuracy over steps: every seed, and the mean."""
+    lines = rows.pivot(index="step", columns="seed", values="accuracy")
+    colour, marker, dash = look
+    axis.plot(lines.index, PERCENT * lines, color=colour, linewidth=0.7, alpha=0.5)
+    axis.plot(lines.index, PERCENT * lines.mean(axis=1), color=colour, marker=marker, linestyle=dash, ms=4)
 
 
 def limits_table(table: pd.DataFrame, paper_limits: Sequence[int]) -> pd.DataFrame:
@@ -107,7 +116,8 @@ def limits_table(table: pd.DataFrame, paper_limits: Sequence[int]) -> pd.DataFra
     for limit, printed in zip(limits, paper_limits):
         part = found[found["longest"] == limit]
         row = {"limit": limit, "runs": part["seed"].nunique()}
-        row |= {NAMES[name]: said(values) for name, values in _columns(part).items()}
+        for column, how in KINDS.items():
+            row |= {f"{NAMES[name]}, {how}": said(values) for name, values in _columns(part, column).items()}
         for name, thinks in (("discrete CoT", False), ("MTS", True)):
             row[f"tokens, {name}"] = said(part[(part["continuous"] > 0) == thinks]["length"], 1.0)
         row |= {"paper: limit": printed}
@@ -124,47 +134,41 @@ def said(values: Sequence[float], scale: float = PERCENT) -> str:
     return describe(interval.mean, interval.low, interval.high)
 
 
-def gains(table: pd.DataFrame) -> pd.DataFrame:
+def gains(table: pd.DataFrame, column: str = "accuracy") -> pd.DataFrame:
     """Per limit and seed, in points: what reward gives discrete CoT and MTS, and MTS less discrete CoT."""
     found = ends(table)
     cell = found.assign(name=np.where(found["continuous"] > 0, "mts", "discrete"))
-    wide = cell.pivot(index=["longest", "seed"], columns="name", values="accuracy")
-    start = found[found["continuous"] == 0].set_index(["longest", "seed"])["start_accuracy"]
-    made = {
-        "discrete": wide["discrete"] - start,
-        "mts": wide["mts"] - start,
-        "between": wide["mts"] - wide["discrete"],
-    }
-    return PERCENT * pd.DataFrame(made)
+    wide = cell.pivot(index=["longest", "seed"], columns="name", values=column).reindex(columns=["discrete", "mts"])
+    start = found[found["continuous"] == 0].set_index(["longest", "seed"])[f"start_{column}"]
+    made = {name: wide[name] - start for name in wide} | {"between": wide["mts"] - wide["discrete"]}
+    return PERCENT * pd.DataFrame(made).dropna()
 
 
 def gains_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Gains in points, mean over seeds with its interval, by limit."""
+    """Gains in points, mean over seeds with its interval, by limit and decoding."""
     rows = []
-    for limit, part in sorted(gains(table).groupby("longest"), reverse=True):
-        row = {"limit": limit}
-        for name, shown in (("discrete", "discrete CoT gains"), ("mts", "MTS gains"), ("between", "MTS above it")):
-            interval = mean_interval(part[name].to_numpy())
-            row[shown] = describe(interval.mean, interval.low, interval.high)
-        rows.append(row)
+    for column, how in KINDS.items():
+        for limit, part in sorted(gains(table, column).groupby("longest"), reverse=True):
+            row = {"answers": how, "limit": limit}
+            for name, shown in (("discrete", "discrete CoT gains"), ("mts", "MTS gains"), ("between", "MTS above it")):
+                interval = mean_interval(part[name].to_numpy())
+                row[shown] = describe(interval.mean, interval.low, interval.high)
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
 def pretrained(table: pd.DataFrame) -> Figure:
     """SmolLM2: its reward while it trains, and right answers before and after; a line or dot is a seed."""
     table = table[table["model"] == SMOLLM2]
-    figure, (left, right) = _pair()
+    figure, axes = panels(1, 2, height=3.4)
+    left, right = axes[0]
     rewards = table[table["decoding"] == TRAINING]
     for thinks, name in ((False, "discrete CoT"), (True, "MTS")):
-        lines = rewards[(rewards["continuous"] > 0) == thinks]
-        lines = lines.pivot(index="step", columns="seed", values="accuracy")
-        colour, marker, dash = LOOKS[name]
-        left.plot(lines.index, PERCENT * lines, color=colour, linewidth=0.7, alpha=0.5)
-        left.plot(lines.index, PERCENT * lines.mean(axis=1), color=colour, marker=marker, linestyle=dash, ms=4)
+        _lines(left, rewards[(rewards["continuous"] > 0) == thinks], LOOKS[name])
     left.set_xlabel("step")
     left.set_ylabel("rewarded samples (%)")
     left.set_ylim(0)
-    for place, (name, values) in enumerate(_columns(ends(table)).items()):
+    for place, (name, values) in enumerate(_columns(ends(table), "greedy").items()):
         seed_dots(right, place, PERCENT * values, LOOKS[NAMES[name]])
     right.set_xticks(range(len(NAMES)), list(LOOKS))
     right.set_ylabel("right greedy answers (%)")

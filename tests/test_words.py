@@ -1,0 +1,177 @@
+"""The chapter on word problems: which runs, what is read from their evaluations, claims, commands."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cot2lib import cli
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.llm import answers
+from cot2lib.llm.settings import SMALL, SMOLLM2
+from cot2lib.runs import records
+from cot2lib.study import collect, word_problems
+from cot2lib.study.analysis import language_runs
+from cot2lib.study.claims.ledger import rows_of
+from cot2lib.study.claims.words import NEEDS
+from cot2lib.study.figures import gsm8k
+from cot2lib.study.word_problems import LIMITS, PAPER_LIMITS, QWEN, printed, small
+
+SAID = {"length": 12.0, "thoughts": 0.0, "cut": 0.25}
+
+
+def evaluations(runs, after=0.5):
+    """Made-up evaluations: before .2 sampled and .3 greedy, after it `after`, MTS a tenth more, greedy .05 more."""
+    rows = []
+    for run in runs:
+        base = {"id": run.id, **run.columns()} | SAID
+        for step, level in ((0, 0.2), (run.recipe.steps, after + 0.1 * bool(run.recipe.thoughts))):
+            ways = {"sampled": level, "tokens": level + (0.1 if step == 0 else 0.05), "thoughts": level + 0.05}
+            for decoding, accuracy in ways.items():
+                if decoding != "thoughts" or run.recipe.thoughts:
+                    rows.append(base | {"step": step, "decoding": decoding, "accuracy": accuracy})
+        rows += [base | {"step": s, "decoding": "training", "accuracy": s / 1000} for s in (1, run.recipe.steps)]
+    return pd.DataFrame(rows).assign(**dict.fromkeys(language_runs.MADE, "here"))
+
+
+def test_the_papers_table_has_its_settings():
+    runs = printed()
+    assert len(runs) == 8 and {run.model for run in runs} == {QWEN} and {run.data for run in runs} == {"gsm8k"}
+    assert {(run.longest, run.recipe.thoughts) for run in runs if run.recipe.thoughts} == set(PAPER_LIMITS.items())
+    recipe = runs[0].recipe
+    assert (recipe.steps, recipe.prompts * recipe.group, recipe.lr, recipe.clip) == (2000, 24, 3e-6, 0.1)
+    assert (recipe.k, recipe.enter, recipe.full) == (4, 0.5, 0.8)
+
+
+def test_both_methods_have_the_same_limit():
+    for runs in (small(), printed()):
+        limits = {thinks: sorted(r.longest for r in runs if bool(r.recipe.thoughts) == thinks) for thinks in (0, 1)}
+        assert limits[0] == limits[1]
+    assert {run.longest for run in small()} == set(LIMITS)
+    with pytest.raises(SpecError, match="profile='x'"):
+        word_problems.word_problems("x")
+
+
+def test_ends_are_before_and_after():
+    runs = small(seeds=(42, 43), limits={16: 3})
+    found = language_runs.ends(evaluations(runs)).set_index(["method", "seed"]).sort_index()
+    for (method, _), row in found.iterrows():
+        more = 0.1 * (method != "discrete CoT")
+        assert np.allclose([row["start_accuracy"], row["start_greedy"]], [0.2, 0.3])
+        assert np.allclose([row["accuracy"], row["greedy"]], [0.5 + more, 0.55 + more])
+    made = gsm8k.gains(evaluations(runs))
+    assert np.allclose(made[["discrete", "mts", "between"]], [[30.0, 40.0, 10.0]] * 2)
+    assert np.allclose(gsm8k.gains(evaluations(runs), "greedy")["discrete"], 25.0)
+
+
+def test_sentences_name_the_sign():
+    better, worse = (gsm8k.findings(evaluations(small(limits={16: 3}), after)) for after in (0.5, 0.15))
+    assert better == [
+        "16 tokens: reward gives discrete chain of thought 30.0 points and gives MTS 40.0 points. "
+        "MTS ends 10.0 points above discrete chain of thought; the interval over seeds excludes zero."
+    ]
+    assert worse[0].startswith("16 tokens: reward costs discrete chain of thought 5.0 points and gives MTS 5.0")
+
+
+def test_figures_draw_every_seed_and_the_papers_numbers():
+    table = evaluations(small())
+    figure = gsm8k.by_limit(table, list(PAPER_LIMITS), "small")
+    heights = [float(y) for part in figure.axes[0].collections for y in part.get_offsets()[:, 1]]
+    assert sorted(heights)[:1] == [9.5] and max(heights) == 41.3 and len(heights) == 12
+    lines = gsm8k.while_training(table).axes[0].get_lines()
+    assert sum(len(line.get_xdata()) == 2 for line in lines) >= 2 * 4  # seeds and means of two methods
+    assert gsm8k.while_training(table.iloc[:0]) is None
+    shown = gsm8k.limits_table(table, list(PAPER_LIMITS))
+    assert shown["limit"].tolist() == [40, 32, 24, 16] and shown["paper: MTS"].tolist() == [41.3, 36.2, 27.1, 27.0]
+    assert gsm8k.not_drawn(table, small(), "quick") == []
+    assert (
+        "2 of 24 runs" in gsm8k.not_drawn(table[~table["id"].isin([r.id for r in small()[:2]])], small(), "quick")[0]
+    )
+
+
+def test_smollm2_is_drawn_apart():
+    runs = word_problems.pretrained()
+    axes = gsm8k.pretrained(evaluations(runs)).axes
+    assert [label.get_text() for label in axes[1].get_xticklabels()] == ["before", "discrete CoT", "MTS"]
+    assert axes[0].get_lines() and {run.model for run in runs} == {SMOLLM2} and {run.layers for run in runs} == {2}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """One run that takes seconds, as the only one of its profile."""
+    run = small(limits={16: 3}, methods=("MTS",))[0]
+    start = replace(run.start, sums=1, problems=40, steps=4, batch=4, width=16, layers=1)
+    run = replace(run, start=start, recipe=replace(run.recipe, steps=3, prompts=2, group=2), held_out=6)
+    monkeypatch.setitem(word_problems.PROFILES, "quick", lambda: [run])
+    monkeypatch.setattr(language_runs, "shown", lambda: run)
+    # an untrained model is never right, and alike rewards teach nothing
+    monkeypatch.setattr(answers, "rewards", lambda texts, _: [float(place % 2) for place in range(len(texts))])
+    return run
+
+
+def test_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
+    """As a user types it: train, train again, collect, and read what was collected."""
+    assert cli.main(["llm", "train", "--where", "longest=16"]) == 0
+    said = capsys.readouterr().out
+    assert re.fullmatch(r"small, 16 tokens, MTS, K = 4, seed 42: [\d.]+% by sampled, [\d.]+ tokens\n", said)
+    assert cli.main(["llm", "train"]) == 0 and capsys.readouterr().out == said
+    monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "records")
+    written = collect.collect("gsm8k", "quick")
+    assert [path.name for path in written] == ["gsm8k.quick.evaluations.csv", "gsm8k.quick.models.safetensors"]
+    table = language_runs.shipped("quick")
+    assert set(table["id"]) == {tiny.id} and set(table["decoding"]) == {"tokens", "thoughts", "sampled", "training"}
+    rewards = table[table["decoding"] == "training"]
+    assert rewards["step"].tolist() == [1, 2, 3] and rewards["accuracy"].between(0, 1).all()
+    before, after = (language_runs.shipped_model(when)[0] for when in language_runs.WHEN)
+    assert any((a - b).abs().max() > 0 for a, b in zip(before.parameters(), after.parameters()))
+    (store / "llm" / f"{tiny.id}.run.safetensors").unlink()
+    assert language_runs.collect("quick").shape == table.shape  # what is shipped stays
+
+
+def test_what_is_missing_is_named(store, tiny, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "records")
+    with pytest.raises(RecordError, match="cot2 llm train --profile quick"):
+        language_runs.collect("quick")
+    with pytest.raises(RecordError, match="has no gsm8k"):
+        language_runs.shipped_model("before")
+    assert cli.main(["llm", "train", "--where", "longest=7"]) == 2
+    assert "leaves no run; longest is one of 16" in capsys.readouterr().err
+    assert cli.main(["llm", "eval", "no/such/folder"]) == 2
+    assert "is neither a folder with weights nor reachable" in capsys.readouterr().err
+    assert cli.main(["collect", "decodings", "--profile", "paper"]) == 2
+
+
+def test_eval_lets_a_model_answer(store, tiny, monkeypatch, capsys):
+    from cot2lib.study.analysis import decodings
+
+    monkeypatch.setattr(decodings, "small", lambda: [tiny])
+    assert cli.main(["llm", "eval", SMALL, "--problems", "3", "--sums", "1", "--limit", "8"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + 3 + len(decodings.KS) and "MTS, K = 12" in lines[-1] and "greedy tokens" in lines[1]
+
+
+def read_by(table):
+    """What the ledger reads where a GPU has made a table."""
+    return lambda sample, profile: sample(profile, (42, 43, 44))
+
+
+def test_claims_wait_for_a_gpu_and_are_judged_once_it_has_been_there(monkeypatch):
+    here = {row["profile"]: row for row in rows_of("gsm8k-80-mts", read_by(None))}
+    assert {row["verdict"] for row in here.values()} == {f"not run: {NEEDS}"}
+    assert here["paper"]["command"] == "cot2 llm train --profile paper && cot2 collect gsm8k --profile paper"
+    table = evaluations(printed(seeds=(42, 43, 44)), 0.17)
+    monkeypatch.setattr(language_runs, "shipped", lambda profile: table if profile == "paper" else table.iloc[:0])
+    mts, length, start, most = (
+        rows_of(f"gsm8k-{claim}", read_by(table))[0] for claim in ("80-mts", "80-mts-length", "80-init", "3-of-4")
+    )
+    assert mts["verdict"] == "reproduced" and np.isclose(mts["last"], 27.0) and mts["seeds"] == 3
+    assert np.isclose(length["last"], 12.0) and length["verdict"].startswith("not reproduced")
+    assert np.isclose(start["last"], 20.0) and most["verdict"].startswith("reproduced")
+
+
+def test_math_verify_reads_more():
+    pytest.importorskip("math_verify")
+    assert answers.verified(r"so \boxed{\frac{8}{2}}", 4) and not answers.is_right(r"so \boxed{\frac{8}{2}}", 4)
+    assert answers.verified("#### 1,200", 1200) and not answers.verified("#### 5", 6)
