@@ -1,15 +1,17 @@
 """The chapter on word problems: which runs, what is read from their evaluations, claims, commands."""
 
+import json
 import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from cot2lib import cli
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.llm import answers
+from cot2lib.llm import answers, models, runs
 from cot2lib.llm.settings import SMALL, SMOLLM2
 from cot2lib.runs import records
 from cot2lib.study import collect, word_problems
@@ -46,8 +48,10 @@ def test_the_papers_table_has_its_settings():
 
 
 def test_both_methods_have_the_same_limit():
-    for runs in (small(), printed()):
-        limits = {thinks: sorted(r.longest for r in runs if bool(r.recipe.thoughts) == thinks) for thinks in (0, 1)}
+    for some in (small(), printed()):
+        limits = {
+            thinks: sorted(run.longest for run in some if bool(run.recipe.thoughts) == thinks) for thinks in (0, 1)
+        }
         assert limits[0] == limits[1]
     assert {run.longest for run in small()} == set(LIMITS)
     with pytest.raises(SpecError, match="profile='x'"):
@@ -175,3 +179,42 @@ def test_math_verify_reads_more():
     pytest.importorskip("math_verify")
     assert answers.verified(r"so \boxed{\frac{8}{2}}", 4) and not answers.is_right(r"so \boxed{\frac{8}{2}}", 4)
     assert answers.verified("#### 1,200", 1200) and not answers.verified("#### 5", 6)
+
+
+@pytest.fixture
+def qwen(tmp_path):
+    """A folder with a Qwen3 checkpoint of no use and its tokenizer, and one with GSM8K's files."""
+    tokenizer = models.word_tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }} {% endfor %}"
+    model, data = tmp_path / "model", tmp_path / "data"
+    models.small_qwen3(len(tokenizer), 0, 16, 2).save_pretrained(model)
+    tokenizer.save_pretrained(model)
+    data.mkdir()
+    lines = [{"question": f"Ana has {n} eggs . Ana buys 2 more .", "answer": f"#### {n + 2}"} for n in range(1, 7)]
+    for name in ("train", "test"):
+        (data / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return model, data
+
+
+def paper_run(model, data):
+    """A run of the paper's table, made short."""
+    run = printed(limits={16: 4})[1]
+    recipe = replace(run.recipe, steps=4, prompts=2, group=2, lr=1e-2)
+    return replace(run, recipe=recipe, model=str(model), data=str(data), held_out=4, evaluations=1)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_the_papers_path_from_folders(store, qwen, device, monkeypatch):
+    """Checkpoint, tokenizer, chat, problems, curriculum, parts of gradients and the record, as with Qwen3 itself."""
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    monkeypatch.setattr(answers, "rewards", lambda texts, _: [float(place % 2) for place in range(len(texts))])
+    run = paper_run(*qwen)
+    table = runs.train(run, device)
+    assert set(table["decoding"]) == {"tokens", "thoughts", "sampled"} and table["step"].unique().tolist() == [0, 4]
+    log = runs.log(run)
+    assert log["thoughts"].tolist() == [0, 0, 0, 3] and log["reward"].tolist() == [0.5] * 4
+    start = dict(models.pretrained(run.model)[0].named_parameters())
+    trained = runs.load_tensors(runs._path(run.id, "run"))[0]
+    assert set(trained) == set(start)
+    assert all((value - start[name]).abs().max() > 0 for name, value in trained.items() if "norm" not in name)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cot2lib.errors import RecordError
 from cot2lib.kit import paths, random
-from cot2lib.kit.files import CHECKSUM, UNSEALED, load_tensors, save_tensors
+from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_tensors, save_tensors
 from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
@@ -94,7 +94,7 @@ def small(start: WarmStart) -> tuple[nn.Module, Callable]:
     return models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers), tokenizer
 
 
-def put(model: nn.Module, weights: Mapping[str, Tensor], path: Path) -> nn.Module:
+def put(model: nn.Module, weights: Mapping[str, Weight], path: Path) -> nn.Module:
     """A model with the weights that a file holds.
 
     Raises:
@@ -200,7 +200,7 @@ def is_finished(run: LanguageRun) -> bool:
     return _path(run.id, "run").exists()
 
 
-def weights(start: WarmStart, run: LanguageRun) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+def weights(start: WarmStart, run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
     """What the store holds of a warm start and of a run that went on from it.
 
     Raises:
@@ -224,16 +224,16 @@ def _path(name: str, kind: str) -> Path:
     return paths.store() / "llm" / f"{name}.{kind}.safetensors"
 
 
-def _save(path: Path, tensors: dict[str, Tensor], meta: dict) -> None:
+def _save(path: Path, tensors: dict[str, Weight], meta: dict) -> None:
     save_tensors(path, tensors, meta | {CHECKSUM: UNSEALED})
 
 
-def _own(model: nn.Module) -> dict[str, Tensor]:
+def _own(model: nn.Module) -> dict[str, Weight]:
     """Weights that are trained, by name; a tied one once."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
-def _state(run: LanguageRun, trainer: PolicyTrainer, told: dict) -> tuple[dict[str, Tensor], dict]:
+def _state(run: LanguageRun, trainer: PolicyTrainer, told: dict) -> tuple[dict[str, Weight], dict]:
     """Everything that training needs to go on."""
     tensors = {}
     for name, parameter in _own(trainer.model).items():
