@@ -92,6 +92,13 @@ def test_landing_page_shows_what_was_found(pages):
     assert len(page.find("table", id="tab-commands").select("tbody tr")) == 16
 
 
+def test_the_explorer_has_its_models(pages):
+    scripts = [script["src"].split("/")[-1] for script in pages["book/explorer"].select("article script[src]")]
+    assert scripts == ["explorer-data.js", "explorer-model.js", "explorer.js"]
+    assert (SITE / "_static" / "explorer-data.js").read_text().count('"data"') == 2
+    assert all(page.select('script[src$="filter.js"], script[src*="filter.js?"]') for page in pages.values())
+
+
 def test_internal_links_lead_somewhere(pages):
     anchors = {name: {tag["id"] for tag in page.select("[id]")} for name, page in pages.items()}
     for name, page in pages.items():

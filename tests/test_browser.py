@@ -1,4 +1,4 @@
-"""The page that runs models in a browser, in a real one: its logits are ours, its rules are the paper's."""
+"""The book's scripts in a real browser: the page that runs models, whose logits are ours, and filters of tables."""
 
 import html
 import json
@@ -35,24 +35,31 @@ def explorer():
 
 
 @pytest.fixture(scope="module")
-def ask(explorer, tmp_path_factory):
-    """What a script says in the page: the value of an expression, after the page's own scripts have run."""
+def folder(explorer, tmp_path_factory):
+    """The scripts of the book, with the data of the explorer."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(BOOK / "_static", folder / "_static")
     models = json.dumps([explorer.packed(name) for name in explorer.SHOWN])
     (folder / "_static" / "explorer-data.js").write_text(f"window.COT2_MODELS = {models};\n")
     (folder / "book").mkdir()
+    return folder
+
+
+def said_by(folder, body, script):
+    """What a script returns after a page's own scripts have run."""
+    said = f"document.getElementById('said').textContent = JSON.stringify((() => {{{script}}})())"
+    late = f"window.addEventListener('load', () => {{{said}}})"
+    page = folder / "book" / "page.html"
+    page.write_text(f'<!doctype html><meta charset="utf-8">{body}<pre id="said"></pre><script>{late}</script>')
+    out = subprocess.run([BROWSER, *FLAGS, page.as_uri()], capture_output=True, text=True, timeout=60)
+    return json.loads(html.unescape(re.search(r'<pre id="said">(.*?)</pre>', out.stdout, re.DOTALL)[1]))
+
+
+@pytest.fixture(scope="module")
+def ask(folder):
+    """What a script returns in the page that runs models."""
     shown = re.search(r"```\{raw\} html\n(.*?)```", (BOOK / "explorer.md").read_text(), re.DOTALL)[1]
-
-    def ask(expression):
-        said = f"document.getElementById('said').textContent = JSON.stringify((() => {{{expression}}})())"
-        page = folder / "book" / "explorer.html"
-        page.write_text(f'<meta charset="utf-8">{shown}<pre id="said"></pre><script>{said}</script>')
-        out = subprocess.run([BROWSER, *FLAGS, page.as_uri()], capture_output=True, text=True, timeout=60)
-        found = re.search(r'<pre id="said">(.*?)</pre>', out.stdout, re.DOTALL)
-        return json.loads(html.unescape(found[1]))
-
-    return ask
+    return lambda script: said_by(folder, shown, script)
 
 
 def responses(rule, what, options="{}", inputs=INPUTS):
@@ -138,3 +145,34 @@ def test_the_page_answers_explains_and_lets_sums_be_taken_out(ask):
     assert said["discs"] >= 2 + 4 + 8 and re.fullmatch(r"thought 1: −3, \d\d\.\d percent; take out", said["label"])
     assert said["gone"] == 1 and said["back"] == 0 and said["k"]
     assert said["short"] == "Type four digits from 1 to 9."
+
+
+ROWS = "".join(
+    f"<tr><td>claim {n}</td><td>{'reproduced: but low' if n % 5 else 'refuted'}</td></tr>" for n in range(25)
+)
+TABLE = '<article><div class="pst-scrollable-table-container"><table id="{}"><thead><tr><th>claim</th><th>{}</th></tr>'
+TABLE += "</thead><tbody>{}</tbody></table></div></article>"
+SCRIPT = '<script src="../_static/filter.js"></script>'
+COUNT = "const rows = () => [...document.querySelectorAll('tbody tr')].filter((row) => !row.hidden).length;"
+
+
+def test_long_tables_keep_the_rows_that_are_asked_for(folder):
+    told = said_by(
+        folder,
+        SCRIPT + TABLE.format("tab-x", "verdict", ROWS),
+        f"""{COUNT}
+        const [field, list] = document.querySelector(".table-filter").children;
+        const type = (box, value) => {{ box.value = value; box.dispatchEvent(new Event("input")); return rows(); }};
+        const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "refuted"), type(field, "claim 1")];
+        return [...told, document.querySelector("[role=status]").textContent, [...list].map((one) => one.value)];""",
+    )
+    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "refuted", "reproduced"]]
+
+
+def test_short_tables_and_those_without_verdicts(folder):
+    script = (
+        "return [...document.querySelectorAll('.table-filter')].map((box) => box.querySelectorAll('select').length)"
+    )
+    short = TABLE.format("tab-x", "verdict", "<tr><td>1</td><td>2</td></tr>")
+    assert said_by(folder, SCRIPT + short, script) == []
+    assert said_by(folder, SCRIPT + TABLE.format("tab-y", "value", ROWS), script) == [0]
