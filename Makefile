@@ -2,6 +2,7 @@
 # make test   lint, tests, chapters under nbval, the built book
 # make thorough  the tests that `make test` leaves out: they say again at length what shorter ones say
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
+# make address  put the repository's address of _config.yml wherever else it stands
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ READY := .venv/.ready
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: book html chapters test thorough checks lint fresh clean
+.PHONY: book html chapters test thorough checks lint fresh address clean
 
 book: chapters html
 
@@ -48,6 +49,9 @@ fresh: $(READY)
 	  COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 run $$chapter --profile $(PROFILE) --workers $(JOBS) --retrain || exit 1; \
 	done
 	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
+
+address: $(READY)
+	$(BIN)/python book/address.py
 
 clean:
 	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -138,6 +139,20 @@ def test_one_repository_address():
     assert url in (ROOT / "README.md").read_text() and url in (ROOT / "CITATION.cff").read_text()
     texts = [p.read_text() for p in [ROOT / "README.md", ROOT / "CITATION.cff", *ROOT.glob("notebooks/*.ipynb")]]
     assert {found for text in texts for found in re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)} == {url}
+
+
+def test_another_address_is_put_everywhere(tmp_path):
+    for pattern in ("_config.yml", "README.md", "CITATION.cff", "notebooks/csft.ipynb"):
+        (tmp_path / pattern).parent.mkdir(exist_ok=True)
+        (tmp_path / pattern).write_text((ROOT / pattern).read_text())
+    put = runpy.run_path(str(ROOT / "book" / "address.py"))["put"]
+    assert put(tmp_path) == [], "the address stands everywhere as it is in _config.yml"
+    config = tmp_path / "_config.yml"
+    url = yaml.safe_load(config.read_text())["repository"]["url"]
+    config.write_text(config.read_text().replace(url, "https://github.com/you/yours").replace("main", "next"))
+    assert {path.name for path in put(tmp_path)} == {"README.md", "CITATION.cff", "csft.ipynb"}
+    assert "git+https://github.com/you/yours@next" in (tmp_path / "notebooks" / "csft.ipynb").read_text()
+    assert url not in (tmp_path / "README.md").read_text() + (tmp_path / "CITATION.cff").read_text()
 
 
 def test_prose_types_no_measured_number():
