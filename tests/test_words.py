@@ -95,6 +95,14 @@ def test_figures_draw_every_seed_and_the_papers_numbers():
     )
 
 
+def test_thoughts_from_the_start_are_told_apart():
+    usual, early = small(), word_problems.early()
+    assert {run.recipe.thoughts_at(0) for run in early} == {0} and {run.recipe.thoughts_at(45) for run in early} == {4}
+    assert {run.recipe.thoughts_at(75) for run in usual} == {0} and not {r.id for r in usual} & {r.id for r in early}
+    shown = gsm8k.early_table(evaluations(usual), evaluations(early, 0.7)).set_index("training")
+    assert shown["sampled"].str[:4].tolist() == ["50.0", "60.0", "80.0"] and shown["limit"].tolist() == [24] * 3
+
+
 def test_smollm2_is_drawn_apart():
     runs = word_problems.pretrained()
     axes = gsm8k.pretrained(evaluations(runs)).axes

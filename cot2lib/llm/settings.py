@@ -89,7 +89,13 @@ class LanguageRun:
     def columns(self) -> dict[str, object]:
         """What tells runs apart in a table."""
         recipe = self.recipe
-        sizes = {"longest": self.longest, "continuous": recipe.thoughts, "k": recipe.k, "lr": recipe.lr}
+        sizes = {
+            "longest": self.longest,
+            "continuous": recipe.thoughts,
+            "k": recipe.k,
+            "lr": recipe.lr,
+            "enter": recipe.enter,
+        }
         where = {"model": self.model, "data": self.data, "sums": self.start.sums}
         return {**where, "method": self.method, **sizes, "steps": recipe.steps, "seed": self.seed}
 

@@ -5,6 +5,7 @@ made here, and SmolLM2 on stories of one sum.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from cot2lib.errors import SpecError
 from cot2lib.llm.policy import PolicyRecipe
@@ -14,6 +15,7 @@ from cot2lib.specs.profiles import SEEDS
 DISCRETE, MIXED = METHODS = ("discrete CoT", "MTS")
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
+EARLY = 0.3  # share of the training by which all thoughts are there, where they begin with it
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
 MAIN = {"quick": SMALL, "paper": QWEN}  # whose table a profile makes
@@ -30,6 +32,12 @@ def small(
         for recipe in _recipes(limits, methods, steps=150, prompts=32, group=8, lr=3e-4, warmup=15):
             made.append(LanguageRun(recipe, start, held_out=300, evaluations=3, seed=seed))
     return made
+
+
+def early(seeds: Sequence[int] = THREE, limit: int = 24) -> list[LanguageRun]:
+    """`small` by MTS at one limit, with thoughts from the first step on instead of the second half."""
+    usual = small(seeds, {limit: LIMITS[limit]}, (MIXED,))
+    return [replace(run, recipe=replace(run.recipe, enter=0.0, full=EARLY)) for run in usual]
 
 
 def pretrained(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -> list[LanguageRun]:
@@ -56,7 +64,10 @@ def _recipes(limits: Mapping[int, int], methods: Sequence[str], **options) -> li
     ]
 
 
-PROFILES: dict[str, Callable[[], list[LanguageRun]]] = {"quick": lambda: [*small(), *pretrained()], "paper": printed}
+PROFILES: dict[str, Callable[[], list[LanguageRun]]] = {
+    "quick": lambda: [*small(), *early(), *pretrained()],
+    "paper": printed,
+}
 
 
 def word_problems(profile: str = "quick") -> list[LanguageRun]:

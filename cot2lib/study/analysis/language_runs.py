@@ -19,7 +19,7 @@ from cot2lib.study.word_problems import LIMITS, MIXED, THREE, small, word_proble
 
 MADE = ("device", "threads", "python", "torch", "cot2lib", "commit", "date", "seconds")
 COLUMNS = [
-    "id", "model", "data", "sums", "method", "longest", "continuous", "k", "lr", "seed", "step", "decoding",
+    "id", "model", "data", "sums", "method", "longest", "continuous", "k", "lr", "enter", "seed", "step", "decoding",
     "accuracy", "length", "thoughts", "cut", *MADE,
 ]  # fmt: skip
 TOKENS, THOUGHTS, SAMPLED, TRAINING = "tokens", "thoughts", "sampled", "training"  # decodings

@@ -42,9 +42,12 @@ def trained(limit: int, thinks: bool) -> Sample:
     """Runs of Qwen3 with responses of at most so many tokens: a row for each seed, of `language_runs.ends`."""
 
     def sample(profile: str, seeds) -> pd.DataFrame:
-        table = language_runs.ends(language_runs.shipped(profile))
-        chosen = (table["model"] == QWEN) & (table["longest"] == limit) & ((table["continuous"] > 0) == thinks)
-        return table[chosen & table["seed"].isin(seeds)].set_index("seed")
+        table = language_runs.shipped(profile)
+        chosen = (table["model"] == QWEN) & (table["longest"] == limit) & table["seed"].isin(seeds)
+        if not chosen.any():
+            return table[chosen]
+        found = language_runs.ends(table[chosen])
+        return found[(found["continuous"] > 0) == thinks].set_index("seed")
 
     return sample
 

@@ -240,3 +240,26 @@ def left_open() -> pd.DataFrame:
         "held-out problems": "all of GSM8K's test set",
     }
     return pd.DataFrame({"left open": rows.keys(), "here": rows.values()})
+
+
+def early_table(usual: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
+    """MTS with thoughts in the second half of its training beside MTS with thoughts from the start, and discrete CoT.
+
+    Args:
+        usual: evaluations of the small model with the paper's curriculum.
+        early: those with thoughts from the first step on.
+    """
+    limit = early["longest"].unique()
+    parts = {
+        "discrete CoT": usual[(usual["continuous"] == 0) & usual["longest"].isin(limit)],
+        "MTS, thoughts in the second half": usual[(usual["continuous"] > 0) & usual["longest"].isin(limit)],
+        "MTS, thoughts from the start": early,
+    }
+    found = {name: ends(part) for name, part in parts.items()}
+    rows = [
+        {"training": name, "limit": row["longest"].iloc[0], "runs": len(row)}
+        | {how: said(row[column]) for column, how in KINDS.items()}
+        for name, row in found.items()
+        if len(row)
+    ]
+    return pd.DataFrame(rows)
