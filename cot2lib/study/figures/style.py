@@ -131,8 +131,10 @@ def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **o
 
 
 def seed_dots(axis: Axes, x: float, values: Values, look: Look, spread: float = 0.16) -> None:
-    """Every seed as a dot around x, and the mean with its 95 % interval."""
+    """Every seed as a dot around x, and the mean with its 95 % interval; nothing of no seed."""
     values = np.asarray(values, dtype=float)
+    if not len(values):
+        return
     offsets = np.linspace(-spread, spread, len(values)) if len(values) > 1 else [0.0]
     colour, marker, _ = look
     axis.scatter(x + np.asarray(offsets), values, s=16, color=colour, marker=marker, alpha=0.55, linewidths=0)
