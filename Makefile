@@ -2,6 +2,7 @@
 # make test   lint, tests, chapters under nbval, the built book
 # make thorough  the tests that `make test` leaves out: they say again at length what shorter ones say
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
+# make axe  look for accessibility violations on every built page (needs npm and Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
@@ -15,7 +16,7 @@ READY := .venv/.ready
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: book html chapters test thorough checks lint fresh address clean
+.PHONY: book html chapters test thorough checks lint fresh axe address clean
 
 book: chapters html
 
@@ -49,6 +50,10 @@ fresh: $(READY)
 	  COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 run $$chapter --profile $(PROFILE) --workers $(JOBS) --retrain || exit 1; \
 	done
 	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
+
+axe: $(READY)
+	npm install --silent --no-save --prefix build/axe axe-core@4.14.1
+	$(BIN)/pytest tests/test_axe.py -m thorough -n $(JOBS)
 
 address: $(READY)
 	$(BIN)/python book/address.py
