@@ -237,6 +237,7 @@ def left_open() -> pd.DataFrame:
         "where thoughts stand": "before the text",
         "how their number rises": "evenly",
         "form of the question": "a turn of the model's chat without its own thinking; the answer after ####",
+        "how answers are decoded": "both sampled and greedy are recorded; the ledger judges the sampled ones",
         "held-out problems": "all of GSM8K's test set",
     }
     return pd.DataFrame({"left open": rows.keys(), "here": rows.values()})
