@@ -181,12 +181,25 @@ class _Reader:
 
 
 @torch.no_grad()
+def check_reads_plainly(model: nn.Module) -> None:
+    """Raise SpecError for a model that scales its embeddings or scores, so that this module would misread it."""
+    ids = torch.arange(3, device=next(model.parameters()).device)[None]
+    hidden = model.base_model(inputs_embeds=model.get_input_embeddings().weight[ids]).last_hidden_state
+    ours, theirs = model.get_output_embeddings()(hidden).float(), model(input_ids=ids).logits.float()
+    if not torch.allclose(ours, theirs, atol=1e-2 * float(theirs.std())):
+        raise SpecError(
+            f"{type(model).__name__} scales embeddings or scores; choose a model that reads its embeddings as they "
+            "are, such as GPT-2, Llama or Qwen."
+        )
+
+
+@torch.no_grad()
 def respond(model: nn.Module, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1) -> Responses:
     """Let a model respond.
 
     Args:
         model: a causal language model that reads embeddings as they are, and whose scores are its output embeddings
-            of the last hidden state, as GPT-2, Llama and Qwen do (Gemma and Granite scale both).
+            of the last hidden state (`check_reads_plainly`).
         prompts: what it responds to.
         plan: what responses are made of.
         keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random
 from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_tensors, save_tensors
 from cot2lib.kit.identity import identifier, to_data
@@ -23,7 +23,7 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import gsm8k, models, policy, warm_start
 from cot2lib.llm.policy import Asked, PolicyTrainer, greedy
-from cot2lib.llm.responses import Plan
+from cot2lib.llm.responses import Plan, check_reads_plainly
 from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import Story, stories
 from cot2lib.thoughts import MTS
@@ -110,15 +110,21 @@ def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
     """What the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
 
     Raises:
-        SpecError: for a pretrained model that cannot be had.
+        SpecError: for a pretrained model that cannot be had, or read.
     """
     if run.model == SMALL:
         model, tokenizer = warm(run.start)
     else:
         model, tokenizer = models.smollm2() if run.model == SMOLLM2 else models.pretrained(run.model)
+    check_reads_plainly(model)
     if run.layers:
+        blocks = getattr(model.base_model, "layers", None)
+        if blocks is None:
+            raise SpecError(
+                f"layers={run.layers}: {type(model).__name__} has no list of layers; 0 trains every weight."
+            )
         model.requires_grad_(False)
-        model.base_model.layers[-run.layers :].requires_grad_(True)
+        blocks[-run.layers :].requires_grad_(True)
     return model, tokenizer
 
 
