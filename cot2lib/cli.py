@@ -77,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     _profile_option(train)
     train.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, longest=16")
     train.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    train.add_argument("--model", help="folder with the weights, where the hub cannot be reached")
+    train.add_argument("--data", help="folder with GSM8K's files, where they cannot be downloaded")
     evaluate = _command(language, "eval", "let a language model answer with tokens, and after thoughts", _evaluate)
     evaluate.add_argument("model", help="small, smollm2, a folder, or a name on the Hugging Face hub")
     evaluate.add_argument("--data", default="stories", help="stories, gsm8k, or a folder with GSM8K's files")
@@ -87,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
 
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
-    collect.add_argument("chapter", help="chapter whose runs to collect; sampling, experts and thoughts are measured")
+    collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (README)")
     _profile_option(collect)
     collect.add_argument("--source", type=Path, nargs="+", default=[], help="folders of records made elsewhere")
     collect.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
@@ -120,9 +122,12 @@ def _profile_option(parser: argparse.ArgumentParser) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     from cot2lib import runs
+    from cot2lib.llm.runs import is_finished
     from cot2lib.runs import store
     from cot2lib.specs.profiles import PROFILES
     from cot2lib.study import sweeps
+    from cot2lib.study.analysis.language_runs import shipped
+    from cot2lib.study.word_problems import word_problems
 
     stored = set(store.finished())
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
@@ -131,6 +136,10 @@ def _list(options: argparse.Namespace) -> None:
             specs = sweeps.sweep(chapter, profile)
             here = sum(spec.id in stored for spec in specs)
             print(f"{chapter:<16}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
+    for profile in PROFILES:
+        language = word_problems(profile)
+        here, known = sum(map(is_finished, language)), shipped(profile)["id"].nunique()
+        print(f"{'gsm8k':<16}{profile:<10}{len(language):>6}{known:>10}{here:>8}")
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -161,13 +170,15 @@ def _train(options: argparse.Namespace) -> None:
 
     from cot2lib.kit import machine
     from cot2lib.llm import runs
+    from cot2lib.llm.settings import GSM8K
     from cot2lib.study import sweeps
-    from cot2lib.study.word_problems import word_problems
+    from cot2lib.study.word_problems import QWEN, word_problems
 
+    places = {name: place for name, place in ((QWEN, options.model), (GSM8K, options.data)) if place}
     for run in sweeps.where(word_problems(options.profile), options.where):
         name = f"{run.model}, {run.longest} tokens, {run.method}, seed {run.seed}"
         with tqdm(total=run.recipe.steps, desc=name, disable=machine.no_bars()) as bar:
-            done = runs.train(run, options.device, lambda logged, bar=bar: bar.update(logged["step"] - bar.n))
+            done = runs.train(run, options.device, lambda logged, bar=bar: bar.update(logged["step"] - bar.n), places)
         last = done.iloc[-1]
         print(f"{name}: {last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens", flush=True)
 

@@ -137,14 +137,23 @@ def test_the_page_answers_explains_and_lets_sums_be_taken_out(ask):
         told.back = box.querySelectorAll(".gone").length;
         set("digits", "12");
         told.short = status();
+        told.tree = box.querySelectorAll("svg").length;
         set("digits", "9999");
+        set("rule", "dirichlet");
+        set("gamma", "");
+        told.empty = status();
+        set("rule", "greedy");
+        box.querySelector("[role=button]").dispatchEvent(new Event("click"));
+        told.single = [status(), box.querySelectorAll(".gone").length];
         set("rule", "mts");
         told.k = !box.querySelector("[data-for=k]").hidden && box.querySelector("[data-for=gamma]").hidden;
         return told;""")
     assert said["first"] == "The model answers 0 with 100.0 percent, which is right."
     assert said["discs"] >= 2 + 4 + 8 and re.fullmatch(r"thought 1: −3, \d\d\.\d percent; take out", said["label"])
     assert said["gone"] == 1 and said["back"] == 0 and said["k"]
-    assert said["short"] == "Type four digits from 1 to 9."
+    assert said["short"] == "Type four digits from 1 to 9." and said["tree"] == 0
+    assert said["empty"].startswith("The model answers")  # an empty field counts as its least value
+    assert said["single"][0].endswith("keeps it.") and said["single"][1] == 0
 
 
 ROWS = "".join(

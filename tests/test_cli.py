@@ -14,6 +14,7 @@ from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import sweeps
 from cot2lib.study.claims.ledger import COLUMNS
 from cot2lib.study.claims.printed import claims
+from cot2lib.study.word_problems import word_problems
 
 
 def cot2(*arguments, **environment):
@@ -30,6 +31,7 @@ def test_list_shows_every_sweep():
     sizes = {
         (chapter, profile): str(len(make(profile))) for chapter, make in sweeps.SWEEPS.items() for profile in PROFILES
     }
+    sizes |= {("gsm8k", profile): str(len(word_problems(profile))) for profile in PROFILES}
     assert lines[1:] == [[*which, size] for which, size in sizes.items()]
 
 

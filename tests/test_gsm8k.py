@@ -45,6 +45,20 @@ def test_what_is_not_there_or_damaged_is_named(tmp_path, monkeypatch):
         gsm8k.load("x", tmp_path)
 
 
+def test_a_download_must_be_whole(tmp_path, monkeypatch):
+    pooch = pytest.importorskip("pooch")
+    monkeypatch.setattr(pooch, "retrieve", lambda *_: str(files(tmp_path) / "train.jsonl"))
+    with pytest.raises(SpecError, match=r"is damaged .*2 problems of 7473"):
+        gsm8k.load("training")
+    monkeypatch.setattr(gsm8k, "PUBLISHED", {"training": 2})
+    assert len(gsm8k.load("training")) == 2
+
+
+def test_a_strange_space_ends_no_line(tmp_path):
+    (files(tmp_path) / "train.jsonl").write_text('{"question": "a\u2028b", "answer": "#### 1"}\n', encoding="utf-8")
+    assert gsm8k.load("training", tmp_path)[0].text == "a\u2028b"
+
+
 def test_no_connection_is_named(monkeypatch):
     pooch = pytest.importorskip("pooch")
 

@@ -91,6 +91,22 @@ def test_every_gradient_is_that_of_advantage_times_log_density(tokenizer):
         assert torch.allclose(one, other, atol=1e-6) and other.abs().max() > 1e-5
 
 
+def test_losses_over_all_steps_of_a_group(tokenizer):
+    """The paper's equation: steps of long responses weigh as much as those of short ones."""
+    values = torch.tensor([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0], [5.0, 5.0, 5.0], [1.0, 1.0, 0.0]])
+    written = torch.tensor([[1, 0], [0, 0], [1, 1], [1, 0]]).bool()  # after one thought
+    assert policy.mean_of_steps(values, written, 2).item() == pytest.approx((6 / 3 + 17 / 5) / 2)
+    assert policy.mean_of_steps(values, written).item() == pytest.approx((1.5 + 3 + 5 + 1) / 4)
+
+
+@pytest.mark.parametrize("by_token", [False, True])
+def test_the_recipe_says_what_counts_alike(tokenizer, monkeypatch, by_token):
+    made, seen, whole = trainer(tokenizer, by_token=by_token), [], policy.mean_of_steps
+    monkeypatch.setattr(policy, "mean_of_steps", lambda *given: seen.append(given[2]) or whole(*given))
+    made.step()
+    assert set(seen) == {made.recipe.group if by_token else 1}
+
+
 def test_gradients_of_parts_add_up(tokenizer):
     """One prompt at a time, as large models need it, takes the same step as all at once."""
     weights = []

@@ -60,6 +60,7 @@ def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied)
     assert all((value - start[name]).abs().max() > 1e-4 for name, value in weights.items())
     path.unlink()
     monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
+    monkeypatch.setattr(runs, "SAVING", 0)
 
     def stop(trainer):
         if trainer.taken == 5:
@@ -77,20 +78,34 @@ def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied)
     assert not runs._path(RUN.id, "checkpoint").exists()
 
 
+def test_an_interrupt_before_the_first_step_loses_nothing(store, monkeypatch, varied):
+    """No checkpoint is written before there is anything to keep."""
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
+
+    def stop(trainer):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PolicyTrainer, "step", stop)
+        with pytest.raises(KeyboardInterrupt):
+            runs.train(RUN)
+    assert not runs._path(RUN.id, "checkpoint").exists() and len(runs.train(RUN))
+
+
 def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
     asked, parts, plans = runs.asked, [], []
     monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[2]) or asked(*given))
     evaluate = policy.evaluate
     monkeypatch.setattr(policy, "evaluate", lambda *given: plans.append(given[3]) or evaluate(*given))
     runs.train(replace(RUN, recipe=replace(RUN.recipe, steps=1)))
-    assert parts == ["training", "new numbers", "new numbers"]
+    assert parts == ["training", "new numbers"]
     assert [(plan.thought, plan.thoughts) for plan in plans[:3]] == [(MTS(2), 0), (MTS(2), 2), (MTS(2), 2)]
     assert [plan.token.temperature for plan in plans[:3]] == [0.0, 0.0, 1.0]
 
 
 def test_a_warm_start_of_another_model_is_named(store):
     runs._save(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
-    with pytest.raises(RecordError, match="has not the weights of its model"):
+    with pytest.raises(RecordError, match="does not hold the weights of its model"):
         runs.warm(START)
 
 

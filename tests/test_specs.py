@@ -60,7 +60,7 @@ def test_defaults_are_frozen():
         "Hidden": "",
         "ZeroSlot": "",
         # where another test of the process has imported them
-        "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1 warmup=0",
+        "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1 warmup=0 by_token=False decay=0.0",
         "WarmStart": WARM,
         "LanguageRun": f"start=WarmStart({WARM.replace(' ', ', ')}) "
         "model='small' data='stories' layers=0 shots=0 held_out=500 evaluations=4 seed=42",

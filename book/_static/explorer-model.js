@@ -4,6 +4,8 @@
 
 window.COT2 = (function () {
   const EPSILON = 1e-5; // of layer norms
+  const FLOOR = 1e-3; // share of a Dirichlet thought's concentration below which a token has no entry of its own
+  const MOST = 16; // entries of a Dirichlet thought
 
   /** Weights of a model, by name, as {data, shape}. */
   function unpack(model) {
@@ -164,6 +166,16 @@ window.COT2 = (function () {
     }
   }
 
+  /** Tokens with entries of their own: of the 16 likeliest those with a floor in them and in all that come after. */
+  function apart(alpha) {
+    const order = alpha.map((_, token) => token).sort((a, b) => alpha[b] - alpha[a]);
+    let left = 1;
+    return order.slice(0, MOST).filter((token) => {
+      left -= alpha[token];
+      return alpha[token] >= FLOOR && left >= FLOOR;
+    });
+  }
+
   const oneHot = (token, size) => Array.from({ length: size }, (_, i) => Number(i === token));
 
   /** Rules: from a distribution to the weights that are fed. */
@@ -177,12 +189,17 @@ window.COT2 = (function () {
       return weights;
     },
     dirichlet: (alpha, draw, { gamma }) => {
-      const logs = alpha.map((share) => (share < 1e-3 ? -Infinity : logGamma(gamma * share, draw)));
-      return softmax(logs);
+      const own = apart(alpha);
+      const rest = 1 - own.reduce((sum, token) => sum + alpha[token], 0);
+      const shares = softmax([...own.map((token) => alpha[token]), rest].map((s) => logGamma(gamma * s, draw)));
+      const shared = shares.pop() / rest; // one entry for all others, split by their shares
+      const weights = alpha.map((share) => share * shared);
+      own.forEach((token, place) => (weights[token] = shares[place]));
+      return weights;
     },
   };
 
-  /** Think and answer: a list of {logits, alpha, weights}, one for each step, the answer last. */
+  /** Think and answer by a rule, with K or gamma of at least 1: a list of {logits, alpha, weights}, one for each step, the answer last. */
   function respond(reader, digits, rule, options) {
     const { model } = reader;
     const { seed = 0, removed = [] } = options;

@@ -17,9 +17,15 @@
     return Array.from(text, Number);
   }
 
+  /** What a number field holds, within its limits; its least value while it is empty. */
+  function number(name) {
+    const { value, min, max } = field(name);
+    return Math.min(Math.max(Number(value) || 0, Number(min)), Number(max));
+  }
+
   function respond() {
     const reader = readers[Number(field("model").value)];
-    const options = { seed: state.seed, k: Number(field("k").value), gamma: Number(field("gamma").value) };
+    const options = { seed: state.seed, k: number("k"), gamma: number("gamma") };
     return window.COT2.respond(reader, digits(), field("rule").value, { ...options, removed: state.removed });
   }
 
@@ -36,12 +42,13 @@
     field("again").disabled = rule === "base" || rule === "greedy";
     const status = root.querySelector("[role=status]");
     if (!isValid()) {
+      root.querySelector(".explorer-tree").replaceChildren();
       status.textContent = "Type four digits from 1 to 9.";
       return;
     }
     const made = respond();
     draw(made);
-    status.textContent = summary(made);
+    status.textContent = summary(made) + kept(made);
   }
 
   // In words
@@ -75,6 +82,12 @@
     const said = sum === null ? "no sum" : name(sum);
     const verdict = sum === right() ? "which is right" : `but the smallest sum that is not negative is ${right()}`;
     return `The model answers ${said} with ${(100 * share).toFixed(1)} percent, ${verdict}.`;
+  }
+
+  /** That a thought was left as it was: it needs a sum. */
+  function kept(made) {
+    const whole = state.removed.some((tokens, place) => tokens.some((token) => made[place].weights[token] > 0));
+    return whole ? " A thought needs a sum, so one that holds a single sum keeps it." : "";
   }
 
   // The tree
@@ -128,7 +141,7 @@
       disc(svg, { place, sum, weight, isAnswer, at: [x(place + 1), y(sum)], known: sums.includes(sum) });
     }
     const { zero } = readers[0].model;
-    for (const token of removed) {
+    for (const token of removed.filter((one) => !step.weights[one])) {
       disc(svg, { place, sum: token - zero, weight: 0, isAnswer, at: [x(place + 1), y(token - zero)], known: true });
     }
   }

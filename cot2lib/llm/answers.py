@@ -51,5 +51,5 @@ def verified(text: str, answer: float | int) -> bool:
     except ImportError as error:
         raise SpecError("package 'math-verify' is missing: install it with `pip install math-verify`.") from error
     logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of each call without a timeout
-    exact = f"{answer:g}"
+    exact = str(int(answer)) if answer == int(answer) else repr(answer)
     return verify(parse(exact, parsing_timeout=None), parse(text, parsing_timeout=None), timeout_seconds=None)

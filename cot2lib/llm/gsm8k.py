@@ -8,6 +8,7 @@ from cot2lib.llm import answers
 from cot2lib.llm.stories import Story
 
 ADDRESS = "https://raw.githubusercontent.com/openai/grade-school-math/master/grade_school_math/data/{}"
+PUBLISHED = {"training": 7473, "new numbers": 1319}  # problems
 FILES = {"training": "train.jsonl", "new numbers": "test.jsonl"}  # by the names of our own parts
 
 
@@ -25,12 +26,19 @@ def load(part: str, folder: str | Path | None = None) -> list[Story]:
         raise SpecError(f"part={part!r}: GSM8K has {' and '.join(map(repr, FILES))}.")
     path = _fetched(FILES[part]) if folder is None else Path(folder) / FILES[part]
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return [_problem(json.loads(line)) for line in lines]
+        lines = path.read_text(encoding="utf-8").split("\n")  # U+2028 ends no line
+        return _whole([_problem(json.loads(line)) for line in lines if line], part, folder)
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}; {_remedy(FILES[part])}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise SpecError(f"{path} is damaged ({type(error).__name__}: {error}); {_remedy(FILES[part])}") from error
+
+
+def _whole(found: list[Story], part: str, folder: str | Path | None) -> list[Story]:
+    """The problems, if there are as many as were published; a folder may hold fewer."""
+    if folder is None and len(found) != PUBLISHED[part]:
+        raise ValueError(f"{len(found)} problems of {PUBLISHED[part]}")
+    return found
 
 
 def _problem(line: dict) -> Story:
@@ -53,4 +61,4 @@ def _fetched(name: str) -> Path:
 
 
 def _remedy(name: str) -> str:
-    return f"download {ADDRESS.format(name)} where there is a connection, and name its folder."
+    return f"download {ADDRESS.format(name)} where there is a connection, and name its folder by `--data`."

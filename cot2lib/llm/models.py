@@ -7,6 +7,7 @@ whole words are made here (`small_qwen3`, `word_tokenizer`).
 """
 
 import importlib.util
+import logging
 import re
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def pretrained(name: str, dtype: torch.dtype = torch.float32):
         SpecError: if it is neither there nor reachable.
     """
     transformers = _transformers()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt to reach the hub
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
         return transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype).eval(), tokenizer
@@ -76,6 +78,7 @@ def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6, places:
 
 def word_tokenizer():
     """A tokenizer of the whole words, numbers and signs of `cot2lib.llm.stories`."""
+    transformers = _transformers()
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = [PAD, END, UNKNOWN, MARK, *"+-*=;.?", *map(str, range(MOST + 1)), *NAMES, *THINGS]
@@ -87,7 +90,7 @@ def word_tokenizer():
     made = Tokenizer(models.WordLevel(table, unk_token=UNKNOWN))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     special = dict(pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
-    return _transformers().PreTrainedTokenizerFast(tokenizer_object=made, **special)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **special)
 
 
 def _transformers():

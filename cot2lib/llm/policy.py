@@ -6,11 +6,13 @@ the first half of a training there are no thoughts. Then their number rises even
 (`PolicyRecipe.thoughts_at`).
 
 The paper states K, group, clip, no divergence, rate, steps, limits, the number of thoughts, the 0/1 reward and when
-the curriculum begins and ends; its "batch 6" may count prompts or responses. It does not state temperature, the ratio
-of a thought, how losses and advantages are normalised, weight decay, what is trained, how the ramp rises, or whether
-thoughts stand before the text. We take 1, the geometric mean, advantages over their spread and the mean over each
-response's steps, none, all weights unless the caller freezes some, evenly, and before it. A rollout serves one update,
-so every ratio is one and nothing is clipped; the surrogate's gradient is that of advantage times log-density.
+the curriculum begins and ends. Elsewhere it states the ratio of a thought (the geometric mean), a loss over all tokens
+of a group, and a weight decay of .01; it does not say whether they hold here. We take them for its own table
+(`by_token`, `decay`). On our models each response counts alike, and nothing decays. Its "batch 6" may count prompts or
+responses. It does not state the temperature, how advantages are scaled, what is trained, how the ramp rises, or
+whether thoughts stand before the text. We take 1, their spread, all weights unless the caller freezes some, evenly,
+and before it. A rollout serves one update, so every ratio is one and nothing is clipped; the surrogate's gradient is
+that of advantage times log-density.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,6 +50,8 @@ class PolicyRecipe:
         enter, full: shares of the training at which thoughts begin and are all there.
         clip: of the surrogate.
         warmup: steps over which the rate rises evenly; AdamW's first steps are as long as later ones, and all noise.
+        by_token: the loss is a mean over all steps of a group (the paper's equation), not over those of each response.
+        decay: AdamW's weight decay.
     """
 
     steps: int
@@ -61,6 +65,8 @@ class PolicyRecipe:
     full: float = 0.8
     clip: float = 0.1
     warmup: int = 0
+    by_token: bool = False
+    decay: float = 0.0
 
     def __post_init__(self):
         typed(self)
@@ -137,7 +143,7 @@ class PolicyTrainer:
         self.device, self.ends = next(model.parameters()).device, end_tokens(model, tokenizer)
         self.order_key, self.draw_key = (random.run_keys([seed], site) for site in (Site.ORDER, Site.ROLLOUT))
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.AdamW(trained, lr=recipe.lr, weight_decay=0.0)
+        self.optimizer = torch.optim.AdamW(trained, lr=recipe.lr, weight_decay=recipe.decay)
         self.taken, self.log = 0, []
 
     def rows(self) -> list[int]:
@@ -160,10 +166,11 @@ class PolicyTrainer:
     def objective(
         self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
     ) -> Float[Tensor, ""]:
-        """Minus the surrogate, mean over each response's steps and over responses."""
+        """Minus the surrogate: the mean over the steps of each response, or of each group, and over those."""
         new, advantage = replay(self.model, prompts, plan, made), advantages.view(1, -1)
         values = [losses.surrogate(part, part.detach(), advantage, clip=self.recipe.clip) for part in new]
-        return -mean_of_steps(torch.cat(values, 2)[0], made.written)
+        together = advantages.shape[1] if self.recipe.by_token else 1
+        return -mean_of_steps(torch.cat(values, 2)[0], made.written, together)
 
     def descend(
         self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
@@ -181,12 +188,13 @@ class PolicyTrainer:
 
 
 def mean_of_steps(
-    values: Float[Tensor, "response step"], written: Bool[Tensor, "response token"]
+    values: Float[Tensor, "response step"], written: Bool[Tensor, "response token"], together: int = 1
 ) -> Float[Tensor, ""]:
-    """The mean over the thoughts and written tokens of each response, then over responses."""
+    """The mean over the thoughts and written tokens of so many responses together, then over all such."""
     thoughts = values.shape[1] - written.shape[1]
     there = torch.cat([written.new_ones(len(written), thoughts), written], 1)
-    return losses.mean_of_steps(values, there).mean()
+    rows = len(values) // together
+    return losses.mean_of_steps(values.reshape(rows, -1), there.reshape(rows, -1)).mean()
 
 
 def end_tokens(model: nn.Module, tokenizer: Callable) -> tuple[int, ...]:

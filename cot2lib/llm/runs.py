@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 import torch
@@ -17,7 +18,7 @@ from torch import nn
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random
-from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_tensors, save_tensors
+from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_meta, load_tensors, save_tensors
 from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
@@ -29,9 +30,12 @@ from cot2lib.llm.stories import Story, stories
 from cot2lib.thoughts import MTS
 
 CHECKPOINT_SECONDS = 60
+SAVING = 20  # times as long as a checkpoint takes to write are spent on training before the next
 # To models that follow instructions; the second for problems of more steps.
 REQUEST = "{} Answer with the number."
 WRITTEN_REQUEST = "{}\nReason step by step, briefly. End with #### and the number."
+Places = Mapping[str, str]
+NOWHERE: Places = MappingProxyType({})
 SHOWN = 7  # seed of the stories that a chat begins with
 
 
@@ -42,7 +46,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
     return [story for turn in zip(*made) for story in turn][:count]
 
 
-def asked(run: LanguageRun, tokenizer: Callable, part: str) -> Asked:
+def asked(run: LanguageRun, tokenizer: Callable, part: str, places: Places = NOWHERE) -> Asked:
     """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on.
 
     Raises:
@@ -51,7 +55,8 @@ def asked(run: LanguageRun, tokenizer: Callable, part: str) -> Asked:
     if run.data == STORIES:
         found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
     else:
-        found = gsm8k.load(part, None if run.data == GSM8K else run.data)
+        folder = places.get(run.data, run.data)
+        found = gsm8k.load(part, None if folder == GSM8K else folder)
         found = found if part == "training" else found[: run.held_out]
     return Asked.of(found, form(run, tokenizer))
 
@@ -60,18 +65,23 @@ def form(run: LanguageRun, tokenizer: Callable) -> Callable[[str], str]:
     """How the run's model is asked a problem: as it is, or as a turn in a chat by the tokenizer's template.
 
     Solved stories, where there are any, are earlier turns, and say by themselves what is asked for. Qwen3 is told to
-    leave out its own thinking.
+    leave out its own thinking. A tokenizer without a template gives the request as it is.
     """
     if run.model == SMALL:
         return str
     request = "{}" if run.shots else REQUEST if run.data == STORIES else WRITTEN_REQUEST
+    if not tokenizer.chat_template:
+        return request.format
     turns = []
     for story in some_stories(replace(run.start, seed=SHOWN, brief=0.0), run.shots, "training") if run.shots else []:
         turns += [{"role": "user", "content": story.text}, {"role": "assistant", "content": story.chain}]
 
     def asked_for(text: str) -> str:
         said = [*turns, {"role": "user", "content": request.format(text)}]
-        return tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        whole = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True, enable_thinking=False)
+        begin = tokenizer.bos_token_id
+        doubled = begin is not None and tokenizer(whole)["input_ids"][:2] == [begin, begin]
+        return whole.removeprefix(tokenizer.bos_token) if doubled else whole
 
     return asked_for
 
@@ -100,13 +110,14 @@ def put(model: nn.Module, weights: Mapping[str, Weight], path: Path) -> nn.Modul
     Raises:
         RecordError: if they are not those of the model.
     """
-    left = model.load_state_dict(weights, strict=False)
-    if set(left.missing_keys) - {"lm_head.weight"} or left.unexpected_keys:  # tied to the embeddings
-        raise RecordError(f"{path} has not the weights of its model; delete it.")
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}  # a tied one once
+    if {name: weight.shape for name, weight in weights.items()} != shapes:
+        raise RecordError(f"{path} does not hold the weights of its model; delete it.")
+    model.load_state_dict(weights, strict=False)
     return model.eval()
 
 
-def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
+def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[nn.Module, Callable]:
     """What the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
 
     Raises:
@@ -115,7 +126,9 @@ def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
     if run.model == SMALL:
         model, tokenizer = warm(run.start)
     else:
-        model, tokenizer = models.smollm2() if run.model == SMOLLM2 else models.pretrained(run.model)
+        model, tokenizer = (
+            models.smollm2() if run.model == SMOLLM2 else models.pretrained(places.get(run.model, run.model))
+        )
     check_reads_plainly(model)
     if run.layers:
         blocks = getattr(model.base_model, "layers", None)
@@ -128,13 +141,19 @@ def loaded(run: LanguageRun) -> tuple[nn.Module, Callable]:
     return model, tokenizer
 
 
-def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] = lambda logged: None) -> pd.DataFrame:
+def train(
+    run: LanguageRun,
+    device: str = "auto",
+    after: Callable[[dict], None] = lambda logged: None,
+    places: Places = NOWHERE,
+) -> pd.DataFrame:
     """Train a run, or go on with it, and return its evaluations; at once if it is finished.
 
     Args:
         run: what to train.
         device: "auto", "cpu" or "cuda".
         after: called with what each step logs.
+        places: folders that hold what the run names: its model, its problems.
 
     Raises:
         RecordError: if a file of the store is damaged.
@@ -142,24 +161,26 @@ def train(run: LanguageRun, device: str = "auto", after: Callable[[dict], None] 
     """
     done = _path(run.id, "run")
     if done.exists():
-        return pd.DataFrame(load_tensors(done)[1]["evaluations"])
+        return pd.DataFrame(load_meta(done)["evaluations"])
     where = resolve_device(device)
-    model, tokenizer = loaded(run)
-    problems = asked(run, tokenizer, "training")
+    model, tokenizer = loaded(run, places)
+    problems, held_out = (asked(run, tokenizer, part, places) for part in ("training", "new numbers"))
     at_once = run.recipe.prompts if run.model == SMALL else 1
     trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
     told, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
-    saved = counted = time.monotonic()
+    counted = time.monotonic()
+    due = counted + CHECKPOINT_SECONDS
     while True:
         if _is_due(run, trainer.taken, told["evaluations"]):
-            told["evaluations"] += evaluated(run, trainer)
+            told["evaluations"] += evaluated(run, trainer, held_out)
         now = time.monotonic()
         told["seconds"], counted = told["seconds"] + now - counted, now
         if trainer.taken == run.recipe.steps:
             break
-        if now - saved > CHECKPOINT_SECONDS:
+        if trainer.taken and now > due:
             _save(checkpoint, *_state(run, trainer, told))
-            saved = now
+            spent = time.monotonic() - now
+            due = now + spent + max(CHECKPOINT_SECONDS, SAVING * spent)
         after(trainer.step())
     _save(done, _own(model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
     checkpoint.unlink(missing_ok=True)
@@ -172,9 +193,8 @@ def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
     return step in due and all(row["step"] != step for row in evaluations)
 
 
-def evaluated(run: LanguageRun, trainer: PolicyTrainer) -> list[dict]:
+def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
     """Right answers to held-out problems by each of `plans`: a row each."""
-    problems = asked(run, trainer.tokenizer, "new numbers")
     keys, rows = random.run_keys([run.seed], Site.DECODE), []
     for name, plan in plans(run, trainer.ends).items():
         right, told = policy.evaluate(trainer.model, trainer.tokenizer, problems, plan, keys)
@@ -201,9 +221,9 @@ def log(run: LanguageRun) -> pd.DataFrame:
     return pd.DataFrame(finished(run)["log"])
 
 
-def is_finished(run: LanguageRun) -> bool:
-    """Whether the store holds a run's end."""
-    return _path(run.id, "run").exists()
+def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
+    """Whether a store, the local one or another, holds a run's end."""
+    return _path(run.id, "run", folder).exists()
 
 
 def weights(start: WarmStart, run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
@@ -215,19 +235,19 @@ def weights(start: WarmStart, run: LanguageRun) -> tuple[dict[str, Weight], dict
     return load_tensors(_path(identifier(start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
-def finished(run: LanguageRun) -> dict:
-    """All that the store holds of a finished run but its weights: log, evaluations, seconds, where it was made.
+def finished(run: LanguageRun, folder: Path | None = None) -> dict:
+    """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made.
 
     Raises:
         RecordError: if it is not finished here.
     """
-    if not is_finished(run):
+    if not is_finished(run, folder):
         raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")
-    return load_tensors(_path(run.id, "run"))[1]
+    return load_meta(_path(run.id, "run", folder))
 
 
-def _path(name: str, kind: str) -> Path:
-    return paths.store() / "llm" / f"{name}.{kind}.safetensors"
+def _path(name: str, kind: str, folder: Path | None = None) -> Path:
+    return (folder or paths.store()) / "llm" / f"{name}.{kind}.safetensors"
 
 
 def _save(path: Path, tensors: dict[str, Weight], meta: dict) -> None:

@@ -7,8 +7,8 @@ from cot2lib.kit.fields import positive, typed
 from cot2lib.kit.identity import identifier, know
 from cot2lib.llm.policy import PolicyRecipe
 
-SMALL, SMOLLM2 = "small", "smollm2"  # models that are no name on the hub and no folder
-STORIES, GSM8K = "stories", "gsm8k"  # problems that are no folder
+SMALL, SMOLLM2 = "small", "smollm2"  # models that are neither a name on the hub nor a folder
+STORIES, GSM8K = "stories", "gsm8k"  # problems that are not a folder
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,9 @@ class LanguageRun:
         positive(held_out=self.held_out, evaluations=self.evaluations)
         if self.layers < 0 or self.shots < 0:
             raise SpecError(f"layers={self.layers}, shots={self.shots}: give 0 or more; 0 layers are every weight.")
-        if self.model == SMALL and self.data != STORIES:
-            raise SpecError(f"data={self.data!r}: the small model knows the words of stories alone.")
+        if self.model == SMALL and (self.data != STORIES or self.shots):
+            given = f"data={self.data!r}, shots={self.shots}"
+            raise SpecError(f"{given}: the small model knows the words of stories alone, and no chat.")
 
     @property
     def id(self) -> str:

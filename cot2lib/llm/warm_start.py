@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from tqdm import tqdm
 
 from cot2lib.kit import random
+from cot2lib.kit.machine import no_bars
 from cot2lib.kit.random import Site
 from cot2lib.llm.stories import Story
 
@@ -43,7 +45,7 @@ def train(
     share = lambda step: min((step + 1) / rise, (1 + math.cos(math.pi * step / steps)) / 2)
     rate = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
     keys, found = random.run_keys([seed], Site.ORDER), []
-    for step in range(steps):
+    for step in tqdm(range(steps), desc="learning stories", disable=no_bars()):
         rows = (random.uniform(random.fold(keys, step), batch)[0] * len(ids)).long()
         loss = model(input_ids=ids[rows], labels=labels[rows]).loss
         optimizer.zero_grad()

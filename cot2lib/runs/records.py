@@ -218,14 +218,14 @@ def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Pa
     return manifest.replace(files, folder or paths.RECORDS)[0]
 
 
-def ship_tensors(name: str, tensors: Mapping[str, Weight], folder: Path | None = None) -> Path:
+def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: Path | None = None) -> Path:
     """Write tensors that belong to no record of a run as `<name>.safetensors`, replacing what was there."""
-    files = {f"{name}.safetensors": lambda path: save_tensors(path, tensors, {})}
+    files = {f"{name}.safetensors": lambda path: save_tensors(path, tensors, meta)}
     return manifest.replace(files, folder or paths.RECORDS)[0]
 
 
-def shipped_tensors(name: str, prefix: str = "", folder: Path | None = None) -> tuple[dict[str, Weight], Path]:
-    """Those of `<name>.safetensors` that a prefix begins, without it, and where they lie.
+def shipped_tensors(name: str, prefix: str = "", folder: Path | None = None) -> tuple[dict[str, Weight], dict, Path]:
+    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies.
 
     Raises:
         RecordError: if the file is not shipped, or not as it was shipped.
@@ -234,7 +234,7 @@ def shipped_tensors(name: str, prefix: str = "", folder: Path | None = None) -> 
     if file not in manifest.listed(folder):
         raise RecordError(f"{folder} has no {file}; collect it.")
     path, _ = manifest.content(folder, file)
-    return load_tensors(path, prefix)[0], path
+    return *load_tensors(path, prefix), path
 
 
 def ship(

@@ -336,7 +336,8 @@ def sweep(chapter: str, profile: str) -> list[Run]:
         SpecError: for a chapter that trains nothing or does not exist.
     """
     if chapter not in SWEEPS:
-        raise SpecError(f"chapter {chapter!r} has no runs; chapters with runs: {', '.join(SWEEPS)}.")
+        other = " `cot2 llm train` trains its language models." if chapter == "gsm8k" else ""
+        raise SpecError(f"chapter {chapter!r} has no runs; chapters with runs: {', '.join(SWEEPS)}.{other}")
     return list(SWEEPS[chapter](profile))
 
 

@@ -16,6 +16,10 @@ DISCRETE, MIXED = METHODS = ("discrete CoT", "MTS")
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
 EARLY = 0.3  # share of the training by which all thoughts are there, where they begin with it
+BESIDE = {
+    "quick": dict(zip(LIMITS, PAPER_LIMITS)),
+    "paper": {limit: limit for limit in PAPER_LIMITS},
+}  # as tables have it
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
 MAIN = {"quick": SMALL, "paper": QWEN}  # whose table a profile makes
@@ -35,7 +39,7 @@ def small(
 
 
 def early(seeds: Sequence[int] = THREE, limit: int = 24) -> list[LanguageRun]:
-    """`small` by MTS at one limit, with thoughts from the first step on instead of the second half."""
+    """`small` by MTS at one limit, with thoughts that begin to come at the first step, not in the second half."""
     usual = small(seeds, {limit: LIMITS[limit]}, (MIXED,))
     return [replace(run, recipe=replace(run.recipe, enter=0.0, full=EARLY)) for run in usual]
 
@@ -50,7 +54,7 @@ def pretrained(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -
 
 def printed(seeds: Sequence[int] = SEEDS[:1], limits: Mapping[int, int] = PAPER_LIMITS) -> list[LanguageRun]:
     """The paper's table; its 24 responses a step are read as six problems with four each."""
-    recipes = _recipes(limits, METHODS, steps=2000, prompts=6, group=4, lr=3e-6)
+    recipes = _recipes(limits, METHODS, steps=2000, prompts=6, group=4, lr=3e-6, by_token=True, decay=0.01)
     return [LanguageRun(r, model=QWEN, data=GSM8K, held_out=TESTED, seed=seed) for seed in seeds for r in recipes]
 
 

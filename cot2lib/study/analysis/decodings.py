@@ -71,6 +71,8 @@ def measure(profile: str) -> pd.DataFrame:
     """
     if profile != "quick":
         raise SpecError(f"decodings under {profile!r}: the paper has none of models as they are; choose 'quick'.")
+    if importlib.util.find_spec("math_verify") is None:
+        raise SpecError("package 'math-verify' is missing: install it with `pip install math-verify`.")
     tables = [of_model(name, sums=sums, problems=count, shots=shots) for name, sums, count, shots in PUT]
     return pd.concat(tables, ignore_index=True)
 

@@ -12,6 +12,7 @@ import pandas as pd
 from torch import nn
 
 from cot2lib.errors import RecordError
+from cot2lib.kit import paths
 from cot2lib.llm import runs
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.runs import records
@@ -28,24 +29,33 @@ WHEN = ("before", "after")  # policy gradients
 MODELS = "gsm8k.quick.models"
 
 
-def collect(profile: str) -> pd.DataFrame:
+def collect(profile: str, sources: Sequence[Path] = ()) -> pd.DataFrame:
     """Evaluations of all finished runs of a profile, those of the store beside those that are shipped.
+
+    Args:
+        profile: whose.
+        sources: other stores, say from a machine with a GPU.
 
     Raises:
         RecordError: if none is there.
     """
-    known = shipped(profile)
-    fresh = [run for run in word_problems(profile) if runs.is_finished(run)]
-    if known.empty and not fresh:
+    known, stores = shipped(profile), [None, *sources]
+    held = {
+        run: runs.finished(run, folder)
+        for folder in reversed(stores)
+        for run in word_problems(profile)
+        if runs.is_finished(run, folder)
+    }
+    if known.empty and not held:
         raise RecordError(f"no run of gsm8k under {profile} is finished; `cot2 llm train --profile {profile}` trains.")
-    ids = {run.id for run in word_problems(profile)} - {run.id for run in fresh}
-    kept = known[known["id"].isin(ids)] if len(known) else known
-    return pd.concat([kept, *map(_table, fresh)], ignore_index=True)
+    ids = {run.id for run in word_problems(profile)} - {run.id for run in held}
+    kept = known[known["id"].isin(ids)]
+    fresh = [_table(run, said) for run, said in held.items()]
+    return pd.concat([part for part in (kept, *fresh) if len(part)], ignore_index=True)
 
 
-def _table(run: LanguageRun) -> pd.DataFrame:
+def _table(run: LanguageRun, held: dict) -> pd.DataFrame:
     """Evaluations and training of a finished run."""
-    held = runs.finished(run)
     table = pd.concat([pd.DataFrame(held["evaluations"]), _trained(pd.DataFrame(held["log"]))], ignore_index=True)
     columns = {name: value for name, value in run.columns().items() if name != "steps"}
     made = {name: held[name] for name in MADE}
@@ -71,17 +81,27 @@ def ship_models(profile: str, folder: Path | None = None) -> list[Path]:
         return []
     pair = dict(zip(WHEN, runs.weights(run.start, run)))
     tensors = {f"{when}.{name}": value.half() for when, part in pair.items() for name, value in part.items()}
-    return [records.ship_tensors(MODELS, tensors, folder)]
+    return [records.ship_tensors(MODELS, tensors, {"run": run.id}, folder)]
 
 
-def shipped_model(when: str) -> tuple[nn.Module, Callable]:
+def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
     """The model that the chapter shows, "before" or "after" its policy gradients, and its tokenizer.
 
+    Args:
+        when: which.
+        stored: take it from the local store and not from what is shipped.
+
     Raises:
-        RecordError: if it is not shipped, or damaged.
+        RecordError: if it is not there, damaged, or of another run.
     """
-    model, tokenizer = runs.small(shown().start)
-    held, path = records.shipped_tensors(MODELS, f"{when}.")
+    run = shown()
+    model, tokenizer = runs.small(run.start)
+    if stored:
+        held, path = runs.weights(run.start, run)[WHEN.index(when)], paths.store()
+    else:
+        held, meta, path = records.shipped_tensors(MODELS, f"{when}.")
+        if meta.get("run") != run.id:
+            raise RecordError(f"{path} holds models of run {meta.get('run')}, not of {run.id}; collect gsm8k again.")
     return runs.put(model, {name: value.float() for name, value in held.items()}, path), tokenizer
 
 

@@ -1,6 +1,6 @@
 """Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after, and by decoding."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
-from cot2lib.metrics import mean_interval
+from cot2lib.metrics import Interval, mean_interval
 from cot2lib.study.analysis.language_runs import SAMPLED, THOUGHTS, TOKENS, TRAINING, ends
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.style import BLUE, GREY, ORANGE, Look, panels, seed_dots, series_legend
@@ -92,7 +92,7 @@ def while_training(table: pd.DataFrame) -> Figure | None:
         axes[0, column].set_title(f"{limit} tokens", fontsize=9.5)
         axes[1, column].set_xlabel("step")
         for axis in axes[:, column]:
-            axis.axvline(table["step"].max() / 2, color="#bbbbbb", linewidth=1)
+            axis.axvline(table["step"].max() * table["enter"].iloc[0], color="#bbbbbb", linewidth=1)
     for axis, how in zip(axes[:, 0], KINDS.values()):
         axis.set_ylabel(f"right, {how} (%)")
     shown = {name: look for name, (*_, look) in kinds.items() if "greedy" not in name}
@@ -108,18 +108,24 @@ def _lines(axis: Axes, rows: pd.DataFrame, look: Look) -> None:
     axis.plot(lines.index, PERCENT * lines.mean(axis=1), color=colour, marker=marker, linestyle=dash, ms=4)
 
 
-def limits_table(table: pd.DataFrame, paper_limits: Sequence[int]) -> pd.DataFrame:
-    """The paper's table beside ours: a row for each pair of limits, both from the longest to the shortest."""
+def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame:
+    """The paper's table beside ours, from the longest to the shortest limit.
+
+    Args:
+        table: of `language_runs.shipped`, of one model.
+        beside: for each of our limits the paper's that it stands for.
+    """
     found = ends(table)
-    limits = sorted(found["longest"].unique(), reverse=True)
     rows = []
-    for limit, printed in zip(limits, paper_limits):
+    for limit, printed in beside.items():
         part = found[found["longest"] == limit]
+        if part.empty:
+            continue
         row = {"limit": limit, "runs": part["seed"].nunique()}
         for column, how in KINDS.items():
             row |= {f"{NAMES[name]}, {how}": said(values) for name, values in _columns(part, column).items()}
         for name, thinks in (("discrete CoT", False), ("MTS", True)):
-            row[f"tokens, {name}"] = said(part[(part["continuous"] > 0) == thinks]["length"], 1.0)
+            row[f"tokens, {name}"] = said(part[(part["continuous"] > 0) == thinks]["length"], 1.0, np.inf)
         row |= {"paper: limit": printed}
         row |= {f"paper: {shown}": paper_value(f"gsm8k-{printed}-{name}") for name, shown in NAMES.items()}
         for name in ("discrete", "mts"):
@@ -128,9 +134,11 @@ def limits_table(table: pd.DataFrame, paper_limits: Sequence[int]) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
-def said(values: Sequence[float], scale: float = PERCENT) -> str:
-    """The mean over seeds with its interval, between 0 and 100."""
-    interval = mean_interval(scale * np.asarray(values, dtype=float), 0.0, 100.0)
+def said(values: Sequence[float], scale: float = PERCENT, top: float = 100.0) -> str:
+    """The mean over seeds with its interval, between 0 and `top`; nothing of no seed."""
+    if not len(values):
+        return ""
+    interval = mean_interval(scale * np.asarray(values, dtype=float), 0.0, top)
     return describe(interval.mean, interval.low, interval.high)
 
 
@@ -193,17 +201,22 @@ def findings(table: pd.DataFrame) -> list[str]:
     made, sentences = gains(table), []
     for limit, part in sorted(made.groupby("longest"), reverse=True):
         between = mean_interval(part["between"].to_numpy())
-        sure = "holds" if between.low <= 0 <= between.high else "excludes"
         sentences.append(
             f"{limit} tokens: reward {_moves('discrete chain of thought', part['discrete'].mean())} and "
             f"{_moves('MTS', part['mts'].mean())}. MTS ends {_beside(between.mean)} discrete chain of thought; "
-            f"the interval over seeds {sure} zero."
+            f"{_sure(between)}."
         )
     return sentences
 
 
 def _moves(who: str, points: float) -> str:
     return f"{'gives' if points >= 0 else 'costs'} {who} {abs(points):.1f} points"
+
+
+def _sure(between: Interval) -> str:
+    if np.isnan(between.low):
+        return "one seed has no interval"
+    return f"the interval over seeds {'holds' if between.low <= 0 <= between.high else 'excludes'} zero"
 
 
 def _beside(points: float) -> str:
@@ -229,15 +242,16 @@ def left_open() -> pd.DataFrame:
     rows = {
         'what "batch 6" counts': "six problems, each with its group of four responses",
         "temperature of samples": "1",
-        "ratio of a thought": "geometric mean over its K tokens",
+        "loss": "over all steps of a group, as the paper's equation for other tasks; ours weighs each response alike",
+        "weight decay": "0.01, as the paper states for its other models; ours have none",
         "advantages": "divided by their spread in the group",
-        "loss": "mean over the steps of each response, thoughts included",
-        "weight decay": "none",
         "what is trained": "every weight",
         "where thoughts stand": "before the text",
         "how their number rises": "evenly",
         "form of the question": "a turn of the model's chat without its own thinking; the answer after ####",
         "how answers are decoded": "both sampled and greedy are recorded; the ledger judges the sampled ones",
+        "which step is reported": "the last; elsewhere the paper reports the best one, unless it says otherwise",
+        "what a length counts": "discrete tokens",
         "held-out problems": "all of GSM8K's test set",
     }
     return pd.DataFrame({"left open": rows.keys(), "here": rows.values()})
