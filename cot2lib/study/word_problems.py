@@ -32,7 +32,7 @@ def small(
     """The small model on stories of up to six sums, by limit; a start and a set of stories for each seed."""
     made = []
     for seed in seeds:
-        start = WarmStart(sums=6, steps=1500, seed=seed)
+        start = WarmStart(sums=6, steps=3000, seed=seed)
         for recipe in _recipes(limits, methods, steps=150, prompts=32, group=8, lr=3e-4, warmup=15):
             made.append(LanguageRun(recipe, start, held_out=300, evaluations=3, seed=seed))
     return made

@@ -20,7 +20,7 @@ from cot2lib.kit.random import Site
 from cot2lib.llm import answers, policy, runs
 from cot2lib.llm.policy import Asked, PolicyRecipe, greedy
 from cot2lib.llm.responses import Plan
-from cot2lib.llm.settings import SMALL, SMOLLM2, STORIES, LanguageRun
+from cot2lib.llm.settings import SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import stories
 from cot2lib.runs import records
 from cot2lib.study.word_problems import small
@@ -29,11 +29,11 @@ from cot2lib.thoughts import MTS, Base
 LIMIT = 40  # discrete tokens of an answer
 THOUGHTS = 4
 KS = (1, 3, 6, 12)
-SAMPLES = 4  # responses to a problem, where anything is drawn
+SAMPLES = 2  # responses to a problem, where anything is drawn
 SEED = 42  # of all draws
-PUT = (  # what the table asks: model, sums of a story, problems, solved stories before each
-    *((SMALL, sums, 300, 0) for sums in (2, 4, 6)),
-    *((SMOLLM2, sums, 40, 4) for sums in (1, 2)),
+PUT = (  # what the table asks: model, sums of a story, problems, solved stories before each, most discrete tokens
+    *((SMALL, sums, 300, 0, LIMIT) for sums in (2, 4, 6)),
+    *((SMOLLM2, sums, 32, 4, 24) for sums in (1, 2)),
 )
 COLUMNS = ["model", "sums", "decoding", "samples", "problems", "accuracy", "passed", "verified", "length", "cut"]
 
@@ -73,7 +73,8 @@ def measure(profile: str) -> pd.DataFrame:
         raise SpecError(f"decodings under {profile!r}: the paper has none of models as they are; choose 'quick'.")
     if importlib.util.find_spec("math_verify") is None:
         raise SpecError("package 'math-verify' is missing: install it with `pip install math-verify`.")
-    tables = [of_model(name, sums=sums, problems=count, shots=shots) for name, sums, count, shots in PUT]
+    names = ("model", "sums", "problems", "shots", "limit")
+    tables = [of_model(**dict(zip(names, asked))) for asked in PUT]
     return pd.concat(tables, ignore_index=True)
 
 
@@ -93,7 +94,7 @@ def of_model(
         data: "stories", "gsm8k", or a folder with GSM8K's files.
         sums: of a story, if it is about stories.
         problems: how many.
-        shots: solved stories shown before each.
+        shots: solved stories shown before each, of up to as many sums.
         limit: most discrete tokens.
         device: "auto", "cpu" or "cuda".
 
@@ -102,9 +103,8 @@ def of_model(
         DeviceError: for a device that is not there.
     """
     positive(sums=sums, problems=problems, limit=limit)
-    run = LanguageRun(
-        PolicyRecipe(1, 1, 2, 1e-4, limit), small()[0].start, model, data, shots=shots, held_out=problems
-    )
+    start = small()[0].start if model == SMALL else WarmStart(sums=sums)  # whose stories are shown
+    run = LanguageRun(PolicyRecipe(1, 1, 2, 1e-4, limit), start, model, data, shots=shots, held_out=problems)
     where = resolve_device(device)
     weights, tokenizer = runs.loaded(run)
     if data == STORIES:
