@@ -9,6 +9,7 @@ whole words are made here (`small_qwen3`, `word_tokenizer`).
 import importlib.util
 import logging
 import re
+import warnings
 from pathlib import Path
 
 import torch
@@ -95,6 +96,9 @@ def word_tokenizer():
 
 def _transformers():
     try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="IProgress not found")  # a notebook needs no bars of its own
+            import tqdm.auto  # noqa: F401
         import transformers
     except ImportError as error:
         raise SpecError(
