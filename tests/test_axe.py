@@ -1,4 +1,4 @@
-"""No page has an accessibility violation that axe-core finds, light or dark, wide or narrow. `make axe` runs this."""
+"""No page has a violation above "minor" that axe-core finds, light or dark, wide or narrow; `make axe` runs this."""
 
 import html
 import json
@@ -37,7 +37,7 @@ def pages():
 
 
 def violations(page, width, mode):
-    """What axe finds on a page."""
+    """What axe finds on a page and does not call minor."""
     path = SITE / page
     script = AXE.read_text().replace("</script", "<\\/script")
     added = f'<pre id="said" hidden></pre><script>{script}</script><script>{SCRIPT}</script></body>'
@@ -53,7 +53,7 @@ def violations(page, width, mode):
     said = re.search(r'<pre id="said"[^>]*>(.*?)</pre>', out, re.DOTALL)
     assert said and said[1], "axe has not finished"
     assert f'data-theme="{mode}"' in out
-    return json.loads(html.unescape(said[1]))
+    return [found for found in json.loads(html.unescape(said[1])) if found[0] != "minor"]
 
 
 @pytest.mark.parametrize("width, mode", [(1400, "light"), (500, "dark")])

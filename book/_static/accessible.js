@@ -1,4 +1,5 @@
-// What the theme leaves for screen readers: names that hold the text that is seen, and a landmark around the logo.
+// What the theme leaves for screen readers and keyboards: names that hold the text that is seen, a landmark around the
+// logo, wide boxes that can be reached.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -12,6 +13,10 @@ document.addEventListener("DOMContentLoaded", () => {
       named.setAttribute("aria-label", seen);
     }
   }
+  for (const wide of document.querySelectorAll("article figure, article .cell_output")) {
+    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; // so that keys can scroll it
+  }
+  for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role"); // it has no list items
   for (const logo of document.querySelectorAll("a.navbar-brand")) {
     logo.parentElement.setAttribute("role", "region");
     logo.parentElement.setAttribute("aria-label", "Home");
