@@ -1,19 +1,14 @@
 """No page has a violation above "minor" that axe-core finds, light or dark, wide or narrow; `make axe` runs this."""
 
-import html
-import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from chromium import BROWSER, MISSING, SAID, said_in
 
 ROOT = Path(__file__).parent.parent
 SITE = ROOT / "_build" / "html"
 AXE = ROOT / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=30000", "--dump-dom"]
 SCRIPT = """
 const options = {resultTypes: ["violations"]};
 window.addEventListener("load", () => setTimeout(() => axe.run(document, options).then((found) => {
@@ -26,7 +21,7 @@ pytestmark = [
     pytest.mark.thorough,
     pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`"),
     pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here; run `make axe`"),
-    pytest.mark.skipif(BROWSER is None, reason="needs Chromium (Debian's package)"),
+    pytest.mark.skipif(BROWSER is None, reason=MISSING),
 ]
 
 
@@ -40,20 +35,17 @@ def violations(page, width, mode):
     """What axe finds on a page and does not call minor."""
     path = SITE / page
     script = AXE.read_text().replace("</script", "<\\/script")
-    added = f'<pre id="said" hidden></pre><script>{script}</script><script>{SCRIPT}</script></body>'
+    added = f"{SAID}<script>{script}</script><script>{SCRIPT}</script></body>"
     copy = path.with_name(f"{path.stem}.{width}.{mode}.axe.html")
     text = path.read_text().replace('data-default-mode="auto"', f'data-default-mode="{mode}"')
     text = re.sub(r'(dataset\.mode = localStorage\.getItem\("mode"\) \|\| )"auto"', rf'\1"{mode}"', text)
     copy.write_text(text.replace("</body>", added))
     try:
-        command = [BROWSER, *FLAGS, f"--window-size={width},1000", copy.as_uri()]
-        out = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+        found, seen = said_in(copy, f"--window-size={width},1000", budget=30_000)
     finally:
         copy.unlink()
-    said = re.search(r'<pre id="said"[^>]*>(.*?)</pre>', out, re.DOTALL)
-    assert said and said[1], "axe has not finished"
-    assert f'data-theme="{mode}"' in out
-    return [found for found in json.loads(html.unescape(said[1])) if found[0] != "minor"]
+    assert f'data-theme="{mode}"' in seen
+    return [rule for rule in found if rule[0] != "minor"]
 
 
 @pytest.mark.parametrize("width, mode", [(1400, "light"), (500, "dark")])

@@ -1,27 +1,24 @@
 """The book's scripts in a real browser: the page that runs models, whose logits are ours, and filters of tables."""
 
-import html
 import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from chromium import BROWSER, MISSING, SAID, said_in
 
 import cot2lib
 from cot2lib.decode import decode, rules
 from cot2lib.thoughts import Base, Discrete
 
 BOOK = Path(__file__).parent.parent / "book"
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=8000", "--dump-dom"]
 INPUTS = [(3, 1, 8, 4), (9, 9, 9, 9), (1, 1, 1, 2), (2, 5, 7, 1)]
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium (Debian's package)")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=MISSING)
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +47,8 @@ def said_by(folder, body, script):
     said = f"document.getElementById('said').textContent = JSON.stringify((() => {{{script}}})())"
     late = f"window.addEventListener('load', () => {{{said}}})"
     page = folder / "book" / "page.html"
-    page.write_text(f'<!doctype html><meta charset="utf-8">{body}<pre id="said"></pre><script>{late}</script>')
-    out = subprocess.run([BROWSER, *FLAGS, page.as_uri()], capture_output=True, text=True, timeout=60)
-    return json.loads(html.unescape(re.search(r'<pre id="said">(.*?)</pre>', out.stdout, re.DOTALL)[1]))
+    page.write_text(f'<!doctype html><meta charset="utf-8">{body}{SAID}<script>{late}</script>')
+    return said_in(page)[0]
 
 
 @pytest.fixture(scope="module")

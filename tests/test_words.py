@@ -228,7 +228,8 @@ def test_each_check_can_fail():
     of = lambda **fields: np.logical_and.reduce([table[name] == value for name, value in fields.items()])
     table.loc[of(model=SMALL, step=0), "accuracy"] = table["longest"] / 200
     table.loc[of(model=SMALL, longest=40) & (table["continuous"] > 0), "accuracy"] = 0.3
-    assert all(checks(table, measured()).values()) and len(checks(table, measured())) == 6
+    table.loc[of(model=SMALL, step=0, decoding="thoughts"), "accuracy"] = 0.06
+    assert all(checks(table, measured()).values()) and len(checks(table, measured())) == 7
 
     def broken(change, **given):
         other = table.copy()
@@ -236,11 +237,12 @@ def test_each_check_can_fail():
             other.loc[change, "accuracy"] = 0.05
         return [place for place, holds in enumerate(checks(other, measured(**given)).values()) if not holds]
 
-    assert broken(of(model=SMALL, step=0, longest=40)) == [0]
+    assert broken(of(model=SMALL, step=0, longest=40)) == [0, 6]
     assert broken(of(model=SMALL, longest=24, continuous=0) & (table["step"] > 0)) == [1]
     assert broken(of(model=SMALL, longest=40, continuous=0) & (table["step"] > 0)) == [1, 2]
     assert broken(of(model=SMOLLM2, decoding="training") & (table["step"] > 1)) == []
     assert broken(of(model=SMOLLM2, decoding="training")) == [3]
+    assert broken(of(model=SMALL, longest=16, step=0, decoding="tokens") & (table["continuous"] > 0)) == [6]
     assert broken(None, base=0.5) == [4] and broken(None, apart=-0.05) == [5]
 
 

@@ -44,7 +44,6 @@ def packed(name: str) -> dict:
         offset += value.size
     flat = np.concatenate([value.ravel() for value in weights.values()])
     return {
-        "name": name,
         "label": NAMES[name],
         "layers": run.model.layers,
         "heads": run.model.heads,

@@ -235,5 +235,5 @@ window.COT2 = (function () {
     });
   }
 
-  return { Reader, respond, reachable, rules: Object.keys(rules) };
+  return { Reader, respond, reachable };
 })();

@@ -157,7 +157,7 @@ class PolicyTrainer:
         plan, keys = recipe.plan(self.taken, self.ends), random.fold(self.draw_key, self.taken)
         prompts = Prompts.of(self.tokenizer, asked.texts, self.device)
         made = respond(self.model, prompts, plan, keys, recipe.group)
-        right = scores(made, self.tokenizer, asked).to(self.device)  # (prompt, sample)
+        right = scores(made.texts(self.tokenizer), asked).to(self.device)  # (prompt, sample)
         self.descend(prompts, plan, made, losses.advantages(right[None])[0])
         self.taken += 1
         self.log.append({"step": self.taken, "reward": float(right.mean()), **told(made)})
@@ -210,11 +210,11 @@ def end_tokens(model: nn.Module, tokenizer: Callable) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def scores(made: Responses, tokenizer: Callable, asked: Asked) -> Float[Tensor, "prompt sample"]:
-    """Rewards of responses to some problems, those to each side by side."""
-    samples = len(made.tokens) // len(asked.texts)
+def scores(texts: Sequence[str], asked: Asked) -> Float[Tensor, "problem sample"]:
+    """Rewards of what responses write, those to each problem side by side."""
+    samples = len(texts) // len(asked.answers)
     each = [answer for answer in asked.answers for _ in range(samples)]
-    return torch.tensor(answers.rewards(made.texts(tokenizer), each)).view(-1, samples)
+    return torch.tensor(answers.rewards(texts, each)).view(-1, samples)
 
 
 def told(made: Responses) -> Log:
@@ -236,8 +236,7 @@ def evaluate(
 ) -> tuple[Int[Tensor, "problem sample"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
     texts, means = texts_of(model, tokenizer, asked, plan, keys, samples)
-    each = [answer for answer in asked.answers for _ in range(samples)]
-    return torch.tensor(answers.rewards(texts, each)).long().view(-1, samples), means
+    return scores(texts, asked).long(), means
 
 
 def texts_of(

@@ -179,8 +179,8 @@ def train(
             break
         if trainer.taken and now > due:
             _save(checkpoint, *_state(run, trainer, told))
-            spent = time.monotonic() - now
-            due = now + spent + max(CHECKPOINT_SECONDS, SAVING * spent)
+            saved = time.monotonic()
+            due = saved + max(CHECKPOINT_SECONDS, SAVING * (saved - now))
         after(trainer.step())
     _save(done, _own(model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
     checkpoint.unlink(missing_ok=True)
@@ -226,13 +226,13 @@ def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
     return _path(run.id, "run", folder).exists()
 
 
-def weights(start: WarmStart, run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
-    """What the store holds of a warm start and of a run that went on from it.
+def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
+    """What the store holds of a finished run's warm start and of the run itself.
 
     Raises:
         RecordError: if one of them is not there.
     """
-    return load_tensors(_path(identifier(start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
+    return load_tensors(_path(identifier(run.start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
 def finished(run: LanguageRun, folder: Path | None = None) -> dict:

@@ -33,21 +33,25 @@ def collect(
     Returns the files written. Raises RecordError as there; SpecError for `sources` or `replace` where a chapter
     measures.
     """
+    if chapter == "gsm8k":
+        return _language_models(profile, sources, folder)
     if chapter not in MEASURES:
         specs = sweeps.sweep(chapter, profile)
         shipping = {spec for spec in specs if sweeps.ships_weights(chapter, spec)}
         options = dict(with_weights=shipping, sources=sources, folder=folder, replace=replace)
         return merge.collect(f"{chapter}.{profile}", specs, **options)
-    name, measure = MEASURES[chapter]
-    if chapter == "gsm8k":
-        measure = partial(measure, sources=sources)
-    elif sources or replace:
+    if sources or replace:
         raise SpecError(f"{chapter} is measured anew whenever it is collected: leave out sources and replace.")
-    table = measure(profile)
-    if "commit" not in table:  # of evaluations each says where it was made
-        table = table.assign(**provenance(resolve_device("cpu")))
-    files = [records.ship_table(f"{chapter}.{profile}.{name}", table, folder or paths.RECORDS)]
-    return files + language_runs.ship_models(profile, folder) if chapter == "gsm8k" else files
+    name, measure = MEASURES[chapter]
+    table = measure(profile).assign(**provenance(resolve_device("cpu")))
+    return [records.ship_table(f"{chapter}.{profile}.{name}", table, folder or paths.RECORDS)]
+
+
+def _language_models(profile: str, sources: Sequence[Path], folder: Path | None) -> list[Path]:
+    """Ship evaluations, of which each says where it was made, and the models that the chapter shows."""
+    table = language_runs.collect(profile, sources)
+    shipped = records.ship_table(f"gsm8k.{profile}.evaluations", table, folder)
+    return [shipped, *language_runs.ship_models(profile, folder)]
 
 
 def _pass_at_k(profile: str) -> pd.DataFrame:
@@ -96,6 +100,5 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "drift": ("again", drift.measure),
     "searched": ("tested", searched.measure),
     "votes": ("majority", votes.measure),
-    "gsm8k": ("evaluations", language_runs.collect),
     "decodings": ("measured", decodings.measure),
 }

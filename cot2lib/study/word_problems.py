@@ -16,10 +16,8 @@ DISCRETE, MIXED = METHODS = ("discrete CoT", "MTS")
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
 EARLY = 0.3  # share of the training by which all thoughts are there, where they begin with it
-BESIDE = {
-    "quick": dict(zip(LIMITS, PAPER_LIMITS)),
-    "paper": {limit: limit for limit in PAPER_LIMITS},
-}  # as tables have it
+# The paper's limit that each of a profile's limits stands for.
+BESIDE = {"quick": dict(zip(LIMITS, PAPER_LIMITS)), "paper": {limit: limit for limit in PAPER_LIMITS}}
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
 MAIN = {"quick": SMALL, "paper": QWEN}  # whose table a profile makes
@@ -60,9 +58,9 @@ def printed(seeds: Sequence[int] = SEEDS[:1], limits: Mapping[int, int] = PAPER_
 
 def _recipes(limits: Mapping[int, int], methods: Sequence[str], **options) -> list[PolicyRecipe]:
     """For each limit and method: MTS has its continuous tokens within the limit, as in the paper."""
-    thoughts = {DISCRETE: lambda limit: 0, MIXED: lambda limit: limits[limit]}
+    thoughts = {DISCRETE: dict.fromkeys(limits, 0), MIXED: limits}
     return [
-        PolicyRecipe(limit=limit - thoughts[method](limit), thoughts=thoughts[method](limit), k=K, **options)
+        PolicyRecipe(limit=limit - thoughts[method][limit], thoughts=thoughts[method][limit], k=K, **options)
         for limit in limits
         for method in methods
     ]

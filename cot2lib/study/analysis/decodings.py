@@ -122,10 +122,10 @@ def _row(way: Decoding, model: nn.Module, tokenizer: Callable, asked: Asked) -> 
     """What one way of decoding makes of some problems; by math-verify too, where it is installed."""
     keys = random.run_keys([SEED], Site.DECODE)
     texts, told = policy.texts_of(model, tokenizer, asked, way.plan, keys, way.samples)
-    each = [answer for answer in asked.answers for _ in range(way.samples)]
-    right = np.array(answers.rewards(texts, each)).reshape(-1, way.samples)
+    right = policy.scores(texts, asked).double().numpy()
     shares = {"accuracy": right.mean(), "passed": right.any(1).mean()}
     if importlib.util.find_spec("math_verify"):
+        each = np.repeat(asked.answers, way.samples).tolist()
         shares["verified"] = np.mean([answers.verified(*pair) for pair in zip(texts, each)])
     return {"decoding": way.name, "samples": way.samples, "problems": len(right), **shares, **told}
 

@@ -79,7 +79,7 @@ def ship_models(profile: str, folder: Path | None = None) -> list[Path]:
     run = shown()
     if profile != "quick" or not runs.is_finished(run):
         return []
-    pair = dict(zip(WHEN, runs.weights(run.start, run)))
+    pair = dict(zip(WHEN, runs.weights(run)))
     tensors = {f"{when}.{name}": value.half() for when, part in pair.items() for name, value in part.items()}
     return [records.ship_tensors(MODELS, tensors, {"run": run.id}, folder)]
 
@@ -97,7 +97,7 @@ def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
     run = shown()
     model, tokenizer = runs.small(run.start)
     if stored:
-        held, path = runs.weights(run.start, run)[WHEN.index(when)], paths.store()
+        held, path = runs.weights(run)[WHEN.index(when)], paths.store()
     else:
         held, meta, path = records.shipped_tensors(MODELS, f"{when}.")
         if meta.get("run") != run.id:
@@ -105,12 +105,10 @@ def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
     return runs.put(model, {name: value.float() for name, value in held.items()}, path), tokenizer
 
 
-def shipped(profile: str, wanted: Sequence[LanguageRun] | None = None) -> pd.DataFrame:
-    """The table that `cot2 collect gsm8k` has shipped, of some runs or of all; without rows where there is none."""
+def shipped(profile: str) -> pd.DataFrame:
+    """The table that `cot2 collect gsm8k` has shipped; without rows where there is none."""
     table = records.shipped_table(f"gsm8k.{profile}.evaluations")
-    if table is None:
-        return pd.DataFrame(columns=COLUMNS)
-    return table if wanted is None else table[table["id"].isin({run.id for run in wanted})]
+    return pd.DataFrame(columns=COLUMNS) if table is None else table
 
 
 def ends(table: pd.DataFrame) -> pd.DataFrame:
@@ -121,17 +119,14 @@ def ends(table: pd.DataFrame) -> pd.DataFrame:
     tokens may take up the whole limit, as in the run of discrete chain of thought of the same limit and seed.
     """
     cell, what = ["model", "longest", "seed"], ["accuracy", "length", "cut"]
+    greedy = table.rename(columns={"accuracy": "greedy"}).drop(columns=["length", "cut"])
     own = np.where(table["continuous"] > 0, THOUGHTS, TOKENS)
-    found = (
-        _last(table[table["decoding"] == own]).drop(columns=["length", "cut"]).rename(columns={"accuracy": "greedy"})
-    )
+    found = _last(greedy[table["decoding"] == own])
     found = found.join(_last(table[table["decoding"] == SAMPLED]).set_index("id")[what], on="id")
-    plain = table[(table["step"] == 0) & (table["continuous"] == 0)]
-    for decoding, columns in ((SAMPLED, what), (TOKENS, ["accuracy"])):
-        starts = plain[plain["decoding"] == decoding].set_index(cell)[columns]
-        starts = starts.rename(columns={"accuracy": "greedy"}) if decoding == TOKENS else starts
-        found = found.join(starts.add_prefix("start_"), on=cell)
-    return found
+    untrained = (table["step"] == 0) & (table["continuous"] == 0)
+    sampled = table[untrained & (table["decoding"] == SAMPLED)].set_index(cell)[what]
+    plain = greedy[untrained & (table["decoding"] == TOKENS)].set_index(cell)["greedy"]
+    return found.join(sampled.add_prefix("start_"), on=cell).join(plain.rename("start_greedy"), on=cell)
 
 
 def _last(table: pd.DataFrame) -> pd.DataFrame:

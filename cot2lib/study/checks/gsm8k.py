@@ -3,7 +3,7 @@
 import pandas as pd
 
 from cot2lib.llm.settings import SMALL, SMOLLM2
-from cot2lib.study.analysis.language_runs import TRAINING, ends
+from cot2lib.study.analysis.language_runs import THOUGHTS, TOKENS, TRAINING, ends
 
 APART = 0.04  # of shares: one answer of 32 is three points
 
@@ -20,21 +20,24 @@ def checks(table: pd.DataFrame, measured: pd.DataFrame) -> dict[str, bool]:
     last = small.groupby(["longest", "method"])["accuracy"].mean().unstack()
     plain, mixed = last["discrete CoT"], last.drop(columns="discrete CoT").iloc[:, 0]
     rewards = table[(table["model"] == SMOLLM2) & (table["decoding"] == TRAINING)]
-    first, final = (rewards[rewards["step"] == step]["accuracy"].mean() for step in _ends_of(rewards))
+    rewarded = rewards.groupby("step")["accuracy"].mean()
+    thinks = table[(table["model"] == SMALL) & (table["enter"] > 0) & (table["step"] == 0) & (table["continuous"] > 0)]
+    untrained = thinks.groupby(["longest", "decoding"])["accuracy"].mean().unstack()
     right = measured.set_index(["model", "sums", "decoding"])["accuracy"]
     return {
         "a shorter limit costs the start right sampled answers": bool((starts.diff().iloc[1:] > 0).all()),
         "reward gives discrete chain of thought right sampled answers at every limit": bool((plain > starts).all()),
         "MTS gains less than discrete chain of thought at the longest limit": bool(mixed.iloc[-1] < plain.iloc[-1]),
-        "SmolLM2's reward is higher at the end of its trainings than at their start": bool(final > first),
+        "SmolLM2's reward is higher at the end of its trainings than at their start": bool(
+            rewarded.iloc[-1] > rewarded.iloc[0]
+        ),
         "thoughts before any training cost SmolLM2 right answers": bool(
             right[SMOLLM2, 1, "base"] < right[SMOLLM2, 1, "greedy tokens"]
         ),
         "both parsers find as many right answers, to four points": bool(
             ((measured["verified"] - measured["accuracy"]).abs() < APART).all()
         ),
+        "thoughts before any training cost the small model right answers at every limit": bool(
+            (untrained[THOUGHTS] < untrained[TOKENS]).all()
+        ),
     }
-
-
-def _ends_of(rewards: pd.DataFrame) -> tuple[int, int]:
-    return rewards["step"].min(), rewards["step"].max()

@@ -16,6 +16,7 @@ from cot2lib.study.word_problems import PAPER_LIMITS, QWEN
 TOKENS = Unit("tokens", 5.0, 1)
 NEEDS = "needs the Qwen3-0.6B weights and a GPU"
 LENGTH = dict(scale=1.0, top=float("inf"), unit=TOKENS, given="a length counts discrete tokens")
+AHEAD, SHORTER = 3, 2  # limits at which MTS must be right more often, and shorter, in the mean over seeds
 ROWS = {"discrete": False, "mts": True}  # methods, by the names of claims, and whether they think
 
 
@@ -25,16 +26,14 @@ class Elsewhere:
 
     Attributes:
         kind: what it is once there are records.
-        needs: what is missing here.
     """
 
     kind: Kind
-    needs: str = NEEDS
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """As of the kind; without records, what is missing and the command that would make them."""
         row = self.kind.row(claim, profile, read)
-        return row if row["seeds"] else row | {"verdict": f"not run: {self.needs}"} | command("gsm8k", SETTLED)
+        return row if row["seeds"] else row | {"verdict": f"not run: {NEEDS}"} | command("gsm8k", SETTLED)
 
     def ours(self, row) -> str:
         """As of the kind."""
@@ -64,14 +63,7 @@ class Most:
     """That MTS is right more often than discrete chain of thought at most limits, and shorter at half of them.
 
     The paper says "three out of four" and "often".
-
-    Attributes:
-        least: limits at which it must be right more often, in the mean over seeds.
-        shorter: limits at which it must be shorter.
     """
-
-    least: int = 3
-    shorter: int = 2
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """The smallest gap in points, and at how many limits MTS is ahead and shorter."""
@@ -82,7 +74,7 @@ class Most:
         ahead = sum(gap > 0 for gap in gaps)
         short = sum(mixed["length"].mean() < plain["length"].mean() for mixed, plain in pairs)
         seeds = min(len(part) for pair in pairs for part in pair)
-        holds = ahead >= self.least and short >= self.shorter
+        holds = ahead >= AHEAD and short >= SHORTER
         said = f"right more often at {ahead} of {len(pairs)} limits, shorter at {short}"
         verdict = rules.TOO_FEW if seeds < rules.FEWEST_SEEDS else rules.REPRODUCED if holds else "not reproduced"
         row = {"seeds": seeds, "last": min(gaps), "verdict": f"{verdict}{', ' if ':' in verdict else ': '}{said}"}
@@ -97,9 +89,7 @@ WORDS: dict[str, Kind] = {
     **{f"gsm8k-{limit}-init": _of(limit, False, "start_accuracy") for limit in PAPER_LIMITS},
     **{f"gsm8k-{limit}-{name}": _of(limit, thinks) for limit in PAPER_LIMITS for name, thinks in ROWS.items()},
     **{
-        f"gsm8k-{limit}-{name}-length": _of(
-            limit, thinks, "length", scale=1.0, top=float("inf"), unit=TOKENS, given="a length counts discrete tokens"
-        )
+        f"gsm8k-{limit}-{name}-length": _of(limit, thinks, "length", **LENGTH)
         for limit in PAPER_LIMITS
         for name, thinks in ROWS.items()
     },

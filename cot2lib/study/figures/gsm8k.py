@@ -262,7 +262,7 @@ def early_table(usual: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         usual: evaluations of the small model with the paper's curriculum.
-        early: those with thoughts from the first step on.
+        early: those with thoughts that begin to come at the first step.
     """
     limit = early["longest"].unique()
     parts = {
