@@ -42,7 +42,7 @@ def outputs(path: Path) -> str:
     return "".join("".join(o.get("text", "")) for c in cells for o in c.get("outputs", []))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_all_chapters_run_and_failures_are_reported(repository, capsys, workers):
     write, root = repository
     write("a_good", "print('seeds', seeds)")
@@ -103,6 +103,7 @@ def test_only_digits_may_repeat(repository):
             chapters.checked(source, {name: "[7, 8, 7]"})
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
 def test_workers_of_chapters_end_with_their_parent(tmp_path):
     """Idle ones too, which would wait for work for ever."""
@@ -152,6 +153,7 @@ def test_chapters_need_the_repository(monkeypatch):
         chapters.execute()
 
 
+@pytest.mark.thorough
 def test_plain_papermill_works(tmp_path):
     """As the README says, on the shortest real chapter."""
     root = Path(__file__).parent.parent

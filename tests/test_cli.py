@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pandas as pd
 import pytest
+import torch
 
 from cot2lib import cli
 from cot2lib.specs.profiles import PROFILES
@@ -24,10 +25,11 @@ def cot2(*arguments, **environment):
     )
 
 
-def test_list_shows_every_sweep():
-    out = cot2("list")
-    assert out.returncode == 0 and out.stderr == ""
-    lines = [line.split()[:3] for line in out.stdout.splitlines()]
+def test_list_shows_every_sweep(capsys):
+    assert cli.main(["list"]) == 0
+    said = capsys.readouterr()
+    lines = [line.split()[:3] for line in said.out.splitlines()]
+    assert said.err == ""
     sizes = {
         (chapter, profile): str(len(make(profile))) for chapter, make in sweeps.SWEEPS.items() for profile in PROFILES
     }
@@ -116,9 +118,11 @@ def test_a_bad_request_as_typed():
     assert out.stderr.startswith("cot2: chapter 'nowhere' has no runs") and out.stderr.count("\n") == 1
 
 
-def test_a_store_that_cannot_be_written_is_one_sentence():
-    out = cot2("run", "csft", "--retrain", "--device", "cpu", COT2_STORE="/dev/null/store")
-    assert out.returncode == 2 and out.stderr.count("\n") == 1 and "set COT2_STORE" in out.stderr
+def test_a_store_that_cannot_be_written_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setenv("COT2_STORE", "/dev/null/store")
+    assert cli.main(["run", "csft", "--retrain", "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "set COT2_STORE" in said
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
@@ -226,17 +230,18 @@ def test_workers_end_with_their_parent(tmp_path, how):
     assert not left
 
 
-def test_compiling_without_a_compiler_is_one_sentence_before_training(tmp_path):
+@pytest.mark.parametrize("compiler", ["false", pytest.param("/no/such/compiler", marks=pytest.mark.thorough)])
+def test_compiling_without_a_compiler_is_one_sentence_before_training(tmp_path, compiler):
     store = tmp_path / "store"
-    for compiler in ("/no/such/compiler", "false"):
-        out = cot2("run", "csft", "--retrain", "--compile", "--device", "cpu", CXX=compiler, COT2_STORE=str(store))
-        assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
-        assert f"{compiler} does not work here; install one" in out.stderr and not store.exists()
+    out = cot2("run", "csft", "--retrain", "--compile", "--device", "cpu", CXX=compiler, COT2_STORE=str(store))
+    assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
+    assert f"{compiler} does not work here; install one" in out.stderr and not store.exists()
 
 
-def test_cuda_that_is_not_there():
-    out = cot2("run", "csft", "--device", "cuda", CUDA_VISIBLE_DEVICES="")
-    assert out.returncode == 2 and "torch sees no CUDA device here; choose device='cpu'" in out.stderr
+def test_cuda_that_is_not_there(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert cli.main(["run", "csft", "--device", "cuda"]) == 2
+    assert "torch sees no CUDA device here; choose device='cpu'" in capsys.readouterr().err
 
 
 def test_run_needs_no_book_tools():

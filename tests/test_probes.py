@@ -97,7 +97,7 @@ def test_consistency_gap_is_the_exact_bias(stack, own):
         mean = mean_of_tokens(alone, own.prompts[0, row], [], own.laws[0, row, 0])
         exact.append(float((mean - own.laws[0, row, 1]).square().sum()))
     expected = sum(exact) / 12
-    many = probes.consistency(own, [1], rollouts=2000).set_index(["seed", "step"])
+    many = probes.consistency(own, [1], rollouts=500).set_index(["seed", "step"])
     assert many.loc[(42, 2), "gap"] == pytest.approx(expected, rel=0.1) and expected > 5e-4
 
 

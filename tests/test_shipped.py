@@ -88,7 +88,7 @@ def test_shipped_records_replay(run):
         assert apart.max() < 1e-3
 
 
-@pytest.mark.parametrize("run", kinds(weighted()), ids=named)
+@pytest.mark.parametrize("run", marked(kinds(weighted())))
 def test_shipped_weights_give_their_record(run):
     """Two inputs may fall the other way by rounding; more means that decoding or the data have drifted."""
     row = records.shipped()[0].set_index("id").loc[run.id]

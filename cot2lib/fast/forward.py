@@ -161,7 +161,8 @@ def embed(flat, shape, data, inputs, positions, variant, w):
     for p in range(positions):
         for i in range(b):
             row, at = p * b + i, max(p - data.shift[inputs[i]], 0)
-            x[row] = places[at]
+            x[row] = ZERO  # copying a row would compile Numba's message about shapes, for seconds
+            add_row(x, row, places, at, ONE)
             if p < tokens:
                 token = data.prompts[inputs[i], p]
                 add_row(x, row, table, token % shape.vocab, ONE)
@@ -326,9 +327,8 @@ def soften(logits, row, vocab, greedy):
 @njit(**COMPILED)
 def think(flat, shape, position, table, shift, w):
     """x_0 of the position to come: E^T alpha of the thoughts before it, plus the position's embedding."""
-    b, d = shape.batch, shape.width
+    b, places = shape.batch, matrix(flat, shape.vocab * shape.width, shape.places, shape.width)
     x, before = w.x[0], (position - 1) * b
-    places = matrix(flat, shape.vocab * d, shape.places, d)
     product(w.logits[before : before + b, : shape.vocab], table, x[position * b : (position + 1) * b], w.zeros)
     for i in range(b):
         add_row(x, position * b + i, places, max(position - shift[i], 0), ONE)

@@ -14,7 +14,7 @@ from cot2lib.fast.forward import (  # isort: skip
     drop_seen, embed, entries, forward, layer_starts, linear, matrix, turn, turn_head,
 )  # fmt: skip
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, ZERO, adamw, add_row, column_sums, draw, drop, exp, layer_norm_back, place, product,
+    COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, layer_norm_back, place, product,
     spaced_product,
 )  # fmt: skip
 
@@ -78,12 +78,13 @@ def softmax_row_back(rows, given, q, columns, scale):
 @njit(**COMPILED)
 def dropped(rows, lane, batch, noise, w):
     """d_part (r, d) = d_x times dropout multipliers, from row `rows` on."""
-    w.d_part[rows:] = w.d_x[rows:]
+    w.d_part[rows:] = ZERO
+    add(w.d_part[rows:], w.d_x[rows:])
     if noise.threshold:
         drop(w.d_part[rows:], w.scales[lane:], batch)
 
 
-@njit(**COMPILED)
+@njit(inline="always", **COMPILED)
 def backward(flat, shape, noise, w):
     """Gradients of all parameters but what the embeddings of the inputs add, which `scatter` does, from d logits."""
     b, d, v, high = shape.batch, shape.width, shape.vocab, shape.positions
@@ -114,8 +115,7 @@ def backward(flat, shape, noise, w):
         linear_back(part, w.mixed[layer, rows:], turned_here, d_matrix, d_bias, d_normed, w.zeros)
         attend_back(layer, first, shape, noise, attention, w)
         d_matrix, d_bias = linear(g, qkv, d, 3 * d)
-        normed = w.normed[2 * layer]
-        turned_here = matrix(turned, 0, 3 * d, d)
+        normed, turned_here = w.normed[2 * layer], matrix(turned, 0, 3 * d, d)
         linear_back(w.d_qkv[:, d:], normed, turned_here[d:], d_matrix[:, d:], d_bias[d:], w.d_normed, w.zeros)
         product(normed[rows:].T, w.d_qkv[rows:, :d], d_matrix[:, :d], w.zeros)
         column_sums(w.d_qkv[rows:, :d], d_bias[:d])

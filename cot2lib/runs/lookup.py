@@ -6,6 +6,7 @@ Shipped records come first, for rows, curves and weights alike; with `retrain` o
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import pandas as pd
 from jaxtyping import Float
@@ -120,7 +121,13 @@ def described(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with the main fields of their specs in front."""
     if rows.empty:
         return rows
-    specs = [from_data(json.loads(text)) for text in rows["spec"]]
+    specs = [_spec(text) for text in rows["spec"]]
     main = pd.DataFrame([spec.columns() for spec in specs], index=rows.index)
     train = pd.Series([s.task.size for s in specs], index=rows.index) - rows["inputs_a"] - rows["inputs_b"]
     return pd.concat([main, rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
+
+
+@cache
+def _spec(text: str) -> Run:
+    """A row's spec; many tables hold the same rows."""
+    return from_data(json.loads(text))

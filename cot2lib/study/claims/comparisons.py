@@ -5,13 +5,35 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from cot2lib.metrics import Values, mean_interval
 from cot2lib.study.claims import rules
-from cot2lib.study.claims.kinds import SETTLED, Read, command, measured, span, under, unmeasured
+from cot2lib.study.claims.kinds import SETTLED, Drawn, Read, command, measured, span, under, unmeasured
 from cot2lib.study.claims.rules import POINTS, Unit
 from cot2lib.study.claims.samples import Sample
 from cot2lib.study.report import PERCENT
+
+
+# What tells the sides and cells of a comparison apart, by column, in a reader's words.
+SAID: dict[str, Callable[[object], str]] = {
+    "task": str,
+    "method": str,
+    "layers": lambda count: f"{count} layers" if count > 1 else "1 layer",
+    "d_model": lambda width: f"d = {width}",
+    "budget": lambda budget: f"B = {budget}",
+    "tokens": lambda count: f"{count} {'tokens' if count > 1 else 'token'} scored",
+    "fed": lambda feeder: f"fed by {feeder}",
+    "sampler": str,
+    "k": lambda samples: f"k = {samples}",
+    "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
+    "temperature": lambda temperature: f"T = {temperature:g}",
+    "ratio": lambda kind: f"{kind} ratio",
+    "scaled": lambda scaled: "scaled" if scaled else "not scaled",
+}
+
+
+COLUMNS = {"last": "last epoch", "best": "best epoch", "curve_mean": "mean over training"}
 
 
 class Cell(NamedTuple):
@@ -66,6 +88,10 @@ class Direction:
         said = ", ".join(word + note for word, note in notes.items() if note)
         return f"{verdict}{', ' if ':' in verdict else ': '}{said}" if said else verdict
 
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The differences of each cell."""
+        return differing(self.cells, profile, read, self.scale, self.unit)
+
     def ours(self, row) -> str:
         """The smallest gap."""
         return f"gap {measured(row, self.unit)}"
@@ -88,6 +114,10 @@ class NoGain:
         verdict = under(profile, rules.no_gain_verdict(sides, self.unit))
         return compared(sides, max(sides, key=gap)) | {"verdict": verdict} | command(self.chapter, profile)
 
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The differences of each cell."""
+        return differing(self.cells, profile, read, self.scale, self.unit)
+
     def ours(self, row) -> str:
         """The largest gain."""
         return f"gap {measured(row, self.unit)}"
@@ -107,6 +137,11 @@ class Parts:
             return unmeasured(profile) | command(self.first.chapter, profile)
         verdict = rules.parts_verdict({name: row["verdict"] for name, row in rows.items()})
         return first | {"verdict": under(profile, verdict)}
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The lines of all parts."""
+        lines = [(name, line) for name, part in self.named for line in part.drawn(claim, profile, read)]
+        return [line._replace(label=f"{name}: {line.label}") for name, line in lines]
 
     @property
     def named(self) -> Sequence[tuple[str, Direction]]:
@@ -163,6 +198,12 @@ class Value:
         shown = {"seeds": min(map(len, tables.values())), **span(claimed[worst])}
         return shown | {"verdict": under(profile, verdict)} | command(self.chapter, profile)
 
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The differences of each case."""
+        tables = {case.name: read(case.sample, profile) for case in self.cases}
+        some = {name: rows for name, rows in tables.items() if not rows.empty}
+        return [Drawn(name, rows["claimed"], 0.0, self.unit, (rows,)) for name, rows in some.items()]
+
     def ours(self, row) -> str:
         """The difference."""
         return f"difference {measured(row, self.unit)}"
@@ -187,6 +228,12 @@ class Reaches:
         verdict = under(profile, rules.reaches_verdict(readings, self.value))
         shown = span(max(readings, key=np.mean), 0.0, self.top)
         return {"seeds": min(map(len, readings)), **shown, "verdict": verdict} | command(self.chapter, profile)
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """What the runs reach, by reading."""
+        some = [rows for rows in (read(sample, profile) for sample in self.samples) if not rows.empty]
+        lines = zip(apart([_words(rows, "last") for rows in some]), some)
+        return [Drawn(", ".join(words), self.scale * rows["last"], self.value, POINTS, (rows,)) for words, rows in lines]
 
     def ours(self, row) -> str:
         """The mean of the best reading."""
@@ -214,6 +261,47 @@ def reversed_in(sides: Sequence[rules.Sides]) -> str:
 def gap(sides: rules.Sides) -> float:
     """Mean difference of a cell."""
     return float(rules.differences(sides).mean())
+
+
+def differing(cells: Sequence[Cell], profile: str, read: Read, scale: float, unit: Unit) -> list[Drawn]:
+    """A line for each cell: one side less the other, by seed; none if a cell has no seed."""
+    sides = paired(cells, profile, read, scale)
+    if sides is None:
+        return []
+    tables = [(read(cell.above, profile), read(cell.below, profile)) for cell in cells]
+    lines = zip(labels(cells, tables), sides, tables)
+    return [Drawn(label, above - below, 0.0, unit, runs) for label, (above, below), runs in lines]
+
+
+def labels(cells: Sequence[Cell], tables: Sequence[tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
+    """What each cell compares, in words: what tells it from the other cells, then one side less the other.
+
+    `tables` holds the rows of both sides of each cell.
+    """
+    above = [_words(rows, cell.column) for cell, (rows, _) in zip(cells, tables)]
+    below = [_words(rows, cell.beside) for cell, (_, rows) in zip(cells, tables)]
+    words = apart([*above, *below])
+    return [_label(one, other) for one, other in zip(words[: len(cells)], words[len(cells) :])]
+
+
+def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Each list of words without those that stand in all of them."""
+    alike = set.intersection(*map(set, lists)) if lists else set()
+    return [[word for word in words if word not in alike] for words in lists]
+
+
+def _label(above: Sequence[str], below: Sequence[str]) -> str:
+    shared = [word for word in above if word in below]
+    sides = [[word for word in side if word not in shared] for side in (above, below)]
+    less = " less ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
+    return ": ".join(filter(None, [", ".join(shared), less]))
+
+
+def _words(rows: pd.DataFrame, column: str) -> list[str]:
+    """What is the same in all rows, and which column is compared."""
+    same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
+    known = [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]
+    return [*known, COLUMNS.get(column, column.replace("_", " "))]
 
 
 def paired(cells: Sequence[Cell], profile: str, read: Read, scale: float) -> list[rules.Sides] | None:

@@ -7,7 +7,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,31 @@ class Kind(Protocol):
     def row(self, claim: str, profile: str, read: Read) -> dict: ...
 
     def ours(self, row) -> str: ...
+
+
+class Drawn(NamedTuple):
+    """One line of a claim's card: runs, and what the claim compares them with.
+
+    Attributes:
+        label: what is measured, in words; empty where the claim itself says it.
+        values: by seed, in the claim's unit.
+        stated: the paper's number, or 0 for a difference.
+        unit: of the values.
+        runs: the rows that they come from, of one or two samples.
+    """
+
+    label: str
+    values: pd.Series
+    stated: float
+    unit: Unit
+    runs: tuple[pd.DataFrame, ...]
+
+
+@runtime_checkable
+class OfRuns(Protocol):
+    """A claim that runs speak to, so that its card draws them."""
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]: ...
 
 
 @dataclass(frozen=True)
@@ -69,8 +94,7 @@ class Number:
         rows = read(self.sample, profile)
         if rows.empty:
             return unmeasured(profile) | command(self.chapter, profile)
-        columns = {"last": self.last, "best": self.best, "split_half": self.split_half}
-        values = {name: self.scale * rows[column] for name, column in columns.items() if column}
+        values = {name: self.scale * rows[column] for name, column in self._columns.items() if column}
         stated = paper_value(claim)
         verdict = self._verdict(values[self.judged], stated)
         return {
@@ -82,6 +106,16 @@ class Number:
             **self._judged(values[self.judged], stated),
             "enough": self._enough(values[self.judged], verdict) if profile == SETTLED else None,
         }
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The values that the verdict is about."""
+        rows = read(self.sample, profile)
+        values = () if rows.empty else self.scale * rows[self._columns[self.judged]]
+        return [Drawn("", values, paper_value(claim), self.unit, (rows,))] if len(values) else []
+
+    @property
+    def _columns(self) -> dict[str, str | None]:
+        return {"last": self.last, "best": self.best, "split_half": self.split_half}
 
     def _verdict(self, values: Values, stated: float) -> str:
         if self.undecided:
@@ -118,8 +152,14 @@ class OfStart:
         """Under `paper` the number as quick records hold it; the profile `quick` trains no such start."""
         if profile != SETTLED:
             return {"seeds": 0, "verdict": f"not run: the {SETTLED} profile trains these starts"}
-        held = lambda sample, _: read(sample, "quick")
-        return self.number.row(claim, SETTLED, held) | command(self.number.chapter, "quick")
+        return self.number.row(claim, SETTLED, self._held(read)) | command(self.number.chapter, "quick")
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """As of the number."""
+        return self.number.drawn(claim, SETTLED, self._held(read)) if profile == SETTLED else []
+
+    def _held(self, read: Read) -> Read:
+        return lambda sample, _: read(sample, "quick")
 
     def ours(self, row) -> str:
         """As of the number."""

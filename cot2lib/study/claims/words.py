@@ -7,7 +7,7 @@ import pandas as pd
 
 from cot2lib.study.analysis import language_runs
 from cot2lib.study.claims import rules
-from cot2lib.study.claims.kinds import SETTLED, Kind, Number, Read, command, unmeasured
+from cot2lib.study.claims.kinds import SETTLED, Drawn, Kind, Number, OfRuns, Read, command, unmeasured
 from cot2lib.study.claims.rules import Unit
 from cot2lib.study.claims.samples import Sample
 from cot2lib.study.report import PERCENT, describe
@@ -34,6 +34,10 @@ class Elsewhere:
         """As of the kind; without records, what is missing and the command that would make them."""
         row = self.kind.row(claim, profile, read)
         return row if row["seeds"] else row | {"verdict": f"not run: {NEEDS}"} | command("gsm8k", SETTLED)
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """As of the kind."""
+        return self.kind.drawn(claim, profile, read) if isinstance(self.kind, OfRuns) else []
 
     def ours(self, row) -> str:
         """As of the kind."""
