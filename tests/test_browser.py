@@ -181,3 +181,24 @@ def test_short_tables_and_those_without_verdicts(folder):
     short = TABLE.format("tab-x", "verdict", "<tr><td>1</td><td>2</td></tr>")
     assert said_by(folder, SCRIPT + short, script) == []
     assert said_by(folder, SCRIPT + TABLE.format("tab-y", "value", ROWS), script) == [0]
+
+
+CARD = '<details id="claim-{0}"><summary><span class="sd-badge">{1}</span> card {0}</summary>about {0}</details>'
+CARDS = "<section>" + CARD.format("one", "partly") + CARD.format("two", "refuted: by") + "</section>"
+CARDS += "<section>" + CARD.format("three", "partly but ...") + "</section>"
+
+
+def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
+    told = said_by(
+        folder,
+        SCRIPT + f"<article>{CARDS}</article>",
+        """const shown = () => [...document.querySelectorAll("details, section")].filter((one) => !one.hidden).length;
+        const [field, list] = document.querySelector(".table-filter").children;
+        const type = (box, value) => { box.value = value; box.dispatchEvent(new Event("input")); return shown(); };
+        const told = [shown(), type(field, "card ONE"), type(field, ""), type(list, "partly"), type(list, "refuted")];
+        window.location.hash = "#claim-three";
+        window.dispatchEvent(new HashChangeEvent("hashchange"));
+        return [...told, document.querySelector("[role=status]").textContent,
+                [...document.querySelectorAll("details")].map((card) => card.open)];""",
+    )
+    assert told == [5, 2, 5, 4, 2, "1 of 3 cards", [False, False, True]]

@@ -49,7 +49,8 @@ def test_every_place_has_its_claims_and_every_figure_named_is_in_the_book():
 
 def test_the_index_counts_verdicts_of_the_authors_recipe(rows):
     table = index.paper_index(rows).set_index("the paper")["verdicts"]
-    assert table["Figure 3: training with two layers"] == "reproduced"
+    assert table["Figure 3: training with two layers"] == "{ref}`reproduced <claims-fig-cont_disc_comp_graph>`"
+    table = table.str.extract("`(.*) <")[0].fillna("")
     assert table["Figure 4: fewer supervised tokens"] == "quick only"
     assert table["Figure 10: majority votes on ProsQA"] == "not run"
     assert table["Table 5: scales of Dirichlet samples"] == "4 compatible"
@@ -67,12 +68,15 @@ def test_what_is_rebuilt_counts_every_claim_once(rows):
 def test_a_finding_says_verdict_number_and_where(rows):
     first = index.FINDINGS[0]
     assert first.text(rows).replace("\xa0", " ") == (
-        f"{first.sentence} **Reproduced.** Ours: gap 12.3 [10.0, 14.6], 5 seeds. {{numref}}`fig-curves`"
+        f"{first.sentence} **Reproduced.** Ours: gap 12.3 [10.0, 14.6], 5 seeds. {{numref}}`fig-curves`, "
+        "{ref}`card <claim-convergence-2l2h>`"
     )
     assert len(index.FINDINGS) == 6 and {finding.claim for finding in index.FINDINGS} <= set(ledger.KINDS)
     statement = index.Finding("construction", "It is so.", "tab-variants")
     bare = rows.assign(last=float("nan"), verdict="holds if CoT2 is meant")
-    assert statement.text(bare) == "It is so. **Holds if CoT2 is meant.** {numref}`tab-variants`"
+    assert statement.text(bare) == (
+        "It is so. **Holds if CoT2 is meant.** {numref}`tab-variants`, {ref}`card <claim-construction>`"
+    )
 
 
 def test_commands_count_what_is_recorded():

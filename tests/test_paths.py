@@ -49,6 +49,7 @@ def test_the_core_alone_trains_and_finds_nothing_shipped(core):
     output(core, NOTHING_SHIPPED + TRAINS)
 
 
+@pytest.mark.thorough
 def test_the_core_alone_reads_the_records_that_it_is_told_of(core):
     program = "from cot2lib.runs import records; print(len(records.shipped()[0]))"
     told = ROOT / "cot2lib" / "study" / "records"

@@ -11,6 +11,7 @@ import yaml
 from bs4 import BeautifulSoup
 
 from cot2lib import losses, supervision
+from cot2lib.study.claims.printed import claims
 from cot2lib.training import grpo, supervised
 
 ROOT = Path(__file__).parent.parent
@@ -85,11 +86,25 @@ def test_landing_page_shows_what_was_found(pages):
     page = pages["book/intro"]
     assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
     assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
-    claims = page.select_one("#six-claims-and-what-the-records-say").select("li")
-    assert len(claims) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in claims)
+    found = page.select_one("#six-claims-and-what-the-records-say").select("li")
+    assert len(found) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in found)
     assert len(page.find("table", id="tab-paper").select("tbody tr")) == 29
     assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
     assert len(page.find("table", id="tab-commands").select("tbody tr")) == 16
+
+
+def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
+    cards = pages["book/claims"].select("article details[id^=claim-]")
+    series = claims()["metric"] == "pass_at_k"
+    assert {card["id"] for card in cards} == {f"claim-{claim}" for claim in claims().index[~series]}
+    for card in cards:
+        assert card.select_one("summary .sd-badge").get_text(), card["id"]
+        at = card.select_one("a[href*='/blob/']")
+        assert at["href"].startswith(f"{URL}/blob/") and "cot2lib/study/claims/" in at["href"], card["id"]
+        assert bool(card.select(".claim-picture svg")) == bool(card.select("a[download]")), card["id"]
+    assert sum(bool(card.select(".claim-picture")) for card in cards) > 120
+    found = pages["book/intro"].select_one("#six-claims-and-what-the-records-say")
+    assert len(found.select("a[href*='claims.html#claim-']")) == 6
 
 
 def test_the_explorer_has_its_models(pages):

@@ -1,55 +1,69 @@
-// A field above long tables that keeps the rows with all its words, and a list of verdicts where there is such a column.
+// A field above long tables, and above claim cards, that keeps what holds all its words, and a list of verdicts where
+// there are any. A link to a card opens it.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
   const LONG = 20; // rows from which a table gets a field
 
-  const headings = (table) => Array.from(table.querySelectorAll("thead th"), (cell) => cell.textContent.trim());
-  const rowsOf = (table) => Array.from(table.querySelectorAll("tbody tr"));
   const short = (verdict) => verdict.split(/[:,]| if | but /)[0].trim();
+  const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
-  function filtered(table, text, verdict, column) {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
-    for (const row of rowsOf(table)) {
-      const said = row.textContent.toLowerCase();
-      const fits = !verdict || short(row.cells[column].textContent) === verdict;
-      row.hidden = !(fits && words.every((word) => said.includes(word)));
-      if (!row.hidden) shown += 1;
-    }
-    return shown;
-  }
-
-  function made(tag, properties) {
-    return Object.assign(document.createElement(tag), properties);
-  }
-
-  function add(table) {
-    const column = headings(table).indexOf("verdict");
+  // What is filtered: elements, what each is called, the verdict that each shows ("" for none), and what follows a choice.
+  function addField(place, rows, name, verdictOf, changed = () => {}) {
     const box = made("div", { className: "table-filter" });
-    const field = made("input", { type: "search", placeholder: "Filter rows" });
-    field.setAttribute("aria-label", "Keep the rows with these words");
+    const field = made("input", { type: "search", placeholder: `Filter ${name}` });
+    field.setAttribute("aria-label", `Keep the ${name} with these words`);
     const told = made("span", {});
     told.setAttribute("role", "status");
+    const verdicts = rows.map((row) => short(verdictOf(row)));
     const list = made("select", {});
-    list.setAttribute("aria-label", "Keep the rows with this verdict");
-    if (column >= 0) {
-      const verdicts = rowsOf(table).map((row) => short(row.cells[column].textContent));
-      list.add(new Option("all verdicts", ""));
-      [...new Set(verdicts)].sort().forEach((verdict) => list.add(new Option(verdict, verdict)));
-    }
-    const total = rowsOf(table).length;
+    list.setAttribute("aria-label", `Keep the ${name} with this verdict`);
+    list.add(new Option("all verdicts", ""));
+    [...new Set(verdicts)].sort().forEach((verdict) => list.add(new Option(verdict, verdict)));
     const update = () => {
-      told.textContent = `${filtered(table, field.value, list.value, column)} of ${total} rows`;
+      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+      rows.forEach((row, number) => {
+        const said = row.textContent.toLowerCase();
+        const fits = !list.value || verdicts[number] === list.value;
+        row.hidden = !(fits && words.every((word) => said.includes(word)));
+      });
+      told.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} ${name}`;
+      changed();
     };
     field.addEventListener("input", update);
     list.addEventListener("input", update);
-    box.append(field, ...(column >= 0 ? [list] : []), told);
-    (table.closest(".pst-scrollable-table-container") || table).before(box);
+    box.append(field, ...(verdicts.some(Boolean) ? [list] : []), told);
+    place.before(box);
     update();
   }
 
   document.querySelectorAll("article table[id]").forEach((table) => {
-    if (rowsOf(table).length >= LONG) add(table);
+    const headings = Array.from(table.querySelectorAll("thead th"), (cell) => cell.textContent.trim());
+    const rows = [...table.querySelectorAll("tbody tr")];
+    const column = headings.indexOf("verdict");
+    const verdictOf = (row) => (column < 0 ? "" : row.cells[column].textContent);
+    if (rows.length >= LONG) {
+      addField(table.closest(".pst-scrollable-table-container") || table, rows, "rows", verdictOf);
+    }
   });
+
+  const cards = [...document.querySelectorAll("details[id^='claim-']")];
+  if (cards.length) {
+    const sections = [...new Set(cards.map((card) => card.parentElement))];
+    const emptied = () => {
+      sections.forEach((section) => {
+        section.hidden = [...section.querySelectorAll("details")].every((card) => card.hidden);
+      });
+    };
+    addField(sections[0], cards, "cards", (card) => card.querySelector(".sd-badge").textContent, emptied);
+    const open = () => {
+      const card = cards.find((one) => `#${one.id}` === window.location.hash);
+      if (card) {
+        card.open = true;
+        card.scrollIntoView();
+      }
+    };
+    window.addEventListener("hashchange", open);
+    open();
+  }
 });

@@ -23,7 +23,7 @@ from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import SEGMENT, StackTrainer
 
 STACK = 8  # runs side by side in `feeding_table`
-STEPS = 10  # training steps in a turn
+STEPS = 6  # training steps in a turn
 ROLLOUT_ROUNDS = 5
 
 

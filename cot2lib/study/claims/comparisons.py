@@ -14,7 +14,6 @@ from cot2lib.study.claims.rules import POINTS, Unit
 from cot2lib.study.claims.samples import Sample
 from cot2lib.study.report import PERCENT
 
-
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {
     "task": str,
@@ -29,6 +28,9 @@ SAID: dict[str, Callable[[object], str]] = {
     "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
     "temperature": lambda temperature: f"T = {temperature:g}",
     "ratio": lambda kind: f"{kind} ratio",
+    "feed": lambda what: f"fed the {what}",
+    "lr": lambda rate: f"rate {rate:g}",
+    "embedding": lambda kind: f"{kind} embeddings",
     "scaled": lambda scaled: "scaled" if scaled else "not scaled",
 }
 
@@ -233,7 +235,8 @@ class Reaches:
         """What the runs reach, by reading."""
         some = [rows for rows in (read(sample, profile) for sample in self.samples) if not rows.empty]
         lines = zip(apart([_words(rows, "last") for rows in some]), some)
-        return [Drawn(", ".join(words), self.scale * rows["last"], self.value, POINTS, (rows,)) for words, rows in lines]
+        beside = dict(stated=self.value, unit=POINTS, within=(0.0, self.top))
+        return [Drawn(", ".join(s), self.scale * rows["last"], runs=(rows,), **beside) for s, rows in lines]
 
     def ours(self, row) -> str:
         """The mean of the best reading."""

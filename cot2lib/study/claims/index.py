@@ -34,7 +34,8 @@ class Finding:
         """The sentence, the verdict and our number, as MyST."""
         row = rows[(rows["id"] == self.claim) & (rows["profile"] == SETTLED)].iloc[0]
         ours = "" if pd.isna(row["last"]) else f" Ours: {KINDS[self.claim].ours(row)}, {row['seeds']} seeds."
-        return f"{self.sentence} **{row['verdict'][0].upper()}{row['verdict'][1:]}.**{ours} {{numref}}`{self.seen}`"
+        seen = f"{{numref}}`{self.seen}`, {{ref}}`card <claim-{self.claim}>`"
+        return f"{self.sentence} **{row['verdict'][0].upper()}{row['verdict'][1:]}.**{ours} {seen}"
 
 
 FINDINGS = (
@@ -67,16 +68,27 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "the paper": f"{place.printed}: {place.what}",
-                "here": _links(f"{place.figures} {place.tables}".split()) or LATER,
-                "verdicts": counted(settled[source[source == place.source].index]),
+                "here": links(f"{place.figures} {place.tables}".split()) or LATER,
+                "verdicts": _cards(counted(settled[source[source == place.source].index]), place.source),
             }
             for place in places().itertuples()
         ]
     )
 
 
-def _links(names: Sequence[str]) -> str:
+def links(names: Sequence[str]) -> str:
+    """References to figures and tables of the book."""
     return ", ".join(f"{{numref}}`{name}`" for name in names)
+
+
+def _cards(said: str, source: str) -> str:
+    """Words that lead to the cards of a figure, table or proposition."""
+    return f"{{ref}}`{said} <{label(source)}>`" if said else ""
+
+
+def label(source: str) -> str:
+    """What pages refer to the cards of a figure, table or proposition by."""
+    return f"claims-{source.replace(':', '-')}"
 
 
 def counted(verdicts: pd.Series) -> str:

@@ -42,6 +42,7 @@ class Drawn(NamedTuple):
         stated: the paper's number, or 0 for a difference.
         unit: of the values.
         runs: the rows that they come from, of one or two samples.
+        within: the ends that the values can reach.
     """
 
     label: str
@@ -49,6 +50,7 @@ class Drawn(NamedTuple):
     stated: float
     unit: Unit
     runs: tuple[pd.DataFrame, ...]
+    within: tuple[float, float] = (-np.inf, np.inf)
 
 
 @runtime_checkable
@@ -111,7 +113,8 @@ class Number:
         """The values that the verdict is about."""
         rows = read(self.sample, profile)
         values = () if rows.empty else self.scale * rows[self._columns[self.judged]]
-        return [Drawn("", values, paper_value(claim), self.unit, (rows,))] if len(values) else []
+        line = Drawn("", values, paper_value(claim), self.unit, (rows,), (0.0, self.top))
+        return [line] if len(values) else []
 
     @property
     def _columns(self) -> dict[str, str | None]:

@@ -34,8 +34,11 @@ COLUMNS = (
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 SETTINGS = {"kl-coefficient": SETTING}
-PARTS = (TRAINING, BUDGETS, SAMPLING, SEARCHING, TOKENS, SIMPLEX, TABLES, WORDS, STATEMENTS, SETTINGS)
-KINDS: dict[str, Kind] = {claim: kind for part in PARTS for claim, kind in part.items()}
+PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them
+    "training": TRAINING, "budgets": BUDGETS, "sampling": SAMPLING, "searching": SEARCHING, "tokens": TOKENS,
+    "simplex": SIMPLEX, "tables": TABLES, "words": WORDS, "statements": STATEMENTS, "ledger": SETTINGS,
+}  # fmt: skip
+KINDS: dict[str, Kind] = {claim: kind for part in PARTS.values() for claim, kind in part.items()}
 
 
 def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:

@@ -21,12 +21,17 @@ WORDS = (
     (r"\bgamma=(\d+)\b", "\N{GREEK SMALL LETTER GAMMA} = \\1"),
     (r"\bMTS\b ", ""),
     (r"\bSFT\b", "before reward"),
+    (r"\bRL\b", "reward"),
 )
 
 
 def readable(claim: str) -> str:
     """A claim's setting in a reader's words."""
-    text = claims().loc[claim, "setting"]
+    return worded(claims().loc[claim, "setting"]).rstrip(",")
+
+
+def worded(text: str) -> str:
+    """A table's shorthand in a reader's words."""
     for code, words in WORDS:
         text = re.sub(code, words, text)
     return text

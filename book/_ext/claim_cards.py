@@ -1,0 +1,42 @@
+"""Sphinx extension: the page of claim cards, made from the records at build time, and links to sources.
+
+The page `book/claims` holds a line `% cards`, which the cards take the place of. The role `source` links to a file at
+the commit that the book is built from.
+"""
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+from cot2lib.kit.provenance import commit
+from cot2lib.study import cards
+from cot2lib.study.claims.ledger import ledger
+
+PAGE, PLACE = "book/claims", "% cards"
+
+
+def fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the cards into their page."""
+    if docname == PAGE:
+        app.env.note_reread()
+        source[0] = source[0].replace(PLACE, cards.page(ledger()))
+
+
+def revision(options: dict) -> str:
+    """The commit, or the branch of the repository where the commit does not hold the files as they are."""
+    made = commit()
+    return options["repository_branch"] if made == "unknown" or made.endswith("-dirty") else made
+
+
+def linked(name, rawtext, text, lineno, inliner, options=None, content=()):
+    """A link to a file of the repository; what follows # is a place in it."""
+    options = inliner.document.settings.env.config.html_theme_options
+    at = f"{options['repository_url']}/blob/{revision(options)}/{text}"
+    shown = nodes.literal("", text.partition("#")[0])
+    return [nodes.reference(rawtext, "", shown, refuri=at)], []
+
+
+def setup(app: Sphinx) -> dict:
+    """Register with Sphinx."""
+    app.connect("source-read", fill)
+    app.add_role("source", linked)
+    return {"version": "1", "parallel_read_safe": True}

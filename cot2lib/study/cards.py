@@ -1,0 +1,154 @@
+"""Claim cards: for each claim of the paper its sentence, verdict, numbers, picture and what made them, as MyST."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import pandas as pd
+
+from cot2lib.specs.profiles import SEEDS
+from cot2lib.study import claims as package
+from cot2lib.study.claims import index
+from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, Read
+from cot2lib.study.claims.ledger import KINDS, PARTS, is_series, short
+from cot2lib.study.claims.printed import claims, readable, sources, worded
+from cot2lib.study.figures.cards import picture
+from cot2lib.study.report import recipe
+
+COLOURS = {
+    "reproduced": "success", "holds": "success", "holds vacuously": "success", "compatible": "info",
+    "partly": "warning", "not reproduced": "danger", "refuted": "danger",
+}  # fmt: skip
+METRICS = {
+    "val_accuracy": "validation accuracy", "accuracy": "accuracy", "entropy": "entropy", "mean_length": "mean length",
+    "wall_time": "time of one run",
+}  # fmt: skip
+TASKS = {
+    "mnns": "MNNS", "mnns4": "MNNS with four digits", "mnns5": "MNNS with five digits", "prosqa": "ProsQA",
+    "prontoqa": "ProntoQA", "gsm8k": "GSM8K", "any": "any task", "markov": "Markov", "all": "all tasks",
+    "construction": "the construction",
+}  # fmt: skip
+UNITS = {"%": "\N{NO-BREAK SPACE}%", "nat": " nat", "h": " hours", "token": " tokens"}
+MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "*_{}^`[]<>"})
+SIGNS = {";": ", ", ">=": " \N{GREATER-THAN OR EQUAL TO} ", "<=": " \N{LESS-THAN OR EQUAL TO} "}
+ELSEWHERE = "What the text says"
+
+
+def page(rows: pd.DataFrame, seeds: Sequence[int] = SEEDS) -> str:
+    """All cards but those of the long series, below the paper's figures, tables and propositions in their order.
+
+    Args:
+        rows: of the ledger, for these seeds.
+    """
+    read = cache(lambda sample, profile: sample(profile, seeds))
+    shown = rows[~is_series(rows)]
+    return "\n".join(line for section in _sections(shown) for line in _section(*section, read))
+
+
+def _sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """Title, first line and rows of each section; what the paper prints twice stands where it does so last."""
+    source, sections = rows["id"].map(sources()), []
+    for place in index.places().drop_duplicates("source", keep="last").itertuples():
+        beside = index.links(f"{place.figures} {place.tables}".split())
+        sections.append((f"{place.printed}: {place.what}", beside, rows[source == place.source]))
+    rest = rows[~source.isin(index.places()["source"])]
+    return [section for section in [*sections, (ELSEWHERE, "", rest)] if len(section[2])]
+
+
+def _section(title: str, beside: str, rows: pd.DataFrame, read: Read) -> list[str]:
+    made = [card(claim, list(part.itertuples()), read) for claim, part in rows.groupby("id", sort=False)]
+    target = f"({index.label(sources()[rows['id'].iloc[0]])})=" if title != ELSEWHERE else ""
+    return [target, f"## {title}", "", *([f"Ours: {beside}.", ""] if beside else []), *made]
+
+
+def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
+    """A claim's card, from its rows of the ledger, as named tuples."""
+    row = next(row for row in rows if row.profile == SETTLED)
+    lines, said = drawn(claim, read), short(row.verdict)
+    parts = [
+        f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(row.verdict)}.",
+        *(_ours(row) for row in rows if row.seeds),
+        picture(lines) if lines else "",
+        _made(claim, row, lines),
+    ]
+    colour = COLOURS.get(said.partition(" if ")[0].partition(" but ")[0], "muted")
+    body = "\n\n".join(filter(None, parts))
+    return f":::{{dropdown}} {{bdg-{colour}}}`{said}` {heading(claim)}\n:name: claim-{claim}\n\n{body}\n:::\n"
+
+
+def heading(claim: str) -> str:
+    """A claim in a line."""
+    known = claims().loc[claim]
+    return f"{_plain(readable(claim))}: {_plain(worded(known['paper_value']) + UNITS.get(known['unit'], ''))}"
+
+
+def _sentence(claim: str) -> str:
+    """A claim with its task and what is measured."""
+    known = claims().loc[claim]
+    return ", ".join(filter(None, [_plain(_task(known["task"])), METRICS.get(known["metric"], ""), heading(claim)]))
+
+
+def _task(tasks: str) -> str:
+    """Tasks in a reader's words."""
+    return re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), tasks).replace("/", ", ")
+
+
+def _plain(text: str) -> str:
+    """Text of a table as MyST that shows just this text."""
+    for sign, shown in SIGNS.items():
+        text = text.replace(sign, shown)
+    return " ".join(text.split()).translate(MARKUP)
+
+
+def _ours(row: tuple) -> str:
+    """Ours under a profile, in a sentence."""
+    said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
+    if row.judged == "best":
+        said.append(f"best epochs {row.best:.1f}")
+    return f"**Ours, {recipe(row.profile)}:** {', '.join([*said, f'{row.seeds} seeds'])}."
+
+
+def _made(claim: str, row: tuple, lines: Sequence[Drawn]) -> str:
+    """The command, what the runs took, where the claim is read from them, and the numbers to take away."""
+    parts = [f"Made by `{row.command}`."] if isinstance(row.command, str) else []
+    if hours := spent(lines):
+        parts.append(f"These runs took {hours:.2f} core-hours.")
+    parts.append(f"Defined in {{source}}`{_defined(claim)}`.")
+    if lines:
+        numbers = f"data:text/csv;charset=utf-8,{quote(table(lines))}"
+        parts.append(f'<a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>')
+    return " ".join(parts)
+
+
+def _defined(claim: str) -> str:
+    """The file, and the line where there is one, that says how a claim is measured."""
+    module = next(name for name, part in PARTS.items() if claim in part)
+    lines = Path(package.__file__).with_name(f"{module}.py").read_text().splitlines()
+    found = [f"#L{number}" for number, line in enumerate(lines, 1) if f'"{claim}":' in line]
+    return f"cot2lib/study/claims/{module}.py{''.join(found[:1])}"
+
+
+def drawn(claim: str, read: Read) -> list[Drawn]:
+    """What a claim's runs give: under the profile that settles it, or else under `quick`."""
+    kind = KINDS[claim]
+    return (kind.drawn(claim, SETTLED, read) or kind.drawn(claim, "quick", read)) if isinstance(kind, OfRuns) else []
+
+
+def spent(lines: Sequence[Drawn]) -> float:
+    """Core-hours of the runs in some lines, each counted once."""
+    runs = [rows[["id", "hours"]] for line in lines for rows in line.runs if {"id", "hours"} <= set(rows)]
+    return float(pd.concat(runs).drop_duplicates("id")["hours"].sum()) if runs else 0.0
+
+
+def table(lines: Sequence[Drawn]) -> str:
+    """Every seed's value as CSV."""
+    rows = [
+        (line.label, seed, float(value), line.stated, line.unit.name)
+        for line in lines
+        for seed, value in line.values.items()
+    ]
+    return pd.DataFrame(rows, columns=["measured", "seed", "ours", "paper", "unit"]).to_csv(
+        index=False, float_format="%.6g"
+    )

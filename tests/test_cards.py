@@ -1,0 +1,164 @@
+import io
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cot2lib.metrics import mean_interval
+from cot2lib.specs.profiles import SEEDS
+from cot2lib.study import cards
+from cot2lib.study.claims import index
+from cot2lib.study.claims.comparisons import Cell, apart, labels
+from cot2lib.study.claims.kinds import Drawn
+from cot2lib.study.claims.ledger import KINDS, is_series, ledger
+from cot2lib.study.claims.printed import claims, sources
+from cot2lib.study.claims.rules import NAT, POINTS
+from cot2lib.study.figures.cards import MOST, picture
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return ledger()
+
+
+@pytest.fixture(scope="module")
+def read():
+    return cache(lambda sample, profile: sample(profile, SEEDS))
+
+
+def numbers(claim, read):
+    return pd.read_csv(io.StringIO(cards.table(cards.drawn(claim, read))))
+
+
+def line(label="", values=(1.0, 3.0), stated=2.0, unit=POINTS, **options):
+    return Drawn(label, pd.Series(values, index=range(42, 42 + len(values))), stated, unit, (), **options)
+
+
+def test_every_claim_but_the_points_of_the_series_has_one_card(rows):
+    page = cards.page(rows)
+    expected = set(rows["id"][~is_series(rows)])
+    assert sorted(re.findall(r":name: claim-(\S+)", page)) == sorted(expected)
+    assert page.count(":::{dropdown}") == len(expected) and "\n\n\n\n" not in page
+    known = [index.label(source) for source in index.places()["source"]]
+    assert set(re.findall(r"^\((\S+)\)=$", page, re.M)) == set(known) & {index.label(s) for s in sources()}
+    outside = page[page.index(f"## {cards.ELSEWHERE}") :]
+    assert "claim-optimum-min3-max2" in outside and "claim-main-mnns-cot2" not in outside
+
+
+def test_a_card_draws_what_the_ledger_judges(rows, read):
+    """The numbers under a card have the mean and the interval of its row, of all kinds of claims."""
+    seen = set()
+    measured = rows[rows["seeds"] > 0].drop_duplicates("id")  # the authors' recipe first
+    for row in measured.itertuples():
+        table = numbers(row.id, read)
+        if table.empty:
+            continue
+        assert not table.duplicated(["measured", "seed"]).any(), f"{row.id}: two lines of one name"
+        means = table.groupby("measured", dropna=False)["ours"].mean()
+        kind = type(KINDS[row.id]).__name__
+        seen.add(kind)
+        if kind in ("Number", "OfStart"):
+            expected = row.best if row.judged == "best" else row.last
+            assert means.item() == pytest.approx(expected, rel=1e-4), row.id
+            assert table["paper"].unique().item() == float(claims().loc[row.id, "paper_value"])
+        elif kind in ("Direction", "NoGain"):
+            ends = table.groupby("measured", dropna=False)["ours"].apply(lambda part: mean_interval(part).low)
+            assert np.isclose(means, row.last, rtol=1e-4, atol=1e-5).any(), row.id
+            assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3).any(), row.id
+            assert set(table["paper"]) == {0.0}
+    assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Value", "Reaches", "Parts"}
+
+
+def test_a_card_says_everything(rows, read):
+    both = [row for row in rows.itertuples() if row.id == "budget-b16-d16"]
+    card = cards.card("budget-b16-d16", both, read)
+    assert card.startswith(":::{dropdown} {bdg-danger}`not reproduced` two layers, d = 16, B = 16: 55.27 %\n")
+    assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
+    assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "5 seeds." in card
+    assert "`cot2 run csft --profile paper" in card.replace("budget", "csft")
+    hours = KINDS["budget-b16-d16"].sample("paper", SEEDS)["hours"]
+    assert f"These runs took {hours.sum():.2f} core-hours." in card
+    assert card.count("<circle") == 5 and "download=" in card and card.rstrip().endswith(":::")
+
+
+def test_claims_without_runs_have_cards_without_pictures(rows, read):
+    for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "main-prosqa-nocot"):
+        card = cards.card(claim, [row for row in rows.itertuples() if row.id == claim], read)
+        assert "<svg" not in card and "CSV" not in card and "**Verdict:**" in card
+
+
+def test_hours_count_a_run_once(read):
+    runs = pd.DataFrame({"id": ["a", "b"], "hours": [1.0, 0.5]})
+    assert cards.spent([line()._replace(runs=(runs, runs)), line()._replace(runs=(runs.iloc[:1],))]) == 1.5
+    assert cards.spent([line()]) == 0.0
+
+
+@pytest.mark.parametrize("claim", ["main-mnns-cot2", "k-infinity", "budget-b4-d24", "kl-coefficient", "gsm8k-160-mts"])
+def test_where_a_claim_is_defined(claim):
+    path, _, number = cards._defined(claim).partition("#L")
+    lines = (ROOT / path).read_text().splitlines()
+    if number:
+        assert f'"{claim}":' in lines[int(number) - 1]
+    else:
+        assert not any(f'"{claim}":' in text for text in lines)
+
+
+def test_text_of_the_tables_is_shown_as_it_stands():
+    assert cards._plain("d in {16;24}  d>=24 *x* a_b") == (
+        "d in \\{16, 24\\} d \N{GREATER-THAN OR EQUAL TO} 24 \\*x\\* a\\_b"
+    )
+
+
+# Pictures
+
+
+def places(drawn):
+    at = lambda pattern: [float(x) for x in re.findall(pattern, drawn)]
+    return at(r"circle cx='([\d.]+)%'"), at(r"text x='([\d.]+)%'"), at(r"class='range' x1='([\d.]+)%' x2='[\d.]+%'")
+
+
+def test_places_are_shares_of_what_is_shown():
+    dots, paper, low = places(picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))]))
+    assert dots == pytest.approx([4, 4 + 92 / 3], abs=0.01) and paper == [96] and low == [4]
+    wide = picture([line(values=(10.0, 20.0), stated=40.0)])
+    assert places(wide)[0][0] > 40, "an interval of two runs is wide where nothing cuts it"
+
+
+def test_one_run_has_no_interval_and_equal_values_have_an_axis():
+    alone = picture([line(values=(5.0,), stated=5.0)])
+    assert "class='range'" not in alone and places(alone)[:2] == ([50.0], [50.0]) and "5.0 points" in alone
+    assert "0.0" in alone and "10.0" in alone
+
+
+def test_units_have_axes_of_their_own():
+    drawn = picture([line("a", stated=0.0), line("b", (0.1, 0.2), 0.1, NAT)])
+    assert drawn.count("claim-scale") == 2 and "<span>nat</span>" in drawn
+    assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference"' in drawn.replace("\xa0", " ")
+
+
+def test_of_many_lines_those_with_the_smallest_means_are_drawn():
+    lines = [line(f"line {n}", (n, n + 1.0)) for n in range(MOST + 3)]
+    drawn = picture(lines[::-1])
+    assert drawn.count("<svg") == MOST and "3 more comparisons" in drawn and f"line {MOST}" not in drawn
+
+
+# Labels of comparisons
+
+
+def test_labels_say_what_tells_cells_and_sides_apart():
+    made = lambda **columns: pd.DataFrame([{"task": "T", "d_model": 16} | columns] * 2)
+    cells = [Cell(None, "last", None, "last"), Cell(None, "entropy_3", None, "entropy_1")]
+    above = [made(method="CoT2", budget=16), made(method="CoT2", budget=16, d_model=24)]
+    below = [made(method="discrete CoT", budget=1), made(method="CoT2", budget=16, d_model=24)]
+    assert labels(cells, list(zip(above, below))) == [
+        "d = 16, last epoch: CoT2, B = 16 less discrete CoT, B = 1",
+        "CoT2, d = 24, B = 16: entropy 3 less entropy 1",
+    ]
+    mixed = above[0].assign(d_model=[16, 24], budget=[None, 1])
+    assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 less discrete CoT, d = 16, B = 1"]
+    assert apart([["a", "b"], ["b", "c"], ["b"]]) == [["a"], ["c"], []] and apart([]) == []
