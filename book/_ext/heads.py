@@ -1,0 +1,101 @@
+"""Sphinx extension: a box below the title of each chapter, which says what it takes and where it stands in the paper.
+
+It gives the minutes to read, counted from the text, the seconds to run, the chapters before it, the parts of the paper
+that its figures and tables stand beside, with their verdicts, and something to change. `heads.yml` holds what cannot
+be counted.
+"""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from shlex import quote
+
+import yaml
+from sphinx.application import Sphinx
+
+from cot2lib.study.claims import index
+from cot2lib.study.claims.ledger import ledger
+
+HEADS = Path(__file__).parent.parent / "heads.yml"
+PACE = 180  # words of such text that a reader takes in a minute
+
+
+@cache
+def parts() -> dict[str, str]:
+    """The paper's parts with their verdicts as MyST, by the names of our figures and tables beside them."""
+    said = index.paper_index(ledger())["verdicts"]
+    return {
+        name: f"{place.printed}: {verdicts}" if verdicts else place.printed
+        for place, verdicts in zip(index.places().itertuples(), said)
+        for name in (*place.figures.split(), *place.tables.split())
+    }
+
+
+def names(notebook: dict) -> set[str]:
+    """Figures and tables that a chapter shows."""
+    found = {cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") for cell in notebook["cells"]}
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return found | set(re.findall(r"\btab-[\w-]+", "\n".join(code)))
+
+
+def minutes(notebook: dict) -> int:
+    """How long a chapter's text takes to read, its figures aside."""
+    words = [word for cell in notebook["cells"] if cell["cell_type"] == "markdown" for word in _text(cell).split()]
+    return max(1, round(len(words) / PACE))
+
+
+def _text(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def changed(chapter: str, parameters: dict) -> str:
+    """The command that runs a chapter with other parameters."""
+    given = [
+        f"-y {quote(f'{name}: {value}')}" if isinstance(value, list) else f"-p {name} {quote(str(value))}"
+        for name, value in parameters.items()
+    ]
+    return f"papermill notebooks/{chapter}.ipynb out.ipynb {' '.join(given)}"
+
+
+def head(chapter: str, notebook: dict, seconds: float | None) -> str:
+    """The box, as MyST."""
+    known, here = yaml.safe_load(HEADS.read_text())[chapter], names(notebook)
+    before = ", ".join(f"{{doc}}`{name}`" for name in known["needs"]) or "nothing"
+    beside = "; ".join(dict.fromkeys(said for name, said in parts().items() if name in here))
+    run = f", {seconds:.0f} s to run" if seconds else ""
+    return "\n".join(
+        [
+            ":::{admonition} At a glance",
+            ":class: note head",
+            f"- **Takes** about {minutes(notebook)} minutes to read{run}; builds on {before}.",
+            *([f"- **Beside the paper's** {beside}."] if beside else []),
+            f"- **Change this:** {known['see']} `{changed(chapter, known['change'])}`",
+            ":::",
+        ]
+    )
+
+
+def add(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put the box after the first cell; it knows the duration where the chapter was executed before."""
+    chapter = docname.removeprefix("notebooks/")
+    if chapter not in yaml.safe_load(HEADS.read_text()):
+        return
+    app.env.note_dependency(str(HEADS))
+    notebook = json.loads(source[0])
+    path = Path(app.srcdir) / app.config.executed_dir / f"{chapter}.ipynb"
+    made = json.loads(path.read_text())["metadata"].get("cot2", {}) if path.exists() else {}
+    box = {
+        "cell_type": "markdown",
+        "id": "head",
+        "metadata": {},
+        "source": head(chapter, notebook, made.get("seconds")),
+    }
+    notebook["cells"].insert(1, box)
+    source[0] = json.dumps(notebook)
+
+
+def setup(app: Sphinx) -> dict:
+    """Register with Sphinx, to run after the outputs are in place."""
+    app.connect("source-read", add, priority=600)
+    return {"version": "1", "parallel_read_safe": True}
