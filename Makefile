@@ -4,6 +4,7 @@
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
 # make axe  look for accessibility violations on every built page (needs npm and Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
+# make results  put the verdicts of the records into the README
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ READY := .venv/.ready
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: book html chapters test thorough checks lint fresh axe address clean
+.PHONY: book html chapters test thorough checks lint fresh axe address results clean
 
 book: chapters html
 
@@ -57,6 +58,9 @@ axe: $(READY)
 
 address: $(READY)
 	$(BIN)/python book/address.py
+
+results: $(READY)
+	$(BIN)/python book/results.py
 
 clean:
 	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .hypothesis

@@ -202,3 +202,21 @@ def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
                 [...document.querySelectorAll("details")].map((card) => card.open)];""",
     )
     assert told == [5, 2, 5, 4, 2, "1 of 3 cards", [False, False, True]]
+
+
+def test_a_table_is_saved_as_it_stands(folder):
+    table = (
+        '<article><table id="tab-z"><caption><span class="caption-number">Table 2.1 </span>Told.</caption>'
+        "<thead><tr><th>who</th><th>said</th></tr></thead>"
+        '<tbody><tr><td>a, b</td><td>"x"</td></tr><tr><td> c </td><td>&gt; 1</td></tr></tbody></table>'
+        '<table id="tab-bare"><tr><td>1</td></tr></table></article>'
+    )
+    told = said_by(
+        folder,
+        '<script src="../_static/csv.js"></script>' + table,
+        """const links = [...document.querySelectorAll("a.table-csv")];
+        return links.map((a) => [a.download, a.getAttribute("aria-label"), decodeURIComponent(a.href)]);""",
+    )
+    [[name, label, link]] = told
+    assert name == "tab-z.csv" and label == "Table 2.1 as CSV"
+    assert link == 'data:text/csv;charset=utf-8,who,said\n"a, b","""x"""\nc,> 1\n'

@@ -1,5 +1,6 @@
 import io
 import re
+import runpy
 from functools import cache
 from pathlib import Path
 
@@ -112,6 +113,18 @@ def test_text_of_the_tables_is_shown_as_it_stands():
     assert cards._plain("d in {16;24}  d>=24 *x* a_b") == (
         "d in \\{16, 24\\} d \N{GREATER-THAN OR EQUAL TO} 24 \\*x\\* a\\_b"
     )
+
+
+def test_the_readme_says_what_the_records_say(rows, tmp_path):
+    """`make results` puts it there."""
+    made = runpy.run_path(str(ROOT / "book" / "results.py"))
+    text = made["results"](rows)
+    readme = (ROOT / "README.md").read_text()
+    assert made["BEGIN"] + text + made["END"] in readme, "the README is stale; run `make results`"
+    assert text.count("\n| ") == 7 and "Claims by verdict: " in text
+    (tmp_path / "README.md").write_text(f"a\n{made['BEGIN']}old\n{made['END']}b\n")
+    made["put"](tmp_path / "README.md", "new\n")
+    assert (tmp_path / "README.md").read_text() == f"a\n{made['BEGIN']}new\n{made['END']}b\n"
 
 
 # Pictures

@@ -1,0 +1,37 @@
+"""Put the verdicts of the shipped records into the README: `make results`."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from cot2lib.study.claims import index
+from cot2lib.study.claims.kinds import SETTLED
+from cot2lib.study.claims.ledger import KINDS, ledger, verdict_counts
+
+BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
+
+
+def results(rows: pd.DataFrame) -> str:
+    """A table of the book's first findings, and how many claims have which verdict, as Markdown."""
+    counts = verdict_counts(rows)
+    said = ", ".join(f"{row.claims} {row.verdict}" for row in counts.itertuples())
+    settled = rows[rows["profile"] == SETTLED].set_index("id", drop=False)
+    lines = [_line(finding, next(settled.loc[[finding.claim]].itertuples())) for finding in index.FINDINGS]
+    head = ["| the paper's claim | verdict | ours, authors' recipe |", "| --- | --- | --- |"]
+    return "\n".join([*head, *lines, "", f"Claims by verdict: {said}.", ""])
+
+
+def _line(finding: index.Finding, row: tuple) -> str:
+    ours = "" if pd.isna(row.last) else f"{KINDS[row.id].ours(row)}, {row.seeds} seeds"
+    return f"| {finding.sentence} | {row.verdict} | {ours} |".replace("\N{NO-BREAK SPACE}", " ")
+
+
+def put(path: Path, text: str) -> None:
+    """Write text between the two marks of a file."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    path.write_text(before + BEGIN + text + END + rest.partition(END)[2])
+
+
+if __name__ == "__main__":
+    put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(ledger()))
