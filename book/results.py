@@ -7,7 +7,7 @@ import pandas as pd
 
 from cot2lib.study.claims import index
 from cot2lib.study.claims.kinds import SETTLED
-from cot2lib.study.claims.ledger import KINDS, ledger, verdict_counts
+from cot2lib.study.claims.ledger import KINDS, of_records, verdict_counts
 
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 
@@ -34,4 +34,4 @@ def put(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(ledger()))
+    put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))

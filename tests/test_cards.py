@@ -14,7 +14,7 @@ from cot2lib.study import cards
 from cot2lib.study.claims import index
 from cot2lib.study.claims.comparisons import Cell, apart, labels
 from cot2lib.study.claims.kinds import Drawn
-from cot2lib.study.claims.ledger import KINDS, is_series, ledger
+from cot2lib.study.claims.ledger import KINDS, is_series, of_records
 from cot2lib.study.claims.printed import claims, sources
 from cot2lib.study.claims.rules import NAT, POINTS
 from cot2lib.study.figures.cards import MOST, picture
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def rows():
-    return ledger()
+    return of_records()
 
 
 @pytest.fixture(scope="module")

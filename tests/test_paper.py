@@ -40,7 +40,7 @@ def row_of(claim, profile="paper", seeds=(42, 43, 44, 45, 46)):
 @pytest.fixture(scope="module")
 def shipped():
     """The ledger of the shipped records."""
-    return ledger.ledger()
+    return ledger.of_records()
 
 
 def test_claims_are_unique_and_all_measured_ones_exist():

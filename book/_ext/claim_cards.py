@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 
 from cot2lib.kit.provenance import commit
 from cot2lib.study import cards
-from cot2lib.study.claims.ledger import ledger
+from cot2lib.study.claims.ledger import of_records
 
 PAGE, PLACE = "book/claims", "% cards"
 
@@ -18,7 +18,7 @@ def fill(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the cards into their page."""
     if docname == PAGE:
         app.env.note_reread()
-        source[0] = source[0].replace(PLACE, cards.page(ledger()))
+        source[0] = source[0].replace(PLACE, cards.page(of_records()))
 
 
 def revision(options: dict) -> str:

@@ -6,7 +6,6 @@ propositions in its order), `commands` (what trains the runs of each chapter).
 """
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
 from cot2lib.study.claims import index
-from cot2lib.study.claims.ledger import ledger, verdict_counts
+from cot2lib.study.claims.ledger import of_records, verdict_counts
 from cot2lib.study.figures.ledger import scoreboard
 
 ALT = (
@@ -44,12 +43,6 @@ DRAWN = "build/book/scoreboard.png"
 FIGURE = [f":::{{figure}} /{DRAWN}", ":name: fig-scoreboard", f":alt: {ALT}", "", CAPTION, ":::", ""]
 
 
-@cache
-def rows() -> pd.DataFrame:
-    """The ledger of the shipped records."""
-    return ledger()
-
-
 def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
     """The lines of a numbered table."""
     return report.table(data, name, caption, **options).markdown().splitlines()
@@ -58,15 +51,15 @@ def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
 def scored(root: Path) -> list[str]:
     """The figure, which is drawn below `root`, and the table of verdicts."""
     (root / DRAWN).parent.mkdir(parents=True, exist_ok=True)
-    scoreboard(rows()).savefig(root / DRAWN)
-    return [*FIGURE, *table(verdict_counts(rows()), "tab-verdicts", VERDICTS)]
+    scoreboard(of_records()).savefig(root / DRAWN)
+    return [*FIGURE, *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
 
 
 LINES: dict[str, Callable[[Path], list[str]]] = {
     "scoreboard": scored,
-    "findings": lambda _: [f"- {finding.text(rows())}" for finding in index.FINDINGS],
-    "rebuilt": lambda _: table(index.rebuilt(rows()), "tab-rebuilt", REBUILT),
-    "paper-index": lambda _: table(index.paper_index(rows()), "tab-paper", INDEX),
+    "findings": lambda _: [f"- {finding.text(of_records())}" for finding in index.FINDINGS],
+    "rebuilt": lambda _: table(index.rebuilt(of_records()), "tab-rebuilt", REBUILT),
+    "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
 }
 

@@ -15,7 +15,7 @@ import yaml
 from sphinx.application import Sphinx
 
 from cot2lib.study.claims import index
-from cot2lib.study.claims.ledger import ledger
+from cot2lib.study.claims.ledger import of_records
 
 HEADS = Path(__file__).parent.parent / "heads.yml"
 PACE = 180  # words of such text that a reader takes in a minute
@@ -24,7 +24,7 @@ PACE = 180  # words of such text that a reader takes in a minute
 @cache
 def parts() -> dict[str, str]:
     """The paper's parts with their verdicts as MyST, by the names of our figures and tables beside them."""
-    said = index.paper_index(ledger())["verdicts"]
+    said = index.paper_index(of_records())["verdicts"]
     return {
         name: f"{place.printed}: {verdicts}" if verdicts else place.printed
         for place, verdicts in zip(index.places().itertuples(), said)
