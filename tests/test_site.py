@@ -10,6 +10,7 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
+import cot2lib
 from cot2lib import losses, supervision
 from cot2lib.study.claims.printed import claims
 from cot2lib.training import grpo, supervised
@@ -105,6 +106,15 @@ def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
     assert sum(bool(card.select(".claim-picture")) for card in cards) > 120
     found = pages["book/intro"].select_one("#six-claims-and-what-the-records-say")
     assert len(found.select("a[href*='claims.html#claim-']")) == 6
+
+
+def test_every_name_of_the_face_is_described(pages):
+    page = pages["book/api"]
+    described = {entry["id"].removeprefix("cot2lib.") for entry in page.select("dt.sig[id]")}
+    assert set(cot2lib.FACE) <= described
+    assert "|sum|" in page.get_text() and not page.select("article .problematic")
+    for name in cot2lib.FACE:
+        assert page.find("dt", id=f"cot2lib.{name}").find_next_sibling("dd").get_text().strip(), name
 
 
 def test_the_explorer_has_its_models(pages):
