@@ -77,10 +77,10 @@ def test_sentences_name_the_sign():
     better, worse = (gsm8k.findings(evaluations(small(limits={16: 3}), after)) for after in (0.5, 0.15))
     assert better == [
         "16 tokens: reward gives discrete chain of thought 30.0 points and gives MTS 40.0 points. "
-        "MTS ends 10.0 points above discrete chain of thought; the interval over seeds excludes zero."
+        "MTS ends 10.0 points above discrete chain of thought; the interval over seeds excludes zero, and it is above in 3 of 3 seeds."
     ]
     one = gsm8k.findings(evaluations(small(seeds=(42,), limits={16: 3})))
-    assert one[0].endswith("above discrete chain of thought; one seed has no interval.")
+    assert one[0].endswith("above discrete chain of thought; one seed has no interval, and it is above in 1 of 1 seeds.")
     assert worse[0].startswith("16 tokens: reward costs discrete chain of thought 5.0 points and gives MTS 5.0")
 
 

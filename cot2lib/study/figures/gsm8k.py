@@ -204,7 +204,7 @@ def findings(table: pd.DataFrame) -> list[str]:
         sentences.append(
             f"{limit} tokens: reward {_moves('discrete chain of thought', part['discrete'].mean())} and "
             f"{_moves('MTS', part['mts'].mean())}. MTS ends {_beside(between.mean)} discrete chain of thought; "
-            f"{_sure(between)}."
+            f"{_sure(between)}, and it is above in {(part['between'] > 0).sum()} of {len(part)} seeds."
         )
     return sentences
 
