@@ -16,7 +16,7 @@ from cot2lib.llm import answers, models, runs
 from cot2lib.llm.settings import SMALL, SMOLLM2
 from cot2lib.runs import records
 from cot2lib.study import collect, word_problems
-from cot2lib.study.analysis import language_runs
+from cot2lib.study.analysis import language_runs, step_costs
 from cot2lib.study.checks.gsm8k import checks
 from cot2lib.study.claims.ledger import rows_of
 from cot2lib.study.claims.printed import paper_value
@@ -77,10 +77,13 @@ def test_sentences_name_the_sign():
     better, worse = (gsm8k.findings(evaluations(small(limits={16: 3}), after)) for after in (0.5, 0.15))
     assert better == [
         "16 tokens: reward gives discrete chain of thought 30.0 points and gives MTS 40.0 points. "
-        "MTS ends 10.0 points above discrete chain of thought; the interval over seeds excludes zero, and it is above in 3 of 3 seeds."
+        "MTS ends 10.0 points above discrete chain of thought; the interval over seeds excludes zero, "
+        "and it is above in 3 of 3 seeds."
     ]
     one = gsm8k.findings(evaluations(small(seeds=(42,), limits={16: 3})))
-    assert one[0].endswith("above discrete chain of thought; one seed has no interval, and it is above in 1 of 1 seeds.")
+    assert one[0].endswith(
+        "above discrete chain of thought; one seed has no interval, and it is above in 1 of 1 seeds."
+    )
     assert worse[0].startswith("16 tokens: reward costs discrete chain of thought 5.0 points and gives MTS 5.0")
 
 
@@ -178,6 +181,16 @@ def test_eval_lets_a_model_answer(store, tiny, monkeypatch, capsys):
     assert cli.main(["llm", "eval", SMALL, "--problems", "3", "--sums", "1", "--limit", "8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + 3 + len(decodings.KS) and "MTS, K = 12" in lines[-1] and "greedy tokens" in lines[1]
+
+
+def test_a_step_costs_more_the_more_is_trained(store, tiny):
+    table = step_costs.of_runs({"one layer": replace(tiny, layers=1), "all": tiny}, rounds=1).set_index("trained")
+    model = runs.loaded(tiny)[0]
+    assert table.loc["all", "weights"] == sum(weight.numel() for weight in model.parameters()) / 1e6
+    assert 0 < table.loc["one layer", "weights"] < table.loc["all", "weights"]
+    assert table.loc["one layer", "ratio"] == 1 and (table["seconds"] > 0).all()
+    with pytest.raises(SpecError, match="choose 'quick'"):
+        step_costs.measure("paper")
 
 
 def read(sample, profile):

@@ -163,10 +163,8 @@ def train(
     if done.exists():
         return pd.DataFrame(load_meta(done)["evaluations"])
     where = resolve_device(device)
-    model, tokenizer = loaded(run, places)
-    problems, held_out = (asked(run, tokenizer, part, places) for part in ("training", "new numbers"))
-    at_once = run.recipe.prompts if run.model == SMALL else 1
-    trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
+    trainer = trainer_of(run, where, places)
+    held_out = asked(run, trainer.tokenizer, "new numbers", places)
     told, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
     counted = time.monotonic()
     due = counted + CHECKPOINT_SECONDS
@@ -182,9 +180,21 @@ def train(
             saved = time.monotonic()
             due = saved + max(CHECKPOINT_SECONDS, SAVING * (saved - now))
         after(trainer.step())
-    _save(done, _own(model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
+    _save(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
     checkpoint.unlink(missing_ok=True)
     return pd.DataFrame(told["evaluations"])
+
+
+def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
+    """A run's trainer before its first step; a large model takes the gradients of one problem after the other.
+
+    Raises:
+        SpecError: as `loaded`.
+    """
+    model, tokenizer = loaded(run, places)
+    at_once = run.recipe.prompts if run.model == SMALL else 1
+    problems = asked(run, tokenizer, "training", places)
+    return PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
 
 
 def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:

@@ -15,7 +15,7 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import decodings, drift, experts, language_runs, searched, thoughts_held, votes
+from cot2lib.study.analysis import decodings, drift, experts, language_runs, searched, step_costs, thoughts_held, votes
 
 
 def collect(
@@ -101,4 +101,5 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "searched": ("tested", searched.measure),
     "votes": ("majority", votes.measure),
     "decodings": ("measured", decodings.measure),
+    "steps": ("costs", step_costs.measure),
 }

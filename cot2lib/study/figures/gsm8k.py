@@ -196,6 +196,12 @@ def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
     return shown[columns].rename(columns=names)
 
 
+def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
+    """What a step costs by what is trained, from the table of `step_costs.shipped`."""
+    named = {"trained": "trained", "weights": "million weights", "seconds": "seconds", "ratio": "times"}
+    return costs[list(named)].rename(columns=named)
+
+
 def findings(table: pd.DataFrame) -> list[str]:
     """What the runs of a model say, a sentence or two for each limit."""
     made, sentences = gains(table), []
