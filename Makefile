@@ -67,5 +67,5 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt -e ".[book,dev,fast,graphs,llm]"
+	$(BIN)/pip install -q --disable-pip-version-check --no-compile -c constraints.txt -e ".[book,dev,fast,graphs,llm,slurm]"
 	touch $@

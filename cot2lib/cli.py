@@ -1,4 +1,4 @@
-"""`cot2`: list, run, llm, collect, chapters, ledger, bench.
+"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, bench.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
@@ -51,12 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "list", "which runs each chapter stands on, and which are recorded", _list)
 
     run = _command(commands, "run", "train a chapter's missing runs into the local store", _run)
-    run.add_argument("chapter", help="chapter whose runs to train")
-    _profile_option(run)
-    run.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, d_model=32")
-    run.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    run.add_argument("--threads", type=int, help="CPU threads of each worker (default: all, torch's own steps one)")
-    run.add_argument("--engine", default="auto", help="auto: the fused CPU engine where it applies; or torch")
+    _run_options(run)
     run.add_argument("--workers", type=int, default=1, help="processes that share the stacks (default: 1)")
     run.add_argument(
         "--shard",
@@ -64,11 +59,20 @@ def _parser() -> argparse.ArgumentParser:
         metavar="K/N",
         help="train every N-th stack, starting with the K-th (workers share it)",
     )
-    run.add_argument(
-        "--compile", action="store_true", help="compile the forward passes (needs a C++ compiler on a CPU)"
-    )
-    run.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
     run.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)  # end when stdin does: see `_spread`
+
+    slurm = _command(
+        commands, "slurm", "queue a chapter's missing runs on a Slurm cluster, as an array of shards", _slurm
+    )
+    _run_options(slurm)
+    slurm.add_argument("--shards", type=int, default=8, help="tasks of the array (default: 8)")
+    slurm.add_argument(
+        "--slurm",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="options of submitit, say timeout_min=120 gpus_per_node=1 slurm_partition=short",
+    )
 
     language = commands.add_parser("llm", help="train and evaluate language models").add_subparsers(
         required=True, metavar="COMMAND"
@@ -114,6 +118,22 @@ def _command(commands, name: str, text: str, function) -> argparse.ArgumentParse
     parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(command=function)
     return parser
+
+
+def _run_options(parser: argparse.ArgumentParser) -> None:
+    """What `run` and `slurm` are asked alike."""
+    parser.add_argument("chapter", help="chapter whose runs to train")
+    _profile_option(parser)
+    parser.add_argument(
+        "--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, d_model=32"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    parser.add_argument("--threads", type=int, help="CPU threads of each worker (default: all, torch's own steps one)")
+    parser.add_argument("--engine", default="auto", help="auto: the fused CPU engine where it applies; or torch")
+    parser.add_argument(
+        "--compile", action="store_true", help="compile the forward passes (needs a C++ compiler on a CPU)"
+    )
+    parser.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
 
 def _profile_option(parser: argparse.ArgumentParser) -> None:
@@ -196,10 +216,7 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
 
     Each reads from a pipe that nobody writes to. However this process ends, the pipe ends with it, and so do they.
     """
-    base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile, "--watched"]
-    base += ["--device", options.device, "--threads", str(options.threads or 1), "--engine", options.engine]
-    base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
-    base += ["--where", *options.where] if options.where else []
+    base = [*_again(options, options.threads or 1), "--watched"]
     shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]
     workers = [subprocess.Popen([*base, "--shard", share], stdin=subprocess.PIPE) for share in shares]
     try:
@@ -210,6 +227,27 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
     died = [f"worker {k} of {len(ends)} {_ending(end)}" for k, end in enumerate(ends, start=1) if end]
     if died:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
+
+
+def _again(options: argparse.Namespace, threads: int | None) -> list[str]:
+    """The command that trains the same runs in a process of its own; its shard is to follow."""
+    base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile]
+    base += ["--device", options.device, "--engine", options.engine, *(["--threads", str(threads)] if threads else [])]
+    base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
+    return base + (["--where", *options.where] if options.where else [])
+
+
+def _slurm(options: argparse.Namespace) -> None:
+    from cot2lib.kit import machine, paths
+    from cot2lib.study import cluster, sweeps
+
+    machine.check_count("--shards", options.shards)
+    sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)  # refuses what is unknown
+    base, folder = _again(options, options.threads), paths.store() / "slurm"
+    commands = [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
+    jobs = cluster.submit(commands, folder, cluster.parsed(options.slurm), f"cot2-{options.chapter}")
+    print(f"{len(jobs)} tasks queued as {jobs[0].job_id.partition('_')[0]}; their logs are in {folder}.", flush=True)
+    print(f"`cot2 list` counts what is stored; then: cot2 collect {options.chapter} --profile {options.profile}")
 
 
 def _end_with_parent() -> None:

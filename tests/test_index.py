@@ -114,3 +114,13 @@ def test_the_first_page_is_right_about_what_is_not_rebuilt():
 
 def _of_task(part):
     return claims().index[claims()["task"].str.startswith(part)]
+
+
+def test_many_runs_cost_as_many_times_one():
+    table = index.scale()
+    assert list(table["run"].unique()) == list(index.KINDS_OF_RUNS.values()) and len(table) == 6
+    each = table["core-minutes"] / 60
+    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (table["100,000 runs"] / 1e5 - each).abs().max() < 1e-9
+    known = runs.recorded(sweep("csft", "quick"))
+    minutes = (known["seconds"] * known["threads"]).median() / 60
+    assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == minutes

@@ -36,7 +36,7 @@ STUDY_LEVELS = [
     {"analysis"},
     {"claims"},
     {"checks", "figures"},
-    {"bench", "cards", "chapters", "collect"},
+    {"bench", "cards", "chapters", "cluster", "collect"},
 ]
 
 

@@ -2,7 +2,7 @@
 
 Directives: `scoreboard` (figure of every measured number, table of verdicts), `findings` (claims in sentences, each
 with its verdict), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and
-propositions in its order), `commands` (what trains the runs of each chapter).
+propositions in its order), `commands` (what trains the runs of each chapter), `scale` (what many runs cost).
 """
 
 from collections.abc import Callable
@@ -37,7 +37,10 @@ INDEX = (
     "have which verdict."
 )
 COMMANDS = "What trains the runs of each chapter, and what the recorded runs took, in hours of one core."
-
+SCALE = (
+    "Hours of one core for many runs, at the median rate of the recorded ones on a CPU. Runs do not wait for each other, "
+    "so with N cores they take an N-th of it."
+)
 
 DRAWN = "build/book/scoreboard.png"
 FIGURE = [f":::{{figure}} /{DRAWN}", ":name: fig-scoreboard", f":alt: {ALT}", "", CAPTION, ":::", ""]
@@ -61,6 +64,7 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "rebuilt": lambda _: table(index.rebuilt(of_records()), "tab-rebuilt", REBUILT),
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
+    "scale": lambda _: table(index.scale(), "tab-scale", SCALE, digits=1),
 }
 
 

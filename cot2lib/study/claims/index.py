@@ -19,6 +19,7 @@ from cot2lib.study.claims.printed import claims, sources
 from cot2lib.study.claims.samples import SECONDS_AN_HOUR
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
+KINDS_OF_RUNS = {"csft": "supervised", "grpo_mts": "by reward, sampled tokens", "search": "supervised, on graphs"}
 THEORY, LATER = "theory", "not rebuilt yet"
 
 
@@ -112,6 +113,19 @@ def _state(verdict: str) -> str:
 
 def _part(task: str) -> str:
     return next((name for start, name in PARTS.items() if task.startswith(start)), THEORY)
+
+
+def scale() -> pd.DataFrame:
+    """Core-hours of 10, 1,000 and 100,000 runs at the median rate of the recorded ones, by kind of run."""
+    rows = []
+    for chapter, kind in KINDS_OF_RUNS.items():
+        for profile, name in report.RECIPES.items():
+            known = runs.recorded(sweeps.sweep(chapter, profile))
+            known = known[known["device"].str.startswith("cpu")]
+            each = (known["seconds"] * known["threads"]).median() / SECONDS_AN_HOUR
+            hours = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
+            rows.append({"run": kind, "recipe": name, "core-minutes": 60 * each} | hours)
+    return pd.DataFrame(rows)
 
 
 def commands() -> pd.DataFrame:

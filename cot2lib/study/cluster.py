@@ -1,0 +1,79 @@
+"""Commands as an array of Slurm tasks, through submitit (the extra `slurm`).
+
+A task runs one command, say a shard of a chapter's runs. Where Slurm takes its machine away, or its time is over, the
+task is queued again as it was: the runs themselves go on from their last checkpoint. Submitit's local executor is not
+used, since it has no queue; `cot2 run --workers` is the pool for one machine.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cot2lib.errors import SpecError
+
+AGAIN = {"slurm_additional_parameters": {"requeue": True}}  # whatever the cluster does by itself
+
+
+@dataclass(frozen=True)
+class Task:
+    """One command of an array."""
+
+    command: tuple[str, ...]
+
+    def __call__(self) -> None:
+        """Run it; an error ends the task as failed."""
+        subprocess.run(self.command, check=True)
+
+    def checkpoint(self):
+        """What submitit queues again: the same."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+def submit(commands: Sequence[Sequence[str]], folder: Path, options: Mapping[str, object], name: str = "cot2") -> list:
+    """Queue an array with one task for each command; returns submitit's jobs.
+
+    Args:
+        commands: what the tasks run, from the current folder.
+        folder: where submitit keeps scripts and logs; every node sees it.
+        options: of submitit's executor, say `timeout_min`, `gpus_per_node`, `slurm_partition`.
+        name: of the array.
+
+    Raises:
+        SpecError: without submitit or Slurm, or for an option that submitit does not know.
+    """
+    executor = _executor(folder)
+    try:
+        executor.update_parameters(name=name, **(AGAIN | dict(options)))
+    except (NameError, TypeError, ValueError) as error:
+        raise SpecError(f"submitit refuses {dict(options)}: {str(error).splitlines()[0]}") from None
+    with executor.batch():
+        return [executor.submit(Task(tuple(command))) for command in commands]
+
+
+def _executor(folder: Path):
+    if shutil.which("sbatch") is None:
+        raise SpecError("sbatch is not here: submit from a machine of the cluster, or use `cot2 run --workers`.")
+    try:
+        import submitit
+    except ImportError:
+        raise SpecError("package 'submitit' is missing: install it with `pip install 'cot2lib[slurm]'`.") from None
+    return submitit.AutoExecutor(folder=folder, cluster="slurm")
+
+
+def parsed(options: Sequence[str]) -> dict[str, object]:
+    """NAME=VALUE pairs as options of submitit; whole numbers become numbers.
+
+    Raises:
+        SpecError: for one without a name or a value.
+    """
+    given = {}
+    for option in options:
+        name, _, value = option.partition("=")
+        if not name or not value:
+            raise SpecError(f"--slurm {option}: write NAME=VALUE, say timeout_min=60.")
+        given[name] = int(value) if value.isdigit() else value
+    return given
