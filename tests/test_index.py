@@ -7,11 +7,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from cot2lib import runs
 from cot2lib.study.claims import index, ledger
 from cot2lib.study.claims.kinds import Number
 from cot2lib.study.claims.printed import claims, readable
 from cot2lib.study.claims.words import Elsewhere
-from cot2lib.study.sweeps import SWEEPS
+from cot2lib.study.sweeps import SWEEPS, sweep
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 
@@ -120,7 +121,9 @@ def test_many_runs_cost_as_many_times_one():
     table = index.scale()
     assert list(table["run"].unique()) == list(index.KINDS_OF_RUNS.values()) and len(table) == 6
     each = table["core-minutes"] / 60
-    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (table["100,000 runs"] / 1e5 - each).abs().max() < 1e-9
+    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (
+        table["100,000 runs"] / 1e5 - each
+    ).abs().max() < 1e-9
     known = runs.recorded(sweep("csft", "quick"))
     minutes = (known["seconds"] * known["threads"]).median() / 60
     assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == minutes
