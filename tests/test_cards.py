@@ -33,7 +33,7 @@ def read():
 
 
 def numbers(claim, read):
-    return pd.read_csv(io.StringIO(cards.table(cards.drawn(claim, read))))
+    return pd.read_csv(io.StringIO(cards.table(cards.drawn(claim, read)[1])))
 
 
 def line(label="", values=(1.0, 3.0), stated=2.0, unit=POINTS, **options):
@@ -84,7 +84,18 @@ def test_a_card_says_everything(rows, read):
     assert "`cot2 run csft --profile paper" in card.replace("budget", "csft")
     hours = KINDS["budget-b16-d16"].sample("paper", SEEDS)["hours"]
     assert f"These runs took {hours.sum():.2f} core-hours." in card
-    assert card.count("<circle") == 5 and "download=" in card and card.rstrip().endswith(":::")
+    assert (
+        "The authors' recipe, run by run:" in card
+        and card.count("<circle") == 5
+        and "download=" in card
+        and card.rstrip().endswith(":::")
+    )
+
+
+def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(rows, read):
+    card = cards.card("construction-trained", [r for r in rows.itertuples() if r.id == "construction-trained"], read)
+    assert card.startswith(":::{dropdown} {bdg-muted}`quick only`") and "The quick recipe, run by run:" in card
+    assert "`cot2 run construction --profile quick" in card
 
 
 def test_claims_without_runs_have_cards_without_pictures(rows, read):

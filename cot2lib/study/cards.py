@@ -66,12 +66,12 @@ def _section(title: str, beside: str, rows: pd.DataFrame, read: Read) -> list[st
 def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     """A claim's card, from its rows of the ledger, as named tuples."""
     row = next(row for row in rows if row.profile == SETTLED)
-    lines, said = drawn(claim, read), short(row.verdict)
+    (profile, lines), said = drawn(claim, read), short(row.verdict)
     parts = [
         f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(row.verdict)}.",
         *(_ours(row) for row in rows if row.seeds),
-        picture(lines) if lines else "",
-        _made(claim, row, lines),
+        f"The {recipe(profile)}, run by run:\n\n{picture(lines)}" if lines else "",
+        _made(claim, next(row for row in rows if row.profile == profile), lines),
     ]
     colour = COLOURS.get(said.partition(" if ")[0].partition(" but ")[0], "muted")
     body = "\n\n".join(filter(None, parts))
@@ -130,10 +130,13 @@ def _defined(claim: str) -> str:
     return f"cot2lib/study/claims/{module}.py{''.join(found[:1])}"
 
 
-def drawn(claim: str, read: Read) -> list[Drawn]:
-    """What a claim's runs give: under the profile that settles it, or else under `quick`."""
+def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
+    """What a claim's runs give, and under which profile: the one that settles it, or else `quick`."""
     kind = KINDS[claim]
-    return (kind.drawn(claim, SETTLED, read) or kind.drawn(claim, "quick", read)) if isinstance(kind, OfRuns) else []
+    if not isinstance(kind, OfRuns):
+        return SETTLED, []
+    settled = kind.drawn(claim, SETTLED, read)
+    return (SETTLED, settled) if settled else ("quick", kind.drawn(claim, "quick", read))
 
 
 def spent(lines: Sequence[Drawn]) -> float:
