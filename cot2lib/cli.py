@@ -241,7 +241,11 @@ def _slurm(options: argparse.Namespace) -> None:
     from cot2lib.kit import machine, paths
     from cot2lib.study import cluster, sweeps
 
-    machine.check_count("--shards", options.shards)
+    for name in ("shards", "threads"):
+        if getattr(options, name) is not None:
+            machine.check_count(f"--{name}", getattr(options, name))
+    if options.device not in ("auto", "cpu", "cuda") or options.engine not in ("auto", "torch"):
+        raise SpecError(f"--device {options.device}, --engine {options.engine}: auto, cpu or cuda; auto or torch.")
     sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)  # refuses what is unknown
     base, folder = _again(options, options.threads), paths.store() / "slurm"
     commands = [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]

@@ -63,6 +63,9 @@ def test_a_card_draws_what_the_ledger_judges(rows, read):
         means = table.groupby("measured", dropna=False)["ours"].mean()
         kind = type(KINDS[row.id]).__name__
         seen.add(kind)
+        if kind in ("Direction", "NoGain", "Parts"):
+            sides = table["measured"].str.rpartition(": ")[2].str.partition(" minus ")
+            assert (sides[1] != "").all() and (sides[0] != sides[2]).all(), f"{row.id}: {set(table['measured'])}"
         if kind in ("Number", "OfStart"):
             expected = row.best if row.judged == "best" else row.last
             assert means.item() == pytest.approx(expected, rel=1e-4), row.id
@@ -81,11 +84,11 @@ def test_a_card_says_everything(rows, read):
     assert card.startswith(":::{dropdown} {bdg-danger}`not reproduced` two layers, d = 16, B = 16: 55.27 %\n")
     assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
     assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "5 seeds." in card
-    assert "`cot2 run csft --profile paper" in card.replace("budget", "csft")
+    assert "Made by `cot2 run csft --profile paper && cot2 collect csft --profile paper`." in card
     hours = KINDS["budget-b16-d16"].sample("paper", SEEDS)["hours"]
     assert f"These runs took {hours.sum():.2f} core-hours." in card
     assert (
-        "The authors' recipe, run by run:" in card
+        "Run by run, authors' recipe:" in card
         and card.count("<circle") == 5
         and "download=" in card
         and card.rstrip().endswith(":::")
@@ -94,20 +97,20 @@ def test_a_card_says_everything(rows, read):
 
 def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(rows, read):
     card = cards.card("construction-trained", [r for r in rows.itertuples() if r.id == "construction-trained"], read)
-    assert card.startswith(":::{dropdown} {bdg-muted}`quick only`") and "The quick recipe, run by run:" in card
+    assert card.startswith(":::{dropdown} {bdg-muted}`quick only`") and "Run by run, quick recipe:" in card
     assert "`cot2 run construction --profile quick" in card
 
 
 def test_claims_without_runs_have_cards_without_pictures(rows, read):
-    for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "main-prosqa-nocot"):
+    for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "main-prosqa-coconut"):
         card = cards.card(claim, [row for row in rows.itertuples() if row.id == claim], read)
         assert "<svg" not in card and "CSV" not in card and "**Verdict:**" in card
 
 
 def test_hours_count_a_run_once(read):
-    runs = pd.DataFrame({"id": ["a", "b"], "hours": [1.0, 0.5]})
+    runs = pd.DataFrame({"id": ["a", "b"], "hours": [1.0, 0.5], "device": "cpu (x)"})
     assert cards.spent([line()._replace(runs=(runs, runs)), line()._replace(runs=(runs.iloc[:1],))]) == 1.5
-    assert cards.spent([line()]) == 0.0
+    assert cards.spent([line()]) == 0.0 and cards.spent([line()._replace(runs=(runs.assign(device="H100"),))]) == 0.0
 
 
 @pytest.mark.parametrize("claim", ["main-mnns-cot2", "k-infinity", "budget-b4-d24", "kl-coefficient", "gsm8k-160-mts"])
@@ -162,13 +165,15 @@ def test_one_run_has_no_interval_and_equal_values_have_an_axis():
 def test_units_have_axes_of_their_own():
     drawn = picture([line("a", stated=0.0), line("b", (0.1, 0.2), 0.1, NAT)])
     assert drawn.count("claim-scale") == 2 and "<span>nat</span>" in drawn
-    assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference"' in drawn.replace("\xa0", " ")
+    assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference; runs 1.0, 3.0"' in drawn.replace(
+        "\xa0", " "
+    )
 
 
 def test_of_many_lines_those_with_the_smallest_means_are_drawn():
     lines = [line(f"line {n}", (n, n + 1.0)) for n in range(MOST + 3)]
     drawn = picture(lines[::-1])
-    assert drawn.count("<svg") == MOST and "3 more comparisons" in drawn and f"line {MOST}" not in drawn
+    assert drawn.count("<svg") == MOST and "3 more lines" in drawn and f"line {MOST}" not in drawn
 
 
 # Labels of comparisons
@@ -180,9 +185,9 @@ def test_labels_say_what_tells_cells_and_sides_apart():
     above = [made(method="CoT2", budget=16), made(method="CoT2", budget=16, d_model=24)]
     below = [made(method="discrete CoT", budget=1), made(method="CoT2", budget=16, d_model=24)]
     assert labels(cells, list(zip(above, below))) == [
-        "d = 16, last epoch: CoT2, B = 16 less discrete CoT, B = 1",
-        "CoT2, d = 24, B = 16: entropy 3 less entropy 1",
+        "d = 16, last epoch: CoT2, B = 16 minus discrete CoT, B = 1",
+        "CoT2, d = 24, B = 16: entropy 3 minus entropy 1",
     ]
     mixed = above[0].assign(d_model=[16, 24], budget=[None, 1])
-    assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 less discrete CoT, d = 16, B = 1"]
+    assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 minus discrete CoT, d = 16, B = 1"]
     assert apart([["a", "b"], ["b", "c"], ["b"]]) == [["a"], ["c"], []] and apart([]) == []

@@ -103,7 +103,11 @@ def test_the_command_queues_every_shard_once(slurm, store, monkeypatch, capsys):
         (["nowhere"], "chapter 'nowhere' has no runs"),
         (["csft", "--shards", "0"], "--shards"),
         (["csft", "--slurm", "timeout_min"], "write NAME=VALUE"),
-        (["csft", "--slurm", "timeout_minutes=5"], "submitit refuses"),
+        (["csft", "--slurm", "timeout_minutes=5"], "are refused: Unknown executor 'timeout'"),
+        (["csft", "--slurm", "timeout_min=1.5"], "'timeout_min': 1.5} are refused"),
+        (["csft", "--device", "gpu"], "--device gpu, --engine auto"),
+        (["csft", "--engine", "fast"], "--engine fast"),
+        (["csft", "--threads", "-3"], "--threads"),
         (["csft", "--where", "seed=7"], "leaves no run"),
     ],
 )
@@ -111,6 +115,19 @@ def test_a_bad_request_is_one_sentence(slurm, store, capsys, arguments, names):
     assert cli.main(["slurm", *arguments]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and names in said and not (slurm / "script.sh").exists()
+
+
+def test_what_slurm_refuses_is_one_sentence(slurm, store, capsys):
+    (slurm / "bin" / "sbatch").write_text("#!/bin/bash\necho 'sbatch: error: no such partition' >&2\nexit 1\n")
+    assert cli.main(["slurm", "csft", "--slurm", "slurm_partition=nope"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]  # Slurm's own words come before
+    assert "{'slurm_partition': 'nope'} are refused: sbatch: error: no such partition" in said
+
+
+def test_a_task_may_be_queued_again_a_thousand_times(slurm, monkeypatch):
+    executor = cluster._executor(slurm)
+    assert executor._executor.max_num_timeout == 1000
+    assert cluster.parsed(["a=5", "b=1.5", "c=x"]) == {"a": 5, "b": 1.5, "c": "x"}
 
 
 def test_what_is_missing_is_named(slurm, store, monkeypatch):

@@ -35,6 +35,10 @@ document.addEventListener("DOMContentLoaded", () => {
     box.append(field, ...(verdicts.some(Boolean) ? [list] : []), told);
     place.before(box);
     update();
+    return () => {
+      [field.value, list.value] = ["", ""];
+      update();
+    };
   }
 
   document.querySelectorAll("article table[id]").forEach((table) => {
@@ -55,10 +59,11 @@ document.addEventListener("DOMContentLoaded", () => {
         section.hidden = [...section.querySelectorAll("details")].every((card) => card.hidden);
       });
     };
-    addField(sections[0], cards, "cards", (card) => card.querySelector(".sd-badge").textContent, emptied);
+    const all = addField(sections[0], cards, "cards", (card) => card.querySelector(".sd-badge").textContent, emptied);
     const open = () => {
       const card = cards.find((one) => `#${one.id}` === window.location.hash);
       if (card) {
+        all();
         card.open = true;
         card.scrollIntoView();
       }

@@ -44,7 +44,8 @@ def page(rows: pd.DataFrame, seeds: Sequence[int] = SEEDS) -> str:
     """
     read = cache(lambda sample, profile: sample(profile, seeds))
     shown = rows[~is_series(rows)]
-    return "\n".join(line for section in _sections(shown) for line in _section(*section, read))
+    series = sources()[rows["id"][is_series(rows)].unique()].value_counts()
+    return "\n".join(line for section in _sections(shown) for line in _section(*section, read, series))
 
 
 def _sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
@@ -57,21 +58,26 @@ def _sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     return [section for section in [*sections, (ELSEWHERE, "", rest)] if len(section[2])]
 
 
-def _section(title: str, beside: str, rows: pd.DataFrame, read: Read) -> list[str]:
+def _section(title: str, beside: str, rows: pd.DataFrame, read: Read, series: pd.Series) -> list[str]:
     made = [card(claim, list(part.itertuples()), read) for claim, part in rows.groupby("id", sort=False)]
-    target = f"({index.label(sources()[rows['id'].iloc[0]])})=" if title != ELSEWHERE else ""
-    return [target, f"## {title}", "", *([f"Ours: {beside}.", ""] if beside else []), *made]
+    source = "" if title == ELSEWHERE else sources()[rows["id"].iloc[0]]
+    points = series.get(source, 0)
+    about = [f"Ours: {beside}."] if beside else []
+    about += [f"The {points} points of its series are in {{numref}}`tab-series`."] if points else []
+    target = [f"({index.label(source)})="] if source else []
+    return [*target, f"## {title}", "", *([" ".join(about), ""] if about else []), *made]
 
 
 def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     """A claim's card, from its rows of the ledger, as named tuples."""
     row = next(row for row in rows if row.profile == SETTLED)
     (profile, lines), said = drawn(claim, read), short(row.verdict)
+    shown = next(row for row in rows if row.profile == profile)
     parts = [
-        f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(row.verdict)}.",
+        f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(shown.verdict)}.",
         *(_ours(row) for row in rows if row.seeds),
-        f"The {recipe(profile)}, run by run:\n\n{picture(lines)}" if lines else "",
-        _made(claim, next(row for row in rows if row.profile == profile), lines),
+        *([_by_run(shown), picture(lines, (shown.predicted_low, shown.predicted_high))] if lines else []),
+        _made(claim, shown, lines),
     ]
     colour = COLOURS.get(said.partition(" if ")[0].partition(" but ")[0], "muted")
     body = "\n\n".join(filter(None, parts))
@@ -107,14 +113,25 @@ def _ours(row: tuple) -> str:
     said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
     if row.judged == "best":
         said.append(f"best epochs {row.best:.1f}")
-    return f"**Ours, {recipe(row.profile)}:** {', '.join([*said, f'{row.seeds} seeds'])}."
+    return f"**Ours, {_whose(row)}:** {', '.join([*said, f'{row.seeds} seeds'])}."
+
+
+def _whose(row: tuple) -> str:
+    """The recipe of a row's models; those that rewarded runs on graphs start from are of ours under both profiles."""
+    return "our own recipe" if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
+
+
+def _by_run(row: tuple) -> str:
+    """What the picture shows."""
+    return f"Run by run, {_whose(row)}{', best epochs' if row.judged == 'best' else ''}:"
 
 
 def _made(claim: str, row: tuple, lines: Sequence[Drawn]) -> str:
     """The command, what the runs took, where the claim is read from them, and the numbers to take away."""
     parts = [f"Made by `{row.command}`."] if isinstance(row.command, str) else []
     if hours := spent(lines):
-        parts.append(f"These runs took {hours:.2f} core-hours.")
+        after = any("sampler" in rows for line in lines for rows in line.runs)
+        parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if after else ''}.")
     parts.append(f"Defined in {{source}}`{_defined(claim)}`.")
     if lines:
         numbers = f"data:text/csv;charset=utf-8,{quote(table(lines))}"
@@ -140,9 +157,12 @@ def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
 
 
 def spent(lines: Sequence[Drawn]) -> float:
-    """Core-hours of the runs in some lines, each counted once."""
-    runs = [rows[["id", "hours"]] for line in lines for rows in line.runs if {"id", "hours"} <= set(rows)]
-    return float(pd.concat(runs).drop_duplicates("id")["hours"].sum()) if runs else 0.0
+    """Core-hours of the runs in some lines, each counted once; 0 unless they are known of all, and on CPUs alone."""
+    runs = [rows for line in lines for rows in line.runs]
+    if not runs or any(not {"id", "hours", "device"} <= set(rows) for rows in runs):
+        return 0.0
+    each = pd.concat([rows[["id", "hours", "device"]] for rows in runs]).drop_duplicates("id")
+    return float(each["hours"].sum()) if each["device"].str.startswith("cpu").all() else 0.0
 
 
 def table(lines: Sequence[Drawn]) -> str:

@@ -1,8 +1,8 @@
 """Commands as an array of Slurm tasks, through submitit (the extra `slurm`).
 
-A task runs one command, say a shard of a chapter's runs. Where Slurm takes its machine away, or its time is over, the
-task is queued again as it was: the runs themselves go on from their last checkpoint. Submitit's local executor is not
-used, since it has no queue; `cot2 run --workers` is the pool for one machine.
+A task runs one command, say a shard of a chapter's runs. Where Slurm preempts it, or its time is over, it is queued
+again as it was, up to a thousand times. The runs themselves go on from their last checkpoint. Submitit's local
+executor is not used, since it has no queue; `cot2 run --workers` is the pool for one machine.
 """
 
 import shutil
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from cot2lib.errors import SpecError
 
-AGAIN = {"slurm_additional_parameters": {"requeue": True}}  # whatever the cluster does by itself
+DEFAULTS = {"timeout_min": 60, "slurm_additional_parameters": {"requeue": True}}  # submitit's own limit is 5 minutes
+MOST_TIMES = 1000  # that submitit queues a task again
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,18 @@ def submit(commands: Sequence[Sequence[str]], folder: Path, options: Mapping[str
         name: of the array.
 
     Raises:
-        SpecError: without submitit or Slurm, or for an option that submitit does not know.
+        SpecError: without submitit or Slurm, or for an option that one of them refuses.
     """
     executor = _executor(folder)
+    from submitit.core.utils import FailedJobError
+
     try:
-        executor.update_parameters(name=name, **(AGAIN | dict(options)))
-    except (NameError, TypeError, ValueError) as error:
-        raise SpecError(f"submitit refuses {dict(options)}: {str(error).splitlines()[0]}") from None
-    with executor.batch():
-        return [executor.submit(Task(tuple(command))) for command in commands]
+        executor.update_parameters(name=name, **(DEFAULTS | dict(options)))
+        with executor.batch():
+            return [executor.submit(Task(tuple(command))) for command in commands]
+    except (AssertionError, FailedJobError, NameError, TypeError, ValueError) as error:
+        first = next(iter(str(error).splitlines()), "unknown")
+        raise SpecError(f"the options {dict(options)} are refused: {first}") from None
 
 
 def _executor(folder: Path):
@@ -61,11 +65,11 @@ def _executor(folder: Path):
         import submitit
     except ImportError:
         raise SpecError("package 'submitit' is missing: install it with `pip install 'cot2lib[slurm]'`.") from None
-    return submitit.AutoExecutor(folder=folder, cluster="slurm")
+    return submitit.AutoExecutor(folder=folder, cluster="slurm", slurm_max_num_timeout=MOST_TIMES)
 
 
 def parsed(options: Sequence[str]) -> dict[str, object]:
-    """NAME=VALUE pairs as options of submitit; whole numbers become numbers.
+    """NAME=VALUE pairs as options of submitit; what reads as a number becomes one.
 
     Raises:
         SpecError: for one without a name or a value.
@@ -75,5 +79,14 @@ def parsed(options: Sequence[str]) -> dict[str, object]:
         name, _, value = option.partition("=")
         if not name or not value:
             raise SpecError(f"--slurm {option}: write NAME=VALUE, say timeout_min=60.")
-        given[name] = int(value) if value.isdigit() else value
+        given[name] = _number(value)
     return given
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -8,7 +8,7 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.provenance import resolve_device
-from cot2lib.kit.timing import in_turns, ratio
+from cot2lib.kit.timing import in_turns, ratio, threads
 from cot2lib.llm import runs
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.runs import records
@@ -33,10 +33,11 @@ def measure(profile: str) -> pd.DataFrame:
 def of_runs(asked: Mapping[str, LanguageRun], rounds: int) -> pd.DataFrame:
     """A row for each run: millions of weights that it trains, seconds of a step, and how many times the first's.
 
-    Steps of the runs alternate; seconds and ratios are medians over `rounds`.
+    Steps of the runs alternate, on one core; seconds and ratios are medians over `rounds`.
     """
     trainers = {name: runs.trainer_of(run, resolve_device("cpu")) for name, run in asked.items()}
-    taken = in_turns({name: trainer.step for name, trainer in trainers.items()}, rounds)
+    with threads(1):
+        taken = in_turns({name: trainer.step for name, trainer in trainers.items()}, rounds)
     first = next(iter(taken.values()))
     rows = [
         {

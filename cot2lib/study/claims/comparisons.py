@@ -35,7 +35,11 @@ SAID: dict[str, Callable[[object], str]] = {
 }
 
 
-COLUMNS = {"last": "last epoch", "best": "best epoch", "curve_mean": "mean over training"}
+COLUMNS = {
+    "last": "last epoch", "best": "best epoch", "curve_mean": "mean over training", "gain": "gained by reward",
+    "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
+    "base_last": "last epoch by base decoding",
+}  # fmt: skip
 
 
 class Cell(NamedTuple):
@@ -234,7 +238,7 @@ class Reaches:
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """What the runs reach, by reading."""
         some = [rows for rows in (read(sample, profile) for sample in self.samples) if not rows.empty]
-        lines = zip(apart([_words(rows, "last") for rows in some]), some)
+        lines = zip(apart([_words(rows) for rows in some]), some)
         beside = dict(stated=self.value, unit=POINTS, within=(0.0, self.top))
         return [Drawn(", ".join(s), self.scale * rows["last"], runs=(rows,), **beside) for s, rows in lines]
 
@@ -277,13 +281,14 @@ def differing(cells: Sequence[Cell], profile: str, read: Read, scale: float, uni
 
 
 def labels(cells: Sequence[Cell], tables: Sequence[tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
-    """What each cell compares, in words: what tells it from the other cells, then one side less the other.
+    """What each cell compares, in words: what tells it from the other cells, then one side minus the other.
 
     `tables` holds the rows of both sides of each cell.
     """
-    above = [_words(rows, cell.column) for cell, (rows, _) in zip(cells, tables)]
-    below = [_words(rows, cell.beside) for cell, (_, rows) in zip(cells, tables)]
-    words = apart([*above, *below])
+    columns = [*(cell.column for cell in cells), *(cell.beside for cell in cells)]
+    words = apart([_words(rows) for rows in (*(above for above, _ in tables), *(below for _, below in tables))])
+    if set(columns) != {"last"}:
+        words = [[*some, COLUMNS.get(column, column.replace("_", " "))] for some, column in zip(words, columns)]
     return [_label(one, other) for one, other in zip(words[: len(cells)], words[len(cells) :])]
 
 
@@ -296,15 +301,14 @@ def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
 def _label(above: Sequence[str], below: Sequence[str]) -> str:
     shared = [word for word in above if word in below]
     sides = [[word for word in side if word not in shared] for side in (above, below)]
-    less = " less ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
+    less = " minus ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
     return ": ".join(filter(None, [", ".join(shared), less]))
 
 
-def _words(rows: pd.DataFrame, column: str) -> list[str]:
-    """What is the same in all rows, and which column is compared."""
+def _words(rows: pd.DataFrame) -> list[str]:
+    """What is the same in all rows."""
     same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
-    known = [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]
-    return [*known, COLUMNS.get(column, column.replace("_", " "))]
+    return [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]
 
 
 def paired(cells: Sequence[Cell], profile: str, read: Read, scale: float) -> list[rules.Sides] | None:

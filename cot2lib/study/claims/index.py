@@ -116,12 +116,16 @@ def _part(task: str) -> str:
 
 
 def scale() -> pd.DataFrame:
-    """Core-hours of 10, 1,000 and 100,000 runs at the median rate of the recorded ones, by kind of run."""
+    """Core-hours of 10, 1,000 and 100,000 runs at the median rate of the recorded ones, by kind of run.
+
+    Those are shares of stacks as they were recorded; the models that rewarded runs start from are not counted.
+    """
     rows = []
     for chapter, kind in KINDS_OF_RUNS.items():
         for profile, name in report.RECIPES.items():
             known = runs.recorded(sweeps.sweep(chapter, profile))
-            known = known[known["device"].str.startswith("cpu")]
+            rewarded = known["method"].str.endswith("GRPO") == ("reward" in kind)
+            known = known[known["device"].str.startswith("cpu") & rewarded]
             each = (known["seconds"] * known["threads"]).median() / SECONDS_AN_HOUR
             hours = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
             rows.append({"run": kind, "recipe": name, "core-minutes": 60 * each} | hours)

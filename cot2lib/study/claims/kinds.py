@@ -15,7 +15,7 @@ import pandas as pd
 from cot2lib.metrics import Values, mean_interval, prediction_interval
 from cot2lib.study.claims import rules
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.claims.rules import POINTS, Unit
+from cot2lib.study.claims.rules import PERCENTS, POINTS, Unit
 from cot2lib.study.claims.samples import Sample
 from cot2lib.study.report import PERCENT, describe
 from cot2lib.theory.verdict import Verdict
@@ -113,7 +113,8 @@ class Number:
         """The values that the verdict is about."""
         rows = read(self.sample, profile)
         values = () if rows.empty else self.scale * rows[self._columns[self.judged]]
-        line = Drawn("", values, paper_value(claim), self.unit, (rows,), (0.0, self.top))
+        unit = PERCENTS if self.unit == POINTS else self.unit
+        line = Drawn("", values, paper_value(claim), unit, (rows,), (0.0, self.top))
         return [line] if len(values) else []
 
     @property
@@ -159,7 +160,8 @@ class OfStart:
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """As of the number."""
-        return self.number.drawn(claim, SETTLED, self._held(read)) if profile == SETTLED else []
+        lines = self.number.drawn(claim, SETTLED, self._held(read)) if profile == SETTLED else []
+        return [line._replace(runs=()) for line in lines]  # those are runs that go on from the starts
 
     def _held(self, read: Read) -> Read:
         return lambda sample, _: read(sample, "quick")

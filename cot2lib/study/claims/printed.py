@@ -19,8 +19,8 @@ WORDS = (
     (r"\bd(\d+)\b", r"d = \1,"),
     (r"\b(B|K)=(\w+)\b", r"\1 = \2"),
     (r"\bgamma=(\d+)\b", "\N{GREEK SMALL LETTER GAMMA} = \\1"),
-    (r"\bMTS\b ", ""),
-    (r"\bSFT\b", "before reward"),
+    (r"\bMTS (?=K = \d+(?: token|$))", ""),
+    (r"\bSFT$", "before reward"),
     (r"\bRL\b", "reward"),
 )
 

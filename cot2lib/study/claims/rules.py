@@ -62,6 +62,7 @@ class Unit:
 
 
 POINTS, NAT = Unit("points", 5.0, 1), Unit("nat", 0.05, 3)
+PERCENTS = Unit("%", POINTS.tight, POINTS.digits)  # points of a value, where it is shown and not a difference
 
 
 def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> str:

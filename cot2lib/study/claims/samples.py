@@ -215,10 +215,11 @@ def voting(task: str, method: str, temperature: float, k: int) -> Sample:
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         table = votes.shipped(profile)
-        wanted = {spec.id: spec.seed for spec in searches.voting(profile, seeds, (method,), (task,))}
+        models = searches.voting(profile, seeds, (method,), (task,))
+        wanted = {spec.id: spec.seed for spec in models}
         at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(wanted)
         rows = table[at]
-        return rows.assign(seed=rows["id"].map(wanted)).set_index("seed").sort_index()
+        return rows.assign(seed=rows["id"].map(wanted), method=models[0].method).set_index("seed").sort_index()
 
     return sample
 
@@ -295,7 +296,7 @@ def passing(method: str, temperature: float, k: int, one_split: bool = False) ->
         wanted = {spec.id: spec.seed for spec in models}
         at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & (table["top_k"] == top_k)
         rows = table[at & table["id"].isin(wanted)]
-        return rows.assign(seed=rows["id"].map(wanted)).set_index("seed").sort_index()
+        return rows.assign(seed=rows["id"].map(wanted), method=models[0].method).set_index("seed").sort_index()
 
     return sample
 
