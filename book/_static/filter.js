@@ -5,7 +5,12 @@
 document.addEventListener("DOMContentLoaded", () => {
   const LONG = 20; // rows from which a table gets a field
 
-  const short = (verdict) => verdict.split(/[:,]| if | but /)[0].trim();
+  // As `short` of cot2lib.study.claims.ledger: without its note, but a condition or a reservation is kept as such.
+  function short(verdict) {
+    const [said, note = ""] = verdict.trim().split(": ");
+    const word = [" if ", " but "].find((one) => said.includes(one) || ` ${note}`.includes(one));
+    return word ? `${said.split(word)[0]}${word}...` : said;
+  }
   const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
   // What is filtered: elements, what each is called, the verdict that each shows ("" for none), and what follows a choice.
