@@ -183,7 +183,7 @@ def test_checks_fail_when_records_say_otherwise(tested):
     rows = pd.DataFrame(
         [
             {"profile": "quick", "method": method, "naming": naming, "seed": seed, "last": share}
-            for method, share in (("CoT2", 0.9), ("discrete CoT", 0.6))
+            for method, share in (("CoT2", 0.9), ("discrete CoT", 0.6), ("no-CoT", 0.53))
             for naming in ("fresh", "once", "age")
             for seed in (42, 43)
         ]
@@ -192,8 +192,8 @@ def test_checks_fail_when_records_say_otherwise(tested):
     trained = pd.DataFrame({"last": [0.7]})
     by_age = (tested["naming"] == "age") & (tested["test"] == "drawn names")
     near = tested.assign(strict=0.9, pair=tested["pair"].where(~by_age, 0.52))
-    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 8
-    swapped = rows.assign(last=1 - rows["last"])
+    assert all(checks(rows, near, guessed, trained).values()) and len(checks(rows, near, guessed, trained)) == 9
+    swapped = rows.assign(last=(1 - rows["last"]).where(rows["method"] != "no-CoT", 0.6))
     broken = checks(
         swapped,
         tested.assign(pair=tested["pair"].where(tested["test"] != "as deep", 0.6)),
@@ -307,7 +307,11 @@ def test_last_checks_fail_when_records_say_otherwise():
     wide = pd.DataFrame({"method": ["CoT2"], "d_model": [64], "last": [0.98], "names": [28], "heads": [2]})
     changes = {"usual": 96.0, "padding counts": 98.0, "one hop first": 60.0, "hops one by one": 40.0}
     choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
-    holds = last_checks(wide, choices)
-    assert len(holds) == 3 and all(holds.values())
-    worse = last_checks(wide.assign(last=0.9), choices.assign(CoT2=[96.0, 95.0, 77.0, 40.0]))
-    assert len(worse) == 3 and not any(worse.values())
+    methods = ["CoT2", "discrete CoT", "no-CoT"]
+    answers = pd.DataFrame({"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62]})
+    holds = last_checks(wide, choices, answers)
+    assert len(holds) == 4 and all(holds.values())
+    apart = answers.assign(last=[0.58, 0.6, 0.64])
+    worse = last_checks(wide.assign(last=0.9), choices.assign(CoT2=[96.0, 95.0, 77.0, 40.0]), apart)
+    assert len(worse) == 4 and not any(worse.values())
+    assert not list(last_checks(wide, choices, answers[:2]).values())[1], "two methods are not three"
