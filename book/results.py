@@ -6,8 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from cot2lib.study.claims import index
-from cot2lib.study.claims.kinds import SETTLED
-from cot2lib.study.claims.ledger import KINDS, of_records, verdict_counts
+from cot2lib.study.claims.ledger import of_records, verdict_counts
 
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 
@@ -16,15 +15,10 @@ def results(rows: pd.DataFrame) -> str:
     """A table of the book's first findings, and how many claims have which verdict, as Markdown."""
     counts = verdict_counts(rows)
     said = ", ".join(f"{row.claims} {row.verdict}" for row in counts.itertuples())
-    settled = rows[rows["profile"] == SETTLED].set_index("id", drop=False)
-    lines = [_line(finding, next(settled.loc[[finding.claim]].itertuples())) for finding in index.FINDINGS]
+    lines = [f"| {' | '.join([finding.sentence, *finding.found(rows)])} |" for finding in index.FINDINGS]
     head = ["| the paper's claim | verdict | ours, authors' recipe |", "| --- | --- | --- |"]
-    return "\n".join([*head, *lines, "", f"Claims by verdict: {said}.", ""])
-
-
-def _line(finding: index.Finding, row: tuple) -> str:
-    ours = "" if pd.isna(row.last) else f"{KINDS[row.id].ours(row)}, {row.seeds} seeds"
-    return f"| {finding.sentence} | {row.verdict} | {ours} |".replace("\N{NO-BREAK SPACE}", " ")
+    text = "\n".join([*head, *lines, "", f"Claims by verdict: {said}.", ""])
+    return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def put(path: Path, text: str) -> None:

@@ -171,9 +171,7 @@ def _run(options: argparse.Namespace) -> None:
     if options.watched:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
-    for name in ("workers", "threads"):
-        if getattr(options, name) is not None:
-            machine.check_count(f"--{name}", getattr(options, name))
+    _check_counts(options, "workers", "threads")
     if resolve_device(options.device).type == "cpu" and options.compile:
         machine.check_compiler()
     shard = _shard(options.shard)
@@ -216,7 +214,7 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
 
     Each reads from a pipe that nobody writes to. However this process ends, the pipe ends with it, and so do they.
     """
-    base = [*_again(options, options.threads or 1), "--watched"]
+    base = [*_same_runs(options, options.threads or 1), "--watched"]
     shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]
     workers = [subprocess.Popen([*base, "--shard", share], stdin=subprocess.PIPE) for share in shares]
     try:
@@ -229,7 +227,15 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
 
 
-def _again(options: argparse.Namespace, threads: int | None) -> list[str]:
+def _check_counts(options: argparse.Namespace, *names: str) -> None:
+    from cot2lib.kit.machine import check_count
+
+    for name in names:
+        if getattr(options, name) is not None:
+            check_count(f"--{name}", getattr(options, name))
+
+
+def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
     """The command that trains the same runs in a process of its own; its shard is to follow."""
     base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile]
     base += ["--device", options.device, "--engine", options.engine, *(["--threads", str(threads)] if threads else [])]
@@ -238,16 +244,16 @@ def _again(options: argparse.Namespace, threads: int | None) -> list[str]:
 
 
 def _slurm(options: argparse.Namespace) -> None:
-    from cot2lib.kit import machine, paths
+    from cot2lib.kit import paths
+    from cot2lib.kit.provenance import DEVICES
+    from cot2lib.runs.train import ENGINES
     from cot2lib.study import cluster, sweeps
 
-    for name in ("shards", "threads"):
-        if getattr(options, name) is not None:
-            machine.check_count(f"--{name}", getattr(options, name))
-    if options.device not in ("auto", "cpu", "cuda") or options.engine not in ("auto", "torch"):
+    _check_counts(options, "shards", "threads")
+    if options.device not in DEVICES or options.engine not in ENGINES:  # a node that submits may have no GPU
         raise SpecError(f"--device {options.device}, --engine {options.engine}: auto, cpu or cuda; auto or torch.")
     sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)  # refuses what is unknown
-    base, folder = _again(options, options.threads), paths.store() / "slurm"
+    base, folder = _same_runs(options, options.threads), paths.store() / "slurm"
     commands = [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
     jobs = cluster.submit(commands, folder, cluster.parsed(options.slurm), f"cot2-{options.chapter}")
     print(f"{len(jobs)} tasks queued as {jobs[0].job_id.partition('_')[0]}; their logs are in {folder}.", flush=True)

@@ -63,7 +63,8 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
         log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
                     location=docname, type="executed")  # fmt: skip
     notebook["metadata"]["language_info"] = executed["metadata"].get("language_info", {"name": "python"})
-    notebook["cells"].insert(1, run_card(executed["metadata"].get("cot2", {})))
+    notebook["metadata"]["cot2"] = executed["metadata"].get("cot2", {})
+    notebook["cells"].insert(1, run_card(notebook["metadata"]["cot2"]))
     source[0] = json.dumps(notebook)
 
 

@@ -38,8 +38,8 @@ INDEX = (
 )
 COMMANDS = "What trains the runs of each chapter, and what the recorded runs took, in hours of one core."
 SCALE = (
-    "Hours of one core for many runs, at the median rate of the recorded ones on a CPU. They are "
-    "shares of stacks as recorded, without the models that rewarded runs start from."
+    "Hours of one core for many runs, at the median rate of the recorded ones on a CPU. A run "
+    "counts as its share of a stack as recorded. The models that rewarded runs start from are not counted."
 )
 
 DRAWN = "build/book/scoreboard.png"

@@ -22,6 +22,12 @@ PACE = 180  # words of such text that a reader takes in a minute
 
 
 @cache
+def boxes() -> dict[str, dict]:
+    """What cannot be counted, by chapter."""
+    return yaml.safe_load(HEADS.read_text())
+
+
+@cache
 def parts() -> dict[str, str]:
     """The paper's parts with their verdicts as MyST, by the names of our figures and tables beside them."""
     said = index.paper_index(of_records())["verdicts"]
@@ -60,7 +66,7 @@ def changed(chapter: str, parameters: dict) -> str:
 
 def head(chapter: str, notebook: dict, seconds: float | None) -> str:
     """The box, as MyST."""
-    known, here = yaml.safe_load(HEADS.read_text())[chapter], names(notebook)
+    known, here = boxes()[chapter], names(notebook)
     before = ", ".join(f"{{doc}}`{name}`" for name in known["needs"]) or "nothing"
     beside = "; ".join(dict.fromkeys(said for name, said in parts().items() if name in here))
     run = f", {seconds:.0f} s to run" if seconds else ""
@@ -77,25 +83,18 @@ def head(chapter: str, notebook: dict, seconds: float | None) -> str:
 
 
 def add(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the box after the first cell; it knows the duration where the chapter was executed before."""
+    """Put the box after the first cell; `executed` has left how long the chapter took."""
     chapter = docname.removeprefix("notebooks/")
-    if chapter not in yaml.safe_load(HEADS.read_text()):
+    if chapter not in boxes():
         return
     app.env.note_dependency(str(HEADS))
     notebook = json.loads(source[0])
-    path = Path(app.srcdir) / app.config.executed_dir / f"{chapter}.ipynb"
-    made = json.loads(path.read_text())["metadata"].get("cot2", {}) if path.exists() else {}
-    box = {
-        "cell_type": "markdown",
-        "id": "head",
-        "metadata": {},
-        "source": head(chapter, notebook, made.get("seconds")),
-    }
-    notebook["cells"].insert(1, box)
+    text = head(chapter, notebook, notebook["metadata"].get("cot2", {}).get("seconds"))
+    notebook["cells"].insert(1, {"cell_type": "markdown", "id": "head", "metadata": {}, "source": text})
     source[0] = json.dumps(notebook)
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx, to run after the outputs are in place."""
+    """Register with Sphinx, to run after `executed`."""
     app.connect("source-read", add, priority=600)
     return {"version": "1", "parallel_read_safe": True}

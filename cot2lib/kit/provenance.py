@@ -12,6 +12,8 @@ import cot2lib
 from cot2lib.errors import DeviceError
 from cot2lib.kit.paths import checkout
 
+DEVICES = ("auto", "cpu", "cuda")
+
 
 def resolve_device(name: str = "auto") -> torch.device:
     """The torch device of a name: "cpu", "cuda", or "auto" for CUDA where there is one and else the CPU.
@@ -19,7 +21,7 @@ def resolve_device(name: str = "auto") -> torch.device:
     Raises:
         DeviceError: for "cuda" where torch sees no CUDA device, and for any other name.
     """
-    if name not in ("auto", "cpu", "cuda"):
+    if name not in DEVICES:
         raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.")
     if name == "cuda" and not torch.cuda.is_available():
         raise DeviceError(f"device={name!r}: torch sees no CUDA device here; choose device='cpu'.")

@@ -9,7 +9,7 @@ its own spec.
 import gzip
 import io
 import json
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -205,6 +205,12 @@ def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
     folder, file = folder or paths.RECORDS, f"{name}.csv"
     checksum = manifest.listed(folder).get(file)
     return None if checksum is None else _shipped_table(folder, file, checksum)
+
+
+def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
+    """`shipped_table`, or a table of these columns without rows where there is none."""
+    table = shipped_table(name)
+    return pd.DataFrame(columns=list(columns)) if table is None else table
 
 
 @lru_cache(maxsize=16)

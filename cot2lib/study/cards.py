@@ -48,19 +48,21 @@ def page(rows: pd.DataFrame, seeds: Sequence[int] = SEEDS) -> str:
     return "\n".join(line for section in _sections(shown) for line in _section(*section, read, series))
 
 
-def _sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    """Title, first line and rows of each section; what the paper prints twice stands where it does so last."""
+def _sections(rows: pd.DataFrame) -> list[tuple[str, str, str, pd.DataFrame]]:
+    """Title, source, what is ours beside it, and rows of each section.
+
+    What the paper prints twice stands where it does so last.
+    """
     source, sections = rows["id"].map(sources()), []
     for place in index.places().drop_duplicates("source", keep="last").itertuples():
         beside = index.links(f"{place.figures} {place.tables}".split())
-        sections.append((f"{place.printed}: {place.what}", beside, rows[source == place.source]))
+        sections.append((f"{place.printed}: {place.what}", place.source, beside, rows[source == place.source]))
     rest = rows[~source.isin(index.places()["source"])]
-    return [section for section in [*sections, (ELSEWHERE, "", rest)] if len(section[2])]
+    return [section for section in [*sections, (ELSEWHERE, "", "", rest)] if len(section[-1])]
 
 
-def _section(title: str, beside: str, rows: pd.DataFrame, read: Read, series: pd.Series) -> list[str]:
+def _section(title: str, source: str, beside: str, rows: pd.DataFrame, read: Read, series: pd.Series) -> list[str]:
     made = [card(claim, list(part.itertuples()), read) for claim, part in rows.groupby("id", sort=False)]
-    source = "" if title == ELSEWHERE else sources()[rows["id"].iloc[0]]
     points = series.get(source, 0)
     about = [f"Ours: {beside}."] if beside else []
     about += [f"The {points} points of its series are in {{numref}}`tab-series`."] if points else []

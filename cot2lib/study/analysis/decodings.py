@@ -132,5 +132,4 @@ def _row(way: Decoding, model: nn.Module, tokenizer: Callable, asked: Asked) -> 
 
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect decodings` has shipped; empty where there is none."""
-    table = records.shipped_table(f"decodings.{profile}.measured")
-    return pd.DataFrame(columns=COLUMNS) if table is None else table
+    return records.shipped_rows(f"decodings.{profile}.measured", COLUMNS)

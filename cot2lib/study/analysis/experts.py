@@ -190,8 +190,9 @@ def best_rates(blocks: pd.DataFrame) -> pd.DataFrame:
 
 def shipped(profile: str) -> pd.DataFrame:
     """The shipped table of `measure` under a profile, empty if there is none."""
-    table = records.shipped_table(f"experts.{profile}.training")
-    return pd.DataFrame(columns=["feed", "lr", "seed", "step", "loss", "accuracy", "seen"]) if table is None else table
+    return records.shipped_rows(
+        f"experts.{profile}.training", ["feed", "lr", "seed", "step", "loss", "accuracy", "seen"]
+    )
 
 
 def _schedule(step: int, steps: int) -> float:

@@ -107,8 +107,7 @@ def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
 
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect gsm8k` has shipped; without rows where there is none."""
-    table = records.shipped_table(f"gsm8k.{profile}.evaluations")
-    return pd.DataFrame(columns=COLUMNS) if table is None else table
+    return records.shipped_rows(f"gsm8k.{profile}.evaluations", COLUMNS)
 
 
 def ends(table: pd.DataFrame) -> pd.DataFrame:

@@ -157,8 +157,7 @@ def _real(data: StackData) -> Iterator[tuple[int, Bool[Tensor, " input"]]]:
 
 def shipped(profile: str) -> pd.DataFrame:
     """The shipped table of `measure` under a profile, empty if there is none."""
-    table = records.shipped_table(f"sampling.{profile}.passk")
-    return pd.DataFrame(columns=["id", "temperature", "top_k", "k", "pass_at_k"]) if table is None else table
+    return records.shipped_rows(f"sampling.{profile}.passk", ["id", "temperature", "top_k", "k", "pass_at_k"])
 
 
 # Tables of several profiles

@@ -210,5 +210,4 @@ def changed_curves(changes: Mapping[str, Sequence[RunSpec]]) -> dict[str, pd.Dat
 
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect searched` has shipped; empty where there is none."""
-    table = records.shipped_table(f"searched.{profile}.tested")
-    return pd.DataFrame(columns=["id", "test", "inputs", "strict", "pair"]) if table is None else table
+    return records.shipped_rows(f"searched.{profile}.tested", ["id", "test", "inputs", "strict", "pair"])

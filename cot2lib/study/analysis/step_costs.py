@@ -54,5 +54,4 @@ def of_runs(asked: Mapping[str, LanguageRun], rounds: int) -> pd.DataFrame:
 
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect steps` has shipped; empty where there is none."""
-    table = records.shipped_table(f"steps.{profile}.costs")
-    return pd.DataFrame(columns=COLUMNS) if table is None else table
+    return records.shipped_rows(f"steps.{profile}.costs", COLUMNS)

@@ -100,5 +100,4 @@ def _means(
 
 def shipped(profile: str) -> pd.DataFrame:
     """The shipped table of `measure` under a profile, empty if there is none."""
-    table = records.shipped_table(f"thoughts.{profile}.contents")
-    return pd.DataFrame(columns=["id", "when", "step", *COLUMNS]) if table is None else table
+    return records.shipped_rows(f"thoughts.{profile}.contents", ["id", "when", "step", *COLUMNS])

@@ -40,5 +40,4 @@ def by_profile(profiles: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:
 
 def shipped(profile: str) -> pd.DataFrame:
     """The table that `cot2 collect votes` has shipped; empty where there is none."""
-    table = records.shipped_table(f"votes.{profile}.majority")
-    return pd.DataFrame(columns=COLUMNS) if table is None else table
+    return records.shipped_rows(f"votes.{profile}.majority", COLUMNS)

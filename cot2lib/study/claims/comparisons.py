@@ -271,7 +271,7 @@ def gap(sides: rules.Sides) -> float:
 
 
 def differing(cells: Sequence[Cell], profile: str, read: Read, scale: float, unit: Unit) -> list[Drawn]:
-    """A line for each cell: one side less the other, by seed; none if a cell has no seed."""
+    """A line for each cell: one side minus the other, by seed; none if a cell has no seed."""
     sides = paired(cells, profile, read, scale)
     if sides is None:
         return []
@@ -301,8 +301,8 @@ def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
 def _label(above: Sequence[str], below: Sequence[str]) -> str:
     shared = [word for word in above if word in below]
     sides = [[word for word in side if word not in shared] for side in (above, below)]
-    less = " minus ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
-    return ": ".join(filter(None, [", ".join(shared), less]))
+    difference = " minus ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
+    return ": ".join(filter(None, [", ".join(shared), difference]))
 
 
 def _words(rows: pd.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from cot2lib.study import report, sweeps
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.claims.ledger import KINDS, short
 from cot2lib.study.claims.printed import claims, sources
-from cot2lib.study.claims.samples import SECONDS_AN_HOUR
+from cot2lib.study.claims.samples import hours
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
 KINDS_OF_RUNS = {"csft": "supervised", "grpo_mts": "by reward, sampled tokens", "search": "supervised, on graphs"}
@@ -33,10 +33,15 @@ class Finding:
 
     def text(self, rows: pd.DataFrame) -> str:
         """The sentence, the verdict and our number, as MyST."""
-        row = rows[(rows["id"] == self.claim) & (rows["profile"] == SETTLED)].iloc[0]
-        ours = "" if pd.isna(row["last"]) else f" Ours: {KINDS[self.claim].ours(row)}, {row['seeds']} seeds."
+        verdict, ours = self.found(rows)
+        shown = f" Ours: {ours}." if ours else ""
         seen = f"{{numref}}`{self.seen}`, {{ref}}`card <claim-{self.claim}>`"
-        return f"{self.sentence} **{row['verdict'][0].upper()}{row['verdict'][1:]}.**{ours} {seen}"
+        return f"{self.sentence} **{verdict[0].upper()}{verdict[1:]}.**{shown} {seen}"
+
+    def found(self, rows: pd.DataFrame) -> tuple[str, str]:
+        """The verdict, and our number with its seeds; "" where there is none."""
+        row = next(rows[(rows["id"] == self.claim) & (rows["profile"] == SETTLED)].itertuples())
+        return row.verdict, "" if pd.isna(row.last) else f"{KINDS[self.claim].ours(row)}, {row.seeds} seeds"
 
 
 FINDINGS = (
@@ -124,11 +129,10 @@ def scale() -> pd.DataFrame:
     for chapter, kind in KINDS_OF_RUNS.items():
         for profile, name in report.RECIPES.items():
             known = runs.recorded(sweeps.sweep(chapter, profile))
-            rewarded = known["method"].str.endswith("GRPO") == ("reward" in kind)
-            known = known[known["device"].str.startswith("cpu") & rewarded]
-            each = (known["seconds"] * known["threads"]).median() / SECONDS_AN_HOUR
-            hours = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
-            rows.append({"run": kind, "recipe": name, "core-minutes": 60 * each} | hours)
+            rewarded = known["method"].str.endswith("GRPO") == chapter.startswith("grpo")
+            each = hours(known[known["device"].str.startswith("cpu") & rewarded]).median()
+            many = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
+            rows.append({"run": kind, "recipe": name, "core-minutes": 60 * each} | many)
     return pd.DataFrame(rows)
 
 
@@ -139,7 +143,6 @@ def commands() -> pd.DataFrame:
         for profile, name in report.RECIPES.items():
             specs = sweeps.sweep(chapter, profile)
             known = runs.recorded(specs)
-            hours = (known["seconds"] * known["threads"]).sum() / SECONDS_AN_HOUR
             row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": name, "runs": len(specs)}
-            rows.append(row | {"recorded": len(known), "core-hours": hours})
+            rows.append(row | {"recorded": len(known), "core-hours": hours(known).sum()})
     return pd.DataFrame(rows)

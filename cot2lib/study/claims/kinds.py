@@ -112,10 +112,10 @@ class Number:
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The values that the verdict is about."""
         rows = read(self.sample, profile)
-        values = () if rows.empty else self.scale * rows[self._columns[self.judged]]
-        unit = PERCENTS if self.unit == POINTS else self.unit
-        line = Drawn("", values, paper_value(claim), unit, (rows,), (0.0, self.top))
-        return [line] if len(values) else []
+        if rows.empty:
+            return []
+        values, unit = self.scale * rows[self._columns[self.judged]], PERCENTS if self.unit == POINTS else self.unit
+        return [Drawn("", values, paper_value(claim), unit, (rows,), (0.0, self.top))]
 
     @property
     def _columns(self) -> dict[str, str | None]:

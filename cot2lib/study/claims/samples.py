@@ -72,8 +72,13 @@ def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
         return rows
     for name, value in columns.items():
         rows = rows[rows[name] == value]
+    return rows.assign(hours=hours(rows)).set_index("seed")
+
+
+def hours(rows: pd.DataFrame) -> pd.Series:
+    """What each run took, in hours of one core or GPU; a run's share of its stack."""
     cores = rows["threads"].where(rows["device"].str.startswith("cpu"), 1)
-    return rows.assign(hours=rows["seconds"] * cores / SECONDS_AN_HOUR).set_index("seed")
+    return rows["seconds"] * cores / SECONDS_AN_HOUR
 
 
 def _points(specs: Sequence[Run], rows: pd.DataFrame) -> pd.DataFrame:

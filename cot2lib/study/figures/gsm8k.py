@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
 from cot2lib.metrics import Interval, mean_interval
+from cot2lib.study.analysis import step_costs
 from cot2lib.study.analysis.language_runs import SAMPLED, THOUGHTS, TOKENS, TRAINING, ends
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.style import BLUE, GREY, ORANGE, Look, panels, seed_dots, series_legend
@@ -198,8 +199,7 @@ def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
 
 def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
     """What a step costs by what is trained, from the table of `step_costs.shipped`."""
-    named = {"trained": "trained", "weights": "million weights", "seconds": "seconds", "ratio": "times"}
-    return costs[list(named)].rename(columns=named)
+    return costs[step_costs.COLUMNS].rename(columns={"weights": "million weights", "ratio": "times"})
 
 
 def findings(table: pd.DataFrame) -> list[str]:
