@@ -16,6 +16,8 @@ READY := .venv/.ready
 
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
+# Dozens of processes import the same packages: bytecode is kept, also where the environment says that none is.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: book html chapters test thorough checks lint fresh axe address results clean
 
