@@ -13,6 +13,7 @@ from chromium import BROWSER, MISSING, SAID, said_in
 
 import cot2lib
 from cot2lib.decode import decode, rules
+from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
 from cot2lib.thoughts import Base, Discrete
 
 BOOK = Path(__file__).parent.parent / "book"
@@ -54,7 +55,7 @@ def said_by(folder, body, script):
 @pytest.fixture(scope="module")
 def ask(folder):
     """What a script returns in the page that runs models."""
-    shown = re.search(r"```\{raw\} html\n(.*?)```", (BOOK / "explorer.md").read_text(), re.DOTALL)[1]
+    shown = "".join(re.findall(r"```\{raw\} html\n(.*?)```", (BOOK / "explorer.md").read_text(), re.DOTALL))
     return lambda script: said_by(folder, shown, script)
 
 
@@ -150,6 +151,55 @@ def test_the_page_answers_explains_and_lets_sums_be_taken_out(ask):
     assert said["short"] == "Type four digits from 1 to 9." and said["tree"] == 0
     assert said["empty"].startswith("The model answers")  # an empty field counts as its least value
     assert said["single"][0].endswith("keeps it.") and said["single"][1] == 0
+
+
+DESIGNS = {
+    "sigmoid": Design("sigmoid", masked=True),
+    "biased": Design("biased", masked=True),
+    "repaired": Design("biased", rescaled=True, masked=True),
+}
+
+
+@pytest.mark.parametrize("c", [3.0, 300.0, 30_000.0])
+@pytest.mark.parametrize("read", DESIGNS)
+def test_the_circle_is_the_construction(ask, read, c):
+    sharp = Sharpness(attention=1e6, router=1e6, sigmoid=c, softmax=c)
+    model = TrigMNNS(4, 36, DESIGNS[read], sharp)
+    pairs, answers = model.states(INPUTS)[:, -1, :2].numpy(), model.solve(INPUTS).tolist()
+    told = ask(f"""return {json.dumps(INPUTS)}.map((digits) => {{
+        const made = window.COT2.readOff(window.COT2.states(digits)[4], {c}, "{read}");
+        return [made.pair, made.answer];
+    }});""")
+    assert np.allclose([pair for pair, _ in told], pairs, rtol=0, atol=1e-9)
+    assert [answer for _, answer in told] == answers
+
+
+def test_the_circle_turns_answers_and_says_so(ask):
+    said = ask("""
+        const box = document.getElementById("circle"), status = () => box.querySelector("[role=status]").textContent;
+        const set = (name, value) => {
+          const field = box.querySelector(`[name=${name}]`);
+          field.value = value;
+          field.dispatchEvent(new Event("input", { bubbles: true }));
+          return status();
+        };
+        const told = { all: box.querySelectorAll(".turning").length };
+        told.none = set("step", 0);
+        told.two = set("step", 2);
+        told.turned = box.querySelector(".turning").style.transform;
+        told.printed = set("step", 5);
+        told.threshold = set("read", "biased");
+        told.blunt = set("sharpness", 0);
+        told.label = box.querySelector("svg").getAttribute("aria-label");
+        told.short = set("digits", "31");
+        return told;""")
+    assert said["all"] == 16 and said["none"] == "At first the token holds 0."
+    assert said["two"] == "After 2 digits the token holds −4, −2, 2, 4."
+    degrees = float(re.fullmatch(r"rotate\((.*)deg\)", said["turned"])[1])
+    assert np.isclose(degrees, -4 * 0.99 * 90 / 36, atol=1e-4)
+    assert said["printed"] == "The read-off answers 2, but the smallest sum that is not negative is 0."
+    assert said["threshold"] == "The read-off answers 0, which is right." and said["blunt"] in said["label"]
+    assert said["short"] == "Type four digits from 1 to 9."
 
 
 ROWS = "".join(

@@ -2,7 +2,7 @@
 // Its weights are cot2lib's (`explorer-data.js`); a test compares the logits of both.
 "use strict";
 
-window.COT2 = (function () {
+Object.assign(window.COT2, (function () {
   const EPSILON = 1e-5; // of layer norms
   const FLOOR = 1e-3; // share of a Dirichlet thought's concentration below which a token has no entry of its own
   const MOST = 16; // entries of a Dirichlet thought
@@ -226,14 +226,5 @@ window.COT2 = (function () {
     return total > 0 ? left.map((w) => w / total) : weights;
   }
 
-  /** Signed sums of the first digits, by step: what a full search holds. */
-  function reachable(digits) {
-    let sums = new Set([0]);
-    return digits.map((digit) => {
-      sums = new Set([...sums].flatMap((sum) => [sum - digit, sum + digit]));
-      return [...sums].sort((a, b) => a - b);
-    });
-  }
-
-  return { Reader, respond, reachable };
-})();
+  return { Reader, respond };
+})());

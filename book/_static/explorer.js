@@ -2,7 +2,7 @@
 "use strict";
 
 (function () {
-  const SVG = "http://www.w3.org/2000/svg";
+  const { element, signed, digitsIn, reachable, rightOf } = window.COT2;
   const LEAST = 0.005; // share of a thought that is drawn
   const HEIGHT = 440;
 
@@ -12,10 +12,7 @@
   const state = { seed: 1, removed: [[], [], []] };
   const field = (name) => root.querySelector(`[name=${name}]`);
 
-  function digits() {
-    const text = field("digits").value.replace(/[^0-9]/g, "");
-    return Array.from(text, Number);
-  }
+  const digits = () => digitsIn(field("digits"));
 
   /** What a number field holds, within its limits; its least value while it is empty. */
   function number(name) {
@@ -53,8 +50,6 @@
 
   // In words
 
-  const name = (sum) => (sum < 0 ? `−${-sum}` : String(sum));
-
   function held(weights) {
     const { zero, bound } = readers[0].model;
     const sums = [];
@@ -62,11 +57,6 @@
       if (weights[zero + sum] >= LEAST) sums.push([sum, weights[zero + sum]]);
     }
     return sums;
-  }
-
-  function right() {
-    const sums = window.COT2.reachable(digits());
-    return Math.min(...sums[sums.length - 1].filter((sum) => sum >= 0));
   }
 
   function answerOf(made) {
@@ -79,8 +69,8 @@
 
   function summary(made) {
     const { sum, share } = answerOf(made);
-    const said = sum === null ? "no sum" : name(sum);
-    const verdict = sum === right() ? "which is right" : `but the smallest sum that is not negative is ${right()}`;
+    const said = sum === null ? "no sum" : signed(sum);
+    const verdict = sum === rightOf(digits()) ? "which is right" : `but the smallest sum that is not negative is ${rightOf(digits())}`;
     return `The model answers ${said} with ${(100 * share).toFixed(1)} percent, ${verdict}.`;
   }
 
@@ -92,14 +82,6 @@
 
   // The tree
 
-  function element(parent, tag, attributes, text) {
-    const made = document.createElementNS(SVG, tag);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text !== undefined) made.textContent = text;
-    parent.appendChild(made);
-    return made;
-  }
-
   function draw(made) {
     const box = root.querySelector(".explorer-tree");
     const focused = box.contains(document.activeElement) && document.activeElement.getAttribute("data-key");
@@ -110,7 +92,7 @@
     box.replaceChildren();
     const svg = element(box, "svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "group" });
     svg.setAttribute("aria-label", "Signed sums by step; the area of a disc is its weight");
-    const sums = [[0], ...window.COT2.reachable(digits())];
+    const sums = [[0], ...reachable(digits())];
     branches(svg, sums, x, y);
     made.forEach((step, place) => column(svg, step, place, made.length, sums[place + 1], x, y));
     if (focused) svg.querySelector(`[data-key="${focused}"]`)?.focus();
@@ -131,7 +113,7 @@
     const isAnswer = place === steps - 1;
     const title = isAnswer ? "answer" : `thought ${place + 1}`;
     element(svg, "text", { x: x(place + 1), y: 14, class: "step" }, title);
-    const best = right();
+    const best = rightOf(digits());
     for (const sum of sums) {
       const goal = isAnswer && sum === best ? " goal" : "";
       element(svg, "circle", { cx: x(place + 1), cy: y(sum), r: goal ? 20 : 4, class: `sum${goal}` });
@@ -147,11 +129,11 @@
   }
 
   function disc(svg, { place, sum, weight, isAnswer, at, known }) {
-    const said = `${name(sum)}, ${(100 * weight).toFixed(1)} percent`;
+    const said = `${signed(sum)}, ${(100 * weight).toFixed(1)} percent`;
     const kind = weight === 0 ? "gone" : known ? "held" : "held stray";
     const group = element(svg, "g", { class: kind, "data-key": `${place}:${sum}` });
     element(group, "circle", { cx: at[0], cy: at[1], r: weight === 0 ? 6 : 2 + 14 * Math.sqrt(weight) });
-    if (weight >= 0.03 || weight === 0) element(group, "text", { x: at[0] + 19, y: at[1] + 4 }, name(sum));
+    if (weight >= 0.03 || weight === 0) element(group, "text", { x: at[0] + 19, y: at[1] + 4 }, signed(sum));
     element(group, "title", {}, said);
     if (isAnswer) return;
     const action = weight === 0 ? "put back" : "take out";

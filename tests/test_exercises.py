@@ -1,0 +1,65 @@
+"""The numbers that solutions of exercises state."""
+
+import itertools
+from math import comb
+
+import numpy as np
+import pytest
+import torch
+
+import cot2lib
+from cot2lib.metrics import pass_at_k
+from cot2lib.theory.chains import identity
+from cot2lib.theory.construction import TrigMNNS
+from cot2lib.theory.estimators import mse_ratio
+from cot2lib.theory.softmax_head import least_dimension
+
+
+@pytest.mark.parametrize("length", [3, 4])
+def test_sums_have_one_parity_and_the_answer_is_at_most_the_largest_digit(length):
+    task = cot2lib.MNNS(length=length)
+    assert ((task.signed_sums()[:, :, -1] - task.digits.sum(1)[:, None]) % 2 == 0).all()
+    assert (task.answers <= task.digits.amax(1)).all()
+
+
+@pytest.mark.parametrize("digits, entropy", [((3, 1), 2 * np.log(2)), ((1, 1), 1.5 * np.log(2))])
+def test_the_entropy_of_a_second_target(digits, entropy):
+    task = cot2lib.MNNS(1, 9, 3)
+    row = int((task.digits == torch.tensor([*digits, 1])).all(1).nonzero())
+    target = cot2lib.hindsight_targets(task, rows=torch.tensor([row]))[0, 1]
+    assert float(torch.special.entr(target).sum()) == pytest.approx(entropy)
+
+
+def test_small_budgets_keep_right_trajectories_alone():
+    """Those of 1, 1, 1, 1 lie on 1 or -1 after three digits."""
+    task = cot2lib.MNNS(1, 1, 4)
+    assert int((task.signed_sums()[0, :, -1] == 0).sum()) == comb(4, 2) == 6
+    near = [task.state_id(1), task.state_id(-1)]
+    held = {budget: float(cot2lib.hindsight_targets(task, budget)[0, 2, near].sum()) for budget in (1, 2, 4, 16)}
+    assert held == {1: 1.0, 2: 1.0, 4: 1.0, 16: 0.75}
+
+
+def test_pass_at_k_of_two_answers():
+    chances = {tuple(draw): 0.25 for draw in itertools.product((0, 1), repeat=2)}
+    plain = sum(chance * (1 - (1 - sum(draw) / 2) ** 2) for draw, chance in chances.items())
+    unbiased = sum(chance * float(pass_at_k(sum(draw), 2, 2)) for draw, chance in chances.items())
+    assert (plain, unbiased) == (5 / 8, 3 / 4)
+
+
+def test_where_the_printed_construction_is_wrong_on_three_digits():
+    digits = list(itertools.product(range(1, 10), repeat=3))
+    answers = TrigMNNS(3, 27, "as-written").solve(digits).tolist()
+    wrong = [row for row, said, right in zip(digits, answers, cot2lib.MNNS(1, 9, 3).answers.tolist()) if said != right]
+    assert wrong == [row for row in digits if 2 * max(row) == sum(row)]
+    assert answers[digits.index((1, 1, 2))] == 2
+
+
+def test_one_dimension_shows_no_token_of_three():
+    assert least_dimension(3, 1) == 2
+    logits = torch.tensor([[0.0], [0.4], [1.0]]) @ torch.linspace(-50, 50, 101)[None]  # (token, hidden state)
+    assert logits.softmax(0)[1].max() <= 0.5
+
+
+def test_copies():
+    assert mse_ratio(*identity(2, 3), 2) == pytest.approx(7 / 4)
+    assert mse_ratio(*identity(2, 30), 2) == pytest.approx(2, abs=1e-6)
