@@ -2,6 +2,8 @@
 # make test   lint, tests, chapters under nbval, the built book
 # make thorough  the tests that `make test` leaves out: they say again at length what shorter ones say
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
+# make trained, make retold  the two halves of it; SHARD=1/2 trains one half of the stacks, say on another machine
+# make links  look whether every address in the book answers (needs the internet)
 # make axe  look for accessibility violations on every built page (needs npm and Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
 # make results  put the verdicts of the records into the README
@@ -11,6 +13,7 @@ PYTHON ?= python3
 JOBS ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 CHAPTERS ?= csft
 PROFILE ?= quick
+SHARD ?= 1/1
 BIN := .venv/bin
 READY := .venv/.ready
 
@@ -19,7 +22,7 @@ export OMP_NUM_THREADS ?= 1
 # Dozens of processes import the same packages: bytecode is kept, also where the environment says that none is.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: book html chapters test thorough checks lint fresh axe address results clean
+.PHONY: book html chapters test thorough checks lint fresh trained retold axe links address results clean
 
 book: chapters html
 
@@ -47,12 +50,21 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-fresh: $(READY)
+fresh:
 	$(if $(filter 1,$(RESUME)),,rm -rf build/fresh)
+	$(MAKE) trained
+	$(MAKE) retold
+
+trained: $(READY)
 	for chapter in $(CHAPTERS); do \
-	  COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 run $$chapter --profile $(PROFILE) --workers $(JOBS) --retrain || exit 1; \
+	  COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 run $$chapter --profile $(PROFILE) --shard $(SHARD) --workers $(JOBS) --retrain || exit 1; \
 	done
+
+retold: $(READY)
 	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
+
+links: $(READY)
+	$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck
 
 axe: $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@4.14.1

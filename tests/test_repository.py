@@ -134,6 +134,19 @@ def test_lock_satisfies_the_project():
         assert Version(locked[wanted.name.lower().replace("_", "-")]) in wanted.specifier, wanted.name
 
 
+def test_what_workflows_make_is_a_target():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for path in [*ROOT.glob(".github/workflows/*.yml"), ROOT / ".ci/run"]:
+        for line in re.findall(r"^(?:\s*- run: )?make (.*)$", path.read_text(), re.MULTILINE):
+            asked = {word for word in line.split() if "=" not in word and re.fullmatch("[a-z]+", word)}
+            assert asked <= targets, (path.name, asked - targets)
+    jobs = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]
+    shards, chapters = (jobs["shard"]["strategy"]["matrix"][name] for name in ("shard", "chapter"))
+    said = [step.get("run", "") for job in ("shard", "collect") for step in jobs[job]["steps"]]
+    assert shards == list(range(1, len(shards) + 1)) and any(f"}}}}/{len(shards)}" in line for line in said)
+    assert any(f'CHAPTERS="{" ".join(chapters)}"' in line for line in said)
+
+
 def test_one_repository_address():
     url = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
     assert url in (ROOT / "README.md").read_text() and url in (ROOT / "CITATION.cff").read_text()

@@ -1,4 +1,4 @@
-"""Sphinx extension: references by number unpickle each page once; Sphinx does so for every reference, half a minute."""
+"""Sphinx extension: references by number unpickle each page once. Sphinx does so for each of some hundred references."""
 
 from functools import cache
 
