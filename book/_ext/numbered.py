@@ -1,4 +1,4 @@
-"""Sphinx extension: references by number unpickle each page once. Sphinx does so for each of some hundred references."""
+"""Sphinx extension: references by number unpickle each page once. Sphinx does so for each of some 250 references."""
 
 from functools import cache
 
