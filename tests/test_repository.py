@@ -36,7 +36,8 @@ STUDY_LEVELS = [
     {"analysis"},
     {"claims"},
     {"checks", "figures"},
-    {"bench", "cards", "chapters", "cluster", "collect"},
+    {"bench"},
+    {"cards", "chapters", "cluster", "collect"},
 ]
 
 

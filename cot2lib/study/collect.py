@@ -16,6 +16,7 @@ from cot2lib.runs.lookup import absent
 from cot2lib.specs import by_shape
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import decodings, drift, experts, language_runs, searched, step_costs, thoughts_held, votes
+from cot2lib.study.bench import recorded as speed
 
 
 def collect(
@@ -102,4 +103,5 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "votes": ("majority", votes.measure),
     "decodings": ("measured", decodings.measure),
     "steps": ("costs", step_costs.measure),
+    "speed": ("measured", speed.measure),
 }

@@ -36,6 +36,7 @@ GROWTH = {  # what grows, beside the main model
     "d = 64": dict(d_model=64),
     "batch 64": dict(batch=64),
     "eight digits": dict(task=MNNS(1, 9, 8, inputs=4000)),
+    "1,017 tokens": dict(task=MNNS(1, 9, 4, max_sum=500)),
 }
 
 
@@ -62,7 +63,7 @@ def train(quick: bool = False) -> str:
     """The benchmark as printed text: machine, tables, and what the numbers are."""
     with threads(1):
         table, flops, sgemm = train_table(rounds=machine.rounds(quick), compiled=not quick)
-        growth = growth_table(rounds=machine.rounds(True), names=list(GROWTH)[: 2 if quick else None])
+        growth = growth_table(machine.rounds(True), list(GROWTH)[: 2 if quick else None], sgemm)
     return (
         f"Training step of CoT2, 2 layers, 2 heads, d=32, batch 16, dropout .1; {machine.named()}.\n"
         f"One step of one run is {flops / 1e6:.1f} Mflop of matrix products; the best sgemm here {sgemm / 1e9:.0f} "
@@ -118,8 +119,9 @@ def _row(variant: Variant, each: dict[str, list[float]], flops: float, rate: flo
     }
 
 
-def growth_table(rounds: int, names: list[str]) -> pd.DataFrame:
-    """Steps of a run by the engine, and how many times the eager stack's, as width, depth, batch and length grow."""
+def growth_table(rounds: int, names: list[str], sgemm: float) -> pd.DataFrame:
+    """Steps of a run by the engine, how many times the eager stack's, and its share of the rate `sgemm` (flop/s), as
+    width, depth, batch, length and vocabulary grow."""
     rows = []
     for name in names:
         variants = [stack_variant(MOST, **GROWTH[name]), *fused_variants((MOST,), **GROWTH[name])]
@@ -127,7 +129,9 @@ def growth_table(rounds: int, names: list[str]) -> pd.DataFrame:
         stack, *engine = _each(variants, taken).values()
         row = {"model": name, "stack, run-steps/s": round(1 / statistics.median(stack))}
         if engine:
-            row |= {"fused": round(1 / statistics.median(engine[0])), "times the stack": ratio(stack, engine[0])}
+            median = statistics.median(engine[0])
+            share = 100 * machine.step_flops(SupervisedTrainer(runs_of(1, **GROWTH[name]))) / median / sgemm
+            row |= {"fused": round(1 / median), "times the stack": ratio(stack, engine[0]), "share of sgemm (%)": share}
         rows.append(row)
     return pd.DataFrame(rows)
 
