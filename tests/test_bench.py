@@ -64,9 +64,9 @@ def test_stacks_are_timed_beside_the_loop(measure, speed, least, others, monkeyp
 
 
 def test_growth_holds_the_engine_against_the_stack():
-    table = train_step.growth_table(rounds=1, names=["main", "one layer"])
+    table = train_step.growth_table(rounds=1, names=["main", "one layer"], sgemm=1e11)
     assert list(table["model"]) == ["main", "one layer"] and (table["times the stack"] > 0).all()
-    assert (table["fused"] > 0).all()
+    assert (table["fused"] > 0).all() and table["share of sgemm (%)"].between(1, 1000).all()
 
 
 def test_an_opponent_that_is_not_installed_is_named(monkeypatch):
@@ -225,3 +225,9 @@ def test_what_holds_of_the_overhead():
     assert not overhead.is_dominated(overhead.SMALL), "a narrow model with a large vocabulary: not dominated"
     table = overhead.counted()
     assert (table["mixture (Mflop)"] == table["projection (Mflop)"]).all()
+
+
+def test_a_page_times_what_is_installed():
+    table = train_step.here((2,), rounds=1)
+    assert {"stack of 2", "fused, 2 runs"} <= set(table["variant"]) and table["times the first"].iloc[0] == 1
+    assert (table["a second"] > 0).all()

@@ -11,7 +11,7 @@ from cot2lib.study.checks import csft as csft_checks
 from cot2lib.study.checks.live import live_checks
 from cot2lib.study.figures import budget, csft, curves
 from cot2lib.study.figures.live import live_curves
-from cot2lib.study.figures.style import BUDGET, METHOD
+from cot2lib.study.figures.style import BUDGET, METHOD, MOST_SVG, panels
 from cot2lib.study.sweeps import BUDGETS as BUDGETS_OF_THE_SWEEP
 from cot2lib.tasks import MNNS
 
@@ -260,3 +260,14 @@ def test_method_findings():
     (said,) = csft.method_findings(both, 32)
     assert said.startswith("**quick recipe, no-CoT**: CoT2 is 50.0")
     assert said.endswith("In the paper it is 30.6 above.")
+
+
+def test_a_figure_offers_vectors_unless_these_weigh_too_much():
+    drawings = []
+    for points in (10, 20_000):
+        figure, axes = panels(1, 1)
+        axes[0, 0].plot(np.random.default_rng(0).random(points))
+        drawings.append((figure._repr_svg_(), figure._repr_svg_()))
+    (first, again), (heavy, _) = drawings
+    assert first == again and first.lstrip().startswith("<?xml") and len(first) < MOST_SVG
+    assert heavy is None

@@ -29,14 +29,14 @@ LEVELS = [
     {"study"},
     {"cli"},
 ]
-# The same inside the study: what is listed, measured, judged, asserted and drawn.
+# The same inside the study: what is listed, measured, timed, judged, asserted and drawn.
 STUDY_LEVELS = [
     {"searches", "word_problems"},
     {"sweeps", "report"},
     {"analysis"},
+    {"bench"},
     {"claims"},
     {"checks", "figures"},
-    {"bench"},
     {"cards", "chapters", "cluster", "collect"},
 ]
 

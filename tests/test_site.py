@@ -63,6 +63,12 @@ def test_every_picture_has_alt_text_and_every_figure_a_number(pages):
             assert re.match(r"Fig\. \d", figure.select_one(".caption-number").get_text()), name
 
 
+def test_figures_are_vectors_unless_these_weigh_too_much():
+    kinds = [path.suffix for path in (SITE / "_images").iterdir() if path.stem.isalnum() and len(path.stem) == 64]
+    assert set(kinds) == {".svg", ".png"} and kinds.count(".svg") > 3 * kinds.count(".png")
+    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
+
+
 def test_chapters_have_their_figures_and_tables(pages):
     expected = {
         "tasks": (3, 4),
@@ -75,6 +81,7 @@ def test_chapters_have_their_figures_and_tables(pages):
         "grpo_mts": (9, 7),
         "grpo_dirichlet": (8, 4),
         "gsm8k": (3, 5),
+        "speed": (2, 4),
         "ledger": (0, 4),
     }
     for name, (figures, tables) in expected.items():

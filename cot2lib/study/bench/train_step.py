@@ -131,9 +131,25 @@ def growth_table(rounds: int, names: list[str], sgemm: float) -> pd.DataFrame:
         if engine:
             median = statistics.median(engine[0])
             share = 100 * machine.step_flops(SupervisedTrainer(runs_of(1, **GROWTH[name]))) / median / sgemm
-            row |= {"fused": round(1 / median), "times the stack": ratio(stack, engine[0]), "share of sgemm (%)": share}
+            row |= {
+                "fused": round(1 / median),
+                "times the stack": ratio(stack, engine[0]),
+                "share of sgemm (%)": share,
+            }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def here(sizes: tuple[int, ...], rounds: int) -> pd.DataFrame:
+    """Steps of a run in a second by the loop, where its package is installed, by eager stacks of some sizes and by the
+    fused engine, on this machine and one thread, and how many times the first row's."""
+    with threads(1):
+        loop = [hugging_face_variant()] if find_spec("transformers") else []
+        variants = [*loop, *map(stack_variant, sizes), *fused_variants(sizes)]
+        each = _each(variants, in_turns({v.name: v.turn for v in variants}, rounds))
+    first = each[variants[0].name]
+    rows = [(name, round(1 / statistics.median(own)), ratio(first, own)) for name, own in each.items()]
+    return pd.DataFrame(rows, columns=["variant", "a second", "times the first"])
 
 
 def runs_of(count: int, **options) -> list[RunSpec]:

@@ -5,6 +5,7 @@ palette), so that no figure depends on colour alone. What a reader adds, say ano
 that is still free. The background is opaque white, which the book's dark theme dims.
 """
 
+import io
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -105,6 +106,7 @@ GAMMA = Series(
     {1.0: (ORANGE, "s", "--"), 10.0: (GREEN, "D", "-."), 20.0: (BLUE, "o", "-"), 40.0: (PINK, "v", ":")},
     "\N{GREEK SMALL LETTER GAMMA} = {:g}".format,
 )
+MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}
 SETTINGS = {
     "figure.dpi": 150,
@@ -120,11 +122,28 @@ SETTINGS = {
 }
 
 
+class Drawn(Figure):
+    """A figure that a page shows as vectors, unless these weigh too much."""
+
+    def _repr_svg_(self) -> str | None:
+        """The same text for the same figure."""
+        drawn = io.StringIO()
+        with plt.rc_context({"svg.hashsalt": "cot2"}):
+            self.savefig(drawn, format="svg", bbox_inches="tight", metadata={"Date": None})
+        return drawn.getvalue() if len(drawn.getvalue()) <= MOST_SVG else None
+
+
 def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **options) -> tuple[Figure, np.ndarray]:
     """A closed figure (so that a notebook shows it once) and its axes, always a (rows, columns) array."""
     with plt.rc_context(SETTINGS):
         figure, axes = plt.subplots(
-            rows, columns, figsize=(width, height * rows), squeeze=False, layout="constrained", **options
+            rows,
+            columns,
+            figsize=(width, height * rows),
+            squeeze=False,
+            layout="constrained",
+            FigureClass=Drawn,
+            **options,
         )
         plt.close(figure)
     return figure, axes
