@@ -74,11 +74,14 @@ def test_curves_count_epochs_of_the_training_inputs():
 
 def test_findings_count_the_perfect_ones():
     quick = ROWS[ROWS["profile"] == "quick"]
-    first, output, mixture = construction.trained_findings(quick, BLOCKS)
+    first, below, output, mixture = construction.trained_findings(quick, BLOCKS)
     assert first.startswith(
         "Of the 6 trigonometric GPT-2 runs 3 reach 100 %; the highest mean of all is that of cosine, "
     )
-    assert "frozen, d = 24: 100.0" in first
+    assert "frozen, d = 24, quick recipe: 100.0" in first
+    assert below.startswith("Beside a learned table at d = 24, quick recipe: cosine 1.2 [")
+    assert "points above; cosine, frozen 1.8" in below
+    assert construction.costs(quick.assign(last=1.9 - quick["last"]))[0].count("points below") == 2
     assert (
         output.startswith("The block fed its output reaches 90.5") and "perfect are 0 of 2 and 2 of 2 seeds" in output
     )
@@ -86,14 +89,17 @@ def test_findings_count_the_perfect_ones():
 
 
 def test_checks_turn_with_the_rows():
+    holds = lambda rows, blocks=BLOCKS: list(trained_checks(rows, blocks).values())
     quick = ROWS[(ROWS["profile"] == "quick") & (ROWS["d_model"] == 24)]
-    holds = list(trained_checks(quick, BLOCKS).values())
-    assert holds == [False, True, False, True, True]
+    assert holds(quick) == [False, True, True, False, True, True]
     less = quick.assign(last=quick["last"].where(quick["embedding"] != "cosine, frozen", 0.8))
-    assert list(trained_checks(less, BLOCKS).values()) == [True, True, True, True, True]
+    assert holds(less) == [True, True, True, True, True, True]
     perfect = BLOCKS.assign(accuracy=BLOCKS["accuracy"].where(BLOCKS["feed"] != "mixture", 1.0))
-    assert list(trained_checks(less, perfect).values()) == [False, True, True, False, True]
-    paper = ROWS[ROWS["profile"] == "paper"]
-    assert list(trained_checks(paper, BLOCKS).values()) == [True, False, False, True, True]
+    assert holds(less, perfect) == [False, True, True, True, False, True]
+    assert holds(ROWS[ROWS["profile"] == "paper"]) == [True, False, False, False, True, True]
+    above = less.assign(profile="paper", last=less["last"].where(less["embedding"] != "learned", 0.9))
+    assert holds(pd.concat([less, above])) == [True, True, False, True, True, True]
+    below = less.assign(profile="paper", last=less["last"].where(less["embedding"] != "cosine", 0.9))
+    assert holds(pd.concat([less, below])) == [True, True, True, True, True, True]
     unsure = BLOCKS.assign(seen=BLOCKS["seen"].where(BLOCKS["seed"] != 43, 0.999))
-    assert list(trained_checks(less, unsure).values()) == [True, True, True, True, False]
+    assert holds(less, unsure) == [True, True, True, True, True, False]

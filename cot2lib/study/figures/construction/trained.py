@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cot2lib.metrics import paired_interval
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study.analysis.experts import BATCH, best_rates, last_steps
 from cot2lib.study.claims.training import PERFECT
@@ -110,12 +111,14 @@ def trained_findings(rows: pd.DataFrame, blocks: pd.DataFrame) -> list[str]:
     """Which kinds of models are perfect for how many seeds, and how the block does on what it was trained on."""
     trigonometric = rows[rows["embedding"] != "learned"]
     perfect = int((PERCENT * trigonometric["last"] >= PERFECT).sum())
-    means = {f"{e}, d = {d}": part["last"] for (e, d), part in rows.groupby(["embedding", "d_model"], sort=False)}
+    by_kind = rows.groupby(["embedding", "d_model", "profile"], sort=False)
+    means = {f"{e}, d = {d}, {recipe(profile)}": part["last"] for (e, d, profile), part in by_kind}
     best = max(means, key=lambda name: means[name].mean())
     last = last_steps(best_rates(blocks))
     sentences = [
         f"Of the {len(trigonometric)} trigonometric GPT-2 runs {perfect} reach {PERFECT:g} %; the highest mean of all "
-        f"is that of {best}: {mean_of(PERCENT * means[best])} %."
+        f"is that of {best}: {mean_of(PERCENT * means[best])} %.",
+        *costs(rows),
     ]
     for feed, part in last.groupby("feed", sort=False):
         sentences.append(
@@ -124,6 +127,26 @@ def trained_findings(rows: pd.DataFrame, blocks: pd.DataFrame) -> list[str]:
             f"perfect are {_perfect(part['accuracy'])} and {_perfect(part['seen'])} seeds."
         )
     return sentences
+
+
+def costs(rows: pd.DataFrame) -> list[str]:
+    """How far trigonometric tables end from learned ones, seed by seed, for each recipe and dimension."""
+    sentences = []
+    for (profile, d), part in rows.groupby(["profile", "d_model"], sort=False):
+        seeds = part.pivot(index="seed", columns="embedding", values="last").dropna() * PERCENT
+        others = seeds.columns.drop("learned", errors="ignore")
+        if len(others) < len(seeds.columns) and len(others):
+            said = "; ".join(f"{name} {_apart(seeds[name], seeds['learned'])}" for name in others)
+            sentences.append(f"Beside a learned table at d = {d}, {recipe(profile)}: {said}.")
+    return sentences
+
+
+def _apart(own: pd.Series, other: pd.Series) -> str:
+    """How many points one column lies below another, or above it."""
+    side, apart = "below", paired_interval(other, own)
+    if apart.mean < 0:
+        side, apart = "above", paired_interval(own, other)
+    return f"{apart.mean:.1f} [{apart.low:.1f}, {apart.high:.1f}] points {side}"
 
 
 def _summary(shares: pd.Series) -> dict:
