@@ -1,5 +1,6 @@
 """The book's scripts in a real browser: the page that runs models, whose logits are ours, and filters of tables."""
 
+import html
 import json
 import re
 import shutil
@@ -13,6 +14,7 @@ from chromium import BROWSER, MISSING, SAID, said_in
 
 import cot2lib
 from cot2lib.decode import decode, rules
+from cot2lib.study.claims.ledger import of_records, short
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
 from cot2lib.thoughts import Base, Discrete
 
@@ -224,12 +226,20 @@ def test_long_tables_keep_the_rows_that_are_asked_for(folder):
     assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "refuted", "reproduced but ..."]]
 
 
+def test_a_page_shortens_verdicts_as_the_ledger_does(folder):
+    verdicts = [*of_records()["verdict"].unique(), "partly: of a: but of b", "holds if: x", "reproduced: more: if so"]
+    rows = "".join(f"<tr><td>1</td><td>{html.escape(verdict)}</td></tr>" for verdict in verdicts)
+    script = "return [...document.querySelector('.table-filter select')].slice(1).map((one) => one.value)"
+    told = said_by(folder, SCRIPT + TABLE.format("tab-x", "verdict", rows), script)
+    assert set(told) == {short(verdict) for verdict in verdicts} and len(told) > 10
+
+
 def test_short_tables_and_those_without_verdicts(folder):
     script = (
         "return [...document.querySelectorAll('.table-filter')].map((box) => box.querySelectorAll('select').length)"
     )
-    short = TABLE.format("tab-x", "verdict", "<tr><td>1</td><td>2</td></tr>")
-    assert said_by(folder, SCRIPT + short, script) == []
+    few = TABLE.format("tab-x", "verdict", "<tr><td>1</td><td>2</td></tr>")
+    assert said_by(folder, SCRIPT + few, script) == []
     assert said_by(folder, SCRIPT + TABLE.format("tab-y", "value", ROWS), script) == [0]
 
 

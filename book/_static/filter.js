@@ -7,8 +7,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // As `short` of cot2lib.study.claims.ledger: without its note, but a condition or a reservation is kept as such.
   function short(verdict) {
-    const [said, note = ""] = verdict.trim().split(": ");
-    const word = [" if ", " but "].find((one) => said.includes(one) || ` ${note}`.includes(one));
+    const [said, ...note] = verdict.trim().split(": ");
+    const word = [" if ", " but "].find((one) => said.includes(one) || ` ${note.join(": ")}`.includes(one));
     return word ? `${said.split(word)[0]}${word}...` : said;
   }
   const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
