@@ -1,7 +1,6 @@
 import io
 import re
 import runpy
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from cot2lib.study import cards
 from cot2lib.study.claims import index
 from cot2lib.study.claims.comparisons import Cell, apart, labels
 from cot2lib.study.claims.kinds import Drawn
-from cot2lib.study.claims.ledger import KINDS, is_series, of_records
+from cot2lib.study.claims.ledger import KINDS, is_series, of_records, reading_records
 from cot2lib.study.claims.printed import claims, sources
 from cot2lib.study.claims.rules import NAT, POINTS
 from cot2lib.study.figures.cards import MOST, picture
@@ -29,7 +28,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def read():
-    return cache(lambda sample, profile: sample(profile, SEEDS))
+    return reading_records()
 
 
 def numbers(claim, read):

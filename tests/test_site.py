@@ -69,6 +69,17 @@ def test_figures_are_vectors_unless_these_weigh_too_much():
     assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
 
 
+def test_the_numbers_of_every_figure_are_one_click_away(pages):
+    links = 0
+    for name, page in pages.items():
+        for figure in page.select("article figure[id^=fig-]") if name.startswith("notebooks/") else ():
+            link = figure.select_one("figcaption a.table-csv[download]")
+            lines = (SITE / "notebooks" / link["href"]).resolve().read_text().splitlines()
+            assert lines[0].startswith("panel,") and len(lines) > 3, figure["id"]
+            links += 1
+    assert links > 50
+
+
 def test_chapters_have_their_figures_and_tables(pages):
     expected = {
         "tasks": (3, 4),

@@ -1,7 +1,8 @@
 """Sphinx extension: chapters are read from `notebooks/`, their outputs from `build/executed/`.
 
 Page names, launch buttons and downloads thus point to the clean sources. A chapter without an executed
-copy, or with one whose code differs from the source, is a warning, which fails a strict build.
+copy, or with one whose code differs from the source, is a warning, which fails a strict build. The numbers that a
+figure carries become a file, which its caption links to.
 """
 
 import json
@@ -11,12 +12,14 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 log = logging.getLogger(__name__)
+NUMBERS = "application/vnd.cot2.numbers+csv"  # as in cot2lib.study.figures.style
 
 
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     app.add_config_value("executed_dir", "build/executed", "env")
     app.connect("source-read", merge_outputs)
+    app.connect("build-finished", write_numbers)
     app.connect("env-get-outdated", outdated)
     return {"version": "1", "parallel_read_safe": True}
 
@@ -59,6 +62,7 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
             stale.append(cell["id"])
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
+            offer_numbers(app, cell)
     if stale:
         log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
                     location=docname, type="executed")  # fmt: skip
@@ -66,6 +70,31 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     notebook["metadata"]["cot2"] = executed["metadata"].get("cot2", {})
     notebook["cells"].insert(1, run_card(notebook["metadata"]["cot2"]))
     source[0] = json.dumps(notebook)
+
+
+def offer_numbers(app: Sphinx, cell: dict) -> None:
+    """A link in the caption of a figure whose output holds its numbers; they become a file when all is built."""
+    shown = cell["metadata"].get("mystnb", {}).get("figure")
+    found = [text for output in cell["outputs"] if (text := output.get("data", {}).pop(NUMBERS, None))]
+    if shown is None or not found:
+        return
+    if not hasattr(app.env, "cot2_numbers"):
+        app.env.cot2_numbers = {}
+    app.env.cot2_numbers[shown["name"]] = "".join(found[0])
+    shown["caption"] += (
+        f' <a class="table-csv" download href="../_static/numbers/{shown["name"]}.csv" '
+        'aria-label="The numbers of this figure as CSV">CSV</a>'
+    )
+
+
+def write_numbers(app: Sphinx, error: Exception | None) -> None:
+    """The numbers of all figures, as files of the built book."""
+    if error or app.builder.format != "html":
+        return
+    folder = Path(app.outdir) / "_static" / "numbers"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in getattr(app.env, "cot2_numbers", {}).items():
+        (folder / f"{name}.csv").write_text(text)
 
 
 def run_card(made: dict) -> dict:

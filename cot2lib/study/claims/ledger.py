@@ -57,16 +57,29 @@ def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     if not seeds:
         raise SpecError("the ledger counts no seed; give at least one.")
     distinct("seeds", seeds)
-    read = cache(lambda sample, profile: sample(profile, seeds))  # many claims rest on the same runs
-    return pd.DataFrame(
-        [row for claim in claims().index for row in rows_of(claim, read)], columns=list(COLUMNS)
-    ).astype({"seeds": "Int64"})  # fmt: skip
+    return _ledger(reading(seeds))
+
+
+def _ledger(read: Read) -> pd.DataFrame:
+    rows = [row for claim in claims().index for row in rows_of(claim, read)]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seeds": "Int64"})
+
+
+def reading(seeds: Sequence[int]) -> Read:
+    """Reads samples for some seeds, each once: many claims rest on the same runs."""
+    return cache(lambda sample, profile: sample(profile, seeds))
+
+
+@cache
+def reading_records() -> Read:
+    """The same for all seeds; what it has read is kept for the process."""
+    return reading(SEEDS)
 
 
 @cache
 def of_records() -> pd.DataFrame:
     """The ledger of the shipped records for all seeds, made once a process; do not change it."""
-    return ledger()
+    return _ledger(reading_records())
 
 
 def rows_of(claim: str, read: Read, kinds: Mapping[str, Kind] = KINDS) -> list[dict]:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cot2lib.metrics import Values, mean_interval
+from cot2lib.study.figures.points import points
 
 Look = tuple[str, str, object]  # colour, marker, line style
 
@@ -106,6 +107,7 @@ GAMMA = Series(
     {1.0: (ORANGE, "s", "--"), 10.0: (GREEN, "D", "-."), 20.0: (BLUE, "o", "-"), 40.0: (PINK, "v", ":")},
     "\N{GREEK SMALL LETTER GAMMA} = {:g}".format,
 )
+NUMBERS = "application/vnd.cot2.numbers+csv"
 MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 4}
 SETTINGS = {
@@ -123,7 +125,11 @@ SETTINGS = {
 
 
 class Drawn(Figure):
-    """A figure that a page shows as vectors, unless these weigh too much."""
+    """A figure that a page shows as vectors, unless these weigh too much, and whose numbers it offers."""
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        """The numbers alone; pictures have representations of their own."""
+        return {NUMBERS: points(self).to_csv(index=False, float_format="%.6g", lineterminator="\n")}
 
     def _repr_svg_(self) -> str | None:
         """The same text for the same figure."""
