@@ -230,4 +230,10 @@ def test_what_holds_of_the_overhead():
 def test_a_page_times_what_is_installed():
     table = train_step.here((2,), rounds=1)
     assert {"stack of 2", "fused, 2 runs"} <= set(table["variant"]) and table["times the first"].iloc[0] == 1
-    assert (table["a second"] > 0).all()
+    assert train_step.is_whole(table, (2,)) and not train_step.is_whole(table[1:], (2,)) and not train_step.left_out()
+
+
+def test_what_a_page_cannot_time_is_named(monkeypatch):
+    monkeypatch.setattr(train_step, "find_spec", lambda name: None)
+    monkeypatch.setattr(train_step, "unfit", lambda run: "no engine.")
+    assert train_step.left_out() == ["transformers is not installed; pip install 'cot2lib[llm]'.", "no engine."]

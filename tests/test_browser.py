@@ -187,14 +187,20 @@ def test_the_circle_turns_answers_and_says_so(ask):
         };
         const told = { all: box.querySelectorAll(".turning").length };
         told.none = set("step", 0);
+        told.one = set("step", 1);
         told.two = set("step", 2);
         told.turned = box.querySelector(".turning").style.transform;
+        told.without = [box.querySelector("[name=sharpness]").disabled, box.querySelectorAll(".goal").length];
         told.printed = set("step", 5);
+        told.labels = [...box.querySelectorAll("input, select")].map((one) => one.labels.length);
+        told.with = [box.querySelector("[name=sharpness]").disabled, box.querySelectorAll(".goal").length];
         told.threshold = set("read", "biased");
         told.blunt = set("sharpness", 0);
         told.label = box.querySelector("svg").getAttribute("aria-label");
         told.short = set("digits", "31");
         return told;""")
+    assert said["one"].startswith("After 1 digit the token holds") and set(said["labels"]) == {1}
+    assert said["without"] == [True, 0] and said["with"] == [False, 1]
     assert said["all"] == 16 and said["none"] == "At first the token holds 0."
     assert said["two"] == "After 2 digits the token holds −4, −2, 2, 4."
     degrees = float(re.fullmatch(r"rotate\((.*)deg\)", said["turned"])[1])

@@ -6,12 +6,14 @@ from math import comb
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Dirichlet
 
 import cot2lib
 from cot2lib.metrics import pass_at_k
+from cot2lib.supervision import trajectory_shares
 from cot2lib.theory.chains import identity
 from cot2lib.theory.construction import TrigMNNS
-from cot2lib.theory.estimators import mse_ratio
+from cot2lib.theory.estimators import mse_ratio, sigma
 from cot2lib.theory.softmax_head import least_dimension
 
 
@@ -31,12 +33,19 @@ def test_the_entropy_of_a_second_target(digits, entropy):
 
 
 def test_small_budgets_keep_right_trajectories_alone():
-    """Those of 1, 1, 1, 1 lie on 1 or -1 after three digits."""
+    """How many of those kept of 1, 1, 1, 1 end at 0."""
     task = cot2lib.MNNS(1, 1, 4)
-    assert int((task.signed_sums()[0, :, -1] == 0).sum()) == comb(4, 2) == 6
-    near = [task.state_id(1), task.state_id(-1)]
-    held = {budget: float(cot2lib.hindsight_targets(task, budget)[0, 2, near].sum()) for budget in (1, 2, 4, 16)}
-    assert held == {1: 1.0, 2: 1.0, 4: 1.0, 16: 0.75}
+    ends = lambda budget, ties: trajectory_shares(task, budget, ties, torch.tensor([0]))[0, -1]  # (state,)
+    for ties in ("minus-first", "plus-first"):
+        right = {budget: budget * float(ends(budget, ties)[task.start]) for budget in (1, 2, 4, 8, 16)}
+        assert right == pytest.approx({1: 1, 2: 2, 4: 4, 8: comb(4, 2), 16: 6})
+
+
+def test_dirichlet_thoughts_as_noisy_as_so_many_tokens():
+    alpha = torch.tensor([[0.2, 0.3, 0.5]], dtype=torch.float64)
+    variance = sigma(alpha)[0].diagonal()  # of one token
+    for gamma, k in ((5.0, 6), (1.0, 2)):
+        assert torch.allclose(Dirichlet(gamma * alpha[0]).variance, variance / k)
 
 
 def test_pass_at_k_of_two_answers():

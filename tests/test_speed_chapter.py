@@ -13,17 +13,17 @@ from cot2lib.study.figures import speed
 NONE = np.nan
 ROWS = pd.DataFrame(
     [
-        (STEPS, "Hugging Face loop", 100.0, 1.0, 4.0, 0.5, 60.0, 90.0),
-        (STEPS, "stack of 1", 110.0, 1.1, 4.4, 0.5, 55.0, 90.0),
-        (STEPS, "stack of 16", 500.0, 5.0, 20.0, 0.5, 12.0, 90.0),
-        (STEPS, "stack of 16, compiled", 700.0, 7.0, 28.0, 0.5, 8.6, 90.0),
-        (STEPS, "fused, 1 runs", 1500.0, 15.0, 60.0, 0.5, 4.0, 90.0),
-        (GROWS, "main", 1500.0, 3.0, 60.0, NONE, NONE, 90.0),
-        (GROWS, "d = 16", 3000.0, 4.0, 30.0, NONE, NONE, 90.0),
-        (GROWS, "batch 64", 400.0, 2.5, 65.0, NONE, NONE, 90.0),
-        (GROWS, "d = 64", 400.0, 2.0, 75.0, NONE, NONE, 90.0),
-        (REWARD, "Hugging Face loop", 1000.0, 1.0, 4.0, NONE, NONE, 90.0),
-        (REWARD, "stack of 16", 5000.0, 5.0, 20.0, NONE, NONE, 90.0),
+        (STEPS, "Hugging Face loop", 100.0, 1.0, 4.0, 60.0, 90.0),
+        (STEPS, "stack of 1", 110.0, 1.1, 4.4, 55.0, 90.0),
+        (STEPS, "stack of 16", 500.0, 5.0, 20.0, 12.0, 90.0),
+        (STEPS, "stack of 16, compiled", 700.0, 7.0, 28.0, 8.6, 90.0),
+        (STEPS, "fused, 1 runs", 1500.0, 15.0, 60.0, 4.0, 90.0),
+        (GROWS, "main", 1500.0, 3.0, 60.0, NONE, 90.0),
+        (GROWS, "d = 16", 3000.0, 4.0, 30.0, NONE, 90.0),
+        (GROWS, "batch 64", 400.0, 2.5, 65.0, NONE, 90.0),
+        (GROWS, "d = 64", 400.0, 2.0, 75.0, NONE, 90.0),
+        (REWARD, "Hugging Face loop", 1000.0, 1.0, 4.0, NONE, 90.0),
+        (REWARD, "stack of 16", 5000.0, 5.0, 20.0, NONE, 90.0),
     ],
     columns=recorded.COLUMNS,
 )
@@ -89,6 +89,17 @@ def test_claims_hold_here_and_each_can_fail():
     ):
         assert list(checks(rows).values()).count(False) == 1
     assert checks(ROWS[:0]) == {}
+
+
+def test_the_machine_and_the_day_are_said():
+    (said,) = speed.made(ROWS.assign(device="cpu (x)", torch="2.0", date="2026-11-22"))
+    assert said == "Measured on one core of cpu (x), torch 2.0, on 2026-11-22." and speed.made(ROWS[:0]) == []
+
+
+def test_a_record_without_every_way_is_refused(monkeypatch):
+    monkeypatch.setattr(recorded, "absent", lambda: ["jax is not installed."])
+    with pytest.raises(SpecError, match=r"every way to train\. jax is not installed"):
+        recorded.measure("quick")
 
 
 def test_speed_is_measured_once():

@@ -9,16 +9,20 @@ import json
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from cot2lib.study.figures.style import NUMBERS
+
 log = logging.getLogger(__name__)
-NUMBERS = "application/vnd.cot2.numbers+csv"  # as in cot2lib.study.figures.style
 
 
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     app.add_config_value("executed_dir", "build/executed", "env")
     app.connect("source-read", merge_outputs)
+    app.connect("env-purge-doc", forget_numbers)
+    app.connect("env-merge-info", join_numbers)
     app.connect("build-finished", write_numbers)
     app.connect("env-get-outdated", outdated)
     return {"version": "1", "parallel_read_safe": True}
@@ -62,7 +66,7 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
             stale.append(cell["id"])
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
-            offer_numbers(app, cell)
+            offer_numbers(app, docname, cell)
     if stale:
         log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
                     location=docname, type="executed")  # fmt: skip
@@ -72,18 +76,33 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = json.dumps(notebook)
 
 
-def offer_numbers(app: Sphinx, cell: dict) -> None:
+def kept(env: BuildEnvironment) -> dict[str, dict[str, str]]:
+    """Numbers by page and figure."""
+    if not hasattr(env, "cot2_numbers"):
+        env.cot2_numbers = {}
+    return env.cot2_numbers
+
+
+def forget_numbers(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
+    """A page that is read again offers its numbers anew."""
+    kept(env).pop(docname, None)
+
+
+def join_numbers(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildEnvironment) -> None:
+    """What another process has read."""
+    kept(env).update(kept(other))
+
+
+def offer_numbers(app: Sphinx, docname: str, cell: dict) -> None:
     """A link in the caption of a figure whose output holds its numbers; they become a file when all is built."""
     shown = cell["metadata"].get("mystnb", {}).get("figure")
     found = [text for output in cell["outputs"] if (text := output.get("data", {}).pop(NUMBERS, None))]
     if shown is None or not found:
         return
-    if not hasattr(app.env, "cot2_numbers"):
-        app.env.cot2_numbers = {}
-    app.env.cot2_numbers[shown["name"]] = "".join(found[0])
+    kept(app.env).setdefault(docname, {})[shown["name"]] = "".join(found[0])
     shown["caption"] += (
         f' <a class="table-csv" download href="../_static/numbers/{shown["name"]}.csv" '
-        'aria-label="The numbers of this figure as CSV">CSV</a>'
+        f'aria-label="The numbers of {shown["name"]} as CSV">CSV</a>'
     )
 
 
@@ -93,8 +112,9 @@ def write_numbers(app: Sphinx, error: Exception | None) -> None:
         return
     folder = Path(app.outdir) / "_static" / "numbers"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in getattr(app.env, "cot2_numbers", {}).items():
-        (folder / f"{name}.csv").write_text(text)
+    for figures in kept(app.env).values():
+        for name, text in figures.items():
+            (folder / f"{name}.csv").write_text(text, encoding="utf-8", newline="\n")
 
 
 def run_card(made: dict) -> dict:

@@ -1,4 +1,4 @@
-"""Sphinx extension: references by number unpickle each page once. Sphinx does so for each of some 250 references."""
+"""Sphinx extension: references by number unpickle each page once. Sphinx does so for each reference."""
 
 from functools import cache
 

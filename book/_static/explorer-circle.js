@@ -51,6 +51,7 @@
   const root = document.getElementById("circle");
   if (!root) return;
   const field = (name) => root.querySelector(`[name=${name}]`);
+  let last = ""; // what is drawn: digits that were read, and all of them
   const status = root.querySelector("[role=status]");
 
   function sharpness() {
@@ -62,7 +63,7 @@
     const step = Number(field("step").value);
     const c = sharpness();
     field("sharpness").setAttribute("aria-valuetext", String(c));
-    root.querySelector("output").textContent = c.toLocaleString("en");
+    root.querySelector(".explorer-value").textContent = c.toLocaleString("en");
     const box = root.querySelector(".explorer-tree");
     if (digits.length !== LENGTH || digits.includes(0)) {
       box.replaceChildren();
@@ -72,17 +73,21 @@
     const steps = states(digits);
     const sums = steps[Math.min(step, LENGTH)];
     const read = step > LENGTH ? readOff(sums, c, field("read").value) : null;
+    for (const name of ["sharpness", "read"]) field(name).disabled = !read;
     status.textContent = read ? answered(read, digits) : held(sums, step);
-    field("step").setAttribute("aria-valuetext", read ? "the answer" : `${step} digits`);
-    draw(box, sums, steps[Math.max(0, Math.min(step, LENGTH + 1) - 1)], read);
+    field("step").setAttribute("aria-valuetext", read ? "the answer" : counted(step));
+    const shown = `${step} ${digits}`;
+    draw(box, sums, read || shown === last ? null : steps[Math.max(0, step - 1)], read);
+    last = shown;
   }
 
   // In words
 
+  const counted = (step) => (step === 1 ? "1 digit" : `${step} digits`);
+
   function held(sums, step) {
     const different = [...new Set(sums)].sort((a, b) => a - b).map(signed);
-    const after = step === 1 ? "1 digit" : `${step} digits`;
-    return step ? `After ${after} the token holds ${different.join(", ")}.` : "At first the token holds 0.";
+    return step ? `After ${counted(step)} the token holds ${different.join(", ")}.` : "At first the token holds 0.";
   }
 
   function answered({ answer }, digits) {
@@ -93,6 +98,7 @@
 
   // The circle
 
+  /** Discs turn from the sums before, where these are given. */
   function draw(box, sums, before, read) {
     box.replaceChildren();
     const height = 2 * RADIUS + 60;
@@ -106,7 +112,7 @@
     sums.forEach((sum) => counts.set(sum, (counts.get(sum) || 0) + 1));
     sums.forEach((sum, k) => {
       const weight = read ? read.weights[k] * counts.get(sum) : counts.get(sum) / sums.length;
-      const from = read ? sum : before[k % before.length];
+      const from = before ? before[k % before.length] : sum;
       disc(svg, from, sum, 2 + 12 * Math.sqrt(weight));
     });
     for (const sum of counts.keys()) label(svg, sum);

@@ -19,6 +19,6 @@ def transformers() -> ModuleType:
         import transformers
     except ImportError as error:
         raise SpecError(
-            "package 'transformers' is missing: install the extra with `pip install cot2lib[llm]`."
+            "package 'transformers' is missing: install the extra with `pip install 'cot2lib[llm]'`."
         ) from error
     return transformers

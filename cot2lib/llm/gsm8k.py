@@ -53,7 +53,7 @@ def _fetched(name: str) -> Path:
     try:
         import pooch
     except ImportError as error:
-        raise SpecError("package 'pooch' is missing: install the extra with `pip install cot2lib[llm]`.") from error
+        raise SpecError("package 'pooch' is missing: install the extra with `pip install 'cot2lib[llm]'`.") from error
     try:
         return Path(pooch.retrieve(ADDRESS.format(name), None, name, pooch.os_cache("cot2") / "gsm8k"))
     except OSError as error:

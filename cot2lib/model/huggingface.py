@@ -13,7 +13,7 @@ from cot2lib.kit import hugging_face
 
 
 def to_hf(stack, run: int):
-    """Run `run` of `stack` as a `GPT2LMHeadModel`, dropout 0, evaluation mode."""
+    """Run `run` of `stack` as a `GPT2LMHeadModel`, dropout 0, evaluation mode; SpecError without its package."""
     transformers = hugging_face.transformers()
     shape = stack.shape
     config = transformers.GPT2Config(

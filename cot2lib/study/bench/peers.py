@@ -21,7 +21,7 @@ Turn = Callable[[], None]
 
 
 def hugging_face_model() -> torch.nn.Module:
-    """The main model as a `transformers.GPT2LMHeadModel` that trains, dropout included."""
+    """The main model as a `transformers.GPT2LMHeadModel` that trains, dropout included; SpecError without it."""
     transformers = hugging_face.transformers()
     task, model = spec("cot2", "paper").task, spec("cot2", "paper").model
     config = transformers.GPT2Config(

@@ -7,7 +7,7 @@ from cot2lib.kit.timing import threads
 from cot2lib.runs import records
 from cot2lib.study.bench import machine
 from cot2lib.study.bench.policy_step import grpo_table
-from cot2lib.study.bench.train_step import GROWTH, growth_table, train_table
+from cot2lib.study.bench.train_step import GROWTH, absent, growth_table, train_table
 
 STEPS, GROWS, REWARD = "a training step", "what grows", "a step of reward"  # what is measured
 NAMES = {  # columns of the record, by what the benchmarks call them
@@ -19,7 +19,6 @@ NAMES = {  # columns of the record, by what the benchmarks call them
     "times the loop": "times",
     "times the stack": "times",
     "share of sgemm (%)": "share",
-    "peak memory (GiB)": "memory",
     "minutes per paper run": "minutes",
 }
 COLUMNS = ["what", *dict.fromkeys(NAMES.values()), "sgemm"]
@@ -29,14 +28,16 @@ def measure(profile: str) -> pd.DataFrame:
     """A row for each way of training and what is measured (`COLUMNS`), on one core.
 
     `rate` is steps of one run, or prompts, in a second. `times` is how many times the loop's, or the stack's where
-    something grows. `share` is that of the best measured matrix product `sgemm` (Gflop/s), in percent. `memory` is in
-    GiB, `minutes` those of a run by the authors' recipe.
+    something grows, a median over rounds. `share` is that of the best measured matrix product `sgemm` (Gflop/s), in
+    percent, of the operations that our stack needs. `minutes` are those of a run by the authors' recipe.
 
     Raises:
-        SpecError: for the paper profile: speed is measured once.
+        SpecError: for the paper profile, as speed is measured once; or if a package is missing.
     """
     if profile != "quick":
         raise SpecError(f"speed under {profile!r}: it does not depend on the profile; choose 'quick'.")
+    if reasons := absent():
+        raise SpecError(" ".join(["the record of speed holds every way to train.", *reasons]))
     with threads(1):
         steps, _, sgemm = train_table(machine.ROUNDS, compiled=True)
         parts = {

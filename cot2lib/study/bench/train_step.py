@@ -73,12 +73,24 @@ def train(quick: bool = False) -> str:
     )
 
 
-def absent() -> list[str]:
-    """Why rows are missing."""
+def absent(peers: tuple[str, ...] = ("jax", "threadpoolctl")) -> list[str]:
+    """Why rows are missing: the engine does not work, or packages of the extra `peers` are not there."""
     reasons = [unfit(spec("cot2", "paper"))]
-    missing = [module for module in ("jax", "threadpoolctl") if find_spec(module) is None]
+    missing = [module for module in peers if find_spec(module) is None]
     reasons += [f"{module} is not installed; pip install 'cot2lib[peers]'." for module in missing]
     return [reason for reason in reasons if reason]
+
+
+def left_out() -> list[str]:
+    """Why `here` lacks rows."""
+    loop = [] if find_spec("transformers") else ["transformers is not installed; pip install 'cot2lib[llm]'."]
+    return [*loop, *absent(peers=())]
+
+
+def is_whole(timed: pd.DataFrame, sizes: tuple[int, ...]) -> bool:
+    """Whether `here` has timed all that works here: the loop, and stacks and the engine for each size."""
+    loop, engine = bool(find_spec("transformers")), not unfit(spec("cot2", "paper"))
+    return len(timed) == loop + len(sizes) * (1 + engine) and bool((timed["a second"] > 0).all())
 
 
 def train_table(rounds: int, compiled: bool) -> tuple[pd.DataFrame, float, float]:

@@ -33,10 +33,10 @@ def checks(rows: pd.DataFrame) -> dict[str, bool]:
             "sixteen runs in a stack take more than three times as many steps": lambda: (
                 rate(STEPS, "stack of 16") > 3 * rate(STEPS, "stack of 1")
             ),
-            "the lead over the stack shrinks with d and with the batch, and the share of the limit grows": lambda: (
+            "the lead over the eager stack shrinks with d and the batch, and the share of the limit grows": lambda: (
                 grows("d = 16", "main", "d = 64") and grows("main", "batch 64")
             ),
-            "the engine leads the stack at every size that was tried": lambda: (
+            "the engine leads the eager stack at every size that was tried": lambda: (
                 part(rows, what=GROWS)["times"].min() > 1
             ),
             "sixteen runs of reward take more than three times as many prompts as the loop": lambda: (

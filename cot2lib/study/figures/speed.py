@@ -100,12 +100,20 @@ def sentences(rows: pd.DataFrame) -> list[str]:
     return said
 
 
+def made(rows: pd.DataFrame) -> list[str]:
+    """Where the record was made."""
+    if rows.empty:
+        return []
+    first = rows.iloc[0]
+    return [f"Measured on one core of {first['device']}, torch {first['torch']}, on {first['date']}."]
+
+
 def leads(rows: pd.DataFrame) -> list[str]:
-    """Where the engine's lead over the stack is largest, and where smallest."""
+    """Where the engine's lead over the eager stack is largest, and where smallest."""
     part = rows[rows["what"] == GROWS].dropna(subset="times").set_index("variant")["times"]
     if part.empty:
         return []
     return [
-        f"The lead over the stack is largest at {part.idxmax()} ({part.max():.1f} times) and smallest at "
+        f"The lead over the eager stack is largest at {part.idxmax()} ({part.max():.1f} times) and smallest at "
         f"{part.idxmin()} ({part.min():.1f} times)."
     ]

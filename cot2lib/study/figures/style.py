@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from cot2lib.metrics import Values, mean_interval
-from cot2lib.study.figures.points import points
+from cot2lib.study.figures.points import MEAN, points
 
 Look = tuple[str, str, object]  # colour, marker, line style
 
@@ -166,7 +166,7 @@ def seed_dots(axis: Axes, x: float, values: Values, look: Look, spread: float = 
     interval = mean_interval(values, 0.0, 100.0)
     if len(values) > 1:
         axis.vlines(x, interval.low, interval.high, color=colour, linewidth=1.6)
-    axis.scatter([x], [interval.mean], s=42, color=colour, marker=marker, edgecolors="white", zorder=3)
+    axis.scatter([x], [interval.mean], s=42, color=colour, marker=marker, edgecolors="white", zorder=3, gid=MEAN)
 
 
 def series_legend(figure: Figure, looks: Mapping[str, Look], paper: bool = True) -> None:
