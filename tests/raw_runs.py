@@ -18,6 +18,7 @@ SEEDS = range(42, 47)
 
 # Runs by what their JSON says beyond the defaults. What a recipe fixes for all its runs is left out.
 FIXED = ("batch", "dropout", "evaluate_every", "schedule", "steps", "warmup", "weight_decay", "cycles")
+OURS = {"batch": 32, "schedule": "cosine", "steps": 20_000, "warmup": 1000}  # our recipe's on graphs; no dropout
 FORMAT = ("arrow", "eos", "loss_on", "reduction", "ties")
 RATE = {"paper": 1e-4, "quick": 3e-3}
 POLICY_RATES = {
@@ -50,11 +51,17 @@ def flat(spec, prefix=""):
 
 
 def told_apart(spec):
-    """What tells a run from others of its recipe; of a policy gradient's dropout also."""
+    """What tells a run from others of its recipe; of a policy gradient's dropout also, on graphs a changed recipe."""
     policy = spec["kind"] == "GRPOSpec"
     known = {f"{at}recipe.{name}" for at in ("", "start.") for name in FIXED}
     known |= {f"{at}supervision.{name}" for at in ("", "start.") for name in FORMAT} | {"seed", "start.seed"}
-    return {name: v for name, v in flat(spec).items() if name not in known - ({"recipe.dropout"} if policy else set())}
+    asked = {
+        name: v for name, v in flat(spec).items() if name not in known - ({"recipe.dropout"} if policy else set())
+    }
+    if spec.get("task", {}).get("kind") in GRAPHS and "weight_decay" not in spec["recipe"]:
+        fixed = {name: spec["recipe"][name] for name in (*OURS, "dropout") if name in spec["recipe"]}
+        asked |= {"recipe": fixed} if fixed != OURS else {}
+    return asked
 
 
 @cache

@@ -14,7 +14,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
 from cot2lib.study.analysis import searched, votes
-from cot2lib.study.checks.search import checks, last_checks, more_checks
+from cot2lib.study.checks.search import COSTLY, HARMLESS, checks, last_checks, more_checks
 from cot2lib.study.figures import search
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
@@ -22,7 +22,7 @@ from cot2lib.training.supervised import build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 TASK = ProsQA(inputs=60)
-COUNTS = {"paper": 102, "quick": 184}  # runs of the chapter
+COUNTS = {"paper": 105, "quick": 187}  # runs of the chapter
 ROWS = torch.arange(20)
 TEST = searched.Test("sixty", TASK, ROWS)
 STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
@@ -306,12 +306,27 @@ def test_more_checks_fail_when_records_say_otherwise():
 def test_last_checks_fail_when_records_say_otherwise():
     wide = pd.DataFrame({"method": ["CoT2"], "d_model": [64], "last": [0.98], "names": [28], "heads": [2]})
     changes = {"usual": 96.0, "padding counts": 98.0, "one hop first": 60.0, "hops one by one": 40.0}
+    changes |= {"rate 1e-4": 51.0} | dict.fromkeys(COSTLY, 85.0) | dict.fromkeys(HARMLESS, 97.0)
     choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
     methods = ["CoT2", "discrete CoT", "no-CoT"]
     answers = pd.DataFrame({"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62]})
     holds = last_checks(wide, choices, answers)
-    assert len(holds) == 4 and all(holds.values())
+    assert len(holds) == 7 and all(holds.values())
     apart = answers.assign(last=[0.58, 0.6, 0.64])
-    worse = last_checks(wide.assign(last=0.9), choices.assign(CoT2=[96.0, 95.0, 77.0, 40.0]), apart)
-    assert len(worse) == 4 and not any(worse.values())
+    other = {"padding counts": 95.0, "one hop first": 77.0, "rate 1e-4": 60.0, COSTLY[-1]: 92.0, HARMLESS[0]: 92.0}
+    changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values())})
+    worse = last_checks(wide.assign(last=0.9), changed, apart)
+    assert len(worse) == 7 and not any(worse.values())
     assert not list(last_checks(wide, choices, answers[:2]).values())[1], "two methods are not three"
+
+
+def test_every_claim_on_graphs_rests_on_listed_runs():
+    """So that the command on a card trains them."""
+    listed = {run.id for profile in ("quick", "paper") for run in searches.searches(profile)}
+    for method in ("cot2", "coconut", "discrete", "no-cot"):
+        for profile in ("quick", "paper"):
+            asked = [
+                *searches.naming(profile, methods=(method,), namings=("age",)),
+                *searches.answering(profile, methods=(method,), readings=("reachable",)),
+            ]
+            assert {run.id for run in asked} <= listed

@@ -199,6 +199,7 @@ def looked_into() -> list[RunSpec]:
 def searches(profile: str) -> list[Run]:
     """All of them, each once."""
     found = [*naming(profile), *dimension(profile), *answering(profile)]
+    found += answering(profile, methods=("coconut",), readings=READINGS[:1])
     if profile == "quick":
         found += [*surface(), *sized()]
         found += [run for part in changes().values() for run in part]
