@@ -44,5 +44,5 @@ def test_the_table_says_how_far_apart_by_hand():
 def test_every_kind_has_a_name():
     quick = drift.trained_again("quick")
     names = {drift.kind(run) for run in quick}
-    assert names == {"CoT2", "discrete CoT", f"reward, K = {MTS(3).k}", r"reward, $\gamma$ = 20"}
+    assert names == {"CoT2", "discrete CoT", f"reward, K = {MTS(3).k}", "reward, \N{GREEK SMALL LETTER GAMMA} = 20"}
     assert {drift.kind(run) for run in drift.trained_again("paper")} == {"CoT2", "discrete CoT"}

@@ -1,5 +1,6 @@
 """The built book: every page, link, figure and number where a reader expects it. `make book` first."""
 
+import gzip
 import inspect
 import re
 from pathlib import Path
@@ -67,6 +68,31 @@ def test_figures_are_vectors_unless_these_weigh_too_much():
     kinds = [path.suffix for path in (SITE / "_images").iterdir() if path.stem.isalnum() and len(path.stem) == 64]
     assert set(kinds) == {".svg", ".png"} and kinds.count(".svg") > 3 * kinds.count(".png")
     assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
+
+
+def first_load(name, page):
+    """Bytes that a page asks for before its pictures come into sight, and what is left of them compressed."""
+    here, asked = SITE / f"{name}.html", {SITE / f"{name}.html"}
+    for tag in page.select("script[src], link[rel=stylesheet][href], img[src]:not([loading=lazy])"):
+        asked.add((here.parent / (tag.get("src") or tag.get("href")).split("?")[0]).resolve())
+    files = [path.read_bytes() for path in asked if path.is_file()]
+    return sum(map(len, files)), sum(len(gzip.compress(data, 6)) for data in files)
+
+
+def test_pages_are_light(pages):
+    for name, page in pages.items():
+        plain, compressed = first_load(name, page)
+        assert plain < 2_400_000 and compressed < 900_000, name
+        assert all(image.get("loading") == "lazy" for image in page.select("article figure img")), name
+
+
+def test_icons_that_pages_show_are_there(pages):
+    sent = (SITE / "_static" / "scripts" / "fontawesome.js").read_text()
+    for page in pages.values():
+        for icon in page.select("[class*='fa-solid'], [class*='fa-brands']"):
+            names = [one.removeprefix("fa-") for one in icon["class"] if one not in ("fa-solid", "fa-brands", "fa-lg")]
+            for name in (name for name in names if icon["class"] and f"fa-{name}" in icon["class"]):
+                assert re.search(rf'[{{,"]{name}"?:\[', sent), name
 
 
 def test_the_numbers_of_every_figure_are_one_click_away(pages):

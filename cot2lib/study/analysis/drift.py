@@ -17,7 +17,10 @@ from cot2lib.metrics import paired_interval
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.study import sweeps
+
 from cot2lib.study.report import PERCENT, RECIPES, describe
+
+GAMMA = "\N{GREEK SMALL LETTER GAMMA}"
 
 COLUMNS = ("last", "curve_mean", "engine", "device", "stacked")
 NAMES = ("cot2", "discrete")
@@ -67,7 +70,7 @@ def kind(spec: Run) -> str:
     if not isinstance(spec, GRPOSpec):
         return spec.method
     rule = spec.thought
-    return f"reward, K = {rule.k}" if hasattr(rule, "k") else f"reward, $\\gamma$ = {rule.gamma:g}"
+    return f"reward, K = {rule.k}" if hasattr(rule, "k") else f"reward, {GAMMA} = {rule.gamma:g}"
 
 
 def shipped(profile: str) -> pd.DataFrame | None:
@@ -90,7 +93,7 @@ def drift_table(rows: pd.DataFrame) -> pd.DataFrame:
         means = paired_interval(PERCENT * part["curve_mean_again"], PERCENT * part["curve_mean_recorded"])
         found.append(
             {
-                "runs": name,
+                "runs": name.replace("$\\gamma$", GAMMA),  # as records of November 2026 have it
                 "seeds": len(part),
                 "recorded by": made_by(part, "recorded"),
                 "again by": made_by(part, "again"),
