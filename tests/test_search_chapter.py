@@ -304,20 +304,21 @@ def test_more_checks_fail_when_records_say_otherwise():
 
 
 def test_last_checks_fail_when_records_say_otherwise():
-    wide = pd.DataFrame({"method": ["CoT2"], "d_model": [64], "last": [0.98], "names": [28], "heads": [2]})
+    sizes = [(28, 64, 2, 0.98), (19, 16, 2, 0.6), (19, 32, 2, 0.98), (19, 64, 2, 0.99), (19, 32, 4, 0.9)]
+    wide = pd.DataFrame(sizes, columns=["names", "d_model", "heads", "last"]).assign(method="CoT2")
     changes = {"usual": 96.0, "padding counts": 98.0, "one hop first": 60.0, "hops one by one": 40.0}
     changes |= {"rate 1e-4": 51.0} | dict.fromkeys(COSTLY, 85.0) | dict.fromkeys(HARMLESS, 97.0)
     choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
     methods = ["CoT2", "discrete CoT", "no-CoT"]
     answers = pd.DataFrame({"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62]})
     holds = last_checks(wide, choices, answers)
-    assert len(holds) == 7 and all(holds.values())
+    assert len(holds) == 9 and all(holds.values())
     apart = answers.assign(last=[0.58, 0.6, 0.64])
     other = {"padding counts": 95.0, "one hop first": 77.0, "rate 1e-4": 60.0, COSTLY[-1]: 92.0, HARMLESS[0]: 92.0}
     changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values())})
     worse = last_checks(wide.assign(last=0.9), changed, apart)
-    assert len(worse) == 7 and not any(worse.values())
-    assert not list(last_checks(wide, choices, answers[:2]).values())[1], "two methods are not three"
+    assert len(worse) == 9 and not any(worse.values())
+    assert not list(last_checks(wide, choices, answers[:2]).values())[3], "two methods are not three"
 
 
 def test_every_claim_on_graphs_rests_on_listed_runs():

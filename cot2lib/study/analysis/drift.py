@@ -17,7 +17,6 @@ from cot2lib.metrics import paired_interval
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
 from cot2lib.study import sweeps
-
 from cot2lib.study.report import PERCENT, RECIPES, describe
 
 GAMMA = "\N{GREEK SMALL LETTER GAMMA}"

@@ -53,12 +53,19 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
 def last_checks(wide: pd.DataFrame, choices: pd.DataFrame, answers: pd.DataFrame) -> dict[str, bool]:
     """The claims on larger graphs, on what each choice changes, and on ProntoQA's second reading."""
     by_method = lambda: 100 * part(answers, profile="quick", reading="sign").groupby("method")["last"].mean()
+    by_width = lambda: part(wide, names=19, heads=2, method="CoT2").groupby("d_model")["last"].mean()
     large = part(wide, names=28, d_model=64, heads=2, method="CoT2")
     changed = choices.set_index("changed")
     usual = changed.loc["usual", "CoT2"]
     return decided(
         {
             "CoT2 of 28 names and d = 64 is above 97 % on average": lambda: large["last"].mean() > 0.97,
+            "on 19 names accuracy rises with d up to 32, and is above 97 % from there on (two heads)": lambda: (
+                by_width().loc[:32].is_monotonic_increasing and by_width().loc[32:].min() > 0.97
+            ),
+            "on 19 names and d = 32 four heads do worse than two": lambda: (
+                part(wide, names=19, d_model=32, heads=4)["last"].mean() < by_width()[32]
+            ),
             "under the sign reading all three methods end within 5 points (our recipe)": lambda: (
                 len(by_method()) == 3 and by_method().max() - by_method().min() < MARGIN
             ),
