@@ -10,7 +10,7 @@ import torch
 from test_reachability import walks
 
 from cot2lib.decode import Rollout
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import SpecError
 from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
 from cot2lib.study.analysis import searched, votes
@@ -255,11 +255,6 @@ def test_votes_stand_by_profile_and_seed(monkeypatch):
     assert row[["method", "seed", "profile"]].to_numpy().tolist() == [["discrete CoT", 42, "quick"]]
     figure = search.votes(pd.concat([row, row.assign(method="CoT2", temperature=0.0, k=1)]))
     assert len(figure.axes) == 1 and len(figure.axes[0].lines) >= 2
-
-
-def test_nothing_is_measured_without_weights():
-    with pytest.raises(RecordError, match="weights are needed"):
-        searched.with_weights([graph_spec(task=TASK)])
 
 
 def test_published_questions_stand_by_hops(tested):

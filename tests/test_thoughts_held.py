@@ -8,7 +8,8 @@ from test_grpo import run_of
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.study import collect, sweeps
+from cot2lib.runs import records
+from cot2lib.study import collect
 from cot2lib.study.analysis import policies, thoughts_held
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import build_stack
@@ -66,10 +67,14 @@ def test_support_counts_tokens_above_one_percent(monkeypatch):
     assert fewer["reachable"].tolist() == sharp["reachable"].tolist()
 
 
+def looked_into(monkeypatch, specs):
+    monkeypatch.setitem(collect.OF_MODELS, "thoughts", collect.OF_MODELS["thoughts"]._replace(specs=lambda _: specs))
+
+
 def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipped, monkeypatch):
     one = run_of()
-    monkeypatch.setattr(sweeps, "looked_into", lambda profile: [one])
-    with pytest.raises(RecordError, match="no record of run"):
+    looked_into(monkeypatch, [one])
+    with pytest.raises(RecordError, match=r"no record of run .* weights are needed"):
         collect.collect("thoughts", "quick")
     with pytest.raises(RecordError, match=f"run {one.id} hold; make it with `cot2 collect thoughts --profile quick`"):
         policies.held_by_thoughts({"quick": [one]})
@@ -78,3 +83,21 @@ def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipp
     table = policies.held_by_thoughts({"quick": [one]})
     here = policies.held_by_thoughts({"quick": [one]}, "quick")
     pd.testing.assert_frame_equal(table[here.columns], here, rtol=1e-6)
+
+
+def test_rows_of_models_that_are_not_here_stay_as_they_are(store, nothing_shipped, monkeypatch):
+    """Another machine has the weights of other runs."""
+    one, other, dropped = (run_of(seed) for seed in (42, 43, 44))
+    runs.run([one])
+    looked_into(monkeypatch, [one])
+    collect.collect("thoughts", "quick")
+    first = thoughts_held.shipped("quick")
+    elsewhere = [first.assign(id=spec.id, reachable=7.0, commit="elsewhere") for spec in (other, dropped)]
+    records.ship_table("thoughts.quick.contents", pd.concat([first.assign(reachable=7.0), *elsewhere]))
+    looked_into(monkeypatch, [one, other])
+    collect.collect("thoughts", "quick")
+    after = thoughts_held.shipped("quick").groupby("id")
+    assert set(after.groups) == {one.id, other.id}, "what no page asks for any more goes"
+    assert after.get_group(one.id)["reachable"].tolist() == first["reachable"].tolist(), "measured again"
+    assert set(after.get_group(other.id)["commit"]) == {"elsewhere"}
+    assert set(after.get_group(other.id)["reachable"]) == {7.0}

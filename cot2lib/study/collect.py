@@ -1,20 +1,20 @@
 """Collect a chapter's runs into the shipped records, and what chapters measure beside runs."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.errors import SpecError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.runs import collect as merge
 from cot2lib.runs import records
-from cot2lib.runs.lookup import absent
-from cot2lib.specs import by_shape
-from cot2lib.study import sweeps
+from cot2lib.runs.lookup import absent, absent_message, weights
+from cot2lib.specs import GRPOSpec, Run, by_shape
+from cot2lib.study import searches, sweeps
 from cot2lib.study.analysis import decodings, drift, experts, language_runs, searched, step_costs, thoughts_held, votes
 from cot2lib.study.bench import recorded as speed
 
@@ -25,7 +25,8 @@ def collect(
     """Merge the finished runs of a chapter (`cot2lib.runs.collect`), or measure its table.
 
     An entry of `MEASURES` has no runs of its own to merge: its table is measured here, whatever `folder` it is
-    written to. `gsm8k` is merged from finished runs, which are preferred to what is shipped.
+    written to. One of `OF_MODELS` is measured for those trained models that are here; for others the rows that ship
+    stay. `gsm8k` is merged from finished runs, which are preferred to what is shipped.
 
     Args:
         chapter, profile: whose runs, or which measurement.
@@ -36,16 +37,55 @@ def collect(
     """
     if chapter == "gsm8k":
         return _language_models(profile, sources, folder)
-    if chapter not in MEASURES:
+    if chapter not in MEASURES | OF_MODELS:
         specs = sweeps.sweep(chapter, profile)
         shipping = {spec for spec in specs if sweeps.ships_weights(chapter, spec)}
         options = dict(with_weights=shipping, sources=sources, folder=folder, replace=replace)
         return merge.collect(f"{chapter}.{profile}", specs, **options)
     if sources or replace:
         raise SpecError(f"{chapter} is measured anew whenever it is collected: leave out sources and replace.")
-    name, measure = MEASURES[chapter]
-    table = measure(profile).assign(**provenance(resolve_device("cpu")))
-    return [records.ship_table(f"{chapter}.{profile}.{name}", table, folder or paths.RECORDS)]
+    if chapter in OF_MODELS:
+        stem = f"{chapter}.{profile}.{OF_MODELS[chapter].name}"
+        table = _of_models(stem, OF_MODELS[chapter], profile)
+    else:
+        name, measure = MEASURES[chapter]
+        stem, table = f"{chapter}.{profile}.{name}", _provided(measure(profile))
+    return [records.ship_table(stem, table, folder or paths.RECORDS)]
+
+
+class OfModels(NamedTuple):
+    """A table of rows by run that is measured on trained models.
+
+    Attributes:
+        name: of the table.
+        specs: the runs of a profile.
+        measure: the rows of some runs of one shape, from their models.
+    """
+
+    name: str
+    specs: Callable[[str], Sequence[Run]]
+    measure: Callable[[Sequence[Run]], pd.DataFrame]
+
+
+def _of_models(stem: str, table: OfModels, profile: str) -> pd.DataFrame:
+    """The rows of all runs whose weights are here, after the shipped rows of the others.
+
+    Raises:
+        RecordError: if no weights are here.
+    """
+    asked = table.specs(profile)
+    here = [run for run in asked if weights(run.id, retrain=False) is not None]
+    if not here:
+        raise RecordError(f"{absent_message(asked)} (Its weights are needed.)")
+    measured = pd.concat([table.measure(group) for group in by_shape(here)], ignore_index=True)
+    shipped = records.shipped_rows(stem, measured.columns)
+    others = {run.id for run in asked} - {run.id for run in here}
+    kept = shipped[shipped["id"].isin(others)]
+    return pd.concat([kept, _provided(measured)], ignore_index=True) if len(kept) else _provided(measured)
+
+
+def _provided(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(**provenance(resolve_device("cpu")))
 
 
 def _language_models(profile: str, sources: Sequence[Path], folder: Path | None) -> list[Path]:
@@ -83,25 +123,24 @@ def _expert_blocks(profile: str) -> pd.DataFrame:
     return experts.measure()
 
 
-def _contents(profile: str) -> pd.DataFrame:
-    """What thoughts of the policy-gradient runs hold that pages look into.
-
-    Raises:
-        RecordError: if the weights of a run or its start are neither shipped nor stored.
-    """
-    load_starts, load_stack = (partial(load, missing="error") for load in (runs.load_starts, runs.load_stack))
-    return thoughts_held.measure_all(sweeps.looked_into(profile), load_starts, load_stack)
+def _contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
+    """What thoughts of runs hold before and after their training."""
+    start, trained = (load(specs, missing="error") for load in (runs.load_starts, runs.load_stack))
+    return thoughts_held.measure(start, trained, specs)
 
 
 # Tables that are measured and not merged from runs: the table's name, and what makes it for a profile.
 MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "sampling": ("passk", _pass_at_k),
     "experts": ("training", _expert_blocks),
-    "thoughts": ("contents", _contents),
     "drift": ("again", drift.measure),
-    "searched": ("tested", searched.measure),
-    "votes": ("majority", votes.measure),
     "decodings": ("measured", decodings.measure),
     "steps": ("costs", step_costs.measure),
     "speed": ("measured", speed.measure),
+}
+
+OF_MODELS = {
+    "thoughts": OfModels("contents", sweeps.looked_into, _contents),
+    "searched": OfModels("tested", searched.asked, searched.measure),
+    "votes": OfModels("majority", searches.voting, votes.measure),
 }

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from cot2lib import runs, supervision
 from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import lookup, records
-from cot2lib.specs import RunSpec, by_shape
+from cot2lib.runs import records
+from cot2lib.specs import RunSpec
 from cot2lib.study import searches
 from cot2lib.study.analysis.graph_facts import depths
 from cot2lib.study.searches import OFFICIAL
@@ -163,29 +163,16 @@ def _masses(rollout: Rollout, test: Test) -> dict[str, Float[Tensor, " run"]]:
     }
 
 
-def measure(profile: str) -> pd.DataFrame:
-    """`measured` of every recorded run on ProsQA of the chapter `search`; errors as of `with_weights`."""
-    asked = [run for run in searches.searches(profile) if isinstance(run, RunSpec) and isinstance(run.task, ProsQA)]
-    parts = []
-    for known in with_weights(asked):
-        stack = runs.load_stack(known, missing="error")
-        chosen = [*tests(known), *(published_tests(published_file()) if known[0].task.names == OFFICIAL else ())]
-        parts += [measured(stack, known, test) for test in chosen]
-    return pd.concat(parts, ignore_index=True)
+def asked(profile: str) -> list[RunSpec]:
+    """The runs on ProsQA of the chapter `search`."""
+    return [run for run in searches.searches(profile) if isinstance(run, RunSpec) and isinstance(run.task, ProsQA)]
 
 
-def with_weights(asked: Sequence[RunSpec]) -> list[list[RunSpec]]:
-    """Recorded runs among those asked for, in groups that stack.
-
-    Raises:
-        RecordError: if there are none, or the weights of one are neither shipped nor stored.
-    """
-    recorded = set(runs.recorded(asked)["id"])
-    known = [spec for spec in asked if spec.id in recorded]
-    lacking = [spec for spec in known if lookup.weights(spec.id, retrain=False) is None]
-    if lacking or not known:
-        raise RecordError(f"{lookup.absent_message(lacking or asked)} (Its weights are needed.)")
-    return by_shape(known)
+def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """`measured` of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    stack = runs.load_stack(specs, missing="error")
+    chosen = [*tests(specs), *(published_tests(published_file()) if specs[0].task.names == OFFICIAL else ())]
+    return pd.concat([measured(stack, specs, test) for test in chosen], ignore_index=True)
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:

@@ -6,26 +6,23 @@ held-out graph. Discrete chain of thought samples from all tokens.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import pandas as pd
 
 from cot2lib import runs
 from cot2lib.runs import records
+from cot2lib.specs import RunSpec
 from cot2lib.study import searches
 from cot2lib.study.analysis import passk
-from cot2lib.study.analysis.searched import with_weights
 
 MOST = 21  # largest k
 SAMPLES = 3 * MOST
 COLUMNS = ["id", "temperature", "k", "pass_at_k", "maj_at_k"]
 
 
-def measure(profile: str) -> pd.DataFrame:
-    """Maj@k (%) of recorded runs of CoT2 and discrete CoT; errors as of `with_weights`."""
-    count = partial(passk.measure, samples=SAMPLES, most=MOST, kept=(None,))
-    groups = with_weights(searches.voting(profile))
-    return pd.concat([count(runs.load_stack(known, missing="error"), known) for known in groups], ignore_index=True)
+def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Maj@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    return passk.measure(runs.load_stack(specs, missing="error"), specs, samples=SAMPLES, most=MOST, kept=(None,))
 
 
 def by_profile(profiles: Sequence[str], seeds: Sequence[int]) -> pd.DataFrame:
