@@ -15,6 +15,7 @@ CHAPTERS ?= csft
 PROFILE ?= quick
 SHARD ?= 1/1
 BIN := .venv/bin
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
 
 # The matrices are small, and tests run side by side: more threads only wait for each other.
@@ -42,9 +43,8 @@ thorough: $(READY)
 
 checks: $(READY)
 	$(MAKE) lint
-	$(BIN)/pytest tests notebooks --nbval -n $(JOBS) --dist loadfile --no-loadscope-reorder --ignore tests/test_site.py --durations 15
-	$(MAKE) html
-	$(BIN)/pytest tests/test_site.py
+	$(PYTEST) notebooks --nbval --durations 5
+	$(PYTEST) tests --build --durations 15
 
 lint: $(READY)
 	$(BIN)/ruff check .

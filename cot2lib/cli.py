@@ -295,11 +295,11 @@ def _chapters(options: argparse.Namespace) -> int:
 
 
 def _ledger(options: argparse.Namespace) -> None:
-    from cot2lib.study.claims.ledger import is_measured, ledger
+    from cot2lib.study.claims.ledger import is_measured, of_records
 
     if options.csv:
         options.csv.open("a").close()  # a path that cannot be written is refused before the work
-    rows = ledger()
+    rows = of_records()
     if options.csv:
         rows.to_csv(options.csv, index=False)
         print(f"{len(rows)} rows written to {options.csv}")

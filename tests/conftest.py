@@ -21,13 +21,15 @@ if importlib.util.find_spec("beartype"):
 
 torch.set_num_threads(1)
 
-# What takes longest begins first, so that no worker is left with it. The first file compiles the fused engine, and the
-# next ones do without, so that it is not compiled twice.
+# What takes longest begins first, so that no worker is left with it.
 LONGEST = (
-    "test_fused.py", "test_compiled.py", "grpo_mts.ipynb", "ledger.ipynb", "csft.ipynb", "budget.ipynb",
-    "test_shipped.py", "test_runs.py", "test_supervised.py", "test_cli.py", "test_sampling.py", "test_grpo.py",
-    "test_bench.py", "search.ipynb", "grpo_dirichlet.ipynb", "capacity.ipynb",
+    "test_site.py", "test_fused.py", "test_compiled.py", "test_cli.py", "test_shipped.py", "test_supervised.py",
+    "test_construction.py", "test_runs.py", "test_exact.py", "test_sampling.py", "test_grpo.py", "test_bench.py",
 )  # fmt: skip
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", action="store_true", help="build the book before the tests of its pages")
 
 
 def pytest_collection_modifyitems(items):

@@ -1,8 +1,12 @@
-"""The built book: every page, link, figure and number where a reader expects it. `make book` first."""
+"""The built book: every page, link, figure and number where a reader expects it.
+
+The pages are those that `make book` has built, or with the option `--build` built here from chapters executed before.
+"""
 
 import gzip
 import inspect
 import re
+import subprocess
 from pathlib import Path
 from textwrap import dedent
 from urllib.parse import unquote, urldefrag, urlparse
@@ -27,7 +31,15 @@ METHOD = {  # chapter: what of the package its section on the method shows
 }
 URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
 
-pytestmark = pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`")
+
+@pytest.fixture(scope="module", autouse=True)
+def site(request):
+    """The built pages."""
+    if request.config.getoption("--build"):
+        build = subprocess.run(["make", "html"], cwd=ROOT, capture_output=True, text=True)
+        assert not build.returncode, build.stdout + build.stderr
+    if not SITE.exists():
+        pytest.skip("the book is not built; run `make book`, or give the option --build")
 
 
 def documents():
