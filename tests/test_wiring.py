@@ -143,14 +143,6 @@ def test_a_run_is_collapsed_within_three_tenths_of_a_point_by_every_decoder(deco
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("profile", ["paper", "quick"])
-def test_the_methods_that_are_compared_are_those_that_are_trained(profile):
-    shape = lambda run: (run.seed, run.model.d_model, run.model.layers) == (42, 32, 2)
-    trained = {run.id for run in sweeps.sweep("csft", profile) if shape(run)}
-    compared = [run.id for run in sweeps.methods(profile, (42,), (32,), sweeps.ALL_METHODS)]
-    assert set(compared) == trained and len(compared) == 6
-
-
 def test_the_shipped_thoughts_are_those_of_the_papers_tables():
     """Every run of the paper's policy-gradient tables, and no other, has its thoughts in the shipped table."""
     shipped = set(thoughts_held.shipped("quick")["id"])

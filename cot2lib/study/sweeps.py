@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
+from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
 from cot2lib.study.searches import looked_into as looked_into_graphs
 from cot2lib.study.searches import searches
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel, Rule
 
 D_MODELS = (16, 24, 32)
-ALL_METHODS = ("cot2", "discrete", "coconut", "coconut-slot", "no-cot", "pause")
 BUDGETS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 3, 4)  # outputs on four digits
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
@@ -305,7 +304,7 @@ def _distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile), *baselines(profile), *one_layer(profile), *feeding(profile)]
+    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
 
 
 def _one_split(profile: str) -> list[RunSpec]:
@@ -313,8 +312,8 @@ def _one_split(profile: str) -> list[RunSpec]:
 
 
 def _budget(profile: str) -> list[RunSpec]:
-    known = {run.id for run in methods(profile)}
-    return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
+    known = {run.id for run in methods(profile, TEN)}
+    return [run for run in [*budgets(profile, TEN), *sparse(profile)] if run.id not in known]
 
 
 SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
@@ -347,7 +346,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
         return True
     if chapter == "search":
         return run in looked_into_graphs()
-    if chapter != "csft" or run.method not in ("CoT2", "discrete CoT"):
+    if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
     return looked_into or run in starts(layers=2)

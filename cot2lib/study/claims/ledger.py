@@ -13,7 +13,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import distinct
 from cot2lib.metrics import LEVEL
 from cot2lib.specs import profiles
-from cot2lib.specs.profiles import SEEDS
+from cot2lib.specs.profiles import TEN
 from cot2lib.study.claims.budgets import BUDGETS
 from cot2lib.study.claims.kinds import SETTING, SETTLED, Kind, Number, Read
 from cot2lib.study.claims.printed import claims
@@ -41,7 +41,7 @@ PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them
 KINDS: dict[str, Kind] = {claim: kind for part in PARTS.values() for claim, kind in part.items()}
 
 
-def ledger(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+def ledger(seeds: Sequence[int] = TEN) -> pd.DataFrame:
     """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
 
     `last` and its interval are of the last epoch. A direction has no number: there they are the smallest paired
@@ -73,7 +73,7 @@ def reading(seeds: Sequence[int]) -> Read:
 @cache
 def reading_records() -> Read:
     """The same for all seeds; what it has read is kept for the process."""
-    return reading(SEEDS)
+    return reading(TEN)
 
 
 @cache
