@@ -112,8 +112,16 @@ def on_graph_policy(task, k, start):
 
 def once(*conditions):
     """As `supervised`, every run on the split of seed 42, which the paper's single runs have."""
-    usual, others = supervised(*conditions), supervised(*conditions, {"split": 42})
+    return _first_and(supervised(*conditions), supervised(*conditions, {"split": 42}))
+
+
+def _first_and(usual, others):
     return lambda profile: {seed: run for seed, run in usual(profile).items() if seed == 42} | others(profile)
+
+
+def policy_once(rule, *given, **options):
+    """As `rule`, every start on the split of seed 42."""
+    return _first_and(rule(*given, **options), rule(*given, **options | {"start.split": 42}))
 
 
 def policy(thought, rate, start=DISCRETE, d=24, layers=1, **options):

@@ -20,7 +20,7 @@ from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
 from cot2lib.training.settings import Model, Recipe, Supervision
 
 SEEDS = (42, 43, 44, 45, 46)
-TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of what is cheap: supervised runs on MNNS by every method, dimension and budget
+TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of the paper's main comparison on MNNS
 THREE = MTS(3)
 LARGE = 10_000  # inputs above which a task takes the profile's large batch
 METHODS: Mapping[str, Rule] = MappingProxyType(

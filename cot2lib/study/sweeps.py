@@ -149,10 +149,16 @@ def trigonometric(
 
 
 def starts(
-    seeds: Sequence[int] = SEEDS, d_model: int = 24, method: str = "discrete", layers: int = 1, profile: str = "paper"
+    seeds: Sequence[int] = SEEDS,
+    d_model: int = 24,
+    method: str = "discrete",
+    layers: int = 1,
+    profile: str = "paper",
+    one_split: bool = False,
 ) -> list[RunSpec]:
-    """Supervised runs that policy gradients start from."""
-    return methods(profile, seeds, (d_model,), (method,), layers)
+    """Supervised runs that policy gradients start from; with `one_split` those of `on_split`."""
+    chosen = methods(profile, seeds, (d_model,), (method,), layers)
+    return on_split(chosen) if one_split else chosen
 
 
 def rewarded(
@@ -167,11 +173,12 @@ def sampled(
     seeds: Sequence[int] = SEEDS,
     d_models: Sequence[int] = (24, 32),
     ks: Sequence[int] = KS,
+    one_split: bool = False,
     **options,
 ) -> list[GRPOSpec]:
     """MTS of K tokens from discrete CoT with one layer and one head, which was trained under the profile `paper`."""
-    thoughts = [MTS(k) for k in ks]
-    return [run for d_model in d_models for run in rewarded(starts(seeds, d_model), profile, thoughts, **options)]
+    thoughts, chosen = [MTS(k) for k in ks], [starts(seeds, d_model, one_split=one_split) for d_model in d_models]
+    return [run for some in chosen for run in rewarded(some, profile, thoughts, **options)]
 
 
 def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[int] = KS[1:]) -> list[GRPOSpec]:
@@ -213,13 +220,15 @@ def dirichlet(
     gammas: Sequence[float] = GAMMAS,
     method: str = "discrete",
     layers: int = 1,
+    one_split: bool = False,
     **options,
 ) -> list[GRPOSpec]:
     """Dirichlet thoughts from discrete CoT or CoT2 (`method`), d = 24, trained under the profile `paper`."""
-    chosen = POLICIES[profile]
-    usual = dict(lr=chosen.cot2_lr if method == "cot2" else chosen.dirichlet_lr, ratio="product")
+    rates = POLICIES[profile]
+    usual = dict(lr=rates.cot2_lr if method == "cot2" else rates.dirichlet_lr, ratio="product")
     thoughts = [Dirichlet(gamma) for gamma in gammas]
-    return rewarded(starts(seeds, method=method, layers=layers), profile, thoughts, **usual | options)
+    chosen = starts(seeds, method=method, layers=layers, one_split=one_split)
+    return rewarded(chosen, profile, thoughts, **usual | options)
 
 
 def dirichlet_tables(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
@@ -304,16 +313,18 @@ def _distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
+    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile), *feeding(profile)]
 
 
-def _one_split(profile: str) -> list[RunSpec]:
-    return [run for run in one_split(profile) if run.split is not None]
+def _one_split(profile: str) -> list[Run]:
+    at_best = [dirichlet(profile, gammas=(BEST_GAMMA,), layers=layers, one_split=True) for layers in (1, 2)]
+    again = [*one_split(profile), *sampled(profile, d_models=(24,), one_split=True), *at_best[0], *at_best[1]]
+    return [run for run in again if run.seed != SEEDS[0]]  # the split of that seed is its own
 
 
 def _budget(profile: str) -> list[RunSpec]:
     known = {run.id for run in methods(profile, TEN)}
-    return [run for run in [*budgets(profile, TEN), *sparse(profile)] if run.id not in known]
+    return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
 
 
 SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
@@ -343,7 +354,7 @@ def sweep(chapter: str, profile: str) -> list[Run]:
 def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter == "one_split":
-        return True
+        return isinstance(run, RunSpec)
     if chapter == "search":
         return run in looked_into_graphs()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:

@@ -252,9 +252,9 @@ def scaled(k: int) -> Sample:
 
 
 @cache
-def dirichlet(gamma: float, method: str = "discrete", layers: int = 1) -> Sample:
+def dirichlet(gamma: float, method: str = "discrete", layers: int = 1, **options) -> Sample:
     """Dirichlet thoughts, from discrete CoT or CoT2."""
-    return rewarded(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers))
+    return rewarded(lambda profile, seeds: sweeps.dirichlet(profile, seeds, (gamma,), method, layers, **options))
 
 
 @cache

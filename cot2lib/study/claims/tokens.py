@@ -9,6 +9,7 @@ from cot2lib.study.sweeps import KS, MANY
 
 CHAPTER = "grpo_mts"
 D_MODELS = (24, 32)
+ONE_SPLIT = 24  # the dimension at which such runs are on one split
 EVERY = [(k, d) for d in D_MODELS for k in KS]
 
 
@@ -19,9 +20,14 @@ def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:
     return after | {f"{stem}-entropy{step}-sft": OfStart(number(f"entropy_{step}_before")) for step in STEPS}
 
 
+def single_policy(k: int, d_model: int) -> Sample:
+    """MTS of K tokens; at d = 24 from several initialisations on the split of the paper's run."""
+    return sampled(k, d_model, one_split=d_model == ONE_SPLIT)
+
+
 def _best(k: int, d_model: int) -> Number:
     """Accuracy after training by the own sampler; the paper takes the best epoch."""
-    return Number(CHAPTER, sampled(k, d_model), 1, best="best", split_half="split_half", judged="best")
+    return Number(CHAPTER, single_policy(k, d_model), 1, best="best", split_half="split_half", judged="best")
 
 
 def _loses_less(plain: Sample, root: Sample) -> Cell:
@@ -40,7 +46,7 @@ TOKENS: dict[str, Kind] = {
     **{
         claim: kind
         for k, d in EVERY
-        for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", CHAPTER, sampled(k, d)).items()
+        for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", CHAPTER, single_policy(k, d)).items()
     },
     "logit-scaling": Direction(CHAPTER, [against(sampled(k), scaled(k)) for k in KS[1:]]),
     "grpo-k-moderate": Parts(
