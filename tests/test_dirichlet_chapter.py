@@ -85,6 +85,16 @@ def test_tables_and_sentences_give_the_means():
     assert "10.0 [10.0, 10.0]" in said
 
 
+def test_runs_on_one_split_stand_beside_the_papers():
+    discrete = POINTS[(POINTS["started"] == "discrete CoT") & (POINTS["gamma"] == 20.0)]
+    table = grpo_dirichlet.split_table(discrete).set_index("start")
+    assert table["paper, best epoch"].to_dict() == {
+        "discrete CoT, one layer": "46.2",
+        "discrete CoT, two layers": "75.8",
+    }
+    assert table["base, best epoch"].str.startswith("40.5").all()
+
+
 def test_scales_agree_with_their_formulas():
     table = simplex.scales(THOUGHT, [1.0, 20.0], 20_000)
     for name in ("entropy", "distance"):

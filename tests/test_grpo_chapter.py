@@ -115,6 +115,24 @@ def test_tables_and_sentences_give_the_means():
     assert "30.5 % to 40.5 %, a gain of 10.0 [10.0, 10.0] points, on 2 of 2 seeds" in said
 
 
+def test_runs_on_one_split_stand_beside_the_papers():
+    table = grpo_mts.split_table(POINTS.assign(discrete=POINTS["own"] - 1)).set_index("tokens")
+    assert len(table) == 3, "d = 24 alone"
+    row = table.loc["K = 3"]
+    assert row["paper, best epoch"] == "52.6"
+    assert row["discrete, before"].startswith("29.5") and row["own sampler, best epoch"].startswith("40.5")
+
+
+def test_the_runs_of_the_ledger_are_on_one_split():
+    chosen = [*sweeps.sampled("paper", d_models=(24,), one_split=True), *sweeps.dirichlet("paper", one_split=True)]
+    assert {run.start.split_seed for run in chosen} == {42} and {run.seed for run in chosen} == set(sweeps.SEEDS)
+    usual = {*sweeps.sampled("paper"), *sweeps.dirichlet("paper")}
+    assert {run.seed for run in chosen if run in usual} == {42}, "that seed's own split"
+    shipped = sweeps.sweep("one_split", "paper")
+    assert {run for run in chosen[:15] if run.seed != 42} < set(shipped)
+    assert not any(sweeps.ships_weights("one_split", run) for run in shipped if isinstance(run, GRPOSpec))
+
+
 GAINS = {
     **{(k, "usual"): 10.0 for k in (1, 3, 6)},
     **{(k, "divergence"): 5.0 for k in (1, 3, 6)},

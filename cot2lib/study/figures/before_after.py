@@ -178,6 +178,16 @@ def accuracy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, st
     return pd.DataFrame(rows)
 
 
+def split_table(chosen: Iterable[Group], column: str, best_by: str) -> pd.DataFrame:
+    """Accuracy (%) before, by discrete decoding, and at the best epoch, by `best_by`, beside the paper's best."""
+    rows = []
+    for group in chosen:
+        before, after = mean_of(ends(group.points)[0]["discrete"]), mean_of(best(group.points, best_by))
+        row = {column: group.label, "discrete, before": before, f"{DECODERS[best_by]}, best epoch": after}
+        rows.append(row | {"paper, best epoch": f"{paper_value(group.claim):.1f}"})
+    return pd.DataFrame(rows)
+
+
 def accuracy_cells(points: pd.DataFrame, decoders: Iterable[str]) -> dict[str, str]:
     """Accuracy (%) before and after by some decoders, with 95 % t-intervals."""
     cells = {}

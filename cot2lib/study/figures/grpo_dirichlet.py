@@ -1,7 +1,7 @@
 """Figures, tables and sentences of the chapter `grpo_dirichlet`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from jaxtyping import Float
@@ -65,6 +65,13 @@ def accuracy(tables: Mapping[str, pd.DataFrame]) -> Figure:
 def accuracy_table(points: pd.DataFrame) -> pd.DataFrame:
     """Accuracy (%) by each decoder before and after, and the best epoch by base decoding."""
     return before_after.accuracy_table(_titled(groups(points)), ("start", "scale"), "base")
+
+
+def split_table(points: pd.DataFrame) -> pd.DataFrame:
+    """Runs of the best scale on one split, by start, beside the paper's."""
+    at_best = {STARTS[key].title: group for key, parts in groups(points).items() for group in parts}
+    named = [replace(group, label=title) for title, group in at_best.items()]
+    return before_after.split_table(named, "start", "base")
 
 
 def _titled(chosen: Groups) -> dict[str, Sequence[Group]]:

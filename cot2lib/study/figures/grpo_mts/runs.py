@@ -76,6 +76,11 @@ def accuracy_table(points: pd.DataFrame) -> pd.DataFrame:
     return before_after.accuracy_table(_by_dimension(points), SETTING, "own")
 
 
+def split_table(points: pd.DataFrame) -> pd.DataFrame:
+    """Runs with d = 24 on one split, beside the paper's."""
+    return before_after.split_table(by_k(points, 24), "tokens", "own")
+
+
 def _by_dimension(points: pd.DataFrame) -> dict[str, list[Group]]:
     return {f"d = {d}": by_k(points, d) for d in in_order(points["d_model"])}
 
