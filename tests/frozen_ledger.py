@@ -109,7 +109,12 @@ def surely(gaps):
     return [chance in left[:passed] for chance in chances]
 
 
+TOO_FEW = "not decided: fewer than 3 seeds"
+
+
 def direction(gaps, tight):
+    if min(map(len, gaps)) < 3:
+        return TOO_FEW
     lows, highs = zip(*map(ends, gaps))
     other_way = sum(high < 0 for high in highs)
     note = f": the other way round in {other_way} of {len(gaps)} cells" if other_way else ""
@@ -123,6 +128,8 @@ def direction(gaps, tight):
 
 
 def no_gain(gaps, tight):
+    if min(map(len, gaps)) < 3:
+        return TOO_FEW
     lows, highs = zip(*map(ends, gaps))
     if any(low > 0 for low in lows):
         return "not reproduced"

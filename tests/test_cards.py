@@ -72,7 +72,7 @@ def test_a_card_draws_what_the_ledger_judges(rows, read):
         elif kind in ("Direction", "NoGain"):
             ends = table.groupby("measured", dropna=False)["ours"].apply(lambda part: mean_interval(part).low)
             assert np.isclose(means, row.last, rtol=1e-4, atol=1e-5).any(), row.id
-            assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3).any(), row.id
+            assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3, equal_nan=True).any(), row.id
             assert set(table["paper"]) == {0.0}
     assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Value", "Reaches", "Parts"}
 

@@ -30,12 +30,12 @@ def test_single_run_has_no_interval():
         mean_interval([])
 
 
-def test_bootstrap_from_ten_runs():
-    values = np.random.default_rng(0).normal(50, 5, 30)
-    interval = mean_interval(values)
-    t = stats.t.interval(0.95, 29, loc=values.mean(), scale=stats.sem(values))
-    assert interval.low == pytest.approx(t[0], abs=0.4) and interval.high == pytest.approx(t[1], abs=0.4)
-    assert interval == mean_interval(values), "the bootstrap is seeded"
+def test_the_interval_of_ten_runs_covers_their_mean():
+    """Simulated: in 95 % of the cases. The percentiles of resampled means would cover it in 90 %."""
+    generator = np.random.default_rng(2)
+    intervals = [mean_interval(generator.normal(50, 5, 10)) for _ in range(4000)]
+    inside = np.mean([interval.low <= 50 <= interval.high for interval in intervals])
+    assert inside == pytest.approx(0.95, abs=0.01)
 
 
 def test_prediction_interval_covers_a_new_mean():
