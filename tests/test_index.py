@@ -126,4 +126,6 @@ def test_many_runs_cost_as_many_times_one():
     ).abs().max() < 1e-9
     known = runs.recorded(sweep("csft", "quick"))
     minutes = (known["seconds"] * known["threads"]).median() / 60
-    assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == pytest.approx(minutes)
+    assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == pytest.approx(
+        minutes
+    )

@@ -317,8 +317,11 @@ def _csft(profile: str) -> list[RunSpec]:
 
 
 def _one_split(profile: str) -> list[Run]:
-    at_best = [dirichlet(profile, gammas=(BEST_GAMMA,), layers=layers, one_split=True) for layers in (1, 2)]
-    again = [*one_split(profile), *sampled(profile, d_models=(24,), one_split=True), *at_best[0], *at_best[1]]
+    by_reward = [
+        *sampled(profile, d_models=(24,), one_split=True),
+        *dirichlet(profile, gammas=(BEST_GAMMA,), one_split=True),
+    ]
+    again = [*one_split(profile), *by_reward]
     return [run for run in again if run.seed != SEEDS[0]]  # the split of that seed is its own
 
 
