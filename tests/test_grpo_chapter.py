@@ -128,6 +128,8 @@ def test_the_runs_of_the_ledger_are_on_one_split():
     assert {run.start.split_seed for run in chosen} == {42} and {run.seed for run in chosen} == set(sweeps.SEEDS)
     usual = {*sweeps.sampled("paper"), *sweeps.dirichlet("paper")}
     assert {run.seed for run in chosen if run in usual} == {42}, "that seed's own split"
+    named = grpo_mts.run_name([])
+    assert [named(run) for run in chosen[:2]] == ["K = 1, d = 24", "K = 1, d = 24, one split"]
     shipped = sweeps.sweep("one_split", "paper")
     assert {run for run in chosen[:15] if run.seed != 42} < set(shipped)
     assert not any(sweeps.ships_weights("one_split", run) for run in shipped if isinstance(run, GRPOSpec))

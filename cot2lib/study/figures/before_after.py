@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cot2lib.specs import GRPOSpec
 from cot2lib.study.analysis.policies import best, collapsed, ends, gains, gradient_lengths, lost, sides
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.style import BLUE, PAPER, WHEN, Look, panels, seed_dots, series_legend
@@ -47,6 +48,11 @@ def moments(points: pd.DataFrame) -> tuple[tuple[float, str, pd.DataFrame], ...]
     """Where, under which name and what a figure draws of a group before and after."""
     first, last = ends(points)
     return (-SHIFT, "before", first), (SHIFT, "after", last)
+
+
+def on_split(run: GRPOSpec) -> str:
+    """What sentences add to a run whose split is not that of its seed."""
+    return "" if run.start.split is None else ", one split"
 
 
 # Figures

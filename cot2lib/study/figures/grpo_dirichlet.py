@@ -173,7 +173,8 @@ def run_name(changed: Sequence[Variant], later: Sequence[Variant]) -> Callable[[
         if run.id in changes:
             names, change = changes[run.id]
             return names(pd.concat([cell, pd.Series({"change": change})]))
-        return f"{STARTS[cell['started'], cell['layers']].title}, {GAMMA.named(cell['gamma'])}"
+        title = STARTS[cell["started"], cell["layers"]].title
+        return f"{title}, {GAMMA.named(cell['gamma'])}{before_after.on_split(run)}"
 
     return name
 

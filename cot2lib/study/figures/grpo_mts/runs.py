@@ -39,7 +39,7 @@ def run_name(variants: Sequence[Variant]) -> Callable[[GRPOSpec], str]:
         cell = columns_of(run)
         if run.id in changes:
             return variant_name(pd.concat([cell, pd.Series({"change": changes[run.id]})]))
-        return f"{K.named(int(cell['k']))}, d = {cell['d_model']}"
+        return f"{K.named(int(cell['k']))}, d = {cell['d_model']}{before_after.on_split(run)}"
 
     return name
 
