@@ -44,6 +44,19 @@ def test_findings_count_the_seeds_ahead():
     assert sentence.endswith("points above discrete CoT, and ahead on 2 of 3 seeds.")
 
 
+def test_a_cell_of_two_outcomes_is_told():
+    apart = runs("no-CoT", [0.31, 0.70, 0.16, 0.42, 0.71])
+    (sentence,) = csft.two_outcomes(pd.concat([ROWS, apart], ignore_index=True))
+    assert (
+        sentence
+        == "**authors' recipe, no-CoT, d = 32**: 2 of 5 runs end at 70 to 71 %, 3 of 5 runs end at 16 to 42 %."
+    )
+    alone = runs("no-CoT", [0.5, 0.5, 0.704, 0.5, 0.5])
+    assert csft.two_outcomes(alone)[0].endswith("1 of 5 runs ends at 70 %, 4 of 5 runs end at 50 %.")
+    assert csft.two_outcomes(alone.assign(last=alone["last"].clip(upper=0.69))) == [], "not far enough apart"
+    assert csft.two_outcomes(alone[1:]) == [], "too few runs to speak of groups"
+
+
 def test_selection_table_has_the_mean_of_each_choice():
     table = csft.selection_table(ROWS).set_index(["recipe", "method", "d"])
     row = table.loc[("authors' recipe", "CoT2", 32)]

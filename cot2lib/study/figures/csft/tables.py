@@ -16,6 +16,7 @@ from cot2lib.study.figures.words import describe_mean, in_words, versus
 from cot2lib.study.report import recipe
 
 Cell = tuple[str, str, int]
+FEWEST, APART = 5, 20.0  # runs of a cell, and points between two groups of them, that a sentence tells
 
 
 def run_name(run: RunSpec) -> str:
@@ -83,6 +84,24 @@ def _sentence(profile: str, d_model: int, ours: pd.Series, theirs: pd.Series) ->
         f"**{recipe(profile)}, d = {d_model}**: CoT2 {ours.mean():.1f} %, discrete CoT {theirs.mean():.1f} %. CoT2 is "
         f"{in_words(gap, '{} points above', '{} points below')} discrete CoT, and ahead on {ahead} of {gap.n} seeds."
     )
+
+
+def two_outcomes(rows: pd.DataFrame) -> list[str]:
+    """One sentence per cell whose runs end in two groups far apart: the mean of such a cell is that of no run."""
+    sentences = []
+    for profile, method, d_model in cells(rows):
+        ends = np.sort(100 * cell(rows, profile, method, d_model)["last"])
+        gaps = np.diff(ends)
+        if len(ends) >= FEWEST and gaps.max() >= APART:
+            low, high = np.split(ends, [gaps.argmax() + 1])
+            groups = [f"{len(part)} of {len(ends)} runs {_between(part)}" for part in (high, low)]
+            sentences.append(f"**{recipe(profile)}, {method}, d = {d_model}**: {groups[0]}, {groups[1]}.")
+    return sentences
+
+
+def _between(ends: np.ndarray) -> str:
+    low, high = f"{ends[0]:.0f}", f"{ends[-1]:.0f}"
+    return f"{'ends' if len(ends) == 1 else 'end'} at {low if low == high else f'{low} to {high}'} %"
 
 
 def epochs_to(curves: pd.DataFrame, levels: Sequence[float]) -> pd.DataFrame:
