@@ -35,6 +35,7 @@ def made(d_model=24, k=3, seeds=(42, 43), gain=10.0, **columns):
                 "id": f"{d_model}-{k}-{seed}-{sorted(columns.items())}",
                 "profile": "quick",
                 "seed": seed,
+                "split": seed,
                 "step": step,
             }
             row |= {
@@ -120,6 +121,7 @@ def test_runs_on_one_split_stand_beside_the_papers():
     assert len(table) == 3, "d = 24 alone"
     row = table.loc["K = 3"]
     assert row["paper, best epoch"] == "52.6"
+    assert row["collapsed"] == "0 of 2"
     assert row["discrete, before"].startswith("29.5") and row["own sampler, best epoch"].startswith("40.5")
 
 
@@ -205,12 +207,12 @@ def test_checks_leave_out_what_is_not_recorded():
 def test_collapsed_runs_are_those_at_the_most_frequent_answer():
     near = policies.constant_answer(42) + 0.2
     last = pd.DataFrame(
-        {"seed": [42, 42, 43], "own": [near, near, 60.0], "base": near, "discrete": [near, 50.0, 60.0]}
+        {"split": [42, 42, 43], "own": [near, near, 60.0], "base": near, "discrete": [near, 50.0, 60.0]}
     )
     assert policies.collapsed(last).tolist() == [True, False, False]
     answers = MNNS().answers[~MNNS().split(43)]
     assert policies.constant_answer(43) == pytest.approx(100 * (answers == 1).double().mean().item())
-    same = lambda table: table["seed"].map(policies.constant_answer)
+    same = lambda table: table["split"].map(policies.constant_answer)
     steady = made(gain=0.0).assign(variant=0, change="usual", own=same, base=same, discrete=same)
     assert gain_table(steady)["collapsed"].tolist() == ["2 of 2"]
 

@@ -135,7 +135,7 @@ def test_the_stabler_ratio_is_that_which_loses_less(monkeypatch):
 def test_a_run_is_collapsed_within_three_tenths_of_a_point_by_every_decoder(decoder):
     """One answer to everything: at 0.29 points from its share a run is collapsed, at 0.31 it is not."""
     constant = policies.constant_answer(42)
-    at = lambda away: pd.DataFrame([{"seed": 42, "own": constant, "base": constant, "discrete": constant}]).assign(
+    at = lambda away: pd.DataFrame([{"split": 42, "own": constant, "base": constant, "discrete": constant}]).assign(
         **{decoder: constant + away}
     )
     assert [bool(policies.collapsed(at(away)).item()) for away in (0.0, 0.29, -0.29, 0.31, -0.31, 4.0)] == [

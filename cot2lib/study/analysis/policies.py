@@ -105,15 +105,15 @@ def gradient_lengths(points: pd.DataFrame) -> pd.Series:
 
 def collapsed(last: pd.DataFrame) -> pd.Series:
     """Which runs of four digits 1-9 end at the accuracy of one answer to everything, by every decoder."""
-    apart = last[list(DECODERS)].sub(last["seed"].map(constant_answer), axis=0).abs()
+    apart = last[list(DECODERS)].sub(last["split"].map(constant_answer), axis=0).abs()
     return apart.max(axis=1) < LIKE_CONSTANT
 
 
 @cache
-def constant_answer(seed: int) -> float:
-    """Share (%) of the validation inputs of a seed that have the most frequent answer."""
+def constant_answer(split: int) -> float:
+    """Share (%) of the validation inputs of a split that have the most frequent answer."""
     task = MNNS()
-    answers = task.answers[~task.split(seed)]
+    answers = task.answers[~task.split(split)]
     return PERCENT * answers.bincount().max().item() / len(answers)
 
 

@@ -185,13 +185,20 @@ def accuracy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, st
 
 
 def split_table(chosen: Iterable[Group], column: str, best_by: str) -> pd.DataFrame:
-    """Accuracy (%) before, by discrete decoding, and at the best epoch, by `best_by`, beside the paper's best."""
+    """Accuracy (%) before, by discrete decoding, and at the best epoch, by `best_by`, beside the paper's best, and how
+    many runs collapsed."""
     rows = []
     for group in chosen:
-        before, after = mean_of(ends(group.points)[0]["discrete"]), mean_of(best(group.points, best_by))
+        first, last = ends(group.points)
+        before, after = mean_of(first["discrete"]), mean_of(best(group.points, best_by))
         row = {column: group.label, "discrete, before": before, f"{DECODERS[best_by]}, best epoch": after}
-        rows.append(row | {"paper, best epoch": f"{paper_value(group.claim):.1f}"})
+        row["paper, best epoch"] = f"{paper_value(group.claim):.1f}"
+        rows.append(row | {"collapsed": _collapsed(last)})
     return pd.DataFrame(rows)
+
+
+def _collapsed(last: pd.DataFrame) -> str:
+    return f"{int(collapsed(last).sum())} of {len(last)}"
 
 
 def accuracy_cells(points: pd.DataFrame, decoders: Iterable[str]) -> dict[str, str]:
@@ -256,7 +263,7 @@ def gain_table(points: pd.DataFrame, named: Named) -> pd.DataFrame:
             before, after = sides(part, decoder)
             row[f"gain, {title}"] = difference(after, before)
         row["lost at the end"] = mean_of(lost(part))
-        row |= {"gradient": mean_gradient(part), "collapsed": f"{int(collapsed(last).sum())} of {len(last)}"}
+        row |= {"gradient": mean_gradient(part), "collapsed": _collapsed(last)}
         rows.append(row)
     return pd.DataFrame(rows)
 
