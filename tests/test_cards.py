@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.metrics import mean_interval
-from cot2lib.specs.profiles import SEEDS
+from cot2lib.specs.profiles import TEN
 from cot2lib.study import cards
 from cot2lib.study.claims import index
 from cot2lib.study.claims.comparisons import Cell, apart, labels
@@ -80,15 +80,15 @@ def test_a_card_draws_what_the_ledger_judges(rows, read):
 def test_a_card_says_everything(rows, read):
     both = [row for row in rows.itertuples() if row.id == "budget-b16-d16"]
     card = cards.card("budget-b16-d16", both, read)
-    assert card.startswith(":::{dropdown} {bdg-danger}`not reproduced` two layers, d = 16, B = 16: 55.27 %\n")
+    assert card.startswith(":::{dropdown} {bdg-muted}`not decided` two layers, d = 16, B = 16: 55.27 %\n")
     assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
-    assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "5 seeds." in card
+    assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "10 seeds." in card
     assert "Made by `cot2 run csft --profile paper && cot2 collect csft --profile paper`." in card
-    hours = KINDS["budget-b16-d16"].sample("paper", SEEDS)["hours"]
+    hours = KINDS["budget-b16-d16"].sample("paper", TEN)["hours"]
     assert f"These runs took {hours.sum():.2f} core-hours." in card
     assert (
         "Run by run, authors' recipe:" in card
-        and card.count("<circle") == 5
+        and card.count("<circle") == 10
         and "download=" in card
         and card.rstrip().endswith(":::")
     )
