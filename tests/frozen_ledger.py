@@ -403,7 +403,7 @@ def simplex():
     for layers in (1, 2):
         stem = f"dirichlet-discrete-{layers}l"
         rows[f"{stem}-sft"] = accuracy(once(DISCRETE, size(24, layers)), 1)
-        rows[stem] = by_base(policy_once(dirichlet, 20) if layers == 1 else dirichlet(20, layers=layers))
+        rows[stem] = by_base(policy_once(dirichlet, 20, layers=layers))
         at = {when: lambda t, n=layers, w=when: held(dirichlet(20, layers=n), t, w) for when in ("before", "after")}
         rows |= entropies(stem, at["before"], at["after"])
     rows["dirichlet-cot2-sft"] = accuracy(once(size(24, 1)), 1)

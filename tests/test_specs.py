@@ -253,4 +253,6 @@ def test_single_runs_share_a_split():
     assert {run.split_seed for run in runs} == {42} and {run.seed for run in runs} == set(SEEDS)
     known = {run.id for run in sweeps.sweep("csft", "paper")}
     assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
-    assert len(sweeps.sweep("one_split", "paper")) == 16 + 4 * 4, "and by reward: three K, and Dirichlet thoughts"
+    assert len(sweeps.sweep("one_split", "paper")) == 16 + 4 * 5, (
+        "and by reward: three K, and Dirichlet thoughts from two starts"
+    )

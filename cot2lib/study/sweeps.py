@@ -316,11 +316,14 @@ def _csft(profile: str) -> list[RunSpec]:
     return [*methods(profile, TEN), *baselines(profile), *one_layer(profile), *feeding(profile)]
 
 
+def dirichlet_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """Dirichlet thoughts of the best scale from both discrete starts of the paper, on the split of its runs."""
+    one = dict(gammas=(BEST_GAMMA,), one_split=True)
+    return [run for layers in (1, 2) for run in dirichlet(profile, seeds, layers=layers, **one)]
+
+
 def _one_split(profile: str) -> list[Run]:
-    by_reward = [
-        *sampled(profile, d_models=(24,), one_split=True),
-        *dirichlet(profile, gammas=(BEST_GAMMA,), one_split=True),
-    ]
+    by_reward = [*sampled(profile, d_models=(24,), one_split=True), *dirichlet_on_split(profile)]
     again = [*one_split(profile), *by_reward]
     return [run for run in again if run.seed != SEEDS[0]]  # the split of that seed is its own
 
