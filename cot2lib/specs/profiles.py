@@ -20,7 +20,7 @@ from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
 from cot2lib.training.settings import Model, Recipe, Supervision
 
 SEEDS = (42, 43, 44, 45, 46)
-TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of the paper's main comparison on MNNS
+TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of the supervised MNNS runs: methods, budgets, one layer
 THREE = MTS(3)
 LARGE = 10_000  # inputs above which a task takes the profile's large batch
 METHODS: Mapping[str, Rule] = MappingProxyType(

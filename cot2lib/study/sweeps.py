@@ -313,7 +313,7 @@ def _distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile), *feeding(profile)]
+    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
 
 
 def dirichlet_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
@@ -330,7 +330,7 @@ def _one_split(profile: str) -> list[Run]:
 
 def _budget(profile: str) -> list[RunSpec]:
     known = {run.id for run in methods(profile, TEN)}
-    return [run for run in [*budgets(profile), *sparse(profile)] if run.id not in known]
+    return [run for run in [*budgets(profile, TEN), *sparse(profile)] if run.id not in known]
 
 
 SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
