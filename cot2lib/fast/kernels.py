@@ -104,12 +104,13 @@ def _strip(lanes: int, vectors: int):
     return strip
 
 
-STRIP_32, STRIP_16, STRIP_8, STRIP_4 = _strip(16, 2), _strip(16, 1), _strip(8, 1), _strip(4, 1)
+STRIP_32, STRIP_16, STRIP_8 = _strip(16, 2), _strip(16, 1), _strip(8, 1)
+STRIP_4, STRIP_2 = _strip(4, 1), _strip(2, 1)
 
 
 @njit(**COMPILED)
 def _product(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, columns, count):
-    """Strips over C, (rows, columns), of which the columns are a multiple of 4; addresses, and strides in floats."""
+    """Strips over C, (rows, columns), of which the columns are an even number; addresses, and strides in floats."""
     j = U(0)
     while j < columns:
         left, bj, cj, start = columns - j, b + j * FLOATS, c + j * FLOATS, init + j * FLOATS
@@ -122,9 +123,12 @@ def _product(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, columns, cou
         elif left >= U(8):
             STRIP_8(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
             j += U(8)
-        else:
+        elif left >= U(4):
             STRIP_4(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
             j += U(4)
+        else:
+            STRIP_2(a, a_row, a_k, bj, b_k, cj, c_row, start, init_row, rows, count)
+            j += U(2)
 
 
 @njit(**COMPILED)

@@ -11,7 +11,7 @@ from cot2lib.training.settings import Run
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import StackTrainer
 
-WIDTH, HEAD_WIDTH = 8, 4  # what d and d / h are multiples of
+WIDTH, HEAD_WIDTH = 8, 2  # what d and d / h are multiples of
 
 
 def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer:
@@ -42,7 +42,7 @@ def unfit(spec: Run) -> str | None:
     """Why the engine cannot train models of a run's shape, or nothing at all here; None if it can."""
     width, heads = spec.model.d_model, spec.model.heads
     if width % WIDTH or width // heads % HEAD_WIDTH:
-        return f"the fused engine needs d in eights and heads in fours, not d={width} with {heads} heads."
+        return f"the fused engine needs d in eights and heads of even width, not d={width} with {heads} heads."
     try:
         from cot2lib.fast import forward, step  # noqa: F401
     except ImportError as error:
