@@ -305,14 +305,14 @@ def test_last_checks_fail_when_records_say_otherwise():
     changes |= {"rate 1e-4": 51.0} | dict.fromkeys(COSTLY, 85.0) | dict.fromkeys(HARMLESS, 97.0)
     choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
     methods = ["CoT2", "discrete CoT", "no-CoT"]
-    answers = pd.DataFrame({"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62]})
+    answers = pd.DataFrame({"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62], "best": 0.7})
     holds = last_checks(wide, choices, answers)
-    assert len(holds) == 9 and all(holds.values())
-    apart = answers.assign(last=[0.58, 0.6, 0.64])
+    assert len(holds) == 10 and all(holds.values())
+    apart = answers.assign(last=[0.58, 0.6, 0.64], best=[0.7, 0.7, 0.68])
     other = {"padding counts": 95.0, "one hop first": 77.0, "rate 1e-4": 60.0, COSTLY[-1]: 92.0, HARMLESS[0]: 92.0}
     changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values())})
     worse = last_checks(wide.assign(last=0.9), changed, apart)
-    assert len(worse) == 9 and not any(worse.values())
+    assert len(worse) == 10 and not any(worse.values())
     assert not list(last_checks(wide, choices, answers[:2]).values())[3], "two methods are not three"
 
 

@@ -1,5 +1,6 @@
 """Figures of the chapter `search`: a question hop by hop, learning curves, thoughts by hop, dimension and heads."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import networkx
@@ -33,6 +34,7 @@ MASSES = {
     "unreached": "reached by no walk",
 }
 NAMING = {"fresh": "fresh names", "once": "names drawn once", "age": "names by age"}
+READING = {"reachable": "is it reached?", "sign": "which sign?"}
 CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 HEADS = Series(
     "heads",
@@ -94,17 +96,21 @@ def paper_accuracy(task: str, method: str) -> float | None:
 
 
 def learning(curves: pd.DataFrame) -> Figure:
-    """Validation accuracy over epochs: a row per recipe, a column per way of naming, a line per method."""
-    order = [*NAMING]
-    profiles = unique(curves["profile"])
-    place = curves["profile"].map(profiles.index) * len(order) + curves["naming"].map(order.index)
+    """Validation accuracy on ProsQA over epochs: a row per recipe, a column per way of naming, a line per method."""
+    return _learning(curves, "naming", NAMING, "prosqa")
+
+
+def learning_prontoqa(curves: pd.DataFrame) -> Figure:
+    """As `learning`, on ProntoQA, a column per reading."""
+    return _learning(curves, "reading", READING, "prontoqa")
+
+
+def _learning(curves: pd.DataFrame, by: str, names: Mapping[str, str], task: str) -> Figure:
+    order, profiles = [*names], unique(curves["profile"])
+    place = curves["profile"].map(profiles.index) * len(order) + curves[by].map(order.index)
     ordered = curves.loc[place.sort_values(kind="stable").index]
-    return accuracy_over_epochs(ordered.assign(names=ordered["naming"].map(NAMING)), METHOD, "names", "{}", _stated)
-
-
-def _stated(method: object, naming: object) -> float | None:
-    """The paper's accuracy; it does not say how its graphs were named."""
-    return paper_accuracy("prosqa", str(method))
+    stated = lambda method, _: paper_accuracy(task, str(method))  # it says nothing of names
+    return accuracy_over_epochs(ordered.assign(**{by: ordered[by].map(names)}), METHOD, by, "{}", stated)
 
 
 def hops(tested: pd.DataFrame) -> Figure:
@@ -155,6 +161,9 @@ def votes(table: pd.DataFrame) -> Figure:
     looks = dict(zip((0.4, 0.8, 1.0), ((YELLOW, "^", ":"), (GREEN, "D", "-."), (ORANGE, "s", "--"))))
     for axis, (task, profile) in zip(axes.flat, product(tasks, profiles)):
         part = table[(table["task"] == task) & (table["profile"] == profile)]
+        if part.empty:
+            axis.remove()
+            continue
         for temperature, (colour, _, dash) in looks.items():
             sampled = part[(part["method"] == "discrete CoT") & np.isclose(part["temperature"], temperature)]
             by_seed = sampled.pivot(index="k", columns="seed", values="maj_at_k")

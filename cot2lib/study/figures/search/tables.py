@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib.specs import GRPOSpec, RunSpec
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
-from cot2lib.study.figures.search.drawn import CLAIMED, NAMING, paper_accuracy
+from cot2lib.study.figures.search.drawn import CLAIMED, NAMING, READING, paper_accuracy
 from cot2lib.study.figures.style import METHOD
 from cot2lib.study.figures.words import describe_mean, gain, mean_of, versus
 from cot2lib.study.report import PERCENT, recipe
@@ -54,7 +54,7 @@ def methods_table(rows: pd.DataFrame, task: str, by: str) -> pd.DataFrame:
     table = []
     for value in unique(rows[by]):
         for method in METHOD.looks(rows["method"]):
-            entry = {by: NAMING.get(value, value), "method": method, "paper": paper_accuracy(task, method)}
+            entry = {by: (NAMING | READING)[value], "method": method, "paper": paper_accuracy(task, method)}
             cell = rows[(rows[by] == value) & (rows["method"] == method)]
             for profile in unique(rows["profile"]):
                 entry[f"ours, {recipe(profile)}"] = describe_mean(cell.loc[cell["profile"] == profile, "last"])
