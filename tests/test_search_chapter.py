@@ -305,7 +305,9 @@ def test_last_checks_fail_when_records_say_otherwise():
     changes |= {"rate 1e-4": 51.0} | dict.fromkeys(COSTLY, 85.0) | dict.fromkeys(HARMLESS, 97.0)
     choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
     methods = ["CoT2", "discrete CoT", "no-CoT"]
-    answers = pd.DataFrame({"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62], "best": 0.7})
+    answers = pd.DataFrame(
+        {"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62], "best": 0.7}
+    )
     holds = last_checks(wide, choices, answers)
     assert len(holds) == 10 and all(holds.values())
     apart = answers.assign(last=[0.58, 0.6, 0.64], best=[0.7, 0.7, 0.68])
