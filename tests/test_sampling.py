@@ -250,13 +250,17 @@ def test_cost_findings_say_what_the_crossing_took():
         (lambda t: t.assign(pass_at_k=t["pass_at_k"] - 5 * t["k"] * (t["temperature"] > 0)), "Pass@k never falls"),
         (lambda t: t.assign(pass_at_k=t["pass_at_k"] + t["k"]), "sampling gains nothing"),
         (
+            lambda t: t[t["temperature"] < 1].pipe(lambda cold: pd.concat([cold, cold.assign(temperature=1.0)])),
+            "discrete",
+        ),
+        (
             lambda t: t.assign(pass_at_k=t["pass_at_k"] + 30 * ((t["method"] != "CoT2") & (t["k"] == 3))),
             "CoT2 sampled",
         ),
     ],
 )
 def test_each_check_can_fail(broken, claim):
-    good = by_hand((40, 50, 55))
+    good = by_hand((40, 50, 60.5))
     assert all(checks(good, 0).values())
     failed = [name for name, holds in checks(broken(good), 0).items() if not holds]
     assert any(name.startswith(claim) for name in failed)
@@ -328,7 +332,9 @@ def decoded(base, by_k, sharp):
     ],
 )
 def test_checks_of_other_thoughts(base, by_k, sharp, holds):
-    assert list(thought_checks(*decoded(base, by_k, sharp)).values()) == holds
+    tables = decoded(base, by_k, sharp)
+    assert list(thought_checks(*tables).values()) == holds
+    assert list(thought_checks(*tables, "paper").values()) == [not holds[0], *holds[1:]]
 
 
 def test_figures_of_other_thoughts():

@@ -289,13 +289,13 @@ def test_more_checks_fail_when_records_say_otherwise():
     points = points.assign(method="CoT2 + GRPO", profile="quick", k=8, seed=42, base_b=0, inputs_a=50, inputs_b=50)
     points["task"] = "ProsQA, 19 names"
     holds = more_checks(tests, sized, counted, points)
-    assert len(holds) == 6 and all(holds.values())
+    assert len(holds) == 7 and all(holds.values())
     other, swapped = (
         tests.assign(strict=1 - tests["strict"], frontier_4=0.5, pair=0.6),
         points[::-1].assign(step=[0, 9]),
     )
     broken = more_checks(other, sized.assign(strict=[0.7, 0.86]), counted.assign(maj_at_k=99.5), swapped)
-    assert len(broken) == 6 and not any(broken.values())
+    assert len(broken) == 7 and not any(broken.values())
 
 
 def test_last_checks_fail_when_records_say_otherwise():
@@ -303,7 +303,8 @@ def test_last_checks_fail_when_records_say_otherwise():
     wide = pd.DataFrame(sizes, columns=["names", "d_model", "heads", "last"]).assign(method="CoT2")
     changes = {"usual": 96.0, "padding counts": 98.0, "one hop first": 60.0, "hops one by one": 40.0}
     changes |= {"rate 1e-4": 51.0} | dict.fromkeys(COSTLY, 85.0) | dict.fromkeys(HARMLESS, 97.0)
-    choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values())})
+    choices = pd.DataFrame({"changed": list(changes), "CoT2": list(changes.values()), "discrete CoT": 60.0})
+    choices.loc[choices["changed"] == "padding counts", "discrete CoT"] = 70.0
     methods = ["CoT2", "discrete CoT", "no-CoT"]
     answers = pd.DataFrame(
         {"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62], "best": 0.7}
@@ -312,7 +313,7 @@ def test_last_checks_fail_when_records_say_otherwise():
     assert len(holds) == 10 and all(holds.values())
     apart = answers.assign(last=[0.58, 0.6, 0.64], best=[0.7, 0.7, 0.68])
     other = {"padding counts": 95.0, "one hop first": 77.0, "rate 1e-4": 60.0, COSTLY[-1]: 92.0, HARMLESS[0]: 92.0}
-    changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values())})
+    changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values()), "discrete CoT": 60.0})
     worse = last_checks(wide.assign(last=0.9), changed, apart)
     assert len(worse) == 10 and not any(worse.values())
     assert not list(last_checks(wide, choices, answers[:2]).values())[3], "two methods are not three"

@@ -11,6 +11,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import load_stack
 from cot2lib.specs import RunSpec
 from cot2lib.study.sweeps import BUDGETS, of_budget
+from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -42,6 +43,12 @@ def ties_of(budget: int) -> str:
 def targets_of(task: MNNS, budget: int, ties: str | None = None) -> margins.Points:
     """The different targets of all thoughts of all inputs, with the ties that runs are trained with, or others."""
     return margins.distinct_targets(task, budget, ties or ties_of(budget))
+
+
+def mean_states(task: MNNS, budget: int) -> float:
+    """How many states a thought superposes, mean over all inputs and thoughts."""
+    targets = hindsight_targets(task, budget, ties_of(budget))  # (input, step, vocab)
+    return float((targets[:, :-1] > 0).sum(-1).double().mean())
 
 
 def polynomial_dimension(points: margins.Points) -> int:

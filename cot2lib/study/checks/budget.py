@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from cot2lib.metrics import paired_interval
 from cot2lib.study.checks.claims import decided, part
 from cot2lib.study.claims.rules import direction_verdict
 from cot2lib.study.sweeps import BUDGETS
 from cot2lib.tasks import MNNS
 
-WIDE = MNNS(11, 19, 5).name
+NARROW, WIDE = MNNS(5, 13, 5).name, MNNS(11, 19, 5).name
 CERTAIN = 95.0  # percent of the inputs
 
 
@@ -30,6 +31,12 @@ def checks(rows: pd.DataFrame, path_rows: pd.DataFrame, optimum: pd.DataFrame) -
                 lambda: shares[WIDE] > CERTAIN
             ),
             **ordered,
+            "of 11-19 the whole path leads both others, of 5-13 it is not decided whether the answer alone (quick)": (
+                lambda: _leads(paths, WIDE, 3) and _leads(paths, WIDE, 1) and not _leads(paths, NARROW, 1)
+            ),
+            "of 11-19 nothing is decided between three tokens and the answer alone (quick)": (
+                lambda: not _leads(paths, WIDE, 1, whole=3)
+            ),
         }
     )
 
@@ -45,6 +52,12 @@ def _falls(rows: pd.DataFrame, task: str, tokens: Sequence[int]) -> bool:
     """Whether the mean falls with the number of tokens shown."""
     means = [_shares(rows, task=task, tokens=count).mean() for count in tokens]
     return means == sorted(means, reverse=True)
+
+
+def _leads(rows: pd.DataFrame, task: str, tokens: int, whole: int = 5) -> bool:
+    """Whether runs that are shown the whole path are surely above those shown fewer tokens, paired by seed."""
+    ends = {count: _shares(rows, task=task, tokens=count) for count in (whole, tokens)}
+    return paired_interval(ends[whole], ends[tokens]).low > 0
 
 
 def _shares(rows: pd.DataFrame, **columns) -> pd.Series:

@@ -58,6 +58,7 @@ def last_checks(wide: pd.DataFrame, choices: pd.DataFrame, answers: pd.DataFrame
     large = part(wide, names=28, d_model=64, heads=2, method="CoT2")
     changed = choices.set_index("changed")
     usual = changed.loc["usual", "CoT2"]
+    counted = changed.loc["padding counts"] - changed.loc["usual"]
     return decided(
         {
             "CoT2 of 28 names and d = 64 is above 97 % on average": lambda: large["last"].mean() > 0.97,
@@ -73,7 +74,9 @@ def last_checks(wide: pd.DataFrame, choices: pd.DataFrame, answers: pd.DataFrame
             "and every run 5 points or more below its best epoch": lambda: (
                 100 * (signs["best"] - signs["last"]).min() >= MARGIN
             ),
-            "CoT2 is better where padding counts": lambda: changed.loc["padding counts", "CoT2"] > usual,
+            "both methods are better where padding counts, discrete CoT by more": lambda: (
+                0 < counted["CoT2"] < counted["discrete CoT"]
+            ),
             "both curricula on hops cost CoT2 20 points or more": lambda: (
                 changed.loc[list(CURRICULA), "CoT2"].max() < usual - 4 * MARGIN
             ),
@@ -116,6 +119,9 @@ def more_checks(
                 abs(mean("strict", sized, test=sides[0]) - mean("strict", sized, test=sides[1])) < MARGIN
             ),
             "on ProsQA 21 chains do not reach CoT2's one answer on average": lambda: all(map(_ahead, _each(counted))),
+            "base decoding of CoT2 loses by reward at the larger rate": lambda: _base_loses(
+                part(rewards, profile="quick", method="CoT2 + GRPO")
+            ),
             "CoT2 loses by sampled thoughts, and reward wins some of it back on average": lambda: _wins_back(cot2()),
         }
     )
@@ -133,12 +139,22 @@ def _ahead(runs: pd.DataFrame) -> bool:
     return bool((most.groupby("temperature")["maj_at_k"].mean() < single).all())
 
 
+def _base_loses(points: pd.DataFrame) -> bool:
+    """Whether base decoding is lower after training than before it, in each setting on average."""
+    ordered = points.assign(base=_base(points)).sort_values("step").groupby(["task", "k", "seed"])["base"]
+    return bool(((ordered.last() - ordered.first()).groupby(["task", "k"]).mean() < 0).all())
+
+
+def _base(points: pd.DataFrame) -> pd.Series:
+    """Share of inputs that base decoding answers."""
+    return (points["base_a"] + points["base_b"]) / (points["inputs_a"] + points["inputs_b"])
+
+
 def _wins_back(points: pd.DataFrame) -> bool:
     """Whether own sampling is below base decoding before training and higher after it, in each setting on average."""
     ordered = points.sort_values("step").groupby(["profile", "k", "seed"])
     first, last = ordered.first(), ordered.last()
-    base = (first["base_a"] + first["base_b"]) / (first["inputs_a"] + first["inputs_b"])
-    settings = ["profile", "k"]
+    base, settings = _base(first), ["profile", "k"]
     lost = (base - first["accuracy"]).groupby(settings).mean()
     won = (last["accuracy"] - first["accuracy"]).groupby(settings).mean()
     return bool((lost > 0).all() and (won > 0).all())
