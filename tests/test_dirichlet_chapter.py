@@ -8,13 +8,13 @@ from test_grpo_chapter import heights, made
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import policies, simplex
-from cot2lib.study.checks.grpo_dirichlet import checks
+from cot2lib.study.checks.grpo_dirichlet import checks, later_checks
 from cot2lib.study.claims import samples
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures import grpo_dirichlet
 from cot2lib.study.figures.before_after import STEPS
 from cot2lib.study.figures.style import GAMMA
-from cot2lib.thoughts import MTS, Base, Dirichlet
+from cot2lib.thoughts import MTS, Base, Dirichlet, Gumbel
 
 SEEDS = (42, 43)
 THOUGHT = torch.tensor([0.6, 0.3, 0.1])
@@ -184,6 +184,37 @@ def test_checks_can_fail():
     masked = (learnt["change"] == "masked") * late
     moved = learnt.assign(own=learnt["own"] + learnt["step"], base=learnt["base"] + 9 * masked)
     bad = checks(falling, moved, held_with(0.1, 0.4))
+    assert good.keys() == bad.keys() and not any(bad.values()), bad
+
+
+GAINED = {"MTS": 25.0, "Dirichlet": 23.0, "Gumbel": 3.0, "Gaussian": 15.0, "Base": 18.0}  # by sampler
+
+
+def later_with(start=lambda sigma: -50 * sigma, length=4.0, collapse=True, **gains):
+    """Made evaluations of later rules; Gaussian noise moves the start, and the larger one ends at one answer."""
+    parts = []
+    for place, one in enumerate(sweeps.later("quick", SEEDS)):
+        of_cot2 = one.specs[0].start.method == "CoT2"
+        gain = 3.0 if of_cot2 else (GAINED | gains)[type(one.specs[0].thought).__name__]
+        part = points_of(one.specs, gain + gains.get(one.change, 0.0)).assign(variant=place, change=one.change)
+        sigma = getattr(one.specs[0].thought, "sigma", None)
+        part["gradient_norm"] = length if isinstance(one.specs[0].thought, Gumbel) else 1.0
+        if sigma is not None:
+            part["sigma"] = sigma
+            part["own"] += start(sigma) * (part["step"] == 0)
+        if sigma == sweeps.SIGMAS[1] and collapse:
+            for decoder in policies.DECODERS:
+                part.loc[part["step"] > 0, decoder] = part["split"].map(policies.constant_answer)
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_checks_of_later_rules_can_fail():
+    beside = variants_with(lambda change, gamma: 2.0)
+    good = later_checks(later_with(), beside)
+    assert len(good) == 5 and all(good.values()), good
+    worse = later_with(lambda sigma: 50 * sigma, 2.0, False, Gumbel=24.0, centred=-5.0, Base=5.0)
+    bad = later_checks(worse, beside)
     assert good.keys() == bad.keys() and not any(bad.values()), bad
 
 

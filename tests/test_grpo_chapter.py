@@ -12,7 +12,7 @@ from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import grpo, shortened, spec
 from cot2lib.study import sweeps
 from cot2lib.study.analysis import live, policies
-from cot2lib.study.checks.grpo_mts import checks
+from cot2lib.study.checks.grpo_mts import checks, recipe_checks
 from cot2lib.study.checks.live import reward_checks
 from cot2lib.study.claims import samples
 from cot2lib.study.claims.comparisons import Direction, NoGain, Parts
@@ -138,23 +138,37 @@ def test_the_runs_of_the_ledger_are_on_one_split():
 
 
 GAINS = {
-    **{(k, "usual"): 10.0 for k in (1, 3, 6)},
-    **{(k, "divergence"): 5.0 for k in (1, 3, 6)},
-    (3, "product"): 10.0,
+    **{(k, "usual"): 20.0 for k in (1, 3, 6)},
+    **{(k, "divergence"): 12.0 for k in (1, 3, 6)},
+    **{(k, "product"): 20.0 for k in (3, 6)},
+    **{(k, "logits / K"): 0.0 for k in (3, 6)},
+    **{(3, change): 21.0 for change in ("high rate", "product, high rate")},
     (3, "no learning"): 0.0,
-    (3, "logits / K"): 0.0,
     (3, "one-sided dropout"): 2.0,
-    (6, "rising"): 11.0,
+    (6, "rising"): 21.0,
 }
+LEFT = {"usual": 0.3, "product": 0.2}  # nat more that K = 6 leaves
 
 
-def variants_with(**more):
-    """Made evaluations of variants; `more` adds to the gains of a change."""
-    parts = [
-        made(k=k, gain=gain + more.get(change, 0.0), change=change).assign(variant=place)
-        for place, ((k, change), gain) in enumerate(GAINS.items())
-    ]
-    return pd.concat(parts, ignore_index=True)
+def variants_with(seeds=(42, 43, 44), **more):
+    """Made evaluations of variants, of which runs of seed 42 collapse; `more` adds to the gains of a change."""
+    parts = []
+    for place, ((k, change), gain) in enumerate(GAINS.items()):
+        ratio = "product" if change == "product" else "geometric"
+        part = made(k=k, seeds=seeds, gain=gain + more.get(change, 0.0), change=change, ratio=ratio)
+        after = part["step"] > 0
+        part.loc[after, [f"entropy_{t}" for t in STEPS]] += LEFT.get(change, 0.0) * (k == 6)
+        parts.append(part.assign(variant=place))
+    table = pd.concat(parts, ignore_index=True)
+    return fallen(fallen(table, "usual", 42), "product", 42)
+
+
+def fallen(table, change, *seeds, ks=(1, 3, 6)):
+    """The same, where the runs of a change end at one answer to everything."""
+    those = (table["change"] == change) & table["seed"].isin(seeds) & table["k"].isin(ks) & (table["step"] > 0)
+    for decoder in policies.DECODERS:
+        table.loc[those, decoder] = table.loc[those, "split"].map(policies.constant_answer)
+    return table
 
 
 def gain_table(points):
@@ -165,11 +179,13 @@ def test_gains_are_by_variant():
     table = variants_with()
     gains = gain_table(table)
     assert gains["gain, own sampler"]["K = 3, no learning"].startswith("0.0")
-    assert gains["gain, own sampler"]["K = 3, product"].startswith("10.0")
+    assert gains["gain, own sampler"]["K = 6, rising from 1"].startswith("21.0")
     assert gains["lost at the end"].str.startswith("0.0").all()
-    falling = table.assign(own=table["own"] - 20 * (table["change"] == "product") * (table["step"] > 0))
-    assert gain_table(falling)["lost at the end"]["K = 3, product"].startswith("10.0")
-    figure = before_after.gains_by_variant(table, grpo_mts.variant_name)
+    falling = table.assign(own=table["own"] - 20 * (table["change"] == "rising") * (table["step"] > 0))
+    falling.loc[(falling["change"] == "rising") & (falling["step"] > 0), "own"] -= 11.0
+    assert gain_table(falling)["lost at the end"]["K = 6, rising from 1"].startswith("10.0")
+    few = table[table["change"] != "product"]
+    figure = before_after.gains_by_variant({"authors' recipe": few, "quick recipe": table}, grpo_mts.variant_name)
     assert [axis.get_xlabel() for axis in figure.axes] == ["gain (points), own sampler", "gain (points), discrete"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(gains.index)
 
@@ -184,13 +200,30 @@ def test_gain_is_drawn_against_the_start():
 
 
 def test_checks_can_fail():
-    table = variants_with()
-    low = table.assign(own=table["own"] - 10 * (table["change"] == "logits / K"))
+    table = fallen(variants_with(), "logits / K", 42, 43, 44, ks=[6])
+    divided, first = table["change"] == "logits / K", table["step"] == 0
+    low = table.assign(own=table["own"] - 10 * (divided & (table["k"] == 3)))
+    low["discrete"] += 10.0 * (divided & first)
     good = checks(POINTS, low)
-    assert len(good) == 8 and all(good.values()), good
+    assert len(good) == 9 and all(good.values()), good
     worse = POINTS.assign(own=-POINTS["own"], entropy_4=-POINTS["entropy_4"])
-    moved = variants_with(**{"product": 5, "one-sided dropout": 9, "rising": -5, "divergence": 9})
-    bad = checks(worse, moved.assign(discrete=moved["discrete"] + moved["step"]))
+    moved = fallen(variants_with(**{"product": 5, "rising": -20, "divergence": 19}), "usual", 43)
+    moved = moved.assign(discrete=moved["discrete"] + moved["step"], entropy_2=1.0)
+    bad = checks(worse, moved)
+    assert bad.keys() == good.keys() and not any(bad.values()), bad
+
+
+def test_checks_of_either_recipe_can_fail():
+    quick, authors = variants_with(), fallen(variants_with(), "high rate", 42)
+    for change in ("high rate", "product, high rate"):
+        quick, authors = fallen(quick, change, 42, 43, 44), fallen(authors, change, 42)
+    near = quick["own"] + 10 * ((quick["change"] == "divergence") & (quick["seed"] == 43) & (quick["step"] > 0))
+    good = recipe_checks(quick.assign(own=near), authors)
+    assert len(good) == 6 and all(good.values()), good
+    assert len(recipe_checks(quick, None)) == 5
+    moved = variants_with(**{"one-sided dropout": 17.5, "divergence": 9, "logits / K": 30, "usual": -1})
+    moved.loc[(moved["change"] == "usual") & (moved["k"] == 6) & (moved["step"] > 0), "own"] = 70.0
+    bad = recipe_checks(moved, variants_with(**{"high rate": -15}))
     assert bad.keys() == good.keys() and not any(bad.values()), bad
 
 
@@ -201,6 +234,7 @@ def test_checks_leave_out_what_is_not_recorded():
         "policy gradients raise accuracy by the own sampler on most runs",
         "the first and the last token become more certain on most runs",
         "a rising K gains no less than K = 6 throughout",
+        "of the usual runs the same start collapses under every K",
     ]
 
 

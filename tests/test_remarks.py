@@ -5,7 +5,7 @@ import pytest
 
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import differences
+from cot2lib.study.analysis import differences, policies
 from cot2lib.study.figures import remarks
 
 AFTER = {  # (k, ratio): entropy left, by seed 42, 43, 44
@@ -35,11 +35,18 @@ def test_entropies_are_compared_after_training_and_by_seed():
     assert rest["product", 2].half_width == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_table_leaves_out_what_no_seed_is_left_for():
-    table = remarks.entropy_by_ratio(points(), 1, 6, {42})
-    assert list(table["seeds"]) == ["all", "all", "not collapsed", "not collapsed"]
-    assert table.loc[0, "token 1"].startswith("0.30") and table.loc[3, "token 1"].startswith("0.10")
-    assert len(remarks.entropy_by_ratio(points(), 1, 6, {42, 43, 44})) == 2
+@pytest.mark.parametrize("seeds, rows", [((42,), 4), ((42, 43, 44), 2)])
+def test_the_table_leaves_out_what_no_seed_is_left_for(seeds, rows):
+    """Those seeds collapse: every decoder ends at the most frequent answer."""
+    table = points().assign(split=lambda rows: rows["seed"], change="usual", own=lambda rows: rows["base"])
+    table.loc[table["ratio"] == "product", "change"] = "product"
+    for decoder in ("own", "base", "discrete"):
+        level = table["split"].map(policies.constant_answer)
+        table[decoder] = table["base"].where(~table["seed"].isin(seeds), level)
+    shown = remarks.entropy_by_ratio(table, 1, 6)
+    assert list(shown["seeds"]) == ["all", "all", "not collapsed", "not collapsed"][:rows]
+    assert shown.loc[0, "token 1"].startswith("0.30")
+    assert rows == 2 or shown.loc[3, "token 1"].startswith("0.10")
 
 
 def test_what_the_last_epoch_lacks_stands_beside_the_best_scale():

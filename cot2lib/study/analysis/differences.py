@@ -13,6 +13,11 @@ from cot2lib.study.analysis.policies import ends, lost
 from cot2lib.study.sweeps import STEPS
 
 
+def either_ratio(variants: pd.DataFrame, few: int, many: int) -> pd.DataFrame:
+    """Of the variants those of `few` and `many` tokens per thought that differ in the ratio alone."""
+    return variants[variants["k"].isin([few, many]) & variants["change"].isin(["usual", "product"])]
+
+
 def entropies_apart(
     points: pd.DataFrame, few: int, many: int, without: Collection[int] = ()
 ) -> dict[tuple[str, int], Interval]:

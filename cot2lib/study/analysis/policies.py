@@ -69,6 +69,18 @@ def by_variant(points: pd.DataFrame, variants: Sequence[Variant]) -> pd.DataFram
     return pd.concat(parts, ignore_index=True)
 
 
+def variants_by_recipe(points: pd.DataFrame, variants: Mapping[str, Sequence[Variant]]) -> dict[str, pd.DataFrame]:
+    """`by_variant` of each profile's runs, by what readers call the profile, as far as there are any."""
+    parts = {recipe(name): by_variant(points[points["profile"] == name], given) for name, given in variants.items()}
+    return {name: part for name, part in parts.items() if len(part)}
+
+
+def fallen(points: pd.DataFrame) -> set[int]:
+    """Seeds of which some run has collapsed."""
+    last = ends(points)[1]
+    return set(last.loc[collapsed(last), "seed"])
+
+
 def ends(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """First (before any step) and last evaluation of every run, a row each, by profile and id."""
     ordered = points.sort_values("step", kind="stable").groupby(["profile", "id"], sort=False)

@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from cot2lib.study.analysis.policies import ends, gains, lost
+from cot2lib.study.analysis.policies import ends, fallen, gains, lost
 from cot2lib.study.checks.claims import NotRecorded, decided, part
 from cot2lib.study.checks.grpo_mts import MOST, stays
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS
+from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, SIGMAS
 from cot2lib.tasks import MNNS
 
-ALIKE = 2.0  # points
+ALIKE, WITHIN = 2.0, 5.0  # points
 UNSCALED = GAMMAS[0]
 
 
@@ -56,6 +56,41 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame, held: pd.DataFrame) -> 
             "the paper's entropies before training fit two layers, not one": lambda: away(2) < away(1) / 2,
             "without a learning rate nothing changes": lambda: stays(
                 part(variants, change="no learning"), ["own", "base", "discrete"]
+            ),
+        }
+    )
+
+
+def later_checks(compared: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
+    """The claims about rules of later papers (`sweeps.later`), beside Dirichlet thoughts from CoT2 at their rate."""
+    of = lambda sampler, **columns: part(compared, sampler=sampler, started="discrete CoT", **columns)
+    gain = lambda runs: gains(runs, "base").mean()
+    mts, ours = lambda: of("MTS", change="usual"), lambda: of("Dirichlet")
+    masked = lambda started: part(compared, change="masked rollouts", started=started)
+    noise = lambda: [runs for name in ("Gumbel", "Gaussian") for _, runs in of(name).groupby("variant")]
+    quietest = lambda: min(length(runs) for _, runs in of("Gumbel").groupby("variant"))
+    gaussian = lambda sigma: of("Gaussian", sigma=sigma)
+    begins = lambda runs, decoder="own": ends(runs)[0][decoder].mean()
+    return decided(
+        {
+            "MTS and Dirichlet thoughts gain most, within five points of each other": lambda: (
+                min(gain(mts()), gain(ours())) > max(map(gain, [*noise(), masked("discrete CoT")]))
+                and abs(gain(mts()) - gain(ours())) < WITHIN
+            ),
+            "centred advantages gain as much as scaled ones": lambda: (
+                abs(gain(mts()) - gain(of("MTS", change="centred"))) < ALIKE
+            ),
+            "Gumbel thoughts gain less than five points, with gradients three times as long": lambda: (
+                max(gain(runs) for _, runs in of("Gumbel").groupby("variant")) < WITHIN
+                and quietest() > 3 * length(ours())
+            ),
+            "Gaussian noise costs from the start, the larger more, and brings every run to one answer": lambda: (
+                begins(mts(), "base") > begins(gaussian(SIGMAS[0])) > begins(gaussian(SIGMAS[1]))
+                and fallen(gaussian(SIGMAS[1])) == set(compared["seed"])
+            ),
+            "a mask per rollout brings more than half of it, and CoT2 as much as Dirichlet thoughts": lambda: (
+                gain(masked("discrete CoT")) > gain(ours()) / 2
+                and abs(gain(masked("CoT2")) - gain(part(variants, started="CoT2", change="high rate"))) < ALIKE
             ),
         }
     )

@@ -3,10 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from cot2lib.study.analysis.policies import ends, gains
+from cot2lib.metrics import Interval, paired_interval
+from cot2lib.specs.profiles import SEEDS
+from cot2lib.study.analysis.differences import either_ratio, entropies_apart
+from cot2lib.study.analysis.policies import ends, fallen, gains
 from cot2lib.study.analysis.ratios import example_ends
-from cot2lib.study.checks.claims import decided, part
-from cot2lib.study.sweeps import KS
+from cot2lib.study.checks.claims import NotRecorded, decided, part
+from cot2lib.study.claims.printed import paper_value
+from cot2lib.study.sweeps import KS, STEPS
 
 MOST = 0.9  # of the runs, for which a claim about most of them must hold
 MANY = 0.8  # the same of two things at once
@@ -37,19 +41,77 @@ def checks(points: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bool]:
                 abs(_mean(variants, "usual", k) - _mean(variants, "product", k)) < POINTS_APART
                 for k in sorted(map(int, part(variants, change="product")["k"].unique()))
             ),
-            "logits / K starts lower and brings greedy decoding no point": lambda: (
+            "logits / K starts lower; with K = 6 every run collapses and greedy decoding gains no point": lambda: (
                 _mean(variants, "logits / K", 3, end=0) < _mean(variants, "usual", 3, end=0)
-                and gain("logits / K", 3, "discrete") < 1
-            ),
-            "one-sided dropout takes more than half of the mean gain away": lambda: (
-                gain("one-sided dropout", 3) < gain("usual", 3) / 2
+                and _fallen(variants, "logits / K", 6) == set(variants["seed"])
+                and gain("logits / K", 6, "discrete") < 1
             ),
             "a rising K gains no less than K = 6 throughout": lambda: gain("rising", 6) >= gain("usual", 6),
-            "a penalty on divergence lowers the mean gain under every K": lambda: all(
-                gain("divergence", k) < gain("usual", k) for k in KS
+            "a penalty on divergence lowers the mean gain under every K, and no run collapses": lambda: all(
+                gain("divergence", k) < gain("usual", k) and not _fallen(variants, "divergence", k) for k in KS
+            ),
+            "of the usual runs the same start collapses under every K": lambda: all(
+                _fallen(variants, "usual", k) == {SEEDS[0]} for k in KS
+            ),
+            "without collapsed runs K = 6 leaves tokens 1 to 3 more entropy than K = 1, under the product less more": (
+                lambda: _more_entropy(variants)
             ),
         }
     )
+
+
+def recipe_checks(quick: pd.DataFrame, authors: pd.DataFrame | None) -> dict[str, bool]:
+    """The claims that name a recipe, from the variants of either; the authors' may be missing."""
+    gain = lambda variants, change, k=3, decoder="own": gains(part(variants, change=change, k=k), decoder)
+    high = ("high rate", "product, high rate")
+    claims = {
+        "quick: with K = 3 logits / K brings greedy decoding no point": lambda: (
+            gain(quick, "logits / K", 3, "discrete").mean() < 1
+        ),
+        "quick: one-sided dropout takes more than half of the mean gain away": lambda: (
+            gain(quick, "one-sided dropout").mean() < gain(quick, "usual").mean() / 2
+        ),
+        "the paper's gain of K = 3 lies between ours with and without dropout (quick)": lambda: (
+            gain(quick, "one-sided dropout").mean() < _paper_gain(3) < gain(quick, "usual").mean()
+        ),
+        "quick: under K = 6 the penalty's loss is within the spread": lambda: (
+            paired_interval(gain(quick, "usual", 6), gain(quick, "divergence", 6)).low < 0
+        ),
+        "quick: ten times the rate brings every run down": lambda: all(
+            _fallen(quick, change, 3) == set(quick["seed"]) for change in high
+        ),
+    }
+    if authors is not None:
+        claims["authors': ten times the rate gains most, and collapses no other start"] = lambda: all(
+            gain(authors, change).mean() > gain(authors, "usual").mean() and _fallen(authors, change, 3) == {SEEDS[0]}
+            for change in high
+        )
+    return decided(claims)
+
+
+def _fallen(variants: pd.DataFrame, change: str, k: int) -> set[int]:
+    """Seeds whose run collapsed."""
+    return fallen(part(variants, change=change, k=k))
+
+
+def _apart(variants: pd.DataFrame) -> dict[tuple[str, int], Interval]:
+    """What K = 6 leaves more than K = 1 by ratio and token (nat), without the seeds of which a run collapsed."""
+    both = either_ratio(variants, 1, 6)
+    if set(both["change"]) != {"usual", "product"}:
+        raise NotRecorded("the other ratio")
+    return entropies_apart(both, 1, 6, without=fallen(both))
+
+
+def _more_entropy(variants: pd.DataFrame) -> bool:
+    """Whether K = 6 surely leaves tokens 1 to 3 more entropy under either ratio, 2 and 3 most under the root."""
+    apart = _apart(variants)
+    sure = all(apart[ratio, token].low > 0 for ratio in ("geometric", "product") for token in STEPS[:3])
+    return sure and all(apart["product", token].mean < apart["geometric", token].mean for token in STEPS[1:3])
+
+
+def _paper_gain(k: int) -> float:
+    """What the paper's run gained (points)."""
+    return paper_value(f"grpo-mts-d24-k{k}") - paper_value("grpo-mts-d24-sft")
 
 
 def stays(points: pd.DataFrame, decoders: list[str]) -> bool:

@@ -11,13 +11,15 @@ from matplotlib.figure import Figure
 from cot2lib.specs import GRPOSpec
 from cot2lib.study.analysis.policies import best, collapsed, ends, gains, gradient_lengths, lost, sides
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.figures.style import BLUE, PAPER, WHEN, Look, panels, seed_dots, series_legend
+from cot2lib.study.figures.style import BLUE, PAPER, WHEN, YELLOW, Look, panels, seed_dots, series_legend
 from cot2lib.study.figures.words import difference, mean_of
+from cot2lib.study.report import RECIPES
 from cot2lib.study.sweeps import STEPS
 
 DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
-SHIFT = 0.17  # of a moment from its group's place
+SHIFT = 0.17  # of a moment or a recipe from its group's place
+RECIPE = {RECIPES["paper"]: (BLUE, "o", "-"), RECIPES["quick"]: (YELLOW, "v", "--")}
 
 Named = Callable[[pd.Series], str]  # what figures call a variant, from the columns of its runs
 
@@ -228,18 +230,31 @@ def entropy_table(chosen: Mapping[str, Sequence[Group]], columns: tuple[str, str
 # Variants
 
 
-def gains_by_variant(points: pd.DataFrame, named: Named, decoders: Sequence[str] = ("own", "discrete")) -> Figure:
-    """Gain in accuracy (points) by decoder over training, by `variant`: dots are seeds, larger ones their mean."""
-    variants = each_variant(points, named)
-    figure, axes = panels(1, len(decoders), width=8.8, height=0.9 + 0.36 * len(variants), sharey=True)
+def gains_by_variant(
+    tables: Mapping[str, pd.DataFrame], named: Named, decoders: Sequence[str] = ("own", "discrete")
+) -> Figure:
+    """Gain in accuracy (points) by decoder over training, by `variant` and recipe: dots are seeds, larger ones means.
+
+    Args:
+        tables: of each recipe (`cot2lib.study.analysis.policies.variants_by_recipe`).
+        named: what a row is called.
+        decoders: a panel each.
+    """
+    parts = {name: each_variant(points, named) for name, points in tables.items()}
+    rows = list(each_variant(pd.concat(tables.values()), named))
+    looks = {name: look for name, look in RECIPE.items() if name in parts}
+    shifts = dict(zip(looks, (-SHIFT, SHIFT) if len(looks) > 1 else (0.0,)))
+    figure, axes = panels(1, len(decoders), width=8.8, height=1.2 + 0.4 * len(rows), sharey=True)
     for axis, decoder in zip(axes[0], decoders):
-        for place, part in enumerate(variants.values()):
-            found = gains(part, decoder)
-            axis.scatter(found, [place] * len(found), s=16, color=BLUE, alpha=0.5, linewidths=0)
-            axis.scatter([found.mean()], [place], s=42, color=BLUE, edgecolors="white", zorder=3)
+        for name, (colour, marker, _) in looks.items():
+            for variant, part in parts[name].items():
+                found, place = gains(part, decoder), rows.index(variant) + shifts[name]
+                axis.scatter(found, [place] * len(found), s=16, color=colour, marker=marker, alpha=0.5, linewidths=0)
+                axis.scatter([found.mean()], [place], s=42, color=colour, marker=marker, edgecolors="white", zorder=3)
         axis.axvline(0, color="black", linewidth=0.8)
-        axis.set(xlabel=f"gain (points), {DECODERS[decoder]}", ylim=(len(variants) - 0.5, -0.5))
-    axes[0, 0].set_yticks(range(len(variants)), list(variants))
+        axis.set(xlabel=f"gain (points), {DECODERS[decoder]}", ylim=(len(rows) - 0.5, -0.5))
+    axes[0, 0].set_yticks(range(len(rows)), rows)
+    series_legend(figure, looks, paper=False)
     return figure
 
 

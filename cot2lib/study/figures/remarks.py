@@ -1,12 +1,11 @@
 """Tables behind sentences of the pages: differences between runs, the paper's tables beside its text, recipes."""
 
-from collections.abc import Collection
-
 import pandas as pd
 
 from cot2lib.metrics import Interval, mean_interval
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study.analysis import differences
+from cot2lib.study.analysis.policies import fallen
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.grpo_dirichlet import STARTS
 from cot2lib.study.report import describe, recipe
@@ -24,10 +23,10 @@ GAINS = {  # stems of the claims, and tokens K
 }
 
 
-def entropy_by_ratio(points: pd.DataFrame, few: int, many: int, collapsed: Collection[int]) -> pd.DataFrame:
+def entropy_by_ratio(variants: pd.DataFrame, few: int, many: int) -> pd.DataFrame:
     """How much more entropy (nat) `many` tokens per thought leave than `few`, by ratio, with and without collapsed."""
-    rows = []
-    for label, without in (("all", ()), ("not collapsed", collapsed)):
+    points, rows = differences.either_ratio(variants, few, many), []
+    for label, without in (("all", ()), ("not collapsed", fallen(points))):
         if set(points["seed"]) <= set(without):
             continue
         apart = differences.entropies_apart(points, few, many, without)
