@@ -47,7 +47,7 @@ def made(d_model=24, k=3, seeds=(42, 43), gain=10.0, **columns):
             }
             row |= {name: 30 + gain * share + seed - 42 for name in ("own", "base", "discrete")}
             row |= {f"entropy_{t}": 1 - 0.5 * share for t in (1, 2, 3, 4)} | {"gradient_norm": 1.0}
-            row |= {"lr": 3e-4, "temperature": 1.0, "ratio": "geometric", "kl": 0.0, "start": "s"}
+            row |= {"lr": 3e-4, "temperature": 1.0, "ratio": "geometric", "kl": 0.0, "dropout": 0.0, "start": "s"}
             rows.append(row | columns)
     return pd.DataFrame(rows)
 
@@ -117,9 +117,11 @@ def test_tables_and_sentences_give_the_means():
 
 
 def test_runs_on_one_split_stand_beside_the_papers():
-    table = grpo_mts.split_table(POINTS.assign(discrete=POINTS["own"] - 1)).set_index("tokens")
-    assert len(table) == 3, "d = 24 alone"
-    row = table.loc["K = 3"]
+    two = pd.concat([POINTS, POINTS.assign(id=POINTS["id"] + "x", own=POINTS["own"] - 5, dropout=0.1)])
+    table = grpo_mts.split_table(two.assign(discrete=two["own"] - 1)).set_index(["dropout", "tokens"])
+    assert len(table) == 6, "d = 24 alone"
+    assert table.loc[("0.1", "K = 3"), "own sampler, best epoch"].startswith("35.5")
+    row = table.loc[("0", "K = 3")]
     assert row["paper, best epoch"] == "52.6"
     assert row["collapsed"] == "0 of 2"
     assert row["discrete, before"].startswith("29.5") and row["own sampler, best epoch"].startswith("40.5")

@@ -322,10 +322,17 @@ def dirichlet_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> 
     return [run for layers in (1, 2) for run in dirichlet(profile, seeds, layers=layers, **one)]
 
 
+def sampled_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """MTS of the paper's K on the split of its runs, d = 24, without dropout and with the public code's."""
+    on_split = dict(profile=profile, seeds=seeds, d_models=(24,), one_split=True)
+    return [*sampled(**on_split), *sampled(**on_split, dropout=DROPOUT)]
+
+
 def _one_split(profile: str) -> list[Run]:
-    by_reward = [*sampled(profile, d_models=(24,), one_split=True), *dirichlet_on_split(profile)]
-    again = [*one_split(profile), *by_reward]
-    return [run for run in again if run.seed != SEEDS[0]]  # the split of that seed is its own
+    """All but what other chapters have: the split of the first seed is its own."""
+    again = [*one_split(profile), *sampled_on_split(profile), *dirichlet_on_split(profile)]
+    known = {*starts(), *starts(layers=2), *_csft(profile), *_grpo_mts(profile), *dirichlet_tables(profile)}
+    return [run for run in again if run not in known]
 
 
 def _budget(profile: str) -> list[RunSpec]:

@@ -77,8 +77,13 @@ def accuracy_table(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def split_table(points: pd.DataFrame) -> pd.DataFrame:
-    """Runs with d = 24 on one split, beside the paper's."""
-    return before_after.split_table(by_k(points, 24), "tokens", "own")
+    """Runs with d = 24 on one split by dropout in the current policy, beside the paper's."""
+    tables = []
+    for dropout, part in points.groupby("dropout"):
+        table = before_after.split_table(by_k(part, 24), "tokens", "own")
+        table.insert(0, "dropout", f"{dropout:g}")
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _by_dimension(points: pd.DataFrame) -> dict[str, list[Group]]:
