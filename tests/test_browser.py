@@ -286,3 +286,16 @@ def test_a_table_is_saved_as_it_stands(folder):
     [[name, label, link]] = told
     assert name == "tab-z.csv" and label == "Table 2.1 as CSV"
     assert link == 'data:text/csv;charset=utf-8,who,said\n"a, b","""x"""\nc,> 1\n'
+
+
+def test_the_caption_of_a_wide_table_is_read_without_scrolling(folder):
+    cells = "".join(f"<td>a_cell_that_does_not_break_{i}</td>" for i in range(30))
+    caption = f"<caption>{'Words of a long caption. ' * 40}</caption>"
+    wide = f'<div class="pst-scrollable-table-container"><table>{caption}<tr>{cells}</tr></table></div>'
+    body = (
+        f'<link rel="stylesheet" href="../_static/book.css"><div class="bd-content" style="width: 500px">{wide}</div>'
+    )
+    width = lambda name: f"document.querySelector('{name}').getBoundingClientRect().width"
+    found = said_by(folder, body, f"return [{', '.join(map(width, ('table', 'caption', 'div.bd-content')))}]")
+    table, said, room = found
+    assert said <= room < table
