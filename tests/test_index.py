@@ -2,17 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from cot2lib import runs
+from cot2lib import runs, spec
 from cot2lib.study.claims import index, ledger
 from cot2lib.study.claims.kinds import Number
 from cot2lib.study.claims.printed import claims, readable
 from cot2lib.study.claims.words import Elsewhere
 from cot2lib.study.sweeps import SWEEPS, sweep
+from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 
@@ -87,6 +89,17 @@ def test_commands_count_what_is_recorded():
     whole = ~quick["command"].str.contains("run search")  # of graphs some runs are still to come
     assert (quick["recorded"] == quick["runs"])[whole].all() and (quick["core-hours"] > 0.01).all()
     assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
+    assert ((table["left"] > 0) == (table["recorded"] < table["runs"])).all()
+
+
+def test_what_is_left_is_told_at_the_rate_of_runs_of_its_kind(monkeypatch):
+    """Two recorded runs, of which one takes twice as long as its size asks for, and a third twice as large as one."""
+    one, two, three = (spec("cot2", "quick", seed=seed, task=MNNS(1, 4, 2), d_model=16) for seed in (42, 43, 44))
+    three = replace(three, recipe=replace(three.recipe, steps=2 * three.recipe.steps))
+    rows = pd.DataFrame({"id": [one.id, two.id], "seconds": [3600.0, 7200.0], "threads": 1, "device": "cpu (x)"})
+    monkeypatch.setattr(index.runs, "recorded", lambda specs: rows[rows["id"].isin([run.id for run in specs])])
+    monkeypatch.setattr(index.sweeps, "SWEEPS", {"csft": lambda profile: [one, two, three]})
+    assert index.commands()["left"].tolist() == pytest.approx([3.0, 3.0])
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,10 @@ INDEX = (
     "The paper from end to end: what stands beside each figure, table and proposition, and how many of its claims "
     "have which verdict."
 )
-COMMANDS = "What trains the runs of each chapter, and what the recorded runs took, in hours of one core."
+COMMANDS = (
+    "What trains the runs of each chapter, what the recorded runs took, in hours of one core, and about what those "
+    "that are left would take, at the rate of recorded runs of their kind."
+)
 SCALE = (
     "Hours of one core for many runs, at the median rate of the recorded ones on a CPU. A run "
     "counts as its share of a stack as recorded. The models that rewarded runs start from are not counted."

@@ -31,12 +31,17 @@ def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
     seconds, rate = 0.0, sgemm_rate(device)
     for specs in stacks:
         spec = specs[0]
-        weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
-        work = 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps * len(specs)
         forced = isinstance(spec, RunSpec) and spec.supervision.feeding == "teacher"
         fused = device.type == "cpu" and forced and not unfit(spec)
-        seconds += work / rate / (SHARE_OF_FUSED if fused else SHARE_OF_SGEMM[device.type])
+        share = SHARE_OF_FUSED if fused else SHARE_OF_SGEMM[device.type]
+        seconds += operations(spec) * len(specs) / rate / share
     return seconds
+
+
+def operations(spec: Run) -> float:
+    """Roughly the operations of a run's training: six for every weight at every position of every batch."""
+    weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
+    return 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps
 
 
 def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> float:

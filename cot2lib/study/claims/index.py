@@ -12,6 +12,8 @@ from pathlib import Path
 import pandas as pd
 
 from cot2lib import runs
+from cot2lib.runs.plan import operations
+from cot2lib.specs import Run
 from cot2lib.study import report, sweeps
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.claims.ledger import KINDS, short
@@ -137,12 +139,31 @@ def scale() -> pd.DataFrame:
 
 
 def commands() -> pd.DataFrame:
-    """What trains each chapter's runs by either recipe, how many are recorded, and how many core-hours these took."""
+    """What trains each chapter's runs by either recipe, how many are recorded, and how many core-hours these took.
+
+    The last column is about how many the missing ones would take, at the rate of the chapter's recorded runs of their
+    kind.
+    """
     rows = []
     for chapter in sweeps.SWEEPS:
-        for profile, name in report.RECIPES.items():
-            specs = sweeps.sweep(chapter, profile)
+        asked = {profile: sweeps.sweep(chapter, profile) for profile in report.RECIPES}
+        rates = _hours_per_operation([run for specs in asked.values() for run in specs])
+        for profile, specs in asked.items():
             known = runs.recorded(specs)
-            row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": name, "runs": len(specs)}
-            rows.append(row | {"recorded": len(known), "core-hours": hours(known).sum()})
+            left = [run for run in specs if run.id not in set(known["id"])]
+            row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
+            row |= {"runs": len(specs), "recorded": len(known), "core-hours": hours(known).sum()}
+            rows.append(row | {"left": sum(rates.get(_kind(run), rates.median()) * operations(run) for run in left)})
     return pd.DataFrame(rows)
+
+
+def _hours_per_operation(specs: Sequence[Run]) -> pd.Series:
+    """Median over recorded runs of each kind."""
+    known = runs.recorded(specs)
+    spent = dict(zip(known["id"], hours(known)))
+    rates = [(_kind(run), spent[run.id] / operations(run)) for run in specs if run.id in spent]
+    return pd.DataFrame(rates, columns=["kind", "rate"]).groupby("kind")["rate"].median()
+
+
+def _kind(run: Run) -> str:
+    return f"{run.method}, {run.columns()['fed']}"
