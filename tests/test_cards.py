@@ -103,7 +103,7 @@ def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(rows, re
 
 
 def test_claims_without_runs_have_cards_without_pictures(rows, read):
-    for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "main-prontoqa-coconut"):
+    for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "gsm8k-96-init"):
         card = cards.card(claim, [row for row in rows.itertuples() if row.id == claim], read)
         assert "<svg" not in card and "CSV" not in card and "**Verdict:**" in card
 

@@ -64,7 +64,6 @@ class Direction:
         chapter: whose runs measure it.
         cells: what is compared.
         scale, unit: as of a `Number`.
-        waiting: tasks of the claim that have no runs yet; it can then hold partly at most.
         given: under which reading the verdict is meant, where the claim leaves it open.
         but: gives what a reader has to know beside the verdict, or "".
     """
@@ -73,7 +72,6 @@ class Direction:
     cells: Sequence[Cell]
     scale: float = PERCENT
     unit: Unit = POINTS
-    waiting: str = ""
     given: str = ""
     but: Callable[[], str] = str
 
@@ -88,8 +86,6 @@ class Direction:
 
     def _verdict(self, sides: Sequence[rules.Sides]) -> str:
         verdict = rules.direction_verdict(sides, self.unit)
-        if verdict == rules.REPRODUCED and self.waiting:
-            return f"{rules.PARTLY}: {self.waiting} not run yet"
         notes = {"": reversed_in(sides), "if ": self.given, "but ": self.but()}
         said = ", ".join(word + note for word, note in notes.items() if note)
         return f"{verdict}{', ' if ':' in verdict else ': '}{said}" if said else verdict

@@ -10,7 +10,7 @@ from itertools import pairwise
 from cot2lib.study.analysis.passk import TEMPERATURES
 from cot2lib.study.claims.comparisons import Cell, Direction, against
 from cot2lib.study.claims.kinds import Kind, Number
-from cot2lib.study.claims.samples import Sample, graph_policy, graph_start, prontoqa, prosqa, voting
+from cot2lib.study.claims.samples import Sample, graph_policy, graph_start, prontoqa, prosqa, trained, voting
 from cot2lib.study.claims.training import accuracy
 from cot2lib.study.searches import D_MODELS, KS, TASKS
 
@@ -62,6 +62,14 @@ LARGER = [
 
 
 SEARCHING: dict[str, Kind] = {
+    "csft-above-coconut": Direction(
+        CHAPTER,
+        [
+            against(trained("cot2"), trained("coconut-slot")),  # on MNNS, as `main-mnns-coconut`
+            *(against(task("cot2"), task("coconut")) for task in (prosqa, prontoqa)),
+        ],
+        given=UNSTATED,
+    ),
     **{f"main-prosqa-{name}": _stated(prosqa(method)) for name, method in METHODS.items()},
     **{f"main-prontoqa-{name}": _stated(prontoqa(method)) for name, method in METHODS.items()},
     "convergence-prosqa": Direction(

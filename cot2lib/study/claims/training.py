@@ -59,11 +59,6 @@ TRAINING: dict[str, Kind] = {
     "main-mnns-coconut": Number("csft", trained("coconut-slot"), 1),
     "main-mnns-discrete": accuracy(trained("discrete"), 5),
     "main-mnns-nocot": accuracy(trained("no-cot"), 5),
-    "csft-above-coconut": Direction(
-        "csft",
-        [against(trained("cot2"), trained(name)) for name in ("coconut", "coconut-slot")],
-        waiting="ProsQA and ProntoQA",
-    ),
     "convergence-2l2h": _convergence(2),
     "convergence-1l1h": _convergence(1),
     "small-cot2-beats-large-discrete": Direction(
