@@ -285,17 +285,21 @@ def test_more_checks_fail_when_records_say_otherwise():
         "maj_at_k": 88.0,
     }
     counted = pd.DataFrame([one, many]).assign(task="ProsQA")
+    guessing = pd.DataFrame([one, many | {"temperature": 0.0, "k": 1}]).assign(profile="paper", pass_at_k=51.0)
+    elsewhere = pd.concat([counted, guessing]).assign(task="ProntoQA")
+    counted = pd.concat([counted, elsewhere], ignore_index=True)
     points = pd.DataFrame({"step": [0, 9], "accuracy": [0.7, 0.8], "base_a": [90, 80]})
     points = points.assign(method="CoT2 + GRPO", profile="quick", k=8, seed=42, base_b=0, inputs_a=50, inputs_b=50)
     points["task"] = "ProsQA, 19 names"
     holds = more_checks(tests, sized, counted, points)
-    assert len(holds) == 7 and all(holds.values())
+    assert len(holds) == 9 and all(holds.values())
     other, swapped = (
         tests.assign(strict=1 - tests["strict"], frontier_4=0.5, pair=0.6),
         points[::-1].assign(step=[0, 9]),
     )
-    broken = more_checks(other, sized.assign(strict=[0.7, 0.86]), counted.assign(maj_at_k=99.5), swapped)
-    assert len(broken) == 7 and not any(broken.values())
+    better = counted.assign(maj_at_k=99.5, pass_at_k=counted["pass_at_k"] + 9 * (counted["profile"] == "paper"))
+    broken = more_checks(other, sized.assign(strict=[0.7, 0.86]), better, swapped)
+    assert len(broken) == 9 and not any(broken.values())
 
 
 def test_last_checks_fail_when_records_say_otherwise():

@@ -119,6 +119,12 @@ def more_checks(
                 abs(mean("strict", sized, test=sides[0]) - mean("strict", sized, test=sides[1])) < MARGIN
             ),
             "on ProsQA 21 chains do not reach CoT2's one answer on average": lambda: all(map(_ahead, _each(counted))),
+            "on ProntoQA they do not either by our recipe": lambda: _ahead(
+                part(counted, task="ProntoQA", profile="quick")
+            ),
+            "and by the authors' recipe one answer of either method is no better than chance": lambda: (
+                _single(part(counted, task="ProntoQA", profile="paper")).sub(CHANCE).abs().max() < MARGIN
+            ),
             "base decoding of CoT2 loses by reward at the larger rate": lambda: _base_loses(
                 part(rewards, profile="quick", method="CoT2 + GRPO")
             ),
@@ -130,6 +136,11 @@ def more_checks(
 def _each(counted: pd.DataFrame) -> list[pd.DataFrame]:
     """Votes of each recipe on ProsQA."""
     return [runs for _, runs in part(counted, task="ProsQA").groupby("profile")]
+
+
+def _single(runs: pd.DataFrame) -> pd.Series:
+    """Mean share (%) of right greedy answers by method."""
+    return part(runs, temperature=0.0, k=1).groupby("method")["pass_at_k"].mean()
 
 
 def _ahead(runs: pd.DataFrame) -> bool:
