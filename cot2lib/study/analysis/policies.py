@@ -81,12 +81,6 @@ def fallen(points: pd.DataFrame) -> set[int]:
     return set(last.loc[collapsed(last), "seed"])
 
 
-def upright(points: pd.DataFrame) -> pd.DataFrame:
-    """The evaluations of runs that did not collapse."""
-    last = ends(points)[1]
-    return points[points["id"].isin(last.loc[~collapsed(last), "id"])]
-
-
 def ends(points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """First (before any step) and last evaluation of every run, a row each, by profile and id."""
     ordered = points.sort_values("step", kind="stable").groupby(["profile", "id"], sort=False)
