@@ -13,6 +13,7 @@ from cot2lib.study.claims import index, ledger
 from cot2lib.study.claims.kinds import Number
 from cot2lib.study.claims.printed import claims, readable
 from cot2lib.study.claims.words import Elsewhere
+from cot2lib.study.figures.ledger import scoreboard
 from cot2lib.study.sweeps import SWEEPS, sweep
 from cot2lib.tasks import MNNS
 
@@ -107,6 +108,8 @@ def test_what_is_left_is_told_at_the_rate_of_runs_of_its_kind(monkeypatch):
     [
         ("main-mnns-cot2", "two layers, d = 32, B = 16"),
         ("grpo-mts-d24-k3", "one layer, d = 24, K = 3"),
+        ("grpo-prosqa-cot2-k6", "ProsQA, four layers, d = 32, CoT2 K = 6"),
+        ("main-prontoqa-nocot", "ProntoQA, four layers, d = 32, no-CoT"),
         ("dirichlet-cot2-g20", "CoT2 \N{GREEK SMALL LETTER GAMMA} = 20"),
         ("dirichlet-discrete-1l-sft", "one layer, d = 24, discrete before reward"),
     ],
@@ -142,3 +145,10 @@ def test_many_runs_cost_as_many_times_one():
     assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == pytest.approx(
         minutes
     )
+
+
+def test_no_panel_of_the_scoreboard_has_a_label_twice():
+    """Numbers on ProsQA and on ProntoQA stand in one table of the paper."""
+    for axis in scoreboard(ledger.of_records()).axes:
+        labels = [label.get_text() for label in axis.get_yticklabels()]
+        assert labels and len(set(labels)) == len(labels)

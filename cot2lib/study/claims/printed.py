@@ -14,6 +14,7 @@ def claims() -> pd.DataFrame:
 
 
 LAYERS = {"1": "one layer,", "2": "two layers,", "4": "four layers,"}
+GRAPHS = {"prosqa": "ProsQA", "prontoqa": "ProntoQA"}
 WORDS = (
     (r"\b(\d)L\dH\b", lambda found: LAYERS[found[1]]),
     (r"\bd(\d+)\b", r"d = \1,"),
@@ -26,8 +27,10 @@ WORDS = (
 
 
 def readable(claim: str) -> str:
-    """A claim's setting in a reader's words."""
-    return worded(claims().loc[claim, "setting"]).rstrip(",")
+    """A claim's setting in a reader's words, with the task where it is one on graphs."""
+    task, setting = claims().loc[claim, ["task", "setting"]]
+    named = f"{GRAPHS[task]}, " if task in GRAPHS else ""
+    return named + worded(setting).rstrip(",")
 
 
 def worded(text: str) -> str:

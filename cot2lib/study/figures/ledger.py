@@ -10,6 +10,7 @@ from cot2lib.study.claims.printed import claims, paper_value, readable, sources
 from cot2lib.study.figures.style import BLUE, PAPER, YELLOW, panels
 from cot2lib.study.report import recipe
 
+SHARED = "four layers, d = 32, "  # what all numbers on graphs share
 PROFILE_LOOKS = {"paper": dict(color=BLUE, marker="o"), "quick": dict(color=YELLOW, marker="v")}
 
 
@@ -52,6 +53,6 @@ def _numbers(axis: Axes, measured: pd.DataFrame) -> None:
         axis.scatter(part["shown"], places, s=30, label=f"ours, {recipe(profile)}", **style)
     stated = [paper_value(name) for name in names]
     axis.scatter(stated, range(len(names)), s=150, label="the paper", **PAPER | {"marker": "|"})
-    axis.set_yticks(range(len(names)), [readable(name) for name in names])
+    axis.set_yticks(range(len(names)), [readable(name).replace(SHARED, "") for name in names])
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.grid(axis="y", visible=False)
