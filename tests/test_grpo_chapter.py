@@ -198,8 +198,7 @@ def test_gains_are_by_variant():
     assert gains["gain, own sampler"]["K = 3, no learning"].startswith("0.0")
     assert gains["gain, own sampler"]["K = 6, rising from 1"].startswith("21.0")
     assert gains["lost at the end"].str.startswith("0.0").all()
-    falling = table.assign(own=table["own"] - 20 * (table["change"] == "rising") * (table["step"] > 0))
-    falling.loc[(falling["change"] == "rising") & (falling["step"] > 0), "own"] -= 11.0
+    falling = table.assign(own=table["own"] - 31 * (table["change"] == "rising") * (table["step"] > 0))
     assert gain_table(falling)["lost at the end"]["K = 6, rising from 1"].startswith("10.0")
     few = table[table["change"] != "product"]
     figure = before_after.gains_by_variant({"authors' recipe": few, "quick recipe": table}, grpo_mts.variant_name)
@@ -236,8 +235,9 @@ def test_checks_of_either_recipe_can_fail():
     for change in ("high rate", "product, high rate"):
         quick, authors = fallen(quick, change, 42, 43, 44), fallen(authors, change, 42)
     near = quick["own"] + 10 * ((quick["change"] == "divergence") & (quick["seed"] == 43) & (quick["step"] > 0))
-    good = recipe_checks(quick.assign(own=near), authors)
-    assert len(good) == 4 and all(good.values()), good
+    divided = (authors["change"] == "logits / K") & (authors["seed"] == 43) & (authors["step"] > 0)
+    good = recipe_checks(quick.assign(own=near), authors.assign(discrete=authors["discrete"] + 12 * divided))
+    assert len(good) == 5 and all(good.values()), good
     assert len(recipe_checks(quick, None)) == 3
     moved = variants_with(**{"divergence": 9, "logits / K": 30, "usual": -1})
     moved.loc[(moved["change"] == "usual") & (moved["k"] == 6) & (moved["step"] > 0), "own"] = 70.0

@@ -37,8 +37,8 @@ INDEX = (
     "have which verdict."
 )
 COMMANDS = (
-    "What trains the runs of each chapter, what the recorded runs took, in hours of one core, and about what those "
-    "that are left would take, at the rate of recorded runs of their kind."
+    "What trains the runs of each chapter, and how many hours of one core the recorded runs took. The last column is "
+    "about how many the missing ones would take, at the rate of recorded runs of their kind."
 )
 SCALE = (
     "Hours of one core for many runs, at the median rate of the recorded ones on a CPU. A run "

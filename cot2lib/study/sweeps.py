@@ -329,9 +329,9 @@ def sampled_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> li
 
 
 def _one_split(profile: str) -> list[Run]:
-    """All but what other chapters have: the split of the first seed is its own."""
+    """All but what other chapters have, since the first seed's own split is this one."""
     again = [*one_split(profile), *sampled_on_split(profile), *dirichlet_on_split(profile)]
-    known = {*starts(), *starts(layers=2), *_csft(profile), *_grpo_mts(profile), *dirichlet_tables(profile)}
+    known = {*_csft(profile), *_grpo_mts(profile), *dirichlet_tables(profile)}
     return [run for run in again if run not in known]
 
 

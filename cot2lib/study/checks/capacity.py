@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.analysis import overhead
 from cot2lib.study.analysis.separation import mean_states, one_hot_margin, targets_of, whole_tree_divergence
 from cot2lib.study.checks.claims import decided, part
@@ -9,7 +10,6 @@ from cot2lib.study.sweeps import D_MODELS
 from cot2lib.tasks import MNNS
 from cot2lib.theory import packing
 
-PROFILES = ("quick", "paper")
 ROUNDING = 1e-9  # nat
 HIGH, LOW = 0.85, 0.6
 

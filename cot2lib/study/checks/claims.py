@@ -23,6 +23,11 @@ def part(rows: pd.DataFrame, **columns) -> pd.DataFrame:
     return found
 
 
+def by_recipe(found: Mapping[str, Mapping[str, bool]]) -> dict[str, bool]:
+    """The claims that were decided for each recipe, with the recipe beside them."""
+    return {f"{claim} ({name})": holds for name, claims in found.items() for claim, holds in claims.items()}
+
+
 def decided(claims: Mapping[str, Callable[[], object]]) -> dict[str, bool]:
     """Which claims hold, of those whose runs have records."""
     found = {}

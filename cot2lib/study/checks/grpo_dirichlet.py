@@ -67,22 +67,21 @@ def later_checks(compared: pd.DataFrame, variants: pd.DataFrame) -> dict[str, bo
     gain = lambda runs: gains(runs, "base").mean()
     mts, ours = lambda: of("MTS", change="usual"), lambda: of("Dirichlet")
     masked = lambda started: part(compared, change="masked rollouts", started=started)
-    noise = lambda: [runs for name in ("Gumbel", "Gaussian") for _, runs in of(name).groupby("variant")]
-    quietest = lambda: min(length(runs) for _, runs in of("Gumbel").groupby("variant"))
+    each = lambda sampler: [runs for _, runs in of(sampler).groupby("variant")]
     gaussian = lambda sigma: of("Gaussian", sigma=sigma)
     begins = lambda runs, decoder="own": ends(runs)[0][decoder].mean()
     return decided(
         {
             "MTS and Dirichlet thoughts gain most, within five points of each other": lambda: (
-                min(gain(mts()), gain(ours())) > max(map(gain, [*noise(), masked("discrete CoT")]))
+                min(gain(mts()), gain(ours()))
+                > max(map(gain, [*each("Gumbel"), *each("Gaussian"), masked("discrete CoT")]))
                 and abs(gain(mts()) - gain(ours())) < WITHIN
             ),
             "centred advantages gain as much as scaled ones": lambda: (
                 abs(gain(mts()) - gain(of("MTS", change="centred"))) < ALIKE
             ),
             "Gumbel thoughts gain less than five points, with gradients three times as long": lambda: (
-                max(gain(runs) for _, runs in of("Gumbel").groupby("variant")) < WITHIN
-                and quietest() > 3 * length(ours())
+                max(map(gain, each("Gumbel"))) < WITHIN and min(map(length, each("Gumbel"))) > 3 * length(ours())
             ),
             "Gaussian noise costs from the start, the larger more, and brings every run to one answer": lambda: (
                 begins(mts(), "base") > begins(gaussian(SIGMAS[0])) > begins(gaussian(SIGMAS[1]))

@@ -52,13 +52,13 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
 
 def last_checks(wide: pd.DataFrame, choices: pd.DataFrame, answers: pd.DataFrame) -> dict[str, bool]:
     """The claims on larger graphs, on what each choice changes, and on ProntoQA's second reading."""
-    signs = part(answers, profile="quick", reading="sign")
-    by_method = lambda: 100 * signs.groupby("method")["last"].mean()
+    signs = lambda: part(answers, profile="quick", reading="sign")
+    by_method = lambda: 100 * signs().groupby("method")["last"].mean()
     by_width = lambda: part(wide, names=19, heads=2, method="CoT2").groupby("d_model")["last"].mean()
     large = part(wide, names=28, d_model=64, heads=2, method="CoT2")
     changed = choices.set_index("changed")
     usual = changed.loc["usual", "CoT2"]
-    counted = changed.loc["padding counts"] - changed.loc["usual"]
+    gained = changed.loc["padding counts"] - changed.loc["usual"]
     return decided(
         {
             "CoT2 of 28 names and d = 64 is above 97 % on average": lambda: large["last"].mean() > 0.97,
@@ -72,10 +72,10 @@ def last_checks(wide: pd.DataFrame, choices: pd.DataFrame, answers: pd.DataFrame
                 len(by_method()) == 3 and by_method().max() - by_method().min() < MARGIN
             ),
             "and every run 5 points or more below its best epoch": lambda: (
-                100 * (signs["best"] - signs["last"]).min() >= MARGIN
+                100 * (signs()["best"] - signs()["last"]).min() >= MARGIN
             ),
             "both methods are better where padding counts, discrete CoT by more": lambda: (
-                0 < counted["CoT2"] < counted["discrete CoT"]
+                0 < gained["CoT2"] < gained["discrete CoT"]
             ),
             "both curricula on hops cost CoT2 20 points or more": lambda: (
                 changed.loc[list(CURRICULA), "CoT2"].max() < usual - 4 * MARGIN

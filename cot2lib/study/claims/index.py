@@ -4,7 +4,7 @@
 claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -147,20 +147,21 @@ def commands() -> pd.DataFrame:
     rows = []
     for chapter in sweeps.SWEEPS:
         asked = {profile: sweeps.sweep(chapter, profile) for profile in report.RECIPES}
-        rates = _hours_per_operation([run for specs in asked.values() for run in specs])
+        every = [run for specs in asked.values() for run in specs]
+        known = runs.recorded(every)
+        spent = dict(zip(known["id"], hours(known)))
+        rates = _hours_per_operation(every, spent)
         for profile, specs in asked.items():
-            known = runs.recorded(specs)
-            left = [run for run in specs if run.id not in set(known["id"])]
+            took = [spent[run.id] for run in specs if run.id in spent]
+            left = [rates.get(_kind(run), rates.median()) * operations(run) for run in specs if run.id not in spent]
             row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
-            row |= {"runs": len(specs), "recorded": len(known), "core-hours": hours(known).sum()}
-            rows.append(row | {"left": sum(rates.get(_kind(run), rates.median()) * operations(run) for run in left)})
+            row |= {"runs": len(specs), "recorded": len(took)}
+            rows.append(row | {"core-hours": sum(took), "left": sum(left)})
     return pd.DataFrame(rows)
 
 
-def _hours_per_operation(specs: Sequence[Run]) -> pd.Series:
-    """Median over recorded runs of each kind."""
-    known = runs.recorded(specs)
-    spent = dict(zip(known["id"], hours(known)))
+def _hours_per_operation(specs: Sequence[Run], spent: Mapping[str, float]) -> pd.Series:
+    """Median over the recorded runs of each kind; `spent` has their hours by id."""
     rates = [(_kind(run), spent[run.id] / operations(run)) for run in specs if run.id in spent]
     return pd.DataFrame(rates, columns=["kind", "rate"]).groupby("kind")["rate"].median()
 

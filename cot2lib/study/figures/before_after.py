@@ -11,15 +11,13 @@ from matplotlib.figure import Figure
 from cot2lib.specs import GRPOSpec
 from cot2lib.study.analysis.policies import best, collapsed, ends, gains, gradient_lengths, lost, sides
 from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.figures.style import BLUE, PAPER, WHEN, YELLOW, Look, panels, seed_dots, series_legend
+from cot2lib.study.figures.style import PAPER, PROFILE, WHEN, Look, panels, seed_dots, series_legend
 from cot2lib.study.figures.words import difference, mean_of
-from cot2lib.study.report import RECIPES
 from cot2lib.study.sweeps import STEPS
 
 DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
 SHIFT = 0.17  # of a moment or a recipe from its group's place
-RECIPE = {RECIPES["paper"]: (BLUE, "o", "-"), RECIPES["quick"]: (YELLOW, "v", "--")}
 
 Named = Callable[[pd.Series], str]  # what figures call a variant, from the columns of its runs
 
@@ -242,7 +240,7 @@ def gains_by_variant(
     """
     parts = {name: each_variant(points, named) for name, points in tables.items()}
     rows = list(each_variant(pd.concat(tables.values()), named))
-    looks = {name: look for name, look in RECIPE.items() if name in parts}
+    looks = {name: look for profile, look in PROFILE.known.items() if (name := PROFILE.named(profile)) in parts}
     shifts = dict(zip(looks, (-SHIFT, SHIFT) if len(looks) > 1 else (0.0,)))
     figure, axes = panels(1, len(decoders), width=8.8, height=1.2 + 0.4 * len(rows), sharey=True)
     for axis, decoder in zip(axes[0], decoders):

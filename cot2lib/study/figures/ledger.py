@@ -7,11 +7,9 @@ from matplotlib.figure import Figure
 from cot2lib.study.claims.index import places
 from cot2lib.study.claims.ledger import is_series
 from cot2lib.study.claims.printed import claims, paper_value, readable, sources
-from cot2lib.study.figures.style import BLUE, PAPER, YELLOW, panels
-from cot2lib.study.report import recipe
+from cot2lib.study.figures.style import PAPER, PROFILE, panels
 
 SHARED = "four layers, d = 32, "  # what all numbers on graphs share
-PROFILE_LOOKS = {"paper": dict(color=BLUE, marker="o"), "quick": dict(color=YELLOW, marker="v")}
 
 
 def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
@@ -46,11 +44,11 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Figure:
 def _numbers(axis: Axes, measured: pd.DataFrame) -> None:
     """One row per number, with the look of each profile."""
     names = list(dict.fromkeys(measured["id"]))
-    for profile, style in PROFILE_LOOKS.items():
+    for profile, (colour, marker, _) in PROFILE.known.items():
         part = measured[measured["profile"] == profile]
         places = [names.index(claim) + (0.14 if profile == "quick" else -0.14) for claim in part["id"]]
-        axis.hlines(places, part["judged_low"], part["judged_high"], color=style["color"], linewidth=1.6)
-        axis.scatter(part["shown"], places, s=30, label=f"ours, {recipe(profile)}", **style)
+        axis.hlines(places, part["judged_low"], part["judged_high"], color=colour, linewidth=1.6)
+        axis.scatter(part["shown"], places, s=30, color=colour, marker=marker, label=f"ours, {PROFILE.named(profile)}")
     stated = [paper_value(name) for name in names]
     axis.scatter(stated, range(len(names)), s=150, label="the paper", **PAPER | {"marker": "|"})
     axis.set_yticks(range(len(names)), [readable(name).replace(SHARED, "") for name in names])

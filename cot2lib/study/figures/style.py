@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from cot2lib.metrics import Values, mean_interval
 from cot2lib.study.figures.points import MEAN, points
+from cot2lib.study.report import recipe
 
 Look = tuple[str, str, object]  # colour, marker, line style
 
@@ -70,6 +71,7 @@ METHOD = Series(
         "no-CoT, pauses": (BROWN, "v", (0, (1, 3))),
     },
 )
+PROFILE = Series("profile", {"paper": (BLUE, "o", "-"), "quick": (YELLOW, "v", "--")}, recipe)
 FED = Series(
     "fed",
     {"teacher": (BLUE, "o", "-"), "self": (PINK, "s", "--"), "teacher, then self": (GREEN, "D", "-.")},

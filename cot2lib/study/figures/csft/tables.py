@@ -87,7 +87,7 @@ def _sentence(profile: str, d_model: int, ours: pd.Series, theirs: pd.Series) ->
 
 
 def two_outcomes(rows: pd.DataFrame) -> list[str]:
-    """One sentence per cell whose runs end in two groups far apart: the mean of such a cell is that of no run."""
+    """One sentence per cell whose runs end in two groups far apart."""
     sentences = []
     for profile, method, d_model in cells(rows):
         ends = np.sort(100 * cell(rows, profile, method, d_model)["last"])
