@@ -19,7 +19,7 @@ from cot2lib.study.analysis import graph_facts
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks import published as module
-from cot2lib.tasks.prontoqa import READINGS
+from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import SIZES
 from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import SPECIALS, token
@@ -37,6 +37,7 @@ TASKS = {
     "published": published(FILE),
     "reachable": ProntoQA(inputs=60),
     "sign": ProntoQA(inputs=60, reading="sign"),
+    "twins": ProntoQA(inputs=60, reading="twins"),
 }
 
 
@@ -94,6 +95,7 @@ def digest(task):
         ("published", "21d3980cee79a325"),
         ("reachable", "f439e6f3c039e470"),
         ("sign", "c5ddbb253cc649e8"),
+        ("twins", "e639bd8920f2ff4a"),
     ],
 )
 def test_the_same_seed_gives_the_same_bytes(name, known):
@@ -172,7 +174,7 @@ def test_guesses_are_those_of_counting():
 # ProntoQA
 
 
-@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("reading", [*READINGS, TWINS])
 def test_shortcuts_are_those_of_counting(reading):
     """Every rule's share on 60 questions, counted edge by edge."""
     task = ProntoQA(inputs=60, reading=reading)
@@ -183,14 +185,15 @@ def test_shortcuts_are_those_of_counting(reading):
         yes = bool(task.answer_ids[row] == token("True"))
         into, out = Counter(end for _, end in edges), Counter(start for start, _ in edges)
         before = [(start, sign) for (start, end), sign in zip(edges, negative) if end == asked]
-        fits = [start for start, sign in before if reading == "reachable" or sign == no]
+        fits = [start for start, sign in before if reading != "sign" or sign == no]
         counted["the question says in"] += (not no) == yes
         counted["something leads to"] += any(into[start] for start in fits) == yes
         counted["the concept before"] += any(out[start] > 1 for start in fits) == yes
     for rule, share in graph_facts.shortcuts(task).items():
         (right,) = (count for start, count in counted.items() if rule.startswith(start))
         assert share == pytest.approx(100 * right / task.size)
-    assert sorted(counted.values())[1:] == [60, 60], "both local rules answer every question"
+    by_rule = [30, 30] if reading == TWINS else [60, 60]
+    assert sorted(counted.values())[1:] == by_rule, "both local rules answer every question, but for the control"
 
 
 def test_prontoqa_has_the_published_shape():
@@ -201,9 +204,24 @@ def test_prontoqa_has_the_published_shape():
     assert sizes == [2, 5, 4, 4, 4, 4]
 
 
+def test_twins_differ_by_the_way_from_the_entity_alone():
+    """Two halves that nothing joins, one the image of the other, ends and all."""
+    task = TASKS["twins"]
+    for row in range(20):
+        edges, ends = graph(task, row), set(task.options[row].tolist())
+        halves = [edges.subgraph(part) for part in networkx.weakly_connected_components(edges)]
+        marked = [networkx.DiGraph(half) for half in halves]
+        for half in marked:
+            networkx.set_node_attributes(half, {node: node in ends for node in half}, "end")
+        assert [len(half) for half in marked] == [13, 13] and all(len(ends & set(half)) == 1 for half in marked)
+        assert networkx.is_isomorphic(*marked, node_match=lambda one, other: one == other)
+    assert task.answer_ids.unique(return_counts=True)[1].tolist() == [30, 30]
+
+
+@pytest.mark.parametrize("reading", ["reachable", TWINS])
 @pytest.mark.parametrize("row", range(20))
-def test_reachable_asks_whether_the_property_is_reached(row):
-    task = TASKS["reachable"]
+def test_question_asks_whether_the_property_is_reached(row, reading):
+    task = TASKS[reading]
     asked = int(task.asked[row, 0]) - len(SPECIALS)
     reached = networkx.has_path(graph(task, row), int(task.root[row]), asked)
     assert task.tokens[task.answer_ids[row]] == str(reached)

@@ -34,7 +34,7 @@ from cot2lib.training.supervised import build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 TASK = ProsQA(inputs=60)
-COUNTS = {"paper": 117, "quick": 222}  # runs of the chapter
+COUNTS = {"paper": 117, "quick": 241}  # runs of the chapter
 ROWS = torch.arange(20)
 TEST = searched.Test("sixty", TASK, ROWS)
 STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
@@ -119,6 +119,10 @@ def test_tests_are_of_other_graphs_or_of_those_trained_on(monkeypatch):
     assert {name: int(test.task.graphs.hops[0]) for name, test in found.items() if "hops" in name} == {
         "3 hops": 3, "5 hops": 5,
     }  # fmt: skip
+    few = [test for name, test in found.items() if name.startswith("few nodes")]
+    assert len(few) == 3 and len(few[0].rows) == 40 and all(torch.equal(test.rows, few[0].rows) for test in few)
+    sizes = [test.task.graphs.nodes[test.rows] for test in few]
+    assert [(size - sizes[0]).unique().tolist() for size in sizes] == [[0], [4], [4]]
     alone = {test.name for test in searched.tests([graph_spec("no-cot", task=spec.task)])}
     assert alone == set(found) - {"3 hops", "5 hops"}
 
@@ -336,13 +340,14 @@ def test_votes_stand_by_profile_and_seed(monkeypatch):
     assert len(figure.axes) == 1 and len(figure.axes[0].lines) >= 2
 
 
-def test_published_questions_stand_by_hops(tested):
-    rows = tested[tested["test"] == "ages"].assign(test="published, 4 hops, ages", d=64, inputs=133)
-    (row,) = search.published_table(pd.concat([rows[rows["method"] == "CoT2"], tested.assign(d=64)])).to_dict(
-        "records"
-    )
-    assert (row["hops"], row["names"], row["questions"], row["d"]) == ("4 hops", "ages", 133, 64)
-    assert row["strict"].startswith("80.0") and row["pair"].startswith("95.0")
+def test_published_questions_stand_by_hops_and_by_the_names_of_training(tested):
+    cell = tested[(tested["test"] == "ages") & (tested["method"] == "CoT2")]
+    rows = cell.assign(test="published, 4 hops, ages", inputs=133)
+    aged = rows.assign(naming="age", strict=0.9)
+    (row,) = search.published_table(pd.concat([rows.assign(naming="fresh"), aged, tested])).to_dict("records")
+    assert (row["hops"], row["asked with"], row["questions"], row["method"]) == ("4 hops", "ages", 133, "CoT2")
+    assert row["fresh names, strict"].startswith("80.0") and row["fresh names, pair"].startswith("95.0")
+    assert row["names by age, strict"].startswith("90.0")
 
 
 def test_more_checks_fail_when_records_say_otherwise():

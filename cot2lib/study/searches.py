@@ -7,7 +7,7 @@ from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.graphs import graph_grpo, graph_spec
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.tasks import ProntoQA, ProsQA, Task
-from cot2lib.tasks.prontoqa import READINGS
+from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.reachability import NAMINGS
 
 Change = Callable[[RunSpec], RunSpec]
@@ -64,12 +64,14 @@ def widened(profile: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
     return [run for task in WIDENED for run in dimension(profile, seeds, task=task)]
 
 
-def placed(method: str, names: int, d_model: int, heads: int = 2, seed: int = SEEDS[0]) -> RunSpec:
+def placed(
+    method: str, names: int, d_model: int, heads: int = 2, seed: int = SEEDS[0], naming: str = "fresh"
+) -> RunSpec:
     """A run by what the search for a recipe found: places that count padding, a shorter memory and fewer steps.
 
     Of rates, 2e-3 and 3e-3 were tried on 19 names at d = 32, and 1e-3 alone on 28 names at d = 64.
     """
-    task = ProsQA(names=names, padding_counts=True)
+    task = ProsQA(names=names, naming=naming, padding_counts=True)
     lr = 2e-3 if d_model <= max(D_MODELS) else 1e-3
     return graph_spec(method, task=task, d_model=d_model, heads=heads, seed=seed, lr=lr, **PLACED)
 
@@ -89,9 +91,15 @@ def sized(
     seeds: Sequence[int] = THREE,
     methods: Sequence[str] = ("cot2", "discrete"),
     sizes: Sequence[tuple[int, int]] = SIZES,
+    naming: str = "fresh",
 ) -> list[RunSpec]:
-    """Both methods on graphs of each size (names, dimension), names fresh at every visit."""
-    return [placed(method, *size, seed=seed) for size in sizes for method in methods for seed in seeds]
+    """Both methods on graphs of each size (names, dimension), by default with names fresh at every visit."""
+    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in methods for seed in seeds]
+
+
+def of_published_size(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Both methods at d = 64 on graphs as large as the published ones, names fresh at every visit and ages as there."""
+    return [run for naming in ("fresh", "age") for run in sized(seeds, sizes=SIZES[-1:], naming=naming)]
 
 
 def answering(
@@ -111,6 +119,11 @@ def answering(
         if method != "coconut" or reading == READINGS[0]
         for seed in seeds
     ]
+
+
+def twinned(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Methods on the control of ProntoQA, which no rule but a search answers; our recipe, d = 32."""
+    return answering("quick", seeds, ("cot2", "discrete", "no-cot"), (TWINS,))
 
 
 def changed(
@@ -139,6 +152,10 @@ def _made(**fields) -> Change:
     return lambda run: replace(run, model=replace(run.model, **fields))
 
 
+def _both(one: Change, other: Change) -> Change:
+    return lambda run: other(one(run))
+
+
 def _found(**fields) -> Change:
     """The recipe of `placed`, with fields of its training changed."""
     return lambda run: _trained(**dict(lr=2e-3, **PLACED) | fields)(_asked(padding_counts=True)(run))
@@ -163,6 +180,8 @@ CHANGES: dict[str, Change] = {
     "names drawn once": _asked(naming="once"),
     "one hop first": _shown(curriculum="first"),
     "hops one by one": _shown(curriculum="growing"),
+    "one hop first, constant rate": _both(_shown(curriculum="first"), _trained(schedule="constant")),
+    "hops one by one, constant rate": _both(_shown(curriculum="growing"), _trained(schedule="constant")),
     "own thoughts from half on": _shown(feeding="self", switch=10_000),
     "targets of nodes": _asked(frontier="nodes"),
     "targets of complete walks": _asked(frontier="complete"),
@@ -236,7 +255,7 @@ def searches(profile: str) -> list[Run]:
     """All of them, each once."""
     found = [*naming(profile), *widened(profile), *answering(profile)]
     if profile == "quick":
-        found += [*surface(), *sized()]
+        found += [*twinned(), *surface(), *sized(), *of_published_size()]
         found += [run for part in changes().values() for run in part]
         found += chosen()
     return list(dict.fromkeys([*found, *rewarded(profile)]))

@@ -14,9 +14,14 @@ The paper's text and its source differ in what is asked, and both are here:
   concept have opposite signs, and the answer says whether the sign of the chain's edge is that of the question.
 
 Neither reading needs a chain. Under the first it is enough to see whether an edge enters the concept before the
-property, under the second to take the sign of the edge from the concept that an edge enters. For "no" questions of the
-first reading the discrete chain ends in the property of the chain. The shape is the same for all graphs, so names by
-age would give the answer away. Names are drawn once or fresh.
+property, under the second to take the sign of the edge from the concept that an edge enters. So there is a control of
+our own, that no data set has:
+
+* `reading="twins"`: as the first reading, of two halves of the same shape, each with a chain of its own. The question
+  asks for the end of either. Nothing but the way from the entity tells one end from the other.
+
+For "no" questions of all but the second reading the discrete chain ends in the property of the entity's chain. The
+shape is the same for all graphs, so names by age would give the answer away. Names are drawn once or fresh.
 """
 
 from dataclasses import dataclass
@@ -33,6 +38,7 @@ from cot2lib.errors import SpecError
 from cot2lib.tasks.reachability import Graphs, Reachability, token
 
 READINGS = ("reachable", "sign")
+TWINS = "twins"  # our control
 HOPS = 6  # edges from the entity to the property
 NEGATIVE = 0.31  # of edges to properties: with the two last ones 4.1 of 12, as published
 
@@ -47,6 +53,10 @@ CONCEPTS = [
     (BESIDE[0], LEAF),
 ]  # fmt: skip
 PROPERTIES = [*zip(CHAIN, OF_CHAIN), *zip(BESIDE, OF_BESIDE)]
+
+# A half of the control: each node of a chain leads to the next one and to one beside it.
+HALF = [*pairwise((ENTITY, *CHAIN, END)), *zip((ENTITY, *CHAIN), BESIDE)]
+HALF_NODES = 13
 
 
 class Questions(NamedTuple):
@@ -84,8 +94,8 @@ class ProntoQA(Reachability):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.reading not in READINGS:
-            raise SpecError(f"reading={self.reading!r}: choose one of {', '.join(READINGS)}.")
+        if self.reading not in (*READINGS, TWINS):
+            raise SpecError(f"reading={self.reading!r}: choose one of {', '.join((*READINGS, TWINS))}.")
         if self.naming == "age":
             raise SpecError("naming='age': all questions of ProntoQA have one shape; choose 'once' or 'fresh'.")
 
@@ -132,8 +142,8 @@ class ProntoQA(Reachability):
 
     @property
     def _property(self) -> Int[Tensor, " input"]:
-        """Token of the property that is asked for: the chain's end, or under `reachable` what is apart."""
-        other = ~self._questions.yes if self.reading == "reachable" else torch.zeros_like(self._questions.yes)
+        """Token of the property that is asked for: the chain's end, or what is apart; under `sign` always the end."""
+        other = ~self._questions.yes & (self.reading != "sign")
         return self.state_ids[torch.where(other, self.options[:, 1], self.options[:, 0])]
 
 
@@ -141,8 +151,7 @@ class ProntoQA(Reachability):
 def _questions(inputs: int, reading: str, seed: int) -> Questions:
     rng = np.random.default_rng([seed, 2])
     sign, yes = reading == "sign", rng.permutation(inputs) % 2 == 0
-    ends = [(LAST, OTHER), (CHAIN[-1], END), (APART, END)] if sign else [(CHAIN[-1], END), (APART, OTHER)]
-    shape = [*CONCEPTS, *PROPERTIES, *ends]
+    shape, other = _shape(reading)
     edges, negative = np.repeat(np.array(shape)[None], inputs, 0), np.zeros((inputs, len(shape)), bool)
     if sign:
         negative[:, len(CONCEPTS) :] = rng.random((inputs, len(shape) - len(CONCEPTS))) < NEGATIVE
@@ -156,6 +165,17 @@ def _questions(inputs: int, reading: str, seed: int) -> Questions:
         nodes=full(OTHER + 1),
         hops=full(HOPS),
         root=full(ENTITY),
-        options=torch.stack([full(END), full(OTHER)], 1),
+        options=torch.stack([full(END), full(other)], 1),
     )
     return Questions(graphs, torch.from_numpy(yes), torch.from_numpy(negated))
+
+
+def _shape(reading: str) -> tuple[list[tuple[int, int]], int]:
+    """Edges of every question, and the property that is not at the end of the entity's chain."""
+    if reading == TWINS:
+        twin = [(start + HALF_NODES, end + HALF_NODES) for start, end in HALF]
+        return [*HALF, *twin], END + HALF_NODES
+    asked = (
+        [(LAST, OTHER), (CHAIN[-1], END), (APART, END)] if reading == "sign" else [(CHAIN[-1], END), (APART, OTHER)]
+    )
+    return [*CONCEPTS, *PROPERTIES, *asked], OTHER

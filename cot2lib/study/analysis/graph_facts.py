@@ -10,7 +10,7 @@ from torch import Tensor
 from cot2lib import supervision
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA, ProsQA
-from cot2lib.tasks.prontoqa import READINGS
+from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import FRONTIERS, MOST_HOPS, Reachability, token
 
@@ -74,13 +74,18 @@ def guesses(task: ProsQA) -> dict[str, float]:
 def depths(task: Reachability) -> Int[Tensor, "input name"]:
     """Hops from the nearest node that nothing leads to."""
     into, _ = degrees(task)
+    return away(task, into == 0)
+
+
+def away(task: Reachability, sources: Bool[Tensor, "input name"]) -> Int[Tensor, "input name"]:
+    """Hops from the nearest of some nodes; as many as there are names where no way leads."""
     start, end = task.ends
     far = torch.full((task.size, task.names + 1), task.names)
-    far[:, :-1] = torch.where(into == 0, 0, task.names)
+    far[:, :-1] = torch.where(sources, 0, task.names)
     for _ in range(task.names):
         far = far.scatter_reduce(1, end, far.gather(1, start) + 1, "amin")
         far[:, -1] = task.names
-    return far[:, :-1]
+    return far[:, :-1].clamp(max=task.names)
 
 
 def ancestors(task: Reachability) -> Int[Tensor, "input name"]:
@@ -115,8 +120,9 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
 
 
 def shortcuts_table() -> pd.DataFrame:
-    """A row for each of the `shortcuts`, a column for each reading."""
-    table = pd.DataFrame({reading: shortcuts(ProntoQA(reading=reading, naming="once")) for reading in READINGS})
+    """A row for each of the `shortcuts`, a column for each reading and one for the control."""
+    readings = (*READINGS, TWINS)
+    table = pd.DataFrame({reading: shortcuts(ProntoQA(reading=reading, naming="once")) for reading in readings})
     return table.rename_axis("the answer is yes if").reset_index()
 
 

@@ -9,7 +9,7 @@ which is the target before the other option on ProsQA, and True before False, or
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from cot2lib.model import GPT2Stack
 from cot2lib.runs import records
 from cot2lib.specs import RunSpec
 from cot2lib.study import searches
+from cot2lib.study.analysis.distractors import LEAVES, Distracted, with_room
 from cot2lib.study.analysis.graph_facts import DENSE, depths
 from cot2lib.study.searches import OFFICIAL
 from cot2lib.tasks import ProsQA
@@ -33,6 +34,7 @@ from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import Reachability, token
 
 INPUTS = 1000  # test graphs
+OF_WHICH_FEW_HAVE_ROOM = 6  # times as many graphs are drawn, for a sixth to have room for distractors
 TEST_SEED = 1  # of the graphs that nothing is trained on or chosen by
 HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
 
@@ -80,6 +82,15 @@ def _tests_of_shape(spec: RunSpec, task: ProsQA) -> Iterator[Test]:
         for hops in (task.hops - 1, task.hops + 1):
             yield Test(f"{hops} hops", replace(unseen, naming="fresh", hops=hops), rows)
     yield Test("denser", replace(unseen, naming="fresh", parents=DENSE), rows)
+    yield from _with_distractors(replace(unseen, naming="fresh", inputs=OF_WHICH_FEW_HAVE_ROOM * INPUTS))
+
+
+def _with_distractors(task: ProsQA) -> Iterator[Test]:
+    """Graphs that have room for more nodes, as they are and with them."""
+    rows = with_room(task)[:INPUTS]
+    yield Test("few nodes", task, rows)
+    for where, passed in (("elsewhere", False), ("on the way", True)):
+        yield Test(f"few nodes, {LEAVES} leaves {where}", Distracted(**asdict(task), passed=passed), rows)
 
 
 def _deeper(task: ProsQA) -> Int[Tensor, " input"]:

@@ -36,7 +36,7 @@ MASSES = {
     "unreached": "reached by no walk",
 }
 NAMING = {"fresh": "fresh names", "once": "names drawn once", "age": "names by age"}
-READING = {"reachable": "is it reached?", "sign": "which sign?"}
+READING = {"reachable": "is it reached?", "sign": "which sign?", "twins": "is it reached? two halves alike"}
 ACROSS = 4  # panels in a row
 CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 HEADS = {1: "1 head", 2: "2 heads", 4: "4 heads"}
@@ -128,7 +128,7 @@ def dimensions(curves: pd.DataFrame) -> Figure:
 
 def hops(tested: pd.DataFrame) -> Figure:
     """Share of a thought on three kinds of nodes after each hop, a panel per method; thin lines are seeds."""
-    methods = [method for method in ("CoT2", "discrete CoT") if method in set(tested["method"])]
+    methods = [*METHOD.looks(tested.loc[tested["frontier_1"].notna(), "method"])]
     looks = dict(zip(MASSES.values(), ((GREEN, "D", "-."), (BLUE, "o", "-"), (ORANGE, "s", "--"))))
     figure, axes = panels(1, len(methods), width=4.0 * len(methods), height=3.0, sharey=True)
     for axis, method in zip(axes[0], methods):

@@ -136,14 +136,19 @@ def reached_table(tested: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_table(tested: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) on the published questions: a row for each method, number of hops and way of naming."""
-    found = tested[tested["test"].str.startswith("published")]
+    """Accuracies (%) on the published questions: a row for each number of hops, naming of the questions and method, a
+    column for each measure and naming of the training graphs."""
+    found = tested[tested["test"].str.startswith("published")].sort_values("test", kind="stable")
     table = []
-    for (method, d_model, test), cell in found.groupby(["method", "d", "test"], sort=False):
+    for (test, method), cell in found.groupby(["test", "method"], sort=False):
         _, hops, names = test.split(", ")
-        shares = {name: describe_mean(cell[name]) for name in SHARES}
-        questions = int(cell["inputs"].iloc[0])
-        table.append({"method": method, "d": d_model, "hops": hops, "names": names, "questions": questions, **shares})
+        asked = {"hops": hops, "questions": int(cell["inputs"].iloc[0]), "asked with": names, "method": method}
+        shares = {
+            f"{NAMING[naming]}, {name}": describe_mean(cell.loc[cell["naming"] == naming, name])
+            for naming in unique(tested["naming"])
+            for name in SHARES
+        }
+        table.append(asked | shares)
     return pd.DataFrame(table)
 
 
