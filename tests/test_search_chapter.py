@@ -470,8 +470,12 @@ def test_claims_on_prontoqa_can_fail():
 
 
 def test_prontoqa_stands_by_dimension_and_method():
-    table = search.reached_table(pd.concat([reached(40), reached(24)]))
-    assert table[["d", "method"]].to_numpy().tolist() == [[d, m] for d in (24, 40) for m in ("CoT2", "discrete CoT")]
+    parts = [reached(24).assign(reading="twins"), *(reached(d).assign(reading="reachable") for d in (40, 24))]
+    table = search.reached_table(pd.concat(parts))
+    assert table[["d", "method"]].to_numpy().tolist() == [
+        [d, m] for d in (24, 40, 24) for m in ("CoT2", "discrete CoT")
+    ]
+    assert table["asked"].tolist() == ["is it reached?"] * 4 + ["is it reached? two halves alike"] * 2
     shown = table.iloc[1]
     assert shown["drawn names"].startswith("65.0") and shown["seen graphs"].startswith("96.0")
     assert shown["thought on its frontier"].startswith("80.0")

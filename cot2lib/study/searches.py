@@ -98,7 +98,7 @@ def sized(
 
 
 def of_published_size(seeds: Sequence[int] = THREE) -> list[RunSpec]:
-    """Both methods at d = 64 on graphs as large as the published ones, names fresh at every visit and ages as there."""
+    """Both methods at d = 64 on graphs as large as the published ones, with fresh names, and with ages as there."""
     return [run for naming in ("fresh", "age") for run in sized(seeds, sizes=SIZES[-1:], naming=naming)]
 
 

@@ -175,7 +175,6 @@ def _shape(reading: str) -> tuple[list[tuple[int, int]], int]:
     if reading == TWINS:
         twin = [(start + HALF_NODES, end + HALF_NODES) for start, end in HALF]
         return [*HALF, *twin], END + HALF_NODES
-    asked = (
-        [(LAST, OTHER), (CHAIN[-1], END), (APART, END)] if reading == "sign" else [(CHAIN[-1], END), (APART, OTHER)]
-    )
+    sign = reading == "sign"
+    asked = [*[(LAST, OTHER)] * sign, (CHAIN[-1], END), (APART, END if sign else OTHER)]
     return [*CONCEPTS, *PROPERTIES, *asked], OTHER

@@ -124,14 +124,17 @@ def far_table(tested: pd.DataFrame) -> pd.DataFrame:
 
 
 def reached_table(tested: pd.DataFrame) -> pd.DataFrame:
-    """Strict accuracies (%) on ProntoQA, a row for each dimension and method, and the last thought's share (%) on its
-    frontier."""
-    table = []
-    for (d, method), cell in tested.groupby(["d", "method"]):
+    """Strict accuracies (%) on ProntoQA by reading, dimension and method, and the last thought's share (%)
+    on its frontier."""
+    table, places = [], {name: place for place, name in enumerate((*READING, *METHOD.known))}
+    in_order = lambda column: column if column.name == "d" else column.map(places)
+    ordered = tested.sort_values(["reading", "d", "method"], kind="stable", key=in_order)
+    for (reading, d, method), cell in ordered.groupby(["reading", "d", "method"], sort=False):
         tests = [TESTED[0], *TESTED[2:]]
         shares = {test: describe_mean(cell.loc[cell["test"] == test, "strict"]) for test in tests}
-        last = describe_mean(cell.loc[cell["test"] == TESTED[0], f"frontier_{HOPS}"])
-        table.append({"d": int(d), "method": method, **shares, "thought on its frontier": last})
+        last = describe_mean(cell.loc[cell["test"] == TESTED[0], f"frontier_{HOPS}"].dropna())
+        asked = {"asked": READING[reading], "d": int(d), "method": method}
+        table.append(asked | shares | {"thought on its frontier": last})
     return pd.DataFrame(table)
 
 
