@@ -14,6 +14,7 @@ from cot2lib.errors import SpecError
 from cot2lib.specs.graphs import graph_spec
 from cot2lib.study import searches
 from cot2lib.study.analysis import searched, votes
+from cot2lib.study.analysis.shortcuts import MOVED
 from cot2lib.study.checks.search import (
     COSTLY,
     CURRICULA,
@@ -97,7 +98,11 @@ def test_prontoqa_is_answered_by_true_or_false(monkeypatch):
         assert (row["strict"], row["pair"]) == (share, share)
         assert row["frontier_6"] == pytest.approx(1) and row["in_time_6"] == pytest.approx(0.25)
     specs = [graph_spec(task=replace(task, naming="once"))]
-    assert {test.name for test in searched.tests(specs)} == {"drawn names", *search.TESTED[2:]}
+    usual = {"drawn names", *search.TESTED[2:]}
+    assert {test.name for test in searched.tests(specs)} == usual | set(MOVED)
+    for reading in ("sign", "twins"):
+        other = graph_spec(task=replace(task, naming="once", reading=reading))
+        assert {test.name for test in searched.tests([other])} == usual
 
 
 def test_tests_are_of_other_graphs_or_of_those_trained_on(monkeypatch):

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib import supervision
+from cot2lib.study.analysis.shortcuts import MOVED, Blocked
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
@@ -120,9 +121,10 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
 
 
 def shortcuts_table() -> pd.DataFrame:
-    """A row for each of the `shortcuts`, a column for each reading and one for the control."""
-    readings = (*READINGS, TWINS)
-    table = pd.DataFrame({reading: shortcuts(ProntoQA(reading=reading, naming="once")) for reading in readings})
+    """A row for each of the `shortcuts`, a column for each reading, for the control, and where a rule is blocked."""
+    tasks = {reading: ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS)}
+    tasks |= {rule: Blocked(naming="once", rule=rule) for rule in MOVED}
+    table = pd.DataFrame({name: shortcuts(task) for name, task in tasks.items()})
     return table.rename_axis("the answer is yes if").reset_index()
 
 

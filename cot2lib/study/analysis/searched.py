@@ -28,8 +28,10 @@ from cot2lib.specs import RunSpec
 from cot2lib.study import searches
 from cot2lib.study.analysis.distractors import LEAVES, Distracted, with_room
 from cot2lib.study.analysis.graph_facts import DENSE, depths
+from cot2lib.study.analysis.shortcuts import MOVED, Blocked
 from cot2lib.study.searches import OFFICIAL
 from cot2lib.tasks import ProsQA
+from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import Reachability, token
 
@@ -61,13 +63,16 @@ class Test(NamedTuple):
 def tests(specs: Sequence[RunSpec]) -> Iterator[Test]:
     """What runs of one shape are tested on; seen graphs are those that all of them were trained on."""
     task, rows = specs[0].task, torch.arange(INPUTS)
-    yield Test("drawn names", replace(task, inputs=INPUTS, seed=TEST_SEED, naming="fresh"), rows)
+    unseen = replace(task, inputs=INPUTS, seed=TEST_SEED, naming="fresh")
+    yield Test("drawn names", unseen, rows)
     seen = torch.stack([task.split(one.split_seed) for one in specs]).all(0)
     trained = seen.nonzero()[:INPUTS, 0]
     yield Test("seen graphs", task, trained)
     yield Test("seen graphs, new names", replace(task, naming="fresh", deal=1), trained)
     if isinstance(task, ProsQA):
         yield from _tests_of_shape(specs[0], task)
+    elif task.reading == READINGS[0]:
+        yield from (Test(rule, Blocked(**asdict(unseen), rule=rule), rows) for rule in MOVED)
 
 
 def _tests_of_shape(spec: RunSpec, task: ProsQA) -> Iterator[Test]:
