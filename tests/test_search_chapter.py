@@ -486,6 +486,17 @@ def test_prontoqa_stands_by_dimension_and_method():
     assert shown["thought on its frontier"].startswith("80.0")
 
 
+def test_blocked_rules_stand_beside_the_questions_of_training():
+    tests = {"drawn names": 0.84, **{rule: 0.8 - place / 10 for place, rule in enumerate(MOVED)}}
+    shares = {("CoT2", test): share for test, share in tests.items()}
+    known = reached(40, shares=shares).assign(reading="reachable")
+    table = search.blocked_table(pd.concat([known, reached(24).assign(reading="twins")]))
+    assert table["d"].tolist() == [40, 40] and table["method"].tolist() == ["CoT2", "discrete CoT"]
+    shown = [column.split(",")[0] for column in table.iloc[0, 2:]]
+    assert table.columns.tolist()[2:] == ["as in training", *MOVED]
+    assert shown == ["84.0", "80.0", "70.0", "60.0", "50.0"]
+
+
 def test_claims_on_the_best_of_each_can_fail():
     make = lambda *gaps, base=0.85: pd.DataFrame(
         [

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from cot2lib.study.analysis import graph_facts
-from cot2lib.study.analysis.shortcuts import BOTH, LEADING, LED_TO, MOVED, Blocked
+from cot2lib.study.analysis.shortcuts import BOTH, LEADING, LED_TO, MOVED, NEITHER, Blocked
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS
 
@@ -40,7 +40,7 @@ def test_only_the_end_of_the_chain_is_reached(rule):
 
 def test_a_blocked_rule_is_no_better_than_chance():
     right = {rule: list(graph_facts.shortcuts(task).values())[1:] for rule, task in BLOCKED.items()}
-    assert right == {LED_TO: [50, 100], LEADING: [100, 50], BOTH: [50, 50]}
+    assert right == {LED_TO: [50, 100], LEADING: [100, 50], BOTH: [50, 50], NEITHER: [100, 100]}
 
 
 def test_they_stand_beside_the_readings():

@@ -121,7 +121,7 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
 
 
 def shortcuts_table() -> pd.DataFrame:
-    """A row for each of the `shortcuts`, a column for each reading, for the control, and where a rule is blocked."""
+    """A row for each of the `shortcuts`, a column for each reading, for the control, and where edges are moved."""
     tasks = {reading: ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS)}
     tasks |= {rule: Blocked(naming="once", rule=rule) for rule in MOVED}
     table = pd.DataFrame({name: shortcuts(task) for name, task in tasks.items()})

@@ -2,7 +2,8 @@
 
 Two such rules tell the concept before the chain's end from the one before the other property: an edge enters it, and
 it leads elsewhere too (see `cot2lib.tasks.prontoqa`). Here the other concept gets such edges as well. They are taken
-from elsewhere in the graph, so a prompt keeps its length and a question its answer.
+from elsewhere in the graph, so a prompt keeps its length and a question its answer. One entry blocks neither rule: it
+says what a model loses by a moved edge alone.
 """
 
 from dataclasses import dataclass
@@ -10,17 +11,18 @@ from dataclasses import dataclass
 import torch
 
 from cot2lib.tasks import ProntoQA
-from cot2lib.tasks.prontoqa import APART, BESIDE, CHAIN, LAST, LEAF
+from cot2lib.tasks.prontoqa import APART, BESIDE, CHAIN, LAST, LEAF, OF_BESIDE
 from cot2lib.tasks.reachability import Graphs
 
 Edge = tuple[int, int]  # from a node to a node
 
 LED_TO, LEADING = "the other concept is led to", "the other concept leads on"
-BOTH = "both"
+BOTH, NEITHER = "both", "neither, another edge moved"
 MOVED: dict[str, dict[Edge, Edge]] = {
     LED_TO: {(BESIDE[0], LEAF): (LEAF, APART)},
     LEADING: {(BESIDE[0], LEAF): (APART, LEAF)},
-    BOTH: {(BESIDE[0], LEAF): (LEAF, APART), (CHAIN[4], LAST): (APART, LAST)},
+    BOTH: {(BESIDE[0], LEAF): (LEAF, APART), (BESIDE[1], OF_BESIDE[1]): (APART, OF_BESIDE[1])},
+    NEITHER: {(CHAIN[4], LAST): (LEAF, LAST)},
 }
 
 

@@ -1,11 +1,12 @@
 """Tables and measured sentences of the chapter `search`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
 from cot2lib.specs import GRPOSpec, RunSpec
 from cot2lib.study.analysis import policies
+from cot2lib.study.analysis.shortcuts import MOVED
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.figures.curves import unique
 from cot2lib.study.figures.search.drawn import CLAIMED, NAMING, READING, paper_accuracy
@@ -14,7 +15,7 @@ from cot2lib.study.figures.words import describe_mean, gain, mean_of, versus
 from cot2lib.study.report import PERCENT, recipe
 from cot2lib.study.searches import CHOSEN, TASKS
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.prontoqa import HOPS
+from cot2lib.tasks.prontoqa import HOPS, READINGS
 
 SECONDS_A_MINUTE = 60
 PASSED = 0.6  # a share above a coin's
@@ -106,8 +107,7 @@ def _by_naming(tested: pd.DataFrame, heading: str, tests: Sequence[str], measure
         for naming in NAMING:
             cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
             if len(cell):
-                shares = {test: describe_mean(cell.loc[cell["test"] == test, measure]) for test in tests}
-                table.append({"method": method, heading: NAMING[naming], **shares})
+                table.append({"method": method, heading: NAMING[naming], **_shares(cell, tests, measure)})
     return pd.DataFrame(table)
 
 
@@ -126,16 +126,33 @@ def far_table(tested: pd.DataFrame) -> pd.DataFrame:
 def reached_table(tested: pd.DataFrame) -> pd.DataFrame:
     """Strict accuracies (%) on ProntoQA by reading, dimension and method, and the last thought's share (%)
     on its frontier."""
-    table, places = [], {name: place for place, name in enumerate((*READING, *METHOD.known))}
-    in_order = lambda column: column if column.name == "d" else column.map(places)
-    ordered = tested.sort_values(["reading", "d", "method"], kind="stable", key=in_order)
-    for (reading, d, method), cell in ordered.groupby(["reading", "d", "method"], sort=False):
-        tests = [TESTED[0], *TESTED[2:]]
-        shares = {test: describe_mean(cell.loc[cell["test"] == test, "strict"]) for test in tests}
+    table = []
+    for asked, cell in _by_asked(tested):
+        shares = _shares(cell, (TESTED[0], *TESTED[2:]))
         last = describe_mean(cell.loc[cell["test"] == TESTED[0], f"frontier_{HOPS}"].dropna())
-        asked = {"asked": READING[reading], "d": int(d), "method": method}
         table.append(asked | shares | {"thought on its frontier": last})
     return pd.DataFrame(table)
+
+
+def blocked_table(tested: pd.DataFrame) -> pd.DataFrame:
+    """Strict accuracies (%) on unseen questions of ProntoQA, as they are and where rules without a search are blocked,
+    by dimension and method."""
+    reachable = tested[tested["reading"] == READINGS[0]]
+    table = pd.DataFrame([asked | _shares(cell, (TESTED[0], *MOVED)) for asked, cell in _by_asked(reachable)])
+    return table.drop(columns="asked").rename(columns={TESTED[0]: "as in training"})
+
+
+def _by_asked(tested: pd.DataFrame) -> Iterator[tuple[dict, pd.DataFrame]]:
+    """Rows of each reading, dimension and method, in order."""
+    keys, places = ["reading", "d", "method"], {name: place for place, name in enumerate((*READING, *METHOD.known))}
+    in_order = lambda column: column if column.name == "d" else column.map(places)
+    for (reading, d, method), cell in tested.sort_values(keys, kind="stable", key=in_order).groupby(keys, sort=False):
+        yield {"asked": READING[reading], "d": int(d), "method": method}, cell
+
+
+def _shares(cell: pd.DataFrame, tests: Sequence[str], measure: str = "strict") -> dict[str, str]:
+    """A mean (%) for each test."""
+    return {test: describe_mean(cell.loc[cell["test"] == test, measure]) for test in tests}
 
 
 def published_table(tested: pd.DataFrame) -> pd.DataFrame:
