@@ -126,6 +126,16 @@ def twinned(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     return answering("quick", seeds, ("cot2", "discrete", "no-cot"), (TWINS,))
 
 
+def followed(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
+    it, and those of its control."""
+    return [
+        *dimension("quick", seeds, task=REACHED),
+        *answering("quick", seeds, ("coconut",), READINGS[:1]),
+        *twinned(seeds),
+    ]
+
+
 def changed(
     change: str,
     seeds: Sequence[int] = SEEDS[:1],

@@ -3,14 +3,18 @@
 import pandas as pd
 
 from cot2lib.study.analysis import policies
+from cot2lib.study.analysis.distractors import LEAVES
+from cot2lib.study.analysis.shortcuts import BOTH, MOVED, NEITHER
 from cot2lib.study.checks.claims import decided, part
 from cot2lib.study.claims.printed import paper_value
 from cot2lib.study.searches import CHOSEN
+from cot2lib.tasks.prontoqa import READINGS, TWINS
 
 CHANCE = 50  # per cent
 MARGIN = 5  # points
 NAMINGS = ("fresh", "once", "age")
 CURRICULA = ("one hop first", "hops one by one")
+STEADY = tuple(f"{name}, constant rate" for name in CURRICULA)
 COSTLY = ("dropout .1", "embeddings .02", "two layers", "targets of complete walks")
 HARMLESS = (
     "rate 1e-3", "beta_2 .98", "twice the graphs", "targets of nodes", "batch 128, as many examples", "twice as long",
@@ -109,6 +113,12 @@ def last_checks(
             "both curricula on hops cost both methods 20 points or more": lambda: (
                 gained.loc[list(CURRICULA)].max(axis=None) < -4 * MARGIN
             ),
+            "at a rate that stays constant they cost both 10 points or more, and less than that": lambda: (
+                (changed.loc["constant rate"] - changed.loc[list(STEADY)])[list(gained)].min(axis=None) > 2 * MARGIN
+                and (
+                    changed.loc[list(STEADY), list(gained)].to_numpy() > changed.loc[list(CURRICULA), list(gained)]
+                ).all(axis=None)
+            ),
             "in the paper's grammar both methods stay within 5 points of chance": lambda: (
                 (changed.loc["the paper's grammar", list(gained)] - CHANCE).abs().max() < MARGIN
             ),
@@ -138,7 +148,10 @@ def more_checks(
     profits = lambda method: right(method, "age", "ages") - right(method, "fresh", "drawn names")
     frontier = lambda test: mean("frontier_4", method="CoT2", naming="age", test=test)
     fewer = dict(method="CoT2", naming="fresh", test="3 hops")
-    sides = [part(sized, method="CoT2", test=test) for test in ("published, 4 hops, drawn names", "drawn names")]
+    published = lambda column, naming, names, method="CoT2": mean(
+        column, sized, method=method, naming=naming, test=f"published, 4 hops, {names}"
+    )
+    generated = lambda method, naming, names: mean("strict", sized, method=method, naming=naming, test=names)
     by_heart = lambda naming, unseen: (
         right("discrete CoT", naming, "seen graphs") - right("discrete CoT", naming, unseen)
     )
@@ -156,8 +169,16 @@ def more_checks(
             "with fewer hops the target is seldom likeliest of all tokens, and mostly of both options": lambda: (
                 mean("pair", **fewer) - mean("strict", **fewer) > 4 * MARGIN and mean("pair", **fewer) > 90
             ),
-            "CoT2 answers published questions of four hops nearly as often as generated ones": lambda: (
-                abs(sides[0]["strict"].mean() - sides[1]["strict"].mean()) < MARGIN / 100
+            "CoT2 answers published questions of four hops nearly as often as generated ones": lambda: all(
+                abs(published("strict", naming, names) - generated("CoT2", naming, names)) < MARGIN
+                for naming, names in (("fresh", "drawn names"), ("age", "ages"))
+            ),
+            "trained with ages it does so only if they keep their names": lambda: (
+                abs(published("pair", "age", "drawn names") - CHANCE) < MARGIN
+            ),
+            "of that size, by age, discrete CoT is within 3 points of the paper's accuracy, and CoT2 above": lambda: (
+                abs(generated("discrete CoT", "age", "ages") - paper_value("main-prosqa-discrete")) < LITTLE
+                and generated("CoT2", "age", "ages") > paper_value("main-prosqa-cot2")
             ),
             "discrete CoT is right more often on five hops, which it never learnt": lambda: (
                 right("discrete CoT", "fresh", "5 hops") > right("discrete CoT", "fresh", "drawn names")
@@ -237,10 +258,15 @@ def chosen_checks(best: pd.DataFrame, rows: pd.DataFrame) -> dict[str, bool]:
 
 
 def reached_checks(tested: pd.DataFrame) -> dict[str, bool]:
-    """The claims on what models answer, and think, on ProntoQA as the paper reads it."""
-    right = lambda d, method, test: 100 * part(tested, d=d, method=method, test=test)["strict"].mean()
+    """The claims on what models answer, and think, on ProntoQA as the paper reads it, and on its control."""
+    mean = lambda column, **columns: 100 * part(tested, reading=READINGS[0], **columns)[column].mean()
+    right = lambda d, method, test: mean("strict", d=d, method=method, test=test)
     by_heart = lambda d, method: right(d, method, "seen graphs") - right(d, method, "drawn names")
-    on_frontier = lambda d: 100 * part(tested, d=d, method="CoT2", test="drawn names")["frontier_6"].mean()
+    on_frontier = lambda d: mean("frontier_6", d=d, method="CoT2", test="drawn names")
+    means = lambda: 100 * part(tested, reading=READINGS[0]).groupby(["method", "d", "test"])["strict"].mean().unstack()
+    moved = lambda: means()[list(MOVED)].sub(means()["drawn names"], axis=0)
+    wide = lambda: moved().loc[["CoT2", "discrete CoT"]].query("d > 24")
+    alike = lambda: 100 * part(tested, reading=TWINS, test="drawn names").groupby("method")["strict"].mean()
     return decided(
         {
             "on ProntoQA discrete CoT learns questions by heart": lambda: (
@@ -249,6 +275,45 @@ def reached_checks(tested: pd.DataFrame) -> dict[str, bool]:
             "and CoT2 does not": lambda: max(by_heart(d, "CoT2") for d in (24, 32, 40)) < MARGIN,
             "there CoT2 is right about as often as its last thought lies on the frontier, from d = 32 on": lambda: (
                 max(abs(on_frontier(d) - right(d, "CoT2", "drawn names")) for d in (32, 40)) < MARGIN
+            ),
+            "no mean changes by 4 points or more where rules without a search are blocked": lambda: (
+                moved().drop(columns=NEITHER).abs().max(axis=None) < 4
+            ),
+            "another moved edge costs CoT2 and discrete CoT more than both rules, at d = 32 and 40": lambda: (
+                wide()[NEITHER] < wide()[BOTH]
+            ).all(),
+            "models with thoughts answer 95 % or more of the control, others are within 5 points of chance": lambda: (
+                alike()[["CoT2", "discrete CoT"]].min() >= 95 and abs(alike()["no-CoT"] - CHANCE) < MARGIN
+            ),
+        }
+    )
+
+
+def thought_checks(tested: pd.DataFrame) -> dict[str, bool]:
+    """The claims on COCONUT's thoughts, and on what wider frontiers cost each method; fresh names in training."""
+    usual = lambda method: part(tested, naming="fresh", method=method, test="drawn names").set_index("seed")
+    kept = lambda: 100 * usual("COCONUT").filter(regex="^frontier_[1-4]$").min(axis=1).sort_values()  # (run,)
+    right = lambda test: 100 * part(tested, naming="fresh", test=test).groupby("method")["strict"].mean()
+    lost = lambda where: right("few nodes") - right(f"few nodes, {LEAVES} leaves {where}")
+    ends = lambda: 100 * part(tested, test="drawn names").groupby(["naming", "method"])["strict"].mean().unstack()
+    return decided(
+        {
+            "COCONUT is between CoT2 and discrete CoT where names are drawn": lambda: all(
+                row["CoT2"] > row["COCONUT"] > row["discrete CoT"]
+                for _, row in ends().loc[["fresh", "once"]].iterrows()
+            ),
+            "most of its first thought lies on the frontier on every seed, though no target says so": lambda: (
+                100 * usual("COCONUT")["frontier_1"].min() > CHANCE
+            ),
+            "one model of it keeps 90 % of every thought there, and each other less than 55 % of one": lambda: (
+                kept().iloc[-1] > 90 and kept().iloc[:-1].max() < 55
+            ),
+            "its last thought lies on the target more than CoT2's": lambda: (
+                usual("COCONUT")["in_time_4"].min() > usual("CoT2")["in_time_4"].max()
+            ),
+            "leaves elsewhere change no method by three points": lambda: lost("elsewhere").abs().max() < LITTLE,
+            "leaves on the way cost CoT2 less than 4 points, and discrete CoT more than 30": lambda: (
+                lost("on the way")["CoT2"] < 4 and lost("on the way")["discrete CoT"] > 30
             ),
         }
     )
