@@ -295,12 +295,12 @@ def thought_checks(tested: pd.DataFrame) -> dict[str, bool]:
     kept = lambda: 100 * usual("COCONUT").filter(regex="^frontier_[1-4]$").min(axis=1).sort_values()  # (run,)
     right = lambda test: 100 * part(tested, naming="fresh", test=test).groupby("method")["strict"].mean()
     lost = lambda where: right("few nodes") - right(f"few nodes, {LEAVES} leaves {where}")
-    ends = lambda: 100 * part(tested, test="drawn names").groupby(["naming", "method"])["strict"].mean().unstack()
+    ends = lambda naming: 100 * part(tested, naming=naming, test="drawn names").groupby("method")["strict"].mean()
     return decided(
         {
             "COCONUT is between CoT2 and discrete CoT where names are drawn": lambda: all(
-                row["CoT2"] > row["COCONUT"] > row["discrete CoT"]
-                for _, row in ends().loc[["fresh", "once"]].iterrows()
+                ends(naming)["CoT2"] > ends(naming)["COCONUT"] > ends(naming)["discrete CoT"]
+                for naming in ("fresh", "once")
             ),
             "most of its first thought lies on the frontier on every seed, though no target says so": lambda: (
                 100 * usual("COCONUT")["frontier_1"].min() > CHANCE
