@@ -229,12 +229,20 @@ def test_checks_fail_when_records_say_otherwise(tested):
             for seed in (42, 43)
         ]
     )
+    stated = {"CoT2": 0.5, "no-CoT": 0.52, "COCONUT": 0.15, "discrete CoT": 0.05}
+    drawn = pd.DataFrame({"profile": "paper", "method": list(stated), "last": list(stated.values()), "seed": 42})
+    by_recipe = [
+        rows,
+        *(drawn.assign(naming=name) for name in ("fresh", "once")),
+        drawn.assign(naming="age", last=0.6),
+    ]
+    rows = pd.concat(by_recipe, ignore_index=True)
     guessed = pd.DataFrame({"rule": ["one", "farther"], "published": [70.0, 90.0], "ours": [52.0, 85.0]})
     trained = pd.DataFrame({"last": [0.7]})
     by_age = (tested["naming"] == "age") & (tested["test"] == "drawn names")
     near = tested.assign(strict=0.9, pair=tested["pair"].where(~by_age, 0.52))
     holds = checks(rows, near, guessed, trained)
-    assert all(holds.values()) and len(holds) == 10
+    assert all(holds.values()) and len(holds) == 12
     swapped = rows.assign(last=(1 - rows["last"]).where(rows["method"] != "no-CoT", 0.6))
     broken = checks(
         swapped,
@@ -491,14 +499,20 @@ def of_control(**shares):
     return pd.DataFrame(rows).assign(reading="twins")
 
 
+def of_coconut(*held):
+    """Rows of COCONUT by the share of the last thought on its frontier; the first one alone is above chance."""
+    rows = pd.DataFrame({"frontier_6": held}).assign(strict=[0.8, *[0.5] * (len(held) - 1)])
+    return rows.assign(method="COCONUT", test="drawn names", reading="reachable", d=32)
+
+
 def test_claims_on_prontoqa_can_fail():
     alike = of_control(**{"CoT2": 0.99, "discrete CoT": 0.97, "no-CoT": 0.51})
     guessed = of_control(**{"CoT2": 0.99, "discrete CoT": 0.9, "no-CoT": 0.51})
-    at = lambda control, **changed: pd.concat([control, *(reached(d, **changed) for d in (24, 32, 40))])
-    assert list(reached_checks(at(alike, shares=blocked())).values()) == [True] * 6
+    at = lambda *others, **changed: pd.concat([*others, *(reached(d, **changed) for d in (24, 32, 40))])
+    assert list(reached_checks(at(alike, of_coconut(0.6, 0.1), shares=blocked())).values()) == [True] * 7
     by_heart = {("CoT2", "seen graphs"): 0.95, ("discrete CoT", "seen graphs"): 0.7}
-    other = at(guessed, shares=by_heart | blocked(-0.05), frontier_6=0.5)
-    assert list(reached_checks(other).values()) == [False] * 6
+    other = at(guessed, of_coconut(0.4, 0.1), shares=by_heart | blocked(-0.05), frontier_6=0.5)
+    assert list(reached_checks(other).values()) == [False] * 7
 
 
 def of_thoughts(coconut=0.85, first=(0.7, 0.95), least=(0.4, 0.95), target=0.6, lost=0.4, elsewhere=0.0):

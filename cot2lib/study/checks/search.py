@@ -12,7 +12,8 @@ from cot2lib.tasks.prontoqa import READINGS, TWINS
 
 CHANCE = 50  # per cent
 MARGIN = 5  # points
-NAMINGS = ("fresh", "once", "age")
+DRAWN = ("fresh", "once")
+NAMINGS = (*DRAWN, "age")
 CURRICULA = ("one hop first", "hops one by one")
 STEADY = tuple(f"{name}, constant rate" for name in CURRICULA)
 COSTLY = ("dropout .1", "embeddings .02", "two layers", "targets of complete walks")
@@ -27,6 +28,7 @@ LITTLE = 3.0  # points
 def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trained: pd.DataFrame) -> dict[str, bool]:
     """The claims on methods and namings, on what can be guessed, and on the live training."""
     shares = lambda **columns: part(rows, profile="quick", **columns).set_index("seed")["last"]
+    stated = lambda naming: 100 * part(rows, profile="paper", naming=naming).groupby("method")["last"].mean()
     mean = lambda test: 100 * part(tested, test=test, method="CoT2", naming="fresh")["strict"].mean()
     pairs = lambda test: 100 * part(tested, test=test, method="CoT2", naming="age")["pair"].mean()
     depth = lambda test: 100 * part(tested, test=test, method="CoT2", naming="fresh")["pair"].mean()
@@ -44,6 +46,14 @@ def checks(rows: pd.DataFrame, tested: pd.DataFrame, guessed: pd.DataFrame, trai
                 abs(100 * part(rows, profile="quick", method="no-CoT").groupby("naming")["last"].mean() - CHANCE)
                 < MARGIN
             ).all(),
+            "by the authors' recipe CoT2 leaves chance by 5 points where names are ages, and only there": lambda: (
+                stated("age")["CoT2"] > CHANCE + MARGIN > max(stated(name)["CoT2"] for name in DRAWN)
+            ),
+            "elsewhere no-CoT stays within 5 points of chance, and COCONUT and discrete CoT below 20 %": lambda: all(
+                abs(stated(name)["no-CoT"] - CHANCE) < MARGIN
+                and stated(name)[["COCONUT", "discrete CoT"]].max() < 4 * MARGIN
+                for name in DRAWN
+            ),
             "but for depth and ancestors no rule is 10 points from chance on our graphs": lambda: bool(
                 (abs(ours - CHANCE) < 2 * MARGIN).all()
             ),
@@ -263,6 +273,8 @@ def reached_checks(tested: pd.DataFrame) -> dict[str, bool]:
     right = lambda d, method, test: mean("strict", d=d, method=method, test=test)
     by_heart = lambda d, method: right(d, method, "seen graphs") - right(d, method, "drawn names")
     on_frontier = lambda d: mean("frontier_6", d=d, method="CoT2", test="drawn names")
+    coconut = lambda: part(tested, reading=READINGS[0], method="COCONUT", test="drawn names")
+    searching = lambda: 100 * coconut()[["strict", "frontier_6"]]
     means = lambda: 100 * part(tested, reading=READINGS[0]).groupby(["method", "d", "test"])["strict"].mean().unstack()
     moved = lambda: means()[list(MOVED)].sub(means()["drawn names"], axis=0)
     wide = lambda: moved().loc[["CoT2", "discrete CoT"]].query("d > 24")
@@ -276,6 +288,9 @@ def reached_checks(tested: pd.DataFrame) -> dict[str, bool]:
             "there CoT2 is right about as often as its last thought lies on the frontier, from d = 32 on": lambda: (
                 max(abs(on_frontier(d) - right(d, "CoT2", "drawn names")) for d in (32, 40)) < MARGIN
             ),
+            "COCONUT leaves chance there if, and only if, most of its last thought lies on the frontier": lambda: (
+                (searching()["strict"] > CHANCE + MARGIN) == (searching()["frontier_6"] > CHANCE)
+            ).all(),
             "no mean changes by 4 points or more where rules without a search are blocked": lambda: (
                 moved().drop(columns=NEITHER).abs().max(axis=None) < 4
             ),
@@ -299,8 +314,7 @@ def thought_checks(tested: pd.DataFrame) -> dict[str, bool]:
     return decided(
         {
             "COCONUT is between CoT2 and discrete CoT where names are drawn": lambda: all(
-                ends(naming)["CoT2"] > ends(naming)["COCONUT"] > ends(naming)["discrete CoT"]
-                for naming in ("fresh", "once")
+                ends(naming)["CoT2"] > ends(naming)["COCONUT"] > ends(naming)["discrete CoT"] for naming in DRAWN
             ),
             "most of its first thought lies on the frontier on every seed, though no target says so": lambda: (
                 100 * usual("COCONUT")["frontier_1"].min() > CHANCE
