@@ -171,6 +171,17 @@ def test_learning_curves_draw_every_seed_and_their_mean():
     assert marks(figure) == {90.0}
 
 
+@pytest.mark.parametrize("name, shown", [("short", " short"), ("so long that " * 4, "\n" + "so long that " * 4)])
+def test_a_name_too_long_for_its_panel_stands_on_two_lines(name, shown):
+    points = pd.DataFrame({"step": [1, 2] * 2, "seed": 42, "profile": "quick", "method": "CoT2"})
+    points = points.assign(epoch=points["step"], accuracy=0.5, naming=["one"] * 2 + [name] * 2)
+    figure = curves.accuracy_over_epochs(points, METHOD, "naming", "{}")
+    separator = shown[0]
+    assert [axis.get_xlabel() for axis in figure.axes] == [
+        f"epoch (quick recipe,{separator}one)", f"epoch (quick recipe,{shown})",
+    ]  # fmt: skip
+
+
 # Live
 
 

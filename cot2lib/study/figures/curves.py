@@ -4,7 +4,8 @@ A *series* (`cot2lib.study.figures.style.Series`) is a column that holds what a 
 a method, a budget, who feeds in training.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from cot2lib.study.figures.style import PAPER, Look, Series, panels, seed_dots, series_legend
 from cot2lib.study.report import recipe
 
+LETTERS = 105  # that fit side by side below a row of panels
 Stated = Callable[[object, object], float | None]  # the paper's accuracy (%) of a series' value in a panel
 
 
@@ -48,6 +50,7 @@ def accuracy_over_epochs(
     profiles, values = unique(curves["profile"]), in_order(curves[across])
     series = series_of(series)
     looks = series.looks(curves[series.column])
+    names = _epochs([*product(profiles, values)], label, LETTERS // len(values))
     figure, axes = panels(len(profiles), len(values), width=8.4, height=2.5, sharey=True)
     for row, profile in zip(axes, profiles):
         drawn = []
@@ -58,11 +61,18 @@ def accuracy_over_epochs(
                 continue
             drawn.append(axis)
             _lines(axis, part, series.column, looks, lambda name, value=value: stated(name, value))
-            axis.set(ylim=(0, 102), xlabel=f"epoch ({recipe(profile)}, {label.format(value)})")
+            axis.set(ylim=(0, 102), xlabel=names[profile, value])
         drawn[0].set_ylabel("validation accuracy (%)")
         drawn[0].tick_params(labelleft=True)
     series_legend(figure, named(series, looks), paper=stated is not nothing_stated)
     return figure
+
+
+def _epochs(shown: Sequence[tuple[str, object]], label: str, letters: int) -> dict[tuple[str, object], str]:
+    """What x axes are called, by profile and value: all on two lines if one has too many letters for its panel."""
+    halves = {key: (f"epoch ({recipe(key[0])},", f"{label.format(key[1])})") for key in shown}
+    broken = max(len(" ".join(half)) for half in halves.values()) > letters
+    return {key: ("\n" if broken else " ").join(half) for key, half in halves.items()}
 
 
 def series_of(series: Series | str) -> Series:

@@ -36,7 +36,7 @@ MASSES = {
     "unreached": "reached by no walk",
 }
 NAMING = {"fresh": "fresh names", "once": "names drawn once", "age": "names by age"}
-READING = {"reachable": "is it reached?", "sign": "which sign?", "twins": "is it reached? two halves alike"}
+READING = {"reachable": "is it reached?", "sign": "which sign?", "twins": "two halves alike"}
 ACROSS = 4  # panels in a row
 CLAIMED = {"CoT2": "cot2", "COCONUT": "coconut", "discrete CoT": "discrete", "no-CoT": "nocot"}
 HEADS = {1: "1 head", 2: "2 heads", 4: "4 heads"}

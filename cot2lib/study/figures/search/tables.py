@@ -162,7 +162,8 @@ def published_table(tested: pd.DataFrame) -> pd.DataFrame:
     table = []
     for (test, method), cell in found.groupby(["test", "method"], sort=False):
         _, hops, names = test.split(", ")
-        asked = {"hops": hops, "questions": int(cell["inputs"].iloc[0]), "asked with": names, "method": method}
+        questions = int(cell["inputs"].iloc[0])
+        asked = {"hops (questions)": f"{hops.split()[0]} ({questions})", "asked with": names, "method": method}
         shares = {
             f"{NAMING[naming]}, {name}": describe_mean(cell.loc[cell["naming"] == naming, name])
             for naming in unique(tested["naming"])
@@ -286,9 +287,10 @@ def _in_order(column: pd.Series) -> pd.Series:
 
 
 def naming_findings(tested: pd.DataFrame) -> list[str]:
-    """A sentence for each method and way of naming: right answers on unseen graphs with ages, and with drawn names."""
+    """A sentence for CoT2, for discrete CoT and each way of naming: right answers on unseen graphs with ages, and with
+    drawn names."""
     sentences = []
-    for method in METHOD.looks(tested["method"]):
+    for method in SIDES:
         for naming in NAMING:
             cell = tested[(tested["method"] == method) & (tested["naming"] == naming)]
             shares = {(t, name): cell.loc[cell["test"] == t, name] for t in TESTED[:2] for name in SHARES}
