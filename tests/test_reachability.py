@@ -189,11 +189,14 @@ def test_shortcuts_are_those_of_counting(reading):
         counted["the question says in"] += (not no) == yes
         counted["something leads to"] += any(into[start] for start in fits) == yes
         counted["the concept before"] += any(out[start] > 1 for start in fits) == yes
+        counted["it leads to two"] += any(out[start] > 2 for start in fits) == yes
+        graph = networkx.DiGraph([tuple(edge) for edge in edges])
+        counted["it has two ancestors"] += any(len(networkx.ancestors(graph, start)) > 1 for start in fits) == yes
     for rule, share in graph_facts.shortcuts(task).items():
         (right,) = (count for start, count in counted.items() if rule.startswith(start))
         assert share == pytest.approx(100 * right / task.size)
-    by_rule = [30, 30] if reading == TWINS else [60, 60]
-    assert sorted(counted.values())[1:] == by_rule, "both local rules answer every question, but for the control"
+    by_rule = [30] * 4 if reading == TWINS else [60] * 4
+    assert sorted(counted.values())[1:] == by_rule, "all local rules answer every question, but for the control"
 
 
 def test_prontoqa_has_the_published_shape():

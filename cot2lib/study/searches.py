@@ -199,17 +199,22 @@ CHANGES: dict[str, Change] = {
 }
 
 
+CURRICULA = tuple(change for change in CHANGES if "hop" in change)  # COCONUT has stages instead
+# A discrete target is one way's next node: it has no other definition, and no use once a model has gone another way.
+ALONE = ("own thoughts from half on", "targets of nodes", "targets of complete walks")  # of CoT2
+
 CHOSEN = {"cot2": "padding counts", "discrete": "those four, twice as long"}  # of equals the shorter
 
 
 def changes() -> dict[str, list[RunSpec]]:
-    """Runs with one thing changed, by what it is; of discrete chain of thought those that the change reaches.
+    """Runs with one thing changed, by what it is, of each method that has it, see `CURRICULA` and `ALONE`."""
+    return {change: changed(change, methods=_with(change)) for change in CHANGES}
 
-    A discrete target is one way's next node, which is no target once the model has taken another way. So discrete
-    models are not fed their own tokens.
-    """
-    reached = lambda run: run.method == "CoT2" or (run.task.frontier, run.fed) == ("walks", "teacher")
-    return {change: [run for run in changed(change) if reached(run)] for change in CHANGES}
+
+def _with(change: str) -> tuple[str, ...]:
+    if change in ALONE:
+        return METHODS[:1]
+    return METHODS[:2] if change in CURRICULA else METHODS[:3]
 
 
 def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:

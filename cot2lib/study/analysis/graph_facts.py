@@ -103,19 +103,25 @@ def ancestors(task: Reachability) -> Int[Tensor, "input name"]:
 def shortcuts(task: ProntoQA) -> dict[str, float]:
     """How often (%) rules without a search answer ProntoQA.
 
-    The last two look at the concepts before the property that is asked for. Where one of them is as the rule says, the
-    answer is yes; under the sign reading, it is whether the sign of its edge is the question's.
+    All but the first look at the concepts before the property that is asked for. Where one of them is as the rule
+    says, the answer is yes; under the sign reading, it is whether the sign of its edge is the question's.
     """
-    into, out = (torch.cat([counts, torch.zeros_like(counts[:, :1])], 1) for counts in degrees(task))
+    into, out = degrees(task)
     start, end = task.ends
     asked = end == task.asked[:, :1] - task.state_ids[0]  # (input, edge)
     no = task.asked[:, 1] == token("not in")
-    signed = task.reading == "sign"
-    stands = (task.graphs.negative == no[:, None]) if signed else torch.ones_like(asked)
+    counts = (task.graphs.negative == no[:, None]) & asked if task.reading == "sign" else asked
+
+    def has(what: Int[Tensor, "input name"], least: int) -> Bool[Tensor, " input"]:
+        padded = torch.cat([what, torch.zeros_like(what[:, :1])], 1)
+        return (counts & (padded.gather(1, start) >= least)).any(1)
+
     yes = {
         "the question says in": ~no,
-        "something leads to the concept before the property": (asked & (into.gather(1, start) > 0) & stands).any(1),
-        "the concept before the property leads elsewhere too": (asked & (out.gather(1, start) > 1) & stands).any(1),
+        "something leads to the concept before the property": has(into, 1),
+        "the concept before the property leads elsewhere too": has(out, 2),
+        "it leads to two others or more": has(out, 3),
+        "it has two ancestors or more": has(ancestors(task), 2),
     }
     return {name: PERCENT * _mean(said == (task.answer_ids == token("True"))) for name, said in yes.items()}
 

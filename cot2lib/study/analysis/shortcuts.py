@@ -1,9 +1,10 @@
-"""ProntoQA as the paper reads it, with edges moved so that rules without a search no longer answer it.
+"""ProntoQA as the paper reads it, with edges moved so that rules about the concept before the property are of no use.
 
-Two such rules tell the concept before the chain's end from the one before the other property: an edge enters it, and
-it leads elsewhere too (see `cot2lib.tasks.prontoqa`). Here the other concept gets such edges as well. They are taken
-from elsewhere in the graph, so a prompt keeps its length and a question its answer. One entry blocks neither rule: it
-says what a model loses by a moved edge alone.
+An edge enters the concept before the chain's end, and three leave it. The concept before the other property has one
+edge in all (see `cot2lib.tasks.prontoqa`). Here it gets such edges too. They are taken from the sides of the chain, so
+a prompt keeps its length and a question its answer. One entry moves the same edges elsewhere and blocks no rule: it
+says what a model loses by moved edges alone. Rules that look further back still answer these questions; the longest of
+them is a search from the property. The control of two halves excludes them all.
 """
 
 from dataclasses import dataclass
@@ -11,19 +12,22 @@ from dataclasses import dataclass
 import torch
 
 from cot2lib.tasks import ProntoQA
-from cot2lib.tasks.prontoqa import APART, BESIDE, CHAIN, LAST, LEAF, OF_BESIDE
+from cot2lib.tasks.prontoqa import APART, BESIDE, LEAF, OF_BESIDE
 from cot2lib.tasks.reachability import Graphs
 
 Edge = tuple[int, int]  # from a node to a node
 
-LED_TO, LEADING = "the other concept is led to", "the other concept leads on"
-BOTH, NEITHER = "both", "neither, another edge moved"
-MOVED: dict[str, dict[Edge, Edge]] = {
-    LED_TO: {(BESIDE[0], LEAF): (LEAF, APART)},
-    LEADING: {(BESIDE[0], LEAF): (APART, LEAF)},
-    BOTH: {(BESIDE[0], LEAF): (LEAF, APART), (BESIDE[1], OF_BESIDE[1]): (APART, OF_BESIDE[1])},
-    NEITHER: {(CHAIN[4], LAST): (LEAF, LAST)},
+ENTERING = {(BESIDE[2], OF_BESIDE[2]): (OF_BESIDE[2], APART)}
+LEAVING = {(BESIDE[0], LEAF): (APART, LEAF), (BESIDE[1], OF_BESIDE[1]): (APART, OF_BESIDE[1])}
+ASIDE = {
+    (BESIDE[0], LEAF): (OF_BESIDE[2], LEAF),
+    (BESIDE[1], OF_BESIDE[1]): (LEAF, OF_BESIDE[1]),
+    (BESIDE[2], OF_BESIDE[2]): (OF_BESIDE[2], OF_BESIDE[1]),
 }
+
+LED_TO, LEADING = "the other concept is led to", "the other concept leads on"
+BOTH, NEITHER = "both", "neither, the same edges moved"
+MOVED: dict[str, dict[Edge, Edge]] = {LED_TO: ENTERING, LEADING: LEAVING, BOTH: ENTERING | LEAVING, NEITHER: ASIDE}
 
 
 @dataclass(frozen=True)

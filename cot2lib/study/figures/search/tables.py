@@ -207,12 +207,11 @@ def chosen_table(rows: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
         tested: `cot2lib.study.analysis.searched` of them.
     """
     table, unseen = [], tested[tested["test"] == TESTED[0]]
-    changes = dict(zip(SIDES, CHOSEN.values()))
     for (heads, method), ours in rows.groupby(["heads", "method"]):
         test = unseen[unseen["id"].isin(ours["id"])]
         seen = int((ours["steps"] * ours["batch"]).mean()) // 1000
         shares = {f"test, {name}": describe_mean(test[name]) for name in SHARES}
-        entry = {"heads": heads, "method": method, "changed": changes[method], "examples (thousands)": seen}
+        entry = {"heads": heads, "method": method, "changed": CHOSEN[CLAIMED[method]], "examples (thousands)": seen}
         table.append(entry | {"validation": describe_mean(ours["last"])} | shares)
     return pd.DataFrame(table)
 
