@@ -156,21 +156,32 @@ def _shares(cell: pd.DataFrame, tests: Sequence[str], measure: str = "strict") -
 
 
 def published_table(tested: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) on the published questions: a row for each number of hops, naming of the questions and method, a
-    column for each measure and naming of the training graphs."""
-    found = tested[tested["test"].str.startswith("published")].sort_values("test", kind="stable")
+    """Accuracies (%) on the published questions and on generated graphs: a row for each number of hops, naming of the
+    questions and method, a column for each measure and naming of the training graphs."""
     table = []
-    for (test, method), cell in found.groupby(["test", "method"], sort=False):
-        _, hops, names = test.split(", ")
-        questions = int(cell["inputs"].iloc[0])
-        asked = {"hops (questions)": f"{hops.split()[0]} ({questions})", "asked with": names, "method": method}
+    for (asked, names, method), cell in _questions(tested).groupby(["asked", "names", "method"], sort=False):
         shares = {
             f"{NAMING[naming]}, {name}": describe_mean(cell.loc[cell["naming"] == naming, name])
             for naming in unique(tested["naming"])
             for name in SHARES
         }
-        table.append(asked | shares)
+        table.append({"questions": asked, "asked with": names, "method": method} | shares)
     return pd.DataFrame(table)
+
+
+def _questions(tested: pd.DataFrame) -> pd.DataFrame:
+    """Rows of published questions by hops, of all, and of generated graphs; `asked` says which and how many."""
+    by_hops = tested[tested["test"].str.startswith("published")].sort_values("test", kind="stable")
+    parts = by_hops["test"].str.split(", ")
+    by_hops = by_hops.assign(asked=parts.str[1], names=parts.str[2])
+    run = ["names", "method", "naming", "seed"]
+    weighed = by_hops.assign(**{name: by_hops[name] * by_hops["inputs"] for name in SHARES})
+    whole = weighed.groupby(run, sort=False)[["inputs", *SHARES]].sum().reset_index()
+    whole = whole.assign(asked="all", **{name: whole[name] / whole["inputs"] for name in SHARES})
+    generated = tested[tested["test"].isin(TESTED[:2])].assign(asked="generated")
+    generated = generated.assign(names=generated["test"])
+    rows = pd.concat([by_hops, whole, generated], ignore_index=True)
+    return rows.assign(asked=rows["asked"] + " (" + rows["inputs"].astype(int).astype(str) + ")")
 
 
 def findings(rows: pd.DataFrame) -> list[str]:
