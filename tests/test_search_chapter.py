@@ -36,7 +36,7 @@ from cot2lib.training.supervised import build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 TASK = ProsQA(inputs=60)
-COUNTS = {"paper": 117, "quick": 256}  # runs of the chapter
+COUNTS = {"paper": 123, "quick": 249}  # runs of the chapter
 ROWS = torch.arange(20)
 TEST = searched.Test("sixty", TASK, ROWS)
 STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
@@ -319,6 +319,15 @@ def test_methods_stand_beside_the_papers_numbers():
     assert sentence.startswith("CoT2 is 35.0") and sentence.endswith("(fresh names, quick recipe).")
 
 
+def test_the_recipe_without_dropout_stands_beside_it():
+    seeds, columns = [42, 43], {"profile": "paper", "naming": "age", "method": "CoT2"}
+    stated = pd.DataFrame({"seed": seeds, "last": [0.6, 0.6], **columns})
+    (sentence,) = search.bare_findings(stated, stated.assign(last=[0.8, 0.9]))
+    assert "CoT2 ends at 85.0" in sentence and "25.0" in sentence and "points higher" in sentence
+    assert search.bare_findings(stated.assign(naming="once"), stated) == []
+    assert search.bare_findings(stated, pd.DataFrame({"last": []})) == []
+
+
 def test_dimensions_stand_side_by_side():
     sides = {"CoT2": (0.9, 0.8), "discrete CoT": (0.6, 0.7)}  # at the end, over the training
     rows = [
@@ -434,7 +443,7 @@ def test_last_checks_fail_when_records_say_otherwise():
     wide = pd.DataFrame(sizes, columns=["names", "d_model", "heads", "last"]).assign(method="CoT2")
     changes = {"usual": 96.0, "padding counts": 98.0, "one hop first": 60.0, "hops one by one": 40.0}
     changes |= {"the paper's grammar": 49.0, searches.CHOSEN["discrete"]: 97.0}
-    changes |= {"all four of the last search": 97.0, "those four, constant rate": 95.0}
+    changes |= {"all four of the last search": 97.0, "those four, constant rate": 95.0, "five hops": 97.0}
     changes |= (
         dict.fromkeys(STEADY, 80.0)
         | {"rate 1e-4": 51.0, "constant rate": 93.0}
@@ -448,6 +457,7 @@ def test_last_checks_fail_when_records_say_otherwise():
     choices.loc[choices["changed"] == "the paper's grammar", "discrete CoT"] = 51.0
     choices.loc[choices["changed"] == searches.CHOSEN["discrete"], "discrete CoT"] = 88.0
     choices.loc[choices["changed"] == "all four of the last search", "discrete CoT"] = 85.0
+    choices["COCONUT"] = choices["changed"].map({"usual": 80.0, "twice as long": 90.0, "padding counts": 51.0})
     shortcuts = pd.DataFrame({"rule": ["in", "local"], "sign": [69.0, 100.0]})
     methods = ["CoT2", "discrete CoT", "no-CoT"]
     answers = pd.DataFrame(
@@ -456,12 +466,20 @@ def test_last_checks_fail_when_records_say_otherwise():
     stated = answers[:1].assign(profile="paper", last=0.7)
     answers = pd.concat([answers, stated], ignore_index=True)
     holds = last_checks(wide, choices, answers, shortcuts)
-    assert len(holds) == 18 and all(holds.values())
+    assert len(holds) == 21 and all(holds.values())
     apart = answers.assign(last=[0.58, 0.6, 0.64, 0.6], best=[0.7, 0.73, 0.68, 0.7])
-    other = {"padding counts": 95.0, "one hop first": 77.0, "rate 1e-4": 60.0, COSTLY[-1]: 92.0, HARMLESS[0]: 92.0}
+    other = {
+        "five hops": 90.0,
+        "padding counts": 95.0,
+        "one hop first": 77.0,
+        "rate 1e-4": 60.0,
+        COSTLY[-1]: 92.0,
+        HARMLESS[0]: 92.0,
+    }
     changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values()), "discrete CoT": 60.0})
+    changed["COCONUT"] = changed["changed"].map({"usual": 99.0, "twice as long": 90.0, "padding counts": 61.0})
     worse = last_checks(wide.assign(last=0.9), changed, apart, shortcuts)
-    assert len(worse) == 18 and not any(worse.values())
+    assert len(worse) == 21 and not any(worse.values())
     two = last_checks(wide, choices, answers[:2], shortcuts)
     assert not two["under the sign reading all three methods end within 5 points (our recipe)"]
 

@@ -136,6 +136,12 @@ def followed(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     ]
 
 
+def bare(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """CoT2 and discrete CoT with names by age by the authors' recipe, without the dropout and the decay of their code
+    for MNNS; the paper states neither for graphs."""
+    return list(map(_trained(dropout=0.0, weight_decay=0.0), dimension("paper", seeds, (32,))))
+
+
 def changed(
     change: str,
     seeds: Sequence[int] = SEEDS[:1],
@@ -188,6 +194,7 @@ CHANGES: dict[str, Change] = {
     "those four, constant rate": _found(schedule="constant"),
     "those four, twice as long": _found(steps=24_000, warmup=1200, evaluate_every=480),
     "names drawn once": _asked(naming="once"),
+    "five hops": _asked(hops=5),
     "one hop first": _shown(curriculum="first"),
     "hops one by one": _shown(curriculum="growing"),
     "one hop first, constant rate": _both(_shown(curriculum="first"), _trained(schedule="constant")),
@@ -199,22 +206,24 @@ CHANGES: dict[str, Change] = {
 }
 
 
-CURRICULA = tuple(change for change in CHANGES if "hop" in change)  # COCONUT has stages instead
 # A discrete target is one way's next node: it has no other definition, and no use once a model has gone another way.
 ALONE = ("own thoughts from half on", "targets of nodes", "targets of complete walks")  # of CoT2
+OF_COCONUT = (
+    "usual", "rate 1e-3", "constant rate", "twice as long", "padding counts", "all four of the last search",
+    "those four, twice as long", "names drawn once",
+)  # fmt: skip
 
 CHOSEN = {"cot2": "padding counts", "discrete": "those four, twice as long"}  # of equals the shorter
 
 
 def changes() -> dict[str, list[RunSpec]]:
-    """Runs with one thing changed, by what it is, of each method that has it, see `CURRICULA` and `ALONE`."""
-    return {change: changed(change, methods=_with(change)) for change in CHANGES}
+    """Runs with one thing changed, by what it is: of CoT2, of discrete CoT but for `ALONE`, and `OF_COCONUT`."""
+    return {change: changed(change, methods=_methods(change)) for change in CHANGES}
 
 
-def _with(change: str) -> tuple[str, ...]:
-    if change in ALONE:
-        return METHODS[:1]
-    return METHODS[:2] if change in CURRICULA else METHODS[:3]
+def _methods(change: str) -> tuple[str, ...]:
+    sides = METHODS[:1] if change in ALONE else METHODS[:2]
+    return (*sides, *METHODS[2:3]) if change in OF_COCONUT else sides
 
 
 def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
@@ -273,4 +282,6 @@ def searches(profile: str) -> list[Run]:
         found += [*twinned(), *surface(), *sized(), *of_published_size()]
         found += [run for part in changes().values() for run in part]
         found += chosen()
+    else:
+        found += bare()
     return list(dict.fromkeys([*found, *rewarded(profile)]))

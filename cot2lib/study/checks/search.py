@@ -140,6 +140,14 @@ def last_checks(
                 changed.loc["those four, constant rate", "discrete CoT"]
                 < changed.loc["all four of the last search", "discrete CoT"] - 2 * MARGIN
             ),
+            "five hops change neither method by 3 points": lambda: gained.loc["five hops"].abs().max() < LITTLE,
+            "twice the steps serve COCONUT best of its changes, and take it between the best of the others": lambda: (
+                changed["COCONUT"].idxmax() == "twice as long"
+                and changed["discrete CoT"].max() < changed["COCONUT"].max() < changed["CoT2"].max()
+            ),
+            "COCONUT is within 5 points of chance where padding counts": lambda: (
+                abs(changed.loc["padding counts", "COCONUT"] - CHANCE) < MARGIN
+            ),
             "in the paper's grammar both methods stay within 5 points of chance": lambda: (
                 (changed.loc["the paper's grammar", list(gained)] - CHANCE).abs().max() < MARGIN
             ),

@@ -196,6 +196,20 @@ def findings(rows: pd.DataFrame) -> list[str]:
     return sentences
 
 
+def bare_findings(rows: pd.DataFrame, bare: pd.DataFrame) -> list[str]:
+    """A sentence for each method: how far it is from the authors' recipe without dropout and decay (`bare`)."""
+    stated = rows[(rows["profile"] == "paper") & (rows["naming"] == "age")]
+    sentences = []
+    for method in () if bare.empty else SIDES:
+        sides = [part[part["method"] == method].set_index("seed")["last"] for part in (bare, stated)]
+        if gap := versus(*sides, "{} points higher", "{} points lower"):
+            ends = describe_mean(sides[0])
+            sentences.append(
+                f"Without dropout and decay {method} ends at {ends}, {gap} (names by age, authors' recipe)."
+            )
+    return sentences
+
+
 def choices_table(found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """A row for each thing changed (curves by change): accuracy (%) at the end, and how many thousand graphs were seen
     when it passed `PASSED`."""
