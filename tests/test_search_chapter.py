@@ -21,6 +21,7 @@ from cot2lib.study.checks.search import (
     FOR_DISCRETE,
     HARMLESS,
     STEADY,
+    bare_checks,
     checks,
     chosen_checks,
     last_checks,
@@ -323,9 +324,24 @@ def test_the_recipe_without_dropout_stands_beside_it():
     seeds, columns = [42, 43], {"profile": "paper", "naming": "age", "method": "CoT2"}
     stated = pd.DataFrame({"seed": seeds, "last": [0.6, 0.6], **columns})
     (sentence,) = search.bare_findings(stated, stated.assign(last=[0.8, 0.9]))
-    assert "CoT2 ends at 85.0" in sentence and "25.0" in sentence and "points higher" in sentence
+    assert "CoT2 ends at 85.0" in sentence and "25.0" in sentence and "points higher (names by age" in sentence
     assert search.bare_findings(stated.assign(naming="once"), stated) == []
     assert search.bare_findings(stated, pd.DataFrame({"last": []})) == []
+
+
+def test_claims_on_the_recipe_without_dropout_can_fail():
+    by_method = lambda cot2, discrete: pd.DataFrame(
+        [
+            dict(profile="paper", naming="age", method=method, seed=seed, last=last)
+            for method, lasts in (("CoT2", cot2), ("discrete CoT", discrete))
+            for seed, last in enumerate(lasts)
+        ]
+    )
+    rows = by_method((0.6, 0.6), (0.5, 0.5))
+    assert list(bare_checks(by_method((0.8, 0.82), (0.7, 0.72)), rows).values()) == [True] * 2
+    assert list(bare_checks(by_method((0.65, 0.9), (0.65, 0.7)), rows).values()) == [False] * 2
+    assert list(bare_checks(by_method((0.8, 0.9), (0.7, 0.72)), rows).values()) == [True, False]
+    assert bare_checks(rows.assign(naming="fresh"), rows) == {}
 
 
 def test_dimensions_stand_side_by_side():
@@ -457,7 +473,9 @@ def test_last_checks_fail_when_records_say_otherwise():
     choices.loc[choices["changed"] == "the paper's grammar", "discrete CoT"] = 51.0
     choices.loc[choices["changed"] == searches.CHOSEN["discrete"], "discrete CoT"] = 88.0
     choices.loc[choices["changed"] == "all four of the last search", "discrete CoT"] = 85.0
-    choices["COCONUT"] = choices["changed"].map({"usual": 80.0, "twice as long": 90.0, "padding counts": 51.0})
+    choices["COCONUT"] = choices["changed"].map(
+        {"usual": 80.0, "twice as long": 90.0, "padding counts": 51.0, "rate 1e-3": 50.0}
+    )
     shortcuts = pd.DataFrame({"rule": ["in", "local"], "sign": [69.0, 100.0]})
     methods = ["CoT2", "discrete CoT", "no-CoT"]
     answers = pd.DataFrame(
@@ -477,7 +495,9 @@ def test_last_checks_fail_when_records_say_otherwise():
         HARMLESS[0]: 92.0,
     }
     changed = pd.DataFrame({"changed": list(changes), "CoT2": list((changes | other).values()), "discrete CoT": 60.0})
-    changed["COCONUT"] = changed["changed"].map({"usual": 99.0, "twice as long": 90.0, "padding counts": 61.0})
+    changed["COCONUT"] = changed["changed"].map(
+        {"usual": 99.0, "twice as long": 90.0, "padding counts": 51.0, "rate 1e-3": 61.0}
+    )
     worse = last_checks(wide.assign(last=0.9), changed, apart, shortcuts)
     assert len(worse) == 21 and not any(worse.values())
     two = last_checks(wide, choices, answers[:2], shortcuts)

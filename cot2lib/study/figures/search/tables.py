@@ -197,16 +197,17 @@ def findings(rows: pd.DataFrame) -> list[str]:
 
 
 def bare_findings(rows: pd.DataFrame, bare: pd.DataFrame) -> list[str]:
-    """A sentence for each method: how far it is from the authors' recipe without dropout and decay (`bare`)."""
-    stated = rows[(rows["profile"] == "paper") & (rows["naming"] == "age")]
-    sentences = []
-    for method in () if bare.empty else SIDES:
-        sides = [part[part["method"] == method].set_index("seed")["last"] for part in (bare, stated)]
-        if gap := versus(*sides, "{} points higher", "{} points lower"):
-            ends = describe_mean(sides[0])
-            sentences.append(
-                f"Without dropout and decay {method} ends at {ends}, {gap} (names by age, authors' recipe)."
-            )
+    """A sentence for each way of naming and method: how far it is from the authors' recipe without dropout and decay
+    (`bare`)."""
+    stated, sentences = rows[rows["profile"] == "paper"], []
+    for naming in NAMING:
+        for method in () if bare.empty else SIDES:
+            cells = (part[(part["method"] == method) & (part["naming"] == naming)] for part in (bare, stated))
+            without, usual = (cell.set_index("seed")["last"] for cell in cells)
+            if gap := versus(without, usual, "{} points higher", "{} points lower"):
+                ends = mean_of(PERCENT * without)
+                what = f"({NAMING[naming]}, authors' recipe)"
+                sentences.append(f"Without dropout and decay {method} ends at {ends} %, {gap} {what}.")
     return sentences
 
 
