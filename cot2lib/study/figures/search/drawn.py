@@ -178,7 +178,8 @@ def choices(found: Mapping[str, pd.DataFrame]) -> Figure:
     figure, axes = panels(rows, ACROSS, width=8.6, height=1.75, sharey=True)
     looks = METHOD.looks(found[usual]["method"])
     for axis, change in zip(axes.flat, changed):
-        for curves, style in ((found[usual], dict(linewidth=0.7, alpha=0.6)), (found[change], dict(linewidth=1.8))):
+        without = found[usual][found[usual]["method"].isin(found[change]["method"])]
+        for curves, style in ((without, dict(linewidth=0.7, alpha=0.6)), (found[change], dict(linewidth=1.8))):
             for method, curve in curves.groupby("method", sort=False):
                 colour, _, dash = looks[method]
                 axis.plot(curve["seen"] / 1000, PERCENT * curve["accuracy"], color=colour, linestyle=dash, **style)
