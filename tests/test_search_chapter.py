@@ -37,7 +37,7 @@ from cot2lib.training.supervised import build_stack
 
 FILE = Path(__file__).parent / "data" / "prosqa_valid.json"
 TASK = ProsQA(inputs=60)
-COUNTS = {"paper": 123, "quick": 249}  # runs of the chapter
+COUNTS = {"paper": 129, "quick": 249}  # runs of the chapter
 ROWS = torch.arange(20)
 TEST = searched.Test("sixty", TASK, ROWS)
 STACK = build_stack([graph_spec(task=TASK, d_model=8, layers=1)])  # never asked where answers are told
@@ -341,7 +341,11 @@ def test_claims_on_the_recipe_without_dropout_can_fail():
     assert list(bare_checks(by_method((0.8, 0.82), (0.7, 0.72)), rows).values()) == [True] * 2
     assert list(bare_checks(by_method((0.65, 0.9), (0.65, 0.7)), rows).values()) == [False] * 2
     assert list(bare_checks(by_method((0.8, 0.9), (0.7, 0.72)), rows).values()) == [True, False]
-    assert bare_checks(rows.assign(naming="fresh"), rows) == {}
+    fresh, without = (part.assign(naming="fresh") for part in (rows, by_method((0.66, 0.7), (0.4, 0.4))))
+    fresh = fresh.assign(last=fresh["last"].where(fresh["method"] == "CoT2", 0.1))
+    assert list(bare_checks(without, fresh).values()) == [True]
+    assert list(bare_checks(without.assign(last=0.62), fresh).values()) == [False]
+    assert bare_checks(rows.assign(naming="once"), rows) == {}
 
 
 def test_dimensions_stand_side_by_side():

@@ -136,7 +136,7 @@ def followed(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     ]
 
 
-def bare(seeds: Sequence[int] = THREE, namings: Sequence[str] = ("age",)) -> list[RunSpec]:
+def bare(seeds: Sequence[int] = THREE, namings: Sequence[str] = ("fresh", "age")) -> list[RunSpec]:
     """CoT2 and discrete CoT by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
     states neither for graphs."""
     return list(map(_trained(dropout=0.0, weight_decay=0.0), naming("paper", seeds, METHODS[:2], namings)))
