@@ -120,7 +120,7 @@ def test_settings_in_words(claim, words):
 def test_the_first_page_is_right_about_what_is_not_rebuilt():
     """It says that the table on word problems needs a GPU, and that graphs are rebuilt: no claim on them waits."""
     told = (NOTEBOOKS.parent / "book" / "intro.md").read_text()
-    assert "the paper's own table [needs a GPU]" in told and "So are\nquestions about graphs" in told
+    assert "the paper's own table [needs a GPU]" in told and "Questions about graphs are\nrebuilt too" in told
     kinds = {part: {type(ledger.KINDS[claim]) for claim in _of_task(part)} for part in ("gsm8k", "pro")}
     assert kinds["gsm8k"] == {Elsewhere} and Number in kinds["pro"]
     verdicts = pd.read_csv(Path(__file__).parent / "data" / "ledger.csv").set_index("id")["verdict"]

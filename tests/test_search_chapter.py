@@ -418,7 +418,8 @@ def test_more_checks_fail_when_records_say_otherwise():
     asked = [("CoT2", "fresh", "drawn names", 0.97), ("CoT2", "age", "ages", 0.98)]
     asked += [(*key, f"published, 4 hops, {names}", share) for *key, names, share in asked]
     asked += [("CoT2", "age", "published, 4 hops, drawn names", 0.3), ("discrete CoT", "age", "ages", 0.68)]
-    asked += [(m, "fresh", "published, 3 hops, drawn names", s) for m, s in (("CoT2", 0.3), ("discrete CoT", 0.5))]
+    three = (("fresh", "published, 3 hops, drawn names"), ("age", "published, 3 hops, ages"))
+    asked += [(m, *key, share) for m, share in (("CoT2", 0.3), ("discrete CoT", 0.5)) for key in three]
     sized = pd.DataFrame(asked, columns=["method", "naming", "test", "strict"]).assign(pair=0.52)
     one = {"method": "CoT2", "profile": "quick", "temperature": 0.0, "k": 1, "pass_at_k": 99.0, "maj_at_k": 99.0}
     many = {
@@ -437,12 +438,12 @@ def test_more_checks_fail_when_records_say_otherwise():
     points = points.assign(method="CoT2 + GRPO", profile="quick", k=8, seed=42, base_b=0, inputs_a=50, inputs_b=50)
     points = points.assign(task="ProsQA, 19 names", discrete_a=[40, 41], discrete_b=20)
     still = points.assign(task="ProntoQA, reachable", base_a=[90, 90], profile="paper")
-    discrete = points.assign(method="discrete CoT + GRPO")
+    discrete = points.assign(method="discrete CoT + GRPO", accuracy=[0.5, 0.8], base_a=[40, 50])
     elsewhere = discrete.assign(task="ProntoQA, reachable", accuracy=[0.6, 0.605])
     parts = [points, points.assign(profile="paper"), still, discrete, elsewhere]
     points = pd.concat(parts, ignore_index=True)
     holds = more_checks(tests, sized, counted, points)
-    assert len(holds) == 19 and all(holds.values())
+    assert len(holds) == 20 and all(holds.values())
     other, swapped = (
         tests.assign(strict=1 - tests["strict"], frontier_4=0.5, pair=0.6),
         points.assign(
@@ -453,7 +454,7 @@ def test_more_checks_fail_when_records_say_otherwise():
     worse = sized.assign(strict=sized["strict"].where(sized["test"].str.startswith("published"), 0.8), pair=0.6)
     worse.loc[worse["test"].str.contains("3 hops"), "strict"] = 0.5
     broken = more_checks(other, worse, better, swapped)
-    assert len(broken) == 19 and not any(broken.values())
+    assert len(broken) == 20 and not any(broken.values())
 
 
 def test_last_checks_fail_when_records_say_otherwise():
@@ -486,10 +487,12 @@ def test_last_checks_fail_when_records_say_otherwise():
         {"profile": "quick", "reading": "sign", "method": methods, "last": [0.58, 0.6, 0.62], "best": 0.7}
     )
     stated = answers[:1].assign(profile="paper", last=0.7)
-    answers = pd.concat([answers, stated], ignore_index=True)
+    ways = pd.DataFrame({"reading": "reachable", "method": ["CoT2", "COCONUT", "no-CoT"], "best": 0.8})
+    ways = pd.concat([ways.assign(profile="quick", last=[0.8, 0.6, 0.5]), ways.assign(profile="paper", last=0.5)])
+    answers = pd.concat([answers, stated, ways], ignore_index=True)
     holds = last_checks(wide, choices, answers, shortcuts)
-    assert len(holds) == 21 and all(holds.values())
-    apart = answers.assign(last=[0.58, 0.6, 0.64, 0.6], best=[0.7, 0.73, 0.68, 0.7])
+    assert len(holds) == 22 and all(holds.values())
+    apart = answers.assign(last=[0.58, 0.6, 0.64, 0.6, *[0.6] * 6], best=[0.7, 0.73, 0.68, 0.7, *[0.7] * 6])
     other = {
         "five hops": 90.0,
         "padding counts": 95.0,
@@ -503,7 +506,7 @@ def test_last_checks_fail_when_records_say_otherwise():
         {"usual": 99.0, "twice as long": 90.0, "padding counts": 51.0, "rate 1e-3": 61.0}
     )
     worse = last_checks(wide.assign(last=0.9), changed, apart, shortcuts)
-    assert len(worse) == 21 and not any(worse.values())
+    assert len(worse) == 22 and not any(worse.values())
     two = last_checks(wide, choices, answers[:2], shortcuts)
     assert not two["under the sign reading all three methods end within 5 points (our recipe)"]
 

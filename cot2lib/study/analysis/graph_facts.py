@@ -110,11 +110,10 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
     start, end = task.ends
     asked = end == task.asked[:, :1] - task.state_ids[0]  # (input, edge)
     no = task.asked[:, 1] == token("not in")
-    counts = (task.graphs.negative == no[:, None]) & asked if task.reading == "sign" else asked
+    stands = (task.graphs.negative == no[:, None]) & asked if task.reading == "sign" else asked
 
-    def has(what: Int[Tensor, "input name"], least: int) -> Bool[Tensor, " input"]:
-        padded = torch.cat([what, torch.zeros_like(what[:, :1])], 1)
-        return (counts & (padded.gather(1, start) >= least)).any(1)
+    def has(counts: Int[Tensor, "input name"], least: int) -> Bool[Tensor, " input"]:
+        return (stands & (_with_none(counts).gather(1, start) >= least)).any(1)
 
     yes = {
         "the question says in": ~no,
@@ -137,9 +136,14 @@ def shortcuts_table() -> pd.DataFrame:
 def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
     """Mean of a value over the parents of each name; 0 without any."""
     start, end = task.ends
-    wide = torch.cat([values, torch.zeros_like(values[:, :1])], 1)
+    wide = _with_none(values)
     total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
     return total / degrees(task)[0].clamp(min=1)
+
+
+def _with_none(values: Int[Tensor, "input name"]) -> Int[Tensor, "input end"]:
+    """A zero after the values of all names, which ends of edges that a graph does not have point at."""
+    return torch.cat([values, torch.zeros_like(values[:, :1])], 1)
 
 
 def _mean(values: Int[Tensor, " input"] | Float[Tensor, " input"] | Bool[Tensor, " input"]) -> float:
