@@ -3,10 +3,12 @@
 # make thorough  the tests that `make test` leaves out: they say again at length what shorter ones say
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
 # make trained, make retold  the two halves of it; SHARD=1/2 trains one half of the stacks, say on another machine
+# make gpu    try a machine with a GPU by its own Python and torch: tests, speed, a chapter, runs; REHEARSE="--all"
 # make links  look whether every address in the book answers (needs the internet)
 # make axe  look for accessibility violations on every built page (needs npm and Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
 # make results  put the verdicts of the records into the README
+# make installs  try the requirements in a clean environment: OF=floors, OF=newest or OF=environment.yml
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
@@ -14,6 +16,7 @@ JOBS ?= $(shell env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)
 CHAPTERS ?= csft
 PROFILE ?= quick
 SHARD ?= 1/1
+OF ?= newest
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
@@ -23,7 +26,7 @@ export OMP_NUM_THREADS ?= 1
 # Dozens of processes import the same packages: bytecode is kept, also where the environment says that none is.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: book html chapters test thorough checks lint fresh trained retold axe links address results clean
+.PHONY: book html chapters test thorough checks lint fresh trained retold gpu axe links address results installs clean
 
 book: chapters html
 
@@ -49,6 +52,7 @@ checks: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 fresh:
 	$(if $(filter 1,$(RESUME)),,rm -rf build/fresh)
@@ -63,6 +67,9 @@ trained: $(READY)
 retold: $(READY)
 	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
 
+gpu:  # neither network nor git nor .venv is needed
+	$(PYTHON) -m cot2lib rehearse --device cuda $(REHEARSE)
+
 links: $(READY)
 	$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck
 
@@ -76,8 +83,11 @@ address: $(READY)
 results: $(READY)
 	$(BIN)/python book/results.py
 
+installs:
+	$(PYTHON) tests/installs.py $(OF)
+
 clean:
-	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from cot2lib.study.claims import index
-from cot2lib.study.claims.ledger import of_records, verdict_counts
+from cot2lib.study.book import index
+from cot2lib.study.book.ledger import of_records, verdict_counts
 
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 

@@ -39,7 +39,6 @@ FACE = {
     "RunSpec": "cot2lib.specs",
     "GRPOSpec": "cot2lib.specs",
     "spec": "cot2lib.specs.profiles",
-    "graph_spec": "cot2lib.specs.graphs",
     "grpo": "cot2lib.specs.profiles",
     "run": "cot2lib.runs",
     "curves": "cot2lib.runs",

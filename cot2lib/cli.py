@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cot2lib.errors import CoT2Error, SpecError
@@ -35,8 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cot2: {_named(error)}; choose a path that can be read and written.", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        message = "interrupted; the same command goes on from the last checkpoint, at most a minute back."
-        print(f"cot2: {message}", file=sys.stderr)
+        print(f"cot2: interrupted; the same command {options.again}.", file=sys.stderr)
         return 130
 
 
@@ -49,8 +48,15 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     _command(commands, "list", "which runs each chapter stands on, and which are recorded", _list)
+    for add in (_add_training, _add_language, _add_study, _add_machine):
+        add(commands)
+    return parser
 
-    run = _command(commands, "run", "train a chapter's missing runs into the local store", _run)
+
+def _add_training(commands) -> None:
+    """Commands that train runs here or on a cluster."""
+    resumes = "goes on from the last checkpoint, about a minute back"
+    run = _command(commands, "run", "train a chapter's missing runs into the local store", _run, resumes)
     _run_options(run)
     run.add_argument("--workers", type=int, default=1, help="processes that share the stacks (default: 1)")
     run.add_argument(
@@ -74,10 +80,14 @@ def _parser() -> argparse.ArgumentParser:
         help="options of submitit, say timeout_min=120 gpus_per_node=1 slurm_partition=short",
     )
 
+
+def _add_language(commands) -> None:
+    """Commands of language models."""
     language = commands.add_parser("llm", help="train and evaluate language models").add_subparsers(
         required=True, metavar="COMMAND"
     )
-    train = _command(language, "train", "train a profile's language models by reward, those that are missing", _train)
+    text = "train a profile's language models by reward, those that are missing"
+    train = _command(language, "train", text, _train, "goes on from the last checkpoint")
     _profile_option(train)
     train.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, longest=16")
     train.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
@@ -92,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--limit", type=int, default=40, help="most discrete tokens (default: 40)")
     evaluate.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
 
+
+def _add_study(commands) -> None:
+    """Commands that collect, execute and judge."""
     collect = _command(commands, "collect", "merge the local store into the shipped records", _collect)
     collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (README)")
     _profile_option(collect)
@@ -108,20 +121,31 @@ def _parser() -> argparse.ArgumentParser:
     ledger = _command(commands, "ledger", "every number of the paper beside our records, with a verdict", _ledger)
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
 
+
+def _add_machine(commands) -> None:
+    """Commands that try and time this machine."""
+    rehearsal = _command(commands, "rehearse", "try this machine: tests, speed, a chapter, some runs", _rehearse)
+    rehearsal.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    rehearsal.add_argument(
+        "--out", type=Path, help="folder for report and records (default: build/rehearsal/DEVICE/out)"
+    )
+    rehearsal.add_argument("--runs", metavar="SET", help="one, missing, or a chapter (default: missing on a GPU)")
+    rehearsal.add_argument("--all", action="store_true", help="execute every chapter, not one")
+
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
     bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo", "engines"], help="which benchmark")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
-    return parser
 
 
-def _command(commands, name: str, text: str, function) -> argparse.ArgumentParser:
+def _command(commands, name: str, text: str, function, again: str = "begins anew") -> argparse.ArgumentParser:
+    """A command, and what it does when it is given again after an interrupt."""
     parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(command=function)
+    parser.set_defaults(command=function, again=again)
     return parser
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    """What `run` and `slurm` are asked alike."""
+    """Options that `run` and `slurm` share."""
     parser.add_argument("chapter", help="chapter whose runs to train")
     _profile_option(parser)
     parser.add_argument(
@@ -130,6 +154,7 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     parser.add_argument("--threads", type=int, help="CPU threads of each worker (default: all, torch's own steps one)")
     parser.add_argument("--engine", default="auto", help="auto: the fused CPU engine where it applies; or torch")
+    parser.add_argument("--stack", type=int, help="most trainings side by side (default: 16 on a CPU, 64 on a GPU)")
     parser.add_argument(
         "--compile", action="store_true", help="compile the forward passes (needs a C++ compiler on a CPU)"
     )
@@ -146,8 +171,8 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.runs import store
     from cot2lib.specs.profiles import PROFILES
     from cot2lib.study import sweeps
-    from cot2lib.study.analysis.language_runs import shipped
-    from cot2lib.study.word_problems import word_problems
+    from cot2lib.study.gsm8k.measure import shipped
+    from cot2lib.study.gsm8k.runs import word_problems
 
     stored = set(store.finished())
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
@@ -171,38 +196,33 @@ def _run(options: argparse.Namespace) -> None:
     if options.watched:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
-    _check_counts(options, "workers", "threads")
+    _check_counts(options, machine.check_count, "workers", "threads")
     if resolve_device(options.device).type == "cpu" and options.compile:
         machine.check_compiler()
     shard = _shard(options.shard)
     if options.workers > 1:
         _spread(options, *shard)
         return
-    how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads", "engine")}
+    how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads", "engine", "stack")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
 
 
 def _train(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
-    from cot2lib.kit import machine
     from cot2lib.llm import runs
     from cot2lib.llm.settings import GSM8K
     from cot2lib.study import sweeps
-    from cot2lib.study.word_problems import QWEN, word_problems
+    from cot2lib.study.gsm8k.runs import QWEN, word_problems
 
     places = {name: place for name, place in ((QWEN, options.model), (GSM8K, options.data)) if place}
     for run in sweeps.where(word_problems(options.profile), options.where):
-        name = f"{run.model}, {run.longest} tokens, {run.method}, seed {run.seed}"
-        with tqdm(total=run.recipe.steps, desc=name, disable=machine.no_bars()) as bar:
-            done = runs.train(run, options.device, lambda logged, bar=bar: bar.update(logged["step"] - bar.n), places)
-        last = done.iloc[-1]
-        print(f"{name}: {last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens", flush=True)
+        last = runs.train(run, options.device, places).iloc[-1]
+        said = f"{last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens"
+        print(f"{run.label}: {said}", flush=True)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from cot2lib.study.analysis import decodings
+    from cot2lib.study.gsm8k import decodings
 
     given = {name: getattr(options, name) for name in ("data", "problems", "sums", "shots", "limit", "device")}
     table = decodings.of_model(options.model, **given)
@@ -227,29 +247,29 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
 
 
-def _check_counts(options: argparse.Namespace, *names: str) -> None:
-    from cot2lib.kit.machine import check_count
-
+def _check_counts(options: argparse.Namespace, check: Callable[[str, int], None], *names: str) -> None:
     for name in names:
         if getattr(options, name) is not None:
-            check_count(f"--{name}", getattr(options, name))
+            check(f"--{name}", getattr(options, name))
 
 
 def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
     """The command that trains the same runs in a process of its own; its shard is to follow."""
     base = [sys.executable, "-m", "cot2lib", "run", options.chapter, "--profile", options.profile]
     base += ["--device", options.device, "--engine", options.engine, *(["--threads", str(threads)] if threads else [])]
+    base += ["--stack", str(options.stack)] if options.stack else []
     base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
     return base + (["--where", *options.where] if options.where else [])
 
 
 def _slurm(options: argparse.Namespace) -> None:
-    from cot2lib.kit import paths
+    from cot2lib.kit import machine, paths
     from cot2lib.kit.provenance import DEVICES
     from cot2lib.runs.train import ENGINES
-    from cot2lib.study import cluster, sweeps
+    from cot2lib.study import sweeps
+    from cot2lib.study.book import cluster
 
-    _check_counts(options, "shards", "threads")
+    _check_counts(options, machine.check_some, "shards", "threads")  # how many threads is for the nodes to refuse
     if options.device not in DEVICES or options.engine not in ENGINES:  # a node that submits may have no GPU
         raise SpecError(f"--device {options.device}, --engine {options.engine}: auto, cpu or cuda; auto or torch.")
     sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)  # refuses what is unknown
@@ -264,7 +284,7 @@ def _end_with_parent() -> None:
     """Wait for the end of the parent's pipe, then end this process, whatever it does."""
     while os.read(sys.stdin.fileno(), 1024):
         pass
-    os._exit(FAILED)  # what the last checkpoint holds is kept; files are whole or absent
+    os._exit(FAILED)  # the last checkpoint is kept; files are whole or absent
 
 
 def _ending(status: int) -> str:
@@ -282,7 +302,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _collect(options: argparse.Namespace) -> None:
-    from cot2lib.study.collect import collect
+    from cot2lib.study.book.collect import collect
 
     for path in collect(options.chapter, options.profile, options.source, options.out, options.replace):
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")
@@ -294,8 +314,14 @@ def _chapters(options: argparse.Namespace) -> int:
     return chapters.execute(options.names, dict(options.parameter), options.out, options.workers)
 
 
+def _rehearse(options: argparse.Namespace) -> int:
+    from cot2lib.study.book.rehearsal import rehearse
+
+    return rehearse(options.device, options.out, options.runs, options.all)
+
+
 def _ledger(options: argparse.Namespace) -> None:
-    from cot2lib.study.claims.ledger import is_measured, of_records
+    from cot2lib.study.book.ledger import is_measured, of_records
 
     if options.csv:
         options.csv.open("a").close()  # a path that cannot be written is refused before the work
@@ -308,6 +334,6 @@ def _ledger(options: argparse.Namespace) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from cot2lib.study import bench
+    from cot2lib.study.speed import bench
 
     print(bench.measure(options.what, quick=options.quick))

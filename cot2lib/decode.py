@@ -10,7 +10,7 @@ what it would feed later is of no consequence. Training on a model's own thought
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -32,7 +32,7 @@ Latent = Float[Tensor, "run batch d"] | None
 
 @dataclass(frozen=True)
 class Rollout:
-    """What a stack thought and answered.
+    """Thoughts and answers of a stack.
 
     Attributes:
         logits: scores of every step before the rule was applied.
@@ -53,7 +53,7 @@ class Rollout:
     last: Int[Tensor, "run batch"] | None = None
 
     def thoughts(self, stack: GPT2Stack) -> Float[Tensor, "run batch thought d"]:
-        """What is fed before the answer, mixtures by a stack's embedding table."""
+        """Vectors fed before the answer; mixtures go through a stack's embedding table."""
         if all(latent is None for latent in self.latents):
             return stack.mix(self.weights[:, :, :-1])
         steps = zip(self.latents[:-1], self.weights[:, :, :-1].unbind(2))
@@ -61,11 +61,12 @@ class Rollout:
         return torch.stack(fed, 2)
 
     @property
-    def is_thought(self) -> Bool[Tensor, "run batch step"] | None:
-        """Which steps come before a rollout's answer, of all but the last; None if all do."""
+    def there(self) -> Bool[Tensor, "run batch step"] | None:
+        """Which steps a rollout has: its thoughts, and in the last place its answer; None if all have all."""
         if self.last is None:
             return None
-        return torch.arange(self.logits.shape[2] - 1, device=self.last.device) < self.last[..., None]
+        steps = torch.arange(self.logits.shape[2], device=self.last.device)
+        return (steps < self.last[..., None]) | (steps == len(steps) - 1)
 
 
 def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
@@ -76,7 +77,7 @@ def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
 def at_last(
     x: Float[Tensor, "run batch step vocab"], last: Int[Tensor, "run batch"] | None
 ) -> Float[Tensor, "run batch 1 vocab"]:
-    """What belongs to each rollout's answer step."""
+    """The entries of each rollout's answer step."""
     if last is None:
         return x[:, :, -1:]
     return x.gather(2, last[..., None, None].expand(-1, -1, 1, x.shape[-1]))
@@ -109,7 +110,7 @@ def think(
 
 
 def _state(stack: GPT2Stack, hidden: Float[Tensor, "run prompt branch d"], draws: Draws, options: dict) -> State:
-    """What a rule may look at."""
+    """The state that a rule may look at."""
 
     def peek() -> Float[Tensor, "run batch d"]:
         there = options | {"cache": options["cache"].copy()}
@@ -147,7 +148,7 @@ def decode(
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
     layout = Branches(prompts.shape[2], samples)
-    options = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
+    options: dict[str, Any] = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
     hidden = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
     hidden = hidden.expand(-1, -1, samples, -1)  # (run, prompt, branch, d)
     logits, thoughts = [], []

@@ -101,7 +101,7 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
 
 
 def log_ratios(new: Draws, old: Draws, ratio: str) -> Clipped:
-    """What is clipped, as logarithms: one ratio of each step, or under "per-draw" one of each draw.
+    """Logarithms of the ratios that are clipped: one of each step, or under "per-draw" one of each draw.
 
     Raises SpecError for an unknown ratio.
     """

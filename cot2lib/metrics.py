@@ -10,6 +10,7 @@ standard deviation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -18,10 +19,10 @@ from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import positive, whole
+from cot2lib.kit.fields import distinct, positive, whole
 
-Values = Sequence | np.ndarray | pd.Series
-Numbers = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int
+Values: TypeAlias = Sequence | np.ndarray | pd.Series
+Numbers: TypeAlias = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int
 LEVEL = 0.95
 
 
@@ -71,15 +72,27 @@ def prediction_interval(values: Values, runs: int) -> Interval:
     return _cut(x, _predicted_half(_standard_error(x) * np.sqrt(len(x)), len(x), runs), -np.inf, np.inf)
 
 
-def paired_interval(above: Values, below: Values) -> Interval:
-    """95 % interval of the mean difference above - below. The two list runs in the same order of seeds.
+def by_seed(above: Values, below: Values) -> tuple[pd.Series, pd.Series]:
+    """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run.
 
     Raises:
-        SpecError: without values, or if one side has more than the other.
+        SpecError: for a side that names no seeds, or one twice, and for sides without a common seed.
     """
-    if len(above) != len(below):
-        raise SpecError(f"{len(above)} and {len(below)} runs do not pair; give one of each for every seed.")
-    return mean_interval(np.asarray(above, dtype=float) - np.asarray(below, dtype=float))
+    if not (isinstance(above, pd.Series) and isinstance(below, pd.Series)):
+        raise SpecError("runs without their seeds do not pair; give each side as a series by seed.")
+    for side in (above, below):
+        distinct("seeds", side.index.tolist())
+    shared = above.index[above.index.isin(below.index)]
+    if shared.empty:
+        names = [", ".join(map(str, side.index)) or "none" for side in (above, below)]
+        raise SpecError(f"no seed is on both sides ({names[0]}; {names[1]}); give runs of the same seeds.")
+    return above[shared], below[shared]
+
+
+def paired_interval(above: Values, below: Values) -> Interval:
+    """95 % interval of the mean difference above - below, over the seeds that both have; errors as `by_seed`."""
+    above, below = by_seed(above, below)
+    return mean_interval(above - below)
 
 
 def seeds_for(values: Values, runs: int, half: float) -> int | None:

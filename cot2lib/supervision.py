@@ -110,7 +110,7 @@ def walk_shares(forward: list[Mass], alike: bool) -> Float[Tensor, "input step s
 
     Where no walk goes on, the share before stays.
     """
-    shares = []
+    shares: list[Float[Tensor, "input state"]] = []
     for mass in forward[1:]:
         reached = (mass > 0).double() if alike else mass
         total = reached.sum(1, keepdim=True)

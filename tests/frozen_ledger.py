@@ -525,7 +525,7 @@ PROVED = {
 @cache
 def printed():
     """The paper's numbers and claims."""
-    return pd.read_csv(STUDY / "claims" / "claims.csv", dtype=str)
+    return pd.read_csv(STUDY / "claims.csv", dtype=str)
 
 
 def stated(claim):

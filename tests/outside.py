@@ -16,7 +16,7 @@ from ragged import Ragged
 import cot2lib
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, State, Thought
 from cot2lib.specs import Model, Recipe, Supervision
-from cot2lib.study.figures import curves
+from cot2lib.study import frame, look
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ def main(folder: Path) -> None:
         parts.append(cot2lib.curves(specs).assign(rule=name, profile="live"))
     table = pd.concat(parts, ignore_index=True)
     table.to_csv(folder / "curves.csv", index=False)
-    curves.accuracy_over_epochs(table, "rule", "method", "{}").savefig(folder / "curves.png")
+    shown = look.curves(frame.tidy(table.assign(profile="quick")), hue="rule", col="method")
+    (folder / "curves.png").write_bytes(shown.png())
 
 
 if __name__ == "__main__":

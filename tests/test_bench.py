@@ -10,13 +10,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
-from cot2lib.study import bench
-from cot2lib.study.analysis import costs, overhead, passk
-from cot2lib.study.bench import machine, own_thoughts, policy_step, train_step, whole_runs
-from cot2lib.study.bench.machine import BASELINE
-from cot2lib.study.bench.plain_grpo import PlainGRPO
+from cot2lib.study import costs, overhead, passk
+from cot2lib.study.speed import bench, reward, training, whole_runs
+from cot2lib.study.speed.plain_grpo import PlainGRPO
+from cot2lib.study.speed.variants import BASELINE
 from cot2lib.training import grpo
-from cot2lib.training.supervised import SupervisedTrainer
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -24,12 +22,22 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     monkeypatch.setattr(costs, "STACK", 2)
-    for module in (costs, train_step, policy_step):
+    for module in (costs, training, reward):
         monkeypatch.setattr(module, "STEPS", 1)
-    for module in (train_step, policy_step):
+    for module in (training, reward):
         monkeypatch.setattr(module, "SIZES", (1, 2))
-    monkeypatch.setattr(train_step, "MOST", 2)
-    monkeypatch.setattr(train_step, "FUSED_STEPS", 2)
+    monkeypatch.setattr(training, "MOST", 2)
+    monkeypatch.setattr(training, "FUSED_STEPS", 2)
+
+
+def test_ways_are_timed_beside_the_first(monkeypatch):
+    """A rate is of one run; a slow round counts neither for it nor for the ratio."""
+    spent = {"loop": [2.0, 2.0, 8.0], "stack": [1.0, 1.0, 4.0]}
+    monkeypatch.setattr(costs, "in_turns", lambda turns, rounds: spent)
+    ways = [costs.Variant("loop", 1, int, 6), costs.Variant("stack", 4, int, 6, memory=0.5)]
+    table = costs.timed(ways, rounds=3)
+    assert table["rate"].tolist() == [3.0, 24.0] and table["times"].tolist() == [1.0, 8.0]
+    assert table["runs"].tolist() == [1, 4] and table["memory"].isna().tolist() == [True, False]
 
 
 def test_feeding_table():
@@ -48,33 +56,32 @@ def test_stages_are_timed_in_their_last_stage(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "measure, speed, least, others",
+    "measure, one, least, others",
     [
-        (train_step.train_table, "run-steps/s", 1e6, ["torch.func.vmap, 2 runs", "fused, 1 runs", "fused, 2 runs"]),
-        (policy_step.grpo_table, "prompts/s", 1e5, []),
+        (training.steps, training.one_step, 1e6, ["torch.func.vmap, 2 runs", "fused, 1 runs", "fused, 2 runs"]),
+        (reward.prompts, reward.one_prompt, 1e5, []),
     ],
     ids=["train", "grpo"],
 )
-def test_stacks_are_timed_beside_the_loop(measure, speed, least, others, monkeypatch):
+def test_stacks_are_timed_beside_the_loop_and_the_limit(measure, one, least, others, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setitem(sys.modules, "jax", None)
-    table, flops, sgemm = measure(rounds=1, compiled=False)
+    table = measure(rounds=1, compiled=False)
     assert list(table["variant"]) == [BASELINE, "stack of 1", "stack of 2", *others]
-    assert table["times the loop"].iloc[0] == 1 and flops > least and sgemm > 1e8
-    assert (table[speed] > 0).all()
+    assert table["times"].iloc[0] == 1 and one() > least and (table["sgemm"] > 0.1).all() and (table["rate"] > 0).all()
+    assert table["share"].to_numpy() == pytest.approx((one() * table["rate"] / table["sgemm"] / 1e7).to_numpy())
 
 
 def test_growth_holds_the_engine_against_the_stack():
-    table = train_step.growth_table(rounds=1, names=["main", "one layer"], sgemm=1e11)
-    assert list(table["model"]) == ["main", "one layer"] and (table["times the stack"] > 0).all()
-    assert (table["fused"] > 0).all() and table["share of sgemm (%)"].between(0, 1000, inclusive="neither").all()
-    flops = machine.step_flops(SupervisedTrainer(train_step.runs_of(1)))
-    assert table["share of sgemm (%)"][0] == pytest.approx(100 * flops * table["fused"][0] / 1e11, rel=0.02)
+    table = training.growth(rounds=1, names=["main", "one layer"], sgemm=100.0)
+    assert list(table["variant"]) == ["main", "one layer"] and (table[["stack", "rate", "times"]] > 0).all(axis=None)
+    assert table["share"][0] == pytest.approx(100 * training.one_step() * table["rate"][0] / 1e11, rel=0.02)
 
 
 def test_an_opponent_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    assert any("jax is not installed; pip install 'cot2lib[peers]'" in reason for reason in train_step.absent())
+    said = training.left_out(training.PEERS)
+    assert any("jax is not installed; pip install 'cot2lib[peers]'" in reason for reason in said)
 
 
 def test_whole_runs_are_paired_by_seed():
@@ -92,7 +99,7 @@ def test_whole_runs_are_paired_by_seed():
 def policies():
     """Our trainer, and the opponent with its weights."""
     pytest.importorskip("transformers")
-    trainer = policy_step.policy_trainer(1)
+    trainer = reward.policy_trainer(1)
     return trainer, PlainGRPO(trainer.spec, trainer.stack.to_hf(0))
 
 
@@ -163,7 +170,7 @@ def rolled_out(trainer):
 @pytest.mark.thorough
 def test_pass_at_k_is_timed_on_a_shipped_model(monkeypatch):
     monkeypatch.setattr(passk, "TEMPERATURES", (0.4,))
-    assert own_thoughts.pass_at_k_seconds(samples=14) > 0
+    assert bench.pass_at_k_seconds(samples=14) > 0
 
 
 def test_decoding_table():
@@ -231,12 +238,14 @@ def test_what_holds_of_the_overhead():
 
 
 def test_a_page_times_what_is_installed():
-    table = train_step.here((2,), rounds=1)
-    assert {"stack of 2", "fused, 2 runs"} <= set(table["variant"]) and table["times the first"].iloc[0] == 1
-    assert train_step.is_whole(table, (2,)) and not train_step.is_whole(table[1:], (2,)) and not train_step.left_out()
+    table = training.here((2,), rounds=1)
+    assert {"stack of 2", "fused, 2 runs"} <= set(table["variant"]) and table["times"].iloc[0] == 1
+    assert training.is_whole(table, (2,)) and not training.is_whole(table[1:], (2,))
+    assert not training.left_out(training.LOOP)
 
 
 def test_what_a_page_cannot_time_is_named(monkeypatch):
-    monkeypatch.setattr(train_step, "find_spec", lambda name: None)
-    monkeypatch.setattr(train_step, "unfit", lambda run: "no engine.")
-    assert train_step.left_out() == ["transformers is not installed; pip install 'cot2lib[llm]'.", "no engine."]
+    monkeypatch.setattr(training, "find_spec", lambda name: None)
+    monkeypatch.setattr(training, "unfit", lambda run: "no engine.")
+    missing = "transformers is not installed; pip install 'cot2lib[llm]'."
+    assert training.left_out(training.LOOP) == ["no engine.", missing]

@@ -14,7 +14,7 @@ from chromium import BROWSER, MISSING, SAID, said_in
 
 import cot2lib
 from cot2lib.decode import decode, rules
-from cot2lib.study.claims.ledger import of_records, short
+from cot2lib.study.book.ledger import of_records, short
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
 from cot2lib.thoughts import Base, Discrete
 

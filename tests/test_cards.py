@@ -1,3 +1,4 @@
+import functools
 import io
 import re
 import runpy
@@ -9,16 +10,21 @@ import pytest
 
 from cot2lib.metrics import mean_interval
 from cot2lib.specs.profiles import TEN
-from cot2lib.study import cards
-from cot2lib.study.claims import index
-from cot2lib.study.claims.comparisons import Cell, apart, labels
-from cot2lib.study.claims.kinds import Drawn
-from cot2lib.study.claims.ledger import KINDS, is_series, of_records, reading_records
-from cot2lib.study.claims.printed import claims, sources
-from cot2lib.study.claims.rules import NAT, POINTS
-from cot2lib.study.figures.cards import MOST, picture
+from cot2lib.study.book import cards, index, ledger
+from cot2lib.study.book.card_figures import MOST, picture
+from cot2lib.study.book.ledger import KINDS, is_series, of_records, reading_records
+from cot2lib.study.comparisons import Cell, apart, labels
+from cot2lib.study.gsm8k.claims import Most
+from cot2lib.study.judge import NAT, POINTS
+from cot2lib.study.kinds import Drawn, Fact, Kind, NotMeasured, OfRuns, Statement
+from cot2lib.study.printed import claims, sources
 
 ROOT = Path(__file__).parent.parent
+MEASURES = (
+    "last", "best", "split_half", "curve_mean", "hours", "lost", "gain", "entropy", "base_last", "base_best",
+    "base_split_half", "base_lost", "claimed", "other", "pass_at_k", "maj_at_k", "accuracy", "length",
+    "start_accuracy",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +146,74 @@ def test_the_readme_says_what_the_records_say(rows, tmp_path):
     (tmp_path / "README.md").write_text(f"a\n{made['BEGIN']}old\n{made['END']}b\n")
     made["put"](tmp_path / "README.md", "new\n")
     assert (tmp_path / "README.md").read_text() == f"a\n{made['BEGIN']}new\n{made['END']}b\n"
+
+
+# The day on which everything is measured
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The ledger with five made-up runs beside every claim, and what reads them."""
+    rng = np.random.default_rng(0)
+    columns = [*MEASURES, *(f"entropy_{t}{when}" for t in (1, 2, 3, 4) for when in ("", "_before"))]
+
+    @functools.cache
+    def read(sample, profile):
+        rows = pd.DataFrame(rng.uniform(0.3, 0.6, (5, len(columns))), columns=columns, index=range(42, 47))
+        return rows.assign(id=[f"{profile}{seed}" for seed in rows.index], device="cpu (x)")
+
+    monkeypatch.setattr(cards, "reading_records", lambda: read)
+    return ledger._ledger(read), read
+
+
+def kind_of(claim):
+    """A claim's kind, also of one that is measured elsewhere."""
+    return getattr(KINDS[claim], "kind", KINDS[claim])
+
+
+def test_every_kind_of_claim_can_be_measured(measured):
+    """Word problems too, which nothing stands beside so far."""
+    rows, _ = measured
+    assert {type(kind) for claim in KINDS for kind in (KINDS[claim], kind_of(claim))} == set(Kind.__subclasses__())
+    of_runs = rows[rows["id"].map(lambda claim: isinstance(kind_of(claim), (OfRuns, Most)))]
+    told = of_runs[(of_runs["seeds"] > 0) | (of_runs["profile"] == "paper")]
+    assert (told["seeds"] == 5).all() and told["last"].notna().all() and not told["verdict"].str.match("not run").any()
+    assert set(rows["id"]) - set(told["id"]) == {
+        c for c in KINDS if isinstance(KINDS[c], Fact | Statement | NotMeasured)
+    }
+    shown = ledger.measured_table(rows).assign(id=lambda table: table["claim"].str.extract("`(.*)`")[0])
+    assert (shown["ours"] != "").all() and set(told["id"]) <= set(shown["id"])
+    number = shown["id"].map(lambda claim: KINDS[claim].number())
+    assert ((shown["predicted"] != "") == number.notna()).all()
+    digits = shown["predicted"].str.extract(r"\.(\d+)\]")[0].str.len()
+    assert (digits[number.notna()] == number.dropna().map(lambda one: one.unit.digits)).all()
+
+
+def test_tables_hold_every_kind_of_claim(measured):
+    rows, _ = measured
+    misses = ledger.misses_table(rows).set_index("family")
+    assert {"`gsm8k`, points", "`gsm8k`, tokens", "`grpo_mts`, nat", "`sampling`, points, series"} <= set(misses.index)
+    assert misses.loc["`gsm8k`, tokens", "numbers"] == 8 and misses.loc["`gsm8k`, tokens", "outside"] == 8
+    assert ledger.open_table(rows, "paper")["verdict"].tolist() == ["no claim: a setting"]
+    counts = ledger.verdict_counts(rows).set_index("verdict")["claims"]
+    assert counts.sum() > 150 and "not run" not in counts
+    told = index.rebuilt(rows).set_index("part")
+    assert (told[["quick recipe only", "not run"]] == 0).all(axis=None) and told["judged"].sum() == len(claims())
+    assert "not run" not in " ".join(index.paper_index(rows)["verdicts"])
+
+
+def test_cards_and_the_first_page_show_every_kind_of_claim(measured, monkeypatch, tmp_path):
+    rows, _ = measured
+    page = cards.page(rows)
+    for claim, card in re.findall(r":name: claim-(\S+)\n(.*?)\n:::\n", page, re.S):
+        assert ("<svg" in card) == (isinstance(kind_of(claim), OfRuns)), claim
+        assert ("**Ours, " in card) == (isinstance(kind_of(claim), (OfRuns, Most))), claim
+    assert "tokens, beside the paper&#x27;s" in page
+    monkeypatch.setattr(ledger, "of_records", lambda: rows)
+    lines = runpy.run_path(str(ROOT / "book" / "_ext" / "front_page.py"))["LINES"]
+    found = {name: "\n".join(lines[name](tmp_path)) for name in ("scoreboard", "findings", "rebuilt", "paper-index")}
+    assert found["findings"].count("Ours: ") == 5 and (tmp_path / "build" / "book" / "scoreboard.png").stat().st_size
+    assert "not run" not in found["scoreboard"] + found["paper-index"]
 
 
 # Pictures

@@ -163,6 +163,13 @@ def test_plain_papermill_works(tmp_path):
     assert "all checks hold" in outputs(tmp_path / "out.ipynb")
 
 
+def test_plain_papermill_refuses_in_one_sentence(tmp_path):
+    root = Path(__file__).parent.parent
+    command = ["papermill", "notebooks/tasks.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "foo"]
+    out = subprocess.run([sys.executable, "-m", *command], cwd=root, capture_output=True, text=True)
+    assert out.returncode != 0 and "SpecError: profile 'foo' is unknown; choose one of paper, quick." in out.stderr
+
+
 def test_a_chapter_executed_elsewhere_is_kept_whole(repository):
     """What `pytest --nbval` saw becomes the executed copy, unless it left a cell out."""
     write, root = repository

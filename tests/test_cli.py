@@ -13,9 +13,9 @@ import torch
 from cot2lib import cli
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import sweeps
-from cot2lib.study.claims.ledger import COLUMNS
-from cot2lib.study.claims.printed import claims
-from cot2lib.study.word_problems import word_problems
+from cot2lib.study.book.ledger import COLUMNS
+from cot2lib.study.gsm8k.runs import word_problems
+from cot2lib.study.printed import claims
 
 
 def cot2(*arguments, **environment):
@@ -110,6 +110,27 @@ def test_bad_requests_are_one_sentence_and_exit_2(arguments, names, capsys):
     assert cli.main(arguments) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.startswith("cot2: ") and said.err.count("\n") == 1 and names in said.err
+
+
+@pytest.mark.parametrize(
+    "arguments, place, says",
+    [
+        (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint, about a minute back"),
+        (["llm", "train"], "cot2lib.llm.runs.train", "goes on from the last checkpoint"),
+        (["llm", "eval", "small"], "cot2lib.study.gsm8k.decodings.of_model", "begins anew"),
+        (["bench", "train"], "cot2lib.study.speed.bench.measure", "begins anew"),
+        (["collect", "speed"], "cot2lib.study.book.collect.collect", "begins anew"),
+        (["chapters"], "cot2lib.study.chapters.execute", "begins anew"),
+        (["ledger"], "cot2lib.study.book.ledger.of_records", "begins anew"),
+    ],
+)
+def test_an_interrupt_promises_what_the_command_does(arguments, place, says, monkeypatch, capsys):
+    def interrupted(*given, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupted)
+    assert cli.main(arguments) == 130
+    assert capsys.readouterr().err == f"cot2: interrupted; the same command {says}.\n"
 
 
 def test_a_bad_request_as_typed():
@@ -250,7 +271,7 @@ def test_run_needs_no_book_tools():
         "import sys\n"
         "for name in ('papermill', 'sphinx', 'jupyter_book', 'transformers', 'nbformat', 'matplotlib', 'seaborn'):\n"
         "    sys.modules[name] = None\n"
-        "from cot2lib import cli, runs\nfrom cot2lib.study import collect\n"
+        "from cot2lib import cli, runs\nfrom cot2lib.study.book import collect\n"
         "raise SystemExit(cli.main(['list']))\n"
     )
     out = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True)

@@ -6,13 +6,14 @@ import stat
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from cot2lib import cli
 from cot2lib.errors import SpecError
-from cot2lib.kit import paths
-from cot2lib.study import cluster
+from cot2lib.kit import machine, paths
+from cot2lib.study.book import cluster
 
 pytest.importorskip("submitit")
 
@@ -95,6 +96,19 @@ def test_the_command_queues_every_shard_once(slurm, store, monkeypatch, capsys):
     assert [command[3:] for command in commands] == [[*told, "--shard", f"{k}/3"] for k in (1, 2, 3)]
     assert folder == paths.store() / "slurm" and options == {"gpus_per_node": 1} and name == "cot2-csft"
     assert "3 tasks queued as 7" in capsys.readouterr().out
+
+
+def test_a_small_machine_submits_to_large_nodes(slurm, store, monkeypatch, capsys):
+    """Shards are no processes of this machine, and threads are counted where they run."""
+    queued = []
+    monkeypatch.setattr(machine, "processors", lambda: 1)
+    monkeypatch.setattr(
+        cluster, "submit", lambda commands, *_: queued.extend(commands) or [SimpleNamespace(job_id="7")]
+    )
+    assert cli.main(["slurm", "grpo_mts", "--shards", "200", "--threads", "64"]) == 0
+    assert len(queued) == 200 and queued[0][queued[0].index("--threads") + 1] == "64"
+    assert cli.main(queued[0][3:]) == 2
+    assert "--threads 64: this machine has 1 processors" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

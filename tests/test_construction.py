@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.analysis import solving
-from cot2lib.study.figures.construction import circle, solved
+from cot2lib.study.construction import draw, measure
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout, NextToken
@@ -425,49 +424,51 @@ def test_bad_parts_are_refused():
 
 
 def test_the_circle_shows_every_sum_and_both_answers():
-    figure = circle.on_the_circle([2, 1, 4, 3])
+    drawn = draw.on_the_circle([2, 1, 4, 3])
+    figure = drawn.figure
     shown = [axis for axis in figure.axes if axis.get_visible()]
     labels = [{text.get_text() for text in axis.texts} for axis in shown]
     assert labels[1] == {"1", "3", "−1", "−3"} and len(labels[3]) == 11
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["as-written reads 2", "repaired reads 0"]
+    assert drawn.numbers.groupby("pass")["slots"].sum().tolist() == [2, 4, 8, 16] and "answers 2" in drawn.finding
 
 
 @pytest.mark.parametrize("digits", [[], [1] * 7, [2, -1]])
 def test_digits_that_cannot_be_drawn_are_refused(digits):
     with pytest.raises(SpecError, match="digit"):
-        circle.on_the_circle(digits)
+        draw.on_the_circle(digits)
 
 
 def test_what_the_variants_emit_for_one_input():
-    table = circle.read_pairs([2, 1, 4, 3]).set_index("variant")
+    table = draw.read_pairs([2, 1, 4, 3]).set_index("variant")
     assert table["answer"].to_dict() == {name: 2 * (name == "as-written") for name in VARIANTS}
     assert table.loc["biased", "length"] == pytest.approx(1 / 16) and table.loc["repaired", "length"] == pytest.approx(
         1
     )
-    assert "4 different" not in circle.collapse([2, 1, 4, 3]) and "11 different" in circle.collapse([2, 1, 4, 3])
+    assert "4 different" not in draw.collapse([2, 1, 4, 3]) and "11 different" in draw.collapse([2, 1, 4, 3])
 
 
 def test_tables_of_exact_match():
-    exact, failed = solving.exact_table(3), solving.failures(3)
+    exact, failed = measure.exact_table(3), measure.failures(3)
     right = exact.set_index("variant")["right of 729, float64"]
     assert right.drop("as-written").eq(729).all() and failed["inputs"].sum() == 729
     assert 729 - right["as-written"] == failed.loc[failed["optimum"] == 0, "inputs"].item()
 
 
 def test_tables_of_sharpness_and_propositions():
-    curves = solving.exact_curves(2, [10.0, 1e4])
-    assert solved.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
-    props = solving.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
+    curves = measure.exact_curves(2, [10.0, 1e4])
+    assert draw.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
+    props = measure.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
     assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
 
 
 @pytest.mark.parametrize(
     "make, names",
     [
-        (lambda: circle.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
-        (lambda: circle.one_input([1] * 7), "choose 1 to 6 digits"),
-        (lambda: solving.smallest([]), r"lengths=\[\]"),
-        (lambda: solving.smallest([0]), r"lengths=\[0\]"),
+        (lambda: draw.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
+        (lambda: draw.one_input([1] * 7), "choose 1 to 6 digits"),
+        (lambda: measure.smallest([]), r"lengths=\[\]"),
+        (lambda: measure.smallest([0]), r"lengths=\[0\]"),
     ],
 )
 def test_parameters_of_the_chapter_are_checked(make, names):

@@ -15,7 +15,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet, random
 from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study.analysis import simplex as drawn_points
+from cot2lib.study.grpo_dirichlet import measure as drawn_points
 from cot2lib.tasks import MNNS
 from cot2lib.theory import points
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State

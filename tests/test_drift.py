@@ -3,9 +3,11 @@
 import pandas as pd
 import pytest
 
-from cot2lib.study.analysis import drift
-from cot2lib.study.sweeps import sampled
-from cot2lib.thoughts import MTS
+from cot2lib.runs import records
+from cot2lib.specs.profiles import grpo
+from cot2lib.study.book import drift
+from cot2lib.study.sweeps import sampled, starts
+from cot2lib.thoughts import MTS, Dirichlet, Gaussian, Gumbel
 
 
 def rows(last, mean, engine, device="cpu (One(R) Core)", seeds=(42, 43, 44)):
@@ -25,7 +27,7 @@ def table():
 
 def test_runs_are_paired_and_old_rows_are_torchs():
     both = table()
-    assert both["seed"].tolist() == [42, 43, 44] and set(both["kind"]) == {"reward, K = 3"}
+    assert both["seed"].tolist() == [42, 43, 44] and set(both["kind"]) == {"reward, MTS, K = 3"}
     assert set(both["engine_recorded"]) == {"torch"} and set(both["engine_again"]) == {"fused"}
     assert (both["last_again"] - both["last_recorded"]).tolist() == pytest.approx([0.01, -0.02, 0.0])
 
@@ -44,5 +46,32 @@ def test_the_table_says_how_far_apart_by_hand():
 def test_every_kind_has_a_name():
     quick = drift.trained_again("quick")
     names = {drift.kind(run) for run in quick}
-    assert names == {"CoT2", "discrete CoT", f"reward, K = {MTS(3).k}", "reward, \N{GREEK SMALL LETTER GAMMA} = 20"}
+    gamma = "\N{GREEK SMALL LETTER GAMMA} = 20"
+    assert names == {"CoT2", "discrete CoT", f"reward, MTS, K = {MTS(3).k}", f"reward, Dirichlet, {gamma}"}
     assert {drift.kind(run) for run in drift.trained_again("paper")} == {"CoT2", "discrete CoT"}
+
+
+@pytest.mark.parametrize(
+    "rule, name",
+    [
+        (Gumbel(0.5), "Gumbel, \N{GREEK SMALL LETTER TAU} = 0.5"),
+        (Gumbel(), "Gumbel"),
+        (Gaussian(0.3), "Gaussian, \N{GREEK SMALL LETTER SIGMA} = 0.3"),
+        (MTS(6, temperature=6.0), "MTS, K = 6, \N{GREEK SMALL LETTER TAU} = 6"),
+        (Dirichlet(1.0, masked=True), "Dirichlet, \N{GREEK SMALL LETTER GAMMA} = 1, masked = True"),
+        (Dirichlet(1.0, 0.0, most=None), "Dirichlet, \N{GREEK SMALL LETTER GAMMA} = 1, floor = 0, most = None"),
+    ],
+)
+def test_every_rule_has_a_name(rule, name):
+    (start,) = starts((42,))
+    assert drift.kind(grpo(start, "quick", thought=rule, ratio="product")) == f"reward, {name}"
+
+
+def test_records_are_named_by_their_runs():
+    """Whatever they say themselves; the table shows no markup, and every number that was shipped."""
+    for profile in ("paper", "quick"):
+        shipped = records.shipped_table(f"drift.{profile}.again")
+        assert drift.shipped(profile).drop(columns="kind").equals(shipped.drop(columns="kind"))
+        assert set(drift.shipped(profile)["kind"]) == {drift.kind(run) for run in drift.trained_again(profile)}
+    table = drift.both()
+    assert len(table) == 6 and not table["runs"].str.contains(r"[$\\]").any() and (table["seeds"] == 5).all()

@@ -13,9 +13,8 @@ from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import clipping, exact, ratios
-from cot2lib.study.checks.grpo_mts import ratio_checks
-from cot2lib.study.figures import grpo_mts
+from cot2lib.study.policy_ratio import clipping, draw, exact
+from cot2lib.study.policy_ratio import measure as ratios
 from cot2lib.tasks import MNNS
 from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
@@ -44,14 +43,44 @@ def close(a, b, tolerance=1e-10):
     return (a - b).abs().max() < tolerance
 
 
+def expected_surrogate(new, old, ratio, clip=0.1):
+    """Expectation, over the old policy's traces, of `cot2lib.losses.surrogate` summed over both steps.
+
+    The advantage is the reward less the old policy's expected reward for that prompt. Mean over prompts.
+    """
+    gain = F.one_hot(old.answers, old.log_answer.shape[-1]) - old.success[..., None]
+    traces = old.log_answer.shape
+    spread = lambda x: x[:, :, :, None].expand(*traces, x.shape[-1]).flatten(1, 3)[:, :, None]
+    gain = gain[:, :, None].expand(traces).flatten(1)
+    thought = losses.surrogate(spread(new.log_thought), spread(old.log_thought), gain, ratio, clip)
+    answer = losses.surrogate(*(x.log_answer.flatten(1)[..., None, None] for x in (new, old)), gain, ratio, clip)
+    chance = (old.chance[..., None] * old.log_answer.exp()).flatten(1)
+    return (chance * (thought + answer)[..., 0]).sum(1) / traces[1]
+
+
+def followed(found, ratio, group=None, scaled=False):
+    """A value whose gradient is, on average, what one update per batch follows, summed over both steps.
+
+    Args:
+        found: the current law.
+        ratio: as in `cot2lib.losses`.
+        group: samples of a group whose own mean is the baseline; None for the exact expected reward as baseline.
+        scaled: whether the group's standard deviation divides.
+    """
+    thought, answer = exact.parts(found)
+    weight = 1.0 if group is None else exact.group_weight(found.success.detach(), group, scaled)
+    share = 1 / found.log_thought.shape[-1] if ratio == "geometric" else 1.0
+    return (weight * (share * thought + answer)).mean(1)
+
+
 # Enumeration
 
 
 def test_multisets_stand_for_all_ordered_tuples():
     tokens, orders = exact.multisets(4, 3)
     counted = {}
-    for draw in product(range(4), repeat=3):
-        counted[tuple(sorted(draw))] = counted.get(tuple(sorted(draw)), 0) + 1
+    for tokens_drawn in product(range(4), repeat=3):
+        counted[tuple(sorted(tokens_drawn))] = counted.get(tuple(sorted(tokens_drawn)), 0) + 1
     assert dict(zip(map(tuple, tokens.tolist()), orders.tolist())) == counted
 
 
@@ -95,12 +124,12 @@ def test_the_product_is_the_policy_gradient_and_the_geometric_mean_is_not(traine
     law = exact.law(stack, TASK, MTS(k))
     goal = gradient(exact.expected_reward(law), stack)
     thought, answer = (gradient(part.mean(1), stack) for part in exact.parts(law))
-    found = {ratio: gradient(exact.expected_surrogate(law, law.detach(), ratio), stack) for ratio in RATIOS}
+    found = {ratio: gradient(expected_surrogate(law, law.detach(), ratio), stack) for ratio in RATIOS}
     assert goal.norm() > 1e-2 and close(thought + answer, goal)
     assert close(found["product"], goal) and close(found["per-draw"], goal)
     assert close(found["geometric"], thought / k + answer)
-    assert close(found["geometric"], gradient(exact.followed(law, "geometric"), stack))
-    assert close(found["product"], gradient(exact.followed(law, "product"), stack))
+    assert close(found["geometric"], gradient(followed(law, "geometric"), stack))
+    assert close(found["product"], gradient(followed(law, "product"), stack))
     if k > 1:
         assert not close(found["geometric"], goal, 1e-2)
         assert torch.cosine_similarity(found["geometric"], goal).max() < 0.999
@@ -110,8 +139,8 @@ def test_the_surrogates_value_is_zero_at_equal_weights(trained):
     _, _, stack = trained
     law = exact.law(stack, TASK, MTS(2))
     for ratio in RATIOS:
-        assert exact.expected_surrogate(law, law.detach(), ratio).abs().max() < 1e-12
-        any_clip = [gradient(exact.expected_surrogate(law, law.detach(), ratio, c), stack) for c in (1e-6, 0.5)]
+        assert expected_surrogate(law, law.detach(), ratio).abs().max() < 1e-12
+        any_clip = [gradient(expected_surrogate(law, law.detach(), ratio, c), stack) for c in (1e-6, 0.5)]
         assert torch.equal(*any_clip), "the clip does not bind"
 
 
@@ -157,7 +186,7 @@ def test_sampled_gradients_are_unbiased_within_their_error(trained, k, scaled, l
     assert torch.allclose(found["per-draw"], found["product"], atol=1e-5), "at equal weights"
     thought, answer = (gradient(part.mean(1), one)[0] for part in exact.parts(law))
     for ratio in ("product", "geometric"):
-        goal = gradient(exact.followed(law, ratio, 4, scaled), one)[0]
+        goal = gradient(followed(law, ratio, 4, scaled), one)[0]
         for direction in (goal, thought, answer):
             along = found[ratio].sum(0) @ direction
             assert abs(along.mean() - goal @ direction) < 4 * along.std() / lanes**0.5
@@ -211,7 +240,7 @@ def test_only_the_product_reweights_to_the_new_reward(trained):
     for ratio, below in (("product", False), ("geometric", True)):
         mean = (old.chance * losses.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
         assert (mean < 1 - 1e-6).all() if below else close(mean, 1.0)
-    unclipped = exact.expected_surrogate(new, old, "product", clip=1e9)
+    unclipped = expected_surrogate(new, old, "product", clip=1e9)
     thought = new.chance * (old.right - old.success[..., None])
     answer = old.chance * (new.right - old.success[..., None])
     assert close(unclipped, (thought + answer).sum(-1).mean(1)), "each step's ratio replaces that step's law"
@@ -320,24 +349,28 @@ def test_figures_and_tables(trained, shipped):
     start, (models, shipped_specs) = (specs, stack), shipped
     listed, sampled = ratios.exact_gradients(start, [1, 2, 6]), ratios.sampled_gradients(start, [1, 2, 6], 32)
     assert sorted(listed["k"].unique()) == [1, 2] and sorted(sampled["k"].unique()) == [1, 2, 6]
-    assert len(grpo_mts.gradients(listed, sampled).axes) == 3
-    assert grpo_mts.gradient_table(listed, sampled)["K"].tolist() == ["1", "1", "2", "2", "6", "6"]
-    models = {"quick": (shipped_specs, models)}
-    dropped, silent = ratios.dropout(models, [3], 0.1), ratios.dropout(models, [3], 0.0)
-    assert len(grpo_mts.dropout_table(dropped)) == 4
+    assert len(draw.gradients(listed, sampled).figure.axes) == 3
+    away = draw.away(listed).iloc[0]
+    assert away["k"] == 2 and 0 < away["least"] <= away["most"] < 90 and away["short"] <= away["long"]
+    assert draw.largest(sampled[sampled["measure"] == "noise"], "value")["k"].item() == 6
+    found = draw.gradient_table(listed, sampled)
+    assert found["K"].tolist() == [1, 1, 2, 2, 6, 6] and found["cosine"].isna().tolist() == [False] * 4 + [True] * 2
+    dropped = ratios.dropout({"quick": (shipped_specs, models)}, [3], 0.1)
+    table = draw.dropout_table(dropped)
+    assert table["rule"].tolist() == ["geometric mean", "product", "per draw", "product, logits / K"]
+    means = dropped[(dropped["ratio"] == "product") & ~dropped["divided"]]["thoughts"].mean()
+    assert table.loc[1, "thoughts, K = 3"].startswith(f"{100 * means:.0f} (")
     updates = ratios.several_updates(start, 2, [1, 2], Recipe(steps=4, batch=8, lr=3e-3, evaluate_every=4))
-    assert len(grpo_mts.updates_table(updates)) == 6
-    assert (
-        len(grpo_mts.examples([1, 2], 50).axes) == 2
-        and len(grpo_mts.example_table(ratios.example_ends([1, 2, 6], 50))) == 3
-    )
-    holds = ratio_checks(listed, sampled, dropped, silent, updates)
-    assert all(holds.values()), holds
-    worse = ratio_checks(listed, sampled, silent, dropped, updates.assign(thoughts=1.0))
-    assert sum(holds.values()) - sum(worse.values()) == 3
-    said = grpo_mts.ratio_findings(listed, sampled, dropped, updates)
-    assert len(said) == 4 and all(isinstance(sentence, str) for sentence in said)
-    assert list(grpo_mts.example_table(ratios.example_ends([1], 5))) == [
+    assert draw.updates_table(updates)["updates per batch"].tolist() == [1, 1, 1, 2, 2, 2]
+
+
+def test_examples_are_drawn_and_end_where_their_table_says():
+    climbs, ends = ratios.example_climbs([1, 2, 6], 400), ratios.example_ends([1, 2, 6], 400)
+    last = climbs[climbs["update"] == 400].set_index(["ratio", "k"])["J"]
+    assert last.to_dict() == pytest.approx(ends.set_index(["ratio", "k"])["J"].to_dict())
+    assert len(draw.examples(climbs, ends).figure.axes) == 2
+    assert draw.largest(ends, "J")[["k", "product"]].round(2).iloc[0].tolist() == [6, 0.5]
+    assert list(draw.example_table(ends)) == [
         "K", "J, geometric mean", "J, product", "entropy, geometric mean", "entropy, product"
     ]  # fmt: skip
 

@@ -1,6 +1,8 @@
 """GSM8K's files."""
 
+import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,51 @@ def test_what_is_not_there_or_damaged_is_named(tmp_path, monkeypatch):
         gsm8k.load("training", tmp_path)
     with pytest.raises(SpecError, match="part='x'"):
         gsm8k.load("x", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "\n\n",
+        "[" * 100_000,
+        "7",
+        "[]",
+        '{"question": "?"}',
+        '{"question": "?", "answer": 6}',
+        '{"question": "?", "answer": ["#### 6"]}',
+        '{"question": "?", "answer": null}',
+        '{"question": null, "answer": "#### 6"}',
+        '{"question": 3, "answer": "#### 6"}',
+        '{"question": ["a"], "answer": "#### 6"}',
+        '{"question": "", "answer": "#### 6"}',
+    ],
+    ids=lambda content: content[:40],
+)
+def test_what_is_no_problem_is_named(tmp_path, content):
+    files(tmp_path)
+    (tmp_path / "train.jsonl").write_text(content, encoding="utf-8")
+    with pytest.raises(SpecError, match=r"train\.jsonl is damaged \(.*\); download https") as raised:
+        gsm8k.load("training", tmp_path)
+    assert len(str(raised.value)) < 600 and "\n" not in str(raised.value)
+
+
+def test_a_download_is_the_published_file(tmp_path, monkeypatch):
+    """Another file at the address is refused; one that has changed in the cache is fetched again."""
+    pooch = pytest.importorskip("pooch")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(gsm8k, "ADDRESS", files(tmp_path).as_uri() + "/{}")
+    copied = lambda url, output, _pooch: Path(output).write_bytes(Path(url.removeprefix("file://")).read_bytes())
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copied)
+    with pytest.raises(SpecError, match=r"train\.jsonl cannot be downloaded \(ValueError\)"):
+        gsm8k.load("training")
+    monkeypatch.setattr(gsm8k, "PUBLISHED", {"training": 2})
+    published = hashlib.sha256((tmp_path / "train.jsonl").read_bytes()).hexdigest()
+    monkeypatch.setattr(gsm8k, "CHECKSUMS", {"train.jsonl": published})
+    assert len(gsm8k.load("training")) == 2
+    (kept,) = (tmp_path / "cache").rglob("train.jsonl")
+    kept.write_text(json.dumps(LINES[0]), encoding="utf-8")
+    assert len(gsm8k.load("training")) == 2
 
 
 def test_a_download_must_be_whole(tmp_path, monkeypatch):

@@ -1,5 +1,8 @@
 """Responses of language models, on tiny random ones of three architectures."""
 
+import copy
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -7,9 +10,11 @@ from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.thoughts import MTS, Base, Discrete, Gumbel, ZeroSlot
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel, Sampled, Thought, ZeroSlot
+from cot2lib.training import grpo
 
 transformers = pytest.importorskip("transformers")
+from cot2lib.llm.policy import PolicyRecipe  # noqa: E402
 from cot2lib.llm.responses import Plan, Prompts, replay, respond  # noqa: E402
 
 VOCAB, END = 23, 5
@@ -102,16 +107,57 @@ def test_a_response_does_not_depend_on_what_ends_before_it(model, prompts):
     assert torch.equal(made.written.sum(1), made.lengths)
 
 
-def test_a_replay_has_the_densities_of_the_rollout(model, prompts):
-    """One forward over what was drawn equals the cached steps, and at equal weights every ratio is one."""
-    plan = Plan(MTS(3), 2, 5, ends=(END, 7))
+@dataclass(frozen=True)
+class Coin(Sampled):
+    """A rule from outside: the likeliest token or an even mixture of all, by a coin that scores bend."""
+
+    def __call__(self, state):
+        heads = (state.draws(1) < self.odds(state.logits)).long()  # (run, batch, 1)
+        alone = torch.zeros_like(state.logits).scatter(-1, state.logits.argmax(-1, keepdim=True), 1.0)
+        weights = torch.where(heads.bool(), alone, torch.full_like(alone, 1 / alone.shape[-1]))
+        return Thought(weights, heads, self.log_densities(state.logits, heads)[..., 0])
+
+    def odds(self, logits):
+        return logits.softmax(-1).amax(-1, keepdim=True).clamp(0.1, 0.9)
+
+    def log_densities(self, parameters, action):
+        odds = self.odds(parameters)
+        return torch.where(action.bool(), odds, 1 - odds).log()
+
+
+RULES = (MTS(3), Discrete(1.0), Dirichlet(20.0), Gumbel(0.5), Gaussian(0.1), Coin())
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_a_replay_has_the_densities_of_the_rollout(model, prompts, rule):
+    """One forward over what was drawn equals the cached steps."""
+    plan, draws = Plan(rule, 2, 5, ends=(END, 7)), getattr(rule, "k", 1)
     made = respond(model, prompts, plan, keys(), samples=4)
     thoughts, tokens = replay(model, prompts, plan, made)
-    assert thoughts.shape == (1, 12, 2, 3) and tokens.shape == (1, 12, int(made.lengths.max()), 1)
+    assert thoughts.shape == (1, 12, 2, draws) and tokens.shape == (1, 12, int(made.lengths.max()), 1)
     drawn = torch.cat([thoughts[0].sum(-1), tokens[0, ..., 0] * made.written], 1)
-    assert torch.allclose(drawn, made.log_density, atol=1e-4)
-    gains = torch.ones(1, 12)
-    assert torch.equal(losses.surrogate(thoughts, thoughts.detach(), gains, "geometric"), torch.ones(1, 12, 2))
+    assert torch.allclose(drawn, made.log_density, atol=1e-3)
+    assert drawn[:, :2].std() > 0.01
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
+def test_ratios_are_exactly_one_at_equal_weights_and_leave_it_after_a_step(model, prompts, rule):
+    plan, model = Plan(rule, 2, 5, ends=(END, 7)), copy.deepcopy(model)
+    made = respond(model, prompts, plan, keys(), samples=4)
+    optimizer, seen = torch.optim.SGD(model.parameters(), lr=0.1), []
+    gains = torch.randn(1, 12, generator=torch.Generator().manual_seed(0))
+    how = PolicyRecipe(1, 3, 4, 0.1, 5)
+
+    def value(new, old):
+        seen.append([losses.log_ratios(*pair, how.ratio).detach() for pair in zip(new, old)])
+        return grpo.objective(how, new, old, gains, there=made.there)
+
+    def descend(value):
+        value.sum().backward()
+        optimizer.step()
+
+    grpo.improve(lambda: replay(model, prompts, plan, made), value, descend, updates=2)
+    assert not any(part.any() for part in seen[0]) and all(part.abs().max() > 1e-3 for part in seen[1])
 
 
 def test_gradients_reach_the_embeddings_by_the_thoughts(model, prompts):
@@ -141,9 +187,16 @@ def test_what_cannot_be_is_said(model, prompts, broken, says):
         broken(model, prompts)
 
 
-@pytest.mark.parametrize("rule", [Base(), Discrete(), Gumbel(0.5)])
-def test_a_replay_needs_sampled_tokens(model, prompts, rule):
-    plan = Plan(rule, 1, 2)
+@pytest.mark.parametrize(
+    "plan, says",
+    [
+        (Plan(Base(), 1, 2), "thought=Base.*need a rule that samples"),
+        (Plan(Discrete(), 1, 2), "thought=Discrete.*need a rule that samples"),
+        (Plan(MTS(2), 1, 2, token=Discrete()), "token=Discrete.*a temperature above 0"),
+        (Plan(MTS(2), 1, 2, token=MTS(2)), "token=MTS.*need Discrete"),
+    ],
+)
+def test_a_replay_needs_densities(model, prompts, plan, says):
     made = respond(model, prompts, plan, keys())
-    with pytest.raises(SpecError, match="need thoughts of sampled tokens"):
+    with pytest.raises(SpecError, match=says):
         replay(model, prompts, plan, made)

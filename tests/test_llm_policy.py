@@ -10,9 +10,9 @@ from cot2lib.kit.random import Site
 pytest.importorskip("transformers")
 from cot2lib.llm import models, policy, warm_start
 from cot2lib.llm.policy import Asked, PolicyRecipe, PolicyTrainer
-from cot2lib.llm.responses import Prompts, respond
+from cot2lib.llm.responses import Prompts, Responses, replay, respond
 from cot2lib.llm.stories import PARTS, stories
-from cot2lib.thoughts import MTS, Base, Discrete
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
 
 RECIPE = dict(steps=10, prompts=3, group=4, lr=1e-3, limit=8)
 STORIES = stories(40, 1)
@@ -42,7 +42,9 @@ def test_every_word_of_a_story_is_known(tokenizer):
 
 def test_thoughts_enter_at_half_and_are_all_there_by_four_fifths():
     recipe = PolicyRecipe(**RECIPE | dict(steps=1000, thoughts=32))
-    assert [recipe.thoughts_at(step) for step in (0, 499, 500, 650, 800, 999)] == [0, 0, 0, 16, 32, 32]
+    assert [recipe.thoughts_at(step) for step in (0, 499, 500, 507, 650, 655, 800, 999)] == [
+        0, 0, 0, 1, 16, 17, 32, 32,
+    ]  # fmt: skip
     assert PolicyRecipe(**RECIPE).thoughts_at(9) == 0
 
 
@@ -53,12 +55,6 @@ def test_every_problem_comes_once_a_round(tokenizer):
         made.taken = step
         rounds += made.rows()
     assert sorted(rounds[:40]) == sorted(rounds[40:]) == list(range(40)) and rounds[:40] != rounds[40:]
-
-
-def test_the_mean_is_over_each_responses_steps():
-    values = torch.tensor([[1.0, 2.0, 9.0, 9.0], [4.0, 0.0, 2.0, 9.0]])
-    written = torch.tensor([[True, False, False], [True, True, False]])
-    assert policy.mean_of_steps(values, written) == pytest.approx((1.5 + 2.0) / 2)
 
 
 def alone(model, prompt, actions, tokens):
@@ -81,7 +77,8 @@ def test_every_gradient_is_that_of_advantage_times_log_density(tokenizer):
     responses = respond(made.model, prompts, plan, random.run_keys([1], Site.ROLLOUT), 2)
     advantages = torch.tensor([[1.0, -1.0], [0.5, 0.0]])
     gradients = lambda value: torch.autograd.grad(value, list(made.model.parameters()))
-    found = gradients(made.objective(prompts, plan, responses, advantages))
+    new = replay(made.model, prompts, plan, responses)
+    found = gradients(made.objective(new, [part.detach() for part in new], responses, advantages))
     each = [
         alone(made.model, tokenizer(texts[row // 2])["input_ids"], responses.actions[row], tokens[:length])
         for row, (tokens, length) in enumerate(zip(responses.tokens, responses.lengths.tolist()))
@@ -91,20 +88,18 @@ def test_every_gradient_is_that_of_advantage_times_log_density(tokenizer):
         assert torch.allclose(one, other, atol=1e-6) and other.abs().max() > 1e-5
 
 
-def test_losses_over_all_steps_of_a_group(tokenizer):
-    """The paper's equation: steps of long responses weigh as much as those of short ones."""
-    values = torch.tensor([[1.0, 2.0, 0.0], [3.0, 0.0, 0.0], [5.0, 5.0, 5.0], [1.0, 1.0, 0.0]])
-    written = torch.tensor([[1, 0], [0, 0], [1, 1], [1, 0]]).bool()  # after one thought
-    assert policy.mean_of_steps(values, written, 2).item() == pytest.approx((6 / 3 + 17 / 5) / 2)
-    assert policy.mean_of_steps(values, written).item() == pytest.approx((1.5 + 3 + 5 + 1) / 4)
-
-
 @pytest.mark.parametrize("by_token", [False, True])
-def test_the_recipe_says_what_counts_alike(tokenizer, monkeypatch, by_token):
-    made, seen, whole = trainer(tokenizer, by_token=by_token), [], policy.mean_of_steps
-    monkeypatch.setattr(policy, "mean_of_steps", lambda *given: seen.append(given[2]) or whole(*given))
-    made.step()
-    assert set(seen) == {made.recipe.group if by_token else 1}
+def test_the_recipe_says_whether_all_steps_of_a_group_count_alike(tokenizer, by_token):
+    """By the paper's equation steps of long responses weigh as much as those of short ones."""
+    made, one = trainer(tokenizer, by_token=by_token), torch.ones(4)
+    written = torch.tensor([[1, 0], [0, 0], [1, 1], [1, 0]]).bool()  # after one thought
+    fed, lengths = torch.zeros(4, 1, 8), written.sum(1)
+    responses = Responses(fed, None, None, written.long(), lengths, one.bool(), torch.zeros(4, 3))
+    gains = torch.tensor([[1.0, -1.0], [2.0, 4.0]])
+    zero = [torch.zeros(1, 4, 1, 1), torch.zeros(1, 4, 2, 1)]  # every ratio is one, each value an advantage
+    of_groups = ((2 * 1 - 1) / 3 + (3 * 2 + 2 * 4) / 5) / 2
+    assert made.objective(zero, zero, responses, gains).item() == pytest.approx(-of_groups if by_token else -6 / 4)
+    assert responses.there.sum() == 8
 
 
 def test_gradients_of_parts_add_up(tokenizer):
@@ -139,7 +134,7 @@ def test_a_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):
     monkeypatch.setattr(policy.answers, "rewards", lambda texts, right: [next(share) for _ in texts])
     gains = []
     monkeypatch.setattr(
-        made, "objective", lambda *given: gains.append(given[3]) or torch.zeros((), requires_grad=True)
+        made, "objective", lambda *_, advantages, **__: gains.append(advantages) or torch.zeros(1, requires_grad=True)
     )
     logged = made.step(), made.step()
     assert [entry["reward"] for entry in logged] == [0.25, 1.0] and not torch.equal(*seen)
@@ -180,15 +175,19 @@ def test_a_model_learns_chains(tokenizer):
     assert found[-10:].mean() < 0.6 * found[:5].mean()
 
 
-@pytest.mark.parametrize("thoughts", [0, 2])
-def test_reward_makes_rewarded_responses_likelier(tokenizer, monkeypatch, thoughts):
-    """What is rewarded is that the text begins with a digit."""
+@pytest.mark.parametrize(
+    "thoughts, rule, least",
+    [(0, None, 0.95), (2, None, 0.95), (2, Dirichlet(20.0), 0.9), (2, Gumbel(0.5), 0.6), (2, Gaussian(0.05), 0.9)],
+    ids=str,
+)
+def test_reward_makes_rewarded_responses_likelier(tokenizer, monkeypatch, thoughts, rule, least):
+    """Texts that begin with a digit are rewarded; thoughts are those of any rule that samples."""
     monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(t[:1].isdigit()) for t in texts])
-    options = dict(steps=40, prompts=4, group=8, lr=1e-2, limit=2, thoughts=thoughts, k=2, enter=0.0, full=0.1)
-    made = trainer(tokenizer, **options)
-    rewards = [made.step()["reward"] for _ in range(40)]
-    assert sum(rewards[:4]) / 4 < 0.8 and sum(rewards[-8:]) / 8 > 0.95
-    assert made.log[-1]["thoughts"] == thoughts and made.log[-1]["step"] == 40
+    options = dict(steps=60, prompts=4, group=8, lr=1e-2, limit=2, thoughts=thoughts, k=2, enter=0.0, full=0.1)
+    made = trainer(tokenizer, **options, thought=rule)
+    rewards = [made.step()["reward"] for _ in range(60)]
+    assert sum(rewards[:4]) / 4 < 0.5 and sum(rewards[-8:]) / 8 > least
+    assert made.log[-1]["thoughts"] == thoughts and made.log[-1]["step"] == 60
 
 
 def test_end_tokens_are_the_tokenizers_and_the_models(tokenizer):
@@ -235,6 +234,14 @@ def test_chunks_of_an_evaluation_are_one(tokenizer, monkeypatch):
 def test_bad_recipes_are_named(options, says):
     with pytest.raises(SpecError, match=says):
         PolicyRecipe(**RECIPE | options)
+
+
+@pytest.mark.parametrize("rule", [Base(), Discrete()])
+def test_a_rule_that_training_cannot_take_is_refused_when_it_is_planned(rule):
+    """Not half way through, when the first thoughts come."""
+    assert PolicyRecipe(**RECIPE, thought=rule).thoughts == 0, "without thoughts the rule of thoughts does not count"
+    with pytest.raises(SpecError, match=r"need a rule that samples and has a density"):
+        PolicyRecipe(**RECIPE | dict(thoughts=2), thought=rule)
 
 
 def test_too_few_problems_are_named(tokenizer):

@@ -1,5 +1,6 @@
 """Trainings of language models in the store."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit.identity import from_data, identifier, to_data
-from cot2lib.thoughts import MTS
+from cot2lib.thoughts import MTS, Dirichlet
 
 pytest.importorskip("transformers")
 from cot2lib.kit.files import load_tensors
@@ -27,6 +28,14 @@ def test_a_run_is_plain_data_and_has_an_id():
     )
 
 
+def test_a_run_by_another_rule_trains_and_is_told_apart(store):
+    recipe = replace(RUN.recipe, thought=Dirichlet(20.0), enter=0.0, full=0.2)
+    run = replace(RUN, recipe=recipe)
+    assert from_data(to_data(run)) == run and run.id != RUN.id and run.columns()["method"] == "Dirichlet(gamma=20.0)"
+    table = runs.train(run)
+    assert (table[table["decoding"] == "sampled"]["thoughts"] == 2).all() and runs.log(run)["thoughts"].iloc[-1] == 2
+
+
 def test_evaluations_are_before_in_between_and_after(store):
     table = runs.train(RUN)
     assert table["step"].unique().tolist() == [0, 2, 4, 6, 8]
@@ -36,6 +45,23 @@ def test_evaluations_are_before_in_between_and_after(store):
     log = runs.log(RUN)
     assert log["step"].tolist() == list(range(1, 9)) and log["thoughts"].tolist()[:4] == [0] * 4
     assert log["thoughts"].iloc[-1] == 2
+
+
+def test_a_log_says_how_far_a_training_is_while_it_trains(store, tmp_path, monkeypatch):
+    """The start's too; a line for every step here, about every minute else."""
+    path, seen, step = tmp_path / "log", [], PolicyTrainer.step
+    monkeypatch.setattr(PolicyTrainer, "step", lambda trainer: seen.append(path.read_text()) or step(trainer))
+    monkeypatch.setattr(runs.timing, "TOLD_SECONDS", 0)
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    with path.open("w") as file, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", file)
+        runs.train(RUN)
+    began = seen[0].splitlines()
+    assert (
+        began[0] == "learning stories: step 0 of 20"
+        and began[-1] == "small, 12 tokens, MTS, K = 2, seed 42: step 0 of 8"
+    )
+    assert seen[3].splitlines()[-1].startswith("small, 12 tokens, MTS, K = 2, seed 42: step 3 of 8, about ")
 
 
 def test_a_warm_start_is_trained_once(store, monkeypatch):
@@ -70,9 +96,9 @@ def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied)
     monkeypatch.setattr(PolicyTrainer, "step", stop)
     with pytest.raises(KeyboardInterrupt):
         runs.train(RUN)
-    monkeypatch.setattr(PolicyTrainer, "step", step)
     taken = []
-    again = runs.train(RUN, after=lambda logged: taken.append(logged["step"]))
+    monkeypatch.setattr(PolicyTrainer, "step", lambda trainer: taken.append(step(trainer)["step"]))
+    again = runs.train(RUN)
     assert taken == [6, 7, 8] and again.equals(whole) and runs.log(RUN).equals(log)
     assert all(torch.equal(value, weights[name]) for name, value in load_tensors(path)[0].items())
     assert not runs._path(RUN.id, "checkpoint").exists()

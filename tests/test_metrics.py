@@ -3,12 +3,24 @@ import time
 from math import comb
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import stats
 
 from cot2lib.errors import SpecError
-from cot2lib.metrics import holm, maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval, seeds_for
+from cot2lib.metrics import (
+    by_seed,
+    holm,
+    maj_at_k,
+    mean_interval,
+    paired_interval,
+    pass_at_k,
+    prediction_interval,
+    seeds_for,
+)
+
+ONE = pd.Series([1.0], index=[42])
 
 
 def test_t_interval_is_scipys():
@@ -57,8 +69,17 @@ def test_prediction_of_a_single_run_is_wider():
 
 def test_paired_interval_removes_what_seeds_share():
     shared = np.array([10.0, -10.0, 25.0, 3.0, -8.0])
-    interval = paired_interval(60 + shared + [0.1, -0.1, 0, 0.1, -0.1], 55 + shared)
+    interval = paired_interval(pd.Series(60 + shared + [0.1, -0.1, 0, 0.1, -0.1]), pd.Series(55 + shared))
     assert interval.mean == pytest.approx(5.0) and interval.low > 4.5
+
+
+def test_sides_pair_by_seed_and_not_by_place():
+    """In any order, over the seeds that both have; by place the difference below were 10 and wide."""
+    above = pd.Series([60.0, 90.0, 30.0, 7.0], index=[42, 43, 44, 50])
+    below = pd.Series([20.0, 50.0, 80.0], index=[44, 42, 43])
+    interval = paired_interval(above, below)
+    assert (interval.mean, interval.low, interval.high, interval.n) == (10.0, 10.0, 10.0, 3)
+    assert [list(side.index) for side in by_seed(above, below)] == [[42, 43, 44]] * 2
 
 
 def test_prediction_interval_is_not_cut():
@@ -155,7 +176,10 @@ def test_impossible_votes_are_named(counts, k, names):
         (lambda: pass_at_k(np.nan, 5, 2), "correct must be whole"),
         (lambda: pass_at_k(1, np.inf, 2), "total must be whole"),
         (lambda: pass_at_k(["one"], 5, 2), "correct must be whole"),
-        (lambda: paired_interval([1.0], [1.0, 2.0]), "1 and 2 runs do not pair"),
+        (lambda: paired_interval([1.0, 2.0], [1.0, 2.0]), "runs without their seeds do not pair"),
+        (lambda: paired_interval(ONE, ONE.rename({42: 7})), r"no seed is on both sides \(42; 7\)"),
+        (lambda: paired_interval(ONE, ONE[:0]), r"no seed is on both sides \(42; none\)"),
+        (lambda: paired_interval(pd.concat([ONE, ONE]), ONE), r"seeds=\[42, 42\] names 42 twice"),
         (lambda: prediction_interval([], 5), "no runs to predict from"),
         (lambda: prediction_interval([1.0, 2.0], 0), "runs=0: must be at least 1"),
     ],

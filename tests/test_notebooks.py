@@ -1,13 +1,16 @@
 """Every chapter keeps the rules that its readers and tools rely on."""
 
 import ast
-import contextlib
 import json
+import math
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+
+from cot2lib.errors import CoT2Error, SpecError
+from cot2lib.study import chapters
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -54,22 +57,67 @@ def test_first_cell_is_the_title_and_colab_can_install(path):
     assert "remove-cell" in tags(second) and CONFIG["repository"]["url"] in source(second)
 
 
-def test_last_cell_checks(path):
-    last = cells(path)[-1]
-    assert last["cell_type"] == "code" and "assert " in source(last)
+def begins(path):
+    """Whether a chapter's checks stand beside what they speak of; in older chapters they are the last cell."""
+    return any("begin(" in source(c) for c in cells(path, "code"))
 
 
-def test_checks_know_the_defaults(path):
-    """What the last cell compares parameters with is what the parameters cell says, for every live parameter."""
-    parameters = next(source(c) for c in cells(path, "code") if "parameters" in tags(c))
-    values, last = {}, source(cells(path)[-1])
-    exec(parameters, values)
-    assert all(re.search(rf"\b{name}\b", last) for name in values if name.startswith("live_"))
-    for node in ast.parse(last).body:
-        if isinstance(node, ast.Assign):
-            with contextlib.suppress(NameError):
-                exec(compile(ast.Module([node], []), path.name, "exec"), values)
-    assert all(values.get(name, True) for name in ("defaults", "early", "shipped"))
+def test_checks_are_unfolded(path):
+    code = [c for c in cells(path, "code") if c["id"] != "imports"]
+    if begins(path):
+        checking = [c for c in code if re.search(r"\bcheck\(\s*f?\"", source(c))]
+        assert checking and not any({"hide-input", "hide-cell"} & set(tags(c)) for c in checking)
+    else:
+        assert cells(path)[-1] == code[-1] and "assert " in source(code[-1])
+
+
+def test_parameters_are_checked_before_anything_else(path):
+    """In the first cell after them, against defaults that are theirs, which a check asks for."""
+    code = [source(c) for c in cells(path, "code")]
+    parameters = next(place for place, c in enumerate(cells(path, "code")) if "parameters" in tags(c))
+    checked = "begin" if begins(path) else "chapters.check"
+    assert f'{checked}("{path.stem}", globals())' in code[parameters + 1]
+    known = chapters.defaults(path)
+    assert known == chapters.EVERYWHERE | chapters.PARAMETERS[path.stem]
+    assert chapters.check(path.stem, known) and chapters.check(path.stem, known | {"device": "cpu"})
+    assert not any(chapters.check(path.stem, known | {name: another(known[name])}) for name in set(known) - {"device"})
+    assert path.stem == "ledger" or begins(path) or "shipped" in code[-1]
+
+
+def another(value):
+    """Another value of a parameter."""
+    if isinstance(value, list):
+        return value[:-1] or [value[0] + 1]
+    others = {"quick": "paper", "paper": "quick", None: 2.0}
+    return others[value] if value in others else value + type(value)(1) if not isinstance(value, bool) else not value
+
+
+def wrong(name, value):
+    """Values that a parameter with this default cannot have."""
+    known = {"profile": ["foo"], "device": ["abacus"]}.get(name, [])
+    by_type = {
+        str: [3, ["a"], None], bool: [-1, 1, "yes", [True]], int: [[1], "many", 1.5, True, None, 2**80],
+        float: [[1.0], "much", None, math.nan, math.inf], list: [4, "1", ["x"], [[1]], [], [2**80], None],
+    }  # fmt: skip
+    twice = [value * 2] if isinstance(value, list) and name not in chapters.REPEATING else []
+    return known + twice + by_type.get(type(value), [[1], "c", math.nan])
+
+
+def test_a_chapter_refuses_what_the_runner_refuses(path):
+    """Whatever runs it: a wrong value ends in one sentence before anything is computed."""
+    known = chapters.defaults(path)
+    (code,) = (source(c) for c in cells(path, "code") if c["id"] == "imports")
+    code = compile(code.partition("  # refuses")[0], path.name, "exec")
+    for name, default in known.items():
+        for value in wrong(name, default):
+            with pytest.raises(CoT2Error) as here:
+                exec(code, known | {name: value})
+            said = str(here.value)
+            assert name in said and said.endswith(".") and "\n" not in said, said
+            with pytest.raises(CoT2Error):
+                chapters.checked(path, {name: repr(value)})
+    with pytest.raises(SpecError, match="parameter 'seeds' is missing"):
+        exec(code, {name: value for name, value in known.items() if name != "seeds"})
 
 
 def test_figures_have_name_caption_and_alt_text_and_are_referred_to(path):
@@ -78,8 +126,9 @@ def test_figures_have_name_caption_and_alt_text_and_are_referred_to(path):
     drawing = {
         alias.asname or alias.name
         for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("cot2lib.study.figures")
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
+        if node.module.startswith("cot2lib.study.figures") or alias.name in ("draw", "look")
     }
     assert drawing or path.stem == "ledger"
     for cell in cells(path, "code"):
@@ -89,7 +138,8 @@ def test_figures_have_name_caption_and_alt_text_and_are_referred_to(path):
             called = (
                 ast.unparse(last.value.func) if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else ""
             )
-            assert called.partition(".")[0] not in drawing, f"{called} draws a figure without name and caption"
+            draws = called.partition(".")[0] in drawing and not called.endswith(".absent")
+            assert not draws, f"{called} draws a figure without name and caption"
             continue
         name, caption, alt = shown["figure"]["name"], shown["figure"]["caption"], shown["image"]["alt"]
         assert re.fullmatch(r"fig-[a-z0-9-]+", name) and len(caption) > 40 and len(alt) > 40

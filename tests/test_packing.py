@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.analysis import separation
+from cot2lib.study.capacity import draw, measure
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -218,7 +219,7 @@ def test_swap_distances(d, one, two):
 
 
 def test_columns_of_swaps_hold_their_own_distances():
-    row = separation.swap_table(12, [8]).iloc[0]
+    row = measure.swap_table(12, [8]).iloc[0]
     embeddings = margins.random_embeddings(1, 12, 8)[0]
     assert row["1 swapped"] == margins.swap_distance(embeddings, 1)
     assert row["at most 2 swapped"] == margins.swap_distance(embeddings, 2) < row["1 swapped"]
@@ -328,6 +329,35 @@ def test_fitted_heads(targets):
     ],
 )
 def test_parameters_of_the_chapter_that_mean_nothing_are_named(parameters, says):
-    separation.checked(73, [1, 4], 0.5, [4], [8], [100])
+    measure.checked(73, [1, 4], 0.5, [4], [8], [100])
     with pytest.raises(SpecError, match=says):
-        separation.checked(*parameters)
+        measure.checked(*parameters)
+
+
+# The chapter's figures
+
+
+def test_the_fixed_margin_ends_where_none_is_possible():
+    found = measure.fixed(V, range(1, 12))
+    last = found.loc[found["bound"] == measure.FORMULA, "budget"].max()
+    assert packing.largest_margin(V, last) >= measure.FIXED > packing.largest_margin(V, last + 1)
+    beyond = found[found["bound"] == measure.IMPOSSIBLE]
+    assert beyond["budget"].tolist() == [*range(last, 12)] and f"Beyond B = {last} " in draw.bounds(V, 0.5).finding
+
+
+def test_bounds_are_read_at_a_share_of_the_largest_margin():
+    found = measure.least(V, [4, 16], 0.5).set_index(["bound", "budget"])["d"]
+    assert found[measure.FORMULA, 16] == packing.paper_dimension(V, 16, packing.largest_margin(V, 16) / 2)
+    assert draw.bounds_table(V, [4, 16], 0.5).iloc[1, -1].startswith(f"{found[measure.FORMULA, 16]:.1f} / ")
+
+
+def test_the_cliff_shades_what_the_bounds_ask_for():
+    rows = pd.DataFrame({"recipe": "quick recipe", "budget": [4, 4, 16, 16], "d_model": [16, 24, 16, 24], "seed": 42,
+                         "last": [50.0, 60.0, 70.0, 80.0]})  # fmt: skip
+    asked = measure.least(V, [4, 16], 0.5)
+    shown = draw.cliff(rows, asked)
+    for axis, budget in zip(shown.figure.axes, (4, 16)):
+        band = axis.patches[0].get_bbox()
+        d = asked.loc[asked["budget"] == budget, "d"]
+        assert (band.x0, band.x1) == pytest.approx((d.min(), d.max()))
+    assert draw.largest_budget(rows)["max"].tolist() == [70.0, 80.0]

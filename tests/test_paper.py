@@ -9,15 +9,15 @@ from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval, paired_interval, prediction_interval
 from cot2lib.runs import records
-from cot2lib.study import sweeps
-from cot2lib.study.claims import ledger, samples, training
-from cot2lib.study.claims.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
-from cot2lib.study.claims.kinds import Fact, Number, Statement, command
-from cot2lib.study.claims.ledger import KINDS, rows_of
-from cot2lib.study.claims.printed import claims, paper_value
-from cot2lib.study.claims.rules import (
+from cot2lib.study import samples, sweeps
+from cot2lib.study.book import ledger
+from cot2lib.study.book.ledger import KINDS, STATEMENTS, rows_of
+from cot2lib.study.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
+from cot2lib.study.csft import claims as training
+from cot2lib.study.judge import (
     NAT,
     SPREAD,
+    differences,
     direction_verdict,
     enough,
     no_gain_verdict,
@@ -25,7 +25,9 @@ from cot2lib.study.claims.rules import (
     parts_verdict,
     reaches_verdict,
 )
-from cot2lib.study.claims.statements import STATEMENTS
+from cot2lib.study.kinds import Fact, Number, Statement, command
+from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.sampling.claims import passing
 from cot2lib.theory.verdict import Verdict
 
 ROOT = Path(__file__).parent.parent
@@ -91,29 +93,44 @@ def test_how_many_seeds_would_be_enough():
     assert enough(values, 1) == "none" and 1.96 * spread > 5
 
 
+def sides(above, below):
+    """Both sides of a cell, by seed from 42 on."""
+    return tuple(pd.Series(values, dtype=float, index=range(42, 42 + len(values))) for values in (above, below))
+
+
 def test_direction_verdicts():
-    clear = ([90, 91, 92], [80, 80.5, 81])
-    unclear = ([90, 91, 92], [80, 95, 91])
-    against = ([80, 80.5, 81], [90, 91, 92])
+    clear = sides([90, 91, 92], [80, 80.5, 81])
+    unclear = sides([90, 91, 92], [80, 95, 91])
+    against = sides([80, 80.5, 81], [90, 91, 92])
     assert direction_verdict([clear, clear]) == "reproduced"
     assert direction_verdict([clear, unclear]) == direction_verdict([clear, against]) == "partly"
     assert direction_verdict([against]) == "not reproduced"
     assert direction_verdict([unclear]) == direction_verdict([unclear, against]) == SPREAD
-    assert direction_verdict([([90, 91], [80, 80])]) == "not decided: fewer than 3 seeds"
+    assert direction_verdict([sides([90, 91], [80, 80])]) == "not decided: fewer than 3 seeds"
+
+
+def test_a_direction_pairs_by_seed():
+    """Two seeds in common, whatever their order: above by 10 on both, and too few for a verdict."""
+    above, below = sides([90, 50, 70], [60, 80, 40])
+    turned = below[::-1].rename({44: 7})
+    assert differences((above, below[::-1])).to_dict() == {42: 30, 43: -30, 44: 30}
+    assert direction_verdict([(above, turned)]) == "not decided: fewer than 3 seeds"
+    with pytest.raises(SpecError, match="no seed is on both sides"):
+        direction_verdict([(above, below.rename(lambda seed: seed + 10))])
 
 
 def test_one_cell_of_many_needs_more_than_its_own_interval():
     """Holm's correction: what one comparison shows by a little, it does not show among twenty."""
     rng = np.random.default_rng(0)
-    noise = [(50 + rng.normal(size=5) * 0.01, np.full(5, 50.0) + rng.normal(size=5) * 0.01) for _ in range(19)]
-    little = (np.array([50.15, 50.2, 50.35, 50.08, 50.3]), np.full(5, 50.0))
+    noise = [sides(50 + rng.normal(size=5) * 0.01, np.full(5, 50.0) + rng.normal(size=5) * 0.01) for _ in range(19)]
+    little = sides([50.15, 50.2, 50.35, 50.08, 50.3], np.full(5, 50.0))
     assert paired_interval(*little).low > 0 and direction_verdict([little, little]) == "reproduced"
     assert direction_verdict([little, (little[1], little[1] + [1, -1, 0.5, -0.5, 0])]) == "partly"
     assert direction_verdict([little, *noise]) == "not reproduced"
 
 
 def test_no_gain_verdicts():
-    base = np.array([90.0, 91, 92])
+    base = pd.Series([90.0, 91, 92])
     same, better, worse = base + [0.1, -0.1, 0.0], base + [3, 3.1, 2.9], base - [3, 3.1, 2.9]
     assert no_gain_verdict([(same, base), (worse, base)]) == "reproduced"
     assert no_gain_verdict([(same, base), (better, base)]) == "not reproduced"
@@ -293,13 +310,13 @@ def passk(nothing_shipped):
 
 
 def test_pass_at_k_is_read_by_temperature_tokens_and_k(passk):
-    value = lambda *which: samples.passing(*which)("paper", [42, 44])["pass_at_k"].tolist()
+    value = lambda *which: passing(*which)("paper", [42, 44])["pass_at_k"].tolist()
     assert value("discrete", 1.0, 2) == pytest.approx([72.042, 72.044]), "of the top tokens"
     assert value("cot2", 1.0, 1) == pytest.approx([91.042, 91.044]), "of all tokens"
     assert value("discrete", 0.0, 1) == pytest.approx([41.042, 41.044]), "the most likely token"
-    assert samples.passing("discrete", 0.4, 1)("paper", [42]).empty
-    assert samples.passing("discrete", 1.0, 1)("quick", [42]).empty
-    on_split = samples.passing("discrete", 1.0, 2, one_split=True)("paper", [42, 43, 44])["pass_at_k"]
+    assert passing("discrete", 0.4, 1)("paper", [42]).empty
+    assert passing("discrete", 1.0, 1)("quick", [42]).empty
+    on_split = passing("discrete", 1.0, 2, one_split=True)("paper", [42, 43, 44])["pass_at_k"]
     assert on_split.tolist() == pytest.approx([72.042, 74.043, 74.044]), "seed 42 is the usual run"
     row = row_of("passk-discrete-t1.0-k2")
     assert row["seeds"] == 3 and row["last"] == pytest.approx(on_split.mean())
@@ -346,12 +363,12 @@ def test_half_width_of_a_number_is_that_of_the_uncut_interval():
 @pytest.mark.parametrize("shift, verdict", [(4.9, "not reproduced"), (5.1, SPREAD)])
 def test_a_direction_is_undecided_from_five_points(shift, verdict):
     gaps = np.array([-1.0, 0.0, 1.0])
-    gaps *= shift / paired_interval(gaps, [0, 0, 0]).half_width
-    assert direction_verdict([(50 + gaps, [50, 50, 50])]) == verdict
+    gaps *= shift / mean_interval(gaps).half_width
+    assert direction_verdict([sides(50 + gaps, [50, 50, 50])]) == verdict
 
 
 def test_a_wide_interval_on_the_wrong_side_is_no_question():
-    below = np.array([50.0, 60.0, 70.0])
+    below = pd.Series([50.0, 60.0, 70.0])
     above = below - [20, 30, 40]
     gap = paired_interval(above, below)
     assert gap.half_width > 5 and gap.high < 0 and direction_verdict([(above, below)]) == "not reproduced"

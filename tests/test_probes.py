@@ -5,7 +5,7 @@ from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
-from cot2lib.study.analysis import probes
+from cot2lib.study.sample_complexity import draw, probes
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -84,8 +84,8 @@ def test_last_step_made_linear(stack, own):
     for row in range(12):
         law, first = own.laws[0, row, 1], own.weights[0, row, 0]
         mean = mean_of_tokens(alone, own.prompts[0, row], [first], law * (law >= probes.CUT))
-        right["linear"] += int(mean.argmax() == own.answers[0, row]) / 12
-        right["base"] += int(own.laws[0, row, 2].argmax() == own.answers[0, row]) / 12
+        right["linear"] += int(mean.argmax() == own.answers[0, row]) * 100 / 12
+        right["base"] += int(own.laws[0, row, 2].argmax() == own.answers[0, row]) * 100 / 12
     assert {name: pytest.approx(float(table.loc[42, name])) for name in right} == right
 
 
@@ -141,7 +141,21 @@ def test_shipped_models_are_markov_but_not_linear_at_the_answer(shipped):
     assert table["markov_other"].max() < 0.03 and 0.5 < table.loc[3, "linear"] < table.loc[3, "reference"]
     assert (table["linear"].diff().dropna() > 0).all()
     answers = probes.linear_answers(shipped)
-    assert (answers["base"] - answers["linear"]).min() > 0.2
+    assert (answers["base"] - answers["linear"]).min() > 20
+
+
+def test_tables_of_groups_of_models(shipped):
+    distances, answers = (probes.of_each([shipped], measure) for measure in (probes.linearity, probes.linear_answers))
+    assert list(distances["models"].unique()) == ["1 layer, d = 24"]
+    table = draw.distance_table(distances)
+    assert table["step"].tolist() == [1, 2, 3] and table["Markov, mean thoughts"].tolist()[0] == ""
+    last = draw.last_steps(distances, answers).iloc[0]
+    mean = distances[distances["step"] == 3]["linear"].mean()
+    assert last["linear"].startswith(f"{mean:.2f}") and last["made"].startswith(f"{answers['linear'].mean():.1f}")
+    bias = probes.of_each([shipped], probes.consistency, [1, 16], 4)
+    level = bias.assign(gap=1 / bias["k"])
+    assert draw.falls(level)[["step 2", "step 3", "step 4"]].to_numpy() == pytest.approx(16)
+    assert draw.bias_table(bias)["P(right answer)"].notna().all()
 
 
 @pytest.mark.parametrize(

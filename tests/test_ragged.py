@@ -179,7 +179,7 @@ def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
     generator = torch.Generator().manual_seed(0)
     away = lambda part: part.detach() - 0.2 * torch.rand(part.shape, generator=generator)  # another gap at every step
     old, reference = ([away(part) for part in new] for _ in range(2))
-    value = objective(run, new, old, advantages, reference, rollout.is_thought)
+    value = objective(run, new, old, advantages, reference, rollout.there)
     total = 0.0
     for place, length in enumerate(steps):
         part = []
@@ -203,7 +203,7 @@ def test_densities_of_a_rollout_are_those_it_was_drawn_with():
     new = trainer.replayed(
         trainer.stack, run.thought, trainer.data.prompts[index], trainer.data.padding_of(index), rollout
     )
-    there, last = rollout.is_thought, rollout.last
+    there, last = rollout.there[:, :, :-1], rollout.last
     assert torch.allclose(new[0].sum(-1)[there], rollout.log_density[:, :, :-1][there], atol=1e-4)
     assert torch.allclose(new[1][..., 0, 0], rollout.log_density.gather(2, last[..., None])[..., 0], atol=1e-4)
 

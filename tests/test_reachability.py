@@ -14,8 +14,10 @@ import torch
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.specs.graphs import graph_grpo, graph_spec
-from cot2lib.study.analysis import graph_facts
+from cot2lib.specs.profiles import grpo, spec
+from cot2lib.study import graph_facts
+from cot2lib.study.prontoqa import measure as prontoqa
+from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks import published as module
@@ -23,6 +25,7 @@ from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import SIZES
 from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import SPECIALS, token
+from cot2lib.thoughts import MTS
 from cot2lib.training.data import drawn_names, renamed, stack_data
 from cot2lib.training.engines import preferred
 from cot2lib.training.grpo import GRPOTrainer
@@ -118,7 +121,7 @@ def test_options_and_answers_are_balanced():
 
 
 def test_the_published_file_is_what_settings_say():
-    facts = graph_facts.facts(published(FILE, naming="age"))
+    facts = prosqa.facts(published(FILE, naming="age"))
     expected = {
         "nodes": 22.8,
         "edges": 36.3,
@@ -129,17 +132,17 @@ def test_the_published_file_is_what_settings_say():
     }
     for name, value in expected.items():
         assert facts[name] == pytest.approx(value, abs=0.06)
-    guesses = graph_facts.guesses(published(FILE, naming="age"))
+    guesses = prosqa.guesses(published(FILE, naming="age"))
     assert guesses["younger"] > 60 and guesses["fewer parents"] > 66
 
 
 def test_rules_without_a_search_are_near_chance_on_ours():
     for hops, names in ((4, 19), (4, 28)):
-        guesses = graph_facts.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age"))
+        guesses = prosqa.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age"))
         left = [guesses.pop(rule) for rule in ("farther from the nearest source", "more ancestors")]
         assert min(left) > 60, "depth and ancestors are left in our graphs, and said"
         assert all(abs(share - 50) < 7 for share in guesses.values()), guesses
-    assert abs(graph_facts.guesses(ProsQA(inputs=1000))["higher name"] - 50) < 4
+    assert abs(prosqa.guesses(ProsQA(inputs=1000))["higher name"] - 50) < 4
 
 
 @pytest.mark.parametrize("row", range(10))
@@ -157,7 +160,7 @@ def _mean_of_parents(edges, node, degree):
 def test_guesses_are_those_of_counting():
     """Every rule's share on 60 graphs, counted by networkx."""
     task = TASKS["28 names"]
-    found, sums = graph_facts.guesses(task), Counter()
+    found, sums = prosqa.guesses(task), Counter()
     for row in range(task.size):
         edges = graph(task, row)
         looks = {
@@ -192,7 +195,7 @@ def test_shortcuts_are_those_of_counting(reading):
         counted["it leads to two"] += any(out[start] > 2 for start in fits) == yes
         graph = networkx.DiGraph([tuple(edge) for edge in edges])
         counted["it has two ancestors"] += any(len(networkx.ancestors(graph, start)) > 1 for start in fits) == yes
-    for rule, share in graph_facts.shortcuts(task).items():
+    for rule, share in prontoqa.shortcuts(task).items():
         (right,) = (count for start, count in counted.items() if rule.startswith(start))
         assert share == pytest.approx(100 * right / task.size)
     by_rule = [30] * 4 if reading == TWINS else [60] * 4
@@ -202,8 +205,8 @@ def test_shortcuts_are_those_of_counting(reading):
 def test_prontoqa_has_the_published_shape():
     task = TASKS["sign"]
     assert task.graphs.edges.shape[1] == 25 and (task.graphs.nodes == 26).all()
-    assert graph_facts.forward(task)[1].shape == (60, 26)
-    sizes = [int((mass > 0).sum(1).double().mean()) for mass in graph_facts.forward(task)[1:]]
+    assert prosqa.forward(task)[1].shape == (60, 26)
+    sizes = [int((mass > 0).sum(1).double().mean()) for mass in prosqa.forward(task)[1:]]
     assert sizes == [2, 5, 4, 4, 4, 4]
 
 
@@ -329,7 +332,7 @@ def test_complete_walks_give_prontoqas_chain_away():
 
 def test_new_names_are_the_same_in_prompt_targets_and_answer():
     """Parsed back under the permutation, a renamed batch is the batch itself."""
-    data = stack_data([graph_spec("cot2", task=SMALL)], "cpu")
+    data = stack_data([spec("cot2", task=SMALL)], "cpu")
     index = torch.arange(12)[None]
     names = data.names(random.run_keys([7], Site.NAMES), 12)
     assert names.sort(-1).values.eq(torch.arange(SMALL.vocab_size)).all()
@@ -359,8 +362,7 @@ def test_stored_names_stay_under_other_namings():
 
 def test_names_do_not_depend_on_the_stack():
     specs = [
-        graph_spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1)
-        for s in (1, 2)
+        spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1) for s in (1, 2)
     ]
     together, alone = SupervisedTrainer(specs), SupervisedTrainer(specs[1:])
     for trainer in (together, alone):
@@ -386,7 +388,7 @@ def test_names_do_not_depend_on_the_stack():
 def test_both_engines_train_alike(task, segment):
     """Pairs, names that are drawn anew, ragged inputs, sequences longer than the engine's widest layer, and segments
     of fewer steps than the engine's pieces."""
-    make = lambda method, seed: graph_spec(
+    make = lambda method, seed: spec(
         method, task=task, d_model=16, layers=2, seed=seed, steps=12, evaluate_every=segment, warmup=2, dropout=0.1
     )
     cot2 = make("cot2", 1)
@@ -417,14 +419,17 @@ def test_both_engines_train_alike(task, segment):
         (lambda: ProsQA(parents=9.0), "0.5 to 3"),
         (lambda: ProntoQA(naming="age"), "one shape"),
         (lambda: ProntoQA(reading="both"), "reachable, sign"),
-        (lambda: published("no such file"), "no such file cannot be read"),
+        (
+            lambda: published("prosqa_valid.json"),
+            r"prosqa_valid\.json cannot be read .*fetch\(\) returns, which downloads one",
+        ),
         (lambda: published(FILE, names=19), "names: a file settles that"),
         (lambda: replace(published(FILE), names=19), "names=19, hops=None: a file settles that"),
         (lambda: replace(published(FILE), hops=4), "names=28, hops=4: a file settles that"),
         (lambda: replace(published(FILE), inputs=100).graphs, "inputs=100: .* has 300 questions"),
         (lambda: stack_data([_in_sequence("pairs")], "cpu"), "loss_on='sequence' needs prompts of single tokens"),
         (lambda: stack_data([_in_sequence("sentences")], "cpu"), "loss_on='sequence' needs inputs of one length"),
-        (lambda: graph_spec("pause"), "method 'pause': on graphs choose one of cot2, discrete, no-cot, coconut"),
+        (lambda: spec("pause", task=SMALL), "method 'pause': on ProsQA choose one of cot2, discrete, no-cot, coconut"),
         (lambda: ProsQA(inputs=10, hops=6).graphs, "of 32768 graphs of 19 names have a question of 6 hops"),
     ],
 )
@@ -434,7 +439,7 @@ def test_bad_input_is_named(make, says):
 
 
 def _in_sequence(grammar):
-    run = graph_spec("cot2", task=replace(SMALL, grammar=grammar))
+    run = spec("cot2", task=replace(SMALL, grammar=grammar))
     return replace(run, supervision=replace(run.supervision, loss_on="sequence"))
 
 
@@ -520,8 +525,8 @@ def test_without_pooch_one_sentence_says_so(monkeypatch):
 
 def test_rewards_are_counted_under_the_names_of_the_visit():
     """Answers under new names earn everything with these names, and nothing to speak of without."""
-    spec = graph_grpo(graph_spec("discrete", task=SMALL, d_model=16, layers=1), k=2)
-    trainer = GRPOTrainer([spec], build_stack([spec.start]))
+    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
+    trainer = GRPOTrainer([run], build_stack([run.start]))
     index = torch.arange(16)[None]
     names = trainer.names(index)
     answers = names.gather(2, trainer.data.answers[index][..., None])[..., 0].repeat_interleave(trainer.group, 1)
@@ -533,8 +538,8 @@ def test_rewards_are_counted_under_the_names_of_the_visit():
 
 def test_a_step_of_reward_replays_what_it_rolled_out():
     """At equal weights every ratio is one, also where the prompt has names of its own."""
-    spec = graph_grpo(graph_spec("discrete", task=SMALL, d_model=16, layers=1), k=2)
-    trainer = GRPOTrainer([spec], build_stack([spec.start]))
+    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
+    trainer = GRPOTrainer([run], build_stack([run.start]))
     index = torch.arange(8)[None]
     names = trainer.names(index)
     rollout = trainer.roll_out(index, names)
@@ -547,7 +552,7 @@ def test_other_methods_train_on_graphs():
     """Discrete CoT, no-CoT and COCONUT's stages take a few finite steps."""
     recipe = dict(steps=10, batch=8, evaluate_every=5, warmup=0, schedule="constant")
     for method in ("discrete", "no-cot", "coconut"):
-        run = graph_spec(method, task=SMALL, d_model=16, layers=1, **recipe)
+        run = spec(method, task=SMALL, d_model=16, layers=1, **recipe)
         trainer = SupervisedTrainer([run])
         curve = trainer.train().curves
         assert len(curve) == 2 and all(loss > 0 and loss < 100 for point in curve for loss in point["loss"])

@@ -11,14 +11,13 @@ import pytest
 import torch
 from test_runs import SPECS, short
 
-from cot2lib import runs
+from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
+from cot2lib.kit.files import TEMPORARY, UNSEALED, load_meta, write_atomic
 from cot2lib.runs import manifest, records
 from cot2lib.runs import store as stores
-from cot2lib.study import sweeps
-from cot2lib.study.claims import samples
-from cot2lib.study.collect import collect
+from cot2lib.study import samples, sweeps
+from cot2lib.study.book.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -65,7 +64,7 @@ def test_shipped_weights_load(shipped, store, monkeypatch):
     for mine, theirs in zip(model.parameters(), runs.load(SPECS[0]).parameters()):
         assert torch.equal(mine, theirs)
     monkeypatch.setenv("COT2_STORE", str(store / "empty"))
-    with pytest.raises(RecordError, match="weights are not shipped"):
+    with pytest.raises(RecordError, match="no trained weights of run"):
         runs.load(SPECS[1], missing="error")
 
 
@@ -167,9 +166,14 @@ POINTS = b"id,step,loss,correct_a,correct_b\n"
 
 def _foreign(folder, name, content):
     """A folder of records whose checksums are right and whose contents are not."""
-    (folder / name).write_bytes(content)
     listed = manifest.listed(folder) | {name: hashlib.sha256(content).hexdigest()}
-    (folder / "manifest.json").write_text(json.dumps(listed))
+    (folder / name).write_bytes(content)
+    _write_manifest(folder, listed)
+
+
+def _write_manifest(folder, listed):
+    text = json.dumps({"checksum": UNSEALED} | listed).encode()
+    (folder / "manifest.json").write_bytes(text.replace(UNSEALED.encode(), hashlib.sha256(text).hexdigest().encode()))
 
 
 @pytest.mark.parametrize(
@@ -216,19 +220,111 @@ def test_rows_that_cannot_be_are_named(shipped, change, says):
         records.shipped(shipped)
 
 
+def _curves(folder):
+    """The curves that a folder ships, the runs in the order of their rows."""
+    return pd.read_csv(folder / "tiny.quick.curves.csv.gz", dtype={"id": str})
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda curves: curves[curves["id"] != SPECS[1].id], f"no curve of run {SPECS[1].id}"),
+        (lambda curves: curves.replace({"id": {SPECS[1].id: "x"}}), f"no curve of run {SPECS[1].id}"),
+        (lambda curves: pd.concat([curves, curves[:1].assign(id="x")]), "no row of run x"),
+        (lambda curves: curves.assign(id=curves["id"].tolist()[::-1]), "another curve than that of run"),
+        (lambda curves: curves.assign(correct_a=curves["correct_a"] + 1), "another curve than that of run"),
+        (lambda curves: curves[curves["step"] < 60], "another curve than that of run"),
+    ],
+)
+def test_rows_and_curves_that_do_not_belong_together_are_named(shipped, change, says):
+    """Though every checksum is right."""
+    changed = change(_curves(shipped)).to_csv(index=False).encode()
+    _foreign(shipped, "tiny.quick.curves.csv.gz", gzip.compress(changed, mtime=0))
+    for use in (lambda: runs.recorded(SPECS), lambda: runs.run(SPECS, "error")):
+        with pytest.raises(RecordError, match=rf"{shipped} holds {says}.*; put its files back or collect again"):
+            use()
+
+
 @pytest.mark.parametrize(
     "name", ["../kept.txt", "tiny.quick.x/../../../kept.txt", "tiny.quick.\\kept", "..", ".kept", ""]
 )
 def test_a_manifest_reaches_no_file_outside_its_folder(shipped, name):
     kept = shipped.parent / "kept.txt"
     kept.write_text("mine")
-    (shipped / "manifest.json").write_text(json.dumps(manifest.listed(shipped) | {name: "0"}))
+    _write_manifest(shipped, manifest.listed(shipped) | {name: "0"})
     with pytest.raises(RecordError, match=r"manifest\.json lists .*no plain file name"):
         collect("tiny", "quick", folder=shipped)
     assert kept.read_text() == "mine"
     with pytest.raises(RecordError, match="no plain file name"):
         records.ship_table("../kept", pd.DataFrame({"x": [1]}), shipped.parent / "empty")
     assert kept.read_text() == "mine"
+
+
+def test_any_changed_byte_of_a_manifest_is_noticed(shipped):
+    """A letter of a name too, without which a chapter's runs would be gone without a word."""
+    path = shipped / "manifest.json"
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(RecordError, match=r"manifest\.json .*(put .* back from git|seals it)") as raised:
+            runs.recorded(SPECS)
+        assert "\n" not in str(raised.value)
+    path.write_bytes(whole)
+    assert len(runs.recorded(SPECS)) == 3
+
+
+def test_a_record_that_the_manifest_leaves_out_is_named(shipped):
+    (shipped / "ledger.csv").write_text("a reader's own table")
+    assert len(runs.recorded(SPECS)) == 3
+    for name in ("tiny.paper.runs.csv", "tiny.quick.curve.csv.gz", "tiny.quick.more.safetensors", "tiny.quick.x.csv"):
+        (shipped / name).write_text("")
+        with pytest.raises(
+            RecordError, match=rf"{name} is not listed by the manifest\.json beside it; .* move the file"
+        ):
+            runs.recorded(SPECS)
+        (shipped / name).rename(shipped.parent / name)
+    (shipped / "manifest.json").unlink()
+    with pytest.raises(RecordError, match=r"tiny\.quick\.curves\.csv\.gz is not listed"):
+        runs.recorded(SPECS)
+
+
+def test_a_manifest_without_a_checksum_says_how_to_mend_it(shipped, capsys):
+    """Older versions wrote such ones, and a merge by hand ends in one."""
+    path, known = shipped / "manifest.json", reads_as(shipped)
+    listed = manifest.listed(shipped)
+    for changed in (listed, listed | {"checksum": "0" * 64}):
+        path.write_text(json.dumps(changed))
+        with pytest.raises(RecordError, match=r"manifest\.json has .* collect a chapter of this folder again"):
+            runs.recorded(SPECS)
+    path.write_text(json.dumps(listed))
+    assert cli.main(["collect", "tiny", "--out", str(shipped)]) == 0
+    assert reads_as(shipped) == known
+
+
+def test_a_manifest_that_does_not_list_what_is_there_is_not_sealed(shipped):
+    listed = manifest.listed(shipped)
+    flipped = {name.replace("runs", "suns"): checksum for name, checksum in listed.items()}
+    fewer = {name: checksum for name, checksum in listed.items() if "runs" not in name}
+    for changed, says in (
+        (flipped, "lists tiny.quick.suns.csv, which is not there"),
+        (fewer, "runs.csv is not listed"),
+    ):
+        (shipped / "manifest.json").write_text(json.dumps(changed))
+        with pytest.raises(RecordError, match=says):
+            collect("tiny", "quick", folder=shipped)
+
+
+def test_a_reader_does_not_stumble_over_a_writer(shipped, monkeypatch):
+    """Who has read the manifest and then finds a file that was written since."""
+    listdir, table = os.listdir, pd.DataFrame({"x": [1]})
+
+    def after_a_writer(folder):
+        monkeypatch.setattr(os, "listdir", listdir)
+        records.ship_table("tiny.quick.other", table, shipped)
+        return listdir(folder)
+
+    monkeypatch.setattr(os, "listdir", after_a_writer)
+    assert "tiny.quick.other.csv" in manifest.listed(shipped)
 
 
 def test_weights_that_are_no_numbers_do_not_ship(shipped, store, monkeypatch):

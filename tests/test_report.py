@@ -10,7 +10,16 @@ def test_markdown_is_a_numbered_directive():
     lines = report.table(DATA, "tab-x", "A caption.").markdown().splitlines()
     assert lines[0] == ":::{table} A caption." and lines[1] == ":name: tab-x" and lines[-1] == ":::"
     assert lines[3:5] == ["| what | value | n |", "| :--- | ---: | ---: |"]
-    assert lines[5:7] == ["| a\\|b | 1.23 | 3 |", "| <c> |  | 4 |"]
+    assert lines[5:7] == ["| a\\|b | 1.23 | 3 |", "| \\<c> |  | 4 |"]
+
+
+def test_markdown_takes_no_cell_for_html():
+    """Math and code are left alone, and so is a sign that begins no tag."""
+    said = {"<script>": "\\<script>", "$a<b$, <b>": "$a<b$, \\<b>", "`<b>`": "`<b>`", "3 < 4 & 5": "3 < 4 & 5",
+            "&lt;": "\\&lt;", "</td>": "\\</td>", "<!-- x": "\\<!-- x"}  # fmt: skip
+    table = report.table(pd.DataFrame({"<i>": said.keys()}), "tab-x", "A caption.")
+    assert table.markdown().splitlines()[3:-1:2][0] == "| \\<i> |"
+    assert table.markdown().splitlines()[5:-1] == [f"| {cell} |" for cell in said.values()]
 
 
 def test_html_escapes_and_plain_text_is_there():

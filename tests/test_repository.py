@@ -4,6 +4,7 @@ import ast
 import re
 import runpy
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -23,22 +24,16 @@ LEVELS = [
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
     {"decode", "theory"},
-    {"training", "llm"},
-    {"specs"},
+    {"training"},
+    {"specs", "llm"},
     {"runs"},
     {"study"},
     {"cli"},
 ]
-# The same inside the study: what is listed, measured, timed, judged, asserted and drawn.
-STUDY_LEVELS = [
-    {"searches", "word_problems"},
-    {"sweeps", "report"},
-    {"analysis"},
-    {"bench"},
-    {"claims"},
-    {"checks", "figures"},
-    {"cards", "chapters", "cluster", "collect"},
-]
+# Inside the study: what several chapters share is a file of its own, below their folders; `book` is above them.
+STUDY = ROOT / "cot2lib" / "study"
+ROOMS = {path.parent.name for path in STUDY.glob("*/__init__.py")}
+SHARED_ROOMS = {"analysis", "bench", "checks", "figures"}  # of chapters that are still in layers
 
 
 def imported(path):
@@ -69,22 +64,35 @@ def upward(path, levels, depth):
 def test_imports_go_down(path):
     assert len(LEVELS) <= 10
     assert not upward(path, LEVELS, 1)
-    if "study" in path.parts:
-        assert not upward(path, STUDY_LEVELS, 2)
+
+
+def study_imports(path):
+    """Files and folders of the study that one of its files imports, by name."""
+    inside = [name.split(".")[2] for name in imported(path) if name.startswith("cot2lib.study.")]
+    return {name for name in inside if name in ROOMS or (STUDY / f"{name}.py").exists()}
+
+
+@pytest.mark.parametrize("path", sorted(STUDY.rglob("*.py")), ids=lambda p: str(p.relative_to(STUDY)))
+def test_a_chapter_imports_no_other(path):
+    own = path.relative_to(STUDY).parts[0]
+    above = ROOMS - SHARED_ROOMS - {own} if own != "book" else set()
+    assert not study_imports(path) & above
+
+
+def test_what_chapters_share_has_no_circle():
+    files = {path.stem: study_imports(path) - {path.stem} for path in STUDY.glob("*.py") if path.stem != "__init__"}
+    tuple(TopologicalSorter(files).static_order())
 
 
 def test_the_direction_test_sees_a_wrong_import(tmp_path, monkeypatch):
-    """A core module that imports the study, and a measurement that imports a figure, are found."""
-    for folder, line in (
-        ("runs", "from cot2lib.study import sweeps"),
-        ("study/analysis", "import cot2lib.study.figures"),
-    ):
-        path = tmp_path / "cot2lib" / folder / "bad.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(line)
+    """A core module that imports the study, and a file that imports a chapter, are found."""
+    path = tmp_path / "cot2lib/runs/bad.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("from cot2lib.study import sweeps")
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
-    assert upward(tmp_path / "cot2lib/runs/bad.py", LEVELS, 1) == {"study"}
-    assert upward(tmp_path / "cot2lib/study/analysis/bad.py", STUDY_LEVELS, 2) == {"figures"}
+    assert upward(path, LEVELS, 1) == {"study"}
+    path.write_text("from cot2lib.study.budget import draw\nfrom cot2lib.study import show")
+    assert study_imports(path) == {"budget", "show"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -1,6 +1,8 @@
 import gc
+import itertools
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -14,9 +16,9 @@ import pandas as pd
 import pytest
 import torch
 
-from cot2lib import runs
+from cot2lib import cli, runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
-from cot2lib.kit import identity
+from cot2lib.kit import identity, timing
 from cot2lib.kit.files import UNSEALED, load_meta, load_tensors
 from cot2lib.runs import lookup, records, train
 from cot2lib.runs import store as stores
@@ -123,15 +125,15 @@ def test_load_gives_the_trained_model(store, nothing_shipped):
 
 def test_load_trains_what_is_missing(store, nothing_shipped):
     assert runs.load(SPECS[1]).runs == 1
-    with pytest.raises(RecordError, match="no record of run"):
+    with pytest.raises(RecordError, match="no trained weights of run"):
         runs.load(SPECS[0], missing="error")
 
 
 def test_missing_record_is_named(store, nothing_shipped):
-    with pytest.raises(RecordError, match=rf"{SPECS[0].id} \(CoT2, d=16, seed 43\) and 2 more.*cot2 run"):
+    with pytest.raises(
+        RecordError, match=rf"{SPECS[0].id} \(CoT2, d=16, seed 43\) and 2 more; ask with missing='train'"
+    ):
         runs.run(SPECS, missing="error")
-    with pytest.raises(RecordError, match=r"`cot2 run <chapter> --profile <profile> --where .*'method=discrete CoT'"):
-        runs.run([SPECS[1]], missing="error")
     with pytest.raises(RecordError, match="no record"):
         runs.curves(SPECS)
     with pytest.raises(SpecError, match="missing='maybe'"):
@@ -140,15 +142,53 @@ def test_missing_record_is_named(store, nothing_shipped):
 
 @pytest.mark.parametrize("chapter", sweeps.SWEEPS)
 def test_the_message_of_a_missing_record_names_one_run(chapter):
-    specs = sweeps.sweep(chapter, "quick")
-    for wanted in specs:
-        conditions = shlex.split(lookup.absent_message([wanted]).split("--where ")[1].split("`")[0])
-        assert sweeps.where(specs, conditions) == [wanted]
+    for wanted in sweeps.sweep(chapter, "quick")[::7]:
+        assert sweeps.where(*_listed(lookup.absent_message([wanted]))) == [wanted]
+
+
+def _listed(message):
+    """Runs of the chapter and profile that a message's command names, and its conditions."""
+    _, _, chapter, _, profile, _, *conditions = shlex.split(message.split("`")[1])
+    return sweeps.sweep(chapter, profile), conditions
+
+
+def _told(ask):
+    """The command that an error's sentence names, if it names one."""
+    with pytest.raises(RecordError) as raised:
+        ask()
+    assert str(raised.value).count("\n") == 0
+    _, *command = str(raised.value).split("`")[:2]
+    return shlex.split(command[0])[1:] if command else None
+
+
+def test_what_a_missing_record_advises_helps(store, nothing_shipped, monkeypatch):
+    """A command is named where a chapter lists the run; it makes rows, and weights where rows alone are shipped."""
+    monkeypatch.setattr(sweeps, "SWEEPS", {"tiny": lambda profile: SPECS[:1]})
+    assert cli.main(_told(lambda: runs.run(SPECS[:1], missing="error"))) == 0
+    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    for path in store.iterdir():
+        path.unlink()
+    assert len(runs.run(SPECS[:1], missing="error")) == 1
+    for ask in (
+        lambda: runs.load(SPECS[0], missing="error"),
+        lambda: runs.run(SPECS[:1], missing="error", retrain=True),
+        lambda: runs.curves(SPECS[:1], retrain=True),
+    ):
+        told = _told(ask)
+        assert cli.main(told) == 0 and ask() is not None
+        for path in store.iterdir():
+            path.unlink()
+
+
+def test_no_command_is_named_for_a_run_that_no_chapter_lists(store, nothing_shipped):
+    other = sweeps.small("quick", [99])[:1]
+    assert _told(lambda: runs.load_stack(other, missing="error")) is None
+    assert _told(lambda: runs.run(other, missing="error")) is None
 
 
 def test_only_runs_of_one_shape_stack(store, nothing_shipped):
     for other in (short("cot2", 42, budget=2), short("cot2", 44, lr=1e-3)):
-        with pytest.raises(RecordError, match="no record of run"):
+        with pytest.raises(RecordError, match="no trained weights of run"):
             runs.load_stack([SPECS[0], other], missing="error")
     for other in (SPECS[1], short("cot2", 42, layers=1)):
         with pytest.raises(SpecError, match="only runs of one shape stack"):
@@ -241,7 +281,69 @@ def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
     assert "training 1 runs in 1 stacks on cpu: about 2.0 h" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("shard", [(5, 2), (2, 2), (-1, 2), (0, 0)])
+@pytest.fixture
+def logged(tmp_path, monkeypatch):
+    """Train with standard output in a file; gives what has reached it at every evaluation, and at the end."""
+    path, seen, evaluate = tmp_path / "log", [], SupervisedTrainer.evaluate
+    path.touch()
+    monkeypatch.setattr(SupervisedTrainer, "evaluate", lambda made: seen.append(path.read_text()) or evaluate(made))
+    monkeypatch.setattr(train, "forecast", lambda stacks, device: 7200.0)
+    monkeypatch.setattr(timing, "TOLD_SECONDS", 0)
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+
+    def trained(specs):
+        with path.open("w") as file, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", file)
+            runs.run(specs, device="cpu", engine="torch")
+        return [*seen, path.read_text()]
+
+    return trained
+
+
+def test_a_log_says_how_far_a_training_is_while_it_trains(store, nothing_shipped, logged):
+    *during, whole = logged(SPECS[:1])
+    begun = "training 1 runs in 1 stacks on cpu: about 2.0 h\nCoT2 d=16 x1: step 0 of 60\n"
+    assert during[0] == begun and during[2].startswith(during[1])
+    assert re.fullmatch(begun + r"CoT2 d=16 x1: step 20 of 60, about \d+ s left\n", during[1])
+    assert whole.splitlines()[-2].startswith("CoT2 d=16 x1: step 40 of 60, about ")
+    assert whole.splitlines()[-1].startswith("trained 1 runs in ")
+
+
+def test_a_log_of_a_resumed_training_begins_where_it_goes_on(interrupted, logged):
+    interrupted(MANY[:1])
+    assert logged(MANY[:1])[-2].splitlines()[-1] == "CoT2 d=16 x1: step 40 of 60"
+
+
+def test_a_log_gets_a_line_a_minute(store, nothing_shipped, logged, monkeypatch):
+    monkeypatch.setattr(timing, "TOLD_SECONDS", 60)
+    assert len(logged(SPECS[:1])[-1].splitlines()) == 3, "the forecast, a start and the end"
+
+
+def test_a_notebook_gets_the_summary_alone(store, nothing_shipped, logged, monkeypatch):
+    monkeypatch.setattr(train, "forecast", lambda stacks, device: 1.0)
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    assert re.fullmatch(r"trained 1 runs in .* on cpu\n", logged(SPECS[:1])[-1])
+
+
+def test_a_clock_that_is_set_back_is_no_negative_time(store, nothing_shipped, monkeypatch, capsys):
+    """Of a machine that is put to sleep or moved, say; the clock goes back by hours at every look."""
+    back = itertools.count(10**6, -3600)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(back)))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(back)))
+    assert runs.run(SPECS[:1], device="cpu", engine="torch")["seconds"].tolist() == [0.0]
+    assert "trained 1 runs in 0 s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
+def test_threads_that_are_none_are_named(store, nothing_shipped, threads):
+    with pytest.raises(SpecError, match=f"threads={threads!r}: (give a whole number|must be at least 1)"):
+        runs.run(SPECS, threads=threads)
+    assert not store.exists(), "nothing was trained"
+
+
+@pytest.mark.parametrize(
+    "shard", [(5, 2), (2, 2), (-1, 2), (0, 0), None, 1, "1/2", (0,), (0, 1, 2), (0.0, 1), (None, 2)]
+)
 def test_shards_that_are_none_are_named(store, nothing_shipped, shard):
     with pytest.raises(SpecError, match=r"shard=.*: give \(k, n\) with 0 <= k < n"):
         runs.run(SPECS, shard=shard)
@@ -310,7 +412,7 @@ def test_a_killed_sweep_resumes_to_the_same_table(tmp_path):
         assert json.loads((whole / name).read_text()) == json.loads((broken / name).read_text())
 
 
-class Interrupt(Exception):
+class Interrupt(BaseException):
     """Raised in the middle of training."""
 
 
@@ -485,6 +587,16 @@ def test_truncated_stack_file_is_named(store, nothing_shipped):
         runs.run(SPECS)
     path.unlink()
     assert len(runs.run(SPECS)) == 3, "the other stack is untouched, this one is trained again"
+
+
+def test_a_link_to_nothing_is_named(store, nothing_shipped):
+    runs.run(SPECS)
+    (store / "elsewhere.safetensors").symlink_to(store.parent / "gone.safetensors")
+    for ask in (lambda: runs.run(SPECS, missing="error"), lambda: merge("tiny.quick", SPECS)):
+        with pytest.raises(RecordError, match=r"elsewhere\.safetensors cannot be read \(No such file.*delete it"):
+            ask()
+    (store / "elsewhere.safetensors").unlink()
+    assert len(runs.run(SPECS, missing="error")) == 3
 
 
 def test_foreign_stack_files_are_named(store, nothing_shipped):

@@ -11,16 +11,17 @@ from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import manifest, records
 from cot2lib.specs.profiles import spec
-from cot2lib.study import sweeps
-from cot2lib.study.analysis import costs, other_thoughts, passk
-from cot2lib.study.analysis.passk import answer_chances, answer_counts, measure
-from cot2lib.study.checks.sampling import checks, thought_checks
-from cot2lib.study.collect import collect
-from cot2lib.study.figures import sampling
+from cot2lib.study import passk, sweeps
+from cot2lib.study.book.collect import collect
+from cot2lib.study.frame import tidy
+from cot2lib.study.passk import answer_chances, answer_counts, measure
+from cot2lib.study.sampling import draw as sampling
+from cot2lib.study.sampling import measure as sampling_measure
+from cot2lib.study.sampling import thoughts
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Base, Discrete
+from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.data import stack_data
-from cot2lib.training.supervised import SupervisedTrainer
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 TASK = MNNS(1, 5, 3)
 RECIPE = dict(steps=150, evaluate_every=150, warmup=10)
@@ -157,7 +158,7 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     specs = [*specs_of("discrete"), *specs_of("cot2")]
     monkeypatch.setitem(sweeps.SWEEPS, "sampling", lambda profile: specs)
     monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 20))
-    with pytest.raises(RecordError, match="no record of run"):
+    with pytest.raises(RecordError, match="no trained weights of run"):
         collect("sampling", "quick")
     runs.run(specs)
     (path,) = collect("sampling", "quick")
@@ -165,12 +166,12 @@ def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     for options in ({"sources": [path.parent]}, {"replace": True}):
         with pytest.raises(SpecError, match="sampling is measured anew"):
             collect("sampling", "quick", **options)
-    table = passk.shipped("quick")
+    table = sampling_measure.shipped("quick")
     assert set(table["id"]) == {s.id for s in specs} and {"device", "torch", "commit", "date"} <= set(table.columns)
     path.write_bytes(path.read_bytes()[:-30])
     records._shipped_table.cache_clear()
     with pytest.raises(RecordError, match=r"passk\.csv is truncated or changed"):
-        passk.shipped("quick")
+        sampling_measure.shipped("quick")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperat
     """A mismatch means that weights, decoding or the table have drifted; draws may differ where rounding ties."""
     monkeypatch.setattr(passk, "TEMPERATURES", temperatures)
     specs = [s for s in sweeps.small("quick") if s.method == method][:models]
-    table = passk.shipped("quick")
+    table = sampling_measure.shipped("quick")
     again = measure(runs.load_stack(specs, missing="error"), specs)
     key = ["id", "temperature", "top_k", "k"]
     both = again.merge(table, on=key, suffixes=("", "_shipped"))
@@ -194,17 +195,40 @@ def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperat
         assert (both[name] - both[f"{name}_shipped"]).abs().max() < most
 
 
-# What the chapter says of the table
+def test_a_command_is_named_only_for_models_that_it_measures(nothing_shipped):
+    for seed, command in (
+        (42, "make it with `cot2 run sampling --profile quick` and `cot2 collect.*`, or "),
+        (99, ""),
+    ):
+        specs = sweeps.small("quick", [seed])
+        stacks = {"CoT2": (build_stack(specs), specs)}
+        with pytest.raises(RecordError, match=rf"under quick; {command}ask with retrain=True"):
+            sampling_measure.read("quick", stacks)
 
 
-def by_hand(discrete_values, seeds=(42,)):
+# Tables and sentences of the chapter
+
+
+def by_hand(discrete_values, seeds=(42,), profile="quick"):
     """CoT2: 60 % greedy, 59, 60, 61 sampled; discrete CoT: 50 % at T = 0, the given values at T = 1."""
     rows = [("CoT2", 0.0, 0, k, 60.0) for k in (1, 2, 3)] + [("discrete CoT", 0.0, 0, k, 50.0) for k in (1, 2, 3)]
     rows += [("CoT2", 1.0, 0, k, 58.0 + k) for k in (1, 2, 3)]
     rows += [("discrete CoT", 1.0, top, k, v) for top in (0, 50) for k, v in zip((1, 2, 3), discrete_values)]
-    columns = ["method", "temperature", "top_k", "k", "pass_at_k"]
-    parts = [pd.DataFrame(rows, columns=columns).assign(seed=seed, maj_at_k=50.0) for seed in seeds]
-    return pd.concat(parts, ignore_index=True)
+    columns = ["method", "temperature", "top_k", "tries", "pass_at_k"]
+    table = pd.DataFrame(rows, columns=columns)
+    table["maj_at_k"] = np.where(table["method"] == "CoT2", np.nan, 50.0)
+    parts = [table.assign(seed=seed) for seed in seeds]
+    return tidy(pd.concat(parts, ignore_index=True).assign(profile=profile))
+
+
+def drawn(*given, **options):
+    return sampling_measure.sampled_from(by_hand(*given, **options), 0)
+
+
+SPENT = pd.DataFrame(
+    {"method": ["CoT2", *["discrete CoT"] * 3], "tries": [1, 1, 2, 3], "positions": [9, 9, 12, 18],
+     "ratio": [1.0, 1.0, 1.5, 2.5]}
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -213,57 +237,44 @@ def by_hand(discrete_values, seeds=(42,)):
      ((61, 59, 62), "3", "3")],
 )  # fmt: skip
 def test_overtaking(values, above_one, alike):
-    table = sampling.overtaking({"quick": by_hand(values)}, 0).set_index("T").loc["1"]
-    assert table["quick recipe: above one greedy CoT2 trace"] == above_one
-    assert table["quick recipe: above CoT2 sampled as often"] == alike
-    assert table["paper: above its level CoT2 line"] == "10", "88.98 at k = 10 beside 88.61"
+    rows = drawn(values)
+    table = sampling.overtaking(rows, sampling.beside_one_trace(rows))
+    found = table.set_index(["numbers", "discrete samples against"])["T = 1"]
+    assert found["quick recipe", sampling.ONE_TRACE] == above_one
+    assert found["quick recipe", sampling.AS_OFTEN] == alike and found["paper", "its level CoT2 line"] == "never"
 
 
-def test_findings_give_the_gap_over_seeds():
-    table = by_hand((40, 61, 61.5), seeds=(42, 43, 44))
-    table.loc[(table["seed"] == 44) & (table["method"] == "discrete CoT") & (table["k"] == 3), "pass_at_k"] = 57.0
-    said = sampling.findings({"quick": table}, 0)
-    cold, warm = (sentence.replace("\xa0", " ") for sentence in said)
-    assert "With k = 3 discrete Pass@k is 0.0 [-6.5, 6.5] points above" in warm and "ahead on 2 of 3 seeds" in warm
-    assert "is 7.7 [-2.4, 17.7] points below the greedy trace" in cold and "ahead on 0 of 3 seeds" in cold
-    assert "from the paper's value" not in cold
-    (cold, _) = sampling.findings({"paper": table}, 0)
-    assert "at most 12.6 points from the paper's value at any k" in cold, "50, 50 and 57 beside its 39.76"
+def test_the_paper_overtakes_its_line_at_ten_samples():
+    stated = pd.Series({k: sampling.stated(1.0, k) for k in range(1, passk.MOST + 1)})
+    assert sampling.first(stated - 88.61) == "10", "88.98 at k = 10 beside 88.61"
 
 
-def test_cost_findings_say_what_the_crossing_took():
-    cost = pd.DataFrame(
-        {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 18],
-         "ratio": [1.0, 1.0, 1.5, 2.5]}
-    )  # fmt: skip
-    (said,) = sampling.cost_findings(by_hand((40, 50, 62)), cost, 0)
-    assert "with k = 3" in said and "2.0 times the positions in 2.5 times" in said
-    assert "is 2.0 points above one greedy" in said.replace("\xa0", " ")
-    (said,) = sampling.cost_findings(by_hand((40, 50, 55)), cost, 0)
-    assert "is 5.0 points below one greedy" in said.replace("\xa0", " ")
+def test_discrete_samples_are_compared_with_one_trace_seed_by_seed():
+    rows = drawn((40, 61, 61.5), seeds=(42, 43, 44))
+    rows.loc[(rows["seed"] == 44) & (rows["method"] == "discrete CoT") & (rows["tries"] == 3), "pass_at_k"] = 57.0
+    found = sampling.beside_one_trace(rows).set_index(["temperature", "tries"])
+    warm, cold = found.loc[(1.0, 3)], found.loc[(0.0, 3)]
+    assert (warm["mean"], warm["ahead"], warm["n"], warm["single"], warm["below"]) == pytest.approx((0, 2, 3, 40, 60))
+    assert warm["told"].replace("\xa0", " ") == "0.0 [-6.5, 6.5] points above"
+    assert cold["told"].replace("\xa0", " ") == "7.7 [-2.4, 17.7] points below" and cold["ahead"] == 0
+    assert cold["off"] == pytest.approx(52.3333 - 39.76, abs=1e-3), "50, 50 and 57 beside its 39.76"
 
 
-@pytest.mark.parametrize(
-    "broken, claim",
-    [
-        (lambda t: t.assign(pass_at_k=t["pass_at_k"].where(t["method"] == "CoT2", 99.0)), "one greedy CoT2 trace"),
-        (lambda t: t.assign(pass_at_k=t["pass_at_k"] - 5 * t["k"] * (t["temperature"] > 0)), "Pass@k never falls"),
-        (lambda t: t.assign(pass_at_k=t["pass_at_k"] + t["k"]), "sampling gains nothing"),
-        (
-            lambda t: t[t["temperature"] < 1].pipe(lambda cold: pd.concat([cold, cold.assign(temperature=1.0)])),
-            "discrete",
-        ),
-        (
-            lambda t: t.assign(pass_at_k=t["pass_at_k"] + 30 * ((t["method"] != "CoT2") & (t["k"] == 3))),
-            "CoT2 sampled",
-        ),
-    ],
-)
-def test_each_check_can_fail(broken, claim):
-    good = by_hand((40, 50, 60.5))
-    assert all(checks(good, 0).values())
-    failed = [name for name, holds in checks(broken(good), 0).items() if not holds]
-    assert any(name.startswith(claim) for name in failed)
+def test_the_crossing_is_priced():
+    costs = lambda values: sampling.crossing_costs(sampling.beside_one_trace(drawn(values)), SPENT).to_dict("records")
+    (passes,), (never,) = costs((40, 61, 62)), costs((40, 50, 55))
+    assert (passes["tries"], passes["dearer"], passes["ratio"]) == (2, pytest.approx(12 / 9), 1.5)
+    assert (never["tries"], never["dearer"], never["ratio"]) == (3, 2.0, 2.5) and "5.0 points below" in never[
+        "told"
+    ].replace("\xa0", " ")
+
+
+def test_the_table_tells_ways_to_sample_apart():
+    table = sampling.pass_table(by_hand((40, 50, 55), seeds=(42, 43)), [1, 3])
+    assert [*table][4:] == ["Pass@1", "Pass@3", "Maj@3"] and len(table) == 5
+    kept = table.set_index(["method", "T", "sampled from"])
+    assert kept.loc["discrete CoT", 1.0, "the 50 likeliest tokens"]["Pass@3"].startswith("55.0")
+    assert pd.isna(kept.loc["CoT2", 1.0, "all tokens"]["Maj@3"])
 
 
 @pytest.mark.parametrize(
@@ -271,90 +282,92 @@ def test_each_check_can_fail(broken, claim):
     [((10, [1], 1.0), "top_k=10"), ((0, [], 1.0), "ks="), ((0, [20], 1.0), "ks="), ((0, [1], 0.5), "temperature 0.5")],
 )
 def test_unmeasured_parameters_are_named(given, says):
-    passk.checked(50, [1, 14], 0.4)
+    sampling_measure.checked(50, [1, 14], 0.4)
     with pytest.raises(SpecError, match=re.escape(says)):
-        passk.checked(*given)
+        sampling_measure.checked(*given)
+
+
+@pytest.mark.parametrize(
+    "seed, remedy",
+    [(42, "make it with `cot2 run sampling --profile quick` and `cot2 collect sampling --profile quick`, or ask"),
+     (50, "under quick; ask with retrain=True.")],
+)  # fmt: skip
+def test_the_remedy_of_a_missing_measure_can_be_followed(monkeypatch, seed, remedy):
+    """The commands measure the chapter's own seeds alone."""
+    monkeypatch.setattr(sampling_measure, "shipped", lambda profile: pd.DataFrame(columns=["id"]))
+    specs = sweeps.small("quick", (seed,))[:1]
+    stacks = {"CoT2": (build_stack(specs), specs)}
+    with pytest.raises(RecordError, match=re.escape(remedy)):
+        sampling_measure.read("quick", stacks)
 
 
 def test_figures_of_the_chapter_are_drawn():
-    table = by_hand((40, 50, 55), seeds=(42, 43))
-    figure = sampling.pass_at_k({"paper": table.assign(pass_at_k=1.0), "quick": table}, 50)
-    assert [axis.get_xlabel() for axis in figure.axes] == ["", "", "k (T = 0)", "k (T = 1)"]
-    assert [axis.get_ylabel() for axis in figure.axes[::2]] == [
-        "Pass@k (%), authors' recipe",
-        "Pass@k (%), quick recipe",
-    ]
-    lines = [line.get_ydata() for line in figure.axes[3].lines]
+    rows = pd.concat([drawn((40, 50, 55), seeds=(42, 43), profile=profile) for profile in ("paper", "quick")])
+    shown = sampling.pass_at_k(rows, "a finding")
+    assert len(shown.figure.axes) == 4 and len(shown.numbers) == len(rows) and shown.finding == "a finding"
+    lines = [line.get_ydata() for line in shown.figure.axes[3].lines]
     assert any(np.allclose(line, [40, 50, 55]) for line in lines if len(line) == 3)
-    cost = pd.DataFrame(
-        {"method": ["CoT2", *["discrete CoT"] * 3], "k": [1, 1, 2, 3], "positions": [9, 9, 12, 15], "ratio": 1.0}
-    )
-    drawn = sampling.cost_curves(table, cost, 1.0, 0)
-    assert np.allclose(drawn.axes[0].lines[0].get_xdata(), [9, 12, 15])
+    costs = sampling.cost_curves(drawn((40, 50, 55), seeds=(42, 43)), SPENT, 1.0)
+    assert set(costs.numbers["counted"]) == {"discrete CoT, Pass@k", "discrete CoT, Maj@k", "CoT2, one trace"}
+    assert costs.numbers.query("counted == 'discrete CoT, Pass@k' and tries == 3")["positions"].tolist() == [18, 18]
+
+
+def test_a_recipe_without_all_seeds_is_named():
+    assert "**Not drawn, authors' recipe**" in sampling_measure.lacking(by_hand((40, 50, 55))).text
+    both = pd.concat([by_hand((40, 50, 55), profile=profile) for profile in ("paper", "quick")])
+    assert sampling_measure.lacking(both) is None
 
 
 def test_decoding_accuracies_and_costs(continuous, discrete):
-    from cot2lib.thoughts import Base
-
     specs = specs_of("cot2")
-    models = {"one": (continuous, specs)}
-    table = other_thoughts.accuracies(models, [Base(), Base(temperature=5.0)])
+    table = thoughts.accuracies([(continuous, specs)], [Base(), Base(temperature=5.0), Base()])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
     with pytest.raises(SpecError, match="no thought rules"):
-        other_thoughts.accuracies(models, [])
-    plain = other_thoughts.plain(table)
-    assert plain["accuracy"].tolist() == pytest.approx(greedy)
+        thoughts.accuracies([(continuous, specs)], [])
+    plain = thoughts.varied(table)
+    assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 4
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:])
     stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, specs_of("discrete"))}
-    cost = costs.rollout_costs(stacks, (1, 3), prompts=4)
-    assert cost.set_index(["method", "k"])["positions"].to_dict() == {
+    cost = sampling_measure.rollout_costs(stacks, (1, 3), prompts=4)
+    assert cost.set_index(["method", "tries"])["positions"].to_dict() == {
         ("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11,
     }  # fmt: skip
 
 
-def decoded(base, by_k, sharp):
-    from cot2lib.thoughts import MTS, Base
-
-    drawn = [(Base(), base), *((MTS(k), share) for k, share in by_k.items())]
-    frame = lambda pairs: pd.DataFrame(
-        {"model": "1 layer, d = 24", "sampler": type(t).__name__, **asdict(t), "seed": 42, "accuracy": a}
-        for t, a in pairs
-    )
-    return frame([(Base(), base), (Base(temperature=2.0), sharp)]), frame(drawn)
+def fed(*shares):
+    """Accuracies of one seed by the rule that feeds it."""
+    of_run = {"layers": 1, "d_model": 24, "seed": 42}
+    rows = [of_run | {"sampler": type(t).__name__, **asdict(t), "accuracy": share} for t, share in shares]
+    return tidy(pd.DataFrame(rows))
 
 
-@pytest.mark.parametrize(
-    "base, by_k, sharp, holds",
-    [
-        (0.9, {1: 0.3, 1024: 0.88}, 0.85, [True, True, True]),
-        (0.9, {1024: 0.88, 1: 0.3}, 0.95, [False, True, True]),
-        (0.9, {1: 0.85, 16: 0.8, 1024: 0.88}, 0.85, [True, False, False]),
-        (0.9, {4: 0.5}, 0.85, [True, True]),
-    ],
-)
-def test_checks_of_other_thoughts(base, by_k, sharp, holds):
-    tables = decoded(base, by_k, sharp)
-    assert list(thought_checks(*tables).values()) == holds
-    assert list(thought_checks(*tables, "paper").values()) == [not holds[0], *holds[1:]]
+def test_other_thoughts_are_compared_with_the_trained_ones():
+    rows = fed((Base(), 0.9), (Base(temperature=2.0), 0.95), (Base(threshold=0.2), 0.4))
+    gained = sampling.other_thoughts(rows).set_index(["temperature", "threshold"])["mean"]
+    assert gained.to_dict() == pytest.approx({(1.0, 0.2): -50.0, (2.0, 0.0): 5.0})
+    shown = sampling.sharpened(rows, sampling.other_thoughts(rows))
+    assert "1 layer" in shown.finding and "temperature 2, threshold 0" in shown.finding
+    assert np.allclose(shown.figure.axes[0].lines[0].get_ydata(), [90, 95])
 
 
-def test_figures_of_other_thoughts():
-    sharp, drawn = decoded(0.9, {1: 0.3, 16: 0.6}, 0.8)
-    figure = sampling.sampled_thoughts(drawn)
-    assert np.allclose(figure.axes[0].lines[0].get_ydata(), [30, 60])
-    assert sampling.sampled_table(drawn)["thoughts"].tolist() == ["base", "MTS, K = 1", "MTS, K = 16"]
-    assert np.allclose(sampling.sharpened(sharp).axes[0].lines[0].get_ydata(), [90, 80])
+def test_sampled_thoughts_are_compared_with_whole_distributions():
+    rows = fed((Base(), 0.9), (MTS(1), 0.3), (MTS(16), 0.6))
+    few = sampling.fewer_tokens(rows)
+    assert few["mean"].tolist() == pytest.approx([-60, -30])
+    shown = sampling.sampled_thoughts(rows, few)
+    assert np.allclose(shown.figure.axes[0].lines[0].get_ydata(), [30, 60])
+    assert sampling.sampled_table(rows)["thought"].tolist() == ["the whole distribution", "K = 1", "K = 16"]
 
 
 def test_one_trace_thinks_by_the_runs_rule_and_rollouts_sample(discrete, continuous, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        costs, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
+        sampling_measure, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
     )
-    monkeypatch.setattr(costs, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
+    monkeypatch.setattr(sampling_measure, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
     stacks = {
         "CoT2": (continuous, specs_of("cot2")),
         "discrete CoT": (discrete, specs_of("discrete")),
     }
-    costs.rollout_costs(stacks, (1, 3), prompts=4)
+    sampling_measure.rollout_costs(stacks, (1, 3), prompts=4)
     assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]

@@ -6,8 +6,8 @@ import networkx as nx
 import pytest
 import torch
 
-from cot2lib.study.analysis import graph_facts
-from cot2lib.study.analysis.shortcuts import BOTH, LEADING, LED_TO, MOVED, NEITHER, Blocked
+from cot2lib.study.graph_variants import BOTH, LEADING, LED_TO, MOVED, NEITHER, Blocked
+from cot2lib.study.prontoqa import measure
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS
 
@@ -39,7 +39,7 @@ def test_only_the_end_of_the_chain_is_reached(rule):
 
 
 def test_a_blocked_rule_is_no_better_than_chance():
-    right = {rule: list(graph_facts.shortcuts(task).values())[1:] for rule, task in BLOCKED.items()}
+    right = {rule: list(measure.shortcuts(task).values())[1:] for rule, task in BLOCKED.items()}
     assert right == {
         LED_TO: [50, 100, 100, 100],
         LEADING: [100, 50, 50, 100],
@@ -49,6 +49,6 @@ def test_a_blocked_rule_is_no_better_than_chance():
 
 
 def test_they_stand_beside_the_readings():
-    table = graph_facts.shortcuts_table().set_index("the answer is yes if")
+    table = measure.shortcuts_table().set_index("the answer is yes if")
     assert table.columns.tolist() == ["reachable", "sign", "twins", *MOVED]
     assert table["twins"].tolist() == [50] * 5 and table["reachable"].tolist()[1:] == [100] * 4

@@ -7,11 +7,11 @@ import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.specs.graphs import graph_grpo, graph_spec
-from cot2lib.specs.profiles import METHODS, PROFILES, SEEDS, Profile, comparison, grpo, shortened, spec
+from cot2lib.specs.profiles import METHODS, PROFILES, SEEDS, comparison, grpo, shortened, spec
+from cot2lib.specs.table import Row
 from cot2lib.study import sweeps
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
-from cot2lib.thoughts import Base, Discrete, Hidden
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
 
@@ -25,10 +25,10 @@ def test_ids_are_pinned():
     assert spec("cot2", "paper").id == "e36bdefde982"
     assert spec("discrete", "quick", d_model=16, seed=46).id == "721d67a70071"
     assert spec("cot2", "quick", budget=4).id == "33e6719b3829"
-    start = graph_spec("cot2", "quick")
-    ids = (start.id, graph_spec("cot2", "paper", task=ProsQA(naming="age")).id, graph_grpo(start, "quick", 8).id)
+    start = spec("cot2", "quick", task=ProsQA())
+    ids = (start.id, spec("cot2", "paper", task=ProsQA(naming="age")).id, grpo(start, "quick").id)
     assert ids == ("e61bff0bcf77", "a1ea63144036", "dc51a2bfbcef")
-    assert graph_spec("cot2", "paper", task=ProntoQA(naming="once")).id == "bedf0db87fe6"
+    assert spec("cot2", "paper", task=ProntoQA(naming="once")).id == "bedf0db87fe6"
 
 
 def test_defaults_are_frozen():
@@ -60,7 +60,7 @@ def test_defaults_are_frozen():
         "Hidden": "",
         "ZeroSlot": "",
         # where another test of the process has imported them
-        "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1 warmup=0 by_token=False decay=0.0",
+        "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1 warmup=0 by_token=False decay=0.0 thought=None",
         "WarmStart": WARM,
         "LanguageRun": f"start=WarmStart({WARM.replace(' ', ', ')}) "
         "model='small' data='stories' layers=0 shots=0 held_out=500 evaluations=4 seed=42",
@@ -98,6 +98,9 @@ def test_unknown_kinds_and_fields_are_named():
         from_data({"kind": "Recipe", "steps": 3, "lr": 0.1})
     with pytest.raises(ValueError, match="Model has no field width"):
         from_data({"kind": "Model", "width": 3})
+    for data in ({"kind": {}}, {"kind": ["RunSpec"]}, {"kind": None}, {"kind": "RunSpec", "source": {}}, {}, None, []):
+        with pytest.raises(SpecError, match=r"describes no spec; give a kind and its fields|spec of kind None"):
+            from_data(data)
 
 
 def test_shape_keeps_what_must_agree_in_a_stack():
@@ -190,7 +193,7 @@ def test_shortened():
 
 def test_comparison_shows_every_field():
     table = comparison().set_index("field")
-    own = {field.name for field in dataclasses.fields(Profile)} - {"formats"}
+    own = {field.name for field in dataclasses.fields(Row)} - {"supervision", "model"}
     formats = {field.name for field in dataclasses.fields(Supervision)} - {"budget", "every", "switch"}
     assert set(table.index) == own | formats | {"cycles"}, "what tells methods apart by name is not repeated"
     assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"
@@ -203,6 +206,16 @@ def test_comparison_shows_every_field():
     "make, names",
     [
         (lambda: spec("cot3"), "method 'cot3'"),
+        (
+            lambda: spec("grpo"),
+            "method 'grpo': on MNNS choose one of cot2, discrete, .*, coconut-slot",
+        ),
+        (
+            lambda: spec("pause", task=ProsQA()),
+            "method 'pause': on ProsQA choose one of .*no-cot, coconut[.]",
+        ),
+        (lambda: spec("cot2", heads=0), "heads=0: must be at least 1"),
+        (lambda: grpo(spec("discrete"), thought=[MTS(3)]), "give one of Rule"),
         (lambda: spec("cot2", "slow"), "profile 'slow'"),
         (lambda: spec("discrete", budget=4), "budget=4"),
         (lambda: spec("cot2", budget=1), "B=1 is method 'discrete'"),
@@ -225,6 +238,14 @@ def test_comparison_shows_every_field():
         (lambda: spec("coconut", steps=3, warmup=0), "cycles=4 of 3 steps: choose at most one for each step"),
         (lambda: spec("cot2", "paper", steps=3, cycles=4), "cycles=4 of 3 steps"),
         (lambda: spec("cot2", lr=float("inf")), "lr=inf: give a finite number"),
+        (lambda: spec("cot2", stpes=3), "spec takes no stpes; did you mean steps"),
+        (lambda: spec("cot2", thought="Base"), "thought='Base': give one of Rule"),
+        (lambda: spec("cot2", task=3), "task=3: give one of Task"),
+        (lambda: spec("cot2", [1]), r"profile \[1\] is unknown"),
+        (lambda: grpo(spec("discrete"), stpes=3), "grpo takes no stpes; did you mean steps"),
+        (lambda: grpo(spec("discrete"), recipe=3), "grpo takes no recipe; did you mean"),
+        (lambda: grpo("discrete"), "start='discrete': give one of RunSpec"),
+        (lambda: grpo(spec("discrete", task=ProsQA()), rato="product"), "grpo takes no rato; did you mean ratio"),
     ],
 )
 def test_bad_specs_are_named(make, names):
@@ -257,3 +278,40 @@ def test_single_runs_share_a_split():
     assert len(sweeps.sweep("one_split", "paper")) == 16 + 4 * 5 + dropped, (
         "and by reward: three K without dropout and with it, and Dirichlet thoughts from two starts"
     )
+
+
+def test_builders_take_the_rule_and_any_field_of_the_recipe():
+    run = spec("cot2", thought=Discrete(1.0), steps=300, warmup=10)
+    assert run.thought == Discrete(1.0) and (run.recipe.steps, run.recipe.warmup) == (300, 10)
+    assert spec("cot2", task=ProsQA(), thought=Hidden(), batch=8).recipe.batch == 8
+    rewarded = grpo(spec("discrete"), thought=Discrete(1.0), steps=4, evaluate_every=2, ratio="product", kl=0.1)
+    assert (rewarded.recipe.steps, rewarded.recipe.evaluate_every, rewarded.ratio, rewarded.kl) == (
+        4,
+        2,
+        "product",
+        0.1,
+    )
+    assert rewarded.recipe.batch == 64 and rewarded.thought == Discrete(1.0)
+    assert grpo(spec("discrete", task=ProsQA()), thought=Discrete(1.0), steps=4).recipe.steps == 4
+
+
+def test_the_row_of_a_task_gives_recipe_shape_and_thought():
+    """Numbers and graphs have rows of their own; a paper's rate of six tokens is a tenth of the others'."""
+    numbers, graphs = spec("discrete", "paper"), spec("discrete", "paper", task=ProsQA())
+    assert (numbers.model, graphs.model) == (Model(32, 2, 2), Model(32, 4, 4))
+    assert graphs.recipe.steps == 50 * graphs.recipe.evaluate_every and not graphs.supervision.arrow
+    assert (grpo(numbers).thought, grpo(graphs).thought) == (MTS(3), MTS(8))
+    assert [grpo(graphs, "paper", thought=MTS(k)).recipe.lr for k in (6, 8, 12)] == [1e-6, 1e-5, 1e-5]
+    assert grpo(graphs, "paper", thought=MTS(6), lr=2e-5).recipe.lr == 2e-5
+
+
+def test_a_full_budget_is_none_only_where_full_means_all_trajectories():
+    """On graphs the default averages walks, which no budget does."""
+    most = ProsQA().most_trajectories
+    assert spec("cot2", task=ProsQA(), budget=most).supervision.budget == most
+    assert spec("cot2", task=ProsQA(frontier="complete"), budget=most).supervision.budget is None
+
+
+def test_every_table_tells_the_rule():
+    assert spec("cot2").columns()["rule"] == "Base" and spec("discrete").columns()["rule"] == "Discrete"
+    assert grpo(spec("discrete")).columns()["rule"] == "MTS(k=3)"

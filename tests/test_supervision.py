@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.analysis.trees import cuts_a_tie
-from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares
+from cot2lib.study.tasks.measure import cuts_a_tie
+from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares, walk_shares
 from cot2lib.tasks import MNNS
 
 
@@ -110,6 +110,14 @@ def test_lexicographic_cut_of_a_long_input_is_a_prefix():
     task = MNNS(3, 9, 12, inputs=4)
     for ties in TIES:
         assert torch.allclose(trajectory_shares(task, 37, ties), enumerated(task, 37, ties), rtol=0, atol=1e-12)
+
+
+def test_shares_stay_where_no_walk_goes_on():
+    """Of two inputs the first has walks for three steps, the second for one."""
+    forward = [torch.tensor(mass).double() for mass in ([[1, 0], [1, 0]], [[1, 3], [0, 2]], [[2, 2], [0, 0]])]
+    assert walk_shares(forward, alike=False).tolist() == [[[0.25, 0.75], [0.5, 0.5]], [[0, 1], [0, 1]]]
+    assert walk_shares(forward, alike=True).tolist() == [[[0.5, 0.5], [0.5, 0.5]], [[0, 1], [0, 1]]]
+    assert not walk_shares([forward[0], torch.zeros(2, 2).double()], alike=False).any(), "nor where none begins"
 
 
 def test_rows_and_chunks_agree(monkeypatch):

@@ -9,8 +9,8 @@ from test_grpo import run_of
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.runs import records
-from cot2lib.study import collect
-from cot2lib.study.analysis import policies, thoughts_held
+from cot2lib.study import sweeps, thoughts_held
+from cot2lib.study.book import collect
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import build_stack
 
@@ -69,19 +69,24 @@ def test_support_counts_tokens_above_one_percent(monkeypatch):
 
 def looked_into(monkeypatch, specs):
     monkeypatch.setitem(collect.OF_MODELS, "thoughts", collect.OF_MODELS["thoughts"]._replace(specs=lambda _: specs))
+    monkeypatch.setattr(sweeps, "looked_into", lambda profile: specs)
 
 
 def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipped, monkeypatch):
     one = run_of()
     looked_into(monkeypatch, [one])
-    with pytest.raises(RecordError, match=r"no record of run .* weights are needed"):
+    with pytest.raises(RecordError, match=r"no trained weights of run .*; ask with missing='train'"):
         collect.collect("thoughts", "quick")
-    with pytest.raises(RecordError, match=f"run {one.id} hold; make it with `cot2 collect thoughts --profile quick`"):
-        policies.held_by_thoughts({"quick": [one]})
+    with pytest.raises(RecordError, match=r"\(seed 42\) hold; make it with `cot2 collect thoughts --profile quick`"):
+        thoughts_held.of_runs({"quick": [one]})
+    with pytest.raises(
+        RecordError, match=r"\(seed 7\) hold; ask with retrain=True"
+    ):  # that command measures no seed 7
+        thoughts_held.of_runs({"quick": [run_of(7)]})
     runs.run([one])
     collect.collect("thoughts", "quick")
-    table = policies.held_by_thoughts({"quick": [one]})
-    here = policies.held_by_thoughts({"quick": [one]}, "quick")
+    table = thoughts_held.of_runs({"quick": [one]})
+    here = thoughts_held.of_runs({"quick": [one]}, "quick")
     pd.testing.assert_frame_equal(table[here.columns], here, rtol=1e-6)
 
 

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 
 from cot2lib import runs
-from cot2lib.study import sweeps
-from cot2lib.study.analysis import policies, thoughts_held
-from cot2lib.study.claims.ledger import KINDS
-from cot2lib.study.claims.ledger import of_records as made
+from cot2lib.study import policies, sweeps, thoughts_held
+from cot2lib.study.book.ledger import KINDS
+from cot2lib.study.book.ledger import of_records as made
 
 FROZEN = Path(__file__).parent / "data" / "ledger.csv"
 REMEDY = "if the ledger or its records changed on purpose, run `python tests/frozen_ledger.py` and read the difference"

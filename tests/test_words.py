@@ -15,14 +15,15 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.llm import answers, models, runs
 from cot2lib.llm.settings import SMALL, SMOLLM2
 from cot2lib.runs import records
-from cot2lib.study import collect, word_problems
-from cot2lib.study.analysis import language_runs, step_costs
-from cot2lib.study.checks.gsm8k import checks
-from cot2lib.study.claims.ledger import rows_of
-from cot2lib.study.claims.printed import paper_value
-from cot2lib.study.claims.words import NEEDS
-from cot2lib.study.figures import gsm8k
-from cot2lib.study.word_problems import BESIDE, LIMITS, PAPER_LIMITS, QWEN, printed, small
+from cot2lib.study.book import collect
+from cot2lib.study.book.ledger import rows_of
+from cot2lib.study.gsm8k import draw as gsm8k
+from cot2lib.study.gsm8k import measure as language_runs
+from cot2lib.study.gsm8k import runs as word_problems
+from cot2lib.study.gsm8k import step_costs
+from cot2lib.study.gsm8k.claims import NEEDS
+from cot2lib.study.gsm8k.runs import BESIDE, LIMITS, PAPER_LIMITS, QWEN, printed, small
+from cot2lib.study.printed import paper_value
 
 SAID = {"length": 12.0, "thoughts": 0.0, "cut": 0.25}
 
@@ -68,9 +69,9 @@ def test_ends_are_before_and_after():
         more = 0.1 * (method != "discrete CoT")
         assert np.allclose([row["start_accuracy"], row["start_greedy"]], [0.2, 0.3])
         assert np.allclose([row["accuracy"], row["greedy"]], [0.5 + more, 0.55 + more])
-    made = gsm8k.gains(evaluations(runs))
-    assert np.allclose(made[["discrete", "mts", "between"]], [[30.0, 40.0, 10.0]] * 2)
-    assert np.allclose(gsm8k.gains(evaluations(runs), "greedy")["discrete"], 25.0)
+    made = gsm8k.gains(evaluations(runs)).set_index(["answers", "pair"])["mean"]
+    assert np.allclose(made["sampled"][["discrete", "mts", "between"]], [30.0, 40.0, 10.0])
+    assert np.isclose(made["greedy", "discrete"], 25.0)
 
 
 def test_sentences_name_the_sign():
@@ -89,18 +90,18 @@ def test_sentences_name_the_sign():
 
 def test_figures_draw_every_seed_and_the_papers_numbers():
     table = evaluations(small())
-    figure = gsm8k.by_limit(table, list(PAPER_LIMITS), "small")
-    heights = [float(y) for part in figure.axes[0].collections for y in part.get_offsets()[:, 1]]
-    assert sorted(heights)[:1] == [9.5] and max(heights) == 41.3 and len(heights) == 12
-    lines = gsm8k.while_training(table).axes[0].get_lines()
-    assert sum(len(line.get_xdata()) == 2 for line in lines) >= 2 * 4  # seeds and means of two methods
+    shown = gsm8k.by_limit(table, list(PAPER_LIMITS), "small").numbers
+    theirs = shown[shown["panel"].str.startswith("paper")]["right"]
+    assert theirs.min() == 9.5 and theirs.max() == 41.3 and len(theirs) == 12
+    assert len(shown) == 12 + 2 * 3 * 3 * len(LIMITS)
+    points = gsm8k.while_training(table).numbers
+    assert len(points) == (2 * 2 + 3 * 2) * 3 * len(LIMITS), "two steps, by two and by three ways of answering"
     assert gsm8k.while_training(table.iloc[:0]) is None
     shown = gsm8k.limits_table(table, BESIDE["quick"])
     assert shown["limit"].tolist() == [40, 32, 24, 16] and shown["paper: MTS"].tolist() == [41.3, 36.2, 27.1, 27.0]
-    assert gsm8k.not_drawn(table, small(), "quick") == []
-    assert (
-        "2 of 24 runs" in gsm8k.not_drawn(table[~table["id"].isin([r.id for r in small()[:2]])], small(), "quick")[0]
-    )
+    assert language_runs.absent(table, small(), "quick") is None
+    part = table[~table["id"].isin([run.id for run in small()[:2]])]
+    assert "2 of 24 runs" in language_runs.absent(part, small(), "quick").text
 
 
 def test_thoughts_from_the_start_are_told_apart():
@@ -113,7 +114,7 @@ def test_thoughts_from_the_start_are_told_apart():
 
 def test_smollm2_is_drawn_apart():
     runs = word_problems.pretrained()
-    axes = gsm8k.pretrained(evaluations(runs)).axes
+    axes = gsm8k.pretrained(evaluations(runs)).figure.axes
     assert [label.get_text() for label in axes[1].get_xticklabels()] == ["before", "discrete CoT", "MTS"]
     assert axes[0].get_lines() and {run.model for run in runs} == {SMOLLM2} and {run.layers for run in runs} == {2}
 
@@ -134,9 +135,10 @@ def tiny(monkeypatch):
 def test_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     """As a user types it: train, train again, collect, and read what was collected."""
     assert cli.main(["llm", "train", "--where", "longest=16"]) == 0
-    said = capsys.readouterr().out
-    assert re.fullmatch(r"small, 16 tokens, MTS, K = 4, seed 42: [\d.]+% by sampled, [\d.]+ tokens\n", said)
-    assert cli.main(["llm", "train"]) == 0 and capsys.readouterr().out == said
+    *begun, said = capsys.readouterr().out.splitlines()
+    assert begun == ["learning stories: step 0 of 4", "small, 16 tokens, MTS, K = 4, seed 42: step 0 of 3"]
+    assert re.fullmatch(r"small, 16 tokens, MTS, K = 4, seed 42: [\d.]+% by sampled, [\d.]+ tokens", said)
+    assert cli.main(["llm", "train"]) == 0 and capsys.readouterr().out == f"{said}\n"
     monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "records")
     written = collect.collect("gsm8k", "quick")
     assert [path.name for path in written] == ["gsm8k.quick.evaluations.csv", "gsm8k.quick.models.safetensors"]
@@ -175,11 +177,12 @@ def test_what_is_missing_is_named(store, tiny, tmp_path, monkeypatch, capsys):
 
 
 def test_eval_lets_a_model_answer(store, tiny, monkeypatch, capsys):
-    from cot2lib.study.analysis import decodings
+    from cot2lib.study.gsm8k import decodings
 
     monkeypatch.setattr(decodings, "small", lambda: [tiny])
     assert cli.main(["llm", "eval", SMALL, "--problems", "3", "--sums", "1", "--limit", "8"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    begun, *lines = capsys.readouterr().out.splitlines()
+    assert begun == "learning stories: step 0 of 4"
     assert len(lines) == 1 + 3 + len(decodings.KS) and "MTS, K = 12" in lines[-1] and "greedy tokens" in lines[1]
 
 
@@ -226,37 +229,6 @@ def test_three_of_four_is_judged_by_counting(monkeypatch, seeds, verdict):
     assert said.startswith(verdict) and said.endswith("right more often at 3 of 4 limits, shorter at 3")
     table.loc[(table["longest"] == 80) & (table["continuous"] > 0), "accuracy"] = 0.0
     assert not rows_of("gsm8k-3-of-4", read)[0]["verdict"].startswith("reproduced")
-
-
-def measured(base=0.1, apart=0.0):
-    ways = {"greedy tokens": 0.4, "base": base}
-    rows = [{"model": SMOLLM2, "sums": 1, "decoding": way, "accuracy": value} for way, value in ways.items()]
-    table = pd.DataFrame(rows)
-    return table.assign(verified=table["accuracy"] + apart)
-
-
-def test_each_check_can_fail():
-    runs = [*small(), *word_problems.early(), *word_problems.pretrained()]
-    table = evaluations(runs)
-    of = lambda **fields: np.logical_and.reduce([table[name] == value for name, value in fields.items()])
-    table.loc[of(model=SMALL, step=0), "accuracy"] = table["longest"] / 200
-    table.loc[of(model=SMALL, longest=40) & (table["continuous"] > 0), "accuracy"] = 0.3
-    table.loc[of(model=SMALL, step=0, decoding="thoughts"), "accuracy"] = 0.06
-    assert all(checks(table, measured()).values()) and len(checks(table, measured())) == 7
-
-    def broken(change, **given):
-        other = table.copy()
-        if change is not None:
-            other.loc[change, "accuracy"] = 0.05
-        return [place for place, holds in enumerate(checks(other, measured(**given)).values()) if not holds]
-
-    assert broken(of(model=SMALL, step=0, longest=40)) == [0, 6]
-    assert broken(of(model=SMALL, longest=24, continuous=0) & (table["step"] > 0)) == [1]
-    assert broken(of(model=SMALL, longest=40, continuous=0) & (table["step"] > 0)) == [1, 2]
-    assert broken(of(model=SMOLLM2, decoding="training") & (table["step"] > 1)) == []
-    assert broken(of(model=SMOLLM2, decoding="training")) == [3]
-    assert broken(of(model=SMALL, longest=16, step=0, decoding="tokens") & (table["continuous"] > 0)) == [6]
-    assert broken(None, base=0.5) == [4] and broken(None, apart=-0.05) == [5]
 
 
 def test_math_verify_reads_more():

@@ -8,8 +8,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from cot2lib.kit.provenance import commit
-from cot2lib.study import cards
-from cot2lib.study.claims.ledger import of_records
+from cot2lib.study.book import cards
+from cot2lib.study.book.ledger import of_records
 
 PAGE, PLACE = "book/claims", "% cards"
 

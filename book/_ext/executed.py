@@ -1,8 +1,8 @@
 """Sphinx extension: chapters are read from `notebooks/`, their outputs from `build/executed/`.
 
 Page names, launch buttons and downloads thus point to the clean sources. A chapter without an executed
-copy, or with one whose code differs from the source, is a warning, which fails a strict build. The numbers that a
-figure carries become a file, which its caption links to.
+copy, or with one whose code differs from the source, is a warning, which fails a strict build. The finding that a
+figure carries opens its caption and its alternative text; its numbers become a file, which the caption links to.
 """
 
 import json
@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from cot2lib.study.figures.style import NUMBERS
+from cot2lib.study.look import FINDING, NUMBERS
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
             stale.append(cell["id"])
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
+            open_with_finding(cell)
             offer_numbers(app, docname, cell)
     if stale:
         log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
@@ -91,6 +92,15 @@ def forget_numbers(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
 def join_numbers(app: Sphinx, env: BuildEnvironment, docnames: list[str], other: BuildEnvironment) -> None:
     """What another process has read."""
     kept(env).update(kept(other))
+
+
+def open_with_finding(cell: dict) -> None:
+    """Let a figure's caption and alternative text begin with what the figure was found to show."""
+    found = [text for output in cell["outputs"] if (text := "".join(output.get("data", {}).pop(FINDING, "")))]
+    shown = cell["metadata"].get("mystnb", {})
+    if found and "figure" in shown:
+        shown["figure"]["caption"] = f"**{found[0]}** {shown['figure']['caption']}"
+        shown["image"]["alt"] = f"{found[0]} {shown['image']['alt']}".replace("\N{NO-BREAK SPACE}", " ")
 
 
 def offer_numbers(app: Sphinx, docname: str, cell: dict) -> None:

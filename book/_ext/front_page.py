@@ -15,9 +15,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.claims import index
-from cot2lib.study.claims.ledger import of_records, verdict_counts
-from cot2lib.study.figures.ledger import scoreboard
+from cot2lib.study.book import index
+from cot2lib.study.book.draw import scoreboard
+from cot2lib.study.book.ledger import of_records, verdict_counts
 
 ALT = (
     "Dot plots, one for each table or figure of the paper, with one row per measured number: a black mark for the "
@@ -38,11 +38,13 @@ INDEX = (
 )
 COMMANDS = (
     "What trains the runs of each chapter, and how many hours of one core the recorded runs took. The last column is "
-    "about how many the missing ones would take, at the rate of recorded runs of their kind."
+    "about how many the missing ones would take, at the rate of recorded runs of their kind, by the engine that would "
+    "train them."
 )
 SCALE = (
-    "Hours of one core for many runs, at the median rate of the recorded ones on a CPU. A run "
-    "counts as its share of a stack as recorded. The models that rewarded runs start from are not counted."
+    "Hours of one core for many runs, at the median rate of those recorded on a CPU by the engine that trains such "
+    "runs today. A run counts as its share of a stack as recorded. The models that rewarded runs start from are not "
+    "counted."
 )
 
 DRAWN = "build/book/scoreboard.png"

@@ -14,8 +14,8 @@ from shlex import quote
 import yaml
 from sphinx.application import Sphinx
 
-from cot2lib.study.claims import index
-from cot2lib.study.claims.ledger import of_records
+from cot2lib.study.book import index
+from cot2lib.study.book.ledger import of_records
 
 HEADS = Path(__file__).parent.parent / "heads.yml"
 PACE = 180  # words of such text that a reader takes in a minute

@@ -5,7 +5,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   const LONG = 20; // rows from which a table gets a field
 
-  // As `short` of cot2lib.study.claims.ledger: without its note, but a condition or a reservation is kept as such.
+  // As `short` of cot2lib.study.book.ledger: without its note, but a condition or a reservation is kept as such.
   function short(verdict) {
     const [said, ...note] = verdict.trim().split(": ");
     const word = [" if ", " but "].find((one) => said.includes(one) || ` ${note.join(": ")}`.includes(one));

@@ -20,7 +20,7 @@ if config.DISABLE_JIT:
 
 
 def _folder(here: Path) -> Path:
-    """Where code that is compiled from the sources in a folder is kept.
+    """The cache of code that is compiled from the sources in a folder.
 
     That is in $NUMBA_CACHE_DIR, beside the sources, or else in the user's cache.
     """

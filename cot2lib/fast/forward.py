@@ -54,12 +54,12 @@ class Noise(NamedTuple):
 
     key: np.uint64
     counter: np.ndarray  # (draw,)
-    threshold: int  # of a 16-bit lane, 0 for no dropout
+    threshold: np.int32  # of a 16-bit lane, 0 for no dropout
     scale: np.float32
 
 
 def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
-    """What a step computes on the way: arrays of float32, of positions x inputs rows."""
+    """Sizes of the arrays that a step fills on the way: float32, of positions x inputs rows."""
     v, _, d, layers, heads, batch, positions, _ = shape
     padded = lambda n: -(-n // BLOCK) * BLOCK
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
@@ -102,7 +102,7 @@ def parameters(shape: Shape) -> int:
     return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
 
 
-Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), "draws", "lanes", "scales"])
+Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), "draws", "lanes", "scales"])  # type: ignore[misc]  # names that a function gives
 
 
 @njit(inline="always", **COMPILED)
@@ -113,8 +113,8 @@ def matrix(flat, start, rows, columns):
 
 @njit(inline="always", **COMPILED)
 def layer_starts(shape, layer):
-    """Where a layer's norm, qkv, projection, norm and two linear maps begin in the flat array, which is in the stack's
-    order. The final norm is the first of the layer after the last."""
+    """Places where a layer's norm, qkv, projection, norm and two linear maps begin in the flat array, which is in the
+    stack's order. The final norm is the first of the layer after the last."""
     d = shape.width
     norm_1 = (shape.vocab + shape.places) * d + layer * (12 * d * d + 13 * d)
     qkv = norm_1 + 2 * d

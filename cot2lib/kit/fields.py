@@ -1,46 +1,48 @@
 """Checked fields for the frozen data that specs are made of, and checked arguments.
 
 An id is a hash of the fields, so a value has one type: a whole number given for a float becomes
-one, a NumPy integer becomes an int, and anything else of another type is an error.
+one, a NumPy integer becomes an int, a list given for a tuple becomes one, and anything else of another type is an
+error. A field is an int, a float, a bool, a str, a Literal or a tuple of such, or a frozen dataclass; each of them may
+be optional.
 """
 
 import dataclasses
+import difflib
 import math
 import operator
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 
-from cot2lib.errors import SpecError
+from cot2lib.errors import SpecError, brief
+from cot2lib.kit.identity import is_outside
 
 WANTED = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a string"}
+FIELDS = "a field may be int, float, bool, str, a Literal or tuple of such, or a frozen dataclass"
 LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 
 def typed(data) -> None:
-    """Give every int, float, bool and str field of a frozen dataclass its declared type.
+    """Give every field of a frozen dataclass its declared type.
 
     Raises:
-        SpecError: naming a field whose value is of another type, or an integer of more than 64 bits.
+        SpecError: naming a field whose value is of another type, an integer of more than 64 bits, or a declared type
+            that a field cannot have.
     """
-    hints = _hints(type(data))
+    hints = _hints(type(data))  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
     for entry in dataclasses.fields(data):
-        value, kinds = getattr(data, entry.name), hints[entry.name]
-        if any(dataclasses.is_dataclass(kind) for kind in kinds):
-            _check_part(entry.name, value, kinds)
-        elif not (value is None and type(None) in kinds):
-            object.__setattr__(data, entry.name, _as(entry.name, kinds[0], value))
+        object.__setattr__(data, entry.name, _as(entry.name, hints[entry.name], getattr(data, entry.name)))
 
 
-def _check_part(name: str, value, kinds: tuple[type, ...]) -> None:
-    """Raise SpecError for a part that is of no wanted kind, or whose class is no frozen dataclass."""
-    if not isinstance(value, kinds):
-        known = ", ".join(kind.__name__ for kind in kinds)
-        raise SpecError(f"{name}={value!r}: give one of {known}.")
-    kind = type(value)
-    if value is not None and "__dataclass_params__" not in vars(kind):
-        raise SpecError(f"{name}: class {kind.__name__} is no dataclass; write @dataclass(frozen=True) above it.")
+def refuse_unknown(caller: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise SpecError for a keyword argument that a function does not know, and name the nearest one that it does."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise SpecError(f"{caller} takes no {name}; did you mean {near}? It takes {', '.join(known)}.")
 
 
 def whole(name: str, value) -> int:
@@ -72,21 +74,80 @@ def distinct(name: str, values: Sequence) -> None:
 
 
 @cache
-def _hints(kind: type) -> dict[str, tuple[type, ...]]:
-    """Declared types of each field, alternatives apart."""
-    apart = lambda hint: typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
-    hints = typing.get_type_hints(kind)
-    return {entry.name: apart(hints[entry.name]) for entry in dataclasses.fields(kind)}
+def _hints(kind: type) -> dict[str, object]:
+    """Declared type of each field."""
+    try:
+        return typing.get_type_hints(kind)
+    except (NameError, TypeError, SyntaxError) as error:
+        raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
 
 
-def _as(name: str, kind: type, value):
+def _as(name: str, hint, value):
+    """A value as its declared type; of several the first that it fits."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if value is None and type(None) in kinds:
+        return None
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    parts = tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
+    if parts and (parts == kinds or isinstance(value, parts)):
+        return part(name, value, *parts)
+    for kind in kinds[:-1]:
+        with suppress(SpecError):
+            return _one(name, kind, value)
+    return _one(name, kinds[-1], value)
+
+
+def part(name: str, value, *kinds: type):
+    """A frozen dataclass of a wanted kind.
+
+    Raises:
+        SpecError: for anything else; `name` says which argument or field it is.
+    """
+    if not isinstance(value, kinds):
+        known = ", ".join(kind.__name__ for kind in kinds)
+        raise SpecError(f"{name}={value!r:.200}: give one of {known}.")
+    kind = type(value)
+    if "__dataclass_params__" not in vars(kind):
+        raise SpecError(f"{name}: class {kind.__name__} is no dataclass; write @dataclass(frozen=True) above it.")
+    if is_outside(kind):
+        typed(value)  # our own classes do so themselves
+    return value
+
+
+def _one(name: str, kind, value):
     if kind is int:
         return whole(name, value)
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and _finite(value):
         return float(value)
     if kind in (bool, str) and isinstance(value, kind):
         return value
-    raise SpecError(f"{name}={value!r:.60}: give {WANTED[kind]}.")
+    if kind in WANTED:
+        raise SpecError(f"{name}={value!r:.60}: give {WANTED[kind]}.")
+    given = typing.get_args(kind)
+    if typing.get_origin(kind) is typing.Literal:
+        return _choice(name, given, value)
+    if typing.get_origin(kind) is tuple and given:
+        return _several(name, given, value)
+    raise SpecError(f"{name}: {FIELDS}, not {getattr(kind, '__name__', kind)}.")
+
+
+def _choice(name: str, known: tuple, value):
+    """One of the values of a Literal."""
+    chosen = [choice for choice in known if type(choice) is type(value) and choice == value]
+    if not chosen:
+        raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(repr, known))}.")
+    return chosen[0]
+
+
+def _several(name: str, kinds: tuple, value) -> tuple:
+    """A tuple, whose entries are all of one kind if the second of two is an ellipsis."""
+    if not isinstance(value, tuple | list):
+        raise SpecError(f"{name}={value!r:.60}: give a tuple.")
+    if kinds[1:] == (...,):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        raise SpecError(f"{name}={value!r:.60}: give a tuple of {len(kinds)}.")
+    return tuple(_as(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
 
 
 def _finite(value: int | float) -> bool:

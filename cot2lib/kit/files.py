@@ -19,7 +19,7 @@ from cot2lib.errors import RecordError
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
 META = "cot2"
 CHECKSUM = "checksum"  # the entry of a file's metadata that covers every byte of the file but its own digits
-UNSEALED = "0" * 64  # what that entry holds while the checksum is computed
+UNSEALED = "0" * 64  # the entry while the checksum is computed
 ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
 TEMPORARY = re.compile(r"\..+\.(safetensors|csv|gz|json|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
@@ -70,8 +70,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
     def write(part: Path) -> None:
         save_file(whole, part, metadata={META: json.dumps(meta)})
         if meta.get(CHECKSUM) == UNSEALED:
-            content = part.read_bytes()
-            part.write_bytes(_with(content, UNSEALED, hashlib.sha256(content).hexdigest()))
+            part.write_bytes(sealed(part.read_bytes()))
 
     try:
         write_atomic(path, write)
@@ -107,7 +106,7 @@ def _read(path: Path, take: Callable) -> tuple:
             if not isinstance(meta, dict):
                 raise KeyError(META)
             taken = take(file)
-        if CHECKSUM in meta and not _sealed(path.read_bytes(), meta[CHECKSUM]):
+        if CHECKSUM in meta and not is_sealed(path.read_bytes(), meta[CHECKSUM]):
             raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")
         return taken, meta
     except FileNotFoundError as error:
@@ -119,7 +118,13 @@ def _read(path: Path, take: Callable) -> tuple:
         ) from error
 
 
-def _sealed(content: bytes, checksum: object) -> bool:
+def sealed(content: bytes) -> bytes:
+    """A file's bytes with its checksum where it holds `UNSEALED`."""
+    return _with(content, UNSEALED, hashlib.sha256(content).hexdigest())
+
+
+def is_sealed(content: bytes, checksum: object) -> bool:
+    """Whether the checksum that a file holds is that of the file."""
     return isinstance(checksum, str) and hashlib.sha256(_with(content, checksum, UNSEALED)).hexdigest() == checksum
 
 

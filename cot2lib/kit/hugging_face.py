@@ -2,8 +2,12 @@
 
 import warnings
 from types import ModuleType
+from typing import Any
 
 from cot2lib.errors import SpecError
+
+LanguageModel = Any  # a transformers.PreTrainedModel
+Tokenizer = Any  # a transformers.PreTrainedTokenizerBase
 
 
 def transformers() -> ModuleType:

@@ -8,14 +8,16 @@ A class that the package does not define, such as a reader's thought rule, is na
 source as well: when the source changes, the id does. Functions that the class calls are not looked at.
 """
 
+import ast
 import dataclasses
 import hashlib
 import inspect
 import json
+import linecache
 import textwrap
 from functools import cache
 
-from cot2lib.errors import SpecError
+from cot2lib.errors import SpecError, brief
 
 NUMERICS = 1
 DIGITS = 12  # hexadecimal ones of an id
@@ -35,8 +37,15 @@ def know(*kinds: type) -> None:
 
 
 def identifier(data) -> str:
-    """Twelve hexadecimal digits that name frozen data."""
-    text = json.dumps([NUMERICS, to_data(data)], sort_keys=True, separators=(",", ":"))
+    """Twelve hexadecimal digits that name frozen data.
+
+    Raises:
+        SpecError: for a field that is no plain data, such as an array.
+    """
+    try:
+        text = json.dumps([NUMERICS, to_data(data)], sort_keys=True, separators=(",", ":"))
+    except TypeError as error:
+        raise SpecError(f"{type(data).__name__} has a field that is no plain data ({brief(error)}).") from error
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
@@ -49,23 +58,31 @@ def to_data(spec) -> dict:
     kind = type(spec)
     data = {"kind": kind.__name__}
     if is_outside(kind):
-        data |= {"module": kind.__module__, "source": source_hash(kind)}
+        data |= {"module": kind.__module__, "source": source_hash(kind)}  # type: ignore[arg-type]  # as in `fields.typed`
         OUTSIDE[data["module"], data["kind"], data["source"]] = kind
     for entry in dataclasses.fields(spec):
         value = getattr(spec, entry.name)
         if value != entry.default:
-            data[entry.name] = to_data(value) if dataclasses.is_dataclass(value) else value
+            data[entry.name] = _plain(value)
     return data
 
 
+def _plain(value):
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return to_data(value) if dataclasses.is_dataclass(value) else value
+
+
 def from_data(data: dict):
-    """What `to_data` described.
+    """The object that `to_data` described.
 
     Raises:
         UndefinedError: for a class outside the package that this process has not defined alike.
         SpecError: for a kind or field that this version does not know, or a field without a default that is missing.
     """
-    if not isinstance(data, dict):
+    if not (
+        isinstance(data, dict) and all(isinstance(data.get(key, ""), str) for key in ("kind", "module", "source"))
+    ):
         raise SpecError(f"{str(data)[:60]!r} describes no spec; give a kind and its fields.")
     fields = dict(data)
     name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
@@ -80,7 +97,14 @@ def from_data(data: dict):
     required = {e.name for e in dataclasses.fields(kind) if e.default is e.default_factory is dataclasses.MISSING}
     if missing := required - set(fields):
         raise SpecError(f"{kind.__name__} needs {', '.join(sorted(missing))}, which is missing.")
-    return kind(**{name: from_data(value) if isinstance(value, dict) else value for name, value in fields.items()})
+    return kind(**{name: _whole(value) for name, value in fields.items()})
+
+
+def _whole(value):
+    """The reverse of `_plain`, but for tuples, which stay lists until a field's type says so."""
+    if isinstance(value, list):
+        return [_whole(entry) for entry in value]
+    return from_data(value) if isinstance(value, dict) else value
 
 
 def is_outside(kind: type) -> bool:
@@ -90,8 +114,11 @@ def is_outside(kind: type) -> bool:
 
 def outsiders(spec) -> list[type]:
     """Classes outside the package that frozen data is made of."""
-    parts = [getattr(spec, entry.name) for entry in dataclasses.fields(spec)]
-    inner = [kind for part in parts if dataclasses.is_dataclass(part) for kind in outsiders(part)]
+    if isinstance(spec, tuple):
+        return [kind for entry in spec for kind in outsiders(entry)]
+    if not dataclasses.is_dataclass(spec):
+        return []
+    inner = outsiders(tuple(getattr(spec, entry.name) for entry in dataclasses.fields(spec)))
     return [type(spec)] * is_outside(type(spec)) + inner
 
 
@@ -114,7 +141,23 @@ def _source(kind: type) -> str:
     try:
         return textwrap.dedent(inspect.getsource(kind))
     except (OSError, TypeError) as error:
+        if found := _cell_source(kind):
+            return found
         raise SpecError(
             f"the source of class {kind.__name__} cannot be read, and the id of a run needs it; "
-            "define the class in a file or in a notebook cell."
+            "define the class in a file, or in a notebook cell with a method of its own."
         ) from error
+
+
+def _cell_source(kind: type) -> str | None:
+    """The source of a class of a notebook, which Python does not find: its methods know their cell."""
+    for value in vars(kind).values():
+        method = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "func", value))
+        if code := getattr(method, "__code__", None):
+            lines = linecache.getlines(code.co_filename)
+            for node in ast.walk(ast.parse("".join(lines))):
+                if not isinstance(node, ast.ClassDef) or node.name != kind.__name__:
+                    continue
+                if node.lineno <= code.co_firstlineno <= (node.end_lineno or 0):
+                    return textwrap.dedent("".join(lines[node.lineno - 1 : node.end_lineno]))
+    return None

@@ -1,4 +1,4 @@
-"""What this machine can do: processors, memory, a C++ compiler."""
+"""This machine's abilities: processors, memory, a C++ compiler."""
 
 import os
 import shutil
@@ -11,10 +11,15 @@ PER_PROCESSOR = 4  # processes for each processor at most: with a GPU they mostl
 GIB = 2**30
 
 
-def check_count(name: str, count: int) -> None:
-    """Raise SpecError for a number of processes or threads below 1, or far beyond the processors that are here."""
+def check_some(name: str, count: int) -> None:
+    """Raise SpecError for a number below 1."""
     if count < 1:
         raise SpecError(f"{name} {count}: need at least one.")
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise SpecError for a number of processes or threads below 1, or far beyond the processors that are here."""
+    check_some(name, count)
     if count > PER_PROCESSOR * processors():
         raise SpecError(
             f"{name} {count}: this machine has {processors()} processors; choose at most {PER_PROCESSOR} for each."
@@ -58,8 +63,3 @@ def _compiles(name: str) -> bool:
         return not subprocess.run(command, input=b"#include <cmath>\n", capture_output=True, timeout=60).returncode
     except (OSError, subprocess.SubprocessError):
         return False
-
-
-def no_bars() -> bool | None:
-    """What `tqdm` takes as `disable`: bars are for terminals, and never for a notebook's outputs or a log file."""
-    return None if sys.stderr.isatty() and "JPY_PARENT_PID" not in os.environ else True

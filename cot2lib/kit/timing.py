@@ -1,14 +1,18 @@
-"""Fair timing: turns are taken in alternation, on a given number of threads."""
+"""Time: fair measurements, with turns in alternation on a given number of threads, and how far a training is."""
 
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
+from tqdm import tqdm
 
 Name = TypeVar("Name")
+TOLD_SECONDS = 60  # between two lines of a log
 
 
 @contextmanager
@@ -23,10 +27,18 @@ def threads(count: int) -> Iterator[None]:
 
 
 def seconds(turn: Callable[[], object]) -> float:
-    """Duration of one call in seconds."""
+    """Duration of one call in seconds, with all that it asked of a GPU."""
+    _wait()
     began = time.perf_counter()
     turn()
+    _wait()
     return time.perf_counter() - began
+
+
+def _wait() -> None:
+    """Until the GPU, if one is in use, has nothing left to do."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Name, list[float]]:
@@ -46,3 +58,46 @@ def in_turns(turns: Mapping[Name, Callable[[], object]], rounds: int) -> dict[Na
 def ratio(own: Sequence[float], base: Sequence[float]) -> float:
     """Median of own / base over rounds. Pairing by round cancels what slows both down."""
     return statistics.median(mine / theirs for mine, theirs in zip(own, base, strict=True))
+
+
+def since(began: float) -> float:
+    """Seconds since a reading of `time.monotonic`; 0 where a machine has set even that clock back."""
+    return max(0.0, time.monotonic() - began)
+
+
+def span(seconds: float) -> str:
+    """Seconds, minutes or hours, to two digits."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+@contextmanager
+def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
+    """Tell how far something is, each time the function that the block gets is called with the steps taken.
+
+    A terminal shows a bar. A log gets a line at the start and another about every minute. A notebook gets nothing,
+    since its outputs are pages.
+    """
+    if "JPY_PARENT_PID" in os.environ:
+        yield lambda step: None
+    elif sys.stderr.isatty():
+        with tqdm(total=total, initial=done, desc=label) as bar:
+            yield lambda step: bar.update(step - bar.n)
+    else:
+        yield _lines(label, total, done)
+
+
+def _lines(label: str, total: int, done: int) -> Callable[[int], None]:
+    began = last = time.monotonic()
+    print(f"{label}: step {done} of {total}", flush=True)
+
+    def tell(step: int) -> None:
+        nonlocal last
+        if since(last) >= TOLD_SECONDS and done < step < total:
+            left = since(began) * (total - step) / (step - done)
+            print(f"{label}: step {step} of {total}, about {span(left)} left", flush=True)
+            last = time.monotonic()
+
+    return tell

@@ -1,5 +1,7 @@
 """Continuous thoughts in pretrained language models: the rules of `cot2lib.thoughts` on Hugging Face causal models.
 
+Any rule that does not look ahead can answer, and any of these that samples can be trained.
+
 | file | what |
 | --- | --- |
 | `models` | models by name or from a folder, SmolLM2 from its package, small ones of Qwen3's architecture |
@@ -8,7 +10,7 @@
 | `answers` | the number that a response gives, and its reward |
 | `responses` | rollouts that think first and write then; their replay, which carries gradients |
 | `warm_start` | supervised training on stories and chains |
-| `policy` | GRPO with the paper's curriculum on thoughts |
+| `policy` | GRPO with the paper's curriculum on sampled thoughts |
 | `settings` | such trainings, and what they start from, as frozen data |
 | `runs` | trains them; the local store keeps and resumes them |
 """

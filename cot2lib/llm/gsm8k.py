@@ -3,13 +3,17 @@
 import json
 from pathlib import Path
 
-from cot2lib.errors import SpecError
+from cot2lib.errors import SpecError, brief
 from cot2lib.llm import answers
 from cot2lib.llm.stories import Story
 
 ADDRESS = "https://raw.githubusercontent.com/openai/grade-school-math/master/grade_school_math/data/{}"
 PUBLISHED = {"training": 7473, "new numbers": 1319}  # problems
 FILES = {"training": "train.jsonl", "new numbers": "test.jsonl"}  # by the names of our own parts
+CHECKSUMS = {  # SHA-256 of the published files
+    "train.jsonl": "17f347dc51477c50d4efb83959dbb7c56297aba886e5544ee2aaed3024813465",
+    "test.jsonl": "3730d312f6e3440559ace48831e51066acaca737f6eabec99bccb9e4b3c39d14",
+}
 
 
 def load(part: str, folder: str | Path | None = None) -> list[Story]:
@@ -20,7 +24,8 @@ def load(part: str, folder: str | Path | None = None) -> list[Story]:
         folder: that holds both files; None downloads them.
 
     Raises:
-        SpecError: for another part, a file that is missing, unreachable or damaged, or a problem without a number.
+        SpecError: for another part, a file that is missing, unreachable, damaged or empty, or a problem that has no
+            text or no number.
     """
     if part not in FILES:
         raise SpecError(f"part={part!r}: GSM8K has {' and '.join(map(repr, FILES))}.")
@@ -30,33 +35,39 @@ def load(part: str, folder: str | Path | None = None) -> list[Story]:
         return _whole([_problem(json.loads(line)) for line in lines if line], part, folder)
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}; {_remedy(FILES[part])}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise SpecError(f"{path} is damaged ({type(error).__name__}: {error}); {_remedy(FILES[part])}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"{path} is damaged ({brief(error)}); {_remedy(FILES[part])}") from error
 
 
 def _whole(found: list[Story], part: str, folder: str | Path | None) -> list[Story]:
-    """The problems, if there are as many as were published; a folder may hold fewer."""
+    """The problems, if there are as many as were published; a folder may hold fewer, but some."""
+    if not found:
+        raise ValueError("no problems")
     if folder is None and len(found) != PUBLISHED[part]:
         raise ValueError(f"{len(found)} problems of {PUBLISHED[part]}")
     return found
 
 
-def _problem(line: dict) -> Story:
-    number = answers.number(line["answer"])
+def _problem(line: object) -> Story:
+    question, answer = map(line.get, ("question", "answer")) if isinstance(line, dict) else (None, None)
+    if not (isinstance(question, str) and question.strip() and isinstance(answer, str) and answer.strip()):
+        raise ValueError(f"no question and answer in words: {str(line)[:60]}")
+    number = answers.number(answer)
     if number is None:
-        raise ValueError(f"no number after {line['answer'][-20:]!r}")
-    return Story(line["question"], line["answer"], number)
+        raise ValueError(f"no number after {answer[-20:]!r}")
+    return Story(question, answer, number)
 
 
 def _fetched(name: str) -> Path:
-    """The file in the user's cache, downloaded the first time."""
+    """The file in the user's cache, downloaded the first time, or if it has changed there; it is the published one."""
     try:
         import pooch
     except ImportError as error:
         raise SpecError("package 'pooch' is missing: install the extra with `pip install 'cot2lib[llm]'`.") from error
+    known = f"sha256:{CHECKSUMS[name]}"
     try:
-        return Path(pooch.retrieve(ADDRESS.format(name), None, name, pooch.os_cache("cot2") / "gsm8k"))
-    except OSError as error:
+        return Path(pooch.retrieve(ADDRESS.format(name), known, name, pooch.os_cache("cot2") / "gsm8k"))
+    except (OSError, ValueError) as error:  # the latter for another checksum
         raise SpecError(f"{name} cannot be downloaded ({type(error).__name__}); {_remedy(name)}") from error
 
 

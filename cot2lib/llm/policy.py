@@ -1,7 +1,7 @@
 """GRPO on a language model that thinks in continuous tokens (paper, appendix on GSM8K).
 
 A step lets the model respond to a few prompts, `group` times each. A response that gives the right number is rewarded
-with 1. One forward replays the responses, and AdamW takes a step down the clipped surrogate of `cot2lib.losses`. In
+with 1. One forward replays the responses, and AdamW takes a step down the objective of `cot2lib.training.grpo`. In
 the first half of a training there are no thoughts. Then their number rises evenly, until four fifths of it
 (`PolicyRecipe.thoughts_at`).
 
@@ -17,20 +17,24 @@ that of advantage times log-density.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.fields import positive, typed
+from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers
-from cot2lib.llm.responses import Plan, Prompts, Responses, replay, respond
+from cot2lib.llm.responses import Plan, Prompts, Responses, check_replayable, replay, respond
 from cot2lib.llm.stories import Story
 from cot2lib.thoughts import MTS, Discrete, Rule
+from cot2lib.training import grpo
+from cot2lib.training.grpo import Densities
 
 AT_ONCE = 64  # prompts that are evaluated side by side
 Log = dict[str, float | int]
@@ -52,7 +56,10 @@ class PolicyRecipe:
         warmup: steps over which the rate rises evenly; AdamW's first steps are as long as later ones, and all noise.
         by_token: the loss is a mean over all steps of a group (the paper's equation), not over those of each response.
         decay: AdamW's weight decay.
+        thought: any rule that samples, in place of the mean of `k` tokens.
     """
+
+    ratio, kl = "geometric", 0.0  # of the objective
 
     steps: int
     prompts: int
@@ -67,6 +74,7 @@ class PolicyRecipe:
     warmup: int = 0
     by_token: bool = False
     decay: float = 0.0
+    thought: Rule | None = None
 
     def __post_init__(self):
         typed(self)
@@ -76,6 +84,12 @@ class PolicyRecipe:
             raise SpecError(f"{given}: need at least 0, 2 to compare, and 0.")
         if not 0 <= self.enter < self.full <= 1:
             raise SpecError(f"enter={self.enter}, full={self.full}: choose 0 <= enter < full <= 1.")
+        check_replayable(self.plan(self.steps - 1, ()))
+
+    @property
+    def rule(self) -> Rule:
+        """How thoughts are sampled."""
+        return MTS(self.k) if self.thought is None else self.thought
 
     def thoughts_at(self, step: int) -> int:
         """Continuous tokens of a response at a training step, counted from 0."""
@@ -87,8 +101,8 @@ class PolicyRecipe:
         return self.lr * min(1.0, (step + 1) / max(1, self.warmup))
 
     def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
-        """What responses are made of at a training step."""
-        return Plan(MTS(self.k), self.thoughts_at(step), self.limit, ends=ends)
+        """The plan of responses at a training step."""
+        return Plan(self.rule, self.thoughts_at(step), self.limit, ends=ends)
 
 
 @dataclass(frozen=True)
@@ -129,8 +143,8 @@ class PolicyTrainer:
 
     def __init__(
         self,
-        model: nn.Module,
-        tokenizer: Callable,
+        model: LanguageModel,
+        tokenizer: Tokenizer,
         asked: Asked,
         recipe: PolicyRecipe,
         seed: int,
@@ -144,7 +158,8 @@ class PolicyTrainer:
         self.order_key, self.draw_key = (random.run_keys([seed], site) for site in (Site.ORDER, Site.ROLLOUT))
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(trained, lr=recipe.lr, weight_decay=recipe.decay)
-        self.taken, self.log = 0, []
+        self.taken = 0
+        self.log: list[Log] = []
 
     def rows(self) -> list[int]:
         """Problems of the step to come: the training set, shuffled anew each time it is through."""
@@ -164,13 +179,11 @@ class PolicyTrainer:
         return self.log[-1]
 
     def objective(
-        self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
-    ) -> Float[Tensor, ""]:
+        self, new: Densities, old: Densities, made: Responses, advantages: Float[Tensor, "prompt sample"]
+    ) -> Float[Tensor, " one"]:
         """Minus the surrogate: the mean over the steps of each response, or of each group, and over those."""
-        new, advantage = replay(self.model, prompts, plan, made), advantages.view(1, -1)
-        values = [losses.surrogate(part, part.detach(), advantage, clip=self.recipe.clip) for part in new]
         together = advantages.shape[1] if self.recipe.by_token else 1
-        return -mean_of_steps(torch.cat(values, 2)[0], made.written, together)
+        return grpo.objective(self.recipe, new, old, advantages.view(1, -1), None, made.there, together)
 
     def descend(
         self, prompts: Prompts, plan: Plan, made: Responses, advantages: Float[Tensor, "prompt sample"]
@@ -183,21 +196,20 @@ class PolicyTrainer:
             some = slice(first, first + self.at_once)
             theirs = made.rows(slice(first * samples, (first + self.at_once) * samples))
             share = len(advantages[some]) / count
-            (share * self.objective(prompts.rows(some), plan, theirs, advantages[some])).backward()
+            grpo.improve(
+                partial(replay, self.model, prompts.rows(some), plan, theirs),
+                partial(self.objective, made=theirs, advantages=advantages[some]),
+                partial(_backward, share),
+            )
         self.optimizer.step()
 
 
-def mean_of_steps(
-    values: Float[Tensor, "response step"], written: Bool[Tensor, "response token"], together: int = 1
-) -> Float[Tensor, ""]:
-    """The mean over the thoughts and written tokens of so many responses together, then over all such."""
-    thoughts = values.shape[1] - written.shape[1]
-    there = torch.cat([written.new_ones(len(written), thoughts), written], 1)
-    rows = len(values) // together
-    return losses.mean_of_steps(values.reshape(rows, -1), there.reshape(rows, -1)).mean()
+def _backward(share: float, value: Float[Tensor, " one"]) -> None:
+    """Gradients of a part of the prompts, by its share."""
+    (share * value.sum()).backward()
 
 
-def end_tokens(model: nn.Module, tokenizer: Callable) -> tuple[int, ...]:
+def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
     """Tokens that end a response: the tokenizer's and those of the model's own generation.
 
     Raises:
@@ -227,8 +239,8 @@ def told(made: Responses) -> Log:
 
 
 def evaluate(
-    model: nn.Module,
-    tokenizer: Callable,
+    model: LanguageModel,
+    tokenizer: Tokenizer,
     asked: Asked,
     plan: Plan,
     keys: Int[Tensor, " one"] | None = None,
@@ -240,14 +252,14 @@ def evaluate(
 
 
 def texts_of(
-    model: nn.Module,
-    tokenizer: Callable,
+    model: LanguageModel,
+    tokenizer: Tokenizer,
     asked: Asked,
     plan: Plan,
     keys: Int[Tensor, " one"] | None = None,
     samples: int = 1,
 ) -> tuple[list[str], Log]:
-    """What responses write, those to each problem side by side, and what `told` says of all of them together."""
+    """Texts of responses, those to each problem side by side, and the means that `told` gives over all of them."""
     texts, parts = [], []
     device = next(model.parameters()).device
     for first in range(0, len(asked.texts), AT_ONCE):

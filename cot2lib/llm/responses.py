@@ -11,15 +11,19 @@ leaves the batch. Draws belong to the place of a response in the whole batch, so
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
-from cot2lib.thoughts import MTS, Discrete, Rule, State, Thought
+from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
+from cot2lib.thoughts import Discrete, Rule, State, Thought
+from cot2lib.thoughts.checks import check_rule, samples
+from cot2lib.training.grpo import Densities
 
 Keys = Int[Tensor, " one"]  # of a single run
 Noise = Callable[[int, int], Float[Tensor, "one response draw"]]
@@ -28,12 +32,12 @@ Rows = Int[Tensor, " response"]
 Tokens = Int[Tensor, "response token"]
 Steps = Float[Tensor, "response step"]
 Actions = Int[Tensor, "response thought draw"] | Float[Tensor, "response thought entry"] | None
-Densities = list[Float[Tensor, "one response _ _"]]  # of thoughts, (step, draw), and of tokens, (token, 1)
+Weights = Float[Tensor, "response thought vocab"] | None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a response is made of.
+    """The parts of a response.
 
     Attributes:
         thought: the rule of its thoughts.
@@ -67,7 +71,7 @@ class Prompts:
     mask: Int[Tensor, "prompt token"]
 
     @classmethod
-    def of(cls, tokenizer: Callable, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
+    def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
         """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of.
 
         Raises:
@@ -91,10 +95,11 @@ class Prompts:
 
 @dataclass(frozen=True)
 class Responses:
-    """What a model thought and wrote, each prompt's responses side by side, prompt 0's first.
+    """Thoughts and texts of a model, each prompt's responses side by side, prompt 0's first.
 
     Attributes:
         thoughts: what each thought fed.
+        weights: the mixtures of embeddings that these are; None if they are none, or there are no thoughts.
         actions: what the rule of thoughts drew, or None.
         tokens: discrete tokens, as many as the longest has; 0 after the end.
         lengths: discrete tokens of each, its end token included.
@@ -103,6 +108,7 @@ class Responses:
     """
 
     thoughts: Float[Tensor, "response thought d"]
+    weights: Weights
     actions: Actions
     tokens: Int[Tensor, "response token"]
     lengths: Int[Tensor, " response"]
@@ -114,12 +120,18 @@ class Responses:
         """Which tokens are there."""
         return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
 
+    @property
+    def there(self) -> Bool[Tensor, "one response step"]:
+        """Which steps each has: its thoughts, and the tokens that are there."""
+        thoughts = self.written.new_ones(self.thoughts.shape[:2])
+        return torch.cat([thoughts, self.written], 1)[None]
+
     def rows(self, chosen: slice) -> "Responses":
         """Some of them."""
-        parts = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
+        parts: dict[str, Any] = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
         return Responses(**parts)
 
-    def texts(self, tokenizer: Callable) -> list[str]:
+    def texts(self, tokenizer: Tokenizer) -> list[str]:
         """The discrete part of each, without special tokens."""
         rows = zip(self.tokens.tolist(), self.lengths.tolist())
         return [tokenizer.decode(tokens[:length], skip_special_tokens=True) for tokens, length in rows]
@@ -133,12 +145,13 @@ class _Reader:
         last: hidden state after the prompt of every response.
     """
 
-    def __init__(self, model: nn.Module, prompts: Prompts, samples: int):
-        self.model, self.mask, self.cache = model, prompts.mask, None
+    def __init__(self, model: LanguageModel, prompts: Prompts, samples: int):
+        self.model, self.mask = model, prompts.mask
+        self.cache: Any = None  # keys and values, as the model makes them
         self.table = model.get_input_embeddings().weight
         self.last = self._read(self.table[prompts.ids])[:, -1].repeat_interleave(samples, 0)  # (response, d)
         self.mask = self.mask.repeat_interleave(samples, 0)
-        self.cache.batch_repeat_interleave(samples)
+        self.cache.batch_repeat_interleave(samples)  # type: ignore[attr-defined]  # `_read` has made it
 
     def _read(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
         """Hidden states of some more positions, the last ones of the mask."""
@@ -168,7 +181,7 @@ class _Reader:
         return self.model.get_output_embeddings()(hidden).float()
 
     def step(self, rule: Rule, hidden: Hidden, draws: Callable[[int], Float[Tensor, "one row draw"]]) -> Thought:
-        """What a rule makes of hidden states; it sees one run."""
+        """The thought that a rule makes of hidden states; it sees one run."""
         return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, self.mix))
 
     def mix(self, weights: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead d"]:
@@ -176,12 +189,12 @@ class _Reader:
         return weights.to(self.table.dtype) @ self.table
 
     def fed(self, thought: Thought) -> Float[Tensor, "row d"]:
-        """What is fed for a thought."""
+        """The vector fed for a thought."""
         return self.mix(thought.weights[0]) if thought.latent is None else thought.latent[0]
 
 
 @torch.no_grad()
-def check_reads_plainly(model: nn.Module) -> None:
+def check_reads_plainly(model: LanguageModel) -> None:
     """Raise SpecError for a model that scales its embeddings or scores, so that this module would misread it."""
     ids = torch.arange(3, device=next(model.parameters()).device)[None]
     hidden = model.base_model(inputs_embeds=model.get_input_embeddings().weight[ids]).last_hidden_state
@@ -194,7 +207,9 @@ def check_reads_plainly(model: nn.Module) -> None:
 
 
 @torch.no_grad()
-def respond(model: nn.Module, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1) -> Responses:
+def respond(
+    model: LanguageModel, prompts: Prompts, plan: Plan, keys: Keys | None = None, samples: int = 1
+) -> Responses:
     """Let a model respond.
 
     Args:
@@ -206,32 +221,36 @@ def respond(model: nn.Module, prompts: Prompts, plan: Plan, keys: Keys | None = 
         samples: responses per prompt.
 
     Raises:
-        SpecError: if a rule samples and `keys` is missing, or if it looks ahead.
+        SpecError: if a rule samples and `keys` is missing, if it looks ahead, or if it is from outside the package and
+            does not give what a rule should.
     """
+    for rule in (plan.thought, plan.token):
+        check_rule(rule, *model.get_input_embeddings().weight.shape)
     reader = _Reader(model, prompts, samples)
     noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
-    fed, actions, thinking, hidden = _think(reader, plan, noise)
+    thoughts, fed, hidden = _think(reader, plan, noise)
     tokens, lengths, ended, writing = _write(reader, plan, noise, hidden)
-    longest = int(lengths.max())
-    log_density = torch.cat([thinking, writing[:, :longest]], 1)
-    return Responses(fed, actions, tokens[:, :longest], lengths, ended, log_density)
+    longest, silent = int(lengths.max()), writing.new_zeros(len(writing))
+    density = [silent if thought.log_density is None else thought.log_density[0] for thought in thoughts]
+    log_density = torch.cat([*(part[:, None] for part in density), writing[:, :longest]], 1)
+    mixed = thoughts and all(thought.latent is None for thought in thoughts)
+    weights = torch.stack([thought.weights[0] for thought in thoughts], 1) if mixed else None
+    drawn = [thought.action[0] for thought in thoughts if thought.action is not None]
+    actions = torch.stack(drawn, 1) if drawn else None
+    return Responses(fed, weights, actions, tokens[:, :longest], lengths, ended, log_density)
 
 
 def _think(
     reader: _Reader, plan: Plan, noise: Noise
-) -> tuple[Float[Tensor, "response thought d"], Actions, Steps, Hidden]:
-    """What the thoughts of all responses fed, what was drawn, its log-densities, and the hidden state after them."""
-    count, hidden = len(reader.last), reader.last
-    fed, actions = [hidden.new_zeros(count, 0, reader.table.shape[1])], []
-    densities = [hidden.new_zeros(count, 0, dtype=torch.float32)]
+) -> tuple[list[Thought], Float[Tensor, "response thought d"], Hidden]:
+    """The thoughts of all responses, their embeddings as they were fed, and the hidden state after them."""
+    hidden, thoughts = reader.last, []
+    fed = [hidden.new_zeros(len(hidden), 0, reader.table.shape[1])]
     for step in range(plan.thoughts):
-        thought = reader.step(plan.thought, hidden, lambda draws, step=step: noise(step, draws))
-        fed.append(reader.fed(thought)[:, None])
-        actions += [] if thought.action is None else [thought.action[0]]
-        silent = hidden.new_zeros(count, dtype=torch.float32)
-        densities.append((silent if thought.log_density is None else thought.log_density[0])[:, None])
+        thoughts.append(reader.step(plan.thought, hidden, partial(noise, step)))
+        fed.append(reader.fed(thoughts[-1])[:, None])
         hidden = reader.extend(fed[-1])
-    return torch.cat(fed, 1), torch.stack(actions, 1) if actions else None, torch.cat(densities, 1), hidden
+    return thoughts, torch.cat(fed, 1), hidden
 
 
 def _write(
@@ -259,30 +278,37 @@ def _write(
     return tokens, lengths, ended, log_density
 
 
-def replay(model: nn.Module, prompts: Prompts, plan: Plan, responses: Responses) -> Densities:
+def check_replayable(plan: Plan) -> None:
+    """Raise SpecError if policy gradients cannot train by a plan, whose thoughts or tokens have no density."""
+    if plan.thoughts and not samples(plan.thought):
+        raise SpecError(f"thought={plan.thought}: policy gradients need a rule that samples and has a density.")
+    if not (isinstance(plan.token, Discrete) and plan.token.samples):
+        raise SpecError(f"token={plan.token}: policy gradients need Discrete with a temperature above 0.")
+
+
+def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Responses) -> Densities:
     """Log-densities of what responses drew under a model, in one forward that carries gradients.
 
-    Thoughts are fed through the model's present embeddings, which take gradients by them. What follows the end is
-    there too, and of no consequence; `Responses.written` tells.
+    Mixtures are fed through the model's present embeddings, which take gradients by them. Steps beyond the end are
+    there too, without consequence; `Responses.there` tells them.
 
     Raises:
-        SpecError: if the plan's thoughts or tokens are not sampled tokens.
+        SpecError: if the plan's thoughts or tokens have no density.
     """
-    for rule in {plan.thought, plan.token} if plan.thoughts else {plan.token}:
-        if not (isinstance(rule, (MTS, Discrete)) and rule.samples):
-            raise SpecError(f"{rule}: policy gradients on language models need thoughts of sampled tokens.")
+    check_replayable(plan)
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))
-    tokens = reader.table[responses.tokens[:, :-1]]  # (response, token, d)
-    inputs = tokens if responses.actions is None else torch.cat([reader.table[responses.actions].mean(2), tokens], 1)
+    thoughts = responses.thoughts if responses.weights is None else reader.mix(responses.weights)
+    inputs = torch.cat([thoughts, reader.table[responses.tokens[:, :-1]]], 1)  # (response, step, d)
     hidden = reader.last[:, None]
     if inputs.shape[1]:
         hidden = torch.cat([hidden, reader.read_on(inputs)], 1)  # (response, step, d)
     logits = reader.logits(hidden)[None]  # (1, response, step, vocab)
     parts = logits[:, :, : plan.thoughts], logits[:, :, plan.thoughts :]
-    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])
+    written = plan.token.log_densities(parts[1], responses.tokens[None, ..., None])  # type: ignore[attr-defined]
     if responses.actions is None:
         return [written]
-    return [plan.thought.log_densities(parts[0], responses.actions[None]), written]
+    parameters = plan.thought.parameters(parts[0], reader.mix)  # type: ignore[attr-defined]  # checked: it samples
+    return [plan.thought.log_densities(parameters, responses.actions[None]), written]  # type: ignore[attr-defined]
 
 
 def _no_noise(step: int, count: int) -> NoReturn:

@@ -14,11 +14,11 @@ from types import MappingProxyType
 
 import pandas as pd
 import torch
-from torch import nn
 
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import paths, random
+from cot2lib.kit import paths, random, timing
 from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_meta, load_tensors, save_tensors
+from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
@@ -27,7 +27,6 @@ from cot2lib.llm.policy import Asked, PolicyTrainer, greedy
 from cot2lib.llm.responses import Plan, check_reads_plainly
 from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
 from cot2lib.llm.stories import Story, stories
-from cot2lib.thoughts import MTS
 
 CHECKPOINT_SECONDS = 60
 SAVING = 20  # times as long as a checkpoint takes to write are spent on training before the next
@@ -46,7 +45,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
     return [story for turn in zip(*made) for story in turn][:count]
 
 
-def asked(run: LanguageRun, tokenizer: Callable, part: str, places: Places = NOWHERE) -> Asked:
+def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> Asked:
     """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on.
 
     Raises:
@@ -61,7 +60,7 @@ def asked(run: LanguageRun, tokenizer: Callable, part: str, places: Places = NOW
     return Asked.of(found, form(run, tokenizer))
 
 
-def form(run: LanguageRun, tokenizer: Callable) -> Callable[[str], str]:
+def form(run: LanguageRun, tokenizer: Tokenizer) -> Callable[[str], str]:
     """How the run's model is asked a problem: as it is, or as a turn in a chat by the tokenizer's template.
 
     Solved stories, where there are any, are earlier turns, and say by themselves what is asked for. Qwen3 is told to
@@ -86,7 +85,7 @@ def form(run: LanguageRun, tokenizer: Callable) -> Callable[[str], str]:
     return asked_for
 
 
-def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
+def warm(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
     """The small model after its supervised training, and its tokenizer; trained once and kept in the store."""
     model, tokenizer = small(start)
     path = _path(identifier(start), "start")
@@ -98,13 +97,13 @@ def warm(start: WarmStart) -> tuple[nn.Module, Callable]:
     return model.eval(), tokenizer
 
 
-def small(start: WarmStart) -> tuple[nn.Module, Callable]:
+def small(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
     """The small model before any training, and its tokenizer."""
     tokenizer = models.word_tokenizer()
     return models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers), tokenizer
 
 
-def put(model: nn.Module, weights: Mapping[str, Weight], path: Path) -> nn.Module:
+def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> LanguageModel:
     """A model with the weights that a file holds.
 
     Raises:
@@ -117,8 +116,8 @@ def put(model: nn.Module, weights: Mapping[str, Weight], path: Path) -> nn.Modul
     return model.eval()
 
 
-def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[nn.Module, Callable]:
-    """What the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
+def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, Tokenizer]:
+    """The model that the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
 
     Raises:
         SpecError: for a pretrained model that cannot be had, or read.
@@ -141,18 +140,12 @@ def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[nn.Module, Calla
     return model, tokenizer
 
 
-def train(
-    run: LanguageRun,
-    device: str = "auto",
-    after: Callable[[dict], None] = lambda logged: None,
-    places: Places = NOWHERE,
-) -> pd.DataFrame:
+def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> pd.DataFrame:
     """Train a run, or go on with it, and return its evaluations; at once if it is finished.
 
     Args:
         run: what to train.
         device: "auto", "cpu" or "cuda".
-        after: called with what each step logs.
         places: folders that hold what the run names: its model, its problems.
 
     Raises:
@@ -165,24 +158,31 @@ def train(
     where = resolve_device(device)
     trainer = trainer_of(run, where, places)
     held_out = asked(run, trainer.tokenizer, "new numbers", places)
-    told, checkpoint = _resume(run, trainer), _path(run.id, "checkpoint")
+    told = _resume(run, trainer)
+    with timing.told(run.label, run.recipe.steps, trainer.taken) as tell:
+        _train_to_the_end(run, trainer, held_out, told, tell)
+    _save(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
+    _path(run.id, "checkpoint").unlink(missing_ok=True)
+    return pd.DataFrame(told["evaluations"])
+
+
+def _train_to_the_end(
+    run: LanguageRun, trainer: PolicyTrainer, held_out: Asked, told: dict, tell: Callable[[int], None]
+) -> None:
+    """Take the steps that are left; `told` gets evaluations and seconds."""
     counted = time.monotonic()
     due = counted + CHECKPOINT_SECONDS
     while True:
         if _is_due(run, trainer.taken, told["evaluations"]):
             told["evaluations"] += evaluated(run, trainer, held_out)
-        now = time.monotonic()
-        told["seconds"], counted = told["seconds"] + now - counted, now
+        told["seconds"], counted = told["seconds"] + timing.since(counted), time.monotonic()
         if trainer.taken == run.recipe.steps:
             break
-        if trainer.taken and now > due:
-            _save(checkpoint, *_state(run, trainer, told))
-            saved = time.monotonic()
-            due = saved + max(CHECKPOINT_SECONDS, SAVING * (saved - now))
-        after(trainer.step())
-    _save(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
-    checkpoint.unlink(missing_ok=True)
-    return pd.DataFrame(told["evaluations"])
+        if trainer.taken and counted > due:
+            _save(_path(run.id, "checkpoint"), *_state(run, trainer, told))
+            due = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
+        trainer.step()
+        tell(trainer.taken)
 
 
 def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
@@ -215,7 +215,7 @@ def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list
 def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
     """Decodings that a run is evaluated by: greedy tokens, after all its thoughts too where it learns to think, and as
     it is rewarded."""
-    recipe, rule = run.recipe, MTS(run.recipe.k)
+    recipe, rule = run.recipe, run.recipe.rule
     found = {"tokens": greedy(rule, 0, recipe.limit, ends)}
     if recipe.thoughts:
         found["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
@@ -223,7 +223,7 @@ def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
 
 
 def log(run: LanguageRun) -> pd.DataFrame:
-    """What every step of a finished run logged.
+    """The log of every step of a finished run.
 
     Raises:
         RecordError: if it is not finished here.
@@ -237,7 +237,7 @@ def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
 
 
 def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
-    """What the store holds of a finished run's warm start and of the run itself.
+    """Files in the store of a finished run and of its warm start.
 
     Raises:
         RecordError: if one of them is not there.
@@ -264,7 +264,7 @@ def _save(path: Path, tensors: dict[str, Weight], meta: dict) -> None:
     save_tensors(path, tensors, meta | {CHECKSUM: UNSEALED})
 
 
-def _own(model: nn.Module) -> dict[str, Weight]:
+def _own(model: LanguageModel) -> dict[str, Weight]:
     """Weights that are trained, by name; a tied one once."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 

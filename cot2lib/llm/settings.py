@@ -6,6 +6,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import positive, typed
 from cot2lib.kit.identity import identifier, know
 from cot2lib.llm.policy import PolicyRecipe
+from cot2lib.thoughts import RULES
 
 SMALL, SMOLLM2 = "small", "smollm2"  # models that are neither a name on the hub nor a folder
 STORIES, GSM8K = "stories", "gsm8k"  # problems that are not a folder
@@ -85,10 +86,17 @@ class LanguageRun:
     @property
     def method(self) -> str:
         """How tables call it."""
-        return f"MTS, K = {self.recipe.k}" if self.recipe.thoughts else "discrete CoT"
+        if not self.recipe.thoughts:
+            return "discrete CoT"
+        return self.recipe.thought.label if self.recipe.thought else f"MTS, K = {self.recipe.k}"
+
+    @property
+    def label(self) -> str:
+        """How logs call it."""
+        return f"{self.model}, {self.longest} tokens, {self.method}, seed {self.seed}"
 
     def columns(self) -> dict[str, object]:
-        """What tells runs apart in a table."""
+        """Columns that tell runs apart in a table."""
         recipe = self.recipe
         sizes = {
             "longest": self.longest,
@@ -106,4 +114,4 @@ class LanguageRun:
         return self.recipe.thoughts + self.recipe.limit
 
 
-know(LanguageRun, WarmStart, PolicyRecipe)
+know(LanguageRun, WarmStart, PolicyRecipe, *RULES)

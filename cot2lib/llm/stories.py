@@ -2,7 +2,7 @@
 
 A story gives somebody a number of things, and changes the number in one step or more: by gains, losses and, where the
 numbers stay small, doubling. Its chain writes every sum, or of some only the result, and marks the answer as GSM8K
-does. What is held out differs from training in the numbers of its first sum, or in its wording too, so that neither
+does. Held-out stories differ from training in the numbers of their first sum, or in their wording too, so that neither
 can be learnt by heart.
 """
 
@@ -15,7 +15,7 @@ from cot2lib.errors import SpecError
 
 MARK = "####"  # before the answer, as in GSM8K
 PARTS = ("training", "new numbers", "new words")
-MOST = 20  # of a number
+MOST = 20  # the largest number
 NAMES = ("Ana", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gwen", "Hugo")
 THINGS = ("apples", "books", "cards", "coins", "eggs", "pens", "shells", "stamps")
 

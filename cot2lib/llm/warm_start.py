@@ -1,15 +1,14 @@
 """Supervised training of a small language model on stories and their chains: what policy gradients start from."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
-from tqdm import tqdm
+from torch import Tensor
 
-from cot2lib.kit import random
-from cot2lib.kit.machine import no_bars
+from cot2lib.kit import random, timing
+from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.random import Site
 from cot2lib.llm.stories import Story
 
@@ -17,7 +16,7 @@ IGNORED = -100  # a label that is not scored
 
 
 def labelled(
-    tokenizer: Callable, stories: Sequence[Story]
+    tokenizer: Tokenizer, stories: Sequence[Story]
 ) -> tuple[Int[Tensor, "story token"], Int[Tensor, "story token"]]:
     """Stories with chains and an end token, padded on the right, and labels: the chain and the end."""
     prompts = [tokenizer(story.text)["input_ids"] for story in stories]
@@ -33,7 +32,7 @@ def labelled(
 
 
 def train(
-    model: nn.Module, tokenizer: Callable, stories: Sequence[Story], steps: int, batch: int, lr: float, seed: int
+    model: LanguageModel, tokenizer: Tokenizer, stories: Sequence[Story], steps: int, batch: int, lr: float, seed: int
 ) -> Float[Tensor, " step"]:
     """AdamW with a rate that rises over a twentieth of the steps and falls to zero by a cosine; each step's loss.
 
@@ -45,12 +44,14 @@ def train(
     share = lambda step: min((step + 1) / rise, (1 + math.cos(math.pi * step / steps)) / 2)
     rate = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
     keys, found = random.run_keys([seed], Site.ORDER), []
-    for step in tqdm(range(steps), desc="learning stories", disable=no_bars()):
-        rows = (random.uniform(random.fold(keys, step), batch)[0] * len(ids)).long()
-        loss = model(input_ids=ids[rows], labels=labels[rows]).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        rate.step()
-        found.append(loss.detach())
+    with timing.told("learning stories", steps) as tell:
+        for step in range(steps):
+            rows = (random.uniform(random.fold(keys, step), batch)[0] * len(ids)).long()
+            loss = model(input_ids=ids[rows], labels=labels[rows]).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rate.step()
+            found.append(loss.detach())
+            tell(step + 1)
     return torch.stack(found)

@@ -2,7 +2,7 @@
 
 Architecture and initialisation are those of Hugging Face's `GPT2LMHeadModel` (pre-LN, learned
 positions, tanh GELU, tied output embedding), the model the paper and the authors' code train;
-`to_hf` and `from_hf` convert, and with equal weights logits and gradients are equal. What differs:
+`to_hf` and `from_hf` convert, and with equal weights logits and gradients are equal. Differences:
 the `run` axis; inputs are embeddings, since a continuous thought is a mixture of them (paper,
 section 2: z_t = E^T alpha_t); prompts are padded on the left; the last layer computes queries and
 MLP only for the positions asked for; dropout multipliers come from `cot2lib.kit.random`.
@@ -10,6 +10,7 @@ MLP only for the positions asked for; dropout multipliers come from `cot2lib.kit
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -163,10 +164,19 @@ class Block(nn.Module):
 
 
 def _described(value: object) -> str:
-    """Of a tensor its shape and type, of anything else its class."""
+    """A tensor's shape and type; the class of anything else."""
     if not isinstance(value, Tensor):
         return f"of class {type(value).__name__}"
     return f"of shape {tuple(value.shape)} and {value.dtype}"
+
+
+class Parts(nn.ModuleDict):
+    """The modules of a stack, under GPT-2's names."""
+
+    wte: Embedding
+    wpe: Embedding
+    h: nn.ModuleList
+    ln_f: LayerNorm
 
 
 class GPT2Stack(nn.Module):
@@ -197,7 +207,9 @@ class GPT2Stack(nn.Module):
         padding_counts: bool = False,
     ):
         super().__init__()
-        sizes = dict(vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads)
+        sizes: dict[str, Any] = dict(
+            vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads
+        )
         positive(runs=runs, **sizes)
         seeds = range(runs) if seeds is None else [whole("seed", seed) for seed in seeds]
         if d_model % heads:
@@ -207,7 +219,7 @@ class GPT2Stack(nn.Module):
         weights = runs * d_model * (12 * layers * d_model + vocab_size + positions)
         check_room(f"weights of {runs} runs of d_model={d_model}", 4 * weights, "choose smaller models or fewer runs")
         self.shape, self.reads = sizes, dict(pairs=pairs, padding_counts=padding_counts)
-        self.transformer = nn.ModuleDict(
+        self.transformer = Parts(
             dict(
                 wte=Embedding(runs, vocab_size, d_model),
                 wpe=Embedding(runs, positions, d_model),
@@ -272,8 +284,8 @@ class GPT2Stack(nn.Module):
     def _check(self, name: str, value: object, axes: str, width: int) -> None:
         """Raise SpecError unless `value` is a tensor of one set per run, `width` wide and of the parameters' type."""
         kind = self.transformer.wte.weight.dtype
-        shaped = isinstance(value, Tensor) and value.ndim == 4 and value.dtype == kind
-        if not (shaped and (value.shape[0], value.shape[-1]) == (self.runs, width)):
+        shaped = isinstance(value, Tensor) and value.ndim == 4 and value.dtype == kind and value.shape
+        if not (shaped and (shaped[0], shaped[-1]) == (self.runs, width)):
             wanted = f"{axes} of {kind} with {self.runs} runs, {width} wide"
             raise SpecError(f"{name} {_described(value)}: give a tensor {wanted}.")
 

@@ -18,7 +18,7 @@ from cot2lib.specs import Run
 
 @dataclass(frozen=True)
 class Origin:
-    """Where finished runs can be taken from: their rows and curves, and how to get the weights of one."""
+    """A place to take finished runs from: their rows and curves, and how to get the weights of one."""
 
     tables: records.Tables
     weights: Callable[[str], dict[str, Weight] | None]
@@ -50,32 +50,33 @@ def collect(
     collect, a source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost;
     SpecError for a run that uses a class which is defined outside the package.
     """
-    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
-        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
+    _refuse_outsiders(specs)
     folder = folder or paths.RECORDS
+    manifest.seal(folder)
     own, damaged = _own(folder)
     others = [*map(_source, sources), _store()]
     origins = [*others, own] if replace else [own, *others]
-    chosen = _chosen(specs, origins)
-    if not chosen:
-        raise RecordError(f"nothing to collect: no finished run of {stem} is in {paths.store()}.")
+    chosen = _chosen(stem, specs, origins)
     before = records.named_ids(stem, folder)
     if stem in damaged and not replace:
         _nothing_lost(damaged[stem], before, chosen)
     for error in damaged.values():
         print(f"disregarded: {error}")
-    order = [spec.id for spec in specs if spec.id in chosen]
-    joined = records.join(origin.tables for origin in origins)  # of a run that occurs twice the first, as in `_chosen`
-    rows, curves = (part.set_index("id").loc[order].reset_index() for part in joined)
     wanted = [spec.id for spec in specs if spec.id in chosen and spec in with_weights]
     weights = {run_id: found for run_id in wanted if (found := chosen[run_id].weights(run_id))}
     replaced = [run_id for run_id in before or () if chosen.get(run_id, own) is not own]
     _report(stem, specs, before or set(), replaced, set(wanted) - set(weights))
-    return records.ship(stem, (rows, curves), weights, folder)
+    order = [spec.id for spec in specs if spec.id in chosen]
+    return records.ship(stem, _ordered(order, origins), weights, folder)
+
+
+def _refuse_outsiders(specs: Sequence[Run]) -> None:
+    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
+        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
 
 
 def _own(folder: Path) -> tuple[Origin, dict[str, RecordError]]:
-    """What can be read of the folder that is written to, and why the rest cannot, by stem."""
+    """The readable records of the folder that is written to, and by stem the errors of the others."""
     tables, damaged = {}, {}
     for stem in records.stems(folder):
         try:
@@ -100,14 +101,22 @@ def _store() -> Origin:
     return Origin(records.stored(), weights)
 
 
-def _chosen(specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:
-    """The origin that each run is taken from."""
+def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:
+    """The origin that each run is taken from. Raises RecordError if no run has one."""
     kept = {spec.id for spec in specs}
     chosen: dict[str, Origin] = {}
     for origin in origins:
         for run_id in kept.intersection(origin.tables[0]["id"]):
             chosen.setdefault(run_id, origin)
+    if not chosen:
+        raise RecordError(f"nothing to collect: no finished run of {stem} is in {paths.store()}.")
     return chosen
+
+
+def _ordered(order: Sequence[str], origins: Sequence[Origin]) -> records.Tables:
+    """Rows and curves of runs; of one that occurs twice the first, as in `_chosen`."""
+    rows, curves = records.join(origin.tables for origin in origins)
+    return rows.set_index("id").loc[order].reset_index(), curves.set_index("id").loc[order].reset_index()
 
 
 def _nothing_lost(error: RecordError, before: set[str] | None, chosen: Mapping[str, Origin]) -> None:
@@ -117,9 +126,7 @@ def _nothing_lost(error: RecordError, before: set[str] | None, chosen: Mapping[s
         raise RecordError(f"{error} To go on without {lost}, collect with --replace.") from error
 
 
-def _report(
-    stem: str, specs: Sequence[Run], before: set[str], replaced: Sequence[str], weightless: Container[str]
-) -> None:
+def _report(stem: str, specs: Sequence[Run], before: set[str], replaced: Sequence[str], weightless: set[str]) -> None:
     """Say what does not end up in the records, or not as it was."""
     shapes, kept = {spec.shape() for spec in specs}, {spec.id for spec in specs}
     finished = [stack.specs[place] for stack, place in store.finished().values()]

@@ -4,8 +4,7 @@ Shipped records come first, for rows, curves and weights alike; with `retrain` o
 """
 
 import json
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import cache
 
 import pandas as pd
@@ -16,9 +15,11 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import records, store
 from cot2lib.specs import Run, from_data
 
+COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command that trains a run, if it knows one
+
 
 def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
-    """As `run`, for those of the specs that have a shipped record; with `retrain`, a result in the local store."""
+    """Rows of `run` for specs that have a shipped record; with `retrain`, a result in the local store."""
     rows = (records.stored() if retrain else records.shipped())[0]
     return described(_in_order(specs, rows))
 
@@ -48,12 +49,12 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """
     require_some(specs)
     if left := absent(specs, retrain):
-        raise RecordError(absent_message(left))
+        raise RecordError(absent_message(left, retrain))
     rows, points = tables(list(dict.fromkeys(specs)), retrain)
-    known = described(rows)
-    names = dict.fromkeys(name for spec in specs for name in spec.columns())
-    points = points.merge(known[[*names, "id"]], on="id")
-    inputs = known.set_index("id").loc[points["id"]]
+    measured = {*points.columns, "accuracy", "epoch"}
+    told = _told(rows, measured).assign(id=rows["id"])
+    points = points.merge(told, on="id")
+    inputs = described(rows).set_index("id").loc[points["id"]]
     points["accuracy"] = (points["correct_a"] + points["correct_b"]) / (inputs["inputs_a"] + inputs["inputs_b"]).values
     points["epoch"] = points["step"] * points["batch"] / inputs["train_inputs"].values
     return points
@@ -97,25 +98,43 @@ def absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
     return [spec for spec in left if spec.id not in stored]
 
 
-def absent_message(missing: Sequence[Run]) -> str:
-    """What is missing and how to make it, in one sentence."""
+def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "no record") -> str:
+    """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows the run.
+
+    Args:
+        missing: runs, the first of which is named.
+        retrain: whether a shipped record does not count.
+        lacks: what there is not.
+    """
     spec = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    where = shlex.join(f"{name}={value}" for name, value in spec.columns().items() if name in spec.telling)
+    known = next(filter(None, (command(spec) for command in COMMANDS)), None)
+    made = f"make it with `{known}{' --retrain' * retrain}`, or ask" if known else "ask"
     return (
-        f"no record of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
-        f"make it with `cot2 run <chapter> --profile <profile> --where {where}` if `cot2 list` shows its chapter, "
-        "or ask with missing='train' (in a chapter: retrain=True)."
+        f"{lacks} of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
+        f"{made} with missing='train' (in a chapter: retrain=True), which trains it."
     )
 
 
-def weights(run_id: str, retrain: bool) -> dict[str, Float[Tensor, "..."]] | None:
-    """Trained parameters of a run, without the run axis; None where they are neither shipped nor stored."""
-    shipped = None if retrain else records.shipped_weights(run_id)
-    if shipped is not None:
-        return shipped
-    stored = store.finished().get(run_id)
-    return stored[0].weights(stored[1]) if stored else None
+def weights(run: Run, retrain: bool) -> dict[str, Float[Tensor, "..."]] | None:
+    """Trained parameters of a run, without the run axis; None where they are neither shipped nor stored.
+
+    Those of another run of the same training are its own too.
+    """
+    for run_id in [run.id, *_twins(run, retrain)]:
+        if not retrain and (shipped := records.shipped_weights(run_id)) is not None:
+            return shipped
+        if stored := store.finished().get(run_id):
+            return stored[0].weights(stored[1])
+    return None
+
+
+def _twins(run: Run, retrain: bool) -> Iterator[str]:
+    """Ids of known runs that differ from one by what acts at evaluation alone."""
+    shipped = [] if retrain else records.shipped()[0].get("spec", ())
+    specs = [*map(_spec, shipped), *(stack.specs[place] for stack, place in store.finished().values())]
+    alike = (spec for spec in specs if spec.seed == run.seed and spec.recipe == run.recipe and spec != run)
+    yield from (spec.id for spec in alike if spec.training == run.training)
 
 
 def described(rows: pd.DataFrame) -> pd.DataFrame:
@@ -123,9 +142,15 @@ def described(rows: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         return rows
     specs = [_spec(text) for text in rows["spec"]]
-    main = pd.DataFrame([spec.columns() for spec in specs], index=rows.index)
     train = pd.Series([s.task.size for s in specs], index=rows.index) - rows["inputs_a"] - rows["inputs_b"]
-    return pd.concat([main, rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
+    measured = pd.concat([rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
+    return pd.concat([_told(rows, measured.columns), measured], axis=1)
+
+
+def _told(rows: pd.DataFrame, measured: Container[str]) -> pd.DataFrame:
+    """Columns that the specs of rows say; one named like a measurement gets the prefix `spec_`."""
+    told = pd.DataFrame([_spec(text).columns() for text in rows["spec"]], index=rows.index)
+    return told.rename(columns={name: f"spec_{name}" for name in told if name in measured})
 
 
 @cache

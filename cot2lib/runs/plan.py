@@ -8,21 +8,27 @@ import torch
 from cot2lib.runs import store
 from cot2lib.specs import Run, RunSpec, by_shape
 from cot2lib.training.engines import unfit
+from cot2lib.training.settings import trained_once
 
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
 SHARE_OF_FUSED = 0.5
 
 
-def plan(specs: Sequence[Run], device: torch.device) -> list[list[Run]]:
-    """Stacks the request is trained in: runs of one shape, learning rates together, at most so many each."""
-    most = RUNS_PER_STACK[device.type]
+def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) -> list[list[Run]]:
+    """Stacks the request is trained in: trainings of one shape, learning rates together, at most so many each; with
+    every training all its runs."""
+    most = most or RUNS_PER_STACK[device.type]
+    runs: dict[Run, list[Run]] = {}
+    for spec in dict.fromkeys(specs):
+        runs.setdefault(spec.training, []).append(spec)
     stacks = []
-    for group in by_shape(specs):
+    for group in by_shape(trained_once(specs)):
         group = sorted(group, key=lambda spec: spec.recipe.lr)
         parts = -(-len(group) // most)
         size = -(-len(group) // parts)
-        stacks += [group[first : first + size] for first in range(0, len(group), size)]
+        together = [group[first : first + size] for first in range(0, len(group), size)]
+        stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
     return stacks
 
 
@@ -31,11 +37,15 @@ def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
     seconds, rate = 0.0, sgemm_rate(device)
     for specs in stacks:
         spec = specs[0]
-        forced = isinstance(spec, RunSpec) and spec.supervision.feeding == "teacher"
-        fused = device.type == "cpu" and forced and not unfit(spec)
-        share = SHARE_OF_FUSED if fused else SHARE_OF_SGEMM[device.type]
-        seconds += operations(spec) * len(specs) / rate / share
+        share = SHARE_OF_FUSED if trained_by(spec, device) == "fused" else SHARE_OF_SGEMM[device.type]
+        seconds += operations(spec) * len(trained_once(specs)) / rate / share
     return seconds
+
+
+def trained_by(spec: Run, device: torch.device) -> str:
+    """The engine that trains a run on a device, "fused" or "torch"."""
+    forced = isinstance(spec, RunSpec) and spec.supervision.feeding == "teacher"
+    return "fused" if device.type == "cpu" and forced and not unfit(spec) else "torch"
 
 
 def operations(spec: Run) -> float:
@@ -56,14 +66,14 @@ def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> floa
 
 
 def stacks_of_shard(
-    specs: Sequence[Run], absent: set[str], device: torch.device, shard: tuple[int, int]
+    specs: Sequence[Run], absent: set[str], device: torch.device, shard: tuple[int, int], most: int | None = None
 ) -> list[list[Run]]:
     """This shard's stacks: those that a checkpoint has begun, as they are, then what else is absent.
 
     Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
     checkpoint goes on with the owner of its first absent run.
     """
-    planned = plan(specs, device)
+    planned = plan(specs, device, most)
     owner = {spec.id: place % shard[1] for place, stack in enumerate(planned) for spec in stack}
     begun = store.begun(absent)
     taken = {spec.id for stack in begun for spec in stack}

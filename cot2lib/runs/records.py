@@ -27,8 +27,10 @@ from cot2lib.specs import from_data, to_data
 RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.csv.gz", "weights.safetensors")
 LAST = 10  # evaluations in the closing mean
 DECIMALS = 5  # of losses and entropies in the curves
+ROUNDED = 1e-9  # most by which an accuracy may differ from its curve's
 SHARES = ("last", "closing_mean", "best", "curve_mean", "split_half")
-MEASURES = ("inputs_a", "inputs_b", *SHARES, "first_losses")
+INPUTS = ["inputs_a", "inputs_b"]
+MEASURES = (*INPUTS, *SHARES, "first_losses")
 POINT = ("id", "step", "loss", "correct_a", "correct_b")  # what every point of a curve has
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
@@ -77,8 +79,8 @@ def _run_row(stack: store.StackFile, place: int, curve: pd.DataFrame) -> dict:
         "spec": json.dumps(to_data(spec), sort_keys=True),
         **accuracies(curve, *stack.held_out[place]),
         "first_losses": json.dumps(progress.first_losses[place]),
-        "seconds": round(progress.seconds / len(stack.specs), 3),
-        "stacked": len(stack.specs),
+        "seconds": round(progress.seconds / stack.trainings, 3),
+        "stacked": stack.trainings,
         **stack.provenance,
     }
 
@@ -144,9 +146,26 @@ def shipped_stem(stem: str, folder: Path) -> Tables:
     rows, points = _read_runs(folder, f"{stem}.{RUNS}"), EMPTY
     if f"{stem}.{CURVES}" in listed:
         points = _read_curves(folder, f"{stem}.{CURVES}")
-    if lost := set(rows["id"]) - set(points["id"]):
-        raise RecordError(f"{folder} holds no curve of run {min(lost)}; put its files back or collect them again.")
+    _check_pairs(rows, points, folder)
     return rows, points
+
+
+def _check_pairs(rows: pd.DataFrame, points: pd.DataFrame, folder: Path) -> None:
+    """Raise RecordError for a row without a curve, a curve without a row, or one of other accuracies."""
+    ids, table = points["id"].to_numpy(), rows.set_index("id")
+    first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])  # points of a run follow each other
+    told = {"no curve of run": set(table.index) - set(ids[first]), "no row of run": set(ids[first]) - set(table.index)}
+    if not any(told.values()) and len(ids):
+        total, after = (points["correct_a"] + points["correct_b"]).to_numpy(), np.r_[first[1:], len(ids)]
+        means = np.add.reduceat(total, first) / (after - first)
+        found = np.stack([total[after - 1], np.maximum.reduceat(total, first), means], 1)
+        said = table.loc[ids[first], [*INPUTS, "last", "best", "curve_mean"]].apply(pd.to_numeric, errors="coerce")
+        inputs = said[INPUTS].sum(axis=1).to_numpy()[:, None]
+        alike = abs(found - inputs * said.drop(columns=INPUTS).to_numpy()) <= ROUNDED * inputs
+        told["another curve than that of run"] = set(ids[first][~alike.all(axis=1)])
+    for what, lost in told.items():
+        if lost:
+            raise RecordError(f"{folder} holds {what} {min(map(str, lost))}; put its files back or collect again.")
 
 
 def _reselected(rows: pd.DataFrame, curves: pd.DataFrame) -> Tables:
@@ -159,7 +178,7 @@ def _reselected(rows: pd.DataFrame, curves: pd.DataFrame) -> Tables:
 
 
 def whole_stem(stem: str, folder: Path) -> Tables:
-    """As `shipped_stem`, once the stem's weights have been found undamaged too."""
+    """The tables of `shipped_stem`, once the stem's weights have been found undamaged too."""
     if f"{stem}.{WEIGHTS}" in manifest.listed(folder):
         manifest.content(folder, f"{stem}.{WEIGHTS}")
     return shipped_stem(stem, folder)
@@ -326,7 +345,8 @@ def choose(tables: Tables, ids: Iterable[str]) -> Tables:
 
 def join(parts: Iterable[Tables]) -> Tables:
     """One pair of tables from several; of runs that occur twice, the first."""
-    kept, seen = [], set()
+    kept: list[Tables] = []
+    seen: set[str] = set()
     for rows, curves in parts:
         kept.append(choose((rows, curves), set(rows["id"]) - seen))
         seen |= set(rows["id"])

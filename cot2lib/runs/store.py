@@ -9,8 +9,8 @@ worker loses what it did since its last checkpoint and nothing else.
 import hashlib
 import tempfile
 from collections.abc import Container, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from cot2lib.errors import RecordError, SpecError, brief
@@ -18,6 +18,7 @@ from cot2lib.kit import paths
 from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.kit.identity import UndefinedError
 from cot2lib.specs import from_data, to_data
+from cot2lib.training.settings import trained_once
 from cot2lib.training.trainer import Progress, StackTrainer
 
 FORMAT = 2
@@ -37,6 +38,11 @@ class StackFile:
     held_out: list[list[int]]
     provenance: dict
 
+    @cached_property
+    def trainings(self) -> int:
+        """How many models were trained together."""
+        return len(trained_once(self.specs))
+
     def weights(self, run: int) -> dict[str, Weight]:
         """Parameters of one run, without the run axis.
 
@@ -52,7 +58,7 @@ class StackFile:
 
 
 def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
-    """Where the stack of these runs is kept."""
+    """The file of the stack of these runs."""
     name = hashlib.sha256(" ".join(spec.id for spec in specs).encode()).hexdigest()[:12]
     return paths.store() / f"{name}{CHECKPOINT if checkpoint else '.safetensors'}"
 
@@ -73,16 +79,20 @@ def prepare() -> None:
 
 
 def save_finished(trainer: StackTrainer, provenance: dict) -> None:
-    """Write the finished stack and remove its checkpoint."""
-    save_tensors(stack_path(trainer.specs), _weights(trainer), _meta(trainer, provenance))
-    stack_path(trainer.specs, checkpoint=True).unlink(missing_ok=True)
+    """Write the finished stack, with weights and first losses of every run, and remove its checkpoint."""
+    each = trainer.model_of
+    weights = {name: value[each] for name, value in _weights(trainer).items()}
+    losses = [trainer.progress.first_losses[model] for model in each]
+    progress = replace(trainer.progress, first_losses=losses)
+    save_tensors(stack_path(trainer.asked), weights, _meta(trainer, progress, provenance))
+    stack_path(trainer.asked, checkpoint=True).unlink(missing_ok=True)
 
 
 def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
     """Write everything that training needs to go on."""
     optimizer = {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
-    path = stack_path(trainer.specs, checkpoint=True)
-    save_tensors(path, _weights(trainer) | optimizer, _meta(trainer, provenance))
+    path = stack_path(trainer.asked, checkpoint=True)
+    save_tensors(path, _weights(trainer) | optimizer, _meta(trainer, trainer.progress, provenance))
 
 
 def resume(trainer: StackTrainer) -> dict:
@@ -93,7 +103,7 @@ def resume(trainer: StackTrainer) -> dict:
     Raises:
         RecordError: if the checkpoint is unreadable, or not one of these runs by this version.
     """
-    path = stack_path(trainer.specs, checkpoint=True)
+    path = stack_path(trainer.asked, checkpoint=True)
     if not path.exists():
         return {}
     tensors, meta = load_tensors(path)
@@ -101,7 +111,7 @@ def resume(trainer: StackTrainer) -> dict:
     part = lambda prefix: {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     try:
         trainer.restore(part(WEIGHTS), part(OPTIMIZER), begun.progress)
-        fits = begun.specs == tuple(trainer.specs) and _fits(trainer)
+        fits = begun.specs == tuple(trainer.asked) and _fits(trainer)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         raise RecordError(f"{path} does not fit its runs ({type(error).__name__}); delete it.") from error
     if not fits:
@@ -128,7 +138,9 @@ def begun(wanted: Container[str]) -> list[list]:
     Raises:
         RecordError: naming a checkpoint that is unreadable, truncated or foreign.
     """
-    stacks, taken, done = [], set(), finished()
+    stacks: list[list] = []
+    taken: set[str] = set()
+    done = finished()
     for path in sorted(paths.store().glob(f"*{CHECKPOINT}")):
         if not (specs := _checkpointed(path)):
             continue
@@ -154,9 +166,20 @@ def _checkpointed(path: Path) -> tuple:
 
 
 def finished_files() -> list[tuple[Path, int]]:
-    """Files of the finished stacks in the store, and when each was changed (ns)."""
+    """Files of the finished stacks in the store, and when each was changed (ns).
+
+    Raises:
+        RecordError: naming a link that leads nowhere.
+    """
     files = sorted(paths.store().glob("*.safetensors"))
-    return [(path, path.stat().st_mtime_ns) for path in files if not path.name.endswith(CHECKPOINT)]
+    return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read ({error.strerror}); delete it or put back a whole copy.") from error
 
 
 def finished() -> dict[str, tuple[StackFile, int]]:
@@ -207,12 +230,12 @@ def _weights(trainer: StackTrainer) -> dict[str, Weight]:
     return {WEIGHTS + name: value for name, value in trainer.stack.state_dict().items()}
 
 
-def _meta(trainer: StackTrainer, provenance: dict) -> dict:
+def _meta(trainer: StackTrainer, progress: Progress, provenance: dict) -> dict:
     return {
         "format": FORMAT,
         CHECKSUM: UNSEALED,
-        "specs": [to_data(spec) for spec in trainer.specs],
-        "progress": asdict(trainer.progress),
-        "held_out": trainer.data.held_out.sizes,
+        "specs": [to_data(spec) for spec in trainer.asked],
+        "progress": asdict(progress),
+        "held_out": [trainer.data.held_out.sizes[model] for model in trainer.model_of],
         "provenance": provenance,
     }

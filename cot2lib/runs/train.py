@@ -6,23 +6,26 @@ goes on as it was, whatever else is asked for.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from typing import Any
 
 import pandas as pd
 import torch
-from tqdm import tqdm
 
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import CoT2Error, RecordError, SpecError, brief
 from cot2lib.kit import timing
-from cot2lib.kit.machine import check_compiler, no_bars
+from cot2lib.kit.fields import positive
+from cot2lib.kit.machine import check_compiler
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
 from cot2lib.runs.plan import forecast, stacks_of_shard
-from cot2lib.specs import Run
-from cot2lib.training.data import check_data
+from cot2lib.specs import Run, outsiders
+from cot2lib.specs.policy import Continued
+from cot2lib.training.data import check_run
 from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
@@ -42,6 +45,7 @@ def run(
     shard: tuple[int, int] = (0, 1),
     threads: int | None = None,
     engine: str = "auto",
+    stack: int | None = None,
 ) -> pd.DataFrame:
     """One row per spec, in order: its main fields, accuracies and where it was made.
 
@@ -57,6 +61,7 @@ def run(
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
             engine trains as many runs at a time as torch has threads.
         engine: "auto": the fused engine (`cot2lib.training.engines`) where it applies; "torch": never.
+        stack: most trainings side by side, by default as `RUNS_PER_STACK` says; a large GPU takes more.
 
     Raises:
         RecordError: for specs without a record under missing="error", or an unreadable file.
@@ -65,22 +70,42 @@ def run(
     """
     if missing not in ("train", "error"):
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
-    if threads is not None and threads < 1:
-        raise SpecError(f"threads={threads}: need at least one.")
+    positive(**{name: count for name, count in (("threads", threads), ("stack", stack)) if count is not None})
     if engine not in ENGINES:
         raise SpecError(f"engine={engine!r}: choose one of {', '.join(ENGINES)}.")
-    if not 0 <= shard[0] < shard[1]:
-        raise SpecError(f"shard={shard}: give (k, n) with 0 <= k < n.")
+    _check_shard(shard)
     require_some(specs)
     where = resolve_device(device)
     left = absent(specs, retrain)
     if left and missing == "error":
-        raise RecordError(absent_message(left))
-    if left:
-        if compile and where.type == "cpu":
-            check_compiler()
-        _train(specs, left, How(where, compile, engine, threads), shard)
-    return described(tables(specs, retrain)[0])
+        raise RecordError(absent_message(left, retrain))
+    with _blaming(outsiders(tuple(specs))):
+        if left:
+            if compile and where.type == "cpu":
+                check_compiler()
+            _train(specs, left, How(where, compile, engine, threads, stack), shard)
+        return described(tables(specs, retrain)[0])
+
+
+@contextmanager
+def _blaming(kinds: Sequence[type]) -> Iterator[None]:
+    """Any error that is none of ours is told as that of the classes from outside the package, where there are some."""
+    try:
+        yield
+    except CoT2Error:
+        raise
+    except Exception as error:
+        if not kinds:
+            raise
+        names = ", ".join(dict.fromkeys(kind.__name__ for kind in kinds))
+        raise SpecError(f"a run with {names}, from outside the package, failed ({brief(error)}).") from error
+
+
+def _check_shard(shard: Any) -> None:
+    """Raise SpecError for anything but two whole numbers (k, n) with 0 <= k < n."""
+    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
+    if not pair or not 0 <= shard[0] < shard[1]:
+        raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
 
 
 def load(spec: Run, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
@@ -98,7 +123,7 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
         specs: the runs.
         missing: what to do if their weights are neither shipped nor stored, as in `run`.
         retrain: ignore shipped weights.
-        **options: `device`, `compile`, `threads` and `engine` of `run`.
+        **options: `device`, `compile`, `threads`, `engine` and `stack` of `run`.
 
     Raises:
         RecordError: under missing="error" if weights are neither shipped nor stored.
@@ -110,21 +135,21 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     return _load(specs, missing, retrain, **options)
 
 
-def load_starts(specs: Sequence[Run], missing: str = "train", **options) -> GPT2Stack:
+def load_starts(specs: Sequence[Continued], missing: str = "train", **options) -> GPT2Stack:
     """The models that policy gradients start from, as `load_stack`; how they were trained may differ."""
     require_some(specs)
     return _load([spec.start for spec in specs], missing, **options)
 
 
 def _load(specs: Sequence[Run], missing: str, retrain: bool = False, **options) -> GPT2Stack:
-    """As `load_stack`, of runs whose models alone must be of one shape."""
-    found = {spec.id: weights(spec.id, retrain) for spec in specs}
+    """The models of `load_stack`, for runs whose models alone must be of one shape."""
+    found: dict[str, Any] = {spec.id: weights(spec, retrain) for spec in specs}
     weightless = [spec for spec in specs if found[spec.id] is None]
     if weightless and missing == "error":
-        raise RecordError(f"{absent_message(weightless)} (Its weights are not shipped.)")
+        raise RecordError(absent_message(weightless, retrain=True, lacks="no trained weights"))
     if weightless:
         run(weightless, retrain=True, **options)
-        found |= {spec.id: weights(spec.id, retrain) for spec in weightless}
+        found |= {spec.id: weights(spec, retrain) for spec in weightless}
     stack = build_stack(specs)
     parts = [found[spec.id] for spec in specs]
     stack.load_state_dict({name: torch.stack([part[name] for part in parts]) for name in stack.state_dict()})
@@ -139,26 +164,28 @@ class How:
     compile: bool = False
     engine: str = "auto"
     threads: int | None = None
+    stack: int | None = None
 
     @property
-    def options(self) -> dict[str, object]:
+    def options(self) -> dict[str, Any]:
         """The arguments of `run` that say so."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"device": self.device.type}
 
 
 def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int, int]) -> None:
     for spec in left:
-        check_data(spec)
+        check_run(spec)
     store.prepare()
-    stacks = stacks_of_shard(specs, {spec.id for spec in left}, how.device, shard)
+    stacks = stacks_of_shard(specs, {spec.id for spec in left}, how.device, shard, how.stack)
     seconds = forecast(stacks, how.device)
     if seconds > ANNOUNCE_SECONDS:
-        print(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}: about {_span(seconds)}")
-    began = time.perf_counter()
+        what = f"{sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}"
+        print(f"training {what}: about {timing.span(seconds)}", flush=True)
+    began = time.monotonic()
     for stack in stacks:
         _train_stack(stack, how)
-    spent = time.perf_counter() - began
-    print(f"trained {sum(map(len, stacks))} runs in {_span(spent)} on {how.device}", flush=True)
+    spent = timing.span(timing.since(began))
+    print(f"trained {sum(map(len, stacks))} runs in {spent} on {how.device}", flush=True)
 
 
 def _train_stack(specs: list[Run], how: How) -> None:
@@ -177,11 +204,11 @@ def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
     specs = trainer.specs
     spec, saved = specs[0], time.monotonic()
     label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
-    with tqdm(total=spec.recipe.steps, initial=trainer.progress.step, desc=label, disable=no_bars()) as bar:
+    with timing.told(label, spec.recipe.steps, trainer.progress.step) as tell:
 
         def after_segment(steps: int) -> None:
             nonlocal saved
-            bar.update(steps)
+            tell(trainer.progress.step)
             if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 store.save_checkpoint(trainer, made)
                 saved = time.monotonic()
@@ -195,11 +222,3 @@ def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     load = lambda starts: _load(starts, "train", **how.options)
     trainer = specs[0].trainer(specs, load, how.device, how.compile)
     return trainer if how.engine == "torch" else preferred(trainer, how.threads)
-
-
-def _span(seconds: float) -> str:
-    """Seconds, minutes or hours, to two digits."""
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"

@@ -1,7 +1,8 @@
-"""What a run is: frozen data that says everything a trained model depends on, and nothing else.
+"""Runs as frozen data, which says everything that a trained model depends on, and nothing else.
 
 The device, what a run was stacked with and whether it was compiled are no part of a spec: they do not change
-what is trained. `supervised` and `policy` are the paper's two objectives, `profiles` the two recipes.
+what is trained. `supervised` and `policy` are the paper's two objectives, `table` has their recipes, `profiles` builds
+runs by them.
 """
 
 from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data

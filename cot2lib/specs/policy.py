@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -10,6 +11,7 @@ from cot2lib.losses import RATIOS
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import Task
 from cot2lib.thoughts import MTS, Base, Rule
+from cot2lib.thoughts.checks import samples
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.masked import MaskedTrainer
 from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision, at_least, choose
@@ -21,6 +23,11 @@ NO_RULE = {"k": None, "gamma": None, "floor": None, "masked": False, "sigma": No
 @dataclass(frozen=True)
 class Continued(Run):
     """A run that continues a supervised one: it keeps the task, model, supervision and seed of its field `start`."""
+
+    if TYPE_CHECKING:  # a field
+
+        @property
+        def start(self) -> RunSpec: ...
 
     @property
     def task(self) -> Task:
@@ -49,7 +56,7 @@ class Continued(Run):
 
     @property
     def asked(self) -> RunSpec:
-        """The start with what is kept of its supervision: its prompt, and which outputs exist."""
+        """The start, asked by its own prompt for its own outputs; the rest of its supervision is dropped."""
         shown = self.start.supervision
         kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
         return replace(self.start, supervision=kept)
@@ -103,7 +110,7 @@ class GRPOSpec(Continued):
             raise SpecError(f"mask={self.mask}: choose 0 <= mask < 1.")
         if self.mask and (self.thought != Base() or self.recipe.dropout or self.kl):
             raise SpecError(f"mask={self.mask}: masked rollouts need thought=Base(), dropout=0 and kl=0.")
-        if not self.mask and not self.thought.samples:
+        if not self.mask and not samples(self.thought):
             raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
         if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
             raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
@@ -112,7 +119,7 @@ class GRPOSpec(Continued):
 
     def thought_at(self, step: int) -> Rule:
         """How thoughts are sampled at a step; K rises under `first_k`."""
-        if self.first_k is None:
+        if self.first_k is None or not isinstance(self.thought, MTS):
             return self.thought
         k = self.first_k + (self.thought.k - self.first_k + 1) * step // self.recipe.steps
         return replace(self.thought, k=min(k, self.thought.k))
@@ -133,10 +140,12 @@ class GRPOSpec(Continued):
         return f"{self.start.method} + GRPO"
 
     def columns(self) -> dict[str, object]:
-        """What tells policy-gradient runs apart; a rule fills the columns of its fields."""
-        rule = {"sampler": type(self.thought).__name__} | NO_RULE | self.thought.columns()
+        """Columns that tell policy-gradient runs apart; a rule fills the columns of its fields (`Rule.columns`)."""
         own = {name: getattr(self, name) for name in ("first_k", "ratio", "kl", "scaled", "updates", "mask")}
-        return super().columns() | rule | own | {"dropout": self.recipe.dropout, "start": self.start.id}
+        own |= {"sampler": type(self.thought).__name__, "dropout": self.recipe.dropout, "start": self.start.id}
+        run = super().columns() | own
+        rule = {f"rule_{name}" if name in run else name: value for name, value in self.thought.columns().items()}
+        return run | NO_RULE | rule
 
     def shape(self) -> "GRPOSpec":
         """Learning rate and seed may differ within a stack, and all of the start but its model and prompt format."""
@@ -147,4 +156,5 @@ class GRPOSpec(Continued):
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device, compile: bool) -> GRPOTrainer:
         """It starts from the trained models of the runs' starts."""
         kind = MaskedTrainer if self.mask else GRPOTrainer
-        return kind(specs, load([spec.start for spec in specs]), device, compile)
+        starts = [spec.start for spec in specs if isinstance(spec, Continued)]
+        return kind(specs, load(starts), device, compile)

@@ -17,7 +17,7 @@ class RunSpec(Run):
 
     Attributes:
         task, model, supervision, recipe: see their classes.
-        thought: how the run thinks when it is evaluated.
+        thought: how the run thinks when it is evaluated; in training too, where it is fed its own thoughts.
         seed: split, initialisation, data order and dropout, all together, as in the authors' code.
         split: the seed of the split where it is not that of the rest.
     """
@@ -49,8 +49,13 @@ class RunSpec(Run):
             return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
         return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
 
+    @property
+    def training(self) -> "RunSpec":
+        """The run, under teacher forcing with the base rule: another acts at evaluation alone."""
+        return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
+
     def columns(self) -> dict[str, object]:
-        """What tells supervised runs apart."""
+        """Columns that tell supervised runs apart."""
         recipe = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
         recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
         return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}

@@ -1,0 +1,22 @@
+"""This book: what it runs, measures, judges and draws. The core learns here which command trains a chapter's runs."""
+
+import shlex
+
+from cot2lib.runs import lookup
+from cot2lib.specs import Run
+
+
+def command(run: Run) -> str | None:
+    """The shell command that trains a run, if a chapter stands on it."""
+    from cot2lib.specs.profiles import PROFILES
+    from cot2lib.study import sweeps
+
+    for chapter in sweeps.SWEEPS:
+        for profile in PROFILES:
+            if run in sweeps.sweep(chapter, profile):
+                told = [f"{name}={value}" for name, value in run.columns().items() if name in run.telling]
+                return f"cot2 run {chapter} --profile {profile} --where {shlex.join(told)}"
+    return None
+
+
+lookup.COMMANDS.append(command)

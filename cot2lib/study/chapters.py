@@ -4,8 +4,9 @@ papermill itself injects unknown parameters with a remark, keeps failed outputs 
 and calls a dead kernel a success. Here an unknown or ill-typed parameter is an error before anything
 runs, a chapter is executed into a temporary file that takes its place only if every cell finished,
 all chapters run whatever happens to one, and a table at the end says what happened.
-The parameters that every chapter has are checked for what they mean: a profile, a device, some seeds. Numbers are
-finite and fit 64 bits, and no list names a value twice: seeds counted twice would look like agreement.
+Parameters are checked here, and once more by the chapter itself (`check`), which may be run by other means. Those that
+every chapter has are checked for what they mean: a profile, a device, some seeds. Numbers are finite and fit 64 bits,
+and no list names a value twice: seeds counted twice would look like agreement.
 """
 
 import ast
@@ -26,11 +27,42 @@ from cot2lib.kit import paths
 from cot2lib.kit.fields import distinct, whole
 from cot2lib.kit.machine import check_count
 from cot2lib.kit.provenance import provenance, resolve_device
-from cot2lib.specs.profiles import profile
+from cot2lib.specs.profiles import SEEDS, TEN, profile
 
 KERNEL = "python3"
-REPEATING = {"digits"}  # lists in which a value may stand twice: the digits of one input
+REPEATING = {"digits", "live_digits"}  # lists in which a value may stand twice: the digits of one input
 SHOWN = 60  # characters of a value that a message repeats
+EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain": False}
+LIVE = {"live_epochs": 100, "live_low": 1, "live_high": 9, "live_length": 4}
+PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
+    "tasks": {"digits": [2, 1, 4], "budgets": [1, 2, 8], "ties": "minus-first"},
+    "csft": LIVE | {"seeds": [*TEN], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},
+    "budget": LIVE
+    | {"seeds": [*TEN], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
+    | {"live_d_model": 24, "live_budgets": [1, 4, 16]},
+    "sampling": {"top_k": 0, "ks": [1, 5, 14], "cost_temperature": 1.0}
+    | {"temperatures": [0.5, 0.75, 1.0, 1.25, 1.5, 2.0], "thresholds": [0.0, 0.02, 0.05, 0.1, 0.2]}
+    | {"sampled": [1, 4, 16, 64, 256, 1024]},
+    "construction": {"live_digits": [2, 1, 4, 3], "live_sharpness": None, "length": 4, "lengths": [1, 2, 3, 4, 5]},
+    "sample_complexity": {"ks": [1, 2, 3, 4, 6, 8, 16], "steps": 6, "live_chain": "lazy 0.1", "inputs": 100}
+    | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
+    "capacity": {"seeds": [*TEN], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
+    | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120, "live_head_dimensions": [4, 6, 8, 16]}
+    | {"live_vocabularies": [50000, 150000]},
+    "prosqa": {"seeds": [*SEEDS[:3]], "question": 3, "live_inputs": 3000, "live_steps": 2000, "live_hops": 4},
+    "prontoqa": {"seeds": [*SEEDS[:3]]},
+    "graph_choices": {"seeds": [*SEEDS[:3]]},
+    "grpo_mts": {"live_k": 3, "live_steps": 400, "live_lr": 0.0003},
+    "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
+    | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6], "updates_k": 2}
+    | {"batch_updates": [1, 2, 4, 8]},
+    "grpo_dirichlet": {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0], "drawn_samples": 4000}
+    | {"live_gamma": 20.0, "live_steps": 400, "live_lr": 0.0001},
+    "gsm8k": {"seeds": [*SEEDS[:3]], "live_k": 4, "live_thoughts": 3, "live_sums": 3},
+    "speed": {"seeds": [42], "live_sizes": [1, 16], "live_rounds": 2},
+    "extend": {"live_steps": 1500, "live_powers": [2.0, 8.0], "live_reward_steps": 100, "live_hours": 12},
+    "ledger": {"profile": "paper", "seeds": [*TEN]},
+}
 
 
 def execute(
@@ -114,26 +146,47 @@ def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
     """The given parameters as values of the defaults' types.
 
     Raises:
-        SpecError: for a name the chapter lacks, a value of another type, an empty list, a value given twice, a number
-            that is too large, or an unknown profile.
+        SpecError: for a name the chapter lacks, or a value that `check` refuses.
         DeviceError: for a device that is not there.
     """
     known = defaults(source)
-    values = {}
-    for name, text in given.items():
-        if name not in known:
-            raise SpecError(f"{source.stem} has no parameter {name!r}; it has {', '.join(known)}.")
-        value = _literal(text)
-        if not _same_type(value, known[name]):
-            raise SpecError(f"{source.stem}: {name}={text[:SHOWN]} should be like its default {known[name]!r}.")
-        if value == [] and known[name]:
-            raise SpecError(f"{source.stem}: {name}={text} is empty; give at least one value.")
-        _check_numbers(f"{source.stem}: {name}", value)
-        if isinstance(value, list) and name not in REPEATING:
-            distinct(f"{source.stem}: {name}", value)
-        MEANINGS.get(name, _anything)(value)
-        values[name] = value
+    if unknown := next((name for name in given if name not in known), None):
+        raise SpecError(f"{source.stem} has no parameter {unknown!r}; it has {', '.join(known)}.")
+    values = {name: _literal(text) for name, text in given.items()}
+    for name, value in values.items():
+        _check(source.stem, name, value, known[name])
     return values
+
+
+def check(chapter: str, names: Mapping[str, object]) -> bool:
+    """Refuse parameters that a chapter cannot run with, and tell whether they are as shipped, on any device.
+
+    A chapter calls it with its `globals()` after the cell of parameters. So plain papermill, Jupyter and Colab refuse
+    what `cot2 chapters` refuses.
+
+    Raises:
+        SpecError: for a value of another type, an empty list, a value given twice, a number that is too large, an
+            unknown profile, or a parameter that is not there.
+        DeviceError: for a device that is not there.
+    """
+    known = EVERYWHERE | PARAMETERS[chapter]
+    if absent := next((name for name in known if name not in names), None):
+        raise SpecError(f"{chapter}: parameter {absent!r} is missing; its default is {known[absent]!r}.")
+    for name, default in known.items():
+        _check(chapter, name, names[name], default)
+    return all(names[name] == default for name, default in known.items() if name != "device")
+
+
+def _check(chapter: str, name: str, value: object, default: object) -> None:
+    """Raise SpecError or DeviceError for a value that a parameter of some default cannot have."""
+    if not _same_type(value, default):
+        raise SpecError(f"{chapter}: {name}={str(value)[:SHOWN]} should be like its default {default!r}.")
+    if value == [] and default:
+        raise SpecError(f"{chapter}: {name}=[] is empty; give at least one value.")
+    _check_numbers(f"{chapter}: {name}", value)
+    if isinstance(value, list) and name not in REPEATING:
+        distinct(f"{chapter}: {name}", value)
+    MEANINGS.get(name, _anything)(value)
 
 
 def _check_numbers(name: str, value: object) -> None:
@@ -162,9 +215,11 @@ def _literal(text: str) -> object:
 def _same_type(value: object, default: object) -> bool:
     if isinstance(default, list):
         return isinstance(value, list) and all(_same_type(item, default[0]) for item in value if default)
-    if isinstance(default, float):
+    if default is None and value is None:
+        return True
+    if default is None or isinstance(default, float):
         return isinstance(value, int | float) and not isinstance(value, bool)
-    return default is None or type(value) is type(default)
+    return type(value) is type(default)
 
 
 def _timed(*job) -> tuple[str | None, float]:
@@ -174,8 +229,10 @@ def _timed(*job) -> tuple[str | None, float]:
 
 def _execute(source: Path, target: Path, values: Mapping[str, object]) -> str | None:
     """Execute one chapter; returns what went wrong, or None."""
-    import papermill
-
+    try:
+        import papermill
+    except ImportError:
+        return "package 'papermill' is missing: install the extra with `pip install 'cot2lib[book]'`."
     began = time.perf_counter()
     try:
         with _whole(target) as part:

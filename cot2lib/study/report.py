@@ -5,6 +5,7 @@ a table is a MyST directive with a number, a caption and a name. Other front end
 """
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class Table:
         rows = [list(self.data.columns), *self.cells.to_numpy().tolist()]
         right = [pd.api.types.is_numeric_dtype(dtype) for dtype in self.data.dtypes]
         rows.insert(1, ["---:" if number else ":---" for number in right])
-        lines = ["| " + " | ".join(str(entry).replace("|", "\\|") for entry in row) + " |" for row in rows]
+        lines = ["| " + " | ".join(_entry(str(entry)) for entry in row) + " |" for row in rows]
         return "\n".join([f":::{{table}} {self.caption}", f":name: {self.name}", "", *lines, ":::"])
 
     def html(self) -> str:
@@ -76,6 +77,7 @@ def bullets(sentences: Sequence[str]) -> Text | None:
     return Text("\n".join(f"- {sentence}" for sentence in sentences)) if sentences else None
 
 
+HTML = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")  # what begins a tag or an entity
 PERCENT = 100.0  # of a share
 RECIPES = {"paper": "authors' recipe", "quick": "quick recipe"}
 
@@ -83,6 +85,12 @@ RECIPES = {"paper": "authors' recipe", "quick": "quick recipe"}
 def recipe(profile: str) -> str:
     """What readers call a profile. "Paper" alone means the article, so the profile of that name has another one."""
     return RECIPES.get(profile, profile)
+
+
+def _entry(text: str) -> str:
+    """A table entry as MyST: no bar ends it, and nothing outside math and code is taken for HTML."""
+    parts = re.split(r"(\$[^$]*\$|`[^`]*`)", text.replace("|", "\\|"))
+    return "".join(part if place % 2 else HTML.sub(r"\\\g<0>", part) for place, part in enumerate(parts))
 
 
 def cell(value, digits: int = 2) -> str:

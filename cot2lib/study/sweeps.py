@@ -2,41 +2,39 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
 
 from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
-from cot2lib.study.searches import looked_into as looked_into_graphs
-from cot2lib.study.searches import searches
+from cot2lib.study import graph_runs
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel, Rule
+from cot2lib.thoughts import MTS, Dirichlet, Rule
 
 D_MODELS = (16, 24, 32)
+LARGE = D_MODELS[1:]  # at which the paper claims an advantage
 BUDGETS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 3, 4)  # outputs on four digits
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought
-MANY = 12  # tokens beyond the paper's table
 GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
 BEST_GAMMA = 20.0  # the paper's choice
-TEMPERATURES = (0.1, 1.0)  # of Gumbel thoughts
-SIGMAS = (0.1, 0.3)  # of Gaussian thoughts
 DROPOUT = 0.1  # probability of dropout in the current policy alone, and in a rollout's own mask
-DIVERGENCE = 0.1  # weight of the penalty, where there is one
 FIVE_DIGITS = ((5, 13), (11, 19))
+USUAL = "as usual"  # what nothing is changed about
 
 
 @dataclass(frozen=True)
 class Variant:
     """Runs that differ from the usual ones in one way.
 
-    What else tells them apart (K, gamma, the start) stands in the fields of the runs themselves
-    (`columns`).
+    What else tells them apart (K, gamma, the start) stands in the fields of the runs themselves (`columns`).
 
     Attributes:
-        change: what is changed, as tables hold it; "usual" where nothing is.
+        change: what is changed, in the words of figures; `USUAL` where nothing is.
         specs: the runs.
     """
 
@@ -133,21 +131,6 @@ def one_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunS
     return on_split([*small(profile, seeds), *discrete])
 
 
-def trigonometric(
-    profile: str = "quick",
-    seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = (24, 32),
-    embeddings: Sequence[str] = ("cosine", "cosine, frozen"),
-) -> list[RunSpec]:
-    """CoT2 with one layer and one head whose embeddings start, or stay, trigonometric."""
-    return [
-        spec("cot2", profile, d_model=d_model, layers=1, heads=1, embedding=embedding, seed=seed)
-        for embedding in embeddings
-        for d_model in d_models
-        for seed in seeds
-    ]
-
-
 def starts(
     seeds: Sequence[int] = SEEDS,
     d_model: int = 24,
@@ -181,39 +164,6 @@ def sampled(
     return [run for some in chosen for run in rewarded(some, profile, thoughts, **options)]
 
 
-def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[int] = KS[1:]) -> list[GRPOSpec]:
-    """Logits / K and the likelihood ratio, as in the public launch script; d = 24."""
-    return rewarded(starts(seeds), profile, [MTS(k, temperature=float(k)) for k in ks], ratio="product")
-
-
-def variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
-    """What can be changed about MTS, d = 24, beside the usual runs, in the order of K."""
-    return [found for k in (*KS, MANY) for found in _variants_of(k, profile, seeds)]
-
-
-def _variants_of(k: int, profile: str, seeds: Sequence[int]) -> list[Variant]:
-    changed = lambda change, **options: Variant(change, tuple(sampled(profile, seeds, (24,), (k,), **options)))
-    found = [changed("usual")]
-    if k in KS[1:]:
-        found += [changed("product", ratio="product"), Variant("logits / K", tuple(scaled(profile, seeds, (k,))))]
-    if k in KS:
-        found.append(changed("divergence", kl=DIVERGENCE))
-    if k == 3:
-        chosen = POLICIES[profile]
-        better = rewarded(starts(seeds, profile="quick"), profile)
-        found += [
-            changed("no learning", lr=0.0),
-            changed("low rate", lr=chosen.code_lr),
-            changed("high rate", lr=chosen.high_lr),
-            changed("product, high rate", lr=chosen.high_lr, ratio="product"),
-            changed("one-sided dropout", dropout=DROPOUT),
-            Variant("better start", tuple(better)),
-        ]
-    if k == 6:
-        found.append(changed("rising", first_k=1))
-    return found
-
-
 def dirichlet(
     profile: str = "quick",
     seeds: Sequence[int] = SEEDS,
@@ -231,17 +181,6 @@ def dirichlet(
     return rewarded(chosen, profile, thoughts, **usual | options)
 
 
-def dirichlet_tables(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """The runs of the paper's tables, and gamma = 1."""
-    one_layer = [*dirichlet(profile, seeds), *dirichlet(profile, seeds, method="cot2")]
-    return [*one_layer, *dirichlet(profile, seeds, (BEST_GAMMA,), layers=2)]
-
-
-def treated(thought: Dirichlet, profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Dirichlet thoughts with another treatment of tiny concentrations, from discrete CoT with one layer, d = 24."""
-    return rewarded(starts(seeds), profile, [thought], lr=POLICIES[profile].dirichlet_lr, ratio="product")
-
-
 def looked_into(profile: str = "quick") -> list[GRPOSpec]:
     """The policy-gradient runs of the paper's tables, whose thoughts pages look into."""
     at_best = dict(profile=profile, gammas=(BEST_GAMMA,))
@@ -253,62 +192,22 @@ def looked_into(profile: str = "quick") -> list[GRPOSpec]:
     ]
 
 
-def dirichlet_variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
-    """Dirichlet thoughts at other learning rates, and with other treatments of tiny concentrations; d = 24."""
-    chosen = POLICIES[profile]
-    at = lambda change, gamma=BEST_GAMMA, **options: Variant(
-        change, tuple(dirichlet(profile, seeds, (gamma,), **options))
-    )
-    handled = lambda change, thought: Variant(change, tuple(treated(thought, profile, seeds)))
-    found = [
-        at("usual"),
-        at("no learning", lr=0.0),
-        at("half rate", lr=chosen.dirichlet_lr / 2),
-        at("MTS rate", lr=chosen.lr),
-    ]
-    for gamma in (BEST_GAMMA, GAMMAS[0]):
-        if gamma != BEST_GAMMA:
-            found.append(at("usual", gamma))
-        found.append(handled("masked", Dirichlet(gamma, masked=True)))
-        found.append(handled("whole vocabulary", Dirichlet(gamma, 0.0, most=None)))
-    return [*found, at("usual", method="cot2"), at("high rate", method="cot2", lr=chosen.dirichlet_lr)]
-
-
-def later(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
-    """Sampling rules and a normaliser of later papers, beside the paper's rules at one learning rate; d = 24."""
-    chosen, rate = starts(seeds), POLICIES[profile].lr
-    one = dict(profile=profile, seeds=seeds, d_models=(24,), ks=(3,))
-    noise = [*map(Gumbel, TEMPERATURES), *map(Gaussian, SIGMAS)]
-    cot2 = starts(seeds, method="cot2")
-    return [
-        Variant("usual", tuple(sampled(**one))),
-        Variant("centred", tuple(sampled(**one, scaled=False))),
-        Variant("usual", tuple(dirichlet(profile, seeds, (BEST_GAMMA,), lr=rate))),
-        *(Variant("usual", tuple(rewarded(chosen, profile, [rule], ratio="product"))) for rule in noise),
-        Variant("masked rollouts", tuple(rewarded(chosen, profile, [Base()], mask=DROPOUT))),
-        Variant(
-            "masked rollouts",
-            tuple(rewarded(cot2, profile, [Base()], mask=DROPOUT, lr=POLICIES[profile].dirichlet_lr)),
-        ),
-    ]
-
-
 def runs_of(variants: Sequence[Variant]) -> list[GRPOSpec]:
     """The different runs of some variants."""
-    return _distinct(*(variant.specs for variant in variants))
+    return distinct(*(variant.specs for variant in variants))
 
 
-def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
-    known = {run.id for run in _grpo_mts(profile)}
-    changed = runs_of([*dirichlet_variants(profile), *later(profile)])
-    return [run for run in _distinct(dirichlet_tables(profile), changed) if run.id not in known]
+def _own(chapter: str) -> ModuleType:
+    """A chapter's own list of runs; its folder stands above this file, which lists the runs of all."""
+    return import_module(f"cot2lib.study.{chapter}.runs")
 
 
-def _grpo_mts(profile: str) -> list[GRPOSpec]:
-    return _distinct(sampled(profile), runs_of(variants(profile)))
+def _construction(profile: str) -> list[RunSpec]:
+    return _own("construction").trigonometric(profile)
 
 
-def _distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
+def distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
+    """The different runs of some lists."""
     return list(dict.fromkeys(run for part in parts for run in part))
 
 
@@ -316,22 +215,18 @@ def _csft(profile: str) -> list[RunSpec]:
     return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
 
 
-def dirichlet_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Dirichlet thoughts of the best scale from both discrete starts of the paper, on the split of its runs."""
-    one = dict(gammas=(BEST_GAMMA,), one_split=True)
-    return [run for layers in (1, 2) for run in dirichlet(profile, seeds, layers=layers, **one)]
+def _grpo_mts(profile: str) -> list[GRPOSpec]:
+    return _own("grpo_mts").every(profile)
 
 
-def sampled_on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """MTS of the paper's K on the split of its runs, d = 24, without dropout and with the public code's."""
-    on_split = dict(profile=profile, seeds=seeds, d_models=(24,), one_split=True)
-    return [*sampled(**on_split), *sampled(**on_split, dropout=DROPOUT)]
+def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
+    return _own("grpo_dirichlet").every(profile)
 
 
 def _one_split(profile: str) -> list[Run]:
     """All but what other chapters have, since the first seed's own split is this one."""
-    again = [*one_split(profile), *sampled_on_split(profile), *dirichlet_on_split(profile)]
-    known = {*_csft(profile), *_grpo_mts(profile), *dirichlet_tables(profile)}
+    again = [*one_split(profile), *_own("grpo_mts").on_split(profile), *_own("grpo_dirichlet").on_split(profile)]
+    known = {*_csft(profile), *_grpo_mts(profile), *_grpo_dirichlet(profile)}
     return [run for run in again if run not in known]
 
 
@@ -345,8 +240,8 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "budget": _budget,
     "sampling": small,
     "one_split": _one_split,
-    "construction": trigonometric,
-    "search": searches,
+    "construction": _construction,
+    graph_runs.SWEEP: graph_runs.every,  # not renamed, for its records
     "grpo_mts": _grpo_mts,
     "grpo_dirichlet": _grpo_dirichlet,
 }
@@ -368,8 +263,8 @@ def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter == "one_split":
         return isinstance(run, RunSpec)
-    if chapter == "search":
-        return run in looked_into_graphs()
+    if chapter == graph_runs.SWEEP:
+        return run in graph_runs.looked_into()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)

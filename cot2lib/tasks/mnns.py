@@ -159,7 +159,7 @@ class MNNS(Task):
 
     @property
     def numbers(self) -> Int[Tensor, " token"]:
-        """What number each token is: a digit's or sum's value, a special token's place."""
+        """The number that each token is: a digit's or sum's value, a special token's place."""
         specials, digits = torch.arange(len(SPECIALS)), torch.arange(self.digit_tokens)
         return torch.cat([specials, digits, torch.arange(-self.bound, self.bound + 1)])
 

@@ -60,7 +60,7 @@ HALF_NODES = 13
 
 
 class Questions(NamedTuple):
-    """What is asked.
+    """The entity and the properties that are asked about.
 
     Attributes:
         graphs: their first option is the end of the chain.

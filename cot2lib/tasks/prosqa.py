@@ -6,7 +6,7 @@ leaf that it alone reaches (the target) and a leaf that the other one alone reac
 
 Where we differ from the published data: the two leaves have as many parents as each other and lie at depths that
 differ by at most one, edges come in random order, and options in either order. So degrees do not give the answer away.
-Depth still does in part: the target is more often the deeper leaf. `cot2lib.study.analysis.searched` tests models
+Depth still does in part: the target is more often the deeper leaf. `cot2lib.study.graph_tests` tests models
 where both are equally deep. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by
 default, their commonest number, or with `hops=None` the whole range, in which three are more common than there.
 
@@ -41,7 +41,7 @@ AT_ONCE = 4096  # graphs that grow together
 PATIENCE = 8  # such lots, of which each should give a question or more
 FEWEST_HOPS = 3
 REDRAWN = 0.9
-NEAR = 0.35  # of new nodes keep to descendants of one root, and as many to those of the other
+NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
 FAR = 99  # hops to a node that is not reached
 
 
@@ -151,7 +151,8 @@ def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) 
     Raises:
         SpecError: if hardly any graph has such a question.
     """
-    size, rng, found, count = SIZES[names], np.random.default_rng([seed, 0]), [], 0
+    size, rng, count = SIZES[names], np.random.default_rng([seed, 0]), 0
+    found: list[tuple[np.ndarray, ...]] = []
     while count < inputs:
         if len(found) >= PATIENCE and count < len(found):
             raise SpecError(

@@ -104,7 +104,8 @@ def _content(path: str | Path) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise SpecError(
-            f"{path} cannot be read ({error.strerror}); give the path of a published ProsQA file."
+            f"{path} cannot be read ({error.strerror}); give the path of a published ProsQA file, or what "
+            "cot2lib.tasks.published.fetch() returns, which downloads one."
         ) from error
 
 
@@ -123,7 +124,7 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
 
 
 def _wrong(question: object) -> str:
-    """What is wrong with a question, or nothing."""
+    """The fault of a question, or nothing."""
     if not isinstance(question, dict):
         return "it is no question"
     if lacking := [name for name in FIELDS if name not in question]:
@@ -147,7 +148,7 @@ def _wrong(question: object) -> str:
 
 
 def _misshapen(edges: list[list[int]], options: list[int]) -> str:
-    """What of the edges is not as walks and targets need it: each once, without a way back, from no option."""
+    """Faults of the edges: walks and targets need each once, without a way back, and none that leaves an option."""
     if len({tuple(edge) for edge in edges}) < len(edges):
         return "it has an edge twice"
     if any(start in options for start, _ in edges):

@@ -1,6 +1,6 @@
 """Questions about directed graphs: which of two nodes, or whether one node, is reached from a root.
 
-What ProsQA (`cot2lib.tasks.prosqa`) and ProntoQA (`cot2lib.tasks.prontoqa`) share: how nodes get names, how a question
+ProsQA (`cot2lib.tasks.prosqa`) and ProntoQA (`cot2lib.tasks.prontoqa`) share this: how nodes get names, how a question
 is written as tokens, and which states a trajectory walks. A state is a name. An input asks for `hops` thoughts, one
 for each hop from the root, and then for the answer.
 
@@ -124,12 +124,12 @@ class Reachability(Task):
     @property
     @abstractmethod
     def asked(self) -> Int[Tensor, "input asked"]:
-        """What follows the edges in a prompt of pairs, as tokens; the root comes last."""
+        """Tokens that follow the edges in a prompt of pairs; the root comes last."""
 
     @property
     @abstractmethod
     def asked_in_words(self) -> Int[Tensor, "input asked"]:
-        """What stands between the braces of the question."""
+        """Tokens between the braces of the question."""
 
     # Sizes
 
@@ -210,7 +210,7 @@ class Reachability(Task):
 
     @cached_property
     def root(self) -> Int[Tensor, " input"]:
-        """Where walks start, by name."""
+        """The node where walks start, by name."""
         return self.named(self.graphs.root[:, None])[:, 0]
 
     @cached_property
@@ -220,12 +220,13 @@ class Reachability(Task):
 
     @property
     def ends(self) -> tuple[Int[Tensor, "input edge"], Int[Tensor, "input edge"]]:
-        """From where and to where each edge leads, by name; beyond the last name for an edge that is not there."""
-        return self.edges.where(self.edges >= 0, self.names).unbind(-1)
+        """Both ends of each edge, by name; beyond the last name for an edge that is not there."""
+        there = self.edges.where(self.edges >= 0, self.names)
+        return there[..., 0], there[..., 1]
 
     @property
     def marks(self) -> list[str]:
-        """What of the choices tables say: the naming, and what is not usual."""
+        """Words of the name in tables: the naming, and each choice that is not usual."""
         grammar = [self.grammar] if self.grammar != GRAMMARS[0] else []
         frontier = [self.frontier] if self.frontier != FRONTIERS[0] else []
         return [self.naming, *grammar, *frontier, *["padding counts"] * self.padding_counts]

@@ -1,4 +1,4 @@
-"""What a task is: inputs, the graph of states that trajectories walk, and which answers are right.
+"""A task: inputs, the graph of states that trajectories walk, and which answers are right.
 
 A task of your own is a frozen dataclass that subclasses `Task`. It gives the members marked *yours*; the
 others have defaults. Inputs may differ in the length of their prompt and in their number of steps: what holds for
@@ -35,6 +35,7 @@ import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -58,6 +59,37 @@ class Task(ABC):
     Raises:
         SpecError: naming the members that a task lacks, or a field of another type.
     """
+
+    if TYPE_CHECKING:  # a subclass gives the members that are needed as fields, constants or properties
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def size(self) -> int: ...
+        @property
+        def vocab_size(self) -> int: ...
+        @property
+        def eos_id(self) -> int: ...
+        @property
+        def steps(self) -> int: ...
+        @property
+        def positions(self) -> int: ...
+        @property
+        def answer_ids(self) -> Int[Tensor, " input"]: ...
+        @property
+        def states(self) -> int: ...
+        @property
+        def state_ids(self) -> Int[Tensor, " state"]: ...
+        @property
+        def start(self) -> int | Int[Tensor, " input"]: ...
+        @property
+        def trajectories(self) -> int | Int[Tensor, " input"]: ...
+        @property
+        def score(self) -> Int[Tensor, "*input state"]: ...
+        @property
+        def numbers(self) -> Int[Tensor, " token"]: ...
+        @property
+        def kinds(self) -> Int[Tensor, " token"]: ...
 
     def __post_init__(self):
         typed(self)
@@ -97,7 +129,7 @@ class Task(ABC):
 
     @property
     def frontier(self) -> str:
-        """What the full budget averages: "complete" trajectories, "walks" or "nodes"."""
+        """The set that the full budget averages: "complete" trajectories, "walks" or "nodes"."""
         return "complete"
 
     @property

@@ -11,8 +11,8 @@ a pair (cos ws, sin ws) for each partial sum s, and behind the pairs a one-hot p
 Differences from the paper:
 1. The gated experts leave out the rows of W_1 and W_2 that are zero.
 2. W_cos and W_sin are slices, not matrices.
-3. What the formulas need beyond the printed text is an option: an expert may hide the position block, the read-off may
-   have a threshold and a gain, and a layout may have two more coordinates for a residual stream.
+3. Additions that the formulas need beyond the printed text are options: an expert may hide the position block, the
+   read-off may have a threshold and a gain, and a layout may have two more coordinates for a residual stream.
 """
 
 import math
@@ -76,6 +76,9 @@ class NextToken(nn.Module):
     digit's pair to its own two coordinates.
     """
 
+    score: Float[Tensor, "width width"]
+    value: Float[Tensor, "width width"]
+
     def __init__(self, layout: Layout, sharpness: float | int, dtype: torch.dtype):
         super().__init__()
         score = torch.zeros(layout.width, layout.width, dtype=dtype)
@@ -104,6 +107,8 @@ class Router(nn.Module):
     Row j is p_j. In a residual layout it is p_{j-1}, because the stream still carries the query's position.
     """
 
+    score: Float[Tensor, "expert width"]
+
     def __init__(self, layout: Layout, experts: int, sharpness: float | int, dtype: torch.dtype):
         super().__init__()
         score = torch.zeros(experts, layout.width, dtype=dtype)
@@ -118,6 +123,10 @@ class Router(nn.Module):
 
 class Gated(nn.Module):
     """The bilinear layer W_3 (W_1 z_prev * W_2 z_curr) of every partial-sum expert."""
+
+    w1: Float[Tensor, "hidden width"]
+    w2: Float[Tensor, "hidden width"]
+    w3: Float[Tensor, "width hidden"]
 
     def __init__(
         self,
@@ -160,7 +169,7 @@ def partial_sums(layout: Layout, step: int, scale: float, masked: bool, dtype: t
 
 
 def stream_update(layout: Layout, dtype: torch.dtype) -> Gated:
-    """What a residual block adds to the output of its expert: minus the stream, plus the next position.
+    """The stream update that a residual block adds to its expert's output: minus the stream, plus the next position.
 
     Both terms are linear in the stream. They become gated by a factor 1, which is the sum of the one-hot positions.
     """

@@ -32,7 +32,7 @@ INPUTS_TOGETHER = 1024  # bounds the memory of `solve`
 SAFETY = 2.0  # default sharpness over `sufficient_sharpness`
 FREQUENCY = 0.99  # in units of pi / (2 S); the paper asks for less than 1
 
-Digits = Shaped[Tensor, "..."] | np.ndarray | Sequence  # what a reader may give; `checked_digits` checks it
+Digits = Shaped[Tensor, "..."] | np.ndarray | Sequence  # a reader's digits, which `checked_digits` checks
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ class TrigMNNS(nn.Module):
     Raises:
         SpecError: for an unknown variant or dtype, or a number that is too small.
     """
+
+    embedding: Float[Tensor, "sum pair"]
 
     def __init__(
         self,

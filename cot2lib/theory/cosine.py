@@ -34,6 +34,9 @@ class CosineMNNS(nn.Module):
         SpecError: for sizes below 1 or another dtype.
     """
 
+    embedding: Float[Tensor, "sum frequency"]
+    inverse: Float[Tensor, "frequency sum"]
+
     def __init__(self, length: int, max_sum: int, dtype: torch.dtype = torch.float64):
         super().__init__()
         check_sizes(length, max_sum, dtype)

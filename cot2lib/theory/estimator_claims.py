@@ -1,4 +1,4 @@
-"""What the paper claims of sampled thoughts (Section 4.2), decided by computation, as printed and as corrected.
+"""The paper's claims about sampled thoughts (Section 4.2), decided by computation, as printed and as corrected.
 
 Each function takes well under a second. It computes both verdicts from the other modules of `cot2lib.theory`.
 """

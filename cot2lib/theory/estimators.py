@@ -1,4 +1,4 @@
-"""What the mean of K sampled tokens estimates, and how well (Section 4.2, Prop. sample-complexity).
+"""The mean of K sampled tokens as an estimate, and its error (Section 4.2, Prop. sample-complexity).
 
 A CoT2-MTS trace draws K tokens at each of m steps from one shared distribution:
 
@@ -33,7 +33,7 @@ from cot2lib.kit.fields import whole
 from cot2lib.theory.enumeration import systematic_error
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly
-SUMS_TO_ONE = 1e-6  # what single precision keeps
+SUMS_TO_ONE = 1e-6  # within single precision
 CERTAIN = 1e-12  # a variance below this comes from rounding
 
 Array = Tensor | np.ndarray

@@ -1,4 +1,4 @@
-"""What a decoder of superpositions must tell apart, and how far apart embeddings keep it.
+"""Superpositions that a decoder must tell apart, and the margins that embeddings keep between them.
 
 The source is the appendix "Discussion on Budget-Embedding Dimension Tradeoff".
 

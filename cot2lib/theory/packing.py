@@ -89,7 +89,7 @@ DIMENSIONS = {"paper": paper_dimension, "volume": volume_dimension, "centred": c
 
 
 def _at_possible_margin(vocab: int, budget: int, margin: float, dimension: Callable[[], float]) -> float:
-    """What `dimension` gives, or infinity where the margin is larger than any that is possible."""
+    """The value of `dimension`, or infinity for a margin that no dimension allows."""
     if not margin > 0:
         raise SpecError(f"margin={margin}: must be above 0.")
     return dimension() if margin <= largest_margin(vocab, budget) else math.inf

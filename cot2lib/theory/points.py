@@ -28,7 +28,7 @@ def entropy(alpha: Float[Tensor, "*lead token"], gamma: float) -> Float[Tensor, 
 
 
 def gamma_direction() -> Verdict:
-    """What the paper says of gamma: a larger gamma gives more uniform points, and explores more.
+    """The paper's claim about gamma: a larger gamma gives more uniform points, and explores more.
 
     Single points do get more uniform, though never more so than alpha. But the spread among points shrinks.
     """

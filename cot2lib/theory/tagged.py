@@ -12,6 +12,8 @@ The softmax of c E z must produce this alpha, and two demands on c meet:
 The two bounds meet as n grows, in single precision first.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -36,7 +38,7 @@ class TaggedMNNS(TrigMNNS):
         args, options: as for `TrigMNNS`.
     """
 
-    def __init__(self, head: float | int, *args: object, **options: object):
+    def __init__(self, head: float | int, *args: Any, **options: Any):
         super().__init__(*args, **options)
         if not head > 0:
             raise SpecError(f"head={head}: a sharpness must be above 0.")

@@ -1,8 +1,8 @@
-"""What a thought rule is: frozen data that turns the state of a step into what is fed next.
+"""A thought rule: frozen data that turns the state of a step into what is fed next.
 
 `Rule` is the base of deterministic rules, `Sampled` of rules that draw and know the log-density of what
 they drew. A rule of your own is a frozen dataclass that subclasses one of them, in a module or in a
-notebook. It trains by CSFT where it is deterministic and by GRPO where it samples:
+notebook:
 
     @dataclass(frozen=True)
     class Sharpened(Rule):
@@ -10,6 +10,10 @@ notebook. It trains by CSFT where it is deterministic and by GRPO where it sampl
 
         def __call__(self, state: State) -> Thought:
             return Thought((self.power * state.logits).softmax(-1))
+
+A rule trains where its thoughts are fed: by GRPO if it samples, and in supervised training under feeding="self" or
+"stages" if it does not. Under teacher forcing, the default, targets are fed. The rule then acts where the run is
+evaluated, and nowhere else.
 
 A rule must not keep or draw anything of its own: what it samples is a function of `State.draws`, so that
 a run does not depend on what it was stacked with.
@@ -32,7 +36,7 @@ Mix = Callable[[Weights], Float[Tensor, "*lead d"]]
 
 @dataclass(frozen=True)
 class State:
-    """What a rule may look at.
+    """The state that a rule may look at.
 
     Attributes:
         logits: scores of this step.
@@ -51,7 +55,7 @@ class State:
 
 @dataclass(frozen=True)
 class Thought:
-    """What is fed next: mixture weights of the vocabulary, or a latent vector where there are none.
+    """The next input: mixture weights of the vocabulary, or a latent vector where there are none.
 
     Attributes:
         weights: mixture weights. A latent thought holds the model's own distribution here, for the record.
@@ -75,15 +79,22 @@ class Rule(ABC):
 
     @abstractmethod
     def __call__(self, state: State) -> Thought:
-        """What is fed after a step."""
+        """The thought that is fed after a step."""
 
     @property
     def samples(self) -> bool:
         """Whether the rule draws, so that policy gradients can train it."""
         return False
 
+    @property
+    def label(self) -> str:
+        """Its name and the fields that differ from their defaults, for the column `rule` of tables."""
+        values = {entry: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        told = [f"{entry.name}={value}" for entry, value in values.items() if value != entry.default]
+        return f"{type(self).__name__}({', '.join(told)})" if told else type(self).__name__
+
     def columns(self) -> dict[str, object]:
-        """What tables say about the rule: its fields."""
+        """The rule's fields as columns of tables. One whose name a run has too gets the prefix `rule_`."""
         return {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
 
 
@@ -97,7 +108,7 @@ class Sampled(Rule):
         return True
 
     def parameters(self, logits: Weights, mix: Mix) -> Float[Tensor, "*lead parameter"]:
-        """What the density depends on under a policy: the logits, unless a rule says otherwise."""
+        """Parameters of the density under a policy: the logits, unless a rule says otherwise."""
         return logits
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What a stack of supervised runs trains on and is evaluated on, as tensors on the device.
+"""Data that a stack of supervised runs is trained and evaluated on, as tensors on the device.
 
 Each run has its own split and targets; the prompts are shared. Targets are kept once per distinct
 (budget, ties), so a sweep over budgets holds a handful of tables and not one per run.
@@ -6,6 +6,7 @@ Each run has its own split and targets; the prompts are shared. Targets are kept
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,9 +14,13 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.kit.identity import is_outside
+from cot2lib.kit.members import answer, refuse
 from cot2lib.kit.random import Site
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.tasks import Task
+from cot2lib.tasks.checks import check_task
+from cot2lib.thoughts.checks import check_rule
 from cot2lib.training.settings import Run, Supervision
 
 Rows = Int[Tensor, "run batch"]
@@ -111,7 +116,7 @@ class StackData:
         return self.task.renamed is not None
 
     def names(self, keys: Int[Tensor, " key"], batch: int) -> Names:
-        """What each token becomes as names are drawn anew for every input of a batch."""
+        """The token that each token becomes as names are drawn anew for every input of a batch."""
         return drawn_names(self.task, keys, batch)
 
     def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
@@ -159,6 +164,7 @@ class StackData:
 
 def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
     """Permutations of the vocabulary that give every name another one, the same in all its roles."""
+    assert task.renamed is not None
     roles = task.renamed.to(keys.device)  # (role, name)
     order = random.bits(keys, batch * roles.shape[1]).view(len(keys), batch, -1).argsort(-1)  # (key, batch, name)
     table = torch.arange(task.vocab_size, device=keys.device).repeat(len(keys), batch, 1)
@@ -205,17 +211,34 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     )
 
 
-def check_data(spec: Run) -> None:
-    """Raise SpecError for a run that has no data to train on: before anything is trained.
+def check_run(spec: Run) -> None:
+    """Raise SpecError for a run that cannot be trained: before anything is trained.
 
-    That is a budget or tie rule that the task does not have, targets that exceed the memory, or a split without
-    inputs on one of its sides.
+    That is a rule or task from outside the package that does not give what it should, a budget or tie rule that the
+    task does not have, targets that exceed the memory, or a split without inputs on one of its sides.
     """
     task, supervision = spec.task, spec.supervision
+    check_task(task, supervision.arrow, supervision.pauses, int(supervision.eos), spec.split_seed)
+    check_rule(spec.thought, task.vocab_size, spec.model.d_model)
     check_budget(task, supervision.budget, supervision.ties)
     check_targets_fit(task, task.size)
+    if is_outside(type(task)):
+        _check_targets(task, supervision.budget, supervision.ties)
     if len(task.split(spec.split_seed).unique()) < 2:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
+
+
+@lru_cache(maxsize=64)
+def _check_targets(task: Task, budget: int | None, ties: str) -> None:
+    """Raise SpecError if the targets of a task from outside the package are no distributions."""
+    owner = f"task {type(task).__name__}"
+    targets = answer(owner, "its graph", lambda: hindsight_targets(task, budget, ties))  # (input, step, vocab)
+    there = torch.arange(task.steps) < steps_of(task)[:, None]  # (input, step)
+    wrong = there & ~((targets.sum(-1) - 1).abs() < 1e-6) | (targets < 0).any(-1)
+    if wrong.any():
+        row, step = wrong.nonzero()[0].tolist()
+        fault = f"add up to {float(targets[row, step].sum()):.3g} for input {row} after step {step + 1}"
+        refuse(owner, "targets", f"{fault}; start, children, trajectories and score contradict each other")
 
 
 def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:

@@ -11,7 +11,7 @@ from cot2lib.training.settings import Run
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import StackTrainer
 
-WIDTH, HEAD_WIDTH = 8, 2  # what d and d / h are multiples of
+WIDTH, HEAD_WIDTH = 8, 2  # d and d / h are multiples of these
 
 
 def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer:
@@ -29,7 +29,7 @@ def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer
     if reason := unfit(trainer.spec):
         _say(f"torch trains here: {reason}")
         return trainer
-    return FusedTrainer(trainer.specs, trainer.stack, trainer.data, threads or torch.get_num_threads())
+    return FusedTrainer(trainer.asked, trainer.stack, trainer.data, threads or torch.get_num_threads())
 
 
 @cache
@@ -49,3 +49,4 @@ def unfit(spec: Run) -> str | None:
         return f"the fused engine needs Numba ({error}); pip install 'cot2lib[fast]'."
     except Exception as error:  # say a cache that cannot be written
         return f"the fused engine does not work here ({brief(error)})."
+    return None

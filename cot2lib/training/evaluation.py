@@ -16,6 +16,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import Rule
+from cot2lib.thoughts.checks import check_thoughts
 from cot2lib.training.data import StackData
 
 
@@ -31,7 +32,10 @@ def rollouts(
     for chunk, (index, real) in enumerate(zip(*parts)):
         keyed = random.fold(keys, chunk)
         padding, last = data.padding_of(index), data.last_of(index)
-        yield index, real, decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last)
+        rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last)
+        for rule in set(steps[:-1]):
+            check_thoughts(rule, rollout.weights, rollout.latents, rollout.log_density)
+        yield index, real, rollout
 
 
 @torch.no_grad()
@@ -41,19 +45,19 @@ def evaluate(stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Seq
     Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
     classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
     """
-    right, entropies, there = [], [], []
+    right, entropies, existing = [], [], []
     for index, real, rollout in rollouts(stack, data, seeds, steps):
         right.append(data.right(rollout.answers, index))
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
-        there.append(_exists(rollout, real))
-    entropy, there = torch.cat(entropies, 1), torch.cat(there, 1)
+        existing.append(_exists(rollout, real))
+    entropy, there = torch.cat(entropies, 1), torch.cat(existing, 1)
     return summary(data, torch.cat(right, 1), (entropy * there).sum(1) / there.sum(1))
 
 
 def summary(
     data: StackData, right: Bool[Tensor, "run input"], entropies: Float[Tensor, "run step"]
 ) -> dict[str, list]:
-    """What `evaluate` returns, from right answers to the held-out inputs, padding included, and mean entropies."""
+    """The lists that `evaluate` returns; right answers to held-out inputs include the padding."""
     held_out = data.held_out
     right = right & held_out.real
     return {

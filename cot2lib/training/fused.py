@@ -18,7 +18,7 @@ from torch import Tensor
 
 from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
-from cot2lib.thoughts import Base, Discrete
+from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import StackData, renamed
 from cot2lib.training.settings import Run
@@ -33,7 +33,7 @@ class FusedTrainer(SupervisedTrainer):
     """Trains supervised runs of one shape, each alone, on several threads.
 
     Args:
-        specs: the runs.
+        specs: the runs that are asked for.
         stack, data: as of `StackTrainer`.
         threads: how many runs are computed at a time.
     """
@@ -41,7 +41,7 @@ class FusedTrainer(SupervisedTrainer):
     engine = "fused"
 
     def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData, threads: int = 1):
-        self.at_once = min(threads, len(specs))
+        self.at_once = min(threads, stack.runs)
         StackTrainer.__init__(self, specs, stack, data)
 
     @property
@@ -80,7 +80,7 @@ class FusedTrainer(SupervisedTrainer):
             first = last
 
     def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
-        """As the torch trainer's; the moments move into the flat arrays."""
+        """The torch trainer's restoring; the moments move into the flat arrays."""
         self.optimizer.state.clear()
         super().restore(weights, optimizer, progress)
         for block, moments in self._blocks(self.optimizer):
@@ -225,16 +225,16 @@ class FusedTrainer(SupervisedTrainer):
             for block in group["params"]:
                 self.optimizer.state[block]["step"] += steps
 
-    def evaluate(self) -> dict[str, list]:
-        """As the torch trainer's; by the engine where thoughts are base ones or the likeliest tokens."""
-        if self.spec.thought not in (Base(), Discrete()):
-            return super().evaluate()
+    def evaluate_by(self, rule: Rule) -> dict[str, list]:
+        """The torch trainer's evaluation, by the engine where thoughts are base ones or the likeliest tokens."""
+        if rule not in (Base(), Discrete()):
+            return super().evaluate_by(rule)
         from cot2lib.fast.forward import decode
 
         held_out, outputs = self.data.held_out, self.spec.outputs
         answers = torch.zeros_like(held_out.index)
         means = torch.zeros(len(self.specs), outputs, dtype=torch.float64)
-        flat, greedy = self.flat.numpy(), isinstance(self.spec.thought, Discrete)
+        flat, greedy = self.flat.numpy(), isinstance(rule, Discrete)
         last = torch.full((len(self.data.prompts),), outputs - 1) if self.data.last is None else self.data.last
 
         def task(run: int, _: int, works: tuple) -> None:

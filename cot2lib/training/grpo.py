@@ -24,8 +24,9 @@ How it differs from the authors' code:
 As there, thoughts are fed through the current embedding table, which takes gradients by them.
 """
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,7 +46,20 @@ from cot2lib.training.trainer import StackTrainer, compiled
 
 Densities = list[Float[Tensor, "run rollout _ _"]]  # of the thoughts, (step, draw), and of the answer, (1, 1)
 Traces = Float[Tensor, "run rollout"]
-IsThought = Bool[Tensor, "run rollout step"] | None
+There = Bool[Tensor, "run rollout step"] | None
+Rewarded = Any  # a `cot2lib.specs.GRPOSpec`, which stands above this package
+
+
+@runtime_checkable
+class Terms(Protocol):
+    """How densities become a value to minimise, see `cot2lib.losses`; specs of runs have these fields."""
+
+    @property
+    def ratio(self) -> str: ...
+    @property
+    def clip(self) -> float: ...
+    @property
+    def kl(self) -> float: ...
 
 
 def densities(
@@ -53,7 +67,8 @@ def densities(
 ) -> Densities:
     """Log-density of every draw of a rollout under a stack and its logits: of its thoughts, and of its answer."""
     parameters = thought.parameters(logits[:, :, :-1], stack.mix)
-    drawn = torch.stack(rollout.actions[:-1], dim=2)  # (run, rollout, step, draw)
+    actions = [action for action in rollout.actions[:-1] if action is not None]
+    drawn = torch.stack(actions, dim=2)  # (run, rollout, step, draw)
     answers = rollout.answers[..., None, None]  # (run, rollout, 1, 1)
     return [thought.log_densities(parameters, drawn), ANSWER.log_densities(at_last(logits, rollout.last), answers)]
 
@@ -72,21 +87,23 @@ def replayed(
 
 
 def objective(
-    spec: Run,
+    spec: Terms,
     new: Densities,
     old: Densities,
     advantages: Traces,
     reference: Densities | None = None,
-    is_thought: IsThought = None,
+    there: There = None,
+    together: int = 1,
 ) -> Float[Tensor, " run"]:
-    """What a step minimises: minus the surrogate, plus kl times the divergence, mean over steps and rollouts.
+    """The value to minimise: minus the surrogate, plus kl times the divergence, mean over steps and rollouts.
 
     Args:
-        spec: any run of the stack.
+        spec: ratio, clip and weight of the divergence.
         new, old, reference: log-densities under the current policy, which carry the gradient, under the policy that
             wrote the rollouts, and under the start.
         advantages: of every rollout.
-        is_thought: which of the steps before the last are thoughts; None if all are.
+        there: which steps a rollout has; None if all have all.
+        together: neighbouring rollouts whose steps weigh alike, whatever the length of each.
     """
     parts = []
     for place in range(len(new)):
@@ -94,14 +111,32 @@ def objective(
         if reference is not None:
             value = value - spec.kl * losses.kl_estimate(new[place], reference[place], spec.ratio)
         parts.append(value)
-    if is_thought is None:
-        return -torch.cat(parts, dim=2).mean((1, 2))
-    return -losses.mean_of_steps(torch.cat(parts, dim=2), _with_answer(is_thought)).mean(1)
+    values = torch.cat(parts, dim=2)
+    if there is None:
+        return -values.mean((1, 2))
+    joined = [x.unflatten(1, (-1, together)).flatten(2) for x in (values, there)]  # (run, rollouts together, step)
+    return -losses.mean_of_steps(*joined).mean(1)
 
 
-def _with_answer(is_thought: Bool[Tensor, "run rollout step"]) -> Bool[Tensor, "run rollout step+1"]:
-    """Which steps count: the thoughts of every rollout, and its answer in the last place."""
-    return torch.cat([is_thought, torch.ones_like(is_thought[:, :, :1])], dim=2)
+def improve(
+    replay: Callable[[], Densities],
+    objective: Callable[[Densities, Densities], Float[Tensor, " run"]],
+    descend: Callable[[Float[Tensor, " run"]], None],
+    updates: int = 1,
+    old: Densities | None = None,
+) -> None:
+    """Descend `updates` times on rollouts that are written and rewarded.
+
+    Args:
+        replay: gives the log-densities of what they drew under the current policy, with gradients.
+        objective: of these and those under the policy that wrote them.
+        descend: changes the policy.
+        old: the latter; by default those of the first replay, so that at equal weights every ratio is exactly one.
+    """
+    for _ in range(updates):
+        new = replay()
+        old = [part.detach() for part in new] if old is None else old
+        descend(objective(new, old))
 
 
 class GRPOTrainer(StackTrainer):
@@ -118,10 +153,13 @@ class GRPOTrainer(StackTrainer):
     """
 
     looks_first = True
+    spec: Rewarded
+    decode: Callable
+    replayed: Callable
 
     def __init__(
         self,
-        specs: Sequence[Run],
+        specs: Sequence[Rewarded],
         start: GPT2Stack,
         device: torch.device | str = "cpu",
         compile: bool = False,
@@ -158,12 +196,9 @@ class GRPOTrainer(StackTrainer):
                 reference = self.replayed(self.reference, *given)
             if self.recipe.dropout:  # it is on in the current policy alone, so the old one needs a forward of its own
                 old = self.replayed(self.stack, *given)
-        dropout = self.dropout()
-        for _ in range(self.spec.updates):
-            new = self.replayed(self.stack, *given, dropout)
-            old = [part.detach() for part in new] if old is None else old
-            self.log_clipping(new, old, rollout.is_thought)
-            self.descend(self.objective(new, old, advantages, reference, rollout.is_thought))
+        replay = partial(self.replayed, self.stack, *given, self.dropout())
+        minimised = partial(self.objective, advantages=advantages, reference=reference, there=rollout.there)
+        improve(replay, minimised, self.descend, self.spec.updates, old)
         return 1 - rewards.mean(1)
 
     def roll_out(self, index: Int[Tensor, "run batch"], names: Names | None = None) -> Rollout:
@@ -187,19 +222,20 @@ class GRPOTrainer(StackTrainer):
         new: Densities,
         old: Densities,
         advantages: Traces,
-        reference: Densities | None,
-        is_thought: IsThought = None,
+        reference: Densities | None = None,
+        there: There = None,
     ) -> Float[Tensor, " run"]:
-        """What one of a batch's updates minimises, per run."""
-        return objective(self.spec, new, old, advantages, reference, is_thought)
+        """The value that one of a batch's updates minimises, per run; the share of clipped ratios is noted."""
+        self.log_clipping(new, old, there)
+        return objective(self.spec, new, old, advantages, reference, there)
 
     @torch.no_grad()
-    def log_clipping(self, new: Densities, old: Densities, is_thought: IsThought = None) -> None:
+    def log_clipping(self, new: Densities, old: Densities, there: There = None) -> None:
         """Note the share of this update's policy ratios that are outside the clip range."""
         log_ratios = [losses.log_ratios(*pair, self.spec.ratio) for pair in zip(new, old)]
-        outside = [losses.outside_clip(part, self.spec.clip) for part in log_ratios]
-        outside = torch.cat([part.float().mean(-1) for part in outside], dim=2)  # (run, rollout, step)
-        there = torch.ones_like(outside, dtype=torch.bool) if is_thought is None else _with_answer(is_thought)
+        clipped = [losses.outside_clip(part, self.spec.clip) for part in log_ratios]
+        outside = torch.cat([part.float().mean(-1) for part in clipped], dim=2)  # (run, rollout, step)
+        there = torch.ones_like(outside, dtype=torch.bool) if there is None else there
         self.clip_fraction.copy_(losses.mean_of_steps(outside, there).mean(1))
 
     def evaluate(self) -> dict[str, list]:
@@ -211,7 +247,7 @@ class GRPOTrainer(StackTrainer):
         by = cache(lambda rule: evaluate(self.stack, self.data, seeds, rules(rule, self.spec.outputs)))
         others = {"base": by(Base()), "discrete": by(Discrete())}
         halves = {f"{name}_{half}": found[f"correct_{half}"] for name, found in others.items() for half in "ab"}
-        norm = sum(gradient.flatten(1).square().sum(1) for gradient in self.gradients).sqrt()
+        norm = sum((gradient.flatten(1).square().sum(1) for gradient in self.gradients), torch.zeros(())).sqrt()
         last = {"gradient_norm": norm.tolist(), "clip_fraction": self.clip_fraction.tolist()}
         return {**by(self.spec.thought), **halves, **last}
 

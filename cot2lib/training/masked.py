@@ -8,6 +8,7 @@ embeddings and both residual branches are masked, attention weights are not.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -15,7 +16,7 @@ from torch import Tensor
 from cot2lib.decode import ANSWER, at_last, rules
 from cot2lib.kit import random
 from cot2lib.model import Dropout
-from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.grpo import Densities, GRPOTrainer, improve
 
 
 class SequenceMasks(Dropout):
@@ -48,10 +49,9 @@ class MaskedTrainer(GRPOTrainer):
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """Think and answer under masks, reward, and descend `updates` times; returns the share of failed rollouts."""
         names = self.names(index)
-        wide = lambda x: None if x is None else x.repeat_interleave(self.group, 1)
-        prompts, padding, last = (
-            wide(x) for x in (self.data.shown(index, names), self.data.padding_of(index), self.data.last_of(index))
-        )
+        prompts = self.data.shown(index, names).repeat_interleave(self.group, 1)
+        given = self.data.padding_of(index), self.data.last_of(index)
+        padding, last = (None if x is None else x.repeat_interleave(self.group, 1) for x in given)
         masks = SequenceMasks(
             random.fold(self.dropout_keys, self.step), prompts.shape[1], self.stack.shape["d_model"], self.spec.mask
         )
@@ -59,11 +59,11 @@ class MaskedTrainer(GRPOTrainer):
         written = lambda: self.decode(self.stack, prompts, steps, keys, padding, dropout=masks, last=last)
         rollout = written()
         rewards, advantages = self.reward(index, rollout.answers, names)
-        answers, old = rollout.answers[:, :, None, None], None  # (run, rollout, 1, 1)
-        for update in range(self.spec.updates):
-            logits = at_last((written() if update else rollout).logits, last)
-            new = [ANSWER.log_densities(logits, answers)]
-            old = [new[0].detach()] if old is None else old
-            self.log_clipping(new, old)
-            self.descend(self.objective(new, old, advantages, None))
+        answers, first = rollout.answers[:, :, None, None], [rollout]  # (run, rollout, 1, 1)
+
+        def replay() -> Densities:
+            again = first.pop() if first else written()
+            return [ANSWER.log_densities(at_last(again.logits, last), answers)]
+
+        improve(replay, partial(self.objective, advantages=advantages), self.descend, self.spec.updates)
         return 1 - rewards.mean(1)

@@ -1,4 +1,4 @@
-"""What a training run is made of: its model, its supervision, its recipe; and what every run answers (`Run`).
+"""The parts of a training run: its model, supervision and recipe; and the questions that each run answers (`Run`).
 
 An objective is a frozen dataclass that subclasses `Run` and answers three questions: which columns tell it
 apart in a table (`columns`), which other runs it can be stacked with (`shape`), and who trains it (`trainer`).
@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -19,6 +20,9 @@ from cot2lib.model import GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import check_width
 from cot2lib.supervision import TIES
+from cot2lib.tasks import Task
+from cot2lib.tasks.checks import check_sizes
+from cot2lib.thoughts import Rule
 
 LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
@@ -76,7 +80,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Supervision:
-    """What a supervised run is shown and what it is scored on.
+    """The inputs and targets of a supervised run.
 
     Attributes:
         budget: B trajectories averaged into the targets; None for all, 1 for discrete CoT.
@@ -192,10 +196,26 @@ class Run(ABC):
     A subclass has the fields or properties `recipe`, `task`, `model`, `supervision`, `thought` and `seed`.
     """
 
-    telling = ("task", "method", "d_model", "layers", "seed")  # columns that name one run
+    telling: ClassVar[tuple[str, ...]] = ("task", "method", "d_model", "layers", "seed")  # columns that name one run
+
+    if TYPE_CHECKING:
+
+        @property
+        def recipe(self) -> Recipe: ...
+        @property
+        def task(self) -> Task: ...
+        @property
+        def model(self) -> Model: ...
+        @property
+        def supervision(self) -> Supervision: ...
+        @property
+        def thought(self) -> Rule: ...
+        @property
+        def seed(self) -> int: ...
 
     def __post_init__(self):
         typed(self)
+        check_sizes(self.task)
 
     @property
     @abstractmethod
@@ -222,6 +242,11 @@ class Run(ABC):
         return identifier(self)
 
     @property
+    def training(self) -> "Run":
+        """The run without what acts at evaluation alone. Runs that agree in it are trained once."""
+        return self
+
+    @property
     def split_seed(self) -> int:
         """The seed that divides the task's inputs into those for training and those held out."""
         return self.seed
@@ -242,10 +267,11 @@ class Run(ABC):
         return "teacher, then self" if self.supervision.switch else self.supervision.feeding
 
     def columns(self) -> dict[str, object]:
-        """What tells runs apart in a table; B is the number of trajectories, all of them included."""
+        """Columns that tell runs apart in a table; B is the number of trajectories, all of them included."""
         return {
             "task": self.task.name,
             "method": self.method,
+            "rule": self.thought.label,
             "budget": self.supervision.budget or self.task.full_budget,
             "tokens": self.outputs,
             "fed": self.fed,
@@ -259,6 +285,14 @@ class Run(ABC):
             "lr": self.recipe.lr,
             "steps": self.recipe.steps,
         }
+
+
+def trained_once(specs: Sequence[Run]) -> list[Run]:
+    """The first run of every training, in the order they come."""
+    first: dict[Run, Run] = {}
+    for spec in specs:
+        first.setdefault(spec.training, spec)
+    return list(first.values())
 
 
 def by_shape(specs: Sequence[Run]) -> list[list[Run]]:

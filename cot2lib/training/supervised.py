@@ -14,7 +14,9 @@ thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSl
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -28,7 +30,7 @@ from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import Batch, StackData, stack_data
-from cot2lib.training.settings import Run
+from cot2lib.training.settings import Run, trained_once
 from cot2lib.training.trainer import StackTrainer, compiled
 
 
@@ -43,7 +45,7 @@ def build_stack(specs: Sequence[Run]) -> GPT2Stack:
         if model.embedding != "learned":
             table.copy_(trigonometric_table(task.numbers, task.kinds, model.d_model))
         elif model.embedding_sd != GPT2_SD:
-            table *= model.embedding_sd / GPT2_SD
+            table.mul_(model.embedding_sd / GPT2_SD)
     table.requires_grad_(model.embedding != "cosine, frozen")
     return stack
 
@@ -62,7 +64,7 @@ def batch_loss(
         dropout: multipliers of this step, or none.
     """
     supervision, targets = spec.supervision, batch.outputs  # (run, batch, step, vocab)
-    options = dict(padding=batch.padding, cache=Cache() if own else None, dropout=dropout)
+    options: dict[str, Any] = dict(padding=batch.padding, cache=Cache() if own else None, dropout=dropout)
     fed, logits = stack.embed(batch.prompts), []  # (run, batch, token, d)
     for _ in range(own):
         hidden = stack.hidden(fed, outputs=1, **options)
@@ -85,16 +87,17 @@ def _no_draws(count: int) -> Float[Tensor, "run batch draw"]:
 
 
 class SupervisedTrainer(StackTrainer):
-    """Trains supervised runs of one shape together.
+    """Trains supervised runs of one shape together. Runs of one training share a model, which each reads by its rule.
 
     Args:
-        specs: runs whose `shape()` agree.
+        specs: runs whose trainings' `shape()` agree.
         device: where to train.
         compile: compile forward and loss (worth it above some minutes of CPU work).
     """
 
     def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu", compile: bool = False):
-        super().__init__(specs, build_stack(specs).to(device), stack_data(specs, device))
+        once = trained_once(specs)
+        super().__init__(specs, build_stack(once).to(device), stack_data(once, device))
         self.compiled = compile
 
     @cached_property
@@ -116,8 +119,15 @@ class SupervisedTrainer(StackTrainer):
         return loss
 
     def evaluate(self) -> dict[str, list]:
-        """See the function `evaluate`."""
-        return evaluate(self.stack, self.data, self.specs, self.phase[0])
+        """Each run's model, evaluated by its rule."""
+        found = {rule: self.evaluate_by(rule) for rule in dict.fromkeys(run.thought for run in self.asked)}
+        each = list(zip((run.thought for run in self.asked), self.model_of))
+        return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}
+
+    def evaluate_by(self, rule: Rule) -> dict[str, list]:
+        """All models by one rule, see the function `evaluate`."""
+        specs = [replace(spec, thought=rule) for spec in self.specs]  # type: ignore[call-arg]  # a field of supervised runs
+        return evaluate(self.stack, self.data, specs, self.phase[0])
 
 
 def evaluation_rules(spec: Run, own: int) -> list[Rule]:

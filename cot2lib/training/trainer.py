@@ -12,16 +12,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from cot2lib.kit import random
+from cot2lib.kit import random, timing
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.training.data import Names, StackData
-from cot2lib.training.settings import Recipe, Run
+from cot2lib.training.settings import Recipe, Run, trained_once
 
 Tensors = dict[str, Shaped[Tensor, "..."]]
 
@@ -51,12 +52,12 @@ def compiled(*functions: Callable) -> list[Callable]:
 
 @dataclass
 class Progress:
-    """What training has produced so far; saved in checkpoints and in finished stacks.
+    """The products of training so far, saved in checkpoints and in finished stacks.
 
     Attributes:
         step: steps taken.
-        first_losses: losses of the first 20 steps, (run, step).
-        curves: one dict per evaluation: its step, and per-run lists.
+        first_losses: losses of the first 20 steps, (training, step).
+        curves: one dict per evaluation: its step, and lists of all runs.
         seconds: wall time spent training and evaluating.
         loss_sum, loss_steps: training loss since the last evaluation.
     """
@@ -74,20 +75,27 @@ class StackTrainer(ABC):
 
     Args:
         specs: the runs, alike but for what their kind lets differ.
-        stack: their models as training starts.
-        data: what they are trained on and evaluated on.
+        stack: the models as training starts, one of each training (`trained_once`).
+        data: what these are trained on and evaluated on.
+
+    Attributes:
+        asked: all runs.
+        specs: one run of each training.
+        model_of: the model of each run that is asked for.
     """
 
-    engine, compiled = "torch", False  # what computes, as records say
+    engine, compiled = "torch", False  # the engine's name, as in records
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
 
     def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData):
-        self.specs = list(specs)
+        self.asked, self.specs = list(specs), trained_once(specs)
+        trainings = [spec.training for spec in self.specs]
+        self.model_of = [trainings.index(spec.training) for spec in self.asked]
         self.spec, self.recipe = specs[0], specs[0].recipe
         self.stack, self.data, self.device = stack, data, stack.device
         self.phase = self.phase_at(0)  # of the step to come
-        self.progress = Progress(loss_sum=[0.0] * len(specs))
+        self.progress = Progress(loss_sum=[0.0] * len(self.specs))
         self.optimizer = self._optimizer()
         self.graph: torch.cuda.CUDAGraph | None = None
         self._allocate()
@@ -98,10 +106,10 @@ class StackTrainer(ABC):
 
     @abstractmethod
     def evaluate(self) -> dict[str, list]:
-        """What is measured on the held-out inputs, as per-run lists; `correct_a` and `correct_b` must be there."""
+        """Measurements on the held-out inputs, `correct_a` and `correct_b` among them: lists of all runs asked for."""
 
     def phase_at(self, step: int) -> tuple:
-        """What changes where the work of a step does."""
+        """Values that change when the work of a step does."""
         return ()
 
     @property
@@ -115,9 +123,9 @@ class StackTrainer(ABC):
         Gradients are allocated once.
         """
         parameters = [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
-        for parameter in parameters:
-            parameter.grad = torch.zeros_like(parameter)
-        self.gradients = [parameter.grad for parameter in parameters]
+        self.gradients = [torch.zeros_like(parameter) for parameter in parameters]
+        for parameter, gradient in zip(parameters, self.gradients):
+            parameter.grad = gradient
         peaks = [spec.recipe.lr for spec in self.specs]
         edges = [0, *(r for r in range(1, len(peaks)) if peaks[r] != peaks[r - 1]), len(peaks)]
         self.peaks = [peaks[edge] for edge in edges[:-1]]
@@ -127,7 +135,7 @@ class StackTrainer(ABC):
             for view, gradient in zip(block, self.gradients):
                 view.grad = gradient[first:last]
             groups.append({"params": block, "lr": torch.tensor(peak, device=self.device)})
-        options = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
+        options: dict[str, Any] = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
         return torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
 
     def _allocate(self) -> None:
@@ -242,17 +250,18 @@ class StackTrainer(ABC):
         if self.looks_first and not self.progress.curves:
             self._record()
         while self.progress.step < self.recipe.steps:
-            began = time.perf_counter()
+            began = time.monotonic()
             ahead = self.ahead()
             self.advance(ahead)
             if self.progress.step % self.recipe.evaluate_every == 0 or self.progress.step == self.recipe.steps:
                 self._record()
-            self.progress.seconds += time.perf_counter() - began
+            self.progress.seconds += timing.since(began)
             after_segment(ahead)
         return self.progress
 
     def _record(self) -> None:
         progress = self.progress
         mean = [total / progress.loss_steps if progress.loss_steps else math.nan for total in progress.loss_sum]
-        progress.curves.append({"step": progress.step, "loss": mean, **self.evaluate()})
+        loss = [mean[model] for model in self.model_of]
+        progress.curves.append({"step": progress.step, "loss": loss, **self.evaluate()})
         progress.loss_sum, progress.loss_steps = [0.0] * len(self.specs), 0

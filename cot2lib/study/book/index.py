@@ -1,0 +1,188 @@
+"""The paper from end to end: what of it is rebuilt, where, with which verdicts, and by which command.
+
+`places.csv` lists the paper's figures, tables and propositions in its order: our words for each, the label that its
+claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from cot2lib import runs
+from cot2lib.runs.plan import operations, trained_by
+from cot2lib.specs import Run
+from cot2lib.study import report, sweeps
+from cot2lib.study.book.ledger import KINDS, short
+from cot2lib.study.graph_runs import SWEEP
+from cot2lib.study.kinds import SETTLED
+from cot2lib.study.printed import claims, sources
+from cot2lib.study.samples import hours
+
+PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
+KINDS_OF_RUNS = {"csft": "supervised", "grpo_mts": "by reward, sampled tokens", SWEEP: "supervised, on graphs"}
+CPU = torch.device("cpu")
+THEORY, LATER = "theory", "not rebuilt yet"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim of the paper in one sentence, and the figure or table of ours that speaks to it."""
+
+    claim: str
+    sentence: str
+    seen: str
+
+    def text(self, rows: pd.DataFrame) -> str:
+        """The sentence, the verdict and our number, as MyST."""
+        verdict, ours = self.found(rows)
+        shown = f" Ours: {ours}." if ours else ""
+        seen = f"{{numref}}`{self.seen}`, {{ref}}`card <claim-{self.claim}>`"
+        return f"{self.sentence} **{verdict[0].upper()}{verdict[1:]}.**{shown} {seen}"
+
+    def found(self, rows: pd.DataFrame) -> tuple[str, str]:
+        """The verdict, and our number with its seeds; "" where there is none."""
+        row = next(rows[(rows["id"] == self.claim) & (rows["profile"] == SETTLED)].itertuples())
+        return row.verdict, "" if pd.isna(row.last) else f"{KINDS[self.claim].ours(row)}, {row.seeds} seeds"
+
+
+FINDINGS = (
+    Finding("convergence-2l2h", "Continuous thoughts end above discrete ones, and learn faster.", "fig-curves"),
+    Finding(
+        "small-cot2-beats-large-discrete", "One layer with continuous thoughts beats two with discrete ones.",
+        "fig-one-layer",
+    ),
+    Finding("budget-d16", "The smallest model does best with eight of the sixteen trajectories.", "fig-budget"),
+    Finding("passk-mnns", "Discrete thoughts need several samples to match one continuous trace.", "fig-passk"),
+    Finding(
+        "grpo-k-moderate", "A moderate number of tokens in a rewarded thought is best; fewer cut entropy more.",
+        "fig-grpo",
+    ),
+    Finding("construction", "One layer with trigonometric embeddings solves the task exactly.", "tab-variants"),
+)  # fmt: skip
+
+
+@cache
+def places() -> pd.DataFrame:
+    """The paper's figures, tables and propositions in its order: columns printed, what, source, figures, tables."""
+    return pd.read_csv(Path(__file__).with_name("places.csv"), dtype=str, keep_default_na=False)
+
+
+def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
+    """What stands beside each figure, table and proposition of the paper, and how many claims have which verdict."""
+    settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"].map(short)
+    source = sources()
+    return pd.DataFrame(
+        [
+            {
+                "the paper": f"{place.printed}: {place.what}",
+                "here": links(f"{place.figures} {place.tables}".split()) or LATER,
+                "verdicts": _cards(counted(settled[source[source == place.source].index]), place.source),
+            }
+            for place in places().itertuples()
+        ]
+    )
+
+
+def links(names: Sequence[str]) -> str:
+    """References to figures and tables of the book."""
+    return ", ".join(f"{{numref}}`{name}`" for name in names)
+
+
+def _cards(said: str, source: str) -> str:
+    """Words that lead to the cards of a figure, table or proposition."""
+    return f"{{ref}}`{said} <{label(source)}>`" if said else ""
+
+
+def label(source: str) -> str:
+    """What pages refer to the cards of a figure, table or proposition by."""
+    return f"claims-{source.replace(':', '-')}"
+
+
+def counted(verdicts: pd.Series) -> str:
+    """How many claims have which verdict, in words; a single claim's verdict alone."""
+    counts = verdicts.value_counts()
+    return verdicts.iloc[0] if len(verdicts) == 1 else ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def rebuilt(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many claims of each part of the paper are judged, have records of the quick recipe alone, or have none."""
+    settled = rows[rows["profile"] == SETTLED].set_index("id")
+    states = settled["verdict"].map(_state)
+    parts = claims()["task"].map(_part)
+    table = pd.crosstab(parts[states.index], states).reindex([*PARTS.values(), THEORY])
+    return table.reindex(columns=["judged", "quick recipe only", "not run"], fill_value=0).reset_index(names="part")
+
+
+def _state(verdict: str) -> str:
+    return {"quick only": "quick recipe only", "not run": "not run"}.get(short(verdict), "judged")
+
+
+def _part(task: str) -> str:
+    return next((name for start, name in PARTS.items() if task.startswith(start)), THEORY)
+
+
+def scale() -> pd.DataFrame:
+    """Core-hours of 10, 1,000 and 100,000 runs at the median rate of recorded ones, by kind of run.
+
+    Those are shares of stacks as they were recorded, by the engine that trains such runs today; the models that
+    rewarded runs start from are not counted.
+    """
+    rows = []
+    for chapter, kind in KINDS_OF_RUNS.items():
+        for profile, name in report.RECIPES.items():
+            known = _as_today(sweeps.sweep(chapter, profile))
+            rewarded = known["kind"].str.contains("GRPO") == chapter.startswith("grpo")
+            each = known.loc[rewarded, "hours"].median()
+            many = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
+            rows.append({"run": kind, "recipe": name, "core-minutes": 60 * each} | many)
+    return pd.DataFrame(rows)
+
+
+def commands() -> pd.DataFrame:
+    """What trains each chapter's runs by either recipe, how many are recorded, and how many core-hours these took.
+
+    The last column is about how many the missing ones would take: at the median rate of recorded runs of their kind,
+    of the same chapter if it has any, by the engine that would train them.
+    """
+    asked = {
+        (chapter, profile): sweeps.sweep(chapter, profile) for chapter in sweeps.SWEEPS for profile in report.RECIPES
+    }
+    known = pd.concat([_as_today(specs).assign(chapter=chapter) for (chapter, _), specs in asked.items()])
+    rows = []
+    for (chapter, profile), specs in asked.items():
+        spent = runs.recorded(specs)
+        recorded = set(spent["id"])
+        left = [run for run in specs if run.id not in recorded]
+        row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
+        row |= {"runs": len(specs), "recorded": len(spent), "core-hours": hours(spent).sum()}
+        rows.append(row | {"left": sum(_rate(run, chapter, known) * operations(run) for run in left)})
+    return pd.DataFrame(rows)
+
+
+def _as_today(specs: Sequence[Run]) -> pd.DataFrame:
+    """Kind, hours and hours per operation of runs that were recorded on a CPU by the engine that trains them today."""
+    known, asked = runs.recorded(specs), {run.id: run for run in specs}
+    rows = [
+        {"kind": _kind(run), "engine": engine, "hours": spent, "rate": spent / operations(run)}
+        for run, engine, device, spent in zip(
+            known["id"].map(asked), known["engine"].fillna("torch"), known["device"], hours(known)
+        )
+        if device.startswith("cpu") and engine == trained_by(run, CPU)
+    ]
+    return pd.DataFrame(rows, columns=["kind", "engine", "hours", "rate"])
+
+
+def _rate(run: Run, chapter: str, known: pd.DataFrame) -> float:
+    """Hours per operation of the recorded runs that are most like one, of those by its engine."""
+    known = known[known["engine"] == trained_by(run, CPU)]
+    alike, here = known["kind"] == _kind(run), known["chapter"] == chapter
+    nearest = next((rows for rows in (known[alike & here], known[alike], known[here]) if len(rows)), known)
+    return nearest["rate"].median()
+
+
+def _kind(run: Run) -> str:
+    return f"{run.method}, {run.columns()['fed']}"

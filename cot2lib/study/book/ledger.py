@@ -1,0 +1,205 @@
+"""The ledger: one row per claim and profile, how many claims have which verdict, and tables for readers.
+
+The rules are in `cot2lib.study.judge`, what each kind of claim makes of its measurement in `kinds`.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from cot2lib.errors import SpecError
+from cot2lib.kit.fields import distinct
+from cot2lib.metrics import LEVEL
+from cot2lib.specs import profiles
+from cot2lib.specs.profiles import TEN
+from cot2lib.study.book.statements import COMPUTED
+from cot2lib.study.book.tables import TABLES
+from cot2lib.study.budget.claims import BUDGETS
+from cot2lib.study.capacity.claims import CAPACITY
+from cot2lib.study.construction.claims import CONSTRUCTED
+from cot2lib.study.csft.claims import TRAINING
+from cot2lib.study.graph_claims import SEARCHING
+from cot2lib.study.grpo_dirichlet.claims import SIMPLEX
+from cot2lib.study.grpo_mts.claims import TOKENS
+from cot2lib.study.gsm8k.claims import WORDS
+from cot2lib.study.judge import FEWEST_SEEDS
+from cot2lib.study.kinds import SETTING, SETTLED, Kind, Read, Statement
+from cot2lib.study.printed import claims
+from cot2lib.study.report import recipe
+from cot2lib.study.sampling.claims import SAMPLING
+
+COLUMNS = (
+    "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
+    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough",
+)  # fmt: skip
+PROFILES = (SETTLED, "quick")
+SETTINGS = {"kl-coefficient": SETTING}
+PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them, below `study`
+    "csft/claims": TRAINING, "budget/claims": BUDGETS, "sampling/claims": SAMPLING,
+    "construction/claims": CONSTRUCTED, "capacity/claims": CAPACITY, "graph_claims": SEARCHING,
+    "grpo_mts/claims": TOKENS, "grpo_dirichlet/claims": SIMPLEX, "gsm8k/claims": WORDS, "book/tables": TABLES,
+    "book/statements": COMPUTED, "book/ledger": SETTINGS,
+}  # fmt: skip
+KINDS: dict[str, Kind] = {claim: kind for part in PARTS.values() for claim, kind in part.items()}
+STATEMENTS = {claim: kind for claim, kind in KINDS.items() if isinstance(kind, Statement)}
+
+
+def ledger(seeds: Sequence[int] = TEN) -> pd.DataFrame:
+    """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
+
+    `last` and its interval are of the last epoch. A direction has no number: there they are the smallest paired
+    difference of its cells, and of a claim of no gain the largest. Of a value to be reached they are those of the
+    reading with the highest mean. `judged` says whether the verdict on a number is about the last or the best epoch,
+    as the paper prints it. The columns after it hold that epoch's interval, the prediction interval of the rule, ours
+    minus the paper's, and for a compatible number how many seeds would make its interval tight.
+
+    Raises:
+        SpecError: without seeds, or with one that stands twice.
+        RecordError: if a shipped record is unreadable.
+    """
+    if not seeds:
+        raise SpecError("the ledger counts no seed; give at least one.")
+    distinct("seeds", seeds)
+    return _ledger(reading(seeds))
+
+
+def _ledger(read: Read) -> pd.DataFrame:
+    rows = [row for claim in claims().index for row in rows_of(claim, read)]
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seeds": "Int64"})
+
+
+def reading(seeds: Sequence[int]) -> Read:
+    """Reads samples for some seeds, each once: many claims rest on the same runs."""
+    return cache(lambda sample, profile: sample(profile, seeds))
+
+
+@cache
+def reading_records() -> Read:
+    """The same for all seeds; what it has read is kept for the process."""
+    return reading(TEN)
+
+
+@cache
+def of_records() -> pd.DataFrame:
+    """The ledger of the shipped records for all seeds, made once a process; do not change it."""
+    return _ledger(reading_records())
+
+
+def rows_of(claim: str, read: Read, kinds: Mapping[str, Kind] = KINDS) -> list[dict]:
+    """A claim's row of each profile, from samples that `read` reads."""
+    kind, stated = kinds[claim], claims().loc[claim, "paper_value"]
+    rows = {profile: kind.row(claim, profile, read) for profile in PROFILES}
+    if rows["quick"]["seeds"] and not rows[SETTLED]["seeds"]:
+        rows[SETTLED]["verdict"] = "quick only"
+    return [{"id": claim, "paper_value": stated, "profile": profile} | row for profile, row in rows.items()]
+
+
+# Counts and tables
+
+
+def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
+    """How many claims have which verdict, by the paper profile; one number printed twice, or a long series, is one.
+
+    Verdicts that hold under a condition, or with a reservation, are counted apart.
+    """
+    rows = rows[(rows["profile"] == SETTLED) & ~is_series(rows)].join(claims()[["task", "setting"]], on="id")
+    apart = rows.drop_duplicates(["task", "setting", "paper_value"])
+    return apart["verdict"].map(short).value_counts().rename_axis("verdict").reset_index(name="claims")
+
+
+def short(verdict: str) -> str:
+    """A verdict without its note; of a condition or a reservation the word stays."""
+    said, _, note = verdict.partition(": ")
+    for word in (" if ", " but "):
+        if word in said or word in f" {note}":
+            return f"{said.partition(word)[0]}{word}..."
+    return said
+
+
+def is_measured(rows: pd.DataFrame) -> pd.Series:
+    """Whether a row of the ledger rests on runs, on counting or on proof."""
+    return (rows["seeds"] > 0) | is_settled(rows)
+
+
+def is_settled(rows: pd.DataFrame) -> pd.Series:
+    """Whether counting or proof settles a row, so that it is the same under every profile."""
+    return rows["verdict"].str.match("holds|refuted")
+
+
+def is_series(rows: pd.DataFrame) -> pd.Series:
+    """Whether a row is one point of a long printed series (Pass@k), which tables and figures set apart."""
+    return rows["id"].map(claims()["metric"]) == "pass_at_k"
+
+
+def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Measured rows as a reader wants them: what, the paper's value, ours, verdict."""
+    again = is_settled(rows) & (rows["profile"] != SETTLED)
+    chosen = is_measured(rows) & ~again & ~rows["id"].isin(STATEMENTS)
+    known = rows[chosen].join(claims()[["task", "setting"]], on="id")
+    return pd.DataFrame(
+        {
+            "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
+            "verdict": known["verdict"],
+            "paper": known["paper_value"],
+            "ours": [_ours(row) for row in known.itertuples()],
+            "difference": known["difference"],
+            "predicted": [_predicted(row) for row in known.itertuples()],
+            "recipe": known["profile"].map(recipe).mask(is_settled(known), ""),
+            "seeds": known["seeds"],
+            "enough": known["enough"],
+            "best": known["best"],
+            "split half": known["split_half"],
+            "judged": known["judged"],
+        }
+    )
+
+
+def _ours(row) -> str:
+    """Our value of a row, as its kind says it."""
+    return "" if pd.isna(row.last) else KINDS[row.id].ours(row)
+
+
+def _predicted(row) -> str:
+    """The interval that the verdict on a number asks."""
+    if pd.isna(row.predicted_low):
+        return ""
+    digits = KINDS[row.id].number().unit.digits
+    return f"[{row.predicted_low:.{digits}f}, {row.predicted_high:.{digits}f}]".replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def misses_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Numbers that were judged, and those of them outside our intervals, by family: chapter, unit, whether a series.
+
+    Numbers of one family rest on the same few runs, so they miss together.
+    """
+    numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
+    numbers = numbers[numbers["verdict"].str.match("reproduced|compatible|not reproduced|not decided: spread")]
+    found = [KINDS[claim].number() for claim in numbers["id"]]
+    names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
+    family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
+    numbers = numbers.assign(family=family, outside=numbers["verdict"].str.startswith("not reproduced"))
+    counted = numbers.groupby("family", sort=False)["outside"].agg(["size", "sum"]).reset_index()
+    counted.columns = ["family", "numbers", "outside"]
+    return counted.assign(expected=(1 - LEVEL) * counted["numbers"])
+
+
+def statements_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The paper's theoretical statements: what it says, the verdict, and the tests that would fail were it wrong."""
+    stated = rows[rows["id"].isin(STATEMENTS) & (rows["profile"] == SETTLED)].join(claims()["setting"], on="id")
+    return pd.DataFrame(
+        {
+            "statement": [f"`{r.id}` {r.setting}" for r in stated.itertuples()],
+            "the paper": stated["paper_value"],
+            "verdict": stated["verdict"],
+            "checked by": [f"`{Path(STATEMENTS[claim].test).stem}`" for claim in stated["id"]],
+        }
+    )
+
+
+def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
+    """Claims without a record under a profile, counted by task and reason; raises SpecError for an unknown profile."""
+    profiles.profile(profile)
+    waiting = rows[(rows["profile"] == profile) & ~is_measured(rows)].join(claims()["task"], on="id")
+    return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")

@@ -1,0 +1,1 @@
+"""Chapter `budget`: how much of the search to show."""

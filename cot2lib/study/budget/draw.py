@@ -1,0 +1,58 @@
+"""What the chapter `budget` sets beside its runs: the paper's numbers, and a rule that does not search."""
+
+from itertools import pairwise
+
+import pandas as pd
+
+from cot2lib.study import printed, show
+from cot2lib.study.frame import called
+
+
+def stated(budget: int, d_model: int) -> float | None:
+    """The paper's accuracy (%) of a budget and dimension, where it gives one."""
+    return printed.stated(f"budget-b{budget}-d{d_model}")
+
+
+def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
+    """What each larger budget adds to the next smaller one (points, paired by seed, 95 % interval)."""
+    steps = [
+        show.gaps(rows, ["recipe", "d_model"], "budget", high, low).assign(step=f"B = {low} to {high}")
+        for low, high in pairwise(sorted(rows["budget"].unique()))
+    ]
+    if not steps:  # one budget alone
+        return pd.DataFrame()
+    found = pd.concat(steps)
+    found["gain"] = [show.describe(*ends) for ends in zip(found["mean"], found["low"], found["high"])]
+    table = found.pivot(index=["recipe", "d_model"], columns="step", values="gain")
+    return show.headed(table[found["step"].unique()].fillna(""))
+
+
+def best(rows: pd.DataFrame) -> pd.DataFrame:
+    """The budget with the best mean of each recipe and dimension, and what the largest adds to the smallest."""
+    low, high = rows["budget"].min(), rows["budget"].max()
+    means = show.groups(rows, ["recipe", "d_model", "budget"])["last"].mean().unstack()
+    found = show.gaps(rows, ["recipe", "d_model"], "budget", high, low).set_index(["recipe", "d_model"])
+    found = found.assign(budget=means.idxmax(axis=1), most=means.max(axis=1), less=low, all=high)
+    return found.reset_index()
+
+
+def path_leads(rows: pd.DataFrame) -> pd.DataFrame:
+    """How far the number of tokens with the best mean is above each other number, by recipe and digits."""
+    found = []
+    for _, cell in show.groups(rows, ["recipe", "task"]):
+        means = show.groups(cell, "tokens")["last"].mean().sort_values(ascending=False)
+        for other in means.index[1:]:
+            gap = show.gaps(cell, ["recipe", "task"], "tokens", means.index[0], other)
+            found.append(gap.assign(first=called("tokens", means.index[0]), other=called("tokens", other)))
+    return pd.concat(found, ignore_index=True)
+
+
+def path_table(rows: pd.DataFrame, optimum: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies (%) by digits and tokens shown, most first, above what the simple optimum alone gives."""
+    table = show.cells(rows, ["task", "tokens"]).iloc[::-1]
+    recipes = [name for name in table if name not in ("task", "tokens")]
+    rule = optimum.set_index("task")["smallest minus largest (%)"].reindex(table["task"].unique())
+    always = pd.DataFrame({name: rule.map("{:.1f}".format) for name in recipes}).reset_index()
+    always["tokens"] = "always the smallest minus the largest"
+    both = pd.concat([table, always]).sort_values("task", kind="stable", key=lambda task: task.astype(str))
+    return both.rename(columns={"tokens": "shown"} | {name: f"ours, {name}" for name in recipes})

@@ -1,0 +1,1 @@
+"""Chapter `capacity`: how many states fit into a thought."""

@@ -1,0 +1,180 @@
+"""How far apart the targets of thoughts can be held in d numbers, and what a softmax head needs to show them."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+
+import pandas as pd
+import torch
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.runs import load_stack
+from cot2lib.specs import RunSpec
+from cot2lib.study.sweeps import BUDGETS, of_budget
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+from cot2lib.theory import margins, packing, softmax_head
+
+FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
+FORMULA, IMPOSSIBLE = "the paper's formula", "no such margin exists"
+BOUNDS = dict(zip((FORMULA, "exact volumes", "volumes around the mean"), packing.DIMENSIONS.values()))
+
+
+def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
+    """Raise SpecError for parameters of the bounds, or lists of dimensions or vocabularies, that mean nothing."""
+    for asked in (budgets, *dimensions):
+        if not asked or not all(isinstance(value, int) and value >= 1 for value in asked):
+            raise SpecError(f"{asked}: budgets, dimensions and vocabularies are lists of whole numbers from 1 on.")
+    if vocab <= max(BUDGETS):
+        raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
+    for budget in budgets:
+        packing.largest_margin(vocab, budget)
+    if not 0 < share <= 1:
+        raise SpecError(f"live_share={share}: a share of the largest margin is above 0 and at most 1.")
+
+
+# The bound
+
+
+def least(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
+    """The least d of each bound by budget, at a share of the largest margin."""
+    grid = pd.DataFrame(product(BOUNDS, budgets), columns=["bound", "budget"])
+    d = [BOUNDS[name](vocab, b, share * packing.largest_margin(vocab, b)) for name, b in grid.itertuples(index=False)]
+    return grid.assign(d=d)
+
+
+def fixed(vocab: int, budgets: Sequence[int]) -> pd.DataFrame:
+    """The paper's formula at the margin `FIXED` by budget, and from the last budget on that can have it, apart."""
+    formula = [packing.log_subsets_below(vocab, b) / math.log(2 / FIXED) for b in budgets]
+    found = pd.DataFrame({"budget": budgets, "bound": FORMULA, "d": formula})
+    possible = pd.Series([packing.largest_margin(vocab, b) >= FIXED for b in budgets])
+    beyond = found[~possible.shift(-1, fill_value=False)].assign(bound=IMPOSSIBLE)
+    return pd.concat([found[possible], beyond], ignore_index=True)
+
+
+# What must be told apart
+
+
+def ties_of(budget: int) -> str:
+    """The tie rule that runs of a budget are trained with."""
+    return of_budget(budget).supervision.ties
+
+
+@cache
+def targets_of(task: MNNS, budget: int, ties: str | None = None) -> margins.Points:
+    """The different targets of all thoughts of all inputs, with the ties that runs are trained with, or others."""
+    return margins.distinct_targets(task, budget, ties or ties_of(budget))
+
+
+def mean_states(task: MNNS, budget: int) -> float:
+    """How many states a thought superposes, mean over all inputs and thoughts."""
+    targets = hindsight_targets(task, budget, ties_of(budget))  # (input, step, vocab)
+    return float((targets[:, :-1] > 0).sum(-1).double().mean())
+
+
+def polynomial_dimension(points: margins.Points) -> int:
+    """A d that suffices for a softmax head: twice the support, counted in |sum| where all targets are symmetric."""
+    middle = points.shape[1] // 2
+    shown = points[:, middle:] if torch.equal(points, points.flip(1)) else points
+    return 2 * int((shown > 0).sum(1).max())
+
+
+def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
+    """Subsets of the bound, different targets, their rank, states superposed, and a d that suffices, by budget.
+
+    Targets are those of all thoughts over all inputs, under either order of ties.
+    """
+    rows = []
+    for budget in budgets:
+        other = {"plus-first": "minus-first", "minus-first": "plus-first"}[ties_of(budget)]
+        points, swapped = targets_of(task, budget), targets_of(task, budget, other)
+        rows.append(
+            {
+                "B": budget,
+                "subsets": f"{float(math.comb(task.states, budget)):.1e}",
+                "different targets": len(points),
+                "affine rank": margins.affine_rank(points),
+                "other ties: targets": len(swapped),
+                "other ties: rank": margins.affine_rank(swapped),
+                "states at most": int((points > 0).sum(1).max()),
+                "d that suffices": polynomial_dimension(points),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+# Margins
+
+
+def margin_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], draws: int, steps: int) -> pd.DataFrame:
+    """Margins of the thought targets by `budget` and `d`: of random embeddings, and of the first of them widened.
+
+    Args:
+        task: whose targets.
+        budgets, dimensions: of the grid.
+        draws: random embeddings per cell.
+        steps: of gradient ascent.
+    """
+    rows = []
+    for budget in budgets:
+        points = targets_of(task, budget)
+        for d in dimensions:
+            start = margins.random_embeddings(draws, task.states, d)
+            wide = margins.margins(points, margins.spread_embeddings(points, start[0], steps))
+            found = {"random": margins.margins(points, start), "widened": wide[None]}
+            rows += [_margins(budget, d, name, range(len(of)), of) for name, of in found.items()]
+    return pd.concat(rows, ignore_index=True)
+
+
+def _margins(budget: int, d: int, embeddings: str, seeds: Sequence[int], found: margins.Embeddings) -> pd.DataFrame:
+    return pd.DataFrame({"budget": budget, "d": d, "embeddings": embeddings, "seed": seeds, "margin": found.tolist()})
+
+
+def one_hot_margin(task: MNNS, budget: int) -> float:
+    """The margin if every state had a dimension of its own."""
+    return float(margins.margins(targets_of(task, budget), torch.eye(task.states, dtype=torch.float64)))
+
+
+def trained_rows(groups: Sequence[Sequence[RunSpec]], **options) -> pd.DataFrame:
+    """Margins of the targets that models were trained on, each group of one shape; rows as `margin_rows`.
+
+    The embeddings of the states are scaled to unit length, so that all kinds compare. Groups whose weights cannot be
+    had are left out; `options` are those of `cot2lib.runs.load_stack`.
+    """
+    rows = []
+    for specs in groups:
+        try:
+            first, stack = specs[0], load_stack(specs, **options)
+        except RecordError:
+            continue
+        budget = first.columns()["budget"]
+        table = stack.transformer.wte.weight.detach()[:, first.task.state_ids].double()
+        found = margins.margins(targets_of(first.task, budget), torch.nn.functional.normalize(table, dim=-1))
+        rows.append(_margins(budget, first.model.d_model, "trained", [spec.seed for spec in specs], found))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
+
+
+def swap_table(states: int, dimensions: Sequence[int]) -> pd.DataFrame:
+    """Least distance between sums of sets that differ by one state, and by at most two, of one random draw per d."""
+    draws = [margins.random_embeddings(1, states, d)[0] for d in dimensions]
+    swaps = {"1 swapped": 1, "at most 2 swapped": 2}
+    found = {name: [margins.swap_distance(draw, count) for draw in draws] for name, count in swaps.items()}
+    return pd.DataFrame({"d": list(dimensions)} | found)
+
+
+# The softmax head
+
+
+def head_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], steps: int) -> pd.DataFrame:
+    """Mean KL (nat) of the thought targets from the best softmax head found, by `budget` and `d`."""
+    grid = pd.DataFrame(product(budgets, dimensions), columns=["budget", "d"])
+    fitted = lambda b, d: softmax_head.fitted_divergence(targets_of(task, b), d, steps=steps)
+    return grid.assign(KL=[fitted(*place) for place in grid.itertuples(index=False)])
+
+
+def whole_tree_divergence(task: MNNS) -> float:
+    """Largest KL (nat) of the full budget's thought targets from polynomials of degree eight in the squared sum."""
+    points = targets_of(task, task.trajectories)
+    sums = torch.arange(-task.bound, task.bound + 1, dtype=torch.float64)
+    return float(softmax_head.divergence(points, softmax_head.polynomial_logits(sums**2, points)).max())

@@ -1,0 +1,79 @@
+"""A chapter's checks: sentences that compare, each with what must hold, under the table that it speaks of.
+
+At the shipped parameters a check that does not hold ends the chapter, and so does one whose runs are not there. With
+other parameters it prints whether it holds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.errors import CoT2Error
+from cot2lib.study import chapters
+
+Holds = bool | np.bool_ | pd.Series | pd.DataFrame | Sequence["Holds"]
+NOBODY = "there are no such runs"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The checks of one chapter.
+
+    Attributes:
+        shipped: whether the chapter runs with its shipped parameters, so that what fails raises.
+    """
+
+    shipped: bool
+
+    def __call__(self, sentence: str, holds: Holds | Callable[[], Holds]) -> None:
+        """Say whether a sentence holds: of every entry, where there are several, and never of none.
+
+        Args:
+            sentence: the claim.
+            holds: what must be true, or a function that gives it; its error means that the runs are not there.
+
+        Raises:
+            AssertionError: if it does not, at the shipped parameters.
+        """
+        found, why = decided(holds)
+        print(f"{'holds' if found else 'cannot be said' if why else 'FAILS'}: {sentence}{why and f' ({why})'}")
+        assert found or not self.shipped, f"{sentence}{why and f': {why}'}"
+
+
+def begin(chapter: str, given: dict) -> Check:
+    """The checks of a chapter, whose parameters are looked at first.
+
+    Args:
+        chapter: its name.
+        given: the notebook's globals.
+
+    Raises:
+        SpecError: for a parameter that the chapter cannot run with.
+    """
+    return Check(chapters.check(chapter, given))
+
+
+def decided(holds: Holds | Callable[[], Holds]) -> tuple[bool, str]:
+    """Whether something holds, and why that cannot be said, if so.
+
+    Raises:
+        TypeError: for what is neither true nor false.
+    """
+    try:
+        found = entries(holds() if callable(holds) else holds)
+    except (LookupError, AttributeError, CoT2Error) as lacking:  # `None` stands for a gap without runs
+        return False, f"{NOBODY}: {lacking}"
+    return all(found) and bool(found), "" if found else NOBODY
+
+
+def entries(holds: Holds) -> list[bool]:
+    """Every entry of what must hold."""
+    if isinstance(holds, bool | np.bool_):
+        return [bool(holds)]
+    if isinstance(holds, pd.Series | pd.DataFrame):
+        return [entry for value in holds.to_numpy().ravel() for entry in entries(value)]
+    if isinstance(holds, list | tuple):
+        return [entry for part in holds for entry in entries(part)]
+    raise TypeError(f"{holds!r} is neither true nor false; give a comparison.")

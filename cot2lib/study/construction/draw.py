@@ -1,0 +1,287 @@
+"""Figures and tables of the chapter `construction`: one input on the circle, all inputs, and what training gives."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Int
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from cot2lib.errors import SpecError
+from cot2lib.study import look, show
+from cot2lib.study.construction.block import BATCH, best_rates, last_steps
+from cot2lib.study.construction.claims import PERFECT
+from cot2lib.study.construction.measure import COSINE, PAPER, SOLVED
+from cot2lib.study.frame import at
+from cot2lib.study.look import Shown, panels
+from cot2lib.study.report import RECIPES
+from cot2lib.study.series import BLUE, LOOKS
+from cot2lib.tasks import MNNS
+from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits
+from cot2lib.theory.matching import optima, signed_sums
+from cot2lib.theory.tagged import collapsed
+
+DRAWN = 6  # digits whose states can be drawn
+PANELS_PER_ROW = 3
+APART = 0.17  # angle between two labels on the circle
+SCALES = {  # length of the pairs that a variant reads
+    **dict.fromkeys(("as-written", "biased", "mirrored"), "pairs of length $2^{-n}$"),
+    **dict.fromkeys(("repaired", "fused", "residual"), "pairs of length 1"),
+}
+WIDTHS = dict(zip(VARIANTS, (4.0, 2.5, 1.2) * 2))  # so that curves on top of each other are seen
+BLOCK, SEEN = "block", "block,\ninputs trained on"
+
+
+# One input
+
+
+def one_input(digits: Sequence) -> Int[Tensor, "one digit"]:
+    """A row of digits to be drawn (SpecError for too many, none, or digits that no construction takes)."""
+    if not all(isinstance(digit, int) for digit in digits):
+        raise SpecError(f"live_digits={list(digits)}: digits are whole numbers.")
+    if not 1 <= len(digits) <= DRAWN:
+        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
+    return checked_digits([list(digits)], len(digits), max(1, sum(digits)))
+
+
+def built(digits: Sequence[int], variant: str, sharpness: float | int | None = None) -> TrigMNNS:
+    """A construction of just the size that these digits need."""
+    return TrigMNNS(len(digits), max(1, int(one_input(digits).sum())), variant, sharpness)
+
+
+def held(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
+    """Sums that each token of one input holds, by pass: the angle of a sum's pair, and the slots that hold it."""
+    model, row = built(digits, "repaired", sharpness), one_input(digits)
+    found = []
+    for step, token in enumerate(model.states(row)[0, : len(digits)], start=1):
+        pairs = token[: 2 ** (step + 1)].unflatten(0, (-1, 2))
+        angles = torch.atan2(pairs[:, 1], pairs[:, 0])
+        sums, slots = torch.unique((angles / model.omega).round(), return_counts=True)
+        found.append(pd.DataFrame({"pass": step, "sum": sums.int(), "angle": model.omega * sums, "slots": slots}))
+    return pd.concat(found, ignore_index=True)
+
+
+def read_pairs(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
+    """Pairs that the variants emit for one input, and their answers."""
+    row, rows = one_input(digits), []
+    for name in VARIANTS:
+        model = built(digits, name, sharpness)
+        pair = model.states(row)[0, -1, :2]
+        entry = {"variant": name, "c": f"{model.sharpness.softmax:.3g}", "length": float(pair.norm())}
+        angle = float(torch.atan2(pair[1], pair[0])) / model.omega
+        rows.append(entry | {"angle / ω": angle, "answer": int(model.solve(row)), "optimum": int(optima(row))})
+    return pd.DataFrame(rows)
+
+
+def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -> Shown:
+    """The pairs that each token of one input holds, a panel per pass, and what two read-offs make of the last.
+
+    Pairs are drawn at length 1, the printed read-off's too; areas grow with the number of slots that hold a sum.
+    """
+    sums, read = held(digits, sharpness), read_pairs(digits, sharpness).set_index("variant")
+    count = len(digits) + 1
+    figure, axes = panels(-(-count // PANELS_PER_ROW), PANELS_PER_ROW, width=5.7, height=3.15)
+    for axis in axes.flat[count:]:
+        axis.set_visible(False)
+    for axis, digit, (_, part) in zip(axes.flat, digits, sums.groupby("pass")):
+        _circle(axis, f"after ±{digit}")
+        _pairs(axis, part)
+    _circle(axes.flat[count - 1], "read-off")
+    for name in ("as-written", "repaired"):
+        length = read.loc[name, "length"] * (1 if VARIANTS[name].rescaled else 2 ** len(digits))
+        _arrow(axes.flat[count - 1], name, read.loc[name], length, built(digits, name).omega)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    written, repaired = read.loc["as-written"], read.loc["repaired"]
+    told = f"the printed read-off answers {written['answer']}, the repaired one {repaired['answer']}"
+    said = f"For the digits {', '.join(map(str, digits))} {told}; the optimum is {repaired['optimum']}."
+    return Shown(figure, sums, said)
+
+
+def _circle(axis: Axes, label: str) -> None:
+    angles = np.linspace(-np.pi / 2, np.pi / 2, 100)
+    axis.plot(np.cos(angles), np.sin(angles), color="#bbbbbb", linewidth=1)
+    axis.plot([0, 1], [0, 0], color="#bbbbbb", linewidth=1)
+    axis.set(xlim=(-0.12, 1.42), ylim=(-1.25, 1.25), aspect="equal", xlabel=label, xticks=[], yticks=[])
+    axis.grid(False)
+    axis.spines[:].set_visible(False)
+
+
+def _pairs(axis: Axes, part: pd.DataFrame) -> None:
+    """The sums of one pass, with labels beside as many as there is room for, from zero outwards."""
+    area = 200 * part["slots"] / part["slots"].sum() + 12
+    colours = np.where(part["sum"] >= 0, BLUE, "#9a9a9a")
+    axis.scatter(np.cos(part["angle"]), np.sin(part["angle"]), s=area, color=colours, zorder=3)
+    taken: list[float] = []
+    for number, angle in part.sort_values("angle", key=abs, kind="stable")[["sum", "angle"]].itertuples(index=False):
+        if all(abs(angle - other) > APART for other in taken):
+            taken.append(angle)
+            words = f"{number}".replace("-", "\N{MINUS SIGN}")
+            axis.text(1.2 * np.cos(angle), 1.14 * np.sin(angle), words, ha="center", va="center", fontsize=9)
+
+
+def _arrow(axis: Axes, name: str, read: pd.Series, length: float, omega: float) -> None:
+    colour, marker, dash = LOOKS["variant"][name]
+    x, y = (length * part(read["angle / ω"] * omega) for part in (np.cos, np.sin))
+    axis.plot([0, x], [0, y], color=colour, linestyle=(0, dash or (1, 0)), linewidth=1.6)
+    axis.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {read['answer']}")
+
+
+def collapse(digits: Sequence[int]) -> str:
+    """The rest of one input's signed sums if each has one pair and the pairs are averaged, in a sentence."""
+    row = one_input(digits)
+    number, pair = len(signed_sums(row).unique()), collapsed(row, built(digits, "as-written").omega)[0].tolist()
+    return (
+        f"For the digits {', '.join(map(str, digits))} the {number} different sums, averaged with their shares, leave "
+        f"the pair ({pair[0]:.4f}, {pair[1]:.0f}): one number for all of them."
+    )
+
+
+# All inputs
+
+
+def exact_match(curves: pd.DataFrame) -> Shown:
+    """Exact match against c, a panel per scale; lines are float64, crosses float32."""
+    scaled = curves.assign(scale=curves["variant"].map(SCALES))
+    most = at(curves, precision="float64").groupby("variant")[SOLVED].max()
+    told = "The printed variant solves at most {:.1f} % of the inputs, every repair {:.0f} % if c is large enough."
+    shown = look.lines(
+        at(scaled, precision="float64"), "c", SOLVED, "variant", ("sharpness c", SOLVED), "scale",
+        told.format(most["as-written"], most.drop("as-written").min()), WIDTHS, height=3.4,
+    )  # fmt: skip
+    for axis, scale in zip(shown.figure.axes, dict.fromkeys(SCALES.values())):
+        single = at(scaled, precision="float32", scale=scale)
+        axis.scatter(single["c"], single[SOLVED], s=22, color="black", marker="+", linewidths=0.8, zorder=5)
+        axis.set(xscale="log", ylim=(0, 104))
+    return Shown(shown.figure, curves, shown.finding)
+
+
+def curve_table(curves: pd.DataFrame) -> pd.DataFrame:
+    """The numbers of `exact_match` at whole powers of ten."""
+    chosen = curves[np.isclose(np.log10(curves["c"]) % 1, 0)]
+    chosen = chosen.assign(variant=pd.Categorical(chosen["variant"], VARIANTS), c=chosen["c"].map("c = {:.0e}".format))
+    return show.headed(chosen.pivot(index=["variant", "precision"], columns="c", values=SOLVED))
+
+
+def smallest_by_length(table: pd.DataFrame) -> Shown:
+    """The smallest c that was found and the one that suffices, by the number of digits; a panel per variant."""
+    long = table.rename(columns={"smallest c": "found", "sufficient c": "sufficient"})
+    long = long.melt(["n", "variant"], ["found", "sufficient"], "which", "c")
+    last = table[table["n"] == table["n"].max()].set_index("variant")["smallest c"]
+    told = "Every input of {} digits needs c = {:.0f} with the printed halving, {:.0f} without."
+    said = told.format(table["n"].max(), last["biased"], last["repaired"])
+    labels = "digits n", "sharpness c"
+    shown = look.lines(long, "n", "c", "which", labels, "variant", said, {"found": 0.0}, height=2.9)
+    for axis in shown.figure.axes:
+        axis.set(yscale="log", xticks=sorted(table["n"]))
+    return shown
+
+
+def dimension_curves(table: pd.DataFrame) -> Shown:
+    """Both dimensions (`measure.dimensions`) against the number of digits."""
+    fewer = table.loc[table[COSINE] < table[PAPER], "n"].min()
+    said = f"From {fewer} digits on the cosine construction needs fewer coordinates."
+    long, labels = table.melt("n", var_name="construction", value_name="d"), ("digits n", "content dimension")
+    shown = look.lines(long, "n", "d", "construction", labels, finding=said, aspect=1.7)
+    shown.figure.axes[0].set(yscale="log", xticks=table["n"])
+    return shown
+
+
+def tagged_window(table: pd.DataFrame) -> Shown:
+    """Inputs solved against the c of the tagged vocabulary's softmax, a panel per length."""
+    most = table.groupby(["precision", "digits"])[SOLVED].max()["float32"]
+    said = ", ".join(f"{share:.1f} % of the inputs of {n} digits" for n, share in most.items())
+    shown = look.lines(
+        table, "c", SOLVED, "precision", ("c of the vocabulary's softmax", SOLVED), "digits",
+        f"In single precision the best c solves {said}.",
+    )  # fmt: skip
+    for axis in shown.figure.axes:
+        axis.set(xscale="log", ylim=(0, 103))
+    return shown
+
+
+# Trained
+
+
+def together(models: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    """Rows or curves of the GPT-2 runs, and of the block at its best rates; `model` names what was trained.
+
+    Recipes without a trigonometric run are left out. `embedding` tells the kinds of a model apart: for the block, what
+    one pass hands to the next.
+    """
+    known = models.loc[models["embedding"] != "learned", "recipe"].unique()
+    models = models[models["recipe"].isin(known)].sort_values(["recipe", "d_model"], kind="stable")
+    models = models.assign(model="GPT-2, d = " + models["d_model"].astype(str))
+    fed = best_rates(blocks)
+    fed = fed.assign(model=BLOCK, embedding="fed its " + fed["feed"], recipe=RECIPES["quick"])
+    return pd.concat([models.astype({"embedding": str, "recipe": str}), fed], ignore_index=True)
+
+
+def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame, finding: str = "") -> Shown:
+    """Closing accuracy of every run and block; black lines are the paper's "perfect".
+
+    Accuracy is on validation inputs, and of the block also on the inputs it was trained on.
+    """
+    both = together(rows, last_steps(blocks))
+    fed = both[both["model"] == BLOCK]
+    both["model"] = both["model"].where(both["model"] == BLOCK, both["model"] + "\n" + both["recipe"])
+    both = pd.concat([both, fed.assign(model=SEEN, accuracy=fed["seen"])])
+    data = both.assign(last=both["last"].fillna(both["accuracy"]))[["model", "embedding", "seed", "last"]]
+    shown = look.ends(data, "embedding", "model", None, stated=_stated, finding=finding, label="accuracy (%)")
+    shown.figure.set_size_inches(8.6, 3.6)
+    shown.figure.axes[0].set(ylim=(min(65.0, data["last"].min() - 2), 101))
+    return shown
+
+
+def trained_curves(curves: pd.DataFrame, blocks: pd.DataFrame, finding: str = "") -> Shown:
+    """Validation accuracy over epochs, a panel per model; thin lines are seeds."""
+    task, seeds = MNNS(), blocks["seed"].unique().tolist()
+    inputs = {seed: int(task.split(seed).sum()) for seed in seeds}  # that are trained on
+    both = together(curves, blocks.assign(epoch=blocks["step"] * BATCH / blocks["seed"].map(inputs)))
+    return look.curves(both, "embedding", "model", _stated, finding, sharex=False)
+
+
+def _stated(embedding: str, model: str) -> float | None:
+    """The paper's remark on training with trigonometric embeddings, as an accuracy (%)."""
+    return None if embedding == "learned" else PERFECT
+
+
+def accuracies(rows: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
+    """Closing accuracy (%) of each group with its interval, the best seed's, and how many seeds are perfect."""
+    columns = {"accuracy (%)": (value, show.mean_of), "best seed": (value, "max"), "perfect seeds": (value, perfect)}
+    return show.headed(show.groups(rows, by).agg(**columns))
+
+
+def perfect(values: pd.Series) -> str:
+    """Seeds that reach 100 %, of how many."""
+    return f"{(values >= PERFECT).sum()} of {len(values)}"
+
+
+def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
+    """`accuracies` of the construction's block for every feed and learning rate, and on what it was trained on."""
+    last = last_steps(blocks).rename(columns={"feed": "fed its", "lr": "rate"})
+    last["rate"] = last["rate"].map("{:g}".format)
+    by = ["fed its", "rate"]
+    seen = accuracies(last, by, "seen").drop(columns="best seed")
+    seen = seen.rename(columns={"accuracy (%)": "trained on (%)", "perfect seeds": "perfect there"})
+    return accuracies(last, by, "accuracy").merge(seen, on=by)
+
+
+def beside_learned(rows: pd.DataFrame) -> pd.DataFrame:
+    """How far trigonometric tables end from learned ones, paired by seed (`show.gaps`)."""
+    kinds = [name for name in rows["embedding"].unique() if name != "learned"]
+    by = ["recipe", "d_model"]
+    return pd.concat([show.gaps(rows, by, "embedding", kind, "learned").assign(embedding=kind) for kind in kinds])
+
+
+def best_of(rows: pd.DataFrame) -> str:
+    """The number of perfect trigonometric runs, and the kind of model with the highest mean, in a sentence."""
+    trigonometric = rows[rows["embedding"] != "learned"]
+    kinds = show.groups(rows, ["embedding", "d_model", "recipe"])["last"]
+    embedding, d_model, recipe = best = kinds.mean().idxmax()
+    return (
+        f"Of the {len(trigonometric)} trigonometric GPT-2 runs {(trigonometric['last'] >= PERFECT).sum()} reach "
+        f"{PERFECT:g} %; the highest mean of all is that of {embedding}, d = {d_model}, {recipe}: "
+        f"{show.mean_of(kinds.get_group(best))} %."
+    )

@@ -1,0 +1,1 @@
+"""Chapter `csft`: training on superpositions."""

@@ -1,0 +1,116 @@
+"""Figures and tables of the chapter `csft`, and the paper's numbers beside them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from torch import Tensor
+
+from cot2lib.study import printed, show
+from cot2lib.study.look import PAPER, Shown, panels
+from cot2lib.study.printed import paper_value
+from cot2lib.study.series import LOOKS
+from cot2lib.tasks import MNNS
+
+AT_ONE_DIMENSION = {  # the article does not say which COCONUT, nor which no-CoT, it ran; d = 32
+    "COCONUT": "main-mnns-coconut",
+    "COCONUT, zero slot": "main-mnns-coconut",
+    "no-CoT": "main-mnns-nocot",
+    "no-CoT, pauses": "main-mnns-nocot",
+}
+ONE_LAYER = {"CoT2": "passk-cot2", "discrete CoT": "passk-discrete-t0.0-k1"}  # d = 24
+FEWEST, APART = 5, 20.0  # runs of a cell, and points between two groups of them, that a sentence tells
+EPOCHS = {"last": "last", "closing_mean": "last ten", "best": "best", "split_half": "split half"}
+
+
+def stated(method: str, d_model: int) -> float | None:
+    """The paper's accuracy (%) of a method on MNNS 4 x 1-9, two layers, where it gives one."""
+    if method in AT_ONE_DIMENSION:
+        return paper_value(AT_ONE_DIMENSION[method]) if d_model == 32 else None
+    return printed.stated(f"budget-b{16 if method == 'CoT2' else 1}-d{d_model}")
+
+
+def stated_one_layer(method: str, d_model: int) -> float | None:
+    """The paper's accuracy (%) with one layer and one head, which its Pass@k experiment gives for d = 24."""
+    return paper_value(ONE_LAYER[method]) if d_model == 24 and method in ONE_LAYER else None
+
+
+def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Float[Tensor, "step vocab"]) -> Shown:
+    """Step distributions of one trained model on the input `row`, above the targets it was trained on."""
+    reach = int(task.digits[row].sum()) + 1
+    sums = np.arange(-reach, reach + 1)
+    columns = [task.state_id(int(s)) for s in sums]
+    figure, axes = panels(task.steps, 1, width=7.0, height=1.15, sharex=True)
+    for step, axis in enumerate(axes[:, 0]):
+        axis.bar(sums, 100 * made[step, columns], width=0.8, color=LOOKS["method"]["CoT2"][0], label="model")
+        aimed = wanted[step, columns].numpy()
+        axis.scatter(sums[aimed > 0], 100 * aimed[aimed > 0], s=70, **PAPER, label="target")
+        axis.set_ylabel(f"t = {step + 1} (%)")
+    axes[0, 0].legend(loc="upper right", ncols=2, frameon=False)
+    axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
+    return Shown(figure, thought_table(task, made, wanted))
+
+
+def thought_table(task: MNNS, made: Float[Tensor, "step vocab"], wanted: Float[Tensor, "step vocab"]) -> pd.DataFrame:
+    """The numbers of `thoughts`, for sums in a target or above 1 % in the model."""
+    steps, tokens = ((wanted > 0) | (made > 0.01)).nonzero().T
+    shares = {name: 100 * part[steps, tokens].numpy() for name, part in (("model (%)", made), ("target (%)", wanted))}
+    return pd.DataFrame({"t": steps + 1, "sum": tokens - task.state_id(0), **shares})
+
+
+def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies (%) of every cell under four ways of choosing the epoch."""
+    return show.headed(show.groups(rows, ["recipe", "method", "d_model"])[[*EPOCHS]].mean().rename(columns=EPOCHS))
+
+
+def two_outcomes(rows: pd.DataFrame) -> list[str]:
+    """One sentence per cell whose runs end in two groups far apart."""
+    sentences = []
+    for (recipe, method, d_model), cell in show.groups(rows, ["recipe", "method", "d_model"]):
+        ends = np.sort(cell["last"])
+        gaps = np.diff(ends)
+        if len(ends) >= FEWEST and gaps.max() >= APART:
+            low, high = np.split(ends, [gaps.argmax() + 1])
+            groups = [f"{len(part)} of {len(ends)} runs {_between(part)}" for part in (high, low)]
+            sentences.append(f"**{recipe}, {method}, d = {d_model}**: {groups[0]}, {groups[1]}.")
+    return sentences
+
+
+def _between(ends: Float[np.ndarray, " run"]) -> str:
+    low, high = f"{ends[0]:.0f}", f"{ends[-1]:.0f}"
+    return f"{'ends' if len(ends) == 1 else 'end'} at {low if low == high else f'{low} to {high}'} %"
+
+
+def epochs_to(curves: pd.DataFrame, levels: Sequence[float | int]) -> pd.DataFrame:
+    """Median epochs until runs first reach each accuracy (%), and how many do. One that never does counts as late."""
+    by = ["recipe", "method", "d_model"]
+    reached = [show.groups(curves[curves["accuracy"] >= level], [*by, "seed"])["epoch"].min() for level in levels]
+    every = show.groups(curves, [*by, "seed"])["epoch"].size().index
+    first = {level: epochs.reindex(every) for level, epochs in zip(levels, reached)}
+    return show.headed(show.groups(pd.DataFrame(first), by).agg(_reached).rename(columns="{:g} %".format))
+
+
+def _reached(epochs: pd.Series) -> str:
+    """The median, of which runs that never got there are the last, and how many did."""
+    median, reached = epochs.fillna(np.inf).median(), f"({epochs.notna().sum()}/{len(epochs)})"
+    return f"{median:.0f} {reached}" if np.isfinite(median) else f"not by half {reached}"
+
+
+def cost(rows: pd.DataFrame) -> str:
+    """What a run took on each kind of machine, beside the paper's three hours."""
+    sentences = []
+    on_cpu = rows["device"].str.startswith("cpu")
+    for (recipe, cpu), runs in rows.groupby(["recipe", on_cpu], observed=True):
+        minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
+        unit, places = "core-minutes" if cpu else "GPU-minutes", ", ".join(sorted(set(runs["device"])))
+        sentences.append(f"A run of the {recipe} took {minutes:.1f} {unit} on average ({places}).")
+    return " ".join(sentences) + f" The paper states about {paper_value('train-cost'):g} hours a run on one L40S GPU."
+
+
+def stages(rows: pd.DataFrame) -> pd.DataFrame:
+    """COCONUT's accuracies (%): at the last epoch, and at the best one, which is of an earlier stage."""
+    runs = rows[rows["method"].isin([name for name in AT_ONE_DIMENSION if name.startswith("COCONUT")])]
+    part = runs.assign(part=100 * runs["best_step"] / runs["steps"])
+    means = show.groups(part, ["recipe", "method", "d_model"])[["last", "best", "part"]].mean().reset_index()
+    return means.assign(stated=[stated(*place) for place in zip(means["method"], means["d_model"])])

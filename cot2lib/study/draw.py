@@ -1,0 +1,116 @@
+"""Figures that several chapters share: entropies beside those of the targets, and what a chapter trains live."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from jaxtyping import Float
+
+from cot2lib.study import show
+from cot2lib.study.look import PAPER, Shown, panels
+from cot2lib.study.series import LOOKS, SKY, SOLID, Look, told_apart
+
+MODELS: dict[str, Look] = {"authors' recipe": LOOKS["method"]["CoT2"], "quick recipe": (SKY, "v", SOLID)}
+
+
+def entropies(
+    finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: Sequence[float] = (), finding: str = ""
+) -> Shown:
+    """Entropy of a CoT2 model's step-t distribution against what its targets hold.
+
+    Args:
+        finals: last evaluation of each CoT2 run, tidy.
+        exact: entropy (nat) of the targets of each step, which count coinciding sums once; grey bars. Dotted lines are
+            t ln 2, which does not.
+        stated: the paper's entropies, step by step.
+        finding: what the figure shows.
+    """
+    steps, recipes = np.arange(1, len(exact) + 1), list(finals["recipe"].unique())
+    names = {f"entropy_{t}": t for t in steps}
+    wide = finals[["recipe", "seed", *names]].rename(columns=names)
+    long = wide.melt(["recipe", "seed"], var_name="step", value_name="entropy")
+    figure, axes = panels(1, 1, width=6.4, height=3.2)
+    axis = axes[0, 0]
+    axis.bar(steps - 1, exact, width=0.8, color="#d9d9d9", label="exact target")
+    thoughts = steps[:-1]
+    axis.hlines(thoughts * np.log(2), thoughts - 1.4, thoughts - 0.6, "black", ":", linewidth=1.4, label="t ln 2")
+    palette = {name: MODELS[name][0] for name in recipes}
+    sns.stripplot(long, x="step", y="entropy", hue="recipe", dodge=len(recipes) > 1, palette=palette, size=4,
+                  alpha=0.7, ax=axis)  # fmt: skip
+    if len(stated):
+        axis.scatter(steps - 1, stated, s=420, label="paper", **PAPER)
+    axis.set(xlabel="step t", ylabel="entropy (nat)")
+    axis.legend(loc="upper left", frameon=False)
+    return Shown(figure, long[["recipe", "seed", "step", "entropy"]], finding)
+
+
+def entropy_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"]) -> pd.DataFrame:
+    """Entropies (nat) of the exact targets, t ln 2, and the means of each recipe's models."""
+    heads = {f"entropy_{t}": f"t = {t}" for t in range(1, len(exact) + 1)}
+    models = show.groups(finals, "recipe")[[*heads]].mean().rename(columns=heads, index="CoT2, {}".format)
+    references = pd.DataFrame(
+        [[t * np.log(2) for t in range(1, len(exact))] + [np.nan], exact],
+        index=["t ln 2", "exact targets"],
+        columns=[*heads.values()],
+    )
+    return pd.concat([references, models]).rename_axis("what").reset_index()
+
+
+def live_curves(
+    found: pd.DataFrame,
+    recorded: pd.DataFrame | None = None,
+    hue: str = "budget",
+    level: tuple[str, float] | None = None,
+) -> Shown:
+    """Learning curves of live runs (tidy), a line for each, before the range of the recorded seeds of such runs.
+
+    Args:
+        found: curves of the live runs.
+        recorded: curves of recorded runs.
+        hue: what series are told apart by.
+        level: name and height (%) of a dashed line.
+    """
+    parts = {"live": found} | ({} if recorded is None else {"recorded": recorded})
+    data, apart = told_apart(pd.concat(parts, names=["made"]).reset_index("made"), hue)
+    options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": "epoch", "y": "accuracy"}
+    behind, data = data[data["made"] == "recorded"].copy(), data[data["made"] == "live"]
+    figure, axes = panels(1, 1, width=6.0, height=3.2)
+    axis = axes[0, 0]
+    if len(behind):
+        behind["epoch"] = behind.groupby(["series", "step"], observed=True)["epoch"].transform("mean")
+        sns.lineplot(behind, estimator="mean", errorbar=("pi", 100), err_kws={"alpha": 0.2, "linewidth": 0},
+                     linewidth=0, legend=False, ax=axis, **options)  # fmt: skip
+    sns.lineplot(data, units="seed", estimator=None, style="series", style_order=apart["hue_order"], ax=axis,
+                 dashes=apart["dashes"], markers=apart["markers"], markersize=4, **options)  # fmt: skip
+    if level:
+        axis.axhline(level[1], color="black", linestyle="--", linewidth=1.2, label=level[0])
+    axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
+    axis.legend(loc="best", frameon=False)
+    return Shown(figure, data[[*dict.fromkeys(["method", hue, "seed", "epoch", "accuracy"])]])
+
+
+def live_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What live training gave (tidy rows): task, method, budget, dimension, steps, accuracy (%), seconds."""
+    chosen = rows[["task", "method", "budget", "d_model", "steps", "last", "seconds"]]
+    return chosen.rename(columns={"d_model": "d", "last": "validation accuracy (%)"})
+
+
+def live_rewards(found: pd.DataFrame, start: float) -> Shown:
+    """Share (%) of right rollouts over steps, a column per seed: thin lines are seeds, smoothed; a thick one the mean.
+
+    A dashed line is the share before training, `start`.
+    """
+    smooth = found.ewm(span=max(2, len(found) // 5)).mean()
+    long = smooth.rename_axis("step").reset_index().melt("step", var_name="seed", value_name="right")
+    colour = LOOKS["when"]["after"][0]
+    figure, axes = panels(1, 1, width=6.0, height=3.0)
+    axis = axes[0, 0]
+    sns.lineplot(
+        long, x="step", y="right", units="seed", estimator=None, color=colour, linewidth=0.8, alpha=0.5, ax=axis
+    )
+    sns.lineplot(long, x="step", y="right", errorbar=None, color=colour, label="in training, mean", ax=axis)
+    axis.axhline(start, color=LOOKS["when"]["before"][0], linestyle="--", label="before training")
+    axis.set(xlabel="step", ylabel="right rollouts (%)", ylim=(0, 100))
+    axis.legend(loc="upper left", frameon=False)
+    return Shown(figure, long)

@@ -1,0 +1,126 @@
+"""One tidy frame of runs, and one of their curves: accuracies in percent, categories in one order.
+
+Chapters draw, tell and check these frames. `recipe` names the profile in words. A column of `ORDER` is an ordered
+category; a value that the book does not have comes after those that it has.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from cot2lib import runs
+from cot2lib.runs.records import Tables
+from cot2lib.specs import Run
+from cot2lib.study.report import PERCENT, RECIPES, Text, bullets
+
+# columns that records hold as shares
+SHARES = ("accuracy", "last", "best", "split_half", "closing_mean", "curve_mean", "seen")
+ORDER: dict[str, tuple] = {
+    "recipe": ("authors' recipe", "authors' recipe, no dropout or decay", "quick recipe"),
+    "method": ("CoT2", "COCONUT", "COCONUT, zero slot", "discrete CoT", "no-CoT", "no-CoT, pauses"),
+    "fed": ("teacher", "self", "teacher, then self"),
+    "embedding": ("learned", "cosine", "cosine, frozen"),
+    "when": ("before", "after"),
+    "origin": ("discrete CoT, 1 layer", "discrete CoT, 2 layers", "CoT2, 1 layer"),
+    "naming": ("age", "once", "fresh"),
+    "reading": ("reachable", "sign", "twins"),
+    "task": (),  # as they come
+}
+
+
+def _many(word: str) -> Callable[[int], str]:
+    return lambda count: f"{count} {word}{'' if count == 1 else 's'}"
+
+
+NAMES: dict[str, Callable[[object], str]] = {  # of values, where a number alone says too little
+    "d_model": "d = {}".format,
+    "budget": lambda budget: "every trajectory" if budget == float("inf") else f"B = {budget}",
+    "k": "K = {}".format,
+    "tries": "k = {}".format,
+    "temperature": "T = {:g}".format,
+    "top_k": lambda kept: f"the {kept} likeliest tokens" if kept else "all tokens",
+    "gamma": "\N{GREEK SMALL LETTER GAMMA} = {:g}".format,
+    "layers": _many("layer"),
+    "tokens": _many("token"),
+    "digits": _many("digit"),
+    "fed": "fed by {}".format,
+    "token": "t = {}".format,
+    "decoder": {"own": "own sampler", "base": "base decoding", "discrete": "discrete decoding"}.get,
+    "dropout": "dropout {:g}".format,
+    "ratio": {"geometric": "geometric mean", "product": "product", "per-draw": "per draw"}.get,
+    "naming": {"age": "names by age", "once": "names drawn once", "fresh": "fresh names"}.get,
+    "reading": {"reachable": "is it reached?", "sign": "which sign?", "twins": "two halves alike"}.get,
+    "held": {
+        "in_time": "can still reach the target",
+        "frontier": "reached in so many hops",
+        "unreached": "reached by no walk",
+    }.get,
+    "names": "at most {} names".format,
+}
+
+
+def read(requests: Mapping[str, Sequence[Run]], retrained: str | None = None) -> Tables:
+    """Tidy rows and curves of the recorded runs of each profile; arguments and errors as `runs.by_profile`."""
+    rows, curves = runs.by_profile(requests, retrained)
+    return tidy(rows), tidy(curves)
+
+
+def tidy(rows: pd.DataFrame) -> pd.DataFrame:
+    """The frame in percent, with ordered categories, and with `recipe` where it has a profile."""
+    rows = rows.assign(**{name: PERCENT * rows[name] for name in SHARES if name in rows})
+    if "profile" in rows:
+        rows["recipe"] = rows["profile"].map(lambda profile: RECIPES.get(profile, profile))
+    return rows.assign(**{name: ordered(rows[name], known) for name, known in ORDER.items() if name in rows})
+
+
+def ordered(values: Iterable, known: Sequence = ()) -> pd.Categorical:
+    """Values as an ordered category: those of `known` in its order, then others, numbers by size."""
+    values = pd.Series(values)
+    values = values.cat.remove_unused_categories() if isinstance(values.dtype, pd.CategoricalDtype) else values
+    strange = [value for value in values.dropna().unique() if value not in known]
+    strange = sorted(strange) if pd.api.types.is_numeric_dtype(values) else strange
+    present = set(values)
+    return pd.Categorical(values, [*(value for value in known if value in present), *strange], ordered=True)
+
+
+def at(rows: pd.DataFrame, **columns) -> pd.DataFrame:
+    """The rows whose columns have these values, or one of several in a list; none if there are none."""
+    for name, value in columns.items():
+        rows = rows[rows[name].isin(value if isinstance(value, list | tuple) else [value])]
+    return rows
+
+
+def called(column: str, value: object) -> str:
+    """A value in words, as legends and sentences have it."""
+    return NAMES.get(column, str)(value)
+
+
+def absent(requests: Mapping[str, Sequence[Run]], by: Sequence[str], retrained: str | None = None) -> Text | None:
+    """A bullet for each profile that lacks a record of what is asked for, with the remedy.
+
+    Args:
+        requests: runs by profile.
+        by: columns that name a run, whatever its seed.
+        retrained: the profile that is read from the local store, as in `read`.
+    """
+    sentences = []
+    for profile, specs in requests.items():
+        rows = runs.recorded(list(dict.fromkeys(specs)), retrain=profile == retrained)
+        known = set(rows["id"]) if len(rows) else set()
+        lacking = [run for run in specs if run.id not in known]
+        if lacking:
+            sentences.append(
+                f"**Not drawn, {RECIPES[profile]}**: there is no record of {_named(lacking, specs, by)}; set "
+                f'`profile = "{profile}"` and `retrain = True` to make it here.'
+            )
+    return bullets(sentences)
+
+
+def _named(lacking: Sequence[Run], specs: Sequence[Run], by: Sequence[str]) -> str:
+    """Runs by name, with their seeds where other seeds are there."""
+    name = lambda run: ", ".join(called(column, run.columns()[column]) for column in by)
+    told = []
+    for label in dict.fromkeys(map(name, lacking)):
+        missing, wanted = ({run.seed for run in part if name(run) == label} for part in (lacking, specs))
+        told.append(label + ("" if missing == wanted else f" (seed {', '.join(map(str, sorted(missing)))})"))
+    return "; ".join(told)

@@ -1,0 +1,1 @@
+"""Appendix `graph_choices`: what each choice about graphs changes."""

@@ -1,0 +1,148 @@
+"""Measurements beside the claims on questions about graphs (chapters `prosqa` and `prontoqa`).
+
+ProsQA is judged on graphs of at most 19 names that are ages: as many as the paper's vocabulary holds, named as the
+published files name them. ProntoQA is judged as the paper reads it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from cot2lib import runs
+from cot2lib.study import graph_runs, graph_tests
+from cot2lib.study.comparisons import Cell, Direction, against
+from cot2lib.study.graph_runs import D_MODELS, KS, SWEEP, TASKS
+from cot2lib.study.kinds import Kind, Number, accuracy
+from cot2lib.study.passk import TEMPERATURES
+from cot2lib.study.samples import Sample, recorded, trained
+
+METHODS = {"cot2": "cot2", "coconut": "coconut", "discrete": "discrete", "nocot": "no-cot"}
+STARTS = ("cot2", "discrete")
+FEW = 5  # samples that a majority of few has
+UNSTATED = "our graphs and 50 passes stand for the paper's"
+OURS = "starts of our recipe stand for the paper's"
+MANY = f"many is more than {FEW}"
+
+
+@cache
+def prosqa(method: str, d_model: int = 32) -> Sample:
+    """ProsQA with at most 19 names that are ages, as in the published files."""
+    return recorded(lambda profile, seeds: graph_runs.dimension(profile, seeds, (d_model,), (method,)))
+
+
+@cache
+def prontoqa(method: str, d_model: int = 32) -> Sample:
+    """ProntoQA as the paper reads it: whether a property is reached."""
+    return recorded(
+        lambda profile, seeds: graph_runs.dimension(profile, seeds, (d_model,), (method,), graph_runs.REACHED)
+    )
+
+
+@cache
+def _policy(task: str, method: str, k: int) -> Sample:
+    """MTS of K tokens from our recipe's CoT2 or discrete CoT; by the own sampler `gain` is the last evaluation less
+    the first."""
+    asked = lambda profile, seeds: graph_runs.rewarded(profile, seeds, (method,), (k,), (task,))
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        rows = recorded(asked)(profile, seeds)
+        if rows.empty:
+            return rows
+        points = runs.curves([run for run in asked(profile, seeds) if run.id in set(rows["id"])])
+        return rows.assign(gain=rows["last"] - points.sort_values("step").groupby("seed")["accuracy"].first())
+
+    return sample
+
+
+@cache
+def _start(task: str, method: str) -> Sample:
+    """What those start from, under every profile."""
+    return recorded(lambda profile, seeds: graph_runs.starts(task, seeds, (method,)))
+
+
+@cache
+def _votes(task: str, method: str, temperature: float, k: int) -> Sample:
+    """Maj@k and Pass@k (%) on graphs."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table = graph_tests.shipped_votes(profile)
+        models = graph_runs.voting(profile, seeds, (method,), (task,))
+        wanted = {spec.id: spec.seed for spec in models}
+        rows = table[np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(wanted)]
+        return rows.assign(seed=rows["id"].map(wanted), method=models[0].method).set_index("seed").sort_index()
+
+    return sample
+
+
+def _above(cot2: Sample, discrete: Sample) -> list[Cell]:
+    """CoT2 above discrete CoT at the end, and on average over the training."""
+    return [against(cot2, discrete, column) for column in ("last", "curve_mean")]
+
+
+def _stated(sample: Sample) -> Number:
+    """Accuracy of the recipe as far as it is stated."""
+    return replace(accuracy(sample, 5, SWEEP), given=UNSTATED)
+
+
+def _before(task: str, start: str) -> Number:
+    """Accuracy of what policy gradients start from."""
+    return Number(SWEEP, _start(task, start), 1, undecided="it is of our recipe")
+
+
+def _after(task: str, start: str, k: int) -> Number:
+    """Accuracy after policy gradients by the own sampler; the paper takes the best epoch."""
+    columns = dict(best="best", split_half="split_half", judged="best")
+    return Number(SWEEP, _policy(task, start, k), 1, **columns, undecided="the start is of our recipe")
+
+
+def _beats_votes(task: str) -> Direction:
+    """CoT2's one answer is right more often than the majority of few answers of discrete CoT."""
+    few = {t: _votes(task, "discrete", t, FEW if t else 1) for t in TEMPERATURES}
+    single = _votes(task, "cot2", 0.0, 1)
+    return Direction(
+        SWEEP, [Cell(single, "pass_at_k", few[t], "maj_at_k") for t in TEMPERATURES], scale=1.0, given=MANY
+    )
+
+
+LARGE = D_MODELS[1:]  # at least one of them is above a threshold that the paper's figure can show
+LARGER = [
+    against(_policy(task, start, more), _policy(task, start, less), "best")
+    for task in TASKS
+    for start in STARTS
+    for less, more in pairwise(KS)
+]
+
+
+SEARCHING: dict[str, Kind] = {
+    "csft-above-coconut": Direction(
+        f"csft {SWEEP}",
+        [
+            against(trained("cot2"), trained("coconut-slot")),  # on MNNS, as `main-mnns-coconut`
+            *(against(task("cot2"), task("coconut")) for task in (prosqa, prontoqa)),
+        ],
+        given=UNSTATED,
+    ),
+    **{f"main-prosqa-{name}": _stated(prosqa(method)) for name, method in METHODS.items()},
+    **{f"main-prontoqa-{name}": _stated(prontoqa(method)) for name, method in METHODS.items()},
+    "convergence-prosqa": Direction(
+        SWEEP, [cell for d in D_MODELS for cell in _above(prosqa("cot2", d), prosqa("discrete", d))]
+    ),
+    "convergence-prontoqa": Direction(
+        SWEEP,
+        [cell for d in LARGE for cell in _above(prontoqa("cot2", d), prontoqa("discrete", d))],
+        given="d = 32 and 40 are above the threshold",
+    ),
+    **{f"grpo-{task.lower()}-{start}-sft": _before(task, start) for task in TASKS for start in STARTS},
+    **{f"grpo-{task.lower()}-{start}-k{k}": _after(task, start, k) for task in TASKS for start in STARTS for k in KS},
+    "k-larger-better-qa": Direction(SWEEP, LARGER, given=OURS),
+    "rl-helps-discrete-more": Direction(
+        SWEEP,
+        [against(_policy(task, "discrete", k), _policy(task, "cot2", k), "gain") for task in TASKS for k in KS],
+        given=f"{OURS}, and gains are by the own sampler",
+    ),
+    **{f"majk-{task.lower()}": _beats_votes(task) for task in TASKS},
+}

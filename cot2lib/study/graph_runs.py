@@ -1,0 +1,313 @@
+"""Which runs the chapters on graphs stand on, per profile: `prosqa`, `prontoqa` and `graph_choices`.
+
+`cot2 run search` trains them all. The sweep and its record files keep the name of the chapter that these three once
+were, since no record may move.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from cot2lib.specs import GRPOSpec, Run, RunSpec
+from cot2lib.specs.profiles import SEEDS, grpo, spec
+from cot2lib.tasks import ProntoQA, ProsQA, Task
+from cot2lib.tasks.prontoqa import READINGS, TWINS
+from cot2lib.tasks.reachability import NAMINGS
+from cot2lib.thoughts import MTS
+
+Change = Callable[[RunSpec], RunSpec]
+
+SWEEP = "search"  # what `cot2 run` and the record files call all of this
+METHODS = ("cot2", "discrete", "coconut", "no-cot")
+BOTH, ALONE = METHODS[:2], METHODS[:1]
+TASKS = ("ProsQA", "ProntoQA")
+SMALL, OFFICIAL = 19, 28  # names
+D_MODELS = (24, 32, 40)  # of the paper's figures
+ALL_D_MODELS = (16, 24, 32, 40, 48, 64)
+HEADS = (1, 2, 4)
+KS = (6, 8, 12)  # tokens of a sampled thought
+SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
+THREE = SEEDS[:3]
+PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
+BY_AGE = ProsQA(naming="age")  # named as the published files name them
+REACHED = ProntoQA(reading=READINGS[0], naming="once")  # as the paper reads it
+
+
+def _each(
+    profile: str, tasks: Sequence[Task], methods: Sequence[str], seeds: Sequence[int], d_models: Sequence[int] = (32,)
+) -> list[RunSpec]:
+    return [
+        spec(method, profile, task=task, d_model=d, seed=seed)
+        for task in tasks
+        for d in d_models
+        for method in methods
+        for seed in seeds
+    ]
+
+
+def naming(
+    profile: str = "quick",
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = METHODS,
+    namings: Sequence[str] = NAMINGS,
+) -> list[RunSpec]:
+    """Methods on graphs of at most 19 names, named in each way; d = 32."""
+    return _each(profile, [ProsQA(naming=name) for name in namings], methods, seeds)
+
+
+def dimension(
+    profile: str = "quick",
+    seeds: Sequence[int] = THREE,
+    d_models: Sequence[int] = D_MODELS,
+    methods: Sequence[str] = BOTH,
+    task: Task = BY_AGE,
+) -> list[RunSpec]:
+    """CoT2 and discrete CoT over dimensions on a task's graphs."""
+    return _each(profile, [task], methods, seeds, d_models)
+
+
+def placed(
+    method: str, names: int, d_model: int, heads: int = 2, seed: int = SEEDS[0], naming: str = "fresh"
+) -> RunSpec:
+    """A run by what the search for a recipe found: places that count padding, a shorter memory and fewer steps.
+
+    Of rates, 2e-3 and 3e-3 were tried on 19 names at d = 32, and 1e-3 alone on 28 names at d = 64.
+    """
+    task = ProsQA(names=names, naming=naming, padding_counts=True)
+    lr = 2e-3 if d_model <= max(D_MODELS) else 1e-3
+    return spec(method, task=task, d_model=d_model, heads=heads, seed=seed, lr=lr, **PLACED)
+
+
+def surface(
+    seeds: Sequence[int] = SEEDS[:1],
+    names: Sequence[int] = (SMALL, OFFICIAL),
+    d_models: Sequence[int] = ALL_D_MODELS,
+    heads: Sequence[int] = HEADS,
+) -> list[RunSpec]:
+    """CoT2 over number of names, dimension and heads, discrete CoT with two heads; names fresh at every visit."""
+    shapes = [*(("cot2", each) for each in heads), ("discrete", 2)]
+    return [placed(m, n, d, h, seed) for n in names for d in d_models for m, h in shapes for seed in seeds]
+
+
+def sized(
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = BOTH,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+    naming: str = "fresh",
+) -> list[RunSpec]:
+    """Both methods on graphs of each size (names, dimension), by default with names fresh at every visit."""
+    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in methods for seed in seeds]
+
+
+def of_published_size(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Both methods at d = 64 on graphs as large as the published ones, with fresh names, and with ages as there."""
+    return [run for naming in ("fresh", "age") for run in sized(seeds, sizes=SIZES[-1:], naming=naming)]
+
+
+def answering(
+    profile: str = "quick",
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = METHODS,
+    readings: Sequence[str] = READINGS,
+) -> list[RunSpec]:
+    """Methods on ProntoQA as the paper reads it and as its source asks it, names drawn for every question; d = 32.
+
+    COCONUT has the paper's reading alone.
+    """
+    asked = [ProntoQA(reading=reading, naming="once") for reading in readings]
+    without = [name for name in methods if name != "coconut"]
+    return [run for task in asked for run in _each(profile, [task], methods if task == REACHED else without, seeds)]
+
+
+def twinned(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Methods on the control of ProntoQA, which no rule but a search answers; our recipe, d = 32."""
+    return answering("quick", seeds, (*BOTH, "no-cot"), (TWINS,))
+
+
+def followed(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
+    it, and those of its control."""
+    return [
+        *dimension("quick", seeds, task=REACHED),
+        *answering("quick", seeds, ("coconut",), READINGS[:1]),
+        *twinned(seeds),
+    ]
+
+
+def bare(
+    seeds: Sequence[int] = THREE, namings: Sequence[str] = ("fresh", "age"), methods: Sequence[str] = BOTH
+) -> list[RunSpec]:
+    """Methods on ProsQA by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
+    states neither for graphs."""
+    return list(map(UNDROPPED, naming("paper", seeds, methods, namings)))
+
+
+def bare_answering(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -> list[RunSpec]:
+    """`bare` on ProntoQA as the paper reads it."""
+    return list(map(UNDROPPED, answering("paper", seeds, methods, READINGS[:1])))
+
+
+def _trained(**fields) -> Change:
+    return lambda run: replace(run, recipe=replace(run.recipe, **fields))
+
+
+def _asked(**fields) -> Change:
+    return lambda run: replace(run, task=replace(run.task, **fields))
+
+
+def _shown(**fields) -> Change:
+    return lambda run: replace(run, supervision=replace(run.supervision, **fields))
+
+
+def _made(**fields) -> Change:
+    return lambda run: replace(run, model=replace(run.model, **fields))
+
+
+def _then(one: Change, other: Change) -> Change:
+    return lambda run: other(one(run))
+
+
+def _found(**fields) -> Change:
+    """The recipe of `placed`, with fields of its training changed."""
+    return lambda run: _trained(**dict(lr=2e-3, **PLACED) | fields)(_asked(padding_counts=True)(run))
+
+
+UNDROPPED = _trained(dropout=0.0, weight_decay=0.0)
+
+
+class Choice(NamedTuple):
+    """A change of our recipe.
+
+    Attributes:
+        about: what it is a choice of.
+        words: for readers.
+        made: the run with the change.
+        methods: that were trained with it. A discrete target is one way's next node: it has no other definition, and
+            no use once a model has gone another way.
+    """
+
+    about: str
+    words: str
+    made: Change
+    methods: Sequence[str] = BOTH
+
+
+EVERY = METHODS[:3]
+TRAINING, MODEL, GRAPHS, LARGE, TARGETS = "training", "model", "graphs", "recipe for large graphs", "targets"
+CHOICES: dict[str, Choice] = {
+    "usual": Choice("our recipe", "as it is", lambda run: run, EVERY),
+    "batch": Choice(TRAINING, "batch 128, as many examples",
+                    _trained(batch=128, steps=5000, warmup=250, evaluate_every=100)),
+    "lr_1e-3": Choice(TRAINING, "rate 1e-3", _trained(lr=1e-3), EVERY),
+    "lr_1e-4": Choice(TRAINING, "rate 1e-4, the paper's", _trained(lr=1e-4)),
+    "beta2": Choice(TRAINING, "\N{GREEK SMALL LETTER BETA}\N{SUBSCRIPT TWO} = .98", _trained(beta2=0.98)),
+    "constant": Choice(TRAINING, "constant rate", _trained(schedule="constant"), EVERY),
+    "dropout": Choice(TRAINING, "dropout .1", _trained(dropout=0.1)),
+    "twice": Choice(TRAINING, "twice the steps", _trained(steps=40_000, warmup=2000, evaluate_every=800), EVERY),
+    "embeddings": Choice(MODEL, "embeddings begin at .02", _made(embedding_sd=0.02)),
+    "layers": Choice(MODEL, "two layers", _made(layers=2)),
+    "inputs": Choice(GRAPHS, "twice the graphs", _asked(inputs=2 * ProsQA.inputs)),
+    "padding": Choice(GRAPHS, "places count padding", _asked(padding_counts=True), EVERY),
+    "large": Choice(LARGE, "as it is", _found(), EVERY),
+    "large_constant": Choice(LARGE, "constant rate", _found(schedule="constant")),
+    "large_twice": Choice(LARGE, "twice the steps", _found(steps=24_000, warmup=1200, evaluate_every=480), EVERY),
+    "once": Choice(GRAPHS, "names drawn once", _asked(naming="once"), EVERY),
+    "hops": Choice(GRAPHS, "five hops", _asked(hops=5)),
+    "first": Choice(TARGETS, "one hop first", _shown(curriculum="first")),
+    "growing": Choice(TARGETS, "hops one by one", _shown(curriculum="growing")),
+    "first_constant": Choice(TARGETS, "one hop first, constant rate",
+                             _then(_shown(curriculum="first"), _trained(schedule="constant"))),
+    "growing_constant": Choice(TARGETS, "hops one by one, constant rate",
+                               _then(_shown(curriculum="growing"), _trained(schedule="constant"))),
+    "own": Choice(TARGETS, "own thoughts from half on", _shown(feeding="self", switch=10_000), ALONE),
+    "nodes": Choice(TARGETS, "all nodes of a frontier alike", _asked(frontier="nodes"), ALONE),
+    "complete": Choice(TARGETS, "complete walks alone", _asked(frontier="complete"), ALONE),
+    "sentences": Choice(GRAPHS, "the paper's grammar", _asked(grammar="sentences")),
+}  # fmt: skip
+CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
+
+
+def changed(
+    choice: str, seeds: Sequence[int] = SEEDS[:1], methods: Sequence[str] | None = None, heads: int | None = None
+) -> list[RunSpec]:
+    """Our recipe with one of `CHOICES`; fresh names, at most 19, d = 32, two heads or others."""
+    given = CHOICES[choice]
+    return [
+        given.made(spec(name, task=ProsQA(), seed=seed, heads=heads))
+        for name in methods or given.methods
+        for seed in seeds
+    ]
+
+
+def changes() -> dict[str, list[RunSpec]]:
+    """Runs of one seed by choice."""
+    return {choice: changed(choice) for choice in CHOICES}
+
+
+def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Each method by the choice that served it best on validation graphs with the first seed and two heads; with two
+    heads, and with four as in the paper."""
+    return [
+        run
+        for heads in HEADS[1:]
+        for method, choice in CHOSEN.items()
+        for run in changed(choice, seeds, (method,), heads)
+    ]
+
+
+def starts(task: str, seeds: Sequence[int] = THREE, methods: Sequence[str] = BOTH) -> list[RunSpec]:
+    """What policy gradients start from: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
+    reads it; d = 32."""
+    if task == "ProntoQA":
+        return answering("quick", seeds, methods, READINGS[:1])
+    return naming("quick", seeds, methods, ("fresh",))
+
+
+def rewarded(
+    profile: str = "quick",
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = BOTH,
+    ks: Sequence[int] = KS,
+    tasks: Sequence[str] = TASKS,
+) -> list[GRPOSpec]:
+    """MTS of K tokens from `starts`."""
+    return [
+        grpo(start, profile, thought=MTS(k)) for task in tasks for k in ks for start in starts(task, seeds, methods)
+    ]
+
+
+def voting(
+    profile: str,
+    seeds: Sequence[int] = THREE,
+    methods: Sequence[str] = BOTH,
+    tasks: Sequence[str] = TASKS,
+) -> list[RunSpec]:
+    """Runs whose samples are counted: on ProsQA with names by age, and on ProntoQA as the paper reads it; d = 32."""
+    asked = {
+        "ProsQA": dimension(profile, seeds, (32,), methods),
+        "ProntoQA": answering(profile, seeds, methods, READINGS[:1]),
+    }
+    return [run for task in tasks for run in asked[task]]
+
+
+def looked_into() -> list[RunSpec]:
+    """Runs whose weights are shipped: pages look into them, and policy gradients start from them."""
+    return [run for task in TASKS for run in starts(task)]
+
+
+def every(profile: str) -> list[Run]:
+    """All of them, each once."""
+    widened = [run for task in (BY_AGE, REACHED) for run in dimension(profile, task=task)]
+    found = [*naming(profile), *widened, *answering(profile)]
+    if profile == "quick":
+        found += [*twinned(), *surface(), *sized(), *of_published_size()]
+        found += [run for part in changes().values() for run in part]
+        found += chosen()
+    else:
+        found += [*bare(), *bare(SEEDS, ("age",), METHODS), *bare_answering(SEEDS)]
+    return list(dict.fromkeys([*found, *rewarded(profile)]))
+
+
+def supervised(profile: str) -> list[RunSpec]:
+    """Those that are not trained by reward."""
+    return [run for run in every(profile) if isinstance(run, RunSpec)]

@@ -1,0 +1,1 @@
+"""Chapter `grpo_dirichlet`: policy gradients over the simplex."""

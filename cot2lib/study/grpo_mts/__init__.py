@@ -1,0 +1,1 @@
+"""Chapter `grpo_mts`: policy gradients over sampled tokens."""

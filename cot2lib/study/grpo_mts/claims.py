@@ -1,0 +1,95 @@
+"""Samples and kinds of the claims on policy gradients over thoughts of K tokens (chapter `grpo_mts`)."""
+
+from functools import cache
+
+from cot2lib.specs.profiles import POLICIES
+from cot2lib.study import sweeps
+from cot2lib.study.comparisons import Cell, Direction, NoGain, Parts, against
+from cot2lib.study.grpo_mts import runs
+from cot2lib.study.grpo_mts.runs import MANY
+from cot2lib.study.judge import NAT
+from cot2lib.study.kinds import Kind, Number, accuracy, entropies
+from cot2lib.study.samples import Sample, rewarded, single
+from cot2lib.study.sweeps import KS
+
+CHAPTER = "grpo_mts"
+D_MODELS = (24, 32)
+ONE_SPLIT = 24  # the dimension at which such runs are on one split
+EVERY = [(k, d) for d in D_MODELS for k in KS]
+
+
+@cache
+def sampled(k: int, d_model: int = 24, **options) -> Sample:
+    """MTS of K tokens, from discrete CoT."""
+    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (d_model,), (k,), **options))
+
+
+@cache
+def high(ratio: str) -> Sample:
+    """K = 3, d = 24 at ten times the learning rate."""
+    rate = lambda profile: POLICIES[profile].high_lr
+    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (24,), (3,), lr=rate(profile), ratio=ratio))
+
+
+@cache
+def scaled(k: int) -> Sample:
+    """MTS with logits / K, d = 24."""
+    return rewarded(lambda profile, seeds: runs.scaled(profile, seeds, (k,)))
+
+
+def single_policy(k: int, d_model: int) -> Sample:
+    """MTS of K tokens; at d = 24 from several initialisations on the split of the paper's run."""
+    return sampled(k, d_model, one_split=d_model == ONE_SPLIT)
+
+
+def _best(k: int, d_model: int) -> Number:
+    """Accuracy after training by the own sampler; the paper takes the best epoch."""
+    return Number(CHAPTER, single_policy(k, d_model), 1, best="best", split_half="split_half", judged="best")
+
+
+def _loses_less(plain: Sample, root: Sample) -> Cell:
+    """The plain product loses more of its best than the geometric mean."""
+    return against(plain, root, "lost")
+
+
+def _left(more: int, less: int, d_model: int) -> Cell:
+    """More tokens leave more entropy."""
+    return against(sampled(more, d_model), sampled(less, d_model), "entropy")
+
+
+TOKENS: dict[str, Kind] = {
+    **{f"grpo-mts-d{d}-sft": accuracy(single("discrete", d), 1, "one_split") for d in D_MODELS},
+    **{f"grpo-mts-d{d}-k{k}": _best(k, d) for k, d in EVERY},
+    **{
+        claim: kind
+        for k, d in EVERY
+        for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", CHAPTER, single_policy(k, d)).items()
+    },
+    "logit-scaling": Direction(CHAPTER, [against(sampled(k), scaled(k)) for k in KS[1:]]),
+    "grpo-k-moderate": Parts(
+        {
+            "accuracy": Direction(
+                CHAPTER, [against(sampled(3, d), sampled(k, d), "best") for d in D_MODELS for k in (1, 6)]
+            ),
+            "entropy left": Direction(
+                CHAPTER,
+                [_left(more, less, d) for d in D_MODELS for less, more in ((1, 3), (3, 6))],
+                scale=1.0,
+                unit=NAT,
+            ),
+        }
+    ),
+    "k-saturates": NoGain(CHAPTER, [against(sampled(MANY), sampled(k), "best") for k in KS[1:]]),
+    "gm-stabler": Direction(
+        CHAPTER,
+        [*(_loses_less(sampled(k, ratio="product"), sampled(k)) for k in KS[1:]),
+         _loses_less(high("product"), high("geometric"))],
+        given="the stabler training is that whose last epoch loses less of the best",
+    ),
+    "third-token-entropy": Direction(
+        CHAPTER,
+        [Cell(sampled(k, d), "entropy_3", sampled(k, d), f"entropy_{t}") for k, d in EVERY for t in (1, 2, 4)],
+        scale=1.0,
+        unit=NAT,
+    ),
+}  # fmt: skip

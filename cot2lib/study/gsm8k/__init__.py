@@ -1,0 +1,1 @@
+"""Chapter `gsm8k`: word problems."""

@@ -1,0 +1,263 @@
+"""Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after, and by decoding."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+
+from cot2lib.llm.settings import SMALL, SMOLLM2
+from cot2lib.study import show
+from cot2lib.study.frame import ordered
+from cot2lib.study.gsm8k import step_costs
+from cot2lib.study.gsm8k.measure import SAMPLED, THOUGHTS, TOKENS, TRAINING, ends
+from cot2lib.study.gsm8k.runs import QWEN
+from cot2lib.study.look import Shown, legend, panels, seeds
+from cot2lib.study.printed import paper_value
+from cot2lib.study.report import PERCENT
+from cot2lib.study.series import told_apart
+
+PRINTED = {"init": "before", "discrete": "discrete CoT", "mts": "MTS"}  # as claims call them
+NAMES = list(PRINTED.values())
+KINDS = {"accuracy": "sampled", "greedy": "greedy"}  # columns of `ends`
+MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2", QWEN: "Qwen3-0.6B"}
+CELL = ["limit", "answers", "seed"]
+
+
+def outcomes(table: pd.DataFrame) -> pd.DataFrame:
+    """Right answers (%) and tokens by limit, way of answering, model and seed, of the evaluations of one model.
+
+    The models are the start and those that reward has made of it; the start answers within each limit.
+    """
+    found = ends(table).rename(columns={"longest": "limit"})
+    found["model"] = np.where(found["continuous"] > 0, "MTS", "discrete CoT")
+    start = found[found["continuous"] == 0].assign(model="before")
+    parts = [
+        rows.assign(answers=how, right=PERCENT * rows[f"{prefix}{column}"])
+        for column, how in KINDS.items()
+        for rows, prefix in ((found, ""), (start, "start_"))
+    ]
+    both = pd.concat(parts)[[*CELL, "model", "right", "length"]]
+    return both.assign(model=ordered(both["model"], NAMES), answers=ordered(both["answers"], [*KINDS.values()]))
+
+
+def printed(limits: Sequence[int]) -> pd.DataFrame:
+    """The paper's right answers (%) by limit and model."""
+    rows = [
+        {"limit": limit, "model": shown, "right": paper_value(f"gsm8k-{limit}-{name}")}
+        for limit in limits
+        for name, shown in PRINTED.items()
+    ]
+    table = pd.DataFrame(rows)
+    return table.assign(model=ordered(table["model"], NAMES))
+
+
+def by_limit(table: pd.DataFrame, limits: Sequence[int], name: str, finding: str = "") -> Shown:
+    """Accuracy by the limit on a response: as the paper prints it, and what our runs come to, sampled and greedy.
+
+    Args:
+        table: of `measure.shipped`, of one model.
+        limits: the paper's.
+        name: what the model is called.
+        finding: what the figure shows.
+    """
+    parts = {"paper: Qwen3-0.6B, one run": printed(limits)}
+    parts |= {f"ours: {name}, {how}": part for how, part in outcomes(table).groupby("answers", observed=True)}
+    data, apart = told_apart(pd.concat([part.assign(panel=title) for title, part in parts.items()]), "model")
+    figure, axes = panels(1, 3, height=3.3)
+    for axis, title in zip(axes[0], parts):
+        part = data[data["panel"] == title]
+        places = [str(limit) for limit in sorted(part["limit"].unique(), reverse=True)]
+        seeds(axis, part.assign(place=ordered(part["limit"].astype(str), places)), apart, "place", "right")
+        axis.set_title(title, fontsize=9.5)
+        axis.set(xlabel="longest response (tokens)", ylabel="right answers (%)", ylim=(0, None))
+    legend(figure, apart, lines=False)
+    return Shown(figure, data[["panel", "limit", "model", "seed", "right"]], finding)
+
+
+def while_training(table: pd.DataFrame, finding: str = "") -> Shown | None:
+    """Accuracy over training by limit, sampled above and greedy below; a thin line is a seed, a thick one the mean.
+
+    A model that learns to think is drawn twice below: answering at once, and after its thoughts. None without runs.
+    """
+    if table.empty:
+        return None
+    data, apart = told_apart(answering(table), "model")
+    limits = sorted(data["limit"].unique(), reverse=True)
+    figure, axes = panels(2, len(limits), height=2.5, sharey=True, sharex=True)
+    for row, how in zip(axes, KINDS.values()):
+        for axis, limit in zip(row, limits):
+            lines(axis, data[(data["answers"] == how) & (data["limit"] == limit)], apart, "right")
+            axis.axvline(table["step"].max() * table["enter"].iloc[0], color="#bbbbbb", linewidth=1)
+            axis.set(xlabel="step", ylabel=f"right, {how} (%)")
+    for axis, limit in zip(axes[0], limits):
+        axis.set_title(f"{limit} tokens", fontsize=9.5)
+    legend(figure, apart)
+    return Shown(figure, data[["answers", "limit", "model", "seed", "step", "right"]], finding)
+
+
+def answering(table: pd.DataFrame) -> pd.DataFrame:
+    """Right answers (%) over steps, by way of answering and model; one that thinks is also asked to answer at once."""
+    thinks = table["continuous"] > 0
+    ways = {
+        ("sampled", "discrete CoT"): ~thinks & (table["decoding"] == SAMPLED),
+        ("sampled", "MTS"): thinks & (table["decoding"] == SAMPLED),
+        ("greedy", "discrete CoT"): ~thinks & (table["decoding"] == TOKENS),
+        ("greedy", "MTS"): thinks & (table["decoding"] == THOUGHTS),
+        ("greedy", "MTS, asked to answer at once"): thinks & (table["decoding"] == TOKENS),
+    }
+    parts = [table[rows].assign(answers=how, model=model) for (how, model), rows in ways.items()]
+    return pd.concat(parts).rename(columns={"longest": "limit"}).eval("right = 100 * accuracy")
+
+
+def lines(axis, data: pd.DataFrame, apart: Mapping, y: str) -> None:
+    """A line for each seed over steps, and the mean of each series."""
+    options = dict(x="step", y=y, hue="series", hue_order=apart["hue_order"], palette=apart["palette"], legend=False)
+    sns.lineplot(data, units="seed", estimator=None, linewidth=0.7, alpha=0.5, ax=axis, **options)
+    looks = dict(style="series", style_order=apart["hue_order"], dashes=apart["dashes"], markers=apart["markers"])
+    sns.lineplot(data, errorbar=None, markersize=4, ax=axis, **options, **looks)
+
+
+def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame:
+    """The paper's table beside ours, from the longest to the shortest limit.
+
+    Args:
+        table: of `measure.shipped`, of one model.
+        beside: for each of our limits the paper's that it stands for.
+    """
+    found = outcomes(table)
+    right = show.groups(found, ["limit", "answers", "model"])["right"].agg(show.mean_of).unstack(["answers", "model"])
+    right.columns = [f"{model}, {how}" for how, model in right.columns]
+    after = found[(found["answers"] == "sampled") & (found["model"] != "before")]
+    length = show.groups(after, ["limit", "model"])["length"].agg(lambda values: show.mean_of(values, 0.0, np.inf))
+    length = length.unstack().rename(columns="tokens, {}".format)
+    ours = right.join(length).loc[[limit for limit in beside if limit in right.index]].reset_index()
+    ours.insert(1, "runs", [found[found["limit"] == limit]["seed"].nunique() for limit in ours["limit"]])
+    ours["paper: limit"] = ours["limit"].map(beside)
+    for name, shown in PRINTED.items():
+        ours[f"paper: {shown}"] = [paper_value(f"gsm8k-{limit}-{name}") for limit in ours["paper: limit"]]
+    for name in ("discrete", "mts"):
+        values = [paper_value(f"gsm8k-{limit}-{name}-length") for limit in ours["paper: limit"]]
+        ours[f"paper: tokens, {PRINTED[name]}"] = values
+    return ours
+
+
+def gains(table: pd.DataFrame) -> pd.DataFrame:
+    """By way of answering and limit, in points: what reward gives either method, and MTS less discrete CoT."""
+    found = outcomes(table)
+    pairs = {"discrete": ("discrete CoT", "before"), "mts": ("MTS", "before"), "between": ("MTS", "discrete CoT")}
+    parts = [
+        show.gaps(found, ["answers", "limit"], "model", *sides, value="right").assign(pair=pair)
+        for pair, sides in pairs.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def gains_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Gains in points, mean over seeds with its interval, by way of answering and limit, the longest first."""
+    heads = {"discrete": "discrete CoT gains", "mts": "MTS gains", "between": "MTS above it"}
+    made = gains(table)
+    made["shown"] = [show.describe(*ends) for ends in zip(made["mean"], made["low"], made["high"])]
+    wide = made.pivot(index=["answers", "limit"], columns="pair", values="shown")[[*heads]].rename(columns=heads)
+    return wide.reset_index().sort_values(["answers", "limit"], ascending=[True, False])
+
+
+def findings(table: pd.DataFrame) -> list[str]:
+    """A sentence for each limit on sampled answers: what reward gives, and how MTS ends beside discrete CoT."""
+    made = gains(table).query("answers == 'sampled'")
+    sentences = []
+    for limit, part in sorted(made.groupby("limit"), reverse=True):
+        row = part.set_index("pair")
+        between = row.loc["between"]
+        sure = "holds" if between["low"] <= 0 <= between["high"] else "excludes"
+        sentences.append(
+            f"{limit} tokens: reward {_moves('discrete chain of thought', row.loc['discrete', 'mean'])} and "
+            f"{_moves('MTS', row.loc['mts', 'mean'])}. MTS ends {abs(between['mean']):.1f} points "
+            f"{'above' if between['mean'] >= 0 else 'below'} discrete chain of thought; "
+            + ("one seed has no interval" if between["n"] == 1 else f"the interval over seeds {sure} zero")
+            + f", and it is above in {between['ahead']} of {between['n']} seeds."
+        )
+    return sentences
+
+
+def _moves(who: str, points: float) -> str:
+    return f"{'gives' if points >= 0 else 'costs'} {who} {abs(points):.1f} points"
+
+
+def pretrained(table: pd.DataFrame, finding: str = "") -> Shown:
+    """SmolLM2: its reward while it trains, and right answers before and after; a line or dot is a seed."""
+    table = table[table["model"] == SMOLLM2]
+    found = outcomes(table).query("answers == 'greedy'")
+    rewards = table[table["decoding"] == TRAINING].eval("right = 100 * accuracy")
+    rewards["model"] = np.where(rewards["continuous"] > 0, "MTS", "discrete CoT")
+    data, apart = told_apart(pd.concat([rewards, found]), "model")
+    data["model"] = ordered(data["model"], NAMES)
+    figure, axes = panels(1, 2, height=3.4)
+    left, right = axes[0]
+    lines(left, data[data["step"].notna()], apart, "right")
+    left.set(xlabel="step", ylabel="rewarded samples (%)", ylim=(0, None))
+    seeds(right, data[data["step"].isna()], apart, "model", "right", side_by_side=False)
+    right.set(xlabel="", ylabel="right greedy answers (%)", ylim=(0, None))
+    legend(figure, apart)
+    return Shown(figure, data[["model", "seed", "step", "right"]], finding)
+
+
+def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
+    """Right answers (%) by model, sums and decoding, by both parsers, with lengths."""
+    shown = measured.assign(model=measured["model"].map(MODELS))
+    for column in ("accuracy", "passed", "verified", "cut"):
+        shown[column] = PERCENT * shown[column]
+    names = {"accuracy": "right", "passed": "right among its samples", "verified": "right by math-verify"}
+    names |= {"length": "tokens", "cut": "cut by the limit"}
+    columns = ["model", "sums", "decoding", "samples", "problems", *names]
+    return shown[columns].rename(columns=names)
+
+
+def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
+    """What a step costs by what is trained, from the table of `step_costs.shipped`."""
+    return costs[step_costs.COLUMNS].rename(columns={"weights": "million weights", "ratio": "times"})
+
+
+def responses_table(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Stories with both responses, of `answered.responses`."""
+    code = lambda texts: [f"`{text}`" if text else "" for text in texts]
+    shown = {"story": before["story"], "answer": before["answer"], "before": code(before["written"])}
+    return pd.DataFrame(shown | {"thoughts after": code(after["thoughts"]), "after": code(after["written"])})
+
+
+def left_open() -> pd.DataFrame:
+    """What the paper does not say of its training on GSM8K, and what we take."""
+    rows = {
+        'what "batch 6" counts': "six problems, each with its group of four responses",
+        "temperature of samples": "1",
+        "loss": "over all steps of a group, as the paper's equation for other tasks; ours weighs each response alike",
+        "weight decay": "0.01, as the paper states for its other models; ours have none",
+        "advantages": "divided by their spread in the group",
+        "what is trained": "every weight",
+        "where thoughts stand": "before the text",
+        "how their number rises": "evenly",
+        "form of the question": "a turn of the model's chat without its own thinking; the answer after ####",
+        "how answers are decoded": "both sampled and greedy are recorded; the ledger judges the sampled ones",
+        "which step is reported": "the last; elsewhere the paper reports the best one, unless it says otherwise",
+        "what a length counts": "discrete tokens",
+        "held-out problems": "all of GSM8K's test set",
+    }
+    return pd.DataFrame({"left open": rows.keys(), "here": rows.values()})
+
+
+def early_table(usual: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
+    """MTS with thoughts in the second half of its training beside MTS with thoughts from the start, and discrete CoT.
+
+    Args:
+        usual: evaluations of the small model with the paper's curriculum.
+        early: those with thoughts that begin to come at the first step.
+    """
+    alike = usual[usual["longest"].isin(early["longest"].unique())]
+    parts = {
+        "discrete CoT": alike[alike["continuous"] == 0],
+        "MTS, thoughts in the second half": alike[alike["continuous"] > 0],
+        "MTS, thoughts from the start": early,
+    }
+    found = pd.concat([outcomes(part).assign(training=name) for name, part in parts.items() if len(part)])
+    after = found[found["model"] != "before"].assign(training=lambda rows: ordered(rows["training"], [*parts]))
+    return show.cells(after, ["training", "limit"], "answers", "right")

@@ -1,0 +1,101 @@
+"""What chapters train live: small requests that a reader may change."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from cot2lib import runs
+from cot2lib.errors import SpecError
+from cot2lib.kit.provenance import resolve_device
+from cot2lib.specs import GRPOSpec, Recipe, RunSpec
+from cot2lib.specs.profiles import TEN, shortened
+from cot2lib.study.frame import tidy
+from cot2lib.study.guessing import baselines
+from cot2lib.study.sweeps import of_budget
+from cot2lib.tasks import MNNS
+from cot2lib.tasks.mnns import ENUMERABLE
+from cot2lib.thoughts import Rule
+from cot2lib.training.grpo import GRPOTrainer
+
+SAMPLED = 20_000  # inputs, where a task has too many to list
+FEWEST_CLASSES = 5  # the least of which a split of 80 % holds one out
+POINTS = 25  # evaluations of a live run
+BATCH = 16  # prompts per live step of policy gradients
+STILL_STEPS = 40  # batches that show what a policy earns before it learns
+
+
+def task(low: int, high: int, length: int) -> MNNS:
+    """The task of a live training: every input where they can be listed, else a sample.
+
+    Raises:
+        SpecError: if its digits are out of range, or too few kinds of input exist to hold some out.
+    """
+    size = max(0, high - low + 1) ** max(0, length)
+    made = MNNS(low, high, length, inputs=SAMPLED if size > ENUMERABLE else None)
+    if int(made.classes.max()) + 1 < FEWEST_CLASSES:
+        raise SpecError(
+            f"{length} digits of {low}..{high} make fewer than {FEWEST_CLASSES} different multisets, too few to hold "
+            "some out; widen the range or take more digits."
+        )
+    return made
+
+
+def specs(task: MNNS, profile: str, budgets: Sequence[int], d_model: int, epochs: int, seed: int) -> list[RunSpec]:
+    """One shortened run per budget; a budget above the task's number of trajectories keeps them all.
+
+    Equal runs are trained once. Raises SpecError for a value that cannot be run, or without budgets.
+    """
+    if not budgets:
+        raise SpecError("no live budget was given; give at least one, say [16].")
+    options = dict(task=task, d_model=d_model, seed=seed)
+    made = [of_budget(min(budget, task.trajectories), profile, **options) for budget in budgets]
+    return list(dict.fromkeys(shortened(run, epochs, POINTS) for run in made))
+
+
+def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
+    """Tidy learning curves of the recorded runs of the same task, budgets and dimension, all seeds; None without.
+
+    `asked` is what `specs` gives.
+    """
+    wanted = [
+        of_budget(run.columns()["budget"], profile, task=run.task, d_model=run.model.d_model, seed=seed)
+        for run in asked
+        for seed in TEN
+    ]
+    known = set(runs.recorded(wanted)["id"])
+    return tidy(runs.curves([run for run in wanted if run.id in known])) if known else None
+
+
+def without_search(task: MNNS) -> float:
+    """Accuracy (%) of the best rule that does not search: the commonest answer of the parity of the digits' sum."""
+    return float(baselines(task)["all inputs (%)"].max())
+
+
+def start_level(starts: Sequence[RunSpec], rule: Rule, device: str = "cpu") -> float:
+    """Share (%) of rollouts that are right before training, mean over some batches and all starts."""
+    return float(rewards(starts, rule, STILL_STEPS, 0.0, device).to_numpy().mean())
+
+
+def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:
+    """Share (%) of rollouts that are right, step by step, in a short training by reward; a column per seed.
+
+    Raises:
+        SpecError: for less than two steps, or what `GRPOSpec` does not take.
+        RecordError: if a start's weights are neither shipped nor stored.
+    """
+    if steps < 2:
+        raise SpecError(f"live_steps={steps}: train for at least two.")
+    chosen = [GRPOSpec(Recipe(steps, BATCH, lr, steps), start, rule) for start in starts]
+    trainer = GRPOTrainer(chosen, runs.load_stack(starts, missing="error"), resolve_device(device))
+    found = []
+    while trainer.progress.step < steps:
+        taken = trainer.ahead()
+        trainer.advance(taken)
+        found.append(100 * (1 - trainer.losses[:, :taken].T.cpu().numpy()))
+    return pd.DataFrame(np.concatenate(found), columns=[spec.seed for spec in chosen])
+
+
+def closing(rewards: pd.DataFrame) -> float:
+    """Share (%) of rollouts that are right in the last quarter of a live training, mean over seeds."""
+    return float(rewards.iloc[-max(1, len(rewards) // 4) :].to_numpy().mean())

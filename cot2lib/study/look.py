@@ -1,0 +1,312 @@
+"""One look for all figures, and the one component that shows them.
+
+A series keeps its look (`cot2lib.study.series`) in every figure. Every seed is visible. The background is opaque
+white, which the book's dark theme dims.
+"""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from cot2lib.metrics import mean_interval
+from cot2lib.study.frame import ORDER, called, ordered
+from cot2lib.study.report import PERCENT
+from cot2lib.study.series import told_apart
+
+Stated = Callable[..., float | None]  # the paper's number, from the values that tell a place of the figure apart
+NUMBERS, FINDING = "application/vnd.cot2.numbers+csv", "application/vnd.cot2.finding+plain"
+MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
+PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
+WIDE = 10.0  # inches of all panels of a row
+POINTS = 100  # of a learning curve; a longer one is drawn as means of neighbours
+SETTINGS = {
+    "figure.dpi": 150,
+    "savefig.dpi": 150,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "font.size": 9.5,
+    "lines.linewidth": 2,
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure as pages show it: as vectors unless these weigh too much, with its numbers and its finding.
+
+    Attributes:
+        figure: what is drawn.
+        numbers: the frame that it draws; pages offer it as a file.
+        finding: a sentence that says what the figure shows; it opens the caption and the alternative text.
+    """
+
+    figure: Figure
+    numbers: pd.DataFrame
+    finding: str = ""
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str | bytes]:
+        """A picture, the numbers as CSV, the finding."""
+        picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
+        numbers = self.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        return picture | {NUMBERS: numbers, FINDING: self.finding, "text/plain": self.finding or "a figure"}
+
+    def svg(self) -> str:
+        """The same text for the same figure."""
+        with plt.rc_context({"svg.hashsalt": "cot2"}):
+            return self._saved("svg", metadata={"Date": None}).decode()
+
+    def png(self) -> bytes:
+        """The figure in pixels."""
+        return self._saved("png")
+
+    def _saved(self, kind: str, **options) -> bytes:
+        drawn = io.BytesIO()
+        self.figure.savefig(drawn, format=kind, bbox_inches="tight", **options)
+        return drawn.getvalue()
+
+
+def curves(
+    frame: pd.DataFrame,
+    hue: str = "method",
+    col: str | None = "d_model",
+    stated: Stated | None = None,
+    finding: str = "",
+    x: str = "epoch",
+    y: str = "accuracy",
+    labels: tuple[str, str] = ("epoch", "validation accuracy (%)"),
+    free: bool = False,
+    sharex: bool | str = "row",
+) -> Shown:
+    """Learning curves: a row of panels per recipe, a column per value of `col`; thin lines are seeds.
+
+    Args:
+        frame: tidy curves.
+        hue: what lines are told apart by.
+        col: what columns of panels are told apart by.
+        stated: the paper's value of a series and a column, marked at the right edge.
+        finding: what the figure shows.
+        x, y: what is drawn.
+        labels: of the axes.
+        free: whether each panel has a scale of its own.
+        sharex: which panels have one axis of epochs, as in `seaborn.FacetGrid`.
+    """
+    data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
+    options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
+    with plt.rc_context(SETTINGS):
+        shared = {"sharex": sharex, "sharey": not free}
+        grid = sns.FacetGrid(
+            data, row=None if col == "recipe" else "recipe", col=col, height=2.3, aspect=1.3, despine=False, **shared
+        )
+        grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
+        dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
+        grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
+        grid.set(ylim=(0, None if free else 102)).set_axis_labels(*labels)
+        panel_titles(grid, col)
+        if stated:
+            _mark_ends(grid, data, hue, col, x, stated, apart["palette"])
+        legend(grid.figure, apart, paper=stated is not None, markers=False)
+        finished(grid.figure)
+    return Shown(grid.figure, data[[*dict.fromkeys(filter(None, ["recipe", col])), hue, "seed", x, y]], finding)
+
+
+def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFrame:
+    """Curves of at most `POINTS` points each, means of neighbours; runs that differ by seed share their places."""
+    place = frame.groupby([*by, "seed"], observed=True)[x].rank(method="first") - 1
+    count = frame.groupby([*by, "seed"], observed=True)[x].transform("size").clip(lower=POINTS)
+    part = frame.assign(place=place * POINTS // count)
+    points = part.groupby([*by, "seed", "place"], observed=True)[[x, y]].mean().reset_index()
+    return points.assign(**{x: points.groupby([*by, "place"], observed=True)[x].transform("mean")})
+
+
+def _mark_ends(grid: sns.FacetGrid, data: pd.DataFrame, hue: str, col: str, x: str, stated: Stated, palette: dict):
+    """The paper's values at the right edge of each panel."""
+    for place, cell in grid.facet_data():
+        for value, name in cell[[hue, "series"]].drop_duplicates().itertuples(index=False):
+            said = stated(value, *([cell[col].iloc[0]] if col else []))
+            if said is not None:
+                axis = grid.facet_axis(*place[:2])
+                axis.scatter([cell[x].max()], [said], s=160, **PAPER | {"color": palette[name]})
+
+
+def ends(
+    rows: pd.DataFrame,
+    hue: str = "method",
+    x: str = "d_model",
+    col: str | None = "recipe",
+    y: str = "last",
+    stated: Stated | None = None,
+    finding: str = "",
+    label: str = "validation accuracy (%)",
+    limits: tuple[float, float] = (0.0, PERCENT),
+    row: str | None = None,
+) -> Shown:
+    """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
+
+    Args:
+        rows: tidy rows.
+        hue: what dots of one place are told apart by.
+        x: what places are told apart by.
+        col: what panels are told apart by.
+        y: what is drawn.
+        stated: the paper's value of a series at a place, and in a panel if `col` is not the recipe.
+        finding: what the figure shows.
+        label: of the axis of values.
+        limits: what the intervals are cut to.
+        row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
+    """
+    data, apart = told_apart(rows, hue)
+    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: called(x, value))
+    height = 3.1 if row is None else 2.5
+    aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
+    sharey = "row" if row not in (None, "recipe") else True
+    with plt.rc_context(SETTINGS):
+        grid = sns.FacetGrid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
+        for place, cell in grid.facet_data():
+            seeds(grid.facet_axis(*place[:2]), cell, apart, "place", y, limits)
+        if stated:
+            _mark_places(grid, data, hue, x, col, stated, apart["hue_order"])
+        top = limits[1] * 1.02 if sharey is True and np.isfinite(limits[1]) else None
+        grid.set(ylim=(limits[0], top)).set_axis_labels("", label)
+        panel_titles(grid, col, row)
+        legend(grid.figure, apart, paper=stated is not None, lines=False)
+        finished(grid.figure)
+    return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
+
+
+def seeds(
+    axis: Axes,
+    data: pd.DataFrame,
+    apart: Mapping,
+    x: str,
+    y: str,
+    limits: tuple[float, float] = (0.0, PERCENT),
+    side_by_side: bool = True,
+) -> None:
+    """Every run as a dot, and the mean of each place and series with its 95 % t-interval, cut to `limits`.
+
+    `apart` and the column `series` are those of `told_apart`; `x` is an ordered category.
+    """
+    names, places = apart["hue_order"], [*data[x].cat.categories]
+    options = dict(x=x, y=y, hue="series", palette=apart["palette"], hue_order=names, order=places, legend=False)
+    dodge = 0.8 - 0.8 / len(names) if side_by_side and len(names) > 1 else False
+    marks = dict(markersize=7, markeredgecolor="white", markeredgewidth=0.7, zorder=5, linestyle="none")
+    sns.stripplot(data, dodge=bool(dodge), jitter=0.12, size=3.4, alpha=0.5, ax=axis, **options)
+    sns.pointplot(data, dodge=dodge, errorbar=partial(_ends_of_interval, limits=limits), err_kws={"linewidth": 1.6},
+                  markers=[*apart["markers"].values()], ax=axis, **options, **marks)  # fmt: skip
+
+
+def _ends_of_interval(values: pd.Series, limits: tuple[float, float]) -> tuple[float, float]:
+    """The 95 % t-interval of a mean, as seaborn asks for it."""
+    found = mean_interval(values, *limits)
+    return found.low, found.high
+
+
+def _mark_places(
+    grid: sns.FacetGrid, data: pd.DataFrame, hue: str, x: str, col: str | None, stated: Stated, names: Sequence[str]
+):
+    """The paper's values at each place and series of every panel."""
+    count, places = len(names), list(data["place"].cat.categories)
+    room = 46 * grid.figure.get_figwidth() / grid.axes.shape[1] / (count * len(places))  # points that a mark has
+    apart = col not in (None, "recipe")
+    for panel, cell in grid.facet_data():
+        where = [*cell[col].iloc[:1]] if apart else []
+        drawn = data[data[col].isin(where)] if apart else data
+        marks = drawn[["place", x, "series", hue]].drop_duplicates()
+        for place, at, name, value in marks.itertuples(index=False):
+            said = stated(value, at, *where)
+            if said is not None:
+                shift = (names.index(name) - (count - 1) / 2) * 0.8 / count
+                axis = grid.facet_axis(*panel[:2])
+                axis.scatter([places.index(place) + shift], [said], s=min(150, room**2), **PAPER)
+
+
+def lines(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    hue: str,
+    labels: tuple[str, str],
+    col: str | None = None,
+    finding: str = "",
+    widths: Mapping[object, float] | None = None,
+    limits: tuple[float, float] = (-np.inf, np.inf),
+    **facets,
+) -> Shown:
+    """A line of means with markers for each series, a panel per value of `col`.
+
+    Args:
+        rows: what is drawn; with a column `seed` every row is a small dot besides, and means have a 95 % t-interval.
+        x, y: columns of the axes.
+        hue: what lines are told apart by.
+        labels: of the axes.
+        col: what panels are told apart by.
+        finding: what the figure shows.
+        widths: of the lines of some series, by their name in legends; 0 leaves the markers alone.
+        limits: what the intervals are cut to.
+        facets: options of `seaborn.FacetGrid`.
+    """
+    data, apart = told_apart(rows, hue)
+    options = {"x": x, "y": y, **{name: apart[name] for name in ("hue", "palette", "hue_order", "markers")}}
+    options |= {"style": "series", "style_order": apart["hue_order"]}
+    means = {"size": "series", "sizes": {name: (widths or {}).get(name, 1.6) for name in apart["hue_order"]}}
+    means |= {"dashes": apart["dashes"], "markersize": 6, "err_style": "bars"}
+    interval = partial(_ends_of_interval, limits=limits) if "seed" in rows else None
+    with plt.rc_context(SETTINGS):
+        grid = sns.FacetGrid(data, col=col, despine=False, **{"height": 3.0, "aspect": 1.4 if col else 1.9} | facets)
+        if "seed" in rows:
+            grid.map_dataframe(sns.scatterplot, s=16, alpha=0.5, linewidth=0, **options)
+        grid.map_dataframe(sns.lineplot, errorbar=interval, **options, **means)
+        grid.set_axis_labels(*labels)
+        panel_titles(grid, col)
+        legend(grid.figure, apart)
+        finished(grid.figure)
+    return Shown(grid.figure, rows, finding)
+
+
+def finished(figure: Figure) -> None:
+    """Lay a figure out by its contents, and close it, so that a notebook shows it once."""
+    figure.set_layout_engine("constrained")
+    plt.close(figure)
+
+
+def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -> None:
+    """What the panels are of, in words; nothing above a single one. One without runs is taken away."""
+    told = [*dict.fromkeys(name for name in ("recipe", row, col) if name in grid.data)]
+    for place, cell in grid.facet_data():
+        if cell.empty:
+            grid.facet_axis(*place[:2]).remove()
+            continue
+        names = [called(name, cell[name].iloc[0]) for name in told if cell[name].nunique() == 1]
+        grid.facet_axis(*place[:2]).set_title(", ".join(names), fontsize=9.5)
+
+
+def legend(figure: Figure, apart: Mapping, paper: bool = False, markers: bool = True, lines: bool = True) -> None:
+    """A legend above the panels: the look of each series, and the paper's mark."""
+    handles = [
+        Line2D([], [], color=colour, label=name, marker=apart["markers"][name] if markers else "",
+               linestyle=(0, apart["dashes"][name]) if apart["dashes"][name] else "-", linewidth=2 * lines)
+        for name, colour in apart["palette"].items()
+    ]  # fmt: skip
+    handles += [Line2D([], [], color="black", linewidth=2.2, label="paper")] * paper
+    columns = min(6, len(handles), max(2, int(figure.get_figwidth() / 1.4)))
+    figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
+
+
+def panels(rows: int, columns: int, width: float = 8.0, height: float = 2.8, **options) -> tuple[Figure, np.ndarray]:
+    """A closed figure and its axes, always a (rows, columns) array: for what seaborn has no word for."""
+    with plt.rc_context(SETTINGS):
+        figure, axes = plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, **options)
+        finished(figure)
+    return figure, axes

@@ -1,0 +1,1 @@
+"""Chapter `policy_ratio`: which policy ratio is right for thoughts of several tokens."""

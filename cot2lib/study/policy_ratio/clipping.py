@@ -1,0 +1,131 @@
+"""Policy ratios: how far they go, and what the clip does to them.
+
+With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Two things
+move it: dropout in the current policy alone, as in the authors' code, and further updates on a batch.
+Both are measured here, the first on models that the chapters ship, the second on small tasks whose
+reward and divergence are exact (`cot2lib.study.policy_ratio.exact`).
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from cot2lib import losses
+from cot2lib.decode import ANSWER, decode, rules
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.specs import GRPOSpec, RunSpec
+from cot2lib.study.policy_ratio import exact
+from cot2lib.thoughts import MTS
+from cot2lib.training.data import stack_data
+from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed
+
+
+def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
+    """Log-ratios that the clip looks at (`losses.log_ratios`), of thoughts and of answers."""
+    return [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]
+
+
+def cut(
+    log_ratio: Float[Tensor, "run rollout step draw"], gain: Float[Tensor, "run rollout"], clip: float
+) -> Bool[Tensor, "run rollout step draw"]:
+    """Ratios that lose their gradient: those that already went the way their advantage pushes."""
+    return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
+
+
+@torch.no_grad()
+def one_sided_dropout(
+    stack: GPT2Stack,
+    specs: Sequence[RunSpec],
+    thought: MTS,
+    ratios: Sequence[str] = losses.RATIOS,
+    probability: float = 0.1,
+    clip: float = 0.1,
+    prompts: int = 32,
+    group: int = 8,
+) -> pd.DataFrame:
+    """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
+
+    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
+    `spread`, the standard deviation of the thoughts' log-ratios. `prompts` of each run are rolled out `group` times.
+    """
+    data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
+    index = data.held_out.index[:, :prompts]
+    inputs, padding, steps = data.prompts[index], data.padding_of(index), rules(thought, specs[0].outputs, ANSWER)
+    rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, group)
+    old, new = (
+        replayed(stack, thought, inputs, padding, rollout, mask)
+        for mask in (None, _mask(stack, seeds, index.shape[1] * group, inputs.shape[2] + len(steps), probability))
+    )
+    parts = []
+    for ratio in ratios:
+        thoughts, answers = log_ratios(new, old, ratio)
+        columns = {
+            name: _share(losses.outside_clip(x, clip)) for name, x in (("thoughts", thoughts), ("answers", answers))
+        }
+        columns["spread"] = thoughts.flatten(1).std(1)
+        columns = {name: value.tolist() for name, value in columns.items()}
+        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _mask(stack: GPT2Stack, seeds: Sequence[int], batch: int, length: int, probability: float) -> Dropout | None:
+    """Dropout multipliers enough for a batch of sequences."""
+    if not probability:
+        return None
+    keys = random.run_keys(seeds, Site.DROPOUT, device=stack.device)
+    return Dropout(keys, stack.dropout_counter(batch, length), probability)
+
+
+def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:
+    return held.double().mean((1, 2, 3))
+
+
+class WatchedTrainer(GRPOTrainer):
+    """A trainer that notes, at the last update on every batch, which ratios left the clip range."""
+
+    def __init__(self, *options, **named):
+        super().__init__(*options, **named)
+        self.noted: list[dict[str, Tensor]] = []
+        self.updates = 0
+
+    def objective(
+        self,
+        new: Densities,
+        old: Densities,
+        advantages: Traces,
+        reference: Densities | None = None,
+        there: There = None,
+    ) -> Float[Tensor, " run"]:
+        self.updates += 1
+        if self.updates % self.spec.updates == 0:
+            found = zip(("thoughts", "answers"), log_ratios(new, old, self.spec.ratio))
+            found, clip = {name: x.detach() for name, x in found}, self.spec.clip
+            outside = {name: _share(losses.outside_clip(x, clip)) for name, x in found.items()}
+            self.noted.append(outside | {f"{name}_cut": _share(cut(x, advantages, clip)) for name, x in found.items()})
+        return super().objective(new, old, advantages, reference, there)
+
+
+def several_updates(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame:
+    """Train runs of one shape on two digits; one row per run, all of it exact but the shares.
+
+    Columns: `seed`; `thoughts`, `answers`, shares of ratios outside the clip range at the last update on a batch, mean
+    over batches; `thoughts_cut`, `answers_cut`, shares that lose their gradient; `before`, `after`, expected rewards
+    over all prompts; `reweighted`, the latter as the start's traces tell it by geometric means; `divergence` from the
+    start, in nats per trace.
+    """
+    spec = specs[0]
+    trainer = WatchedTrainer(specs, start)
+    trainer.advance(spec.recipe.steps)
+    with torch.no_grad():
+        old, new = (exact.law(stack, spec.task, spec.thought) for stack in (start, trainer.stack))
+        values = {"before": exact.expected_reward(old), "after": exact.expected_reward(new)}
+        values["reweighted"] = exact.reweighted(new, old, "geometric")
+        values["divergence"] = exact.divergence(new, old)
+    shares = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
+    columns = {name: value.tolist() for name, value in (shares | values).items()}
+    return pd.DataFrame({"seed": [spec.seed for spec in specs], **columns})

@@ -1,0 +1,55 @@
+"""What the paper prints: `claims.csv`, one row per number or claim."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+
+@cache
+def claims() -> pd.DataFrame:
+    """The paper's numbers and claims by id; columns source, task, setting, metric, paper_value, unit."""
+    return pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str).set_index("id")
+
+
+LAYERS = {"1": "one layer,", "2": "two layers,", "4": "four layers,"}
+GRAPHS = {"prosqa": "ProsQA", "prontoqa": "ProntoQA"}
+WORDS = (
+    (r"\b(\d)L\dH\b", lambda found: LAYERS[found[1]]),
+    (r"\bd(\d+)\b", r"d = \1,"),
+    (r"\b(B|K)=(\w+)\b", r"\1 = \2"),
+    (r"\bgamma=(\d+)\b", "\N{GREEK SMALL LETTER GAMMA} = \\1"),
+    (r"\bMTS (?=K = \d+(?: token|$))", ""),
+    (r"\bSFT$", "before reward"),
+    (r"\bRL\b", "reward"),
+)
+
+
+def readable(claim: str) -> str:
+    """A claim's setting in a reader's words, with the task where it is one on graphs."""
+    task, setting = claims().loc[claim, ["task", "setting"]]
+    named = f"{GRAPHS[task]}, " if task in GRAPHS else ""
+    return named + worded(setting).rstrip(",")
+
+
+def worded(text: str) -> str:
+    """A table's shorthand in a reader's words."""
+    for code, words in WORDS:
+        text = re.sub(code, words, text)
+    return text
+
+
+def sources() -> pd.Series:
+    """The label that each claim stands at in the paper, by id."""
+    return claims()["source"].str.partition(" (")[0]
+
+
+def stated(claim: str) -> float | None:
+    """The paper's number, where it gives one."""
+    return paper_value(claim) if claim in claims().index else None
+
+
+def paper_value(claim: str) -> float:
+    """The paper's number, in the claim's unit."""
+    return float(claims().loc[claim, "paper_value"])

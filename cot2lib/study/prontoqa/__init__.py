@@ -1,0 +1,1 @@
+"""Chapter `prontoqa`: whether a chain of concepts leads to a property."""

@@ -1,0 +1,1 @@
+"""Chapter `prosqa`: which of two leaves a root reaches."""

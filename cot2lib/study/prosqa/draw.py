@@ -1,0 +1,104 @@
+"""Figures and tables of the chapter `prosqa`."""
+
+import networkx
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from matplotlib.axes import Axes
+
+from cot2lib.study import frame, show
+from cot2lib.study.graph_tests import NAMED
+from cot2lib.study.look import Shown, panels
+from cot2lib.study.report import PERCENT
+from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
+from cot2lib.tasks.reachability import Reachability
+
+MOST_SIZE = 420.0  # of a node that holds a whole thought
+MEASURES = ["strict", "pair"]
+FEWEST = 10  # questions of one number of hops that a table shows
+ASKED = {("fresh", "fresh"): "drawn", ("age", "age"): "ages", ("age", "fresh"): "ages, drawn anew"}
+
+
+def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop state"], finding: str = "") -> Shown:
+    """The graph of a question, a panel for each hop: a node's area is the share of the thought that lies on it.
+
+    Args:
+        task, row: the question.
+        thoughts: what a model thinks after each hop, by names.
+        finding: what the figure shows.
+    """
+    edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
+    graph = networkx.DiGraph(edges)
+    places, root, (target, other) = _places(graph), int(task.root[row]), task.options[row].tolist()
+    asked = {root: ("root", YELLOW), target: ("target", GREEN), other: ("other", ORANGE)}
+    figure, axes = panels(1, len(thoughts), width=2.9 * len(thoughts), height=3.9)
+    for hop, (axis, thought) in enumerate(zip(axes[0], thoughts), start=1):
+        _graph(axis, graph, places, thought)
+        for node, (name, colour) in asked.items():
+            axis.scatter(*places[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)
+            axis.annotate(name, places[node], (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
+        axis.set_title(f"after hop {hop}", fontsize=9.5)
+    shares = pd.DataFrame(PERCENT * thoughts[:, list(graph.nodes)].T, index=pd.Index(graph.nodes, name="node"))
+    shares.columns = pd.RangeIndex(1, len(thoughts) + 1, name="hop")
+    return Shown(figure, shares.stack().rename("share (%)").reset_index(), finding)
+
+
+def _places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
+    """Nodes in rows, by the longest way that leads to each; every row is spread evenly."""
+    layers = list(networkx.topological_generations(graph))
+    places = {}
+    for depth, layer in enumerate(layers):
+        known = lambda node: np.mean([places[before][0] for before in graph.predecessors(node)] or [0.5])
+        for place, node in enumerate(sorted(layer, key=lambda node: (known(node), node))):
+            places[node] = ((place + 0.5) / len(layer) + 0.02 * (depth % 2), -float(depth))
+    return places
+
+
+def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.ndarray, " state"]) -> None:
+    for start, end in graph.edges:
+        arrow = dict(arrowstyle="-|>", color="#bdbdbd", linewidth=0.8, shrinkA=3, shrinkB=4)
+        axis.annotate("", places[end], places[start], arrowprops=arrow)
+    at = np.array([places[node] for node in graph.nodes])
+    axis.scatter(*at.T, s=12, color=GREY, zorder=2, linewidths=0)
+    axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
+    axis.margins(0.12)
+    axis.set_axis_off()
+
+
+def measured(rows: pd.DataFrame, by: list[str], columns: str) -> pd.DataFrame:
+    """Accuracies (%) of tested models, strict and of pairs in rows, by what columns are told apart by."""
+    long = rows.melt([*by, columns], MEASURES, "accuracy", "share")
+    long = long.assign(accuracy=frame.ordered(long["accuracy"], MEASURES))
+    return show.cells(long, [*by, "accuracy"], columns, "share", show.mean_of)
+
+
+def published(rows: pd.DataFrame) -> pd.DataFrame:
+    """`measured` of published questions by hops and of all, and of generated graphs, by how names were given in
+    training and in the question."""
+    by_hops = rows[rows["hops"].notna()].sort_values("hops")
+    generated = rows.assign(asked=rows["test"].map({test: naming for naming, test in NAMED.items()}))
+    named = lambda part, what: part.assign(
+        questions=[f"{what.format(**row)} ({row['inputs']:g})" for row in part.to_dict("records")]
+    )
+    parts = [
+        named(by_hops[by_hops["inputs"] >= FEWEST], "{hops:g} hops"),
+        named(weighed(by_hops), "all"),
+        named(generated[generated["asked"].notna()], "generated"),
+    ]
+    found = pd.concat(parts, ignore_index=True)
+    found = found.assign(named=[ASKED.get(pair) for pair in zip(found["naming"], found["asked"])]).dropna(
+        subset="named"
+    )
+    ordered = {"named": ASKED.values(), "questions": found["questions"].unique()}
+    ordered = {name: frame.ordered(found[name], tuple(known)) for name, known in ordered.items()}
+    return measured(found.assign(**ordered), ["named", "method"], "questions")
+
+
+def weighed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each run's accuracies on questions of every number of hops together."""
+    sums = (
+        rows.assign(**rows[MEASURES].mul(rows["inputs"], axis=0))
+        .groupby(["naming", "asked", "method", "seed"], observed=True)[["inputs", *MEASURES]]
+        .sum()
+    )
+    return sums.assign(**sums[MEASURES].div(sums["inputs"], axis=0)).reset_index()

@@ -1,0 +1,118 @@
+"""What questions of ProsQA are like, what can be answered without a search, and what a model thinks about one."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cot2lib import runs, supervision
+from cot2lib.errors import SpecError
+from cot2lib.specs import RunSpec
+from cot2lib.study.graph_facts import DENSE, INPUTS, ancestors, degrees, depths, mean, with_none
+from cot2lib.study.graph_tests import Test, answered
+from cot2lib.study.report import PERCENT
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.published import published
+from cot2lib.tasks.reachability import MOST_HOPS, Reachability
+
+DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that say more than chance
+
+
+def looked_at(path: Path) -> dict[str, Reachability]:
+    """Tasks by what tables call them: the published validation file, and ours."""
+    return {
+        "published": published(path, naming="age"),
+        "28 names, 3-6 hops": ProsQA(inputs=INPUTS, names=28, hops=None, naming="age"),
+        "28 names, 4 hops": ProsQA(inputs=INPUTS, names=28, naming="age"),
+        "19 names, 4 hops": ProsQA(inputs=INPUTS, naming="age"),
+    }
+
+
+def beside() -> dict[str, Reachability]:
+    """What trained models are tested on beside graphs like those of training, and ProntoQA."""
+    return {
+        "19 names, 5 hops": ProsQA(inputs=INPUTS, hops=5),
+        "19 names, denser": ProsQA(inputs=INPUTS, parents=DENSE),
+        "ProntoQA": ProntoQA(inputs=INPUTS),
+    }
+
+
+def facts_table(tasks: dict[str, Reachability]) -> pd.DataFrame:
+    """A row for each fact, a column for each task."""
+    table = pd.DataFrame({name: facts(task) for name, task in tasks.items()})
+    return table.rename_axis("mean of").reset_index()
+
+
+def facts(task: Reachability) -> dict[str, float]:
+    """Means over the questions of a task: sizes, hops, frontiers, how many ways lead to the target."""
+    into, out = degrees(task)
+    walks, hops = forward(task), task.graphs.hops
+    there = (into + out) > 0
+    frontier = {f"frontier {t}": mean((walks[t] > 0).sum(1)[hops >= t]) for t in range(1, min(5, len(walks)))}
+    ways = torch.stack(walks, 1)[torch.arange(task.size), hops]  # (input, state)
+    paths = ways.gather(1, task.options[:, :1])[:, 0]
+    return {
+        "nodes": mean(there.sum(1)),
+        "edges": mean(into.sum(1)),
+        "sources": mean((there & (into == 0)).sum(1)),
+        **{f"{t} hops (%)": PERCENT * mean(hops == t) for t in range(3, MOST_HOPS + 1)},
+        **frontier,
+        "one way (%)": PERCENT * mean(paths == 1),
+        "target's share": mean(paths / ways.sum(1)),
+    }
+
+
+def forward(task: Reachability) -> list[Float[Tensor, "input state"]]:
+    """Walks from the root to each name after 0, 1, ... hops."""
+    graph = supervision.graph_of(task, slice(None))
+    return supervision.forward_counts(graph, task.states, task.start)[:-1]
+
+
+def guesses_table(tasks: dict[str, ProsQA]) -> pd.DataFrame:
+    """A row for each rule, a column for each task, all with ages as names: the higher name is the younger node."""
+    table = pd.DataFrame({name: guesses(task) for name, task in tasks.items()}).drop(index="higher name")
+    return table.rename_axis("the target is the option that is, or has").reset_index()
+
+
+def guesses(task: ProsQA) -> dict[str, float]:
+    """How often (%) rules without a search from the root find the target of two options; ties count half."""
+    into, out = degrees(task)
+    place = torch.arange(task.names).expand(task.size, -1)
+    looks = {
+        "fewer parents": -into,
+        "younger": torch.zeros_like(into).scatter(1, task.name_of, place),
+        "higher name": place,
+        "parents with more parents": _of_parents(task, into),
+        "parents with fewer children": -_of_parents(task, out),
+        DEEPER: depths(task),
+        ANCESTORS: ancestors(task),
+    }
+    found = {}
+    for name, look in looks.items():
+        target, other = look.gather(1, task.options).unbind(1)
+        found[name] = PERCENT * (mean(target > other) + mean(target == other) / 2)
+    return found
+
+
+def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
+    """Mean of a value over the parents of each name; 0 without any."""
+    start, end = task.ends
+    wide = with_none(values)
+    total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
+    return total / degrees(task)[0].clamp(min=1)
+
+
+def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
+    """What a run thinks after each hop of one question, by names.
+
+    Raises:
+        SpecError: for a question that the task does not have.
+        RecordError: if the run's weights are neither shipped nor stored.
+    """
+    if not 0 <= row < task.size:
+        raise SpecError(f"question={row}: the test has questions 0..{task.size - 1}.")
+    rollout = answered(runs.load(spec, missing="error"), spec, Test("one", task, torch.tensor([row])))
+    return rollout.weights[0, 0, :-1, task.state_ids].numpy()

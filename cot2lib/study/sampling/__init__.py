@@ -1,0 +1,1 @@
+"""Chapter `sampling`: several samples of one model."""

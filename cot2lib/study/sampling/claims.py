@@ -1,0 +1,51 @@
+"""Measurements beside the claims on Pass@k (chapter `sampling`)."""
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.study import sweeps
+from cot2lib.study.comparisons import Direction, against
+from cot2lib.study.kinds import Kind, Number, accuracy
+from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K
+from cot2lib.study.samples import Sample, single
+from cot2lib.study.sampling.measure import shipped
+
+POINTS = [(t, k) for t in TEMPERATURES for k in range(1, MOST + 1)]
+
+
+@cache
+def passing(method: str, temperature: float, k: int, one_split: bool = False) -> Sample:
+    """Pass@k (%) of the models of the chapter `sampling`, in `pass_at_k`; discrete CoT samples from the top tokens.
+
+    With `one_split` the models are those of `single`.
+    """
+    top_k = TOP_K if method == "discrete" and temperature else 0
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        table = shipped(profile)
+        models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
+        models = sweeps.on_split(models) if one_split else models
+        wanted = {spec.id: spec.seed for spec in models}
+        at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & (table["top_k"] == top_k)
+        rows = table[at & table["id"].isin(wanted)]
+        return rows.assign(seed=rows["id"].map(wanted), method=models[0].method).set_index("seed").sort_index()
+
+    return sample
+
+
+SAMPLING: dict[str, Kind] = {
+    "passk-cot2": accuracy(single("cot2", 24), 1, "one_split"),
+    "passk-mnns": Direction(
+        "sampling",
+        [against(passing("cot2", t, k), passing("discrete", t, k), "pass_at_k") for t, k in POINTS],
+        scale=1.0,
+        given="CoT2 may try as often",
+    ),
+    **{
+        f"passk-discrete-t{t}-k{k}": Number("sampling", passing("discrete", t, k, True), 1, "pass_at_k", scale=1.0)
+        for t, k in POINTS
+    },
+}

@@ -1,0 +1,126 @@
+"""Tables and sentences from tidy frames: one cell for each group of runs, one gap for each pair of groups.
+
+Groups follow the order of their categories; a group without runs has no row, and in a column an empty cell.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+import pandas as pd
+
+from cot2lib.metrics import Interval, mean_interval, paired_interval
+from cot2lib.study.frame import NAMES, called
+from cot2lib.study.report import PERCENT, describe
+
+HEADS = {"d_model": "d", "k": "K", "tries": "k", "temperature": "T", "gamma": "scale"}
+PLAIN = {"d_model", "k"}  # whose heading says what their values are
+ABOVE, ADDS = ("{} points above", "{} points below"), ("adds {} points", "costs {} points")
+Stated = Callable[..., float | None] | Mapping[Hashable, float]
+
+
+def groups(rows: pd.DataFrame, by: str | Sequence[str]):
+    """The groups of a frame that have runs, in the order of their categories."""
+    return rows.groupby([by] if isinstance(by, str) else list(by), observed=True, sort=True)
+
+
+def mean_of(values: pd.Series, low: float = 0.0, high: float = PERCENT, digits: int = 1) -> str:
+    """Mean with its 95 % t-interval, cut to a range."""
+    found = mean_interval(values, low, high)
+    return describe(found.mean, found.low, found.high, digits)
+
+
+def counted(values: pd.Series) -> str:
+    """`mean_of` and the number of runs."""
+    return f"{mean_of(values)}, n={len(values)}"
+
+
+def cells(
+    rows: pd.DataFrame,
+    index: Sequence[str],
+    columns: str = "recipe",
+    value: str = "last",
+    told: Callable[[pd.Series], object] = counted,
+    stated: Callable[..., float | None] | None = None,
+) -> pd.DataFrame:
+    """A table of groups of runs: a row for each `index`, a column for each value of `columns`.
+
+    Args:
+        rows: a tidy frame.
+        index: columns that tell rows apart.
+        columns: the column that tells the table's columns apart.
+        value: what the cells are of.
+        told: what a cell says of the values of its runs.
+        stated: the paper's number of a row, from the values of its index; a column `paper`, and ours are called so.
+    """
+    table = groups(rows, [*index, columns])[value].agg(told).unstack(columns)
+    table.columns = [called(columns, name) for name in table.columns]
+    if stated:
+        table = table.add_prefix("ours, ")
+        table.insert(0, "paper", [stated(*(key if isinstance(key, tuple) else (key,))) for key in table.index])
+    return headed(table)
+
+
+def headed(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose index stands in columns, under the headings that readers see."""
+    table = table.reset_index()
+    for name in set(table.columns) & set(NAMES) - PLAIN:
+        table[name] = [called(name, value) for value in table[name]]
+    return table.rename(columns=HEADS)
+
+
+def gap(rows: pd.DataFrame, column: str, above: object, below: object, value: str = "last") -> Interval | None:
+    """How far one value of a column is above another, paired by seed; None without a seed that both have."""
+    sides = [rows[rows[column] == side].set_index("seed")[value] for side in (above, below)]
+    apart = above == below or sides[0].index.intersection(sides[1].index).empty
+    return None if apart else paired_interval(*sides)
+
+
+def gaps(
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    column: str,
+    above: object,
+    below: object,
+    value: str = "last",
+    words: tuple[str, str] = ABOVE,
+) -> pd.DataFrame:
+    """How far one side is above the other in each group, paired by seed.
+
+    Columns are `by`; `above`, `below` (means of the seeds that both have); `mean`, `low`, `high` of the difference;
+    `ahead` of `n` seeds; and `told`, the difference in words. A group without a common seed has no row.
+    """
+    found = []
+    for key, part in groups(rows, by):
+        interval = gap(part, column, above, below, value)
+        if interval:
+            sides = part.pivot_table(index="seed", columns=column, values=value, observed=True)[
+                [above, below]
+            ].dropna()
+            found.append(
+                dict(zip(by, key))
+                | {"above": sides[above].mean(), "below": sides[below].mean()}
+                | {"mean": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
+                | {"ahead": int((sides[above] > sides[below]).sum()), "told": in_words(interval, words)}
+            )
+    names = [*by, "above", "below", "mean", "low", "high", "n", "ahead", "told"]
+    return pd.DataFrame(found, columns=names)
+
+
+def in_words(found: Interval, words: tuple[str, str] = ABOVE) -> str:
+    """A difference without a sign before its mean, in words for one above 0 and for one below."""
+    low, high = (found.low, found.high) if found.mean >= 0 else (-found.high, -found.low)
+    return words[found.mean < 0].format(describe(abs(found.mean), low, high))
+
+
+def shown(found: Interval, digits: int = 1) -> str:
+    """A mean with its interval."""
+    return describe(found.mean, found.low, found.high, digits)
+
+
+def finding(rows: pd.DataFrame, template: str) -> str:
+    """`sentences` in one paragraph."""
+    return " ".join(sentences(rows, template))
+
+
+def sentences(rows: pd.DataFrame, template: str) -> list[str]:
+    """A sentence for each row: the template with the row's entries in its places."""
+    return [template.format(**row) for row in rows.to_dict("records")]

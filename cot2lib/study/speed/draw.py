@@ -1,0 +1,99 @@
+"""Figures and tables of the chapter `speed`: how many steps a second, and what limits them."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+from cot2lib.study.frame import at
+from cot2lib.study.look import SETTINGS, Shown, finished, panels
+from cot2lib.study.series import BLUE, LOOKS
+from cot2lib.study.speed.record import GROWS, REWARD, STEPS
+from cot2lib.study.speed.variants import BASELINE
+
+UNITS = {
+    STEPS: "steps of a run in a second",
+    REWARD: "prompts in a second",
+    "training": "training steps of a run in a second",
+    "reward": "prompts rewarded in a second",
+    "decoding": "prompts answered in a second",
+}
+HEADINGS = {
+    "what": "what",
+    "on": "on",
+    "variant": "variant",
+    "rate": "a second",
+    "times": "times the loop",
+    "share": "share of sgemm (%)",
+    "minutes": "minutes of a paper run",
+    "memory": "GPU memory (GiB)",
+}
+OF_GROWTH = {
+    "times": "times the eager stack of as many runs",
+    "share": "share of the best matrix product (%)",
+}
+
+
+def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Rates, fastest below: a panel for each thing that is measured, with how many times the loop's rate each is."""
+    parts = {what: part.sort_values("rate") for what, part in rows.groupby("what", sort=False)}
+    options = {"height_ratios": [len(part) + 1 for part in parts.values()]}
+    height = 0.25 * sum(options["height_ratios"]) / len(parts) + 0.35
+    figure, axes = panels(len(parts), 1, width=6.4, height=height, gridspec_kw=options)
+    for axis, (what, part) in zip(axes[:, 0], parts.items()):
+        _ladder(axis, part)
+        axis.set(xlabel=UNITS[what], ylabel="")
+    return Shown(figure, pd.concat(parts.values())[["what", "variant", "rate", "times"]], finding)
+
+
+def _ladder(axis: Axes, part: pd.DataFrame) -> None:
+    look = {
+        name: {way: found[place] for way, found in LOOKS["way"].items()}
+        for place, name in enumerate(("palette", "markers"))
+    }
+    sns.scatterplot(part, x="rate", y="variant", hue="way", style="way", s=55, legend=False, ax=axis, zorder=3, **look)
+    for place, (name, rate, times) in enumerate(zip(part["variant"], part["rate"], part["times"])):
+        said = "" if name.endswith(BASELINE) else f"{times:.1f} x"
+        axis.annotate(said, (rate, place), (7, 0), textcoords="offset points", va="center", fontsize=8.5)
+    axis.set(xscale="log", xlim=(0.8 * part["rate"].min(), 1.5 * part["rate"].max()), ylim=(len(part) - 0.4, -0.6))
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def growth(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """The engine's lead over the stack, and its share of the limit, as a model or batch grows."""
+    numbers = at(rows, what=GROWS)[["variant", *OF_GROWTH]]
+    with plt.rc_context(SETTINGS):
+        grid = sns.FacetGrid(
+            numbers.melt("variant"), col="variable", sharex=False, height=3.8, aspect=1.1, despine=False
+        )
+        grid.map_dataframe(sns.scatterplot, x="value", y="variant", color=BLUE, s=55, zorder=3)
+        grid.set_titles("").set(xlim=(0, None), ylabel="")
+        for axis, label in zip(grid.axes.flat, OF_GROWTH.values()):
+            axis.set_xlabel(label)
+        finished(grid.figure)
+    return Shown(grid.figure, numbers, finding)
+
+
+def table(rows: pd.DataFrame, **headings: str) -> pd.DataFrame:
+    """Rows under readable headings, of which some may be given anew; columns that hold nothing are left out."""
+    shown = rows[[name for name in HEADINGS if name in rows]].dropna(axis="columns", how="all")
+    return shown.assign(rate=shown["rate"].round().astype(int)).rename(columns=HEADINGS | headings)
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row on a training step: the fastest way's columns, `loop`'s share and minutes, the best stacks, flop."""
+    steps = at(rows, what=STEPS)
+    best, loop = steps.loc[steps["rate"].idxmax()], at(steps, variant=BASELINE).iloc[0]
+    stacks = at(steps, way="stack")
+    compiled = stacks["variant"].str.endswith("compiled")
+    found = {
+        "loop_share": loop["share"],
+        "loop_minutes": loop["minutes"],
+        "eager": stacks["times"][~compiled].max(),
+        "compiled": stacks["times"][compiled].max(),
+        "mflop": 1e3 * best["sgemm"] * best["share"] / 100 / best["rate"],
+    }
+    return pd.DataFrame([best.to_dict() | found])

@@ -1,0 +1,1 @@
+"""Chapter `tasks`: digits, signs and the targets of a budget."""

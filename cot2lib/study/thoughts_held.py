@@ -1,0 +1,150 @@
+"""What the thoughts of policy-gradient runs hold, before and after: how many tokens, and how much of it is of use.
+
+A run's own sampler visits step distributions on its held-out inputs; their entropies are also measured under base
+decoding. A state that a trajectory can be in after a step is *on the way* if the right answer can still be reached
+from it. The paper has entropies alone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
+
+from cot2lib import runs
+from cot2lib.decode import rules
+from cot2lib.errors import RecordError
+from cot2lib.model import GPT2Stack
+from cot2lib.runs import records
+from cot2lib.specs import GRPOSpec, by_shape
+from cot2lib.study import sweeps
+from cot2lib.study.report import PERCENT
+from cot2lib.supervision import backward_counts, forward_counts
+from cot2lib.tasks import Task
+from cot2lib.thoughts import Base, Rule
+from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.evaluation import rollouts
+
+Load = Callable[[Sequence[GRPOSpec]], GPT2Stack]
+
+LEAST = 0.01  # weight from which a token counts as held
+COLUMNS = ("support", "reachable", "on_the_way", "base_entropy")
+
+
+def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "input step vocab"]]:
+    """Tokens of states that a trajectory can be in after each step, and those from which the answer is in reach."""
+    graph = [task.children(step, slice(None)) for step in range(task.steps)]
+    final = (task.state_ids == task.answer_ids[:, None]).double()
+    there = torch.stack(forward_counts(graph, task.states, task.start)[1:], 1) > 0
+    leads = torch.stack(backward_counts(graph, final)[1:], 1) > 0
+    return tuple(_as_tokens(task, mask) for mask in (there, there & leads))
+
+
+def _as_tokens(task: Task, mask: Bool[Tensor, "input step state"]) -> Bool[Tensor, "input step vocab"]:
+    tokens = torch.zeros(*mask.shape[:2], task.vocab_size, dtype=torch.bool)
+    tokens[:, :, task.state_ids] = mask
+    return tokens
+
+
+def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
+    """One row per run, moment and step of runs of one shape.
+
+    Columns: `id`; `when`, "before" or "after"; `step`; `support`, tokens of at least 1 % weight; `reachable` and
+    `on_the_way`, the weight (%) on such states; `base_entropy`, nats under base decoding; all of them means over
+    held-out inputs.
+
+    Args:
+        start, trained: the runs' models before and after, in order.
+        specs: the runs.
+    """
+    parts = [_moment(stack, specs).assign(when=when) for when, stack in (("before", start), ("after", trained))]
+    return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
+
+
+def measure_all(specs: Sequence[GRPOSpec], load_starts: Load, load_stack: Load) -> pd.DataFrame:
+    """`measure` of runs of any shapes, shape by shape; the functions load their models before and after."""
+    parts = [measure(load_starts(group), load_stack(group), group) for group in by_shape(specs)]
+    return pd.concat(parts, ignore_index=True)
+
+
+@torch.no_grad()
+def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
+    spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
+    outputs = spec.supervision.output_steps(spec.task.steps)
+    masks = [mask[:, outputs].to(stack.device) for mask in states(spec.task)]
+
+    def held(
+        index: Int[Tensor, "run batch"], weights: Float[Tensor, "run batch step vocab"]
+    ) -> list[Shaped[Tensor, "run batch step vocab"]]:
+        return [weights >= LEAST, *(PERCENT * weights * mask[index] for mask in masks)]
+
+    means = [
+        _means(stack, data, specs, spec.thought, held),
+        _means(stack, data, specs, Base(), lambda index, weights: [torch.special.entr(weights)]),
+    ]
+    rows = [(one.id, step + 1) for one in specs for step in outputs]
+    columns = pd.DataFrame(torch.cat(means, -1).flatten(0, 1).cpu(), columns=COLUMNS)
+    return pd.DataFrame(rows, columns=["id", "step"]).join(columns)
+
+
+def _means(
+    stack: GPT2Stack, data: StackData, specs: Sequence[GRPOSpec], rule: Rule, measures: Callable
+) -> Float[Tensor, "run step measure"]:
+    """Means over held-out inputs of sums over the vocabulary, under a rule's step distributions."""
+    total, sizes = 0.0, data.held_out.real.sum(1)[:, None, None]
+    for index, real, rollout in rollouts(stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs)):
+        parts = measures(index, rollout.logits.double().softmax(-1))
+        found = torch.stack([part.sum(-1) for part in parts], -1).double()
+        total = total + (found * real[..., None, None]).sum(1) / sizes
+    return total
+
+
+def shipped(profile: str) -> pd.DataFrame:
+    """The shipped table of `measure` under a profile, empty if there is none."""
+    return records.shipped_rows(f"thoughts.{profile}.contents", ["id", "when", "step", *COLUMNS])
+
+
+def base_entropies(held: pd.DataFrame) -> pd.DataFrame:
+    """Entropies (nat) under base decoding by `id`: after training `entropy_t`, before it `entropy_t_before`.
+
+    `held` is a table of `measure`.
+    """
+    names = "entropy_" + held["step"].astype(str) + held["when"].map({"before": "_before", "after": ""})
+    return held.assign(name=names).pivot(index="id", columns="name", values="base_entropy")
+
+
+def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
+    """`measure` of each profile's runs as far as there are any, with a column `profile`.
+
+    Args:
+        requests: runs by profile.
+        retrained: the profile whose runs were trained here, so that they are measured here.
+
+    Raises:
+        RecordError: if none was measured, or what was trained here is not there.
+    """
+    load_stack = partial(runs.load_stack, missing="error", retrain=True)
+    tables = []
+    for profile, specs in requests.items():
+        if profile == retrained:
+            table = measure_all(specs, runs.load_starts, load_stack)
+        else:
+            table = shipped(profile)
+            table = table[table["id"].isin([spec.id for spec in specs])]
+        tables.append(table.assign(profile=profile))
+    found = pd.concat([table for table in tables if len(table)] or tables)
+    if found.empty:
+        raise RecordError(_not_measured(*next((name, run) for name, specs in requests.items() for run in specs)))
+    return found
+
+
+def _not_measured(profile: str, run: GRPOSpec) -> str:
+    """A sentence on a run whose thoughts were not measured, with the remedy."""
+    known = run in sweeps.looked_into(profile)
+    command = f"make it with `cot2 collect thoughts --profile {profile}` where the run was trained, or "
+    return (
+        f"no measure of what the thoughts of run {run.id} (seed {run.seed}) hold; "
+        f"{command if known else ''}ask with retrain=True."
+    )

@@ -1,0 +1,140 @@
+"""The construction's block from random weights: its parts against a plain reading, and that it trains."""
+
+import math
+
+import pandas as pd
+import pytest
+import torch
+
+from cot2lib.errors import SpecError
+from cot2lib.study.book.collect import collect
+from cot2lib.study.construction import block
+from cot2lib.study.construction.block import FEEDS, ExpertStack, state_table, targets, train
+from cot2lib.study.construction.claims import block as sample_of
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+
+TASK = MNNS(1, 5, 3)
+
+
+def test_states_stand_on_the_constructions_number_of_coordinates():
+    table = state_table(MNNS()).double()
+    assert table.shape == (73, 2**5) and torch.allclose(table.norm(dim=1), torch.ones(73).double(), atol=1e-6)
+    assert (torch.cdist(table, table) + torch.eye(73)).min() > 0.1
+
+
+def test_targets_are_all_partial_sums_and_then_the_answer():
+    """The first n - 1 are those of CSFT at the full budget; the n-th holds every final sum, the last the answer."""
+    aims, chains = targets(TASK), hindsight_targets(TASK)[:, :, TASK.state_ids].float()
+    assert torch.equal(aims[:, : TASK.length - 1], chains[:, :-1]) and torch.equal(aims[:, -1], chains[:, -1])
+    finals = TASK.signed_sums()[:, :, -1] + TASK.start
+    shares = torch.zeros(TASK.size, TASK.states).scatter_add_(1, finals, torch.full(finals.shape, 1 / 8))
+    assert torch.allclose(aims[:, -2], shares)
+
+
+def pass_by_hand(weight, tokens):
+    """One pass of one run on one input, expert by expert."""
+    query, n = tokens[-1], TASK.length
+    scores = torch.stack([query @ weight["attend"] @ token for token in tokens])
+    seen = (scores.softmax(0) @ tokens) @ weight["value"]
+    routed = (seen @ weight["route"]).softmax(0)
+    split = lambda name: weight[name].chunk(n, dim=1)
+    parts = zip(split("previous"), split("current"), weight["write"].chunk(n, dim=0))
+    summed = sum(routed[j] * ((query @ one) * (seen @ two)) @ three for j, (one, two, three) in enumerate(parts))
+    kept = (query @ weight["cosine"]) * torch.sigmoid(query @ weight["sine"])
+    chosen = kept.softmax(0)
+    read = torch.cat([chosen * kept, chosen * (query @ weight["sine"])]) @ weight["emit"]
+    return summed + routed[n] * read
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_roll_is_the_block_pass_by_pass(feed):
+    stack = ExpertStack(TASK, [5, 6], feed).double()
+    digits = TASK.digits[torch.tensor([[3, 77], [100, 8]])]
+    logits = stack.roll(digits)
+    weight = {name: value[1] for name, value in stack.named_parameters()}
+    content = stack.table.shape[1]
+    tokens = stack.prompts(digits)[1, 1]
+    assert tokens.shape == (TASK.length + 2, content + TASK.length + 2)
+    assert torch.equal(tokens[-1, :content], stack.table[TASK.start]) and tokens[-2, :content].abs().max() == 0
+    for step in range(TASK.length + 1):
+        written = pass_by_hand(weight, tokens)
+        expected = math.sqrt(content) * stack.table @ written
+        assert torch.allclose(logits[1, 1, step], expected)
+        handed = written if feed == "output" else expected.softmax(0) @ stack.table
+        tokens = torch.cat([tokens, torch.cat([handed, stack.positions[step]])[None]])
+
+
+def test_a_teacher_hands_on_the_targets_mixtures():
+    stack, aims = ExpertStack(TASK, [5], "mixture"), targets(TASK)
+    rows = torch.tensor([[3, 77]])
+    taught, own = stack.roll(TASK.digits[rows], aims[rows]), stack.roll(TASK.digits[rows])
+    assert torch.equal(taught[:, :, 0], own[:, :, 0]) and not torch.allclose(taught[:, :, 1], own[:, :, 1])
+    free = ExpertStack(TASK, [5], "output")
+    assert torch.equal(free.roll(TASK.digits[rows], aims[rows]), free.roll(TASK.digits[rows]))
+
+
+def curve(*arguments):
+    return pd.concat(train(*arguments), ignore_index=True)
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_block_in_a_stack_equals_the_block_alone(feed):
+    together, alone = curve(feed, 3e-3, (42, 43), 12, TASK), curve(feed, 3e-3, (43,), 12, TASK)
+    ours = together[together["seed"] == 43].reset_index(drop=True)
+    assert (ours["loss"] - alone["loss"]).abs().max() < 1e-4
+    assert (ours[["accuracy", "seen"]] - alone[["accuracy", "seen"]]).abs().max().max() < 0.05
+
+
+def test_blocks_learn():
+    """Small as the task is, the block answers what it was trained on; guessing answers a fifth."""
+    found = curve("output", 1e-2, (42, 43), 200, TASK)
+    last = found[found["step"] == 200]
+    assert (last["seen"] > 0.9).all() and last["loss"].max() < found["loss"].max()
+    assert found["step"].nunique() == block.EVALUATIONS
+
+
+def test_accuracy_counts_real_rows_alone():
+    stack = ExpertStack(TASK, [5, 6])
+    right = stack.roll(TASK.digits[None].expand(2, -1, -1))[:, :, -1].argmax(-1) - TASK.start == TASK.answers
+    rows = torch.arange(TASK.size).expand(2, -1)
+    real = rows < torch.tensor([[40], [125]])
+    found = block.accuracy(stack, TASK, rows, real)
+    assert found.tolist() == pytest.approx([right[0, :40].double().mean().item(), right[1].double().mean().item()])
+
+
+def test_unknown_feeds_are_named():
+    with pytest.raises(SpecError, match="feed='tokens': choose one of output, mixture"):
+        ExpertStack(TASK, [1], "tokens")
+
+
+# The record
+
+
+def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
+    short = curve("output", 1e-3, (42, 43), 2, TASK).assign(feed="output", lr=1e-3)
+    monkeypatch.setattr(block, "measure", lambda: short)
+    (path,) = collect("experts", "quick")
+    assert path.name == "experts.quick.training.csv"
+    shipped = block.shipped("quick")
+    assert shipped[short.columns].equals(short) and {"commit", "torch"} <= set(shipped)
+    sample = sample_of("output", 1e-3)("quick", [43])
+    assert sample["last"].tolist() == short[(short["step"] == 2) & (short["seed"] == 43)]["accuracy"].tolist()
+    assert sample_of("mixture", 1e-3)("quick", [43]).empty
+    assert sample_of("output", 1e-3)("paper", [43]).empty
+    with pytest.raises(SpecError, match="the paper says nothing of how it trained them"):
+        collect("experts", "paper")
+    with pytest.raises(SpecError, match="experts is measured anew"):
+        collect("experts", "quick", replace=True)
+
+
+@pytest.mark.thorough
+def test_the_shipped_table_is_whole_and_replays():
+    """Every feed, rate and seed; the first evaluation of one training, trained again."""
+    table = block.shipped("quick")
+    kept = table.groupby(["feed", "lr", "step"])["seed"].agg(tuple)
+    assert set(kept) == {block.SEEDS} and len(kept) == len(FEEDS) * len(block.RATES) * block.EVALUATIONS
+    again = next(train("output", 1e-3))
+    shipped = table[(table["feed"] == "output") & (table["lr"] == 1e-3) & (table["step"] == again["step"][0])]
+    assert shipped["loss"].tolist() == pytest.approx(again["loss"].tolist(), abs=0.02)
+    assert shipped["accuracy"].tolist() == pytest.approx(again["accuracy"].tolist(), abs=0.02)

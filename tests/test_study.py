@@ -1,0 +1,174 @@
+"""The study's shared layer: tidy frames, tables and gaps from frames known by hand, checks that can fail, figures."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.collections import LineCollection, PathCollection
+
+from cot2lib.errors import SpecError
+from cot2lib.metrics import paired_interval
+from cot2lib.study import check, frame, look, series, show
+
+METHODS = {"CoT2": (0.90, 0.92, 0.94), "discrete CoT": (0.80, 0.85, 0.84)}
+
+
+def rows(**columns):
+    """Three seeds of two methods, as `cot2lib.runs` gives them."""
+    table = [
+        {"profile": "quick", "method": method, "d_model": 32, "seed": seed, "last": share} | columns
+        for method, shares in METHODS.items()
+        for seed, share in zip((42, 43, 44), shares)
+    ]
+    return pd.DataFrame(table)
+
+
+TIDY = frame.tidy(pd.concat([rows(), rows(profile="paper")], ignore_index=True))
+
+
+def test_a_tidy_frame_is_in_percent_and_in_the_books_order():
+    assert TIDY["last"].max() == 94.0 and rows()["last"].max() == 0.94
+    assert list(TIDY["recipe"].cat.categories) == ["authors' recipe", "quick recipe"]
+    strange = frame.tidy(rows(method="my rule").assign(method=["my rule", "CoT2", "no-CoT"] * 2))
+    assert list(strange["method"].cat.categories) == ["CoT2", "no-CoT", "my rule"]
+
+
+def test_categories_without_rows_are_left_out():
+    few = TIDY[TIDY["recipe"] == "quick recipe"]["recipe"]
+    assert list(frame.ordered(few, ("authors' recipe", "quick recipe")).categories) == ["quick recipe"]
+
+
+def test_cells_hold_mean_interval_and_number_of_runs():
+    table = show.cells(TIDY, ["method", "d_model"], stated=lambda method, d: 50.0 if method == "CoT2" else None)
+    assert list(table.columns) == ["method", "d", "paper", "ours, authors' recipe", "ours, quick recipe"]
+    assert table["paper"].tolist()[0] == 50.0 and np.isnan(table["paper"].tolist()[1])
+    assert table["ours, quick recipe"][0].replace("\N{NO-BREAK SPACE}", " ") == "92.0 [87.0, 97.0], n=3"
+
+
+def test_cells_without_runs_are_empty_and_make_no_row():
+    part = TIDY[(TIDY["recipe"] == "quick recipe") | (TIDY["method"] == "CoT2")]
+    table = show.cells(part, ["method"])
+    assert table["authors' recipe"].isna().tolist() == [False, True]
+    assert len(show.cells(part[part["method"] == "CoT2"], ["method"])) == 1
+
+
+def test_gaps_pair_by_seed():
+    part = TIDY.drop(TIDY.index[(TIDY["seed"] == 44) & (TIDY["method"] == "CoT2") & (TIDY["profile"] == "paper")])
+    found = show.gaps(part, ["recipe"], "method", "CoT2", "discrete CoT").set_index("recipe")
+    sides = [100 * pd.Series(METHODS[name], index=(42, 43, 44)) for name in METHODS]
+    wanted = paired_interval(*sides)
+    quick, paper = found.loc["quick recipe"], found.loc["authors' recipe"]
+    assert (quick["mean"], quick["low"], quick["n"]) == pytest.approx((wanted.mean, wanted.low, 3))
+    assert paper["n"] == 2 and paper["mean"] == pytest.approx(8.5) and paper["below"] == pytest.approx(82.5)
+    assert quick["ahead"] == 3 and "points above" in quick["told"]
+    assert "points below" in show.gaps(TIDY, ["recipe"], "method", "discrete CoT", "CoT2")["told"][0]
+    assert show.gaps(TIDY[TIDY["method"] == "CoT2"], ["recipe"], "method", "CoT2", "discrete CoT").empty
+
+
+@pytest.mark.parametrize(
+    "holds", [False, np.False_, pd.Series([True, False]), pd.Series(dtype=bool), [pd.Series([True]), False], []]
+)
+def test_a_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds, capsys):
+    with pytest.raises(AssertionError, match="a sentence"):
+        check.Check(True)("a sentence", holds)
+    check.Check(False)("a sentence", holds)
+    assert "holds: a sentence" not in capsys.readouterr().out
+
+
+def test_a_check_without_its_runs_cannot_be_said(capsys):
+    check.Check(False)("a sentence", lambda: {}["quick"])
+    check.Check(False)("another", lambda: None.low > 0)
+    assert capsys.readouterr().out.count("cannot be said") == 2
+
+
+@pytest.mark.parametrize("holds", ["yes", 1, {"a": True}, None])
+def test_what_is_neither_true_nor_false_is_no_check(holds):
+    with pytest.raises(TypeError, match="neither true nor false"):
+        check.Check(False)("a sentence", holds)
+
+
+def test_a_check_that_holds_says_so(capsys):
+    for holds in (True, np.True_, pd.Series([True]), [pd.Series([True]), True], lambda: True):
+        check.Check(True)("a sentence", holds)
+    assert capsys.readouterr().out.count("holds: a sentence\n") == 5
+
+
+def test_checks_begin_by_refusing_parameters():
+    with pytest.raises(SpecError, match="budget: parameter 'profile' is missing"):
+        check.begin("budget", {})
+
+
+def test_ends_draw_every_seed_and_the_papers_value():
+    shown = look.ends(TIDY, stated=lambda method, d: 77.0)
+    dots = {
+        round(float(y), 2) for axis in shown.figure.axes for part in axis.collections for y in part.get_offsets()[:, 1]
+    }
+    assert {round(100 * share, 2) for shares in METHODS.values() for share in shares} | {77.0} <= dots
+    assert len(shown.numbers) == len(TIDY) and not plt.get_fignums()
+
+
+def test_curves_draw_every_seed_and_their_mean():
+    points = [TIDY.assign(epoch=float(epoch), accuracy=TIDY["last"] - epoch) for epoch in (1, 2, 3)]
+    shown = look.curves(pd.concat(points))
+    axis = shown.figure.axes[0]
+    assert len([line for line in axis.lines if len(line.get_xdata())]) == len(METHODS) * (3 + 1)
+    assert sorted(shown.numbers["accuracy"]) == sorted(pd.concat(points)["accuracy"])
+
+
+def test_long_curves_are_drawn_as_means_of_neighbours():
+    long = pd.concat([TIDY.assign(epoch=float(epoch), accuracy=float(epoch)) for epoch in range(1000)])
+    numbers = look.curves(long).numbers
+    assert len(numbers) == look.POINTS * len(TIDY)
+    assert numbers["accuracy"].min() == 4.5 and numbers["accuracy"].max() == 994.5
+
+
+def test_curves_leave_out_a_panel_without_runs():
+    points = pd.concat([TIDY.assign(epoch=float(epoch), accuracy=TIDY["last"]) for epoch in (1, 2)])
+    points.loc[points["profile"] == "quick", "d_model"] = 24
+    assert len(look.curves(points).figure.axes) == 2
+
+
+def test_lines_draw_means_intervals_and_seeds():
+    rows = TIDY.assign(d_model=TIDY["d_model"].astype(float))
+    quick = rows[rows["profile"] == "quick"]
+    axis = look.lines(quick, "d_model", "last", "method", ("d", "%"), widths={"CoT2": 0.0}).figure.axes[0]
+    seeds = {
+        round(float(y), 2)
+        for part in axis.collections
+        if isinstance(part, PathCollection)
+        for _, y in part.get_offsets()
+    }
+    assert seeds == {round(share, 2) for share in quick["last"]}
+    means = {round(float(line.get_ydata()[0]), 2) for line in axis.lines if len(line.get_ydata()) == 1}
+    assert means == {round(mean, 2) for mean in quick.groupby("method", observed=True)["last"].mean()}
+    bars = [
+        path.vertices[:, 1]
+        for part in axis.collections
+        if isinstance(part, LineCollection)
+        for path in part.get_paths()
+    ]
+    assert [87.0, 97.0] in [bar.round(0).tolist() for bar in bars], "mean 92 with its 95 % t-interval"
+    without = look.lines(quick.drop(columns="seed"), "d_model", "last", "method", ("d", "%"))
+    assert not any(isinstance(part, PathCollection) for part in without.figure.axes[0].collections)
+
+
+def test_a_readers_series_gets_a_look_that_is_free():
+    looks = series.looks("method", ["CoT2", "my rule", "another"])
+    assert len({look for look in looks.values()}) == 3 and looks["CoT2"] == series.LOOKS["method"]["CoT2"]
+
+
+def test_a_figure_carries_its_numbers_and_its_finding():
+    shown = look.ends(TIDY, finding="CoT2 is above.")
+    data = shown._repr_mimebundle_()
+    assert data[look.FINDING] == data["text/plain"] == "CoT2 is above." and "image/svg+xml" in data
+    assert data[look.NUMBERS].splitlines()[0] == "recipe,d_model,method,seed,last"
+    assert shown.svg() == shown.svg()
+
+
+def test_a_figure_is_shown_in_pixels_where_vectors_weigh_too_much():
+    kinds = []
+    for points in (10, 20_000):
+        figure, axes = look.panels(1, 1)
+        axes[0, 0].plot(np.random.default_rng(0).random(points))
+        kinds.append(set(look.Shown(figure, pd.DataFrame())._repr_mimebundle_()) & {"image/png", "image/svg+xml"})
+    assert kinds == [{"image/svg+xml"}, {"image/png"}]
