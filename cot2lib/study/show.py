@@ -12,7 +12,7 @@ from cot2lib.study.frame import NAMES, called
 from cot2lib.study.report import PERCENT, describe
 
 HEADS = {"d_model": "d", "k": "K", "tries": "k", "temperature": "T", "gamma": "scale"}
-PLAIN = {"d_model", "k"}  # whose heading says what their values are
+PLAIN = {"d_model", "k", "temperature"}  # whose heading says what their values are
 ABOVE, ADDS = ("{} points above", "{} points below"), ("adds {} points", "costs {} points")
 Stated = Callable[..., float | None] | Mapping[Hashable, float]
 
