@@ -3,6 +3,7 @@
 The pages are those that `make book` has built, or with the option `--build` built here from chapters executed before.
 """
 
+import csv
 import gzip
 import inspect
 import re
@@ -113,7 +114,7 @@ def test_the_numbers_of_every_figure_are_one_click_away(pages):
         for figure in page.select("article figure[id^=fig-]") if name.startswith("notebooks/") else ():
             link = figure.select_one("figcaption a.table-csv[download]")
             lines = (SITE / "notebooks" / link["href"]).resolve().read_text().splitlines()
-            names = lines[0].split(",")
+            names = next(csv.reader(lines))
             assert all(name[:1].isalpha() for name in names) and len(names) > 1 and len(lines) > 3, figure["id"]
             links += 1
     assert links > 50
