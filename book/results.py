@@ -6,18 +6,20 @@ from pathlib import Path
 import pandas as pd
 
 from cot2lib.study.book import index
-from cot2lib.study.book.ledger import of_records, verdict_counts
+from cot2lib.study.book.ledger import of_records, total, verdict_counts
 
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 
 
 def results(rows: pd.DataFrame) -> str:
     """A table of the book's first findings, and how many claims have which verdict, as Markdown."""
-    counts = verdict_counts(rows)
-    said = ", ".join(f"{row.claims} {row.verdict}" for row in counts.itertuples())
+    counts = verdict_counts(rows).groupby("group", observed=True)
+    said = "; ".join(
+        f"{name}: {', '.join(f'{c} {v}' for v, c in zip(part['verdict'], part['claims']))}" for name, part in counts
+    )
     lines = [f"| {' | '.join([finding.sentence, *finding.found(rows)])} |" for finding in index.FINDINGS]
     head = ["| the paper's claim | verdict | ours, authors' recipe |", "| --- | --- | --- |"]
-    text = "\n".join([*head, *lines, "", f"Claims by verdict: {said}.", ""])
+    text = "\n".join([*head, *lines, "", f"{total(rows)} ({said}.)", ""])
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 

@@ -95,18 +95,23 @@ def paired_interval(above: Values, below: Values) -> Interval:
     return mean_interval(above - below)
 
 
-def seeds_for(values: Values, runs: int, half: float) -> int | None:
-    """How many values, spread as these, bring `prediction_interval` for `runs` further runs below a half-width.
+def seeds_for(values: Values, half: float, runs: int | None = None) -> int | None:
+    """How many values, spread as these, bring an interval below a half-width.
 
-    None if a thousand do not: the further runs alone spread as much.
+    None if a thousand do not: with `prediction_interval` the further runs alone may spread as much.
+
+    Args:
+        values: what has been measured.
+        half: the half-width.
+        runs: of how many further runs; without, the interval is that of the mean.
     """
     spread = np.std(np.asarray(values, dtype=float), ddof=1)
     return next((n for n in range(2, 1001) if _predicted_half(spread, n, runs) < half), None)
 
 
-def _predicted_half(deviation: float, n: int, runs: int) -> float:
-    """Half-width of `prediction_interval` from n values of some standard deviation."""
-    return _t_quantile(n) * deviation * np.sqrt(1 / n + 1 / runs)
+def _predicted_half(deviation: float, n: int, runs: int | None) -> float:
+    """Half-width of `prediction_interval` from n values of some standard deviation; without `runs` of the mean's."""
+    return _t_quantile(n) * deviation * np.sqrt(1 / n + (1 / runs if runs else 0))
 
 
 def holm(differences: Sequence[Values]) -> list[bool]:

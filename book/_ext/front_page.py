@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 from cot2lib.study import report
 from cot2lib.study.book import index
 from cot2lib.study.book.draw import scoreboard
-from cot2lib.study.book.ledger import of_records, verdict_counts
+from cot2lib.study.book.ledger import of_records, total, verdict_counts
 
 ALT = (
     "Dot plots, one for each table or figure of the paper, with one row per measured number: a black mark for the "
@@ -28,13 +28,13 @@ CAPTION = (
     "with its 95 % interval."
 )
 VERDICTS = (
-    "How many of the paper's numbers and claims have which verdict so far. A number stated twice counts once; "
-    "the points of its long Pass@k series are left out."
+    "The paper's numbers and claims by group and verdict. A number stated twice counts once, and so does each Pass@k "
+    "series, which comes from one model."
 )
 REBUILT = "Claims of the paper by part: judged, recorded with the quick recipe alone, or without a run."
 INDEX = (
     "The paper from end to end: what stands beside each figure, table and proposition, and how many of its claims "
-    "have which verdict."
+    "agree with our runs, differ, cannot be told or were not run."
 )
 COMMANDS = (
     "What trains the runs of each chapter, and how many hours of one core the recorded runs took. The last column is "
@@ -60,7 +60,7 @@ def scored(root: Path) -> list[str]:
     """The figure, which is drawn below `root`, and the table of verdicts."""
     (root / DRAWN).parent.mkdir(parents=True, exist_ok=True)
     scoreboard(of_records()).savefig(root / DRAWN)
-    return [*FIGURE, *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
+    return [*FIGURE, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
 
 
 LINES: dict[str, Callable[[Path], list[str]]] = {

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cot2lib.metrics import Values, by_seed, mean_interval
+from cot2lib.metrics import Values, by_seed, mean_interval, paired_interval
 from cot2lib.study import judge as rules
 from cot2lib.study.judge import POINTS, Unit
-from cot2lib.study.kinds import SETTLED, Drawn, Kind, Read, command, measured, span, under, unmeasured
+from cot2lib.study.kinds import SETTLED, Drawn, Kind, Read, command, measured, noted, span, under, unmeasured
 from cot2lib.study.report import PERCENT
 from cot2lib.study.samples import Sample
 
@@ -76,26 +76,26 @@ class Direction(Kind):
     but: Callable[[], str] = str
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The smallest gap of the cells, and the verdict on all."""
+        """The gap of the cell that decides, whose interval ends lowest, and the verdict on all."""
         sides = paired(self.cells, profile, read, self.scale)
         if sides is None:
             return unmeasured(profile) | command(self.chapter, profile)
-        smallest = min(sides, key=gap)
-        verdict = under(profile, self._verdict(sides))
-        return compared(sides, smallest) | {"verdict": verdict} | command(self.chapter, profile)
+        verdict = noted(rules.direction_verdict(sides, self.unit), self._notes(sides, profile, read))
+        shown = compared(sides, min(sides, key=lambda pair: paired_interval(*pair).low))
+        return shown | {"verdict": under(profile, verdict)} | command(self.chapter, profile)
 
-    def _verdict(self, sides: Sequence[rules.Sides]) -> str:
-        verdict = rules.direction_verdict(sides, self.unit)
-        notes = {"": reversed_in(sides), "if ": self.given, "but ": self.but()}
-        said = ", ".join(word + note for word, note in notes.items() if note)
-        return f"{verdict}{', ' if ':' in verdict else ': '}{said}" if said else verdict
+    def _notes(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> str:
+        names = labels(self.cells, [(read(cell.above, profile), read(cell.below, profile)) for cell in self.cells])
+        turned = [name for name, pair in zip(names, sides) if paired_interval(*pair).high < 0]
+        notes = {"the other way round: ": "; ".join(turned), "if ": self.given, "but ": self.but()}
+        return ", ".join(word + note for word, note in notes.items() if note)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The differences of each cell."""
         return differing(self.cells, profile, read, self.scale, self.unit)
 
     def ours(self, row) -> str:
-        """The smallest gap."""
+        """The gap of the cell that decides."""
         return f"gap {measured(row, self.unit)}"
 
 
@@ -109,19 +109,20 @@ class NoGain(Kind):
     unit: Unit = POINTS
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The largest gain of the cells, and the verdict on all."""
+        """The gain of the cell that decides, whose interval ends highest, and the verdict on all."""
         sides = paired(self.cells, profile, read, self.scale)
         if sides is None:
             return unmeasured(profile) | command(self.chapter, profile)
         verdict = under(profile, rules.no_gain_verdict(sides, self.unit))
-        return compared(sides, max(sides, key=gap)) | {"verdict": verdict} | command(self.chapter, profile)
+        shown = compared(sides, max(sides, key=lambda pair: paired_interval(*pair).high))
+        return shown | {"verdict": verdict} | command(self.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The differences of each cell."""
         return differing(self.cells, profile, read, self.scale, self.unit)
 
     def ours(self, row) -> str:
-        """The largest gain."""
+        """The gain of the cell that decides."""
         return f"gap {measured(row, self.unit)}"
 
 
@@ -196,7 +197,7 @@ class Value(Kind):
             f"{self.other} by {self.unit.text(_miss(other[name]))}"
         )
         notes = [*filter(None, [self.but() and f"but {self.but()}"]), *map(said, tables)]
-        verdict = f"{rules.value_verdict(list(claimed.values()), self.unit)}: {'; '.join(notes)}"
+        verdict = noted(rules.value_verdict(list(claimed.values()), self.unit), "; ".join(notes))
         shown = {"seeds": min(map(len, tables.values())), **span(claimed[worst])}
         return shown | {"verdict": under(profile, verdict)} | command(self.chapter, profile)
 
@@ -253,17 +254,6 @@ def _miss(differences: Values) -> float:
 def compared(sides: Sequence[rules.Sides], shown: rules.Sides) -> dict:
     """The fewest seeds of all cells, and the gap of the one that is shown."""
     return {"seeds": min(len(one) for one, _ in sides), **span(rules.differences(shown))}
-
-
-def reversed_in(sides: Sequence[rules.Sides]) -> str:
-    """In how many cells the whole interval says the opposite of the claim, in words."""
-    count = rules.reversed_cells(sides)
-    return f"the other way round in {count} of {len(sides)} cells" if count else ""
-
-
-def gap(sides: rules.Sides) -> float:
-    """Mean difference of a cell."""
-    return float(rules.differences(sides).mean())
 
 
 def differing(cells: Sequence[Cell], profile: str, read: Read, scale: float, unit: Unit) -> list[Drawn]:

@@ -5,7 +5,7 @@
 is one. A kind without a measurement has no seeds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -18,7 +18,7 @@ from cot2lib.study import judge as rules
 from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, describe
-from cot2lib.study.samples import STEPS, Sample
+from cot2lib.study.samples import STEPS, Sample, held_out
 from cot2lib.theory.verdict import Verdict
 
 SETTLED = "paper"  # the profile whose records settle a claim
@@ -79,6 +79,9 @@ class Number(Kind):
         scale: our value times this is in the claim's unit.
         top: largest possible value, in the claim's unit.
         unit: the claim's unit.
+        first: column with what a run's own series begins with, and `since` the claim that states it, where gains are
+            judged.
+        chance: share of questions that a guess answers, where models may learn nothing.
         undecided: why there can be no verdict, if so.
         given: under which reading the verdict is meant, where the paper leaves it open.
     """
@@ -93,6 +96,9 @@ class Number(Kind):
     scale: float = PERCENT
     top: float = 100.0
     unit: Unit = POINTS
+    first: str | None = None
+    since: str | None = None
+    chance: float | None = None
     undecided: str = ""
     given: str = ""
 
@@ -102,16 +108,16 @@ class Number(Kind):
         if rows.empty:
             return unmeasured(profile) | command(self.chapter, profile)
         values = {name: self.scale * rows[column] for name, column in self._columns.items() if column}
-        stated = paper_value(claim)
-        verdict = self._verdict(values[self.judged], stated)
+        judged, stated = self._compared(claim, rows)
+        verdict = self._verdict(judged, stated, rows)
         return {
             "seeds": len(rows),
             **span(values["last"], 0.0, self.top),
             **{name: chosen.mean() for name, chosen in values.items()},
             "verdict": verdict if profile == SETTLED else "quick only",
             **command(self.chapter, profile),
-            **self._judged(values[self.judged], stated),
-            "enough": self._enough(values[self.judged], verdict) if profile == SETTLED else None,
+            **self._judged(judged, stated),
+            "enough": self._enough(judged, stated, verdict) if profile == SETTLED else None,
         }
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
@@ -119,29 +125,48 @@ class Number(Kind):
         rows = read(self.sample, profile)
         if rows.empty:
             return []
-        values, unit = self.scale * rows[self._columns[self.judged]], PERCENTS if self.unit == POINTS else self.unit
-        return [Drawn("", values, paper_value(claim), unit, (rows,), (0.0, self.top))]
+        values, stated = self._compared(claim, rows)
+        unit = PERCENTS if self.unit == POINTS else self.unit
+        return [Drawn("", values, stated, unit, (rows,), (0.0, self.top))]
+
+    def _compared(self, claim: str, rows: pd.DataFrame) -> tuple[pd.Series, float]:
+        """What is judged, by seed, and the paper's number: both are gains where a series goes on."""
+        values, stated = self.scale * rows[self._columns[self.judged]], paper_value(claim)
+        if self.since is None:
+            return values, stated
+        return values - self.scale * rows[self.first], stated - paper_value(self.since)
 
     @property
     def _columns(self) -> dict[str, str | None]:
         return {"last": self.last, "best": self.best, "split_half": self.split_half}
 
-    def _verdict(self, values: Values, stated: float) -> str:
+    def _verdict(self, values: Values, stated: float, rows: pd.DataFrame) -> str:
         if self.undecided:
             return f"{rules.OPEN}: {self.undecided}"
-        verdict = rules.number_verdict(values, stated, self.paper_runs, self.unit)
-        return f"{verdict}{', ' if ':' in verdict else ': '}if {self.given}" if self.given else verdict
+        verdict = self._unlearnt(rows, stated) or rules.number_verdict(values, stated, self.paper_runs, self.unit)
+        return noted(verdict, f"if {self.given}" if self.given else "")
+
+    def _unlearnt(self, rows: pd.DataFrame, stated: float) -> str:
+        """The verdict where no run is right more often than by chance, else ""."""
+        if self.chance is None:
+            return ""
+        asked = held_out(rows)
+        if len(rows) < rules.FEWEST_SEEDS or rules.learnt(rows[self.last] * asked, asked, self.chance):
+            return ""
+        too = self.unit.close(stated - self.scale * self.chance)
+        return f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stays at chance"
 
     def _judged(self, values: Values, stated: float) -> dict:
         """What the verdict is about: which column, its interval, the one that the rule asks, ours less the paper's."""
-        mean = mean_interval(values, 0.0, self.top)
+        mean = mean_interval(values, -np.inf if self.since else 0.0, self.top)
         further = prediction_interval(values, self.paper_runs)
         ends = {"judged_low": mean.low, "judged_high": mean.high}
         ends |= {"predicted_low": further.low, "predicted_high": further.high}
-        return {"judged": self.judged, **ends, "difference": values.mean() - stated}
+        return {"judged": "gain" if self.since else self.judged, **ends, "difference": values.mean() - stated}
 
-    def _enough(self, values: Values, verdict: str) -> str | None:
-        return rules.enough(values, self.paper_runs, self.unit) if verdict.startswith(rules.COMPATIBLE) else None
+    def _enough(self, values: Values, stated: float, verdict: str) -> str | None:
+        waits = len(values) >= rules.FEWEST_SEEDS and verdict.startswith((rules.NEAR, rules.OPEN))
+        return rules.enough(values, stated, self.paper_runs, self.unit) if waits and not self.undecided else None
 
     def ours(self, row) -> str:
         """The mean of the last epoch with its interval."""
@@ -182,6 +207,74 @@ class OfStart(Kind):
     def number(self) -> Number:
         """The number, whose rows quick records hold."""
         return self.held
+
+
+@dataclass(frozen=True)
+class HalfStated(Kind):
+    """A number whose recipe the paper states in part: does that part give it, and can the method reach it?
+
+    Attributes:
+        stated: by what the paper states and nothing more; it gives the verdict.
+        reached: by the best recipe that the same search found for every method; the profile `quick` has it.
+    """
+
+    stated: Number
+    reached: Number
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        """The answer to the first question under `paper`, with the second's beside it, which stands under `quick`."""
+        best = self.reached.row(claim, SETTLED, lambda sample, _: read(sample, "quick"))
+        if profile != SETTLED:
+            return best | {"verdict": under(profile, best["verdict"])} | command(self.reached.chapter, profile)
+        row = self.stated.row(claim, profile, read)
+        if not row["seeds"] or not best["seeds"]:
+            return row
+        return row | {"verdict": f"{row['verdict']}; by our recipe {best['verdict'].partition(':')[0]}"}
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The lines of the number that the profile has."""
+        return (self.stated if profile == SETTLED else self.reached).drawn(claim, profile, read)
+
+    def ours(self, row) -> str:
+        """The mean with its interval."""
+        return self.stated.ours(row)
+
+    def number(self) -> Number:
+        """The number that gives the verdict."""
+        return self.stated
+
+
+@dataclass(frozen=True)
+class Contradicted(Kind):
+    """A number (`held`) that the paper prints with several values, of which at most one is right.
+
+    Attributes:
+        held: the number.
+        also: the claims that print it.
+        why: why they are one number.
+    """
+
+    held: Kind
+    also: Sequence[str]
+    why: str
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        """The number's row, refuted by the paper's own table."""
+        row = self.held.row(claim, profile, read)
+        values = ", ".join(f"{paper_value(other):g}" for other in self.also)
+        return row | {"verdict": f"refuted: by its own table, which prints {values} for it, {self.why}"}
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The number's lines."""
+        return self.held.drawn(claim, profile, read) if isinstance(self.held, OfRuns) else []
+
+    def ours(self, row) -> str:
+        """The mean with its interval."""
+        return self.held.ours(row)
+
+    def number(self) -> Number | None:
+        """The number."""
+        return self.held.number()
 
 
 @dataclass(frozen=True)
@@ -274,6 +367,11 @@ def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:
 
 
 # What kinds share
+
+
+def noted(verdict: str, note: str) -> str:
+    """A verdict with a note."""
+    return f"{verdict}{', ' if ':' in verdict else ': '}{note}" if note else verdict
 
 
 def unmeasured(profile: str) -> dict:

@@ -89,18 +89,18 @@ def _with_entropies(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(entropy=after.mean(axis=1), lost=rows["best"] - rows["last"])
 
 
-def _held_out(rows: pd.DataFrame) -> pd.Series:
+def held_out(rows: pd.DataFrame) -> pd.Series:
     """Inputs that each run is evaluated on."""
     return rows["inputs_a"] + rows["inputs_b"]
 
 
 def _with_base(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
-    inputs, found = _held_out(rows), {}
+    inputs, found = held_out(rows), {}
     for seed, curve in points.groupby("seed"):
         a, b = curve["base_a"].to_numpy(), curve["base_b"].to_numpy()
-        total, held_out = a + b, inputs[seed]
+        total, asked = a + b, inputs[seed]
         shares = dict(base_last=total[-1], base_best=total.max(), base_split_half=records.split_half(a, b))
-        found[seed] = {name: right / held_out for name, right in shares.items()}
+        found[seed] = {name: right / asked for name, right in shares.items()}
     rows = rows.join(pd.DataFrame.from_dict(found, orient="index"))
     return rows.assign(base_lost=rows["base_best"] - rows["base_last"])
 

@@ -11,14 +11,12 @@ from cot2lib import study
 from cot2lib.study.book import index
 from cot2lib.study.book.card_figures import picture
 from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
+from cot2lib.study.judge import AGREES, DIFFERS, UNRUN, UNTOLD, group
 from cot2lib.study.kinds import SETTLED, Drawn, OfRuns, Read
 from cot2lib.study.printed import claims, readable, sources, worded
 from cot2lib.study.report import recipe
 
-COLOURS = {
-    "reproduced": "success", "holds": "success", "holds vacuously": "success", "compatible": "info",
-    "partly": "warning", "not reproduced": "danger", "refuted": "danger",
-}  # fmt: skip
+COLOURS = {AGREES: "success", DIFFERS: "danger", UNTOLD: "warning", UNRUN: "muted", "": "muted"}
 METRICS = {
     "val_accuracy": "validation accuracy", "accuracy": "accuracy", "entropy": "entropy", "mean_length": "mean length",
     "wall_time": "time of one run",
@@ -79,7 +77,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         *([_by_run(shown), picture(lines, (shown.predicted_low, shown.predicted_high))] if lines else []),
         _made(claim, shown, lines),
     ]
-    colour = COLOURS.get(said.partition(" if ")[0].partition(" but ")[0], "muted")
+    colour = COLOURS[group(row.verdict)]
     body = "\n\n".join(filter(None, parts))
     return f":::{{dropdown}} {{bdg-{colour}}}`{said}` {heading(claim)}\n:name: claim-{claim}\n\n{body}\n:::\n"
 

@@ -18,6 +18,7 @@ from cot2lib.specs import Run
 from cot2lib.study import report, sweeps
 from cot2lib.study.book.ledger import KINDS, short
 from cot2lib.study.graph_runs import SWEEP
+from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.samples import hours
@@ -72,8 +73,8 @@ def places() -> pd.DataFrame:
 
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
-    """What stands beside each figure, table and proposition of the paper, and how many claims have which verdict."""
-    settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"].map(short)
+    """What stands beside each figure, table and proposition of the paper, and how many claims each group has."""
+    settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"].map(group)
     source = sources()
     return pd.DataFrame(
         [
@@ -102,10 +103,10 @@ def label(source: str) -> str:
     return f"claims-{source.replace(':', '-')}"
 
 
-def counted(verdicts: pd.Series) -> str:
-    """How many claims have which verdict, in words; a single claim's verdict alone."""
-    counts = verdicts.value_counts()
-    return verdicts.iloc[0] if len(verdicts) == 1 else ", ".join(f"{count} {name}" for name, count in counts.items())
+def counted(found: pd.Series) -> str:
+    """How many claims each group has, in words; a single claim's group alone, and "no claim" for a setting."""
+    counts = found.value_counts().reindex([*GROUPS, ""]).dropna().astype(int).rename({"": "no claim"})
+    return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def rebuilt(rows: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import distinct
-from cot2lib.metrics import LEVEL
+from cot2lib.metrics import LEVEL, prediction_interval
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TEN
 from cot2lib.study.book.statements import COMPUTED
@@ -24,7 +24,7 @@ from cot2lib.study.graph_claims import SEARCHING
 from cot2lib.study.grpo_dirichlet.claims import SIMPLEX
 from cot2lib.study.grpo_mts.claims import TOKENS
 from cot2lib.study.gsm8k.claims import WORDS
-from cot2lib.study.judge import FEWEST_SEEDS
+from cot2lib.study.judge import FEWEST_SEEDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
 from cot2lib.study.kinds import SETTING, SETTLED, Kind, Read, Statement
 from cot2lib.study.printed import claims
 from cot2lib.study.report import recipe
@@ -35,6 +35,7 @@ COLUMNS = (
     "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough",
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
+WORST_FIRST = ("not run", "quick only", NOT, OPEN, NEAR, REPRODUCED)  # of the points of a series
 SETTINGS = {"kl-coefficient": SETTING}
 PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them, below `study`
     "csft/claims": TRAINING, "budget/claims": BUDGETS, "sampling/claims": SAMPLING,
@@ -49,11 +50,11 @@ STATEMENTS = {claim: kind for claim, kind in KINDS.items() if isinstance(kind, S
 def ledger(seeds: Sequence[int] = TEN) -> pd.DataFrame:
     """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
 
-    `last` and its interval are of the last epoch. A direction has no number: there they are the smallest paired
-    difference of its cells, and of a claim of no gain the largest. Of a value to be reached they are those of the
-    reading with the highest mean. `judged` says whether the verdict on a number is about the last or the best epoch,
-    as the paper prints it. The columns after it hold that epoch's interval, the prediction interval of the rule, ours
-    minus the paper's, and for a compatible number how many seeds would make its interval tight.
+    `last` and its interval are of the last epoch. A direction has no number: there they are the paired difference of
+    the cell that decides. Of a value to be reached they are those of the reading with the highest mean. `judged` says
+    whether the verdict on a number is about the last or the best epoch, as the paper prints it, or about the gain since
+    a series began. The columns after it hold its interval, the prediction interval of the rule, ours minus the paper's,
+    and `enough`: how many runs would make a near number reproduced, or close an open one.
 
     Raises:
         SpecError: without seeds, or with one that stands twice.
@@ -99,14 +100,47 @@ def rows_of(claim: str, read: Read, kinds: Mapping[str, Kind] = KINDS) -> list[d
 # Counts and tables
 
 
+def verdicts(rows: pd.DataFrame) -> pd.Series:
+    """The verdict on each claim by the paper profile; one number printed twice is one claim, and so is a series.
+
+    A series comes from one model. Its verdict is the least of its points'.
+    """
+    rows = rows[rows["profile"] == SETTLED].join(claims()[["task", "setting"]], on="id")
+    series = is_series(rows)
+    single = rows[~series].drop_duplicates(["task", "setting", "paper_value"]).set_index("id")["verdict"]
+    least = rows[series].groupby(rows["id"].str.rpartition("-k")[0])["verdict"].agg(_least)
+    return pd.concat([single, least])
+
+
+def _least(points: pd.Series) -> str:
+    return min(points.str.partition(":")[0], key=WORST_FIRST.index)
+
+
 def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many claims have which verdict, by the paper profile; one number printed twice, or a long series, is one.
+    """How many claims have which verdict, by group; settings, which claim nothing, are left out.
 
     Verdicts that hold under a condition, or with a reservation, are counted apart.
     """
-    rows = rows[(rows["profile"] == SETTLED) & ~is_series(rows)].join(claims()[["task", "setting"]], on="id")
-    apart = rows.drop_duplicates(["task", "setting", "paper_value"])
-    return apart["verdict"].map(short).value_counts().rename_axis("verdict").reset_index(name="claims")
+    found = verdicts(rows).to_frame("verdict")
+    found = found.assign(group=pd.Categorical(found["verdict"].map(group), list(GROUPS)))
+    found["verdict"] = found["verdict"].map(short)
+    counts = found.groupby(["group", "verdict"], observed=True).size().reset_index(name="claims")
+    return counts.sort_values(["group", "claims"], ascending=[True, False], ignore_index=True)
+
+
+def group_counts(rows: pd.DataFrame) -> pd.Series:
+    """How many claims each group has: the total that every page gives."""
+    return verdict_counts(rows).groupby("group", observed=False)["claims"].sum()
+
+
+def total(rows: pd.DataFrame) -> str:
+    """`group_counts` in a sentence."""
+    counts = group_counts(rows)
+    agree, differ, untold, unrun = (counts[name] for name in GROUPS)
+    return (
+        f"Of {counts.sum()} claims {agree} agree with our runs, {differ} differ, {untold} cannot be told, and {unrun} "
+        "were not run."
+    )
 
 
 def short(verdict: str) -> str:
@@ -170,19 +204,28 @@ def _predicted(row) -> str:
 
 
 def misses_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Numbers that were judged, and those of them outside our intervals, by family: chapter, unit, whether a series.
+    """Numbers of the paper outside our prediction intervals, by family: chapter, unit, whether a series.
 
-    Numbers of one family rest on the same few runs, so they miss together.
+    Numbers of one family rest on the same few runs, so they miss together. Beside them stand our own runs: how many an
+    interval for one run holds that is predicted from the others.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
-    numbers = numbers[numbers["verdict"].str.match("reproduced|compatible|not reproduced|not decided: spread")]
     found = [KINDS[claim].number() for claim in numbers["id"]]
     names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
     family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
-    numbers = numbers.assign(family=family, outside=numbers["verdict"].str.startswith("not reproduced"))
-    counted = numbers.groupby("family", sort=False)["outside"].agg(["size", "sum"]).reset_index()
-    counted.columns = ["family", "numbers", "outside"]
-    return counted.assign(expected=(1 - LEVEL) * counted["numbers"])
+    half = (numbers["predicted_high"] - numbers["predicted_low"]) / 2
+    held = [left_out(KINDS[claim].drawn(claim, SETTLED, reading_records())[0].values) for claim in numbers["id"]]
+    counts = dict(numbers=1, outside=numbers["difference"].abs() > half, runs=[len(one) for one in held])
+    counted = pd.DataFrame(counts | {"inside": [sum(one) for one in held]}).groupby(family, sort=False).sum()
+    counted.insert(2, "expected", (1 - LEVEL) * counted["numbers"])
+    told = {"runs": "our runs", "inside": "inside, left out"}
+    return counted.rename(columns=told).reset_index(names="family")
+
+
+def left_out(values: pd.Series) -> list[bool]:
+    """Whether the interval that the other runs predict for one run holds each run."""
+    others = [prediction_interval(values.drop(seed), 1) for seed in values.index]
+    return [found.low <= value <= found.high for found, value in zip(others, values)]
 
 
 def statements_table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from cot2lib.study.comparisons import Cell, Direction, NoGain, Parts, against
 from cot2lib.study.grpo_mts import runs
 from cot2lib.study.grpo_mts.runs import MANY
 from cot2lib.study.judge import NAT
-from cot2lib.study.kinds import Kind, Number, accuracy, entropies
+from cot2lib.study.kinds import ENTROPY, Contradicted, Kind, Number, OfStart, accuracy, entropies
 from cot2lib.study.samples import Sample, rewarded, single
 from cot2lib.study.sweeps import KS
 
@@ -57,6 +57,11 @@ def _left(more: int, less: int, d_model: int) -> Cell:
     return against(sampled(more, d_model), sampled(less, d_model), "entropy")
 
 
+def _first_before(k: int, d_model: int) -> str:
+    """The claim on the first thought's entropy before training: K tokens are sampled after it."""
+    return f"grpo-mts-d{d_model}-k{k}-entropy1-sft"
+
+
 TOKENS: dict[str, Kind] = {
     **{f"grpo-mts-d{d}-sft": accuracy(single("discrete", d), 1, "one_split") for d in D_MODELS},
     **{f"grpo-mts-d{d}-k{k}": _best(k, d) for k, d in EVERY},
@@ -64,6 +69,14 @@ TOKENS: dict[str, Kind] = {
         claim: kind
         for k, d in EVERY
         for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", CHAPTER, single_policy(k, d)).items()
+    },
+    **{
+        _first_before(k, d): Contradicted(
+            OfStart(Number(CHAPTER, single_policy(k, d), 1, "entropy_1_before", **ENTROPY)),
+            [_first_before(other, d) for other in KS],
+            "which depends on the prompt alone and not on K",
+        )
+        for k, d in EVERY
     },
     "logit-scaling": Direction(CHAPTER, [against(sampled(k), scaled(k)) for k in KS[1:]]),
     "grpo-k-moderate": Parts(

@@ -36,6 +36,23 @@ def passing(method: str, temperature: float, k: int, one_split: bool = False) ->
     return sample
 
 
+@cache
+def beside_first(temperature: float, k: int) -> Sample:
+    """Discrete Pass@k with the same models' Pass@1 in `first`."""
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        rows, first = (passing("discrete", temperature, tries, True)(profile, seeds) for tries in (k, 1))
+        return rows.assign(first=first["pass_at_k"])
+
+    return sample
+
+
+def _point(temperature: float, k: int) -> Number:
+    """One point of the discrete series: its first value, after that the gain since, as one model gave them all."""
+    gained = dict(first="first", since=f"passk-discrete-t{temperature}-k1") if k > 1 else {}
+    return Number("sampling", beside_first(temperature, k), 1, "pass_at_k", scale=1.0, **gained)
+
+
 SAMPLING: dict[str, Kind] = {
     "passk-cot2": accuracy(single("cot2", 24), 1, "one_split"),
     "passk-mnns": Direction(
@@ -44,8 +61,5 @@ SAMPLING: dict[str, Kind] = {
         scale=1.0,
         given="CoT2 may try as often",
     ),
-    **{
-        f"passk-discrete-t{t}-k{k}": Number("sampling", passing("discrete", t, k, True), 1, "pass_at_k", scale=1.0)
-        for t, k in POINTS
-    },
+    **{f"passk-discrete-t{t}-k{k}": _point(t, k) for t, k in POINTS},
 }
