@@ -14,9 +14,8 @@ BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 def results(rows: pd.DataFrame) -> str:
     """A table of the book's first findings, and how many claims have which verdict, as Markdown."""
     counts = verdict_counts(rows).groupby("group", observed=True)
-    said = "; ".join(
-        f"{name}: {', '.join(f'{c} {v}' for v, c in zip(part['verdict'], part['claims']))}" for name, part in counts
-    )
+    told = {name: ", ".join(f"{row.claims} {row.verdict}" for row in part.itertuples()) for name, part in counts}
+    said = "; ".join(f"{name}: {each}" for name, each in told.items())
     lines = [f"| {' | '.join([finding.sentence, *finding.found(rows)])} |" for finding in index.FINDINGS]
     head = ["| the paper's claim | verdict | ours, authors' recipe |", "| --- | --- | --- |"]
     text = "\n".join([*head, *lines, "", f"{total(rows)} ({said}.)", ""])

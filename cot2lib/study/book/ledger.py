@@ -52,9 +52,9 @@ def ledger(seeds: Sequence[int] = TEN) -> pd.DataFrame:
 
     `last` and its interval are of the last epoch. A direction has no number: there they are the paired difference of
     the cell that decides. Of a value to be reached they are those of the reading with the highest mean. `judged` says
-    whether the verdict on a number is about the last or the best epoch, as the paper prints it, or about the gain since
-    a series began. The columns after it hold its interval, the prediction interval of the rule, ours minus the paper's,
-    and `enough`: how many runs would make a near number reproduced, or close an open one.
+    whether the verdict on a number is about the last or the best epoch, as the paper prints it, or about the gain
+    since a series began. The columns after it hold its interval, the prediction interval of the rule, ours minus the
+    paper's, and `enough`: how many runs would make a near number reproduced, or close an open one.
 
     Raises:
         SpecError: without seeds, or with one that stands twice.
@@ -210,6 +210,7 @@ def misses_table(rows: pd.DataFrame) -> pd.DataFrame:
     interval for one run holds that is predicted from the others.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
+    numbers = numbers[[not KINDS[claim].number().undecided for claim in numbers["id"]]]
     found = [KINDS[claim].number() for claim in numbers["id"]]
     names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
     family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
