@@ -7,6 +7,7 @@ written anew, by the fields of each run's JSON, so that a slip in the library's 
 
 import math
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -79,25 +80,63 @@ def in_words(amount, tight):
     return f"{amount:.3f} nat" if tight == 0.05 else f"{amount:.1f} points"
 
 
-def number(values, stated, runs, tight):
-    """The verdict, and how many seeds would make a compatible number's interval tight."""
-    if len(values) < 3:
-        return f"not decided: {len(values)} of at least 3 seeds", math.nan
-    half, miss = half_width(values, runs), np.mean(values) - stated
-    if abs(miss) > half:
-        return f"not reproduced: ours is {in_words(abs(miss), tight)} {'higher' if miss > 0 else 'lower'}", math.nan
-    if half < tight:
-        return "reproduced", math.nan
-    if half >= 3 * tight:
-        low = sum(np.median(values) - value >= 3 * tight for value in values)
-        bound = "15 points" if tight == 5 else "0.15 nat"
-        text = f"not decided: spread, {low} of {len(values)} runs at least {bound} below their median"
-        return text, math.nan
+def close(miss, tight, stated=math.inf):
+    return abs(miss) < (min(tight, abs(stated) / 2) if tight == 0.05 else tight)
+
+
+def runs_for(values, width, runs=None):
+    """How many values, spread as these, make an interval narrower; None if a thousand do not."""
     spread = np.std(values, ddof=1)
     for n in range(2, 1001):
-        if stats.t.ppf(0.975, n - 1) * spread * math.sqrt(1 / n + 1 / runs) < tight:
-            return "compatible", str(n)
-    return "compatible", "none"
+        if stats.t.ppf(0.975, n - 1) * spread * math.sqrt(1 / n + (1 / runs if runs else 0)) < width:
+            return n
+    return None
+
+
+def number(values, stated, runs, tight):
+    """The verdict, and how many runs would make a near number reproduced or close an open one."""
+    if len(values) < 3:
+        return f"open: {len(values)} of at least 3 seeds", math.nan
+    half, miss = half_width(values, runs), np.mean(values) - stated
+    near = close(miss, tight, stated)
+    if near and half < tight:
+        return "reproduced", math.nan
+    if not near and abs(miss) > half:
+        return f"not reproduced: ours is {in_words(abs(miss), tight)} {'higher' if miss > 0 else 'lower'}", math.nan
+    width = abs(miss) if not near else tight if half < 3 * tight else 3 * tight
+    count = runs_for(values, width, runs)
+    if near and half < 3 * tight:
+        return "near", str(count or "none")
+    one = "one run spreads" if runs == 1 else f"{runs} runs spread"
+    says = f"{count} runs decide" if count else f"no count of runs decides, for the paper's {one} as much"
+    return f"open: {two_groups(values, stated, tight)}{says}", str(count or "none")
+
+
+def two_groups(values, stated, tight):
+    """In words, where the widest gap between runs is very wide and wider than either group."""
+    digits, ends = (3 if tight == 0.05 else 1), sorted(values)
+    gap, place = max((high - low, -place) for place, (low, high) in enumerate(pairwise(ends), 1))
+    groups = {"lower": ends[:-place], "higher": ends[-place:]}
+    if gap < 3 * tight or any(max(some) - min(some) > gap for some in groups.values()):
+        return ""
+    of = [name for name, some in groups.items() if min(some) - tight <= stated <= max(some) + tight] or ["neither"]
+    text = {}
+    for name, some in groups.items():
+        low, high = f"{min(some):.{digits}f}", f"{max(some):.{digits}f}"
+        text[name] = f"{len(some)} at {low}" + (f" to {high}" if high != low else "")
+    whose = of[0] if of[0] == "neither" else f"the {of[0]}"
+    return f"of {len(ends)} runs {text['higher']} and {text['lower']}, the paper's number is of {whose}; "
+
+
+def at_chance(rows, stated, chance=0.5):
+    """The verdict where none of R runs is right so often that chance makes it in 5 % / R of cases; else None."""
+    for run in rows:
+        asked = int(run["inputs_a"] + run["inputs_b"])
+        right = round(run["last"] * asked)
+        if sum(math.comb(asked, n) for n in range(right, asked + 1)) / 2**asked < 0.05 / len(rows):
+            return None
+    too = abs(stated - 100 * chance) < 5
+    return "reproduced: neither leaves chance" if too else "did not learn: ours stays at chance"
 
 
 def surely(gaps):
@@ -109,52 +148,72 @@ def surely(gaps):
     return [chance in left[:passed] for chance in chances]
 
 
-TOO_FEW = "not decided: fewer than 3 seeds"
+TOO_FEW = "open: fewer than 3 seeds"
 
 
-def direction(gaps, tight):
+def seeds_decide(counts):
+    return "a thousand seeds do not decide" if None in counts else f"{max(counts)} seeds decide"
+
+
+def direction(gaps, tight, names):
     if min(map(len, gaps)) < 3:
         return TOO_FEW
     lows, highs = zip(*map(ends, gaps))
-    other_way = sum(high < 0 for high in highs)
-    note = f": the other way round in {other_way} of {len(gaps)} cells" if other_way else ""
+    other_way = [name for name, high in zip(names or gaps, highs) if high < 0]
+    note = f": the other way round: {'; '.join(other_way)}" if other_way else ""
     if all(low > 0 for low in lows):
         return "reproduced"
     if any(sure and np.mean(values) > 0 for sure, values in zip(surely(gaps), gaps)):
         return f"partly{note}"
-    if any(low <= 0 <= high and (high - low) / 2 >= tight for low, high in zip(lows, highs)):
-        return f"not decided: spread{note.replace(':', ',')}"
+    wide = [one for one, low, high in zip(gaps, lows, highs) if low <= 0 <= high and (high - low) / 2 >= tight]
+    if wide:
+        counts = [runs_for(values, max(abs(np.mean(values)), tight)) for values in wide]
+        return f"open: {seeds_decide(counts)}{note.replace(':', ',', 1)}"
     return f"not reproduced{note}"
 
 
-def no_gain(gaps, tight):
+def no_gain(gaps, tight, names):
     if min(map(len, gaps)) < 3:
         return TOO_FEW
     lows, highs = zip(*map(ends, gaps))
     if any(low > 0 for low in lows):
         return "not reproduced"
-    return "reproduced" if all(high < tight / 5 for high in highs) else "not decided: spread"
+    unsure = [one for one, high in zip(gaps, highs) if high >= tight / 5]
+    counts = [runs_for(values, max(np.mean(values), tight / 5 - np.mean(values))) for values in unsure]
+    return f"open: {seeds_decide(counts)}" if unsure else "reproduced"
 
 
 # Rows: a function from profile to the row's values, None where nothing was measured
 
 
-def numbers(values, runs=1, tight=5.0, top=100.0, always=None, judged="last", given="", **others):
-    """`values` at the last epoch; `others` at the best one, and at the best one by halves."""
+def numbers(
+    values, runs=1, tight=5.0, top=100.0, always=None, judged="last", given="", since=None, guessed=None, **others
+):
+    """`values` at the last epoch; `others` at the best one, and at the best one by halves.
+
+    `since` gives what each run's series begins with, and the paper's; `guessed` the runs that may be at chance.
+    """
 
     def row(profile, stated):
         by = {name: list(of_seeds(profile).values()) for name, of_seeds in ({"last": values} | others).items()}
         if not by["last"]:
             return None
-        asked, cut = by[judged], lambda low, high: (max(low, 0), min(high, top))
+        asked, cut = by[judged], lambda low, high, least=0: (max(low, least), min(high, top))
+        printed, shown, least = float(stated), judged, 0
+        if since:
+            first, start = since
+            asked = [value - one for value, one in zip(asked, first(profile).values())]
+            printed, shown, least = printed - start, "gain", -math.inf
         half = half_width(asked, runs)
-        spans = {"last": cut(*ends(by["last"])), "judged": cut(*ends(asked))}
+        spans = {"last": cut(*ends(by["last"])), "judged": cut(*ends(asked), least)}
         spans["predicted"] = (np.mean(asked) - half, np.mean(asked) + half)
-        known = {name: np.mean(found) for name, found in by.items()} | dict(seeds=len(by["last"]), judged=judged)
+        known = {name: np.mean(found) for name, found in by.items()} | dict(seeds=len(by["last"]), judged=shown)
         known |= {f"{name}_{end}": value for name, pair in spans.items() for end, value in zip(("low", "high"), pair)}
-        verdict, enough = (always, math.nan) if always else number(asked, float(stated), runs, tight)
+        verdict, enough = (always, math.nan) if always else number(asked, printed, runs, tight)
+        if guessed and (chance := at_chance([run["row"] for run in guessed(profile).values()], printed)):
+            verdict, enough = chance, math.nan
         verdict += f"{', ' if ':' in verdict else ': '}if {given}" if given else ""
-        known |= {"difference": np.mean(asked) - float(stated), "enough": enough if profile == "paper" else math.nan}
+        known |= {"difference": np.mean(asked) - printed, "enough": enough if profile == "paper" else math.nan}
         return known | {"verdict": verdict if profile == "paper" else "quick only"}
 
     return row
@@ -175,18 +234,21 @@ def told(profile, verdict):
     return verdict if profile == "paper" else f"quick only: there {verdict.replace(': ', ', ')}"
 
 
-def paired(cells, rule=direction, tight=5.0, given="", but=""):
-    """`cells`: (values that shall be above, values below) by seed; the row shows the gap worst for the claim."""
+def paired(cells, rule=direction, tight=5.0, given="", but="", names=()):
+    """`cells`: (values that shall be above, values below) by seed; the row shows the cell that decides.
+
+    Cells that may be the other way round have names.
+    """
 
     def row(profile, stated):
         sides = [(above(profile), below(profile)) for above, below in cells]
         gaps = [[a[seed] - b[seed] for seed in sorted(set(a) & set(b))] for a, b in sides]
         if not all(gaps):
             return None
-        verdict = rule(gaps, tight)
+        verdict = rule(gaps, tight, names)
         for note in filter(None, (given and f"if {given}", but and f"but {but}")):
             verdict += f"{', ' if ':' in verdict else ': '}{note}"
-        worst = (max if rule is no_gain else min)(gaps, key=np.mean)
+        worst = max(gaps, key=lambda gap: ends(gap)[1]) if rule is no_gain else min(gaps, key=lambda gap: ends(gap)[0])
         low, high = ends(worst)
         known = dict(seeds=min(map(len, gaps)), last=np.mean(worst), last_low=low, last_high=high)
         return known | {"verdict": told(profile, verdict)}
@@ -206,7 +268,7 @@ def parts(first, **others):
         said = {"accuracy": plain(shown)} | {name.replace("_", " "): plain(row) for name, row in rows.items()}
         if len(set(said.values())) == 1:
             return shown | {"verdict": told(profile, said["accuracy"])}
-        some = "partly" if {"reproduced", "partly"} & set(said.values()) else "not decided"
+        some = "partly" if {"reproduced", "partly"} & set(said.values()) else "open"
         listed = ", ".join(f"{name} {verdict}" for name, verdict in said.items())
         return shown | {"verdict": told(profile, f"{some}: {listed}")}
 
@@ -237,9 +299,11 @@ def has_value(cases, other, but=""):
         if not all(values for pair in found.values() for values in pair):
             return None
         out = lambda values: max(ends(values)[0], -ends(values)[1], 0.0)
-        halves = [half_width(claimed) for claimed, _ in found.values()]
-        inside = all(out(claimed) == 0 for claimed, _ in found.values())
-        kind = "reproduced" if max(halves) < 0.05 else "compatible" if max(halves) < 0.15 else "not decided: spread"
+        half = max(half_width(claimed) for claimed, _ in found.values())
+        near = [close(np.mean(claimed), 0.05) for claimed, _ in found.values()]
+        inside = all(out(claimed) == 0 or is_near for (claimed, _), is_near in zip(found.values(), near))
+        assert not inside or (all(near) and half < 0.15), "an open value has no row here"
+        kind = "reproduced" if half < 0.05 else "near"
         notes = [f"but {but}"] if but else []
         for name, (claimed, beside) in found.items():
             notes.append(
@@ -313,7 +377,7 @@ def training():
     rows["curriculum-no-gain"] = paired(
         [(of(one, last), of(other, last)) for one, other in zip(both, teacher)], no_gain
     )
-    rows["train-cost"] = numbers(of(supervised(), hours), 1, top=math.inf, always="not decided: other hardware")
+    rows["train-cost"] = numbers(of(supervised(), hours), 1, top=math.inf, always="open: other hardware")
     for step in (1, 2, 3, 4):
         rows[f"entropy-{step}"] = numbers(of(supervised(size(32, 1)), entropy(step)), 1, 0.05, math.inf)
     printed = float(stated("entropy-3"))
@@ -333,10 +397,13 @@ def budgets():
     for d in (24, 32):
         pairs = ((4, 1), (8, 4), (16, 8))
         rows[f"budget-d{d}"] = paired([(of(b(more, d), last), of(b(less, d), last)) for more, less in pairs])
+    words = {5: "discrete CoT, B = 1, 5 tokens scored", 3: "discrete CoT, B = 1, 3 tokens scored"}
+    words |= {1: "no-CoT, B = 32, 1 token scored"}
     shown = {5: [DISCRETE], 3: [DISCRETE, {"supervision.every": 2}], 1: [NO_COT]}
     for low, high, pairs in ((5, 13, ((5, 3), (5, 1), (3, 1))), (11, 19, ((1, 3), (1, 5)))):
         tokens = {count: of(digits(low, high, *conditions), last) for count, conditions in shown.items()}
-        rows[f"sparse-{low}-{high}"] = paired([(tokens[one], tokens[other]) for one, other in pairs])
+        names = [f"{words[one]} minus {words[other]}" for one, other in pairs]
+        rows[f"sparse-{low}-{high}"] = paired([(tokens[one], tokens[other]) for one, other in pairs], names=names)
     gpt2 = [of(supervised(size(d, 1), kind), last) for d in (24, 32) for kind in (COSINE, FROZEN_COSINE)]
     blocks = [block(feed, lr) for feed in ("output", "mixture") for lr in (1e-3, 3e-3, 1e-2)]
     rows["construction-trained"] = reaches([*gpt2, *blocks], 100.0)
@@ -348,7 +415,8 @@ def samples():
     rows = {"passk-cot2": accuracy(once(size(24, 1)), 1)}
     points = [(t, k) for t in (0.0, 0.4, 0.8, 1.0) for k in range(1, 15)]
     for t, k in points:
-        rows[f"passk-discrete-t{t}-k{k}"] = numbers(passed(DISCRETE, t, k, once), 1)
+        since = (passed(DISCRETE, t, 1, once), float(stated(f"passk-discrete-t{t}-k1"))) if k > 1 else None
+        rows[f"passk-discrete-t{t}-k{k}"] = numbers(passed(DISCRETE, t, k, once), 1, since=since)
     rows["passk-mnns"] = paired(
         [(passed({}, t, k), passed(DISCRETE, t, k)) for t, k in points], given="CoT2 may try as often"
     )
@@ -366,6 +434,12 @@ def tokens():
         rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(runs_of, last), 1, judged="best", **ours)
         before, after = (lambda t, r=runs_of, place=place: of(r, entropy(t, place)) for place in (0, -1))
         rows |= entropies(f"grpo-mts-d{d}-k{k}", before, after)
+        printed_too = ", ".join(f"{float(stated(f'grpo-mts-d{d}-k{other}-entropy1-sft')):g}" for other in (1, 3, 6))
+        rows[f"grpo-mts-d{d}-k{k}-entropy1-sft"] = contradicted(
+            rows[f"grpo-mts-d{d}-k{k}-entropy1-sft"],
+            f"refuted: by its own table, which prints {printed_too} for it, which depends on the prompt alone and "
+            "not on K",
+        )
     divided = lambda k: policy({"kind": "MTS", "k": k, "temperature": float(k)}, "mts", ratio="product")
     rows["logit-scaling"] = paired([(of(mts(k), last), of(divided(k), last)) for k in (3, 6)])
     left = lambda k, d: of(mts(k, d), lambda run: np.mean([entropy(t)(run) for t in (1, 2, 3, 4)]))
@@ -405,7 +479,8 @@ def simplex():
     from_cot2 = {gamma: dirichlet(gamma, "cot2", start={}) for gamma in (1, 10, 20, 40)}
     rows |= {f"dirichlet-cot2-g{gamma}": by_base(from_cot2[gamma]) for gamma in (10, 20, 40)}
     top = {gamma: of(runs_of, base_best) for gamma, runs_of in from_cot2.items()}
-    rows["gamma-optimum"] = paired([(top[20], top[10]), (top[20], top[40])])
+    names = [f"best epoch by base decoding: \u03b3 = 20 minus \u03b3 = {gamma}" for gamma in (10, 40)]
+    rows["gamma-optimum"] = paired([(top[20], top[10]), (top[20], top[40])], names=names)
     whole = {"floor": 0.0, "most": None}
     rows["dirichlet-unscaled"] = paired(
         [
@@ -417,6 +492,36 @@ def simplex():
     return rows
 
 
+def contradicted(row, verdict):
+    return lambda profile, printed: row(profile, printed) | {"verdict": verdict}
+
+
+def bare(task, asked):
+    """The half of the recipe that the paper states, neither decay nor dropout; the quick recipe has no such runs."""
+    recipe = {"batch": 64, "steps": 14_000 if task["kind"] == "ProsQA" else 7050}
+    return lambda profile: on_graphs(task, asked, {"recipe": recipe})(profile) if profile == "paper" else {}
+
+
+def half_stated(task, asked):
+    """The accuracy by that half, and beside it what our recipe makes of it."""
+
+    def number_of(runs_of, given):
+        chosen = {"best": of(runs_of, best), "split_half": of(runs_of, split_half)}
+        return numbers(of(runs_of, last), 5, given=given, guessed=runs_of, **chosen)
+
+    stated_half = number_of(bare(task, asked), "our graphs and 50 passes stand for the paper's")
+    ours = number_of(lambda profile: on_graphs(task, asked)("quick"), "")
+
+    def row(profile, printed):
+        quick = ours("paper", printed)
+        if profile == "quick":
+            return quick | {"verdict": told(profile, quick["verdict"])}
+        found = stated_half(profile, printed)
+        return found and found | {"verdict": f"{found['verdict']}; by our recipe {quick['verdict'].partition(':')[0]}"}
+
+    return row
+
+
 PROSQA, PRONTOQA = {"kind": "ProsQA", "naming": "age"}, {"kind": "ProntoQA", "naming": "once"}
 GRAPH_METHODS = {"cot2": {}, "coconut": HIDDEN, "discrete": DISCRETE, "nocot": NO_COT}
 
@@ -425,11 +530,11 @@ def graphs():
     """Questions about graphs."""
     tasks = {"prosqa": PROSQA, "prontoqa": PRONTOQA}
     rows = {
-        f"main-{name}-{method}": accuracy(on_graphs(task, asked), 5, "our graphs and 50 passes stand for the paper's")
+        f"main-{name}-{method}": half_stated(task, asked)
         for name, task in tasks.items()
         for method, asked in GRAPH_METHODS.items()
     }
-    sides = [(supervised(), supervised(SLOT)), *((on_graphs(t, {}), on_graphs(t, HIDDEN)) for t in tasks.values())]
+    sides = [(supervised(), supervised(SLOT)), *((bare(t, {}), bare(t, HIDDEN)) for t in tasks.values())]
     rows["csft-above-coconut"] = paired(
         [(of(above, last), of(below, last)) for above, below in sides],
         given="our graphs and 50 passes stand for the paper's",
@@ -437,9 +542,10 @@ def graphs():
     ahead = lambda task, d: [
         tuple(of(on_graphs(task, asked, d=d), measure) for asked in ({}, DISCRETE)) for measure in (last, mean)
     ]
-    rows["convergence-prosqa"] = paired([cell for d in (24, 32, 40) for cell in ahead(PROSQA, d)])
+    coded = "our graphs, 50 passes and the decay and dropout of the code for numbers stand for the paper's"
+    rows["convergence-prosqa"] = paired([cell for d in (24, 32, 40) for cell in ahead(PROSQA, d)], given=coded)
     wide = [cell for d in (32, 40) for cell in ahead(PRONTOQA, d)]
-    rows["convergence-prontoqa"] = paired(wide, given="d = 32 and 40 are above the threshold")
+    rows["convergence-prontoqa"] = paired(wide, given=f"d = 32 and 40 are above the threshold, and {coded}")
     return rows | graph_policies() | graph_votes()
 
 
@@ -452,11 +558,11 @@ def graph_policies():
     for task, name in each:
         before = of(on_graphs(tasks[task], starts[name]), last)
         rows[f"grpo-{task}-{name}-sft"] = numbers(
-            lambda profile, before=before: before("quick"), always="not decided: it is of our recipe"
+            lambda profile, before=before: before("quick"), always="open: it is of our recipe"
         )
     for (task, name, k), runs_of in after.items():
         chosen = dict(best=of(runs_of, best), split_half=of(runs_of, split_half))
-        always = "not decided: the start is of our recipe"
+        always = "open: the start is of our recipe"
         rows[f"grpo-{task}-{name}-k{k}"] = numbers(of(runs_of, last), **chosen, judged="best", always=always)
 
     def gain(task, name, k):

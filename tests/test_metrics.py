@@ -208,7 +208,7 @@ def test_holm_rejects_step_by_step():
 
 def test_as_many_seeds_as_make_a_prediction_narrow():
     values = [1.0, 2.0, 4.0]
-    count = seeds_for(values, 5, 2.0)
+    count = seeds_for(values, 2.0, 5)
     half = lambda n: stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) * np.sqrt(1 / n + 1 / 5)
     assert half(count) < 2.0 <= half(count - 1)
-    assert seeds_for(values, 1, 2.0) is None and 1.96 * np.std(values, ddof=1) > 2.0
+    assert seeds_for(values, 2.0, 1) is None and 1.96 * np.std(values, ddof=1) > 2.0

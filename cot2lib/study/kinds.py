@@ -225,11 +225,14 @@ class HalfStated(Kind):
         """The answer to the first question under `paper`, with the second's beside it, which stands under `quick`."""
         best = self.reached.row(claim, SETTLED, lambda sample, _: read(sample, "quick"))
         if profile != SETTLED:
-            return best | {"verdict": under(profile, best["verdict"])} | command(self.reached.chapter, profile)
+            return self.reached.row(claim, profile, read) if not best["seeds"] else self._quick(best)
         row = self.stated.row(claim, profile, read)
         if not row["seeds"] or not best["seeds"]:
             return row
         return row | {"verdict": f"{row['verdict']}; by our recipe {best['verdict'].partition(':')[0]}"}
+
+    def _quick(self, best: dict) -> dict:
+        return best | {"verdict": under("quick", best["verdict"])} | command(self.reached.chapter, "quick")
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The lines of the number that the profile has."""
@@ -261,6 +264,8 @@ class Contradicted(Kind):
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """The number's row, refuted by the paper's own table."""
         row = self.held.row(claim, profile, read)
+        if profile != SETTLED:
+            return row
         values = ", ".join(f"{paper_value(other):g}" for other in self.also)
         return row | {"verdict": f"refuted: by its own table, which prints {values} for it, {self.why}"}
 

@@ -121,10 +121,10 @@ def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
 
     Verdicts that hold under a condition, or with a reservation, are counted apart.
     """
-    found = verdicts(rows).to_frame("verdict")
-    found = found.assign(group=pd.Categorical(found["verdict"].map(group), list(GROUPS)))
-    found["verdict"] = found["verdict"].map(short)
-    counts = found.groupby(["group", "verdict"], observed=True).size().reset_index(name="claims")
+    found = verdicts(rows)
+    named = pd.DataFrame({"group": found.map(group), "verdict": found.map(short)})
+    named = named[named["group"] != ""].astype({"group": pd.CategoricalDtype(list(GROUPS))})
+    counts = named.groupby(["group", "verdict"], observed=True).size().reset_index(name="claims")
     return counts.sort_values(["group", "claims"], ascending=[True, False], ignore_index=True)
 
 
@@ -139,7 +139,7 @@ def total(rows: pd.DataFrame) -> str:
     agree, differ, untold, unrun = (counts[name] for name in GROUPS)
     return (
         f"Of {counts.sum()} claims {agree} agree with our runs, {differ} differ, {untold} cannot be told, and {unrun} "
-        "were not run."
+        "were not run by the authors' recipe."
     )
 
 
@@ -203,19 +203,19 @@ def _predicted(row) -> str:
     return f"[{row.predicted_low:.{digits}f}, {row.predicted_high:.{digits}f}]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def misses_table(rows: pd.DataFrame) -> pd.DataFrame:
+def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     """Numbers of the paper outside our prediction intervals, by family: chapter, unit, whether a series.
 
     Numbers of one family rest on the same few runs, so they miss together. Beside them stand our own runs: how many an
     interval for one run holds that is predicted from the others.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
-    numbers = numbers[[not KINDS[claim].number().undecided for claim in numbers["id"]]]
+    numbers = numbers[numbers["id"].map(lambda claim: not KINDS[claim].number().undecided).astype(bool)]
     found = [KINDS[claim].number() for claim in numbers["id"]]
     names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
     family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
     half = (numbers["predicted_high"] - numbers["predicted_low"]) / 2
-    held = [left_out(KINDS[claim].drawn(claim, SETTLED, reading_records())[0].values) for claim in numbers["id"]]
+    held = [left_out(KINDS[claim].drawn(claim, SETTLED, read)[0].values) for claim in numbers["id"]]
     counts = dict(numbers=1, outside=numbers["difference"].abs() > half, runs=[len(one) for one in held])
     counted = pd.DataFrame(counts | {"inside": [sum(one) for one in held]}).groupby(family, sort=False).sum()
     counted.insert(2, "expected", (1 - LEVEL) * counted["numbers"])
