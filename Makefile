@@ -75,7 +75,7 @@ links: $(READY)
 
 axe: $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@4.14.1
-	$(BIN)/pytest tests/test_axe.py -m thorough -n $(JOBS)
+	$(BIN)/pytest tests/book/test_axe.py -m thorough -n $(JOBS)
 
 address: $(READY)
 	$(BIN)/python book/address.py
@@ -84,7 +84,7 @@ results: $(READY)
 	$(BIN)/python book/results.py
 
 installs:
-	$(PYTHON) tests/installs.py $(OF)
+	$(PYTHON) tests/repository/installs.py $(OF)
 
 clean:
 	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .mypy_cache .hypothesis

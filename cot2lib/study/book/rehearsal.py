@@ -212,7 +212,7 @@ def _tests(rehearsal: Rehearsal) -> Rows:
     report = rehearsal.folder / "tests.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     plain = ["-p", "no:cacheprovider", "-o", "addopts=", "-q", f"--junitxml={report}"]
-    done = _run([sys.executable, "-m", "pytest", str(folder / "test_cuda.py"), "-m", "cuda", *plain])
+    done = _run([sys.executable, "-m", "pytest", str(folder / "training" / "test_cuda.py"), "-m", "cuda", *plain])
     suite = ElementTree.parse(report).getroot().find("testsuite").attrib
     total, skipped = int(suite["tests"]), int(suite["skipped"])
     bad = int(suite["failures"]) + int(suite["errors"])

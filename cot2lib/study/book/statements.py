@@ -7,7 +7,7 @@ proofs stand in those chapters.
 from cot2lib.study.kinds import Statement
 from cot2lib.theory import estimator_claims, points
 
-ESTIMATORS = "tests/test_estimators.py"
+ESTIMATORS = "tests/theory/test_estimators.py"
 
 COMPUTED: dict[str, Statement] = {
     "consistency": Statement(estimator_claims.consistency, ESTIMATORS),
@@ -15,5 +15,5 @@ COMPUTED: dict[str, Statement] = {
     "sample-complexity-ratio": Statement(estimator_claims.sample_complexity_ratio, ESTIMATORS),
     "sample-complexity-rate": Statement(estimator_claims.sample_complexity_rate, ESTIMATORS),
     "assumption-1": Statement(estimator_claims.assumption_1, ESTIMATORS),
-    "gamma-direction": Statement(points.gamma_direction, "tests/test_dirichlet.py"),
+    "gamma-direction": Statement(points.gamma_direction, "tests/thoughts/test_dirichlet.py"),
 }

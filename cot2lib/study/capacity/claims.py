@@ -9,7 +9,7 @@ from cot2lib.study.sweeps import D_MODELS
 from cot2lib.theory import packing
 from cot2lib.theory.verdict import Verdict
 
-PACKING = "tests/test_packing.py"
+PACKING = "tests/theory/test_packing.py"
 
 
 def _packing() -> Verdict:
@@ -34,5 +34,5 @@ def _overhead() -> Verdict:
 CAPACITY: dict[str, Kind] = {
     "packing": Statement(_packing, PACKING),
     "threshold-packing": Statement(_thresholds, PACKING, _excludes_nothing),
-    "decode-overhead": Statement(_overhead, "tests/test_bench.py"),
+    "decode-overhead": Statement(_overhead, "tests/study/test_bench.py"),
 }

@@ -40,6 +40,6 @@ TRIGONOMETRIC: list[Sample] = [  # what training with trigonometric embeddings c
     *(block(feed, lr) for feed in blocks.FEEDS for lr in blocks.RATES),
 ]
 CONSTRUCTED: dict[str, Kind] = {
-    **{claim: Statement(check, "tests/test_construction.py") for claim, check in propositions.CLAIMS.items()},
+    **{claim: Statement(check, "tests/theory/test_construction.py") for claim, check in propositions.CLAIMS.items()},
     "construction-trained": Reaches("construction", TRIGONOMETRIC, PERFECT),
 }

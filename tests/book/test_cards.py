@@ -1,0 +1,273 @@
+import functools
+import io
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cot2lib.metrics import mean_interval
+from cot2lib.specs.profiles import TEN
+from cot2lib.study.book import cards, index, ledger
+from cot2lib.study.book.card_figures import MOST, picture
+from cot2lib.study.book.ledger import KINDS, is_series, of_records, reading_records
+from cot2lib.study.comparisons import Cell, apart, labels
+from cot2lib.study.gsm8k.claims import Most
+from cot2lib.study.judge import NAT, POINTS
+from cot2lib.study.kinds import Drawn, Fact, Kind, NotMeasured, OfRuns, Statement
+from cot2lib.study.printed import claims, sources
+
+ROOT = Path(__file__).parents[2]
+MEASURES = (
+    "last", "best", "split_half", "curve_mean", "hours", "lost", "gain", "entropy", "base_last", "base_best",
+    "base_split_half", "base_lost", "claimed", "other", "pass_at_k", "maj_at_k", "accuracy", "length",
+    "start_accuracy", "first",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return of_records()
+
+
+@pytest.fixture(scope="module")
+def read():
+    return reading_records()
+
+
+def numbers(claim, read):
+    return pd.read_csv(io.StringIO(cards.table(cards.drawn(claim, read)[1])))
+
+
+def line(label="", values=(1.0, 3.0), stated=2.0, unit=POINTS, **options):
+    return Drawn(label, pd.Series(values, index=range(42, 42 + len(values))), stated, unit, (), **options)
+
+
+def test_every_claim_but_the_points_of_the_series_has_one_card(rows):
+    page = cards.page(rows)
+    expected = set(rows["id"][~is_series(rows)])
+    assert sorted(re.findall(r":name: claim-(\S+)", page)) == sorted(expected)
+    assert page.count(":::{dropdown}") == len(expected) and "\n\n\n\n" not in page
+    known = [index.label(source) for source in index.places()["source"]]
+    assert set(re.findall(r"^\((\S+)\)=$", page, re.M)) == set(known) & {index.label(s) for s in sources()}
+    outside = page[page.index(f"## {cards.ELSEWHERE}") :]
+    assert "claim-optimum-min3-max2" in outside and "claim-main-mnns-cot2" not in outside
+
+
+def test_a_card_draws_what_the_ledger_judges(rows, read):
+    """The numbers under a card have the mean and the interval of its row, of all kinds of claims."""
+    seen = set()
+    measured = rows[rows["seeds"] > 0].drop_duplicates("id")  # the authors' recipe first
+    for row in measured.itertuples():
+        table = numbers(row.id, read)
+        if table.empty:
+            continue
+        assert not table.duplicated(["measured", "seed"]).any(), f"{row.id}: two lines of one name"
+        means = table.groupby("measured", dropna=False)["ours"].mean()
+        kind = type(KINDS[row.id]).__name__
+        seen.add(kind)
+        if kind in ("Direction", "NoGain", "Parts"):
+            sides = table["measured"].str.rpartition(": ")[2].str.partition(" minus ")
+            assert (sides[1] != "").all() and (sides[0] != sides[2]).all(), f"{row.id}: {set(table['measured'])}"
+        if KINDS[row.id].number():
+            paper = table["paper"].unique().item()
+            assert means.item() == pytest.approx(paper + row.difference, rel=1e-4, abs=1e-4), row.id
+            if row.judged != "gain":
+                assert means.item() == pytest.approx(row.best if row.judged == "best" else row.last, rel=1e-4), row.id
+                assert paper == float(claims().loc[row.id, "paper_value"])
+        elif kind in ("Direction", "NoGain"):
+            ends = table.groupby("measured", dropna=False)["ours"].apply(lambda part: mean_interval(part).low)
+            assert np.isclose(means, row.last, rtol=1e-4, atol=1e-5).any(), row.id
+            assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3, equal_nan=True).any(), row.id
+            assert set(table["paper"]) == {0.0}
+    assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Value", "Reaches", "Parts"}
+
+
+def test_a_card_says_everything(rows, read):
+    both = [row for row in rows.itertuples() if row.id == "budget-b16-d16"]
+    card = cards.card("budget-b16-d16", both, read)
+    assert card.startswith(":::{dropdown} {bdg-warning}`open` two layers, d = 16, B = 16: 55.27 %\n")
+    assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
+    assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "10 seeds." in card
+    assert "Made by `cot2 run csft --profile paper && cot2 collect csft --profile paper`." in card
+    hours = KINDS["budget-b16-d16"].sample("paper", TEN)["hours"]
+    assert f"These runs took {hours.sum():.2f} core-hours." in card
+    assert (
+        "Run by run, authors' recipe:" in card
+        and card.count("<circle") == 10
+        and "download=" in card
+        and card.rstrip().endswith(":::")
+    )
+
+
+def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(rows, read):
+    alone = rows[(rows["profile"] == "paper") & (rows["verdict"] == "quick only")]["id"]
+    claim = next(claim for claim in alone if "pass" not in claim)
+    card = cards.card(claim, [row for row in rows.itertuples() if row.id == claim], read)
+    assert card.startswith(":::{dropdown} {bdg-muted}`quick only`") and "Run by run, quick recipe:" in card
+    assert "--profile quick" in card
+
+
+def test_claims_without_runs_have_cards_without_pictures(rows, read):
+    for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "gsm8k-96-init"):
+        card = cards.card(claim, [row for row in rows.itertuples() if row.id == claim], read)
+        assert "<svg" not in card and "CSV" not in card and "**Verdict:**" in card
+
+
+def test_hours_count_a_run_once(read):
+    runs = pd.DataFrame({"id": ["a", "b"], "hours": [1.0, 0.5], "device": "cpu (x)"})
+    assert cards.spent([line()._replace(runs=(runs, runs)), line()._replace(runs=(runs.iloc[:1],))]) == 1.5
+    assert cards.spent([line()]) == 0.0 and cards.spent([line()._replace(runs=(runs.assign(device="H100"),))]) == 0.0
+
+
+@pytest.mark.parametrize("claim", ["main-mnns-cot2", "k-infinity", "budget-b4-d24", "kl-coefficient", "gsm8k-160-mts"])
+def test_where_a_claim_is_defined(claim):
+    path, _, number = cards._defined(claim).partition("#L")
+    lines = (ROOT / path).read_text().splitlines()
+    if number:
+        assert f'"{claim}":' in lines[int(number) - 1]
+    else:
+        assert not any(f'"{claim}":' in text for text in lines)
+
+
+def test_text_of_the_tables_is_shown_as_it_stands():
+    assert cards._plain("d in {16;24}  d>=24 *x* a_b") == (
+        "d in \\{16, 24\\} d \N{GREATER-THAN OR EQUAL TO} 24 \\*x\\* a\\_b"
+    )
+
+
+def test_the_readme_says_what_the_records_say(rows, tmp_path):
+    """`make results` puts it there."""
+    made = runpy.run_path(str(ROOT / "book" / "results.py"))
+    text = made["results"](rows)
+    readme = (ROOT / "README.md").read_text()
+    assert made["BEGIN"] + text + made["END"] in readme, "the README is stale; run `make results`"
+    assert text.count("\n| ") == 7 and "Claims by verdict: " in text
+    (tmp_path / "README.md").write_text(f"a\n{made['BEGIN']}old\n{made['END']}b\n")
+    made["put"](tmp_path / "README.md", "new\n")
+    assert (tmp_path / "README.md").read_text() == f"a\n{made['BEGIN']}new\n{made['END']}b\n"
+
+
+# The day on which everything is measured
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The ledger with five made-up runs beside every claim, and what reads them."""
+    rng = np.random.default_rng(0)
+    columns = [*MEASURES, *(f"entropy_{t}{when}" for t in (1, 2, 3, 4) for when in ("", "_before"))]
+
+    @functools.cache
+    def read(sample, profile):
+        rows = pd.DataFrame(rng.uniform(0.3, 0.6, (5, len(columns))), columns=columns, index=range(42, 47))
+        return rows.assign(
+            id=[f"{profile}{seed}" for seed in rows.index], device="cpu (x)", inputs_a=500, inputs_b=500
+        )
+
+    monkeypatch.setattr(cards, "reading_records", lambda: read)
+    return ledger._ledger(read), read
+
+
+def kind_of(claim):
+    """A claim's kind, also of one that is measured elsewhere."""
+    return getattr(KINDS[claim], "kind", KINDS[claim])
+
+
+def test_every_kind_of_claim_can_be_measured(measured):
+    """Word problems too, which nothing stands beside so far."""
+    rows, _ = measured
+    assert {type(kind) for claim in KINDS for kind in (KINDS[claim], kind_of(claim))} == set(Kind.__subclasses__())
+    of_runs = rows[rows["id"].map(lambda claim: isinstance(kind_of(claim), (OfRuns, Most)))]
+    told = of_runs[(of_runs["seeds"] > 0) | (of_runs["profile"] == "paper")]
+    assert (told["seeds"] == 5).all() and told["last"].notna().all() and not told["verdict"].str.match("not run").any()
+    assert set(rows["id"]) - set(told["id"]) == {
+        c for c in KINDS if isinstance(KINDS[c], Fact | Statement | NotMeasured)
+    }
+    shown = ledger.measured_table(rows).assign(id=lambda table: table["claim"].str.extract("`(.*)`")[0])
+    assert (shown["ours"] != "").all() and set(told["id"]) <= set(shown["id"])
+    number = shown["id"].map(lambda claim: KINDS[claim].number())
+    assert ((shown["predicted"] != "") == number.notna()).all()
+    digits = shown["predicted"].str.extract(r"\.(\d+)\]")[0].str.len()
+    assert (digits[number.notna()] == number.dropna().map(lambda one: one.unit.digits)).all()
+
+
+def test_tables_hold_every_kind_of_claim(measured):
+    rows, read = measured
+    misses = ledger.misses_table(rows, read).set_index("family")
+    assert {"`gsm8k`, points", "`gsm8k`, tokens", "`grpo_mts`, nat", "`sampling`, points, series"} <= set(misses.index)
+    assert misses.loc["`gsm8k`, tokens", "numbers"] == 8 and misses.loc["`gsm8k`, tokens", "outside"] == 8
+    assert ledger.open_table(rows, "paper")["verdict"].tolist() == ["no claim: a setting"]
+    counts = ledger.verdict_counts(rows).set_index("verdict")["claims"]
+    assert counts.sum() > 150 and "not run" not in counts
+    told = index.rebuilt(rows).set_index("part")
+    assert (told[["quick recipe only", "not run"]] == 0).all(axis=None) and told["judged"].sum() == len(claims())
+    assert "not run" not in " ".join(index.paper_index(rows)["verdicts"])
+
+
+def test_cards_and_the_first_page_show_every_kind_of_claim(measured, monkeypatch, tmp_path):
+    rows, _ = measured
+    page = cards.page(rows)
+    for claim, card in re.findall(r":name: claim-(\S+)\n(.*?)\n:::\n", page, re.S):
+        assert ("<svg" in card) == (isinstance(kind_of(claim), OfRuns)), claim
+        assert ("**Ours, " in card) == (isinstance(kind_of(claim), (OfRuns, Most))), claim
+    assert "tokens, beside the paper&#x27;s" in page
+    monkeypatch.setattr(ledger, "of_records", lambda: rows)
+    lines = runpy.run_path(str(ROOT / "book" / "_ext" / "front_page.py"))["LINES"]
+    found = {name: "\n".join(lines[name](tmp_path)) for name in ("scoreboard", "findings", "rebuilt", "paper-index")}
+    assert found["findings"].count("Ours: ") == 5 and (tmp_path / "build" / "book" / "scoreboard.png").stat().st_size
+    assert "and 0 were not run by the authors' recipe." in found["scoreboard"]
+    assert "| not run" not in found["scoreboard"] and "not run" not in found["paper-index"]
+
+
+# Pictures
+
+
+def places(drawn):
+    at = lambda pattern: [float(x) for x in re.findall(pattern, drawn)]
+    return at(r"circle cx='([\d.]+)%'"), at(r"text x='([\d.]+)%'"), at(r"class='range' x1='([\d.]+)%' x2='[\d.]+%'")
+
+
+def test_places_are_shares_of_what_is_shown():
+    dots, paper, low = places(picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))]))
+    assert dots == pytest.approx([4, 4 + 92 / 3], abs=0.01) and paper == [96] and low == [4]
+    wide = picture([line(values=(10.0, 20.0), stated=40.0)])
+    assert places(wide)[0][0] > 40, "an interval of two runs is wide where nothing cuts it"
+
+
+def test_one_run_has_no_interval_and_equal_values_have_an_axis():
+    alone = picture([line(values=(5.0,), stated=5.0)])
+    assert "class='range'" not in alone and places(alone)[:2] == ([50.0], [50.0]) and "5.0 points" in alone
+    assert "0.0" in alone and "10.0" in alone
+
+
+def test_units_have_axes_of_their_own():
+    drawn = picture([line("a", stated=0.0), line("b", (0.1, 0.2), 0.1, NAT)])
+    assert drawn.count("claim-scale") == 2 and "<span>nat</span>" in drawn
+    assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference; runs 1.0, 3.0"' in drawn.replace(
+        "\xa0", " "
+    )
+
+
+def test_of_many_lines_those_with_the_smallest_means_are_drawn():
+    lines = [line(f"line {n}", (n, n + 1.0)) for n in range(MOST + 3)]
+    drawn = picture(lines[::-1])
+    assert drawn.count("<svg") == MOST and "3 more lines" in drawn and f"line {MOST}" not in drawn
+
+
+# Labels of comparisons
+
+
+def test_labels_say_what_tells_cells_and_sides_apart():
+    made = lambda **columns: pd.DataFrame([{"task": "T", "d_model": 16} | columns] * 2)
+    cells = [Cell(None, "last", None, "last"), Cell(None, "entropy_3", None, "entropy_1")]
+    above = [made(method="CoT2", budget=16), made(method="CoT2", budget=16, d_model=24)]
+    below = [made(method="discrete CoT", budget=1), made(method="CoT2", budget=16, d_model=24)]
+    assert labels(cells, list(zip(above, below))) == [
+        "d = 16, last epoch: CoT2, B = 16 minus discrete CoT, B = 1",
+        "CoT2, d = 24, B = 16: entropy 3 minus entropy 1",
+    ]
+    mixed = above[0].assign(d_model=[16, 24], budget=[None, 1])
+    assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 minus discrete CoT, d = 16, B = 1"]
+    assert apart([["a", "b"], ["b", "c"], ["b"]]) == [["a"], ["c"], []] and apart([]) == []

@@ -1,0 +1,187 @@
+"""The first page: the paper's figures, tables and propositions, six claims, what is rebuilt, the commands."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from cot2lib import runs, spec
+from cot2lib.runs.plan import operations
+from cot2lib.study.book import index, ledger
+from cot2lib.study.book.draw import scoreboard
+from cot2lib.study.gsm8k.claims import Elsewhere
+from cot2lib.study.kinds import Number
+from cot2lib.study.printed import claims, readable
+from cot2lib.study.sweeps import SWEEPS, sweep
+from cot2lib.tasks import MNNS
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """One claim judged, one with quick records, one without; the verdicts of others are made up."""
+    verdicts = {
+        "convergence-2l2h": "reproduced",
+        "sparse-5-13": "quick only",
+        "majk-prosqa": "not run: no chapter yet",
+    }
+    known = [{"id": claim, "verdict": verdicts.get(claim, "near")} for claim in claims().index]
+    paper = pd.DataFrame(known).assign(profile="paper", seeds=5, last=12.3, last_low=10.0, last_high=14.6)
+    return pd.concat([paper, paper.assign(profile="quick", verdict="quick only")], ignore_index=True)
+
+
+def test_every_place_has_its_claims_and_every_figure_named_is_in_the_book():
+    drawn = set()
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        for cell in json.loads(path.read_text())["cells"]:
+            drawn.add(cell["metadata"].get("mystnb", {}).get("figure", {}).get("name"))
+            drawn |= set(re.findall(r"\btab-[\w-]+", "".join(cell["source"])))
+    places = index.places()
+    for place in places.itertuples():
+        assert {*place.figures.split(), *place.tables.split()} <= drawn, place.printed
+    printed = list(places["printed"])
+    assert [name for name in printed if name.startswith("Table")] == [f"Table {n}" for n in range(1, 7)]
+    assert [name for name in printed if re.match(r"Figure [1-9]\d?$", name)] == [
+        f"Figure {n}" for n in (1, *range(3, 12))
+    ]
+    with_claims = set(claims()["source"].str.partition(" (")[0])
+    assert {place.source for place in places.itertuples()} - with_claims == {"fig:main_figure"}
+
+
+def test_the_index_counts_verdicts_of_the_authors_recipe(rows):
+    table = index.paper_index(rows).set_index("the paper")["verdicts"]
+    assert table["Figure 3: training with two layers"] == "{ref}`agrees <claims-fig-cont_disc_comp_graph>`"
+    table = table.str.extract("`(.*) <")[0].fillna("")
+    assert table["Figure 4: fewer supervised tokens"] == "not run"
+    assert table["Figure 10: majority votes on ProsQA"] == "not run"
+    assert table["Table 5: scales of Dirichlet samples"] == "agrees 4"
+    assert table["Figure 1: how a budget of trajectories makes the targets"] == ""
+
+
+def test_what_is_rebuilt_counts_every_claim_once(rows):
+    table = index.rebuilt(rows).set_index("part")
+    assert int(table.to_numpy().sum()) == len(claims())
+    assert table.loc["signed sums (MNNS)", "quick recipe only"] == 1
+    assert table.loc["graphs (ProsQA, ProntoQA)", "not run"] == 1 and table.loc["theory", "judged"] > 5
+    assert table.loc["word problems (GSM8K)"].sum() == claims()["task"].eq("gsm8k").sum()
+
+
+def test_a_finding_says_verdict_number_and_where(rows):
+    first = index.FINDINGS[0]
+    assert first.text(rows).replace("\xa0", " ") == (
+        f"{first.sentence} **Reproduced.** Ours: gap 12.3 [10.0, 14.6], 5 seeds. {{numref}}`fig-curves`, "
+        "{ref}`card <claim-convergence-2l2h>`"
+    )
+    assert len(index.FINDINGS) == 6 and {finding.claim for finding in index.FINDINGS} <= set(ledger.KINDS)
+    statement = index.Finding("construction", "It is so.", "tab-variants")
+    bare = rows.assign(last=float("nan"), verdict="holds if CoT2 is meant")
+    assert statement.text(bare) == (
+        "It is so. **Holds if CoT2 is meant.** {numref}`tab-variants`, {ref}`card <claim-construction>`"
+    )
+
+
+def test_commands_count_what_is_recorded():
+    table = index.commands()
+    assert len(table) == 2 * len(SWEEPS) and (table["recorded"] <= table["runs"]).all()
+    quick = table[table["recipe"] == "quick recipe"]
+    assert (quick["recorded"] == quick["runs"]).all() and (quick["core-hours"] > 0.01).all()
+    assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
+    assert ((table["left"] > 0) == (table["recorded"] < table["runs"])).all()
+
+
+def test_what_is_left_is_told_at_the_rate_of_runs_of_its_kind(monkeypatch):
+    """Two recorded runs, of which one takes twice as long as its size asks for, and a third twice as large as one."""
+    one, two, three = (made("cot2", seed) for seed in (42, 43, 44))
+    three = replace(three, recipe=replace(three.recipe, steps=2 * three.recipe.steps))
+    told(monkeypatch, {one: (3600.0, "fused"), two: (7200.0, "fused")}, csft=[one, two, three])
+    assert index.commands()["left"].tolist() == pytest.approx([3.0, 3.0])
+
+
+def test_what_is_left_is_told_at_the_rate_of_the_engine_that_would_train_it(monkeypatch):
+    """Rows of the other engine, and of a GPU, do not count; a run of its kind elsewhere counts before other kinds."""
+    old, new, left = (made("cot2", seed) for seed in (42, 43, 44))
+    other, plain = made("discrete", 42), made("discrete", 43)
+    own = made("coconut", 42), made("coconut", 43)
+    rows = {old: (36000.0, None), new: (360.0, "fused"), other: (3600.0, "fused"), own[0]: (7200.0, "torch")}
+    told(monkeypatch, rows, csft=[old, new, left], budget=[other, plain, *own])
+    assert index.commands()["left"].tolist() == pytest.approx([0.1, 0.1, 3.0, 3.0])
+    told(monkeypatch, rows, csft=[old, left], budget=[new])
+    assert index.commands()["left"].tolist() == pytest.approx([0.1, 0.1, 0.0, 0.0])
+    told(monkeypatch, rows, csft=[old, left], budget=[other])
+    rate = operations(left) / operations(other)
+    assert index.commands()["left"].tolist() == pytest.approx([rate, rate, 0.0, 0.0])
+    told(monkeypatch, rows | {new: (36.0, "fused", "cuda (x)")}, csft=[old, new, left], budget=[other])
+    assert index.commands()["left"][0] == pytest.approx(rate)
+
+
+def made(method, seed):
+    return spec(method, "quick", seed=seed, task=MNNS(1, 4, 2), d_model=16)
+
+
+def told(monkeypatch, rows, **sweeps):
+    """Records of these seconds, engines and perhaps devices, and chapters with these runs."""
+    known = pd.DataFrame(
+        [
+            {"id": run.id, "seconds": seconds, "engine": engine, "device": (*device, "cpu (x)")[0], "threads": 1}
+            for run, (seconds, engine, *device) in rows.items()
+        ]
+    )
+    monkeypatch.setattr(index.runs, "recorded", lambda specs: known[known["id"].isin([run.id for run in specs])])
+    monkeypatch.setattr(index.sweeps, "SWEEPS", {name: lambda profile, own=own: own for name, own in sweeps.items()})
+
+
+@pytest.mark.parametrize(
+    "claim, words",
+    [
+        ("main-mnns-cot2", "two layers, d = 32, B = 16"),
+        ("grpo-mts-d24-k3", "one layer, d = 24, K = 3"),
+        ("grpo-prosqa-cot2-k6", "ProsQA, four layers, d = 32, CoT2 K = 6"),
+        ("main-prontoqa-nocot", "ProntoQA, four layers, d = 32, no-CoT"),
+        ("dirichlet-cot2-g20", "CoT2 \N{GREEK SMALL LETTER GAMMA} = 20"),
+        ("dirichlet-discrete-1l-sft", "one layer, d = 24, discrete before reward"),
+    ],
+)
+def test_settings_in_words(claim, words):
+    assert readable(claim) == words
+
+
+def test_the_first_page_is_right_about_what_is_not_rebuilt():
+    """It says that the table on word problems needs a GPU, and that graphs are rebuilt: no claim on them waits."""
+    told = (NOTEBOOKS.parent / "book" / "intro.md").read_text()
+    assert "the paper's own table [needs a GPU]" in told and "Questions about graphs are\nrebuilt too" in told
+    kinds = {part: {type(ledger.KINDS[claim]) for claim in _of_task(part)} for part in ("gsm8k", "pro")}
+    assert kinds["gsm8k"] == {Elsewhere} and Number in kinds["pro"]
+    verdicts = pd.read_csv(Path(__file__).parent / "ledger.csv").set_index("id")["verdict"]
+    assert verdicts[_of_task("gsm8k")].str.startswith("not run: needs").all()
+    assert not verdicts[_of_task("pro")].str.startswith("not run").any()
+
+
+def _of_task(part):
+    return claims().index[claims()["task"].str.startswith(part)]
+
+
+def test_many_runs_cost_as_many_times_one():
+    table = index.scale()
+    assert list(table["run"].unique()) == list(index.KINDS_OF_RUNS.values()) and len(table) == 6
+    each = table["core-minutes"] / 60
+    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (
+        table["100,000 runs"] / 1e5 - each
+    ).abs().max() < 1e-9
+    known = runs.recorded(sweep("csft", "quick"))
+    forced = {run.id for run in sweep("csft", "quick") if run.supervision.feeding == "teacher"}
+    known = known[(known["engine"] == "fused") == known["id"].isin(forced)]
+    minutes = (known["seconds"] * known["threads"]).median() / 60
+    assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == pytest.approx(
+        minutes
+    )
+
+
+def test_no_panel_of_the_scoreboard_has_a_label_twice():
+    """Numbers on ProsQA and on ProntoQA stand in one table of the paper."""
+    for axis in scoreboard(ledger.of_records()).axes:
+        labels = [label.get_text() for label in axis.get_yticklabels()]
+        assert labels and len(set(labels)) == len(labels)

@@ -1,0 +1,247 @@
+"""The built book: every page, link, figure and number where a reader expects it.
+
+The pages are those that `make book` has built, or with the option `--build` built here from chapters executed before.
+"""
+
+import csv
+import gzip
+import inspect
+import re
+import subprocess
+from pathlib import Path
+from textwrap import dedent
+from urllib.parse import unquote, urldefrag, urlparse
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+import cot2lib
+from cot2lib import losses, supervision
+from cot2lib.study.printed import claims
+from cot2lib.training import grpo, supervised
+
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "_build" / "html"
+METHOD = {  # chapter: what of the package its section on the method shows
+    "csft": [supervision.hindsight_targets, supervision.trajectory_shares, losses.soft_nll, supervised.batch_loss],
+    "grpo_mts": [
+        *(losses.advantages, losses.log_ratio, losses.log_ratios, losses.surrogate, losses.kl_estimate),
+        *(grpo.objective, grpo.GRPOTrainer.update),
+    ],
+}
+URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def site(request):
+    """The built pages."""
+    if request.config.getoption("--build"):
+        build = subprocess.run(["make", "html"], cwd=ROOT, capture_output=True, text=True)
+        assert not build.returncode, build.stdout + build.stderr
+    if not SITE.exists():
+        pytest.skip("the book is not built; run `make book`, or give the option --build")
+
+
+def documents():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {name: BeautifulSoup((SITE / f"{name}.html").read_text(), "html.parser") for name in documents()}
+
+
+def chapters():
+    return [name for name in documents() if name.startswith("notebooks/")]
+
+
+def test_every_page_of_the_contents_is_there(pages):
+    assert (SITE / "index.html").exists() and set(pages) == set(documents())
+    assert {p.stem for p in ROOT.glob("notebooks/*.ipynb")} == {Path(name).name for name in chapters()}
+
+
+def test_no_page_shows_an_error(pages):
+    for name, page in pages.items():
+        text = page.get_text()
+        assert not page.select("div.output.traceback, .system-message, .problematic"), name
+        assert "Traceback (most recent call last)" not in text and "??" not in text, name
+
+
+def test_every_picture_has_alt_text_and_every_figure_a_number(pages):
+    for name, page in pages.items():
+        for image in page.select("article img"):
+            assert len(image.get("alt", "")) > 40 and "_images" not in image["alt"], f"{name}: {image.get('src')}"
+        for figure in page.select("article figure"):
+            assert re.match(r"Fig\. \d", figure.select_one(".caption-number").get_text()), name
+
+
+def test_figures_are_vectors_unless_these_weigh_too_much():
+    kinds = [path.suffix for path in (SITE / "_images").iterdir() if path.stem.isalnum() and len(path.stem) == 64]
+    assert set(kinds) == {".svg", ".png"} and kinds.count(".svg") > 3 * kinds.count(".png")
+    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
+
+
+def first_load(name, page):
+    """Bytes that a page asks for before its pictures come into sight, and what is left of them compressed."""
+    here, asked = SITE / f"{name}.html", {SITE / f"{name}.html"}
+    for tag in page.select("script[src], link[rel=stylesheet][href], img[src]:not([loading=lazy])"):
+        asked.add((here.parent / (tag.get("src") or tag.get("href")).split("?")[0]).resolve())
+    files = [path.read_bytes() for path in asked if path.is_file()]
+    return sum(map(len, files)), sum(len(gzip.compress(data, 6)) for data in files)
+
+
+def test_pages_are_light(pages):
+    for name, page in pages.items():
+        plain, compressed = first_load(name, page)
+        assert plain < 2_500_000 and compressed < 900_000, name
+        assert all(image.get("loading") == "lazy" for image in page.select("article figure img")), name
+
+
+def test_icons_that_pages_show_are_there(pages):
+    sent = (SITE / "_static" / "scripts" / "fontawesome.js").read_text()
+    for page in pages.values():
+        for icon in page.select("[class*='fa-solid'], [class*='fa-brands']"):
+            names = [one.removeprefix("fa-") for one in icon["class"] if one not in ("fa-solid", "fa-brands", "fa-lg")]
+            for name in (name for name in names if icon["class"] and f"fa-{name}" in icon["class"]):
+                assert re.search(rf'[{{,"]{name}"?:\[', sent), name
+
+
+def test_the_numbers_of_every_figure_are_one_click_away(pages):
+    links = 0
+    for name, page in pages.items():
+        for figure in page.select("article figure[id^=fig-]") if name.startswith("notebooks/") else ():
+            link = figure.select_one("figcaption a.table-csv[download]")
+            lines = (SITE / "notebooks" / link["href"]).resolve().read_text().splitlines()
+            names = next(csv.reader(lines))
+            assert all(name[:1].isalpha() for name in names) and len(names) > 1 and len(lines) > 3, figure["id"]
+            links += 1
+    assert links > 50
+
+
+def test_chapters_have_their_figures_and_tables(pages):
+    expected = {
+        "tasks": (3, 4),
+        "csft": (9, 9),
+        "budget": (3, 4),
+        "sampling": (5, 4),
+        "construction": (7, 11),
+        "sample_complexity": (7, 11),
+        "capacity": (4, 8),
+        "grpo_mts": (7, 7),
+        "policy_ratio": (2, 4),
+        "grpo_dirichlet": (8, 4),
+        "gsm8k": (3, 5),
+        "speed": (3, 5),
+        "extend": (4, 1),
+        "ledger": (0, 4),
+    }
+    for name, (figures, tables) in expected.items():
+        page = pages[f"notebooks/{name}"]
+        assert len(page.select("article figure img")) == figures, name
+        assert len(page.select("article table .caption-number")) >= tables, name
+
+
+def test_landing_page_shows_what_was_found(pages):
+    page = pages["book/intro"]
+    assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
+    assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
+    found = page.select_one("#six-claims-and-what-the-records-say").select("li")
+    assert len(found) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in found)
+    assert len(page.find("table", id="tab-paper").select("tbody tr")) == 29
+    assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
+    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 16
+    assert len(page.find("table", id="tab-scale").select("tbody tr")) == 6
+
+
+def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
+    cards = pages["book/claims"].select("article details[id^=claim-]")
+    series = claims()["metric"] == "pass_at_k"
+    assert {card["id"] for card in cards} == {f"claim-{claim}" for claim in claims().index[~series]}
+    for card in cards:
+        assert card.select_one("summary .sd-badge").get_text(), card["id"]
+        at = card.select_one("a[href*='/blob/']")
+        assert at["href"].startswith(f"{URL}/blob/") and "cot2lib/study/" in at["href"], card["id"]
+        assert bool(card.select(".claim-picture svg")) == bool(card.select("a[download]")), card["id"]
+    assert sum(bool(card.select(".claim-picture")) for card in cards) > 120
+    found = pages["book/intro"].select_one("#six-claims-and-what-the-records-say")
+    assert len(found.select("a[href*='claims.html#claim-']")) == 6
+
+
+def test_every_name_of_the_face_is_described(pages):
+    page = pages["book/api"]
+    described = {entry["id"].removeprefix("cot2lib.") for entry in page.select("dt.sig[id]")}
+    assert set(cot2lib.FACE) <= described
+    assert "|sum|" in page.get_text() and not page.select("article .problematic")
+    for name in cot2lib.FACE:
+        assert page.find("dt", id=f"cot2lib.{name}").find_next_sibling("dd").get_text().strip(), name
+
+
+def test_the_explorer_has_its_models(pages):
+    scripts = [script["src"].split("/")[-1] for script in pages["book/explorer"].select("article script[src]")]
+    assert scripts == ["explorer-data.js", *(f"explorer{part}.js" for part in ("-common", "-model", "", "-circle"))]
+    assert (SITE / "_static" / "explorer-data.js").read_text().count('"data"') == 2
+    assert all(page.select('script[src$="filter.js"], script[src*="filter.js?"]') for page in pages.values())
+
+
+def test_internal_links_lead_somewhere(pages):
+    anchors = {name: {tag["id"] for tag in page.select("[id]")} for name, page in pages.items()}
+    for name, page in pages.items():
+        for link in page.select("a[href]"):
+            target, anchor = urldefrag(link["href"])
+            if urlparse(target).scheme or target.startswith("mailto:"):
+                continue
+            path = (SITE / name).parent / unquote(target) if target else SITE / f"{name}.html"
+            assert path.exists(), f"{name} links to {link['href']}"
+            other = str(path.resolve().relative_to(SITE.resolve()).with_suffix(""))
+            if anchor and other in anchors:
+                assert anchor in anchors[other], f"{name} links to {link['href']}"
+
+
+def test_nothing_is_fetched_from_elsewhere(pages):
+    for name, page in pages.items():
+        sources = [
+            tag.get("src") or tag.get("href") for tag in page.select("script[src], img[src], link[rel=stylesheet]")
+        ]
+        assert not [source for source in sources if urlparse(source).netloc], name
+    assert (SITE / "_static" / "mathjax" / "tex-chtml.js").exists()
+
+
+def test_launch_buttons_open_the_sources(pages):
+    for name in chapters():
+        links = [link["href"] for link in pages[name].select("a[href]")]
+        path = f"{URL.removeprefix('https://github.com/')}/blob/main/{name}.ipynb"
+        assert f"https://colab.research.google.com/github/{path}" in links, name
+        assert any("mybinder.org" in link and unquote(link).endswith(f"{name}.ipynb") for link in links), name
+
+
+def test_every_chapter_says_how_it_was_run(pages):
+    for name in chapters():
+        card = pages[name].select_one(".run-card").get_text()
+        assert "profile =" in card and "commit" in card and "torch" in card, name
+
+
+def test_colab_cell_is_not_shown(pages):
+    for name in chapters():
+        assert "pip" not in pages[name].select_one("article").get_text()
+
+
+def test_equations_are_typeset_by_the_local_mathjax(pages):
+    page = pages["notebooks/csft"]
+    assert page.select("article .math") and page.select_one("script[src*='mathjax/tex-chtml.js']")
+
+
+@pytest.mark.parametrize("name", METHOD)
+def test_the_method_is_shown_unfolded_as_it_stands_in_the_source(pages, name):
+    section = pages[f"notebooks/{name}"].find("section", id="the-method-from-the-source")
+    shown = [block.get_text().strip() for block in section.select("pre")]
+    for function in METHOD[name]:
+        assert dedent(inspect.getsource(function)).strip() in shown, function.__qualname__
+    assert not section.select("details") and section.select(".math")
+    assert any(text.startswith("def test_") for text in shown), "beside its identity test"
+
+
+def test_search_finds_the_chapters():
+    index = (SITE / "searchindex.js").read_text()
+    assert all(name in index for name in chapters())

@@ -1,0 +1,60 @@
+"""What tests of several rooms build: small runs, and the walks of a question."""
+
+from pathlib import Path
+
+import networkx
+import torch
+
+from cot2lib.specs import GRPOSpec, Recipe
+from cot2lib.specs.profiles import shortened, spec
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS
+from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.supervised import build_stack
+
+ROOT = Path(__file__).parents[1]
+QUESTIONS = ROOT / "tests" / "data" / "prosqa_valid.json"
+SUMS, SMALLER_SUMS = MNNS(1, 5, 3), MNNS(1, 4, 2)
+
+
+def short(method="cot2", seed=42, **options):
+    """A run of sixty quick steps."""
+    recipe = dict(steps=60, evaluate_every=20, batch=16)
+    return spec(method, "quick", task=SUMS, d_model=16, seed=seed, **recipe | options)
+
+
+SPECS = [short("cot2", 43), short("discrete", 42), short("cot2", 42)]
+TWO, REWARDED = MTS(2), Recipe(steps=12, batch=4, lr=1e-2, evaluate_every=6)
+
+
+def start(seed=42, epochs=30):
+    """What a run by reward starts from."""
+    return shortened(spec("discrete", task=SMALLER_SUMS, d_model=16, layers=1, heads=1, seed=seed), epochs)
+
+
+def rewarded(seed=42, thought=TWO, recipe=REWARDED, **options):
+    """A run by reward of twelve steps."""
+    return GRPOSpec(recipe, start(seed), thought, **options)
+
+
+def reward_trainer(*specs, stack=None, **options):
+    """Runs by reward, from weights that nothing trained."""
+    return GRPOTrainer(specs, build_stack([one.start for one in specs]) if stack is None else stack, **options)
+
+
+def weights_of(trainer, run=0):
+    """All of a run's weights, in one row."""
+    return torch.cat([parameter[run].detach().flatten() for parameter in trainer.stack.parameters()])
+
+
+def graph(task, row):
+    """A question's graph by names."""
+    return networkx.DiGraph([(a, b) for a, b in task.edges[row].tolist() if a >= 0])
+
+
+def walks(task, row):
+    """All walks of an input's hops from its root that go on to the end, and all that end before, step by step."""
+    edges, layers = graph(task, row), [[(int(task.root[row]),)]]
+    for _ in range(int(task.graphs.hops[row])):
+        layers.append([(*walk, after) for walk in layers[-1] for after in edges.successors(walk[-1])])
+    return layers[1:]

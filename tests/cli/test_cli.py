@@ -1,0 +1,278 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import pandas as pd
+import pytest
+import torch
+
+from cot2lib import cli
+from cot2lib.specs.profiles import PROFILES
+from cot2lib.study import sweeps
+from cot2lib.study.book.ledger import COLUMNS
+from cot2lib.study.gsm8k.runs import word_problems
+from cot2lib.study.printed import claims
+
+
+def cot2(*arguments, **environment):
+    """A command as a user types it."""
+    return subprocess.run(
+        [sys.executable, "-m", "cot2lib", *arguments], capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+def test_list_shows_every_sweep(capsys):
+    assert cli.main(["list"]) == 0
+    said = capsys.readouterr()
+    lines = [line.split()[:3] for line in said.out.splitlines()]
+    assert said.err == ""
+    sizes = {
+        (chapter, profile): str(len(make(profile))) for chapter, make in sweeps.SWEEPS.items() for profile in PROFILES
+    }
+    sizes |= {("gsm8k", profile): str(len(word_problems(profile))) for profile in PROFILES}
+    assert lines[1:] == [[*which, size] for which, size in sizes.items()]
+
+
+def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeypatch, capsys):
+    from builders import SPECS
+
+    from cot2lib import runs
+    from cot2lib.runs import records
+    from cot2lib.study import sweeps
+
+    monkeypatch.setattr(sweeps, "SWEEPS", {"tiny": lambda profile: SPECS})
+    runs.run(SPECS)
+    records.ship("tiny.quick", records.choose(records.stored(), [SPECS[0].id]), {}, nothing_shipped)
+    capsys.readouterr()
+    cli.main(["list"])
+    assert capsys.readouterr().out.splitlines()[1].split() == ["tiny", "paper", "3", "1", "3"]
+
+
+def test_ledger_writes_every_claim(tmp_path):
+    assert cli.main(["ledger", "--csv", str(tmp_path / "ledger.csv")]) == 0
+    table = pd.read_csv(tmp_path / "ledger.csv")
+    assert tuple(table.columns) == COLUMNS and len(table) == 2 * len(claims())
+
+
+def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, capsys):
+    from builders import SPECS
+
+    from cot2lib.study import sweeps
+
+    monkeypatch.setenv("COT2_STORE", str(tmp_path / "store"))
+    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
+    assert cli.main(["run", "tiny", "--where", "method=CoT2", "--device", "cpu"]) == 0
+    assert "2 of 2 runs of tiny under quick are recorded or stored." in capsys.readouterr().out
+    assert cli.main(["run", "tiny", "--shard", "2/2"]) == 0
+    assert cli.main(["collect", "tiny", "--out", str(tmp_path / "out")]) == 0
+    assert "tiny.quick.runs.csv" in capsys.readouterr().out
+    assert len(pd.read_csv(tmp_path / "out" / "tiny.quick.runs.csv")) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments, names",
+    [
+        (["run", "nowhere"], "chapter 'nowhere' has no runs; chapters with runs: csft"),
+        (["run", "csft", "--profile", "slow"], "profile 'slow' is unknown; choose one of paper, quick"),
+        (["run", "csft", "--where", "d_model=33"], "d_model is one of 16, 24, 32"),
+        (["run", "csft", "--where", "width=3"], "write FIELD=VALUE with a field of task, method"),
+        (["run", "csft", "--shard", "3/2"], "--shard 3/2"),
+        (["run", "csft", "--workers", "0"], "--workers 0: need at least one"),
+        (["run", "csft", "--threads", "0"], "--threads 0: need at least one"),
+        (["run", "csft", "--workers", "100000"], "--workers 100000: this machine has"),
+        (["run", "csft", "--threads", "100000"], "choose at most 4 for each"),
+        (["chapters", "ledger", "--workers", "100000"], "workers 100000: this machine has"),
+        (["chapters", "ledger", "-p", "seeds", "{[]: 1}"], "seeds={[]: 1} should be like its default [42"),
+        (["chapters", "ledger", "-p", "seeds", "[" * 5000], "[[[ should be like its default [42"),
+        (["chapters", "ledger", "-p", "seeds", "~" * 9000 + "1"], "~~~ should be like its default [42"),
+        (["chapters", "ledger", "-p", "seeds", "[42, 42]"], "ledger: seeds=[42, 42] names 42 twice"),
+        (["chapters", "ledger", "-p", "seeds", f"[{2**63}]"], "ledger: seeds has 64 bits"),
+        (["chapters", "grpo_mts", "-p", "live_lr", "1e999"], "grpo_mts: live_lr=inf: give a finite number"),
+        (["run", "csft", "--device", "cuda:1"], "device='cuda:1' is unknown"),
+        (["collect", "csft", "--source", "typo"], "typo holds no manifest.json; name a folder"),
+        (["ledger", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
+        (["ledger", "--csv", "/"], "/: Is a directory; choose a path that can be read and written"),
+        (["chapters", "ledger", "-p", "profile", "slow"], "profile 'slow' is unknown"),
+        (["chapters", "ledger", "-p", "seeds", "[]"], "seeds=[] is empty"),
+        (["chapters", "ledger", "--out", "/dev/null/x"], "/dev/null/x"),
+        (["run", "csft", "--device", "abacus"], "device='abacus' is unknown"),
+        (["collect", "csft", "--profile", "slow"], "profile 'slow'"),
+        (["chapters", "nowhere"], "chapter 'nowhere' does not exist; chapters:"),
+        (["chapters", "csft", "-p", "sedes", "[1]"], "csft has no parameter 'sedes'; it has profile"),
+    ],
+)
+def test_bad_requests_are_one_sentence_and_exit_2(arguments, names, capsys):
+    """In this process, which spares a start for each; the tests below type a command."""
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("cot2: ") and said.err.count("\n") == 1 and names in said.err
+
+
+@pytest.mark.parametrize(
+    "arguments, place, says",
+    [
+        (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint, about a minute back"),
+        (["llm", "train"], "cot2lib.llm.runs.train", "goes on from the last checkpoint"),
+        (["llm", "eval", "small"], "cot2lib.study.gsm8k.decodings.of_model", "begins anew"),
+        (["bench", "train"], "cot2lib.study.speed.bench.measure", "begins anew"),
+        (["collect", "speed"], "cot2lib.study.book.collect.collect", "begins anew"),
+        (["chapters"], "cot2lib.study.chapters.execute", "begins anew"),
+        (["ledger"], "cot2lib.study.book.ledger.of_records", "begins anew"),
+    ],
+)
+def test_an_interrupt_promises_what_the_command_does(arguments, place, says, monkeypatch, capsys):
+    def interrupted(*given, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, interrupted)
+    assert cli.main(arguments) == 130
+    assert capsys.readouterr().err == f"cot2: interrupted; the same command {says}.\n"
+
+
+def test_a_bad_request_as_typed():
+    out = cot2("run", "nowhere")
+    assert out.returncode == 2 and out.stdout == ""
+    assert out.stderr.startswith("cot2: chapter 'nowhere' has no runs") and out.stderr.count("\n") == 1
+
+
+def test_a_store_that_cannot_be_written_is_one_sentence(monkeypatch, capsys):
+    monkeypatch.setenv("COT2_STORE", "/dev/null/store")
+    assert cli.main(["run", "csft", "--retrain", "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "set COT2_STORE" in said
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    reader, writer = os.pipe()
+    os.close(reader)
+    out = subprocess.run([sys.executable, "-m", "cot2lib", "list"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert out.returncode == 0 and out.stderr == ""
+
+
+class Worker:
+    """Stands for a process: notes its command and ends as it is told."""
+
+    commands: ClassVar[list] = []
+    ends: ClassVar[list] = []
+
+    def __init__(self, command, **options):
+        self.commands.append(command)
+        self.end = self.ends[len(self.commands) - 1]
+
+    def wait(self):
+        return self.end
+
+    def terminate(self):
+        pass
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    monkeypatch.setattr(cli.subprocess, "Popen", Worker)
+    monkeypatch.setattr(Worker, "commands", [])
+    return Worker
+
+
+def test_workers_that_die_are_named(workers, monkeypatch, capsys):
+    monkeypatch.setattr(Worker, "ends", [0, -9, 1])
+    assert cli.main(["run", "csft", "--workers", "3", "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert "worker 2 of 3 was killed (signal 9), worker 3 of 3 ended with status 1; the same command goes on" in said
+    monkeypatch.setattr(Worker, "commands", [])
+    monkeypatch.setattr(Worker, "ends", [0, 0])
+    assert cli.main(["run", "csft", "--workers", "2", "--device", "cpu"]) == 0
+
+
+def test_workers_share_their_shard(workers, monkeypatch):
+    """Two machines with three workers each cover every stack once."""
+    monkeypatch.setattr(Worker, "ends", [0] * 6)
+    for shard in ("1/2", "2/2"):
+        assert cli.main(["run", "csft", "--workers", "3", "--shard", shard, "--where", "d_model=32"]) == 0
+    assert all(command[command.index("--where") :][:2] == ["--where", "d_model=32"] for command in Worker.commands)
+    shares = [cli._shard(command[-1]) for command in Worker.commands]
+    assert sorted(k for k, _ in shares) == list(range(6)) and {n for _, n in shares} == {6}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+def test_a_killed_worker_ends_the_command(tmp_path):
+    """A real process, killed while it trains."""
+    command = [sys.executable, "-m", "cot2lib", "run", "csft", "--retrain", "--workers", "2", "--device", "cpu"]
+    environment = os.environ | {"COT2_STORE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    for _ in range(600):
+        found = children.read_text().split()
+        if len(found) == 2:
+            break
+        time.sleep(0.05)
+    for child in found:
+        os.kill(int(child), signal.SIGKILL)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 2 and "worker 1 of 2 was killed (signal 9), worker 2 of 2 was killed" in said
+
+
+def _running(pid):
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
+def test_workers_end_with_their_parent(tmp_path, how):
+    """Killed while they train; what is in the store stays readable."""
+    command = [sys.executable, "-m", "cot2lib", "run", "csft", "--retrain", "--workers", "2", "--device", "cpu"]
+    environment = os.environ | {"COT2_STORE": str(tmp_path)}
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    found = []
+    for _ in range(1200):
+        found = children.read_text().split()
+        if len(found) == 2 and all(len(list(Path(f"/proc/{child}/task").iterdir())) > 1 for child in found):
+            break
+        time.sleep(0.05)
+    assert len(found) == 2 and all(map(_running, found))
+    process.send_signal(how)
+    process.wait()
+    for _ in range(200):
+        if not any(map(_running, found)):
+            break
+        time.sleep(0.05)
+    left = [child for child in found if _running(child)]
+    for child in left:
+        os.kill(int(child), signal.SIGKILL)
+    assert not left
+
+
+@pytest.mark.parametrize("compiler", ["false", pytest.param("/no/such/compiler", marks=pytest.mark.thorough)])
+def test_compiling_without_a_compiler_is_one_sentence_before_training(tmp_path, compiler):
+    store = tmp_path / "store"
+    out = cot2("run", "csft", "--retrain", "--compile", "--device", "cpu", CXX=compiler, COT2_STORE=str(store))
+    assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
+    assert f"{compiler} does not work here; install one" in out.stderr and not store.exists()
+
+
+def test_cuda_that_is_not_there(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert cli.main(["run", "csft", "--device", "cuda"]) == 2
+    assert "torch sees no CUDA device here; choose device='cpu'" in capsys.readouterr().err
+
+
+def test_run_needs_no_book_tools():
+    """On a bare GPU machine there is no papermill, no Sphinx, no transformers."""
+    block = (
+        "import sys\n"
+        "for name in ('papermill', 'sphinx', 'jupyter_book', 'transformers', 'nbformat', 'matplotlib', 'seaborn'):\n"
+        "    sys.modules[name] = None\n"
+        "from cot2lib import cli, runs\nfrom cot2lib.study.book import collect\n"
+        "raise SystemExit(cli.main(['list']))\n"
+    )
+    out = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr

@@ -1,0 +1,185 @@
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cot2lib.errors import DeviceError, SpecError
+from cot2lib.kit import paths
+from cot2lib.study import chapters
+
+
+def cell(source, **metadata):
+    return {
+        "cell_type": "code",
+        "id": f"c{abs(hash(source)) % 10**8}",
+        "metadata": metadata,
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A checkout with chapters of our making."""
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.setattr(paths, "checkout", lambda: tmp_path)
+
+    def write(name, *sources, parameters="seeds = [1]\nprofile = 'quick'\nlr = 0.1\nretrain = False"):
+        cells = [cell(parameters, tags=["parameters"]), *map(cell, sources)]
+        kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+        notebook = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook))
+
+    return write, tmp_path
+
+
+def outputs(path: Path) -> str:
+    cells = json.loads(path.read_text())["cells"]
+    return "".join("".join(o.get("text", "")) for c in cells for o in c.get("outputs", []))
+
+
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.thorough), 2])
+def test_all_chapters_run_and_failures_are_reported(repository, capsys, workers):
+    write, root = repository
+    write("a_good", "print('seeds', seeds)")
+    write("b_bad", "raise ValueError('the claim is broken')")
+    write("c_dead", "import os; os._exit(1)")
+    write("d_good", "print('fine')")
+    (root / "build" / "executed").mkdir(parents=True)
+    (root / "build" / "executed" / "b_bad.ipynb").write_text("old")
+    status = chapters.execute(parameters={"seeds": "[4, 5]"}, workers=workers)
+    printed = capsys.readouterr().out
+    executed = root / "build" / "executed"
+    assert status == 1 and "2 of 4 chapters executed" in printed
+    assert "ValueError: the claim is broken" in printed and "DeadKernelError" in printed
+    assert "seeds [4, 5]" in outputs(executed / "a_good.ipynb") and "fine" in outputs(executed / "d_good.ipynb")
+    assert (executed / "b_bad.ipynb").read_text() == "old", "a failed chapter leaves what was there"
+    assert sorted(path.name for path in executed.iterdir()) == ["a_good.ipynb", "b_bad.ipynb", "d_good.ipynb"]
+    made = json.loads((executed / "a_good.ipynb").read_text())["metadata"]
+    assert made["cot2"]["parameters"] == {"seeds": [4, 5], "profile": "quick", "lr": 0.1, "retrain": False}
+    assert "papermill" not in made and made["cot2"]["commit"]
+
+
+@pytest.mark.parametrize(
+    "given, names",
+    [
+        ({"sedes": "[1]"}, "has no parameter 'sedes'; it has seeds, profile, lr, retrain"),
+        ({"seeds": "4"}, r"seeds=4 should be like its default \[1\]"),
+        ({"seeds": "['a']"}, "seeds="),
+        ({"profile": "3"}, "profile=3 should be like its default 'quick'"),
+        ({"lr": "fast"}, "lr=fast"),
+        ({"retrain": "1"}, "retrain=1"),
+        ({"seeds": "[]"}, r"seeds=\[\] is empty; give at least one value"),
+        ({"profile": "slow"}, "profile 'slow' is unknown; choose one of paper, quick"),
+    ],
+)
+def test_unknown_and_ill_typed_parameters_are_refused(repository, given, names):
+    write, root = repository
+    write("a", "print(1)")
+    with pytest.raises(SpecError, match=names):
+        chapters.execute(["a"], given)
+    assert not (root / "build").exists(), "nothing ran"
+
+
+def test_well_typed_parameters_pass(repository):
+    write, root = repository
+    write("a")
+    source = root / "notebooks" / "a.ipynb"
+    given = {"lr": "1", "profile": "paper", "retrain": "True", "seeds": "[7]"}
+    assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": [7]}
+
+
+def test_only_digits_may_repeat(repository):
+    write, root = repository
+    write("a", parameters="digits = [2, 1]\nks = [1, 2]\nseeds = [3, 4]")
+    source = root / "notebooks" / "a.ipynb"
+    assert chapters.checked(source, {"digits": "[2, 2]"}) == {"digits": [2, 2]}
+    for name in ("ks", "seeds"):
+        with pytest.raises(SpecError, match=rf"a: {name}=\[7, 8, 7\] names 7 twice"):
+            chapters.checked(source, {name: "[7, 8, 7]"})
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
+def test_workers_of_chapters_end_with_their_parent(tmp_path):
+    """Idle ones too, which would wait for work for ever."""
+    code = (
+        "import os, signal, time\n"
+        "from cot2lib.study.chapters import _pool\n"
+        "if __name__ == '__main__':\n"
+        "    with _pool(1) as pool:\n"
+        "        print(pool.submit(os.getpid).result(), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (tmp_path / "code.py").write_text(code)
+    out = subprocess.run([sys.executable, tmp_path / "code.py"], stdout=subprocess.PIPE, text=True, timeout=100)
+    child = Path(f"/proc/{int(out.stdout)}/stat")
+    gone = lambda: not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    for _ in range(200):
+        if gone():
+            break
+        time.sleep(0.05)
+    assert gone()
+
+
+def test_no_workers_are_refused(repository):
+    with pytest.raises(SpecError, match="workers 0: need at least one"):
+        chapters.execute(workers=0)
+
+
+def test_a_device_that_is_not_there_is_refused(repository):
+    write, _root = repository
+    write("a", parameters="device = 'auto'")
+    with pytest.raises(DeviceError, match="device='abacus' is unknown"):
+        chapters.execute(["a"], {"device": "abacus"})
+
+
+def test_chapters_need_one_parameters_cell(repository):
+    write, root = repository
+    write("a", parameters="x = 1")
+    source = root / "notebooks" / "a.ipynb"
+    source.write_text(source.read_text().replace('"parameters"', '"other"'))
+    with pytest.raises(SpecError, match="0 cells tagged 'parameters'"):
+        chapters.execute(["a"])
+
+
+def test_chapters_need_the_repository(monkeypatch):
+    monkeypatch.setattr(paths, "checkout", lambda: None)
+    with pytest.raises(SpecError, match="clone it"):
+        chapters.execute()
+
+
+@pytest.mark.thorough
+def test_plain_papermill_works(tmp_path):
+    """As the README says, on the shortest real chapter."""
+    root = Path(__file__).parents[2]
+    command = ["papermill", "notebooks/tasks.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "quick"]
+    out = subprocess.run([sys.executable, "-m", *command], cwd=root, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert "all checks hold" in outputs(tmp_path / "out.ipynb")
+
+
+def test_plain_papermill_refuses_in_one_sentence(tmp_path):
+    root = Path(__file__).parents[2]
+    command = ["papermill", "notebooks/tasks.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "foo"]
+    out = subprocess.run([sys.executable, "-m", *command], cwd=root, capture_output=True, text=True)
+    assert out.returncode != 0 and "SpecError: profile 'foo' is unknown; choose one of paper, quick." in out.stderr
+
+
+def test_a_chapter_executed_elsewhere_is_kept_whole(repository):
+    """What `pytest --nbval` saw becomes the executed copy, unless it left a cell out."""
+    write, root = repository
+    write("a", "print(1)")
+    source, executed = root / "notebooks" / "a.ipynb", root / "build" / "executed" / "a.ipynb"
+    printed = {"output_type": "stream", "name": "stdout", "text": "1\n"}
+    chapters.keep(source, [[printed]], 2.0)
+    assert not executed.exists()
+    chapters.keep(source, [[], [printed]], 2.0)
+    kept = json.loads(executed.read_text())
+    assert outputs(executed) == "1\n" and [c["execution_count"] for c in kept["cells"]] == [1, 2]
+    assert kept["metadata"]["cot2"]["seconds"] == 2.0 and kept["metadata"]["cot2"]["parameters"]["seeds"] == [1]
+    assert sorted(path.name for path in executed.parent.iterdir()) == ["a.ipynb"]

@@ -1,0 +1,293 @@
+"""A script outside the package trains its own rules on its own task, and draws them beside ours."""
+
+import dataclasses
+import inspect
+import json
+import linecache
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Optional
+
+import pandas as pd
+import pytest
+import torch
+
+from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, Run, Task, Thought, losses, runs
+from cot2lib.errors import SpecError
+from cot2lib.runs.collect import collect
+from cot2lib.specs import Model, Recipe, RunSpec, Supervision, UndefinedError, from_data, to_data
+from cot2lib.tasks import MNNS
+from cot2lib.training.supervised import SupervisedTrainer
+from cot2lib.training.trainer import StackTrainer
+
+TESTS = Path(__file__).parents[1]
+RECIPE = Recipe(steps=20, batch=8, lr=1e-3, evaluate_every=10)
+
+
+@dataclass(frozen=True)
+class Sharpened(Rule):
+    power: float = 2.0
+
+    def __call__(self, state):
+        return Thought((self.power * state.logits).softmax(-1))
+
+
+class AnswerTrainer(SupervisedTrainer):
+    """Scores the answer alone."""
+
+    def update(self, index):
+        batch = self.data.batch(index)
+        fed = torch.cat([self.stack.embed(batch.prompts), self.stack.mix(batch.outputs[:, :, :-1])], 2)
+        loss = losses.soft_nll(self.stack(fed, outputs=1), batch.outputs[:, :, -1:]).mean((1, 2))
+        self.descend(loss)
+        return loss
+
+
+@dataclass(frozen=True)
+class AnswerSpec(Run):
+    """An objective outside the package."""
+
+    recipe: Recipe
+    task: Task
+    model: Model
+    supervision: Supervision = Supervision()
+    thought: Rule = Base()
+    seed: int = 42
+
+    @property
+    def method(self):
+        return "answer alone"
+
+    def shape(self):
+        return replace(self, seed=0)
+
+    def trainer(self, specs, load, device, compile):
+        return AnswerTrainer(specs, device, compile)
+
+
+def run_of(thought, seed=42):
+    return RunSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), thought=thought, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The folder that the script wrote to, and its store."""
+    folder = tmp_path_factory.mktemp("outside")
+    environment = os.environ | {"COT2_STORE": str(folder / "store"), "COT2_COMMIT": "test", "OMP_NUM_THREADS": "1"}
+    out = subprocess.run(
+        [sys.executable, TESTS / "outside.py", folder], env=environment, capture_output=True, text=True
+    )
+    assert out.returncode == 0, out.stderr
+    return folder
+
+
+def test_a_script_trains_and_draws_its_own_rules_and_task(made):
+    table = pd.read_csv(made / "curves.csv")
+    ends = table.sort_values("step").groupby(["rule", "seed"])["accuracy"].agg(["first", "last"])
+    assert set(table["rule"]) == {"Base", "Sharpened", "MTS", "Pair"} and len(ends) == 8
+    assert (ends["last"] > ends["first"]).groupby("rule").any()[["Base", "Sharpened"]].all(), "CSFT learns"
+    assert table.loc[table["rule"] == "Sharpened", "accuracy"].max() > 0.3
+    assert (made / "curves.png").stat().st_size > 10_000
+
+
+def test_others_read_the_store_past_what_they_do_not_know(made, monkeypatch):
+    monkeypatch.setenv("COT2_STORE", str(made / "store"))
+    mine = run_of(Sharpened())
+    assert len(runs.run([mine], device="cpu")) == 1, "a store with unknown classes can be used"
+
+
+def test_the_id_knows_the_source():
+    one = run_of(Sharpened())
+    first = Sharpened
+
+    def redefined():
+        @dataclass(frozen=True)
+        class Sharpened(Rule):
+            power: float = 2.0
+
+            def __call__(self, state):
+                return Thought((state.logits / self.power).softmax(-1))
+
+        return Sharpened
+
+    assert one.id == run_of(first()).id != run_of(redefined()()).id
+    data = to_data(one)
+    assert data["thought"]["module"] == __name__ and from_data(data) == one
+    data["thought"]["source"] = "0" * 16
+    with pytest.raises(UndefinedError, match=r"Sharpened of module .*test_outside is not defined here"):
+        from_data(data)
+
+
+def cell(power):
+    """A rule as a cell of a notebook defines it: of a module without a file, of lines that `linecache` alone has."""
+    source = f"@dataclass(frozen=True)\nclass Cell(Rule):\n    def __call__(self, state):\n        return {power}\n"
+    name, space = f"<cell of {power}>", {"__name__": "__main__", "dataclass": dataclass, "Rule": Rule}
+    linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+    exec(compile(source, name, "exec"), space)
+    return space["Cell"]
+
+
+def test_the_id_knows_the_source_of_a_cell():
+    with pytest.raises(OSError):
+        inspect.getsource(cell(2.0))
+    assert run_of(cell(2.0)()).id == run_of(cell(2.0)()).id != run_of(cell(3.0)()).id
+
+
+def test_a_class_of_a_cell_needs_a_method_of_its_own():
+    bare = dataclass(frozen=True)(type("Bare", (cell(2.0),), {"__module__": "__main__"}))
+    with pytest.raises(SpecError, match="define the class in a file, or in a notebook cell with a method of its own"):
+        _ = run_of(bare()).id
+
+
+def test_a_rule_without_its_decorator_is_named():
+    class Plain(Rule):
+        def __call__(self, state):
+            return Thought(state.logits.softmax(-1))
+
+    with pytest.raises(SpecError, match=r"class Plain is no dataclass; write @dataclass\(frozen=True\)"):
+        run_of(Plain())
+
+
+def test_an_own_rule_resumes_and_does_not_notice_its_company(store, monkeypatch):
+    """Interrupted and gone on, it equals an uninterrupted run; so does a run alone."""
+    specs = [run_of(Sharpened(), seed) for seed in (42, 43)]
+    whole = runs.run(specs, device="cpu")
+    monkeypatch.setenv("COT2_STORE", str(store) + "-alone")
+    alone = runs.run(specs[1:], device="cpu")
+    assert whole["last"].iloc[1] == alone["last"].iloc[0]
+    assert whole["first_losses"].iloc[1] == alone["first_losses"].iloc[0]
+
+
+def test_an_own_objective_trains_beside_ours(store):
+    """Two seeds in one stack, rows and curves as of ours, weights to load; the first loss is the answer's alone."""
+    specs = [AnswerSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), seed=seed) for seed in (42, 43)]
+    rows = runs.run([*specs, run_of(Base())], device="cpu")
+    assert rows["method"].tolist() == ["answer alone"] * 2 + ["CoT2"] and rows["stacked"].tolist() == [2, 2, 1]
+    assert len(runs.curves([*specs, run_of(Base())])) == 6
+    first = [json.loads(text)[0] for text in rows["first_losses"]]
+    assert first[0] < 0.5 * first[2], "one step's cross-entropy, not the sum of three"
+    assert runs.load(specs[0], missing="error").runs == 1
+
+
+def test_collect_refuses_what_is_outside(store, tmp_path):
+    specs = [run_of(Sharpened())]
+    runs.run(specs, device="cpu")
+    with pytest.raises(SpecError, match="Sharpened"):
+        collect("mine.quick", specs, folder=tmp_path)
+
+
+def test_a_rule_that_acts_at_evaluation_alone_shares_the_training(store, nothing_shipped, monkeypatch):
+    """One model, one curve for each rule, the same weights; the ids differ and the stack is of one."""
+    base, sharp, other = run_of(Base()), run_of(Sharpened(8.0)), run_of(Sharpened(8.0), seed=43)
+    rows = runs.run([base, sharp, other], device="cpu").set_index("id")
+    assert base.id != sharp.id and base.training == sharp.training != other.training
+    assert rows["stacked"].tolist() == [1, 1, 1] and rows["rule"].tolist() == ["Base", *["Sharpened(power=8.0)"] * 2]
+    assert rows["first_losses"][base.id] == rows["first_losses"][sharp.id] != rows["first_losses"][other.id]
+    curves = runs.curves([base, sharp])
+    assert curves.groupby("id").size().tolist() == [2, 2]
+    apart = curves.pivot(index="step", columns="id", values="entropy_2")
+    assert (apart[base.id] != apart[sharp.id]).all(), "each run is evaluated by its own rule"
+    one, two = (runs.load(run, missing="error").state_dict() for run in (base, sharp))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    monkeypatch.setattr(SupervisedTrainer, "train", lambda *_: pytest.fail("its weights are known"))
+    read = runs.load(run_of(Sharpened(3.0)), missing="error").state_dict()
+    assert all(torch.equal(one[name], read[name]) for name in one), "also by a rule that was never asked for"
+
+
+def test_shared_trainings_equal_trainings_apart(store, nothing_shipped, monkeypatch):
+    """Whatever else is asked for, and whichever engine trains."""
+    asked = [run_of(rule, seed) for rule in (Base(), Sharpened()) for seed in (42, 43)]
+    for engine in ("torch", "auto"):
+        monkeypatch.setenv("COT2_STORE", f"{store}-{engine}")
+        together = runs.run(asked, device="cpu", engine=engine).set_index("id")
+        monkeypatch.setenv("COT2_STORE", f"{store}-{engine}-alone")
+        alone = pd.concat([runs.run([run], device="cpu", engine=engine) for run in asked]).set_index("id")
+        told = ["last", "best", "split_half", "first_losses", "rule"]
+        pd.testing.assert_frame_equal(together[told], alone[told])
+
+
+def test_a_shared_training_goes_on_after_a_kill(store, nothing_shipped, monkeypatch):
+    asked = [run_of(rule) for rule in (Base(), Sharpened())]
+    monkeypatch.setenv("COT2_STORE", f"{store}-whole")
+    whole = runs.run(asked, device="cpu", engine="torch")
+    monkeypatch.setenv("COT2_STORE", str(store))
+    monkeypatch.setattr(runs.train, "CHECKPOINT_SECONDS", -1.0)
+    finish = StackTrainer._record
+
+    def killed(trainer):
+        finish(trainer)
+        if trainer.progress.step == RECIPE.steps:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(StackTrainer, "_record", killed)
+        runs.run(asked, device="cpu", engine="torch")
+    assert list(store.glob("*.checkpoint.safetensors"))
+    again = runs.run(asked, device="cpu", engine="torch")
+    same = [name for name in whole if name not in ("seconds", "date")]
+    pd.testing.assert_frame_equal(whole[same], again[same])
+
+
+@dataclass(frozen=True)
+class Told(MTS):
+    """Fields that runs and records have too."""
+
+    seed: int = 7
+    steps: int = 7
+    last: float = 7.0
+    loss: float = 7.0
+
+
+def test_a_rules_fields_never_overwrite_a_run(store, nothing_shipped):
+    start = RunSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), Supervision(budget=1), Discrete(), 43)
+    run = GRPOSpec(replace(RECIPE, steps=2, evaluate_every=1), start, Told(2), group=2)
+    row, curve = runs.run([run], device="cpu").iloc[0], runs.curves([run])
+    assert (row["seed"], row["steps"], row["rule_seed"], row["rule_steps"]) == (43, 2, 7, 7)
+    assert row["last"] <= 1 and row["spec_last"] == 7.0 and row["rule"] == "Told(k=2)" and row["sampler"] == "Told"
+    assert (curve["loss"].dropna() <= 1).all() and (curve["spec_loss"] == 7.0).all()
+
+
+@dataclass(frozen=True)
+class Fielded(Rule):
+    """Fields of every type that a rule may have."""
+
+    powers: tuple[float, ...] = (1.0, 2.0)
+    floor: Optional[float] = None  # noqa: UP045 - as a reader may write it
+    how: Literal["soft", "hard"] = "soft"
+    pair: tuple[int, str] | None = None
+
+    def __call__(self, state):
+        return Thought((sum(self.powers) * state.logits).softmax(-1))
+
+
+def test_fields_of_a_rule():
+    rule = Fielded([1, 2, 3], 1, "hard", (1, "a"))
+    assert rule == Fielded((1.0, 2.0, 3.0), 1.0, "hard", (1, "a")) and isinstance(rule.floor, float)
+    assert from_data(json.loads(json.dumps(to_data(rule)))) == rule
+    assert rule.label == "Fielded(powers=(1.0, 2.0, 3.0), floor=1.0, how=hard, pair=(1, 'a'))"
+    assert run_of(rule).id != run_of(Fielded()).id
+    for wrong, said in (
+        (dict(powers=3), "powers=3: give a tuple"),
+        (dict(powers=["x"]), "powers[0]='x': give a finite number"),
+        (dict(floor="z"), "floor='z': give a finite number"),
+        (dict(how="so"), "how='so': choose one of 'soft', 'hard'"),
+        (dict(pair=(1,)), "pair=(1,): give a tuple of 2"),
+    ):
+        with pytest.raises(SpecError, match=re.escape(said)):
+            Fielded(**wrong)
+
+
+def test_a_field_of_another_type_is_named():
+    @dataclass(frozen=True)
+    class Odd(Rule):
+        table: dict = dataclasses.field(default_factory=dict)
+
+        def __call__(self, state):
+            return Thought(state.logits)
+
+    with pytest.raises(SpecError, match=r"table: a field may be int, float, .* not dict"):
+        Odd()

@@ -1,0 +1,545 @@
+"""Questions about graphs: how they are made, written, named and answered, against networkx and plain listing."""
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import networkx
+import pytest
+import torch
+from builders import QUESTIONS, graph, walks
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.specs.profiles import grpo, spec
+from cot2lib.study import graph_facts
+from cot2lib.study.prontoqa import measure as prontoqa
+from cot2lib.study.prosqa import measure as prosqa
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks import published as module
+from cot2lib.tasks.prontoqa import READINGS, TWINS
+from cot2lib.tasks.prosqa import SIZES
+from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.reachability import SPECIALS, token
+from cot2lib.thoughts import MTS
+from cot2lib.training.data import drawn_names, renamed, stack_data
+from cot2lib.training.engines import preferred
+from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
+
+SMALL = ProsQA(inputs=200)
+TASKS = {
+    "19 names": SMALL,
+    "28 names": ProsQA(inputs=60, names=28),
+    "3-6 hops": ProsQA(inputs=60, names=28, hops=None),
+    "published": published(QUESTIONS),
+    "reachable": ProntoQA(inputs=60),
+    "sign": ProntoQA(inputs=60, reading="sign"),
+    "twins": ProntoQA(inputs=60, reading="twins"),
+}
+
+
+# Graphs
+
+
+@pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops", "published"])
+def test_the_root_reaches_the_target_alone(name):
+    task = TASKS[name]
+    for row in range(40):
+        edges, root, hops = graph(task, row), int(task.root[row]), int(task.graphs.hops[row])
+        target, other = task.options[row].tolist()
+        assert networkx.is_directed_acyclic_graph(edges)
+        assert networkx.shortest_path_length(edges, root, target) == hops
+        assert not networkx.has_path(edges, root, other)
+        assert edges.out_degree(target) == edges.out_degree(other) == 0
+
+
+@pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops"])
+def test_degrees_do_not_tell_the_options_apart(name):
+    task, size = TASKS[name], SIZES[TASKS[name].names]
+    for row in range(40):
+        edges, (target, other) = graph(task, row), task.options[row].tolist()
+        assert edges.in_degree(target) == edges.in_degree(other)
+        roots = [task.name_of[row, node].item() for node in (0, 1)]
+        theirs = next(root for root in roots if root != task.root[row])
+        assert abs(networkx.shortest_path_length(edges, theirs, other) - int(task.graphs.hops[row])) <= 1
+        assert size.least <= task.graphs.nodes[row] <= size.most
+        assert edges.number_of_edges() == (task.graphs.edges[row, :, 0] >= 0).sum() <= size.edges
+
+
+def digest(task):
+    return hashlib.sha256(task.prompt().numpy().tobytes()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("19 names", "1ccd319bee4a40be"),
+        ("28 names", "bb7331315298e252"),
+        ("3-6 hops", "69eec3a8bc6a3d75"),
+        ("published", "21d3980cee79a325"),
+        ("reachable", "f439e6f3c039e470"),
+        ("sign", "c5ddbb253cc649e8"),
+        ("twins", "e639bd8920f2ff4a"),
+    ],
+)
+def test_the_same_seed_gives_the_same_bytes(name, known):
+    """On every machine, as records of runs know their data by these fields alone."""
+    task = TASKS[name]
+    assert digest(task) == known
+    assert digest(replace(task, seed=1)) != known != digest(replace(task, deal=1))
+    assert torch.equal(replace(task, deal=1).graphs.edges, task.graphs.edges)
+
+
+def test_a_longer_list_begins_alike():
+    assert torch.equal(ProsQA(inputs=300).prompt()[:200], SMALL.prompt())
+
+
+def test_options_and_answers_are_balanced():
+    task = ProsQA(inputs=1000)
+    first = task.asked[:, 0] == task.answer_ids
+    yes = ProntoQA(inputs=1000).answer_ids == token("True")
+    assert abs(first.double().mean() - 0.5) < 0.05 and yes.sum() == 500
+
+
+def test_the_published_file_is_what_settings_say():
+    facts = prosqa.facts(published(QUESTIONS, naming="age"))
+    expected = {
+        "nodes": 22.8,
+        "edges": 36.3,
+        "sources": 2.51,
+        "one way (%)": 56.3,
+        "frontier 1": 2.9,
+        "frontier 3": 6.7,
+    }
+    for name, value in expected.items():
+        assert facts[name] == pytest.approx(value, abs=0.06)
+    guesses = prosqa.guesses(published(QUESTIONS, naming="age"))
+    assert guesses["younger"] > 60 and guesses["fewer parents"] > 66
+
+
+def test_rules_without_a_search_are_near_chance_on_ours():
+    for hops, names in ((4, 19), (4, 28)):
+        guesses = prosqa.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age"))
+        left = [guesses.pop(rule) for rule in ("farther from the nearest source", "more ancestors")]
+        assert min(left) > 60, "depth and ancestors are left in our graphs, and said"
+        assert all(abs(share - 50) < 7 for share in guesses.values()), guesses
+    assert abs(prosqa.guesses(ProsQA(inputs=1000))["higher name"] - 50) < 4
+
+
+@pytest.mark.parametrize("row", range(10))
+def test_depths_are_hops_from_the_nearest_source(row):
+    edges = graph(SMALL, row)
+    sources = [node for node in edges if edges.in_degree(node) == 0]
+    far = networkx.multi_source_dijkstra_path_length(edges, sources)
+    assert {node: int(graph_facts.depths(SMALL)[row, node]) for node in edges} == far
+
+
+def _mean_of_parents(edges, node, degree):
+    return sum(degree(parent) for parent in edges.predecessors(node)) / edges.in_degree(node)
+
+
+def test_guesses_are_those_of_counting():
+    """Every rule's share on 60 graphs, counted by networkx."""
+    task = TASKS["28 names"]
+    found, sums = prosqa.guesses(task), Counter()
+    for row in range(task.size):
+        edges = graph(task, row)
+        looks = {
+            "more ancestors": lambda node, edges=edges: len(networkx.ancestors(edges, node)),
+            "parents with more parents": lambda node, edges=edges: _mean_of_parents(edges, node, edges.in_degree),
+            "parents with fewer children": lambda node, edges=edges: -_mean_of_parents(edges, node, edges.out_degree),
+        }
+        for name, look in looks.items():
+            target, other = (look(node) for node in task.options[row].tolist())
+            sums[name] += (target > other + 1e-6) + (abs(target - other) <= 1e-6) / 2
+    assert all(found[name] == pytest.approx(100 * total / task.size) for name, total in sums.items())
+
+
+# ProntoQA
+
+
+@pytest.mark.parametrize("reading", [*READINGS, TWINS])
+def test_shortcuts_are_those_of_counting(reading):
+    """Every rule's share on 60 questions, counted edge by edge."""
+    task = ProntoQA(inputs=60, reading=reading)
+    counted = Counter()
+    for row in range(task.size):
+        edges, negative = task.edges[row].tolist(), task.graphs.negative[row].tolist()
+        asked, no = int(task.asked[row, 0] - task.state_ids[0]), bool(task.asked[row, 1] == token("not in"))
+        yes = bool(task.answer_ids[row] == token("True"))
+        into, out = Counter(end for _, end in edges), Counter(start for start, _ in edges)
+        before = [(start, sign) for (start, end), sign in zip(edges, negative) if end == asked]
+        fits = [start for start, sign in before if reading != "sign" or sign == no]
+        counted["the question says in"] += (not no) == yes
+        counted["something leads to"] += any(into[start] for start in fits) == yes
+        counted["the concept before"] += any(out[start] > 1 for start in fits) == yes
+        counted["it leads to two"] += any(out[start] > 2 for start in fits) == yes
+        graph = networkx.DiGraph([tuple(edge) for edge in edges])
+        counted["it has two ancestors"] += any(len(networkx.ancestors(graph, start)) > 1 for start in fits) == yes
+    for rule, share in prontoqa.shortcuts(task).items():
+        (right,) = (count for start, count in counted.items() if rule.startswith(start))
+        assert share == pytest.approx(100 * right / task.size)
+    by_rule = [30] * 4 if reading == TWINS else [60] * 4
+    assert sorted(counted.values())[1:] == by_rule, "all local rules answer every question, but for the control"
+
+
+def test_prontoqa_has_the_published_shape():
+    task = TASKS["sign"]
+    assert task.graphs.edges.shape[1] == 25 and (task.graphs.nodes == 26).all()
+    assert prosqa.forward(task)[1].shape == (60, 26)
+    sizes = [int((mass > 0).sum(1).double().mean()) for mass in prosqa.forward(task)[1:]]
+    assert sizes == [2, 5, 4, 4, 4, 4]
+
+
+def test_twins_differ_by_the_way_from_the_entity_alone():
+    """Two halves that nothing joins, one the image of the other, ends and all."""
+    task = TASKS["twins"]
+    for row in range(20):
+        edges, ends = graph(task, row), set(task.options[row].tolist())
+        halves = [edges.subgraph(part) for part in networkx.weakly_connected_components(edges)]
+        marked = [networkx.DiGraph(half) for half in halves]
+        for half in marked:
+            networkx.set_node_attributes(half, {node: node in ends for node in half}, "end")
+        assert [len(half) for half in marked] == [13, 13] and all(len(ends & set(half)) == 1 for half in marked)
+        assert networkx.is_isomorphic(*marked, node_match=lambda one, other: one == other)
+    assert task.answer_ids.unique(return_counts=True)[1].tolist() == [30, 30]
+
+
+@pytest.mark.parametrize("reading", ["reachable", TWINS])
+@pytest.mark.parametrize("row", range(20))
+def test_question_asks_whether_the_property_is_reached(row, reading):
+    task = TASKS[reading]
+    asked = int(task.asked[row, 0]) - len(SPECIALS)
+    reached = networkx.has_path(graph(task, row), int(task.root[row]), asked)
+    assert task.tokens[task.answer_ids[row]] == str(reached)
+
+
+@pytest.mark.parametrize("row", range(20))
+def test_sign_asks_for_the_last_edge_of_the_chain(row):
+    task = TASKS["sign"]
+    asked, edges = int(task.asked[row, 0]) - len(SPECIALS), graph(task, row)
+    chain = networkx.shortest_path(edges, int(task.root[row]), asked)
+    signs = {tuple(edge): sign for edge, sign in zip(task.edges[row].tolist(), task.graphs.negative[row].tolist())}
+    others = [edge for edge in signs if edge[1] == asked and edge[0] != chain[-2]]
+    negated = int(task.asked[row, 1]) == token("not in")
+    assert len(chain) == 7 and [signs[edge] for edge in others] == [not signs[chain[-2], asked]]
+    assert task.tokens[task.answer_ids[row]] == str(signs[chain[-2], asked] == negated)
+
+
+# Prompts
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_pairs_and_sentences_say_the_same(name):
+    """The edges, read back from both grammars, are the graph's; both ask the same question."""
+    task = TASKS[name]
+    words = replace(task, grammar="sentences")
+    for row in range(10):
+        paired, spelt = task.prompt(arrow=False)[row].tolist(), words.prompt(arrow=False)[row].tolist()
+        known = {tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0}
+        assert paired[: int(task.padding[row])] == [0] * int(task.padding[row]) and paired[int(task.padding[row])]
+        assert {_pair(task, id) for id in paired if id >= task.vocab_size} == known
+        text = [words.tokens[id] for id in spelt[int(words.padding[row]) :]]
+        body = " ".join(text[2 : text.index("}")]).split(" . ")
+        said = {(part.split()[0], part.removesuffix(" .").split()[-1]) for part in body}
+        assert said == {(task.tokens[len(SPECIALS) + a], task.tokens[len(SPECIALS) + b]) for a, b in known}
+        assert [word for word in text[text.index("}") :] if word[0] == "N"][1:] + [task.tokens[paired[-1]]] == [
+            task.tokens[id] for id in paired[-3:] if task.tokens[id][0] == "N"
+        ]
+        assert text[:2] == ["Description", "{"] and text[-3:] == ["}", "Steps", "{"]
+
+
+def _pair(task, id):
+    """From which name to which a pair of tokens leads."""
+    start, end = id // task.vocab_size - 1 - len(SPECIALS), id % task.vocab_size - len(SPECIALS)
+    assert 0 <= end < task.names <= start
+    return start % task.names, end
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_negative_edges_have_a_role_of_their_own(name):
+    task = TASKS[name]
+    starts = task.prompt(arrow=False) // task.vocab_size - 1 - len(SPECIALS)
+    assert (starts >= 2 * task.names).sum() == task.graphs.negative.sum()
+
+
+def test_positions_hold_the_longest_sequence():
+    for task in TASKS.values():
+        for grammar in ("pairs", "sentences"):
+            written = replace(task, grammar=grammar)
+            assert written.prompt().shape[1] + written.steps <= written.positions
+
+
+# Targets
+
+
+@pytest.mark.parametrize("frontier", ["walks", "nodes", "complete"])
+@pytest.mark.parametrize("name", TASKS)
+def test_targets_are_shares_of_walks(name, frontier):
+    task = replace(TASKS[name], frontier=frontier)
+    targets = hindsight_targets(task)
+    for row in range(8):
+        layers = walks(task, row)
+        for step, layer in enumerate(layers):
+            ends = Counter(walk[step + 1] for walk in (layers[-1] if frontier == "complete" else layer))
+            ends = dict.fromkeys(ends, 1) if frontier == "nodes" else ends
+            expected = torch.zeros(task.vocab_size, dtype=torch.float64)
+            for state, count in ends.items():
+                expected[task.state_ids[state]] = count / sum(ends.values())
+            assert torch.allclose(targets[row, step], expected)
+        assert targets[row, len(layers)].argmax() == task.answer_ids[row] and targets[row, len(layers)].max() == 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_one_trajectory_is_a_walk_to_the_target(name):
+    task = TASKS[name]
+    targets = hindsight_targets(task, 1, "plus-first")
+    for row in range(8):
+        hops = int(task.graphs.hops[row])
+        assert (targets[row, : hops + 1].max(-1).values == 1).all()
+        chain = (targets[row, :hops].argmax(-1) - len(SPECIALS)).tolist()
+        assert (int(task.root[row]), *chain) in walks(task, row)[-1] and chain[-1] == task.options[row, 0]
+        assert task.trajectories[row] == len(walks(task, row)[-1])
+
+
+def test_complete_walks_give_prontoqas_chain_away():
+    """To the letter, the paper's equation leaves one node at each of the first four hops."""
+    complete = hindsight_targets(replace(TASKS["reachable"], frontier="complete"))
+    assert ((complete[:, :4] > 0).sum(-1) == 1).all()
+
+
+# Names
+
+
+def test_new_names_are_the_same_in_prompt_targets_and_answer():
+    """Parsed back under the permutation, a renamed batch is the batch itself."""
+    data = stack_data([spec("cot2", task=SMALL)], "cpu")
+    index = torch.arange(12)[None]
+    names = data.names(random.run_keys([7], Site.NAMES), 12)
+    assert names.sort(-1).values.eq(torch.arange(SMALL.vocab_size)).all()
+    assert (names[..., : len(SPECIALS)] == torch.arange(len(SPECIALS))).all() and len(names[0].unique(dim=0)) == 12
+    batch, plain = data.batch(index, names), data.batch(index)
+    back = names.argsort(-1)
+    assert not torch.equal(batch.prompts, plain.prompts)
+    assert torch.equal(renamed(batch.prompts, back), plain.prompts)
+    assert torch.equal(batch.outputs.gather(3, names[:, :, None].expand_as(batch.outputs)), plain.outputs)
+    new_answers = names.gather(2, data.answers[index][..., None])[..., 0]
+    assert data.right(new_answers, index, names).all()
+    assert not data.right(data.answers[index], index, names).all()
+
+
+def test_a_name_keeps_its_roles_together():
+    task = TASKS["sign"]
+    names = drawn_names(task, random.run_keys([1], Site.NAMES), 5)
+    first, *others = (names[..., tokens] - tokens[0] for tokens in task.renamed)
+    assert len(others) == 2 and all(torch.equal(first, other) for other in others)
+
+
+def test_stored_names_stay_under_other_namings():
+    assert SMALL.renamed is not None and replace(SMALL, naming="once").renamed is None
+    assert torch.equal(replace(SMALL, naming="once").prompt(), SMALL.prompt())
+    assert torch.equal(replace(SMALL, naming="age").edges, SMALL.graphs.edges)
+
+
+def test_names_do_not_depend_on_the_stack():
+    specs = [
+        spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1) for s in (1, 2)
+    ]
+    together, alone = SupervisedTrainer(specs), SupervisedTrainer(specs[1:])
+    for trainer in (together, alone):
+        trainer.train()
+    assert torch.allclose(
+        torch.tensor(together.progress.first_losses[1]), torch.tensor(alone.progress.first_losses[0]), atol=1e-5
+    )
+    still = SupervisedTrainer([replace(specs[1], task=replace(SMALL, naming="once"))])
+    still.train()
+    assert abs(still.progress.first_losses[0][1] - alone.progress.first_losses[0][1]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("task", "segment"),
+    [
+        (SMALL, 12),
+        (SMALL, 3),
+        (replace(SMALL, padding_counts=True), 12),
+        (ProsQA(inputs=60, hops=None, grammar="sentences"), 12),
+        (ProntoQA(inputs=60, reading="sign"), 12),
+    ],
+)
+def test_both_engines_train_alike(task, segment):
+    """Pairs, names that are drawn anew, ragged inputs, sequences longer than the engine's widest layer, and segments
+    of fewer steps than the engine's pieces."""
+    make = lambda method, seed: spec(
+        method, task=task, d_model=16, layers=2, seed=seed, steps=12, evaluate_every=segment, warmup=2, dropout=0.1
+    )
+    cot2 = make("cot2", 1)
+    specs = [cot2, replace(cot2, seed=2, supervision=replace(cot2.supervision, budget=1))]
+    by_torch, fused = SupervisedTrainer(specs), preferred(SupervisedTrainer(specs), 1)
+    assert fused.engine == "fused"
+    for trainer in (by_torch, fused):
+        trainer.train()
+    losses = [torch.tensor(trainer.progress.first_losses) for trainer in (by_torch, fused)]
+    assert torch.allclose(*losses, atol=5e-5)
+    entropies = [trainer.progress.curves[-1]["entropy_1"] for trainer in (by_torch, fused)]
+    assert entropies[0] == pytest.approx(entropies[1], abs=1e-4)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ProsQA(names=26), "names=26: choose 19 or 28"),
+        (lambda: ProsQA(hops=2), "hops=2: choose 3 to 6"),
+        (lambda: ProsQA(inputs=3), "inputs=3: need at least 10 questions"),
+        (lambda: ProntoQA(seed=-1), "seed=-1, deal=0: must be at least 0"),
+        (lambda: ProsQA(naming="best"), "age, once, fresh"),
+        (lambda: ProsQA(grammar="prose"), "pairs, sentences"),
+        (lambda: ProsQA(frontier="all"), "walks, nodes, complete"),
+        (lambda: ProsQA(parents=9.0), "0.5 to 3"),
+        (lambda: ProntoQA(naming="age"), "one shape"),
+        (lambda: ProntoQA(reading="both"), "reachable, sign"),
+        (
+            lambda: published("prosqa_valid.json"),
+            r"prosqa_valid\.json cannot be read .*fetch\(\) returns, which downloads one",
+        ),
+        (lambda: published(QUESTIONS, names=19), "names: a file settles that"),
+        (lambda: replace(published(QUESTIONS), names=19), "names=19, hops=None: a file settles that"),
+        (lambda: replace(published(QUESTIONS), hops=4), "names=28, hops=4: a file settles that"),
+        (lambda: replace(published(QUESTIONS), inputs=100).graphs, "inputs=100: .* has 300 questions"),
+        (lambda: stack_data([_in_sequence("pairs")], "cpu"), "loss_on='sequence' needs prompts of single tokens"),
+        (lambda: stack_data([_in_sequence("sentences")], "cpu"), "loss_on='sequence' needs inputs of one length"),
+        (lambda: spec("pause", task=SMALL), "method 'pause': on ProsQA choose one of cot2, discrete, no-cot, coconut"),
+        (lambda: ProsQA(inputs=10, hops=6).graphs, "of 32768 graphs of 19 names have a question of 6 hops"),
+    ],
+)
+def test_bad_input_is_named(make, says):
+    with pytest.raises(SpecError, match=says):
+        make()
+
+
+def _in_sequence(grammar):
+    run = spec("cot2", task=replace(SMALL, grammar=grammar))
+    return replace(run, supervision=replace(run.supervision, loss_on="sequence"))
+
+
+def _changed(**fields):
+    questions = json.loads(QUESTIONS.read_text())
+    return json.dumps([questions[0] | fields, *questions[1:]])
+
+
+def _with_an_edge_behind_the_target():
+    question = json.loads(QUESTIONS.read_text())[0]
+    return _changed(edges=[*question["edges"], [question["target"], question["neg_target"]]])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (QUESTIONS.read_text()[:1000], "no whole JSON file"),
+        ("{}", "no list of questions"),
+        ("[1]", "question 0: it is no question"),
+        (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
+        (_changed(target=99), "names nodes that it does not have"),
+        (_changed(steps=["x"] * 2), "is 3 hops from its root, but it has 2 steps"),
+        (_changed(neg_target=16), "question 0: its root reaches both options"),
+        (_changed(edges=[[0, 1, 2]]), "an edge is no pair"),
+        (_changed(steps=3), "are no lists"),
+        (_changed(steps=["x"] * 7), "it has 7 steps; prompts have room for 1 to 6"),
+        (_changed(idx_to_symbol=["x"] * 29), "29 nodes"),
+        ("[" * 100_000, "no whole JSON file"),
+        (_changed(edges=[[0, 1], [1, 2], [0, 1]]), "question 0: it has an edge twice"),
+        (_changed(edges=[[0, 1], [1, 2], [2, 0]]), "question 0: its edges lead in a circle"),
+        (_changed(edges=[[1, 1]]), "question 0: its edges lead in a circle"),
+        (_with_an_edge_behind_the_target(), "question 0: an edge leaves one of its options"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, content, says):
+    path = tmp_path / "prosqa.json"
+    path.write_text(content)
+    with pytest.raises(SpecError, match=says):
+        published(path)
+
+
+def test_a_file_that_changed_is_refused(tmp_path):
+    path = tmp_path / "prosqa.json"
+    path.write_bytes(QUESTIONS.read_bytes())
+    task = published(path)
+    path.write_text(_changed(root=1, steps=["a", "b", "c"]) + " ")
+    with pytest.raises(SpecError, match="not the file that this task was made of"):
+        task.graphs  # noqa: B018
+
+
+# Downloads
+
+
+def test_a_file_without_a_checksum_is_not_downloaded():
+    with pytest.raises(SpecError, match=r"prosqa_train\.json: checksums are known of prosqa_valid\.json"):
+        fetch("prosqa_train.json")
+
+
+def test_what_is_downloaded_is_checked_and_kept(tmp_path, monkeypatch):
+    """From a local address the true file comes once; another one with its name is refused."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "ADDRESS", QUESTIONS.parent.as_uri() + "/{}")
+    pooch = pytest.importorskip("pooch")
+    copied = lambda url, output, _pooch: Path(output).write_bytes(Path(url.removeprefix("file://")).read_bytes())
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copied)
+    assert published(fetch()).size == 300
+    monkeypatch.setattr(module, "ADDRESS", (tmp_path / "{}").as_uri().replace("%7B%7D", "{}"))
+    assert fetch().read_bytes() == QUESTIONS.read_bytes()  # from the cache
+    (tmp_path / "prosqa_valid.json").write_text("[]")
+    fetch().unlink()
+    with pytest.raises(SpecError, match=r"prosqa_valid\.json cannot be had"):
+        fetch()
+
+
+def test_without_pooch_one_sentence_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(SpecError, match="downloads need pooch"):
+        fetch()
+
+
+# Policy gradients
+
+
+def test_rewards_are_counted_under_the_names_of_the_visit():
+    """Answers under new names earn everything with these names, and nothing to speak of without."""
+    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
+    trainer = GRPOTrainer([run], build_stack([run.start]))
+    index = torch.arange(16)[None]
+    names = trainer.names(index)
+    answers = names.gather(2, trainer.data.answers[index][..., None])[..., 0].repeat_interleave(trainer.group, 1)
+    assert trainer.reward(index, answers, names)[0].mean() == 1
+    assert trainer.reward(index, answers)[0].mean() < 0.5
+    rollout = trainer.roll_out(index, names)
+    assert rollout.answers.shape == (1, 16 * trainer.group)
+
+
+def test_a_step_of_reward_replays_what_it_rolled_out():
+    """At equal weights every ratio is one, also where the prompt has names of its own."""
+    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
+    trainer = GRPOTrainer([run], build_stack([run.start]))
+    index = torch.arange(8)[None]
+    names = trainer.names(index)
+    rollout = trainer.roll_out(index, names)
+    given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
+    new = trainer.replayed(trainer.stack, *given)
+    assert torch.allclose(new[0].sum(-1), rollout.log_density[:, :, :-1], atol=1e-4)
+
+
+def test_other_methods_train_on_graphs():
+    """Discrete CoT, no-CoT and COCONUT's stages take a few finite steps."""
+    recipe = dict(steps=10, batch=8, evaluate_every=5, warmup=0, schedule="constant")
+    for method in ("discrete", "no-cot", "coconut"):
+        run = spec(method, task=SMALL, d_model=16, layers=1, **recipe)
+        trainer = SupervisedTrainer([run])
+        curve = trainer.train().curves
+        assert len(curve) == 2 and all(loss > 0 and loss < 100 for point in curve for loss in point["loss"])

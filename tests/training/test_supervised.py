@@ -1,0 +1,416 @@
+import math
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from builders import weights_of
+
+from cot2lib.decode import decode, rules
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.specs.profiles import shortened, spec
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Base, Discrete, Hidden
+from cot2lib.training.data import Batch, stack_data
+from cot2lib.training.engines import preferred
+from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
+from cot2lib.training.trainer import learning_rates
+
+TASK = MNNS(1, 5, 3)
+
+
+def short(method="cot2", profile="paper", seed=42, **options):
+    options = dict(task=TASK, d_model=16) | options
+    recipe = dict(steps=40, evaluate_every=20, batch=16) | options.pop("recipe", {})
+    return spec(method, profile, seed=seed, **recipe, **options)
+
+
+# Data
+
+
+def test_each_run_has_its_own_split_and_targets():
+    specs = [short(seed=42), short(seed=43, budget=2), short(seed=44, budget=2)]
+    data = stack_data(specs, "cpu")
+    assert data.outputs.shape[0] == 2 and data.variant.tolist() == [0, 1, 1]
+    for place, run in enumerate(specs):
+        mask = TASK.split(run.seed)
+        assert torch.equal(data.train[place], mask.nonzero()[:, 0])
+        rows = data.held_out.index[place][data.held_out.real[place]]
+        assert torch.equal(rows, (~mask).nonzero()[:, 0])
+        targets = hindsight_targets(TASK, run.supervision.budget).float()
+        index = torch.arange(5)[None].expand(3, -1)
+        assert torch.equal(data.batch(index).outputs[place], targets[:5])
+
+
+def test_validation_halves_divide_classes():
+    data = stack_data([short(seed=42)], "cpu").held_out
+    classes = TASK.classes[data.index[0][data.real[0]]]
+    halves = data.half[0][data.real[0]]
+    assert not set(classes[halves].tolist()) & set(classes[~halves].tolist())
+    assert data.sizes[0] == [int((~halves).sum()), int(halves.sum())] and min(data.sizes[0]) > 0
+
+
+def test_batches_walk_the_training_inputs():
+    data = stack_data([short(seed=42), short(seed=43)], "cpu")
+    order = data.order([42, 43], 0, 30, 16)
+    for place, items in enumerate(data.train):
+        first_pass = order[place].flatten()[: len(items)]
+        assert torch.equal(first_pass.sort().values, items)
+    assert torch.equal(order[:, 10:20], data.order([42, 43], 10, 10, 16))
+    assert torch.equal(order[1:], stack_data([short(seed=43)], "cpu").order([43], 0, 30, 16))
+
+
+def test_formats():
+    cot2, discrete, answer = (stack_data([short(m)], "cpu") for m in ("cot2", "discrete", "no-cot"))
+    assert cot2.prompts.shape[1] == 4 and discrete.prompts.shape[1] == 5, "the public CoT2 prompt has no arrow"
+    assert cot2.outputs.shape[2] == 3 and discrete.outputs.shape[2] == 4, "discrete outputs end in EOS"
+    assert torch.equal(discrete.outputs[0, :, -1].argmax(-1), torch.full((125,), TASK.eos_id))
+    assert answer.outputs.shape[2] == 2
+    assert torch.equal(answer.outputs[0, :, 0].argmax(-1), TASK.answer_ids)
+
+
+# Losses
+
+
+def test_discrete_paper_loss_is_hugging_faces():
+    """The public discrete code calls the model with labels = input_ids."""
+    pytest.importorskip("transformers")
+    run = short("discrete")
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(8)[None])
+    prompts, outputs = batch.prompts, batch.outputs
+    ids = torch.cat([prompts, outputs.argmax(-1)], dim=2)[0]
+    expected = stack.to_hf(0)(input_ids=ids, labels=ids).loss
+    assert batch_loss(stack, run, Batch(prompts, outputs))[0].item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_csft_loss_by_hand():
+    run = short("cot2")
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(8)[None])
+    prompts, outputs = batch.prompts, batch.outputs
+    total = 0.0
+    for step in range(3):
+        fed = torch.cat([stack.embed(prompts), stack.mix(outputs[:, :, :step])], dim=2)
+        log_weights = stack(fed)[:, :, -1].log_softmax(-1)
+        total -= (outputs[:, :, step] * log_weights).sum(-1).mean()
+    assert batch_loss(stack, run, Batch(prompts, outputs))[0].item() == pytest.approx(total.item(), abs=1e-4)
+
+
+def test_gradient_reaches_the_embeddings_through_the_fed_thoughts():
+    run = short("cot2")
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(8)[None])
+    prompts, outputs = batch.prompts, batch.outputs
+    loss = batch_loss(stack, run, Batch(prompts, outputs))[0]
+    through = torch.autograd.grad(loss, stack.transformer.wte.weight)[0]
+    frozen = stack.mix(outputs[:, :, :-1]).detach()
+    stack.mix = lambda weights: frozen
+    cut = torch.autograd.grad(batch_loss(stack, run, Batch(prompts, outputs))[0], stack.transformer.wte.weight)[0]
+    assert not torch.allclose(through, cut, atol=1e-6)
+
+
+def test_learning_rates():
+    quick = spec("cot2", "quick").recipe
+    rates = learning_rates(quick, 0, quick.steps)
+    assert rates[0] == pytest.approx(1 / 101) and rates.argmax() in (100, 101) and rates[-1] < 1e-6
+    middle = quick.warmup + (quick.steps - quick.warmup) // 2
+    assert rates[middle].item() == pytest.approx(0.5, abs=1e-3)
+    assert torch.equal(rates[300:310], learning_rates(quick, 300, 10))
+    assert (learning_rates(spec("cot2", "paper").recipe, 1000, 5) == 1).all()
+
+
+def test_learning_rates_start_anew_in_every_cycle():
+    """Cycles begin where COCONUT's stages do, each a schedule of its own."""
+    run = spec("coconut", steps=4100 * 2 + 2)
+    rates = learning_rates(run.recipe, 0, run.recipe.steps)
+    stages = [run.supervision.own_thoughts(4, step, run.recipe.steps) for step in range(run.recipe.steps)]
+    for stage in range(4):
+        first = stages.index(stage)
+        length = stages.count(stage)
+        alone = learning_rates(replace(run.recipe, steps=length, cycles=1), 0, length)
+        assert torch.equal(rates[first : first + length], alone)
+
+
+# Training
+
+
+def trained(specs, steps=20):
+    trainer = SupervisedTrainer(specs)
+    trainer.advance(steps)
+    return trainer
+
+
+@pytest.mark.parametrize("method", ["cot2", "discrete", "no-cot"])
+def test_a_run_in_a_stack_equals_the_run_alone(method):
+    """With dropout, other seeds, other learning rates and, for CoT2, other budgets beside it."""
+    mine = short(method, seed=43)
+    company = [short(method, seed=42), mine, short(method, seed=44, lr=1e-3)]
+    if method == "cot2":
+        company.append(short(method, seed=43, budget=2))
+    together, alone = trained(company), trained([mine])
+    assert (weights_of(together, 1) - weights_of(alone, 0)).abs().max() < 1e-5
+    assert (together.losses[1, :20] - alone.losses[0, :20]).abs().max() < 1e-5
+    assert not torch.allclose(weights_of(together, 0), weights_of(together, 1), atol=1e-3)
+
+
+def test_stacked_adamw_equals_torchs_run_by_run():
+    specs = [short(seed=42, lr=1e-3), short(seed=43, lr=1e-3), short(seed=44, lr=3e-3)]
+    specs = [replace(s, recipe=replace(s.recipe, dropout=0.0, warmup=5, schedule="cosine")) for s in specs]
+    together = trained(specs)
+    for place, run in enumerate(specs):
+        stack, data = build_stack([run]), stack_data([run], "cpu")
+        optimizer = torch.optim.AdamW(stack.parameters(), lr=run.recipe.lr, weight_decay=run.recipe.weight_decay)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k, r=run: learning_rates(r.recipe, k, 1).item())
+        for index in data.order([run.seed], 0, 20, 16)[0]:
+            optimizer.zero_grad()
+            batch_loss(stack, run, data.batch(index[None])).sum().backward()
+            optimizer.step()
+            schedule.step()
+        alone = torch.cat([parameter[0].detach().flatten() for parameter in stack.parameters()])
+        assert (weights_of(together, place) - alone).abs().max() < 1e-5
+
+
+def test_dropout_matters_and_is_the_runs_own():
+    with_dropout, without = short(seed=42), short(seed=42, recipe=dict(dropout=0.0))
+    a, b = trained([with_dropout]), trained([without])
+    assert not torch.allclose(weights_of(a, 0), weights_of(b, 0), atol=1e-4)
+    assert torch.equal(weights_of(a, 0), weights_of(trained([with_dropout]), 0))
+
+
+def test_dropout_scales_change_every_step():
+    trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
+    first = trainer.dropout().scales([400])[0]
+    assert not torch.equal(first[0], first[1]), "runs differ"
+    trainer.step.fill_(1)
+    assert not torch.equal(first, trainer.dropout().scales([400])[0]), "steps differ"
+    keys = random.fold(random.run_keys([42, 43], Site.DROPOUT), 0)
+    assert torch.equal(first, random.dropout_scales(keys, random.counters(100), 0.1))
+
+
+def test_first_losses_and_curves():
+    trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
+    progress = trainer.train()
+    assert [point["step"] for point in progress.curves] == [20, 40]
+    assert [len(part) for part in progress.first_losses] == [20, 20]
+    means = torch.tensor([sum(part) / 20 for part in progress.first_losses])
+    assert torch.allclose(torch.tensor(progress.curves[0]["loss"]), means, atol=1e-5)
+    assert progress.first_losses[0][0] == pytest.approx(3 * math.log(TASK.vocab_size), rel=0.05)
+
+
+def test_restored_training_equals_uninterrupted_training_to_the_bit():
+    specs = [short(seed=42), short(seed=43, lr=1e-3)]
+    whole = SupervisedTrainer(specs)
+    whole.train()
+    broken = trained(specs, 13)
+    resumed = SupervisedTrainer(specs)
+    state = {name: value.clone() for name, value in broken.stack.state_dict().items()}
+    optimizer = {name: value.clone() for name, value in broken.optimizer_tensors().items()}
+    resumed.restore(state, optimizer, broken.progress)
+    resumed.train()
+    assert torch.equal(weights_of(whole, 0), weights_of(resumed, 0)) and torch.equal(
+        weights_of(whole, 1), weights_of(resumed, 1)
+    )
+    assert whole.progress.curves == resumed.progress.curves
+    assert whole.progress.first_losses == resumed.progress.first_losses
+
+
+def test_a_short_run_learns_to_search():
+    """Fourteen epochs of the quick recipe, by the fused engine where it is there: far above the parity rule (61 %),
+    entropies near the targets'."""
+    trainer = preferred(SupervisedTrainer([shortened(spec("cot2", "quick", seed=42), 14)]), 1)
+    point = trainer.train().curves[-1]
+    accuracy = (point["correct_a"][0] + point["correct_b"][0]) / sum(trainer.data.held_out.sizes[0])
+    assert accuracy > 0.8
+    assert point["entropy_1"][0] == pytest.approx(math.log(2), abs=0.05)
+    assert point["entropy_2"][0] == pytest.approx(1.3455, abs=0.2)
+
+
+# Evaluation
+
+
+def test_evaluation_counts_by_hand():
+    """After some training, so that right and wrong answers are counted."""
+    specs = [short("cot2", "quick", seed=seed, recipe=dict(steps=200, warmup=10)) for seed in (42, 43)]
+    trainer = trained(specs, 200)
+    stack, data = trainer.stack, trainer.data
+    result = evaluate(stack, data, specs)
+    for place, run in enumerate(specs):
+        rows = (~TASK.split(run.seed)).nonzero()[:, 0]
+        alone = stack.select([place])
+        inputs = alone.embed(data.prompts[rows])
+        with torch.no_grad():
+            for step in range(3):
+                weights = alone(inputs)[:, :, -1].softmax(-1)
+                entropy = torch.special.entr(weights).sum(-1).mean().item()
+                assert result[f"entropy_{step + 1}"][place] == pytest.approx(entropy, abs=1e-4)
+                inputs = torch.cat([inputs, alone.mix(weights[:, :, None])], dim=2)
+        right = weights[0].argmax(-1) == TASK.answer_ids[rows]
+        second = data.held_out.half[place][data.held_out.real[place]]
+        assert result["correct_a"][place] == int(right[~second].sum())
+        assert result["correct_b"][place] == int(right[second].sum())
+        assert 0 < int(right.sum()) < len(rows)
+
+
+def test_a_sampling_rule_is_evaluated_with_the_runs_own_draws():
+    specs = [replace(short("cot2", seed=seed), thought=MTS(2)) for seed in (42, 43)]
+    stack, data = build_stack(specs), stack_data(specs, "cpu")
+    together = evaluate(stack, data, specs)
+    assert together == evaluate(stack, data, specs)
+    alone = evaluate(stack.select([1]), stack_data(specs[1:], "cpu"), specs[1:])
+    assert together["entropy_3"][1] == pytest.approx(alone["entropy_3"][0], abs=1e-5)
+
+
+# Own thoughts
+
+
+def loss_of(run, own, prompts=8):
+    stack, data = warm(build_stack([run])), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(prompts)[None])
+    return stack, batch, batch_loss(stack, run, batch, own=own)
+
+
+def warm(stack):
+    """Weights far enough from initialisation that thoughts differ."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in stack.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape, generator=generator)
+    return stack
+
+
+def by_hand(stack, run, prompts, outputs, own, slot=False):
+    """The same loss without a cache, position by position from the definitions."""
+    inputs, first = stack.embed(prompts), own if run.supervision.feeding == "stages" else 0
+    total = 0.0
+    for step in range(outputs.shape[2]):
+        hidden = stack.hidden(inputs)[:, :, -1:]
+        log_weights = stack.logits(hidden)[:, :, 0].log_softmax(-1)
+        if step >= first:
+            total = total - (outputs[:, :, step] * log_weights).sum(-1).mean(-1)
+        if step >= own:
+            fed = stack.mix(outputs[:, :, step : step + 1])
+        elif run.supervision.feeding == "self":
+            fed = stack.mix(log_weights.exp()[:, :, None])
+        elif slot:
+            fed = stack.hidden(torch.cat([inputs, torch.zeros_like(hidden)], dim=2))[:, :, -1:]
+        else:
+            fed = hidden
+        inputs = torch.cat([inputs, fed], dim=2)
+    return total
+
+
+@pytest.mark.parametrize("own", [0, 1, 2])
+@pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
+def test_loss_on_own_thoughts_by_hand(method, own):
+    """Cached and step by step agree, in value and in every gradient: it flows through the thoughts."""
+    run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)) if method == "self" else None
+    run = run or short(method, "quick", recipe=dict(warmup=0))
+    stack, batch, loss = loss_of(run, own)
+    prompts, outputs = batch.prompts, batch.outputs
+    expected = by_hand(stack, run, prompts, outputs, own, slot=method == "coconut-slot")
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-4)
+    mine = torch.autograd.grad(loss.sum(), list(stack.parameters()))
+    theirs = torch.autograd.grad(expected.sum(), list(stack.parameters()))
+    for a, b in zip(mine, theirs):
+        assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_the_three_ways_of_feeding_differ():
+    losses = [
+        loss_of(short("coconut", "quick", recipe=dict(warmup=0)), 2)[2].item(),
+        loss_of(short("coconut-slot", "quick", recipe=dict(warmup=0)), 2)[2].item(),
+        loss_of(replace(short("coconut", "quick", recipe=dict(warmup=0)), thought=Base()), 2)[2].item(),
+    ]
+    assert len({round(value, 4) for value in losses}) == 3
+
+
+def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
+    """Where the model's distribution is the target, both feed the same."""
+    run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0))
+    stack, batch, _ = loss_of(run, 0)
+    prompts = batch.prompts
+    with torch.no_grad():
+        made = decode(stack, prompts, rules(Base(), 3)).logits.softmax(-1)
+    teacher, own = (batch_loss(stack, run, Batch(prompts, made), own=own) for own in (0, 2))
+    assert torch.allclose(teacher, own, atol=1e-4)
+
+
+def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():
+    recipe = dict(steps=40, evaluate_every=20, warmup=0)
+    half = short("cot2", "quick", self_fed_from=0.5, recipe=recipe)
+    trainer, teacher = SupervisedTrainer([half]), SupervisedTrainer([short("cot2", "quick", recipe=recipe)])
+    trainer.advance(trainer.ahead())
+    teacher.advance(20)
+    assert (trainer.progress.step, trainer.phase[0]) == (20, 0)
+    assert torch.equal(weights_of(trainer, 0), weights_of(teacher, 0))
+    trainer.advance(trainer.ahead())
+    teacher.advance(20)
+    assert (trainer.progress.step, trainer.phase[0]) == (40, 2)
+    assert not torch.allclose(weights_of(trainer, 0), weights_of(teacher, 0), atol=1e-4)
+
+
+def test_coconut_walks_its_stages():
+    run = short("coconut", "quick", recipe=dict(steps=45, evaluate_every=10, warmup=0))
+    trainer, seen = SupervisedTrainer([run]), []
+    trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.phase[0])))
+    assert seen == [(10, 0), (15, 0), (20, 1), (30, 1), (40, 2), (45, 2)]
+    assert [point["step"] for point in trainer.progress.curves] == [10, 20, 30, 40, 45]
+    assert evaluation_rules(run, 1) == [Hidden(), Discrete(), Discrete()]
+    assert evaluation_rules(run, 2) == [Hidden(), Hidden(), Discrete()]
+
+
+@pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
+def test_own_thoughts_in_a_stack_equal_the_run_alone(method):
+    """With dropout: every forward pass of a step has its own multipliers, the same under any stacking."""
+    options = dict(self_fed_from=0.0) if method == "self" else {}
+    make = lambda seed: short("cot2" if method == "self" else method, seed=seed, **options)
+    together, alone = SupervisedTrainer([make(42), make(43)]), SupervisedTrainer([make(43)])
+    for trainer in (together, alone):
+        trainer.train()
+    assert (weights_of(together, 1) - weights_of(alone, 0)).abs().max() < 1e-5
+
+
+def test_own_thoughts_must_not_be_sampled():
+    run = replace(short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)), thought=MTS(2))
+    with pytest.raises(ValueError, match="needs a rule that does not sample"):
+        loss_of(run, 1)
+
+
+# Prompts of several lengths
+
+
+@dataclass(frozen=True)
+class Padded(MNNS):
+    """The task with two tokens of padding on the left of every other prompt: nothing else may change."""
+
+    @property
+    def positions(self):
+        return super().positions + 2
+
+    def prompt(self, arrow=True, pauses=0):
+        plain = super().prompt(arrow, pauses)
+        pad = torch.full((len(plain), 2), 7)
+        even = (torch.arange(len(plain)) % 2 == 0)[:, None]
+        return torch.where(even, torch.cat([plain, pad], 1).roll(2, 1), torch.cat([pad, plain], 1))
+
+    @property
+    def padding(self):
+        return torch.full((self.size,), 2)
+
+
+def test_training_does_not_see_padding():
+    plain = short("cot2", "quick", recipe=dict(warmup=0))
+    padded = replace(plain, task=Padded(1, 5, 3))
+    one, other = SupervisedTrainer([plain]), SupervisedTrainer([padded])
+    with torch.no_grad():
+        for mine, theirs in zip(one.stack.parameters(), other.stack.parameters()):
+            theirs[:, : mine.shape[1]] = mine
+    for trainer in (one, other):
+        trainer.advance(20)
+    assert (one.losses[:, :20] - other.losses[:, :20]).abs().max() < 1e-4
+    here, there = (evaluate(t.stack, t.data, t.specs) for t in (one, other))
+    assert here["entropy_3"] == pytest.approx(there["entropy_3"], abs=1e-4)
+    with pytest.raises(ValueError, match="inputs of one length"):
+        stack_data([replace(padded, supervision=replace(plain.supervision, loss_on="sequence"))], "cpu")
