@@ -144,7 +144,7 @@ def test_the_readme_says_what_the_records_say(rows, tmp_path):
     text = made["results"](rows)
     readme = (ROOT / "README.md").read_text()
     assert made["BEGIN"] + text + made["END"] in readme, "the README is stale; run `make results`"
-    assert text.count("\n| ") == 7 and "Claims by verdict: " in text
+    assert text.count("\n| ") == 7 and "agree with our runs" in text
     (tmp_path / "README.md").write_text(f"a\n{made['BEGIN']}old\n{made['END']}b\n")
     made["put"](tmp_path / "README.md", "new\n")
     assert (tmp_path / "README.md").read_text() == f"a\n{made['BEGIN']}new\n{made['END']}b\n"
