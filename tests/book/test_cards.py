@@ -218,7 +218,7 @@ def test_cards_and_the_first_page_show_every_kind_of_claim(measured, monkeypatch
     found = {name: "\n".join(lines[name](tmp_path)) for name in ("scoreboard", "findings", "rebuilt", "paper-index")}
     assert found["findings"].count("Ours: ") == 5 and (tmp_path / "build" / "book" / "scoreboard.png").stat().st_size
     assert "and 0 were not run by the authors' recipe." in found["scoreboard"]
-    assert "| not run" not in found["scoreboard"] and "not run" not in found["paper-index"]
+    assert "| not run" not in found["scoreboard"] and "`not run" not in found["paper-index"]
 
 
 # Pictures

@@ -260,7 +260,9 @@ def test_a_series_is_as_good_as_its_worst_point(shipped, worst):
     at = shipped["id"] == "passk-discrete-t0.4-k9"
     rows = shipped.assign(verdict=shipped["verdict"].mask(ledger.is_series(shipped), "reproduced").mask(at, worst))
     found = ledger.verdicts(rows)
-    assert found["passk-discrete-t0.4"] == worst.partition(":")[0] and found["passk-discrete-t0.8"] == "reproduced"
+    assert (
+        found["passk-discrete-t0.4-k1"] == worst.partition(":")[0] and found["passk-discrete-t0.8-k1"] == "reproduced"
+    )
 
 
 @pytest.mark.parametrize(

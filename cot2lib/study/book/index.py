@@ -16,7 +16,7 @@ from cot2lib import runs
 from cot2lib.runs.plan import operations, trained_by
 from cot2lib.specs import Run
 from cot2lib.study import report, sweeps
-from cot2lib.study.book.ledger import KINDS, short
+from cot2lib.study.book.ledger import KINDS, short, verdicts
 from cot2lib.study.graph_runs import SWEEP
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.kinds import SETTLED
@@ -74,8 +74,8 @@ def places() -> pd.DataFrame:
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     """What stands beside each figure, table and proposition of the paper, and how many claims each group has."""
-    settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"].map(group)
-    source = sources()
+    settled = verdicts(rows).map(group)
+    source = sources()[settled.index]
     return pd.DataFrame(
         [
             {

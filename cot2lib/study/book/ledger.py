@@ -101,15 +101,15 @@ def rows_of(claim: str, read: Read, kinds: Mapping[str, Kind] = KINDS) -> list[d
 
 
 def verdicts(rows: pd.DataFrame) -> pd.Series:
-    """The verdict on each claim by the paper profile; one number printed twice is one claim, and so is a series.
+    """The verdict on each claim by the paper profile; a series comes from one model, and is one claim.
 
-    A series comes from one model. Its verdict is the least of its points'.
+    It stands under its first point's id. Its verdict is the least of its points'.
     """
-    rows = rows[rows["profile"] == SETTLED].join(claims()[["task", "setting"]], on="id")
-    series = is_series(rows)
-    single = rows[~series].drop_duplicates(["task", "setting", "paper_value"]).set_index("id")["verdict"]
-    least = rows[series].groupby(rows["id"].str.rpartition("-k")[0])["verdict"].agg(_least)
-    return pd.concat([single, least])
+    rows = rows[rows["profile"] == SETTLED].set_index("id")
+    series = is_series(rows.reset_index()).to_numpy()
+    points = rows.loc[series, "verdict"]
+    least = points.groupby(points.index.str.replace(r"-k\d+$", "-k1", regex=True)).agg(_least)
+    return pd.concat([rows.loc[~series, "verdict"], least])
 
 
 def _least(points: pd.Series) -> str:
@@ -119,9 +119,11 @@ def _least(points: pd.Series) -> str:
 def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
     """How many claims have which verdict, by group; settings, which claim nothing, are left out.
 
-    Verdicts that hold under a condition, or with a reservation, are counted apart.
+    A number that the paper prints twice counts once. Verdicts that hold under a condition, or with a reservation, are
+    counted apart.
     """
     found = verdicts(rows)
+    found = found[~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()]
     named = pd.DataFrame({"group": found.map(group), "verdict": found.map(short)})
     named = named[named["group"] != ""].astype({"group": pd.CategoricalDtype(list(GROUPS))})
     counts = named.groupby(["group", "verdict"], observed=True).size().reset_index(name="claims")
