@@ -11,11 +11,11 @@ import pytest
 from cot2lib import runs, spec
 from cot2lib.runs.plan import operations
 from cot2lib.study.book import index, ledger
+from cot2lib.study.book.all_runs import SWEEPS, sweep
 from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.gsm8k.claims import Elsewhere
 from cot2lib.study.kinds import Number
 from cot2lib.study.printed import claims, readable
-from cot2lib.study.sweeps import SWEEPS, sweep
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
@@ -131,7 +131,7 @@ def told(monkeypatch, rows, **sweeps):
         ]
     )
     monkeypatch.setattr(index.runs, "recorded", lambda specs: known[known["id"].isin([run.id for run in specs])])
-    monkeypatch.setattr(index.sweeps, "SWEEPS", {name: lambda profile, own=own: own for name, own in sweeps.items()})
+    monkeypatch.setattr(index.all_runs, "SWEEPS", {name: lambda profile, own=own: own for name, own in sweeps.items()})
 
 
 @pytest.mark.parametrize(

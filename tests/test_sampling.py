@@ -12,6 +12,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import manifest, records
 from cot2lib.specs.profiles import spec
 from cot2lib.study import passk, sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.book.collect import collect
 from cot2lib.study.frame import tidy
 from cot2lib.study.passk import answer_chances, answer_counts, measure
@@ -156,7 +157,7 @@ def test_measure_agrees_with_its_definitions(discrete, continuous):
 
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     specs = [*specs_of("discrete"), *specs_of("cot2")]
-    monkeypatch.setitem(sweeps.SWEEPS, "sampling", lambda profile: specs)
+    monkeypatch.setitem(all_runs.SWEEPS, "sampling", lambda profile: specs)
     monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 20))
     with pytest.raises(RecordError, match="no trained weights of run"):
         collect("sampling", "quick")
