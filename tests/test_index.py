@@ -182,6 +182,6 @@ def test_many_runs_cost_as_many_times_one():
 
 def test_no_panel_of_the_scoreboard_has_a_label_twice():
     """Numbers on ProsQA and on ProntoQA stand in one table of the paper."""
-    for axis in scoreboard(ledger.of_records()).axes:
+    for axis in scoreboard(ledger.of_records()).figure.axes:
         labels = [label.get_text() for label in axis.get_yticklabels()]
         assert labels and len(set(labels)) == len(labels)

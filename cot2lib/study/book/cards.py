@@ -9,7 +9,7 @@ import pandas as pd
 
 from cot2lib import study
 from cot2lib.study.book import index
-from cot2lib.study.book.card_figures import picture
+from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
 from cot2lib.study.kinds import SETTLED, Drawn, OfRuns, Read
 from cot2lib.study.printed import claims, readable, sources, worded
@@ -73,12 +73,16 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     row = next(row for row in rows if row.profile == SETTLED)
     (profile, lines), said = drawn(claim, read), short(row.verdict)
     shown = next(row for row in rows if row.profile == profile)
+    runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
     parts = [
         f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(shown.verdict)}.",
         *(_ours(row) for row in rows if row.seeds),
-        *([_by_run(shown), picture(lines, (shown.predicted_low, shown.predicted_high))] if lines else []),
-        _made(claim, shown, lines),
+        *([_by_run(shown), runs.figure] if runs else []),
+        _made(claim, shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
     ]
+    if runs:
+        numbers = f"data:text/csv;charset=utf-8,{quote(runs.csv())}"
+        parts[-1] += f' <a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>'
     colour = COLOURS.get(said.partition(" if ")[0].partition(" but ")[0], "muted")
     body = "\n\n".join(filter(None, parts))
     return f":::{{dropdown}} {{bdg-{colour}}}`{said}` {heading(claim)}\n:name: claim-{claim}\n\n{body}\n:::\n"
@@ -126,17 +130,12 @@ def _by_run(row: tuple) -> str:
     return f"Run by run, {_whose(row)}{', best epochs' if row.judged == 'best' else ''}:"
 
 
-def _made(claim: str, row: tuple, lines: Sequence[Drawn]) -> str:
-    """The command, what the runs took, where the claim is read from them, and the numbers to take away."""
+def _made(claim: str, row: tuple, hours: float, rewarded: bool) -> str:
+    """The command, what the runs took, and where the claim is read from them."""
     parts = [f"Made by `{row.command}`."] if isinstance(row.command, str) else []
-    if hours := spent(lines):
-        after = any("sampler" in rows for line in lines for rows in line.runs)
-        parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if after else ''}.")
-    parts.append(f"Defined in {{source}}`{_defined(claim)}`.")
-    if lines:
-        numbers = f"data:text/csv;charset=utf-8,{quote(table(lines))}"
-        parts.append(f'<a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>')
-    return " ".join(parts)
+    if hours:
+        parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if rewarded else ''}.")
+    return " ".join([*parts, f"Defined in {{source}}`{_defined(claim)}`."])
 
 
 def _defined(claim: str) -> str:
@@ -163,15 +162,3 @@ def spent(lines: Sequence[Drawn]) -> float:
         return 0.0
     each = pd.concat([rows[["id", "hours", "device"]] for rows in runs]).drop_duplicates("id")
     return float(each["hours"].sum()) if each["device"].str.startswith("cpu").all() else 0.0
-
-
-def table(lines: Sequence[Drawn]) -> str:
-    """Every seed's value as CSV."""
-    rows = [
-        (line.label, seed, float(value), line.stated, line.unit.name)
-        for line in lines
-        for seed, value in line.values.items()
-    ]
-    return pd.DataFrame(rows, columns=["measured", "seed", "ours", "paper", "unit"]).to_csv(
-        index=False, float_format="%.6g"
-    )
