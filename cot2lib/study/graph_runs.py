@@ -83,25 +83,17 @@ def placed(
     return spec(method, task=task, d_model=d_model, heads=heads, seed=seed, lr=lr, **PLACED)
 
 
-def surface(
-    seeds: Sequence[int] = SEEDS[:1],
-    names: Sequence[int] = (SMALL, OFFICIAL),
-    d_models: Sequence[int] = ALL_D_MODELS,
-    heads: Sequence[int] = HEADS,
-) -> list[RunSpec]:
+def surface() -> list[RunSpec]:
     """CoT2 over number of names, dimension and heads, discrete CoT with two heads; names fresh at every visit."""
-    shapes = [*(("cot2", each) for each in heads), ("discrete", 2)]
-    return [placed(m, n, d, h, seed) for n in names for d in d_models for m, h in shapes for seed in seeds]
+    shapes = [*(("cot2", heads) for heads in HEADS), ("discrete", 2)]
+    return [placed(m, n, d, heads) for n in (SMALL, OFFICIAL) for d in ALL_D_MODELS for m, heads in shapes]
 
 
 def sized(
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = BOTH,
-    sizes: Sequence[tuple[int, int]] = SIZES,
-    naming: str = "fresh",
+    seeds: Sequence[int] = THREE, sizes: Sequence[tuple[int, int]] = SIZES, naming: str = "fresh"
 ) -> list[RunSpec]:
     """Both methods on graphs of each size (names, dimension), by default with names fresh at every visit."""
-    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in methods for seed in seeds]
+    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in BOTH for seed in seeds]
 
 
 def of_published_size(seeds: Sequence[int] = THREE) -> list[RunSpec]:
@@ -129,7 +121,7 @@ def twinned(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     return answering("quick", seeds, (*BOTH, "no-cot"), (TWINS,))
 
 
-def followed(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+def followed(seeds: Sequence[int]) -> list[RunSpec]:
     """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
     it, and those of its control."""
     return [

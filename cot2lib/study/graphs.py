@@ -72,12 +72,12 @@ def held(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).dropna(subset="share").assign(recipe=RECIPES["quick"])
 
 
-def hops(rows: pd.DataFrame, finding: str = "") -> look.Shown:
+def hops(rows: pd.DataFrame) -> look.Shown:
     """Share of a thought on three kinds of nodes after each hop, a panel for each method; thin lines are seeds."""
     labels = ("hop", "share of the thought (%)")
     thinking = held(rows)
     thinking = thinking.assign(method=thinking["method"].cat.remove_unused_categories())
-    return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels, finding=finding)
+    return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels)
 
 
 def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
@@ -97,7 +97,7 @@ def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
     return rows[~once | (rows["temperature"] == 0)]
 
 
-def vote_curves(rows: pd.DataFrame, finding: str = "") -> look.Shown:
+def vote_curves(rows: pd.DataFrame, finding: str) -> look.Shown:
     """`votes` over the number of samples, a panel for each recipe."""
     labels = ("samples k", "right majorities (%)")
     return look.curves(rows, hue="answers", col="recipe", x="k", y="right", labels=labels, finding=finding)

@@ -120,10 +120,10 @@ def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
     return [run if run.seed == split else replace(run, split=split) for run in chosen]
 
 
-def one_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+def one_split(profile: str) -> list[RunSpec]:
     """Supervised models that the paper trained once, on the split of that run; d = 24 and 32."""
-    discrete = [*starts(seeds, 32, profile=profile), *starts(seeds, layers=2, profile=profile)]
-    return on_split([*small(profile, seeds), *discrete])
+    discrete = [*starts(d_model=32, profile=profile), *starts(layers=2, profile=profile)]
+    return on_split([*small(profile), *discrete])
 
 
 def starts(

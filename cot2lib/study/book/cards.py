@@ -74,10 +74,11 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     (profile, lines), said = drawn(claim, read), short(row.verdict)
     shown = next(row for row in rows if row.profile == profile)
     runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
+    epochs = ", best epochs" if shown.judged == "best" else ""
     parts = [
         f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(shown.verdict)}.",
         *(_ours(row) for row in rows if row.seeds),
-        *([_by_run(shown), runs.figure] if runs else []),
+        *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _made(claim, shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
     ]
     if runs:
@@ -97,12 +98,8 @@ def heading(claim: str) -> str:
 def _sentence(claim: str) -> str:
     """A claim with its task and what is measured."""
     known = claims().loc[claim]
-    return ", ".join(filter(None, [_plain(_task(known["task"])), METRICS.get(known["metric"], ""), heading(claim)]))
-
-
-def _task(tasks: str) -> str:
-    """Tasks in a reader's words."""
-    return re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), tasks).replace("/", ", ")
+    tasks = re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), known["task"]).replace("/", ", ")
+    return ", ".join(filter(None, [_plain(tasks), METRICS.get(known["metric"], ""), heading(claim)]))
 
 
 def _plain(text: str) -> str:
@@ -123,11 +120,6 @@ def _ours(row: tuple) -> str:
 def _whose(row: tuple) -> str:
     """The recipe of a row's models; those that rewarded runs on graphs start from are of ours under both profiles."""
     return "our own recipe" if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
-
-
-def _by_run(row: tuple) -> str:
-    """What the picture shows."""
-    return f"Run by run, {_whose(row)}{', best epochs' if row.judged == 'best' else ''}:"
 
 
 def _made(claim: str, row: tuple, hours: float, rewarded: bool) -> str:

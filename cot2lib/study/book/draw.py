@@ -23,14 +23,14 @@ EDGE = 4.0  # percent of its width that stay free at both ends
 MIDDLE = 11  # pixels from the top
 
 
-def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Shown:
-    """Every measured number of one unit, by table or figure of the paper: black mark the paper's, dots ours.
+def scoreboard(ledger: pd.DataFrame) -> Shown:
+    """Every measured accuracy, by table or figure of the paper: black mark the paper's, dots ours.
 
     Ours is of the epoch that the paper prints: the last one, or after policy gradients the best. Bars are 95 %
     intervals over seeds. The figure of their chapter shows the points of a long printed series.
     """
     ledger = ledger[~is_series(ledger)].join(claims()["unit"], on="id")
-    measured = ledger[ledger["last"].notna() & (ledger["unit"] == unit)]
+    measured = ledger[ledger["last"].notna() & (ledger["unit"] == "%")]
     shown = measured["best"].where(measured["judged"] == "best", measured["last"])
     measured = measured.assign(shown=shown, source=measured["id"].map(sources()))
     groups = {
@@ -45,7 +45,7 @@ def scoreboard(ledger: pd.DataFrame, unit: str = "%") -> Shown:
     for axis, (title, part) in zip(axes[:, 0], groups.items()):
         _numbers(axis, part)
         axis.set_title(title, loc="left", fontsize="medium")
-    axes[-1, 0].set_xlabel(f"validation accuracy ({unit})")
+    axes[-1, 0].set_xlabel("validation accuracy (%)")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     finding = f"Our records measure {measured['id'].nunique()} of the paper's accuracies."
     return Shown(figure, pd.concat(groups.values())[SCORED], finding)

@@ -63,7 +63,7 @@ def misfits(rows: pd.DataFrame) -> pd.Series:
     return (means - np.array(paper)).abs().mean(axis=1)
 
 
-def gamma_curves(table: pd.DataFrame, finding: str = "") -> Shown:
+def gamma_curves(table: pd.DataFrame) -> Shown:
     """A point's entropy rises to that of its mean with gamma, and points come closer to it.
 
     `table` is of `measure.scales`.
@@ -76,7 +76,7 @@ def gamma_curves(table: pd.DataFrame, finding: str = "") -> Shown:
         axis.set(xscale="log", xlabel="\N{GREEK SMALL LETTER GAMMA}", ylabel=label, ylim=(0, None))
     axes[0, 0].axhline(table["most"].iloc[0], color="black", linewidth=1.0, linestyle=":", label="base thought")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    return Shown(figure, table, finding)
+    return Shown(figure, table)
 
 
 # Variants
