@@ -97,7 +97,7 @@ def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
     return rows[~once | (rows["temperature"] == 0)]
 
 
-def vote_curves(rows: pd.DataFrame, finding: str) -> look.Shown:
+def vote_curves(rows: pd.DataFrame, finding: str = "") -> look.Shown:
     """`votes` over the number of samples, a panel for each recipe."""
     labels = ("samples k", "right majorities (%)")
     return look.curves(rows, hue="answers", col="recipe", x="k", y="right", labels=labels, finding=finding)
