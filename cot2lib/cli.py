@@ -170,15 +170,15 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.llm.runs import is_finished
     from cot2lib.runs import store
     from cot2lib.specs.profiles import PROFILES
-    from cot2lib.study import sweeps
+    from cot2lib.study.book import all_runs
     from cot2lib.study.gsm8k.measure import shipped
     from cot2lib.study.gsm8k.runs import word_problems
 
     stored = set(store.finished())
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
-    for chapter in sweeps.SWEEPS:
+    for chapter in all_runs.SWEEPS:
         for profile in PROFILES:
-            specs = sweeps.sweep(chapter, profile)
+            specs = all_runs.sweep(chapter, profile)
             here = sum(spec.id in stored for spec in specs)
             print(f"{chapter:<16}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
     for profile in PROFILES:
@@ -191,11 +191,11 @@ def _run(options: argparse.Namespace) -> None:
     from cot2lib import runs
     from cot2lib.kit import machine
     from cot2lib.kit.provenance import resolve_device
-    from cot2lib.study import sweeps
+    from cot2lib.study.book import all_runs
 
     if options.watched:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    specs = sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)
+    specs = all_runs.where(all_runs.sweep(options.chapter, options.profile), options.where)
     _check_counts(options, machine.check_count, "workers", "threads")
     if resolve_device(options.device).type == "cpu" and options.compile:
         machine.check_compiler()
@@ -211,11 +211,11 @@ def _run(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     from cot2lib.llm import runs
     from cot2lib.llm.settings import GSM8K
-    from cot2lib.study import sweeps
+    from cot2lib.study.book import all_runs
     from cot2lib.study.gsm8k.runs import QWEN, word_problems
 
     places = {name: place for name, place in ((QWEN, options.model), (GSM8K, options.data)) if place}
-    for run in sweeps.where(word_problems(options.profile), options.where):
+    for run in all_runs.where(word_problems(options.profile), options.where):
         last = runs.train(run, options.device, places).iloc[-1]
         said = f"{last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens"
         print(f"{run.label}: {said}", flush=True)
@@ -266,13 +266,12 @@ def _slurm(options: argparse.Namespace) -> None:
     from cot2lib.kit import machine, paths
     from cot2lib.kit.provenance import DEVICES
     from cot2lib.runs.train import ENGINES
-    from cot2lib.study import sweeps
-    from cot2lib.study.book import cluster
+    from cot2lib.study.book import all_runs, cluster
 
     _check_counts(options, machine.check_some, "shards", "threads")  # how many threads is for the nodes to refuse
     if options.device not in DEVICES or options.engine not in ENGINES:  # a node that submits may have no GPU
         raise SpecError(f"--device {options.device}, --engine {options.engine}: auto, cpu or cuda; auto or torch.")
-    sweeps.where(sweeps.sweep(options.chapter, options.profile), options.where)  # refuses what is unknown
+    all_runs.where(all_runs.sweep(options.chapter, options.profile), options.where)  # refuses what is unknown
     base, folder = _same_runs(options, options.threads), paths.store() / "slurm"
     commands = [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
     jobs = cluster.submit(commands, folder, cluster.parsed(options.slurm), f"cot2-{options.chapter}")

@@ -59,7 +59,7 @@ def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
 def scored(root: Path) -> list[str]:
     """The figure, which is drawn below `root`, and the table of verdicts."""
     (root / DRAWN).parent.mkdir(parents=True, exist_ok=True)
-    scoreboard(of_records()).savefig(root / DRAWN)
+    scoreboard(of_records()).figure.savefig(root / DRAWN)
     return [*FIGURE, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
 
 

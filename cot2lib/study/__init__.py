@@ -9,11 +9,11 @@ from cot2lib.specs import Run
 def command(run: Run) -> str | None:
     """The shell command that trains a run, if a chapter stands on it."""
     from cot2lib.specs.profiles import PROFILES
-    from cot2lib.study import sweeps
+    from cot2lib.study.book import all_runs
 
-    for chapter in sweeps.SWEEPS:
+    for chapter in all_runs.SWEEPS:
         for profile in PROFILES:
-            if run in sweeps.sweep(chapter, profile):
+            if run in all_runs.sweep(chapter, profile):
                 told = [f"{name}={value}" for name, value in run.columns().items() if name in run.telling]
                 return f"cot2 run {chapter} --profile {profile} --where {shlex.join(told)}"
     return None

@@ -186,7 +186,8 @@ def _check(chapter: str, name: str, value: object, default: object) -> None:
     _check_numbers(f"{chapter}: {name}", value)
     if isinstance(value, list) and name not in REPEATING:
         distinct(f"{chapter}: {name}", value)
-    MEANINGS.get(name, _anything)(value)
+    if name in MEANINGS:
+        MEANINGS[name](value)
 
 
 def _check_numbers(name: str, value: object) -> None:
@@ -196,10 +197,6 @@ def _check_numbers(name: str, value: object) -> None:
             whole(name, item)
         elif isinstance(item, float) and not math.isfinite(item):
             raise SpecError(f"{name}={item}: give a finite number.")
-
-
-def _anything(value: object) -> None:
-    """Accept a parameter that only its chapter understands."""
 
 
 MEANINGS: dict[str, Callable] = {"profile": profile, "device": resolve_device}
@@ -293,16 +290,11 @@ def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
     notebook["metadata"].pop("papermill", None)
     notebook["metadata"].pop("widgets", None)
     made = provenance(resolve_device()) | {"seconds": round(seconds, 1)}
-    notebook["metadata"]["cot2"] = made | {"parameters": defaults_with(path, values)}
+    notebook["metadata"]["cot2"] = made | {"parameters": defaults(path) | dict(values)}
     for cell in notebook["cells"]:
         cell["metadata"].pop("papermill", None)
         cell["metadata"].pop("execution", None)
     path.write_text(json.dumps(notebook, indent=1) + "\n")
-
-
-def defaults_with(path: Path, values: Mapping[str, object]) -> dict[str, object]:
-    """A chapter's parameters as they were used."""
-    return {**defaults(path), **values}
 
 
 def _executed() -> Path:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
-import numpy as np
 import pandas as pd
 
 from cot2lib import runs
@@ -20,7 +19,7 @@ from cot2lib.study.comparisons import Cell, Direction, against
 from cot2lib.study.graph_runs import D_MODELS, KS, SWEEP, TASKS
 from cot2lib.study.kinds import SETTLED, HalfStated, Kind, Number, accuracy
 from cot2lib.study.passk import TEMPERATURES
-from cot2lib.study.samples import Sample, recorded, trained
+from cot2lib.study.samples import Sample, recorded, tabled, trained
 
 METHODS = {"cot2": "cot2", "coconut": "coconut", "discrete": "discrete", "nocot": "no-cot"}
 STARTS = ("cot2", "discrete")
@@ -87,11 +86,8 @@ def _votes(task: str, method: str, temperature: float, k: int) -> Sample:
     """Maj@k and Pass@k (%) on graphs."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        table = graph_tests.shipped_votes(profile)
         models = graph_runs.voting(profile, seeds, (method,), (task,))
-        wanted = {spec.id: spec.seed for spec in models}
-        rows = table[np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(wanted)]
-        return rows.assign(seed=rows["id"].map(wanted), method=models[0].method).set_index("seed").sort_index()
+        return tabled(graph_tests.shipped_votes(profile), models, temperature, k)
 
     return sample
 

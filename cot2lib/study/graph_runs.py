@@ -4,7 +4,7 @@
 were, since no record may move.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,8 +14,6 @@ from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.reachability import NAMINGS
 from cot2lib.thoughts import MTS
-
-Change = Callable[[RunSpec], RunSpec]
 
 SWEEP = "search"  # what `cot2 run` and the record files call all of this
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
@@ -29,6 +27,8 @@ KS = (6, 8, 12)  # tokens of a sampled thought
 SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
 THREE = SEEDS[:3]
 PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
+SEARCHED, PADDED = dict(lr=2e-3, **PLACED), dict(padding_counts=True)
+UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
 BY_AGE = ProsQA(naming="age")  # named as the published files name them
 REACHED = ProntoQA(reading=READINGS[0], naming="once")  # as the paper reads it
 
@@ -43,6 +43,11 @@ def _each(
         for method in methods
         for seed in seeds
     ]
+
+
+def _with(run: RunSpec, fields: Mapping[str, Mapping]) -> RunSpec:
+    """A run with new values of fields of its `recipe`, `task`, `supervision` or `model`."""
+    return replace(run, **{part: replace(getattr(run, part), **new) for part, new in fields.items()})
 
 
 def naming(
@@ -78,25 +83,17 @@ def placed(
     return spec(method, task=task, d_model=d_model, heads=heads, seed=seed, lr=lr, **PLACED)
 
 
-def surface(
-    seeds: Sequence[int] = SEEDS[:1],
-    names: Sequence[int] = (SMALL, OFFICIAL),
-    d_models: Sequence[int] = ALL_D_MODELS,
-    heads: Sequence[int] = HEADS,
-) -> list[RunSpec]:
+def surface() -> list[RunSpec]:
     """CoT2 over number of names, dimension and heads, discrete CoT with two heads; names fresh at every visit."""
-    shapes = [*(("cot2", each) for each in heads), ("discrete", 2)]
-    return [placed(m, n, d, h, seed) for n in names for d in d_models for m, h in shapes for seed in seeds]
+    shapes = [*(("cot2", heads) for heads in HEADS), ("discrete", 2)]
+    return [placed(m, n, d, heads) for n in (SMALL, OFFICIAL) for d in ALL_D_MODELS for m, heads in shapes]
 
 
 def sized(
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = BOTH,
-    sizes: Sequence[tuple[int, int]] = SIZES,
-    naming: str = "fresh",
+    seeds: Sequence[int] = THREE, sizes: Sequence[tuple[int, int]] = SIZES, naming: str = "fresh"
 ) -> list[RunSpec]:
     """Both methods on graphs of each size (names, dimension), by default with names fresh at every visit."""
-    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in methods for seed in seeds]
+    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in BOTH for seed in seeds]
 
 
 def of_published_size(seeds: Sequence[int] = THREE) -> list[RunSpec]:
@@ -124,7 +121,7 @@ def twinned(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     return answering("quick", seeds, (*BOTH, "no-cot"), (TWINS,))
 
 
-def followed(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+def followed(seeds: Sequence[int]) -> list[RunSpec]:
     """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
     it, and those of its control."""
     return [
@@ -139,40 +136,12 @@ def bare(
 ) -> list[RunSpec]:
     """Methods on ProsQA by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
     states neither for graphs."""
-    return list(map(UNDROPPED, naming("paper", seeds, methods, namings)))
+    return [_with(run, UNDROPPED) for run in naming("paper", seeds, methods, namings)]
 
 
 def bare_answering(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -> list[RunSpec]:
     """`bare` on ProntoQA as the paper reads it."""
-    return list(map(UNDROPPED, answering("paper", seeds, methods, READINGS[:1])))
-
-
-def _trained(**fields) -> Change:
-    return lambda run: replace(run, recipe=replace(run.recipe, **fields))
-
-
-def _asked(**fields) -> Change:
-    return lambda run: replace(run, task=replace(run.task, **fields))
-
-
-def _shown(**fields) -> Change:
-    return lambda run: replace(run, supervision=replace(run.supervision, **fields))
-
-
-def _made(**fields) -> Change:
-    return lambda run: replace(run, model=replace(run.model, **fields))
-
-
-def _then(one: Change, other: Change) -> Change:
-    return lambda run: other(one(run))
-
-
-def _found(**fields) -> Change:
-    """The recipe of `placed`, with fields of its training changed."""
-    return lambda run: _trained(**dict(lr=2e-3, **PLACED) | fields)(_asked(padding_counts=True)(run))
-
-
-UNDROPPED = _trained(dropout=0.0, weight_decay=0.0)
+    return [_with(run, UNDROPPED) for run in answering("paper", seeds, methods, READINGS[:1])]
 
 
 class Choice(NamedTuple):
@@ -181,48 +150,51 @@ class Choice(NamedTuple):
     Attributes:
         about: what it is a choice of.
         words: for readers.
-        made: the run with the change.
+        fields: new values by part of a run: its `recipe`, `task`, `supervision` or `model`.
         methods: that were trained with it. A discrete target is one way's next node: it has no other definition, and
             no use once a model has gone another way.
     """
 
     about: str
     words: str
-    made: Change
+    fields: dict[str, dict]
     methods: Sequence[str] = BOTH
 
 
 EVERY = METHODS[:3]
 TRAINING, MODEL, GRAPHS, LARGE, TARGETS = "training", "model", "graphs", "recipe for large graphs", "targets"
 CHOICES: dict[str, Choice] = {
-    "usual": Choice("our recipe", "as it is", lambda run: run, EVERY),
+    "usual": Choice("our recipe", "as it is", {}, EVERY),
     "batch": Choice(TRAINING, "batch 128, as many examples",
-                    _trained(batch=128, steps=5000, warmup=250, evaluate_every=100)),
-    "lr_1e-3": Choice(TRAINING, "rate 1e-3", _trained(lr=1e-3), EVERY),
-    "lr_1e-4": Choice(TRAINING, "rate 1e-4, the paper's", _trained(lr=1e-4)),
-    "beta2": Choice(TRAINING, "\N{GREEK SMALL LETTER BETA}\N{SUBSCRIPT TWO} = .98", _trained(beta2=0.98)),
-    "constant": Choice(TRAINING, "constant rate", _trained(schedule="constant"), EVERY),
-    "dropout": Choice(TRAINING, "dropout .1", _trained(dropout=0.1)),
-    "twice": Choice(TRAINING, "twice the steps", _trained(steps=40_000, warmup=2000, evaluate_every=800), EVERY),
-    "embeddings": Choice(MODEL, "embeddings begin at .02", _made(embedding_sd=0.02)),
-    "layers": Choice(MODEL, "two layers", _made(layers=2)),
-    "inputs": Choice(GRAPHS, "twice the graphs", _asked(inputs=2 * ProsQA.inputs)),
-    "padding": Choice(GRAPHS, "places count padding", _asked(padding_counts=True), EVERY),
-    "large": Choice(LARGE, "as it is", _found(), EVERY),
-    "large_constant": Choice(LARGE, "constant rate", _found(schedule="constant")),
-    "large_twice": Choice(LARGE, "twice the steps", _found(steps=24_000, warmup=1200, evaluate_every=480), EVERY),
-    "once": Choice(GRAPHS, "names drawn once", _asked(naming="once"), EVERY),
-    "hops": Choice(GRAPHS, "five hops", _asked(hops=5)),
-    "first": Choice(TARGETS, "one hop first", _shown(curriculum="first")),
-    "growing": Choice(TARGETS, "hops one by one", _shown(curriculum="growing")),
+                    {"recipe": dict(batch=128, steps=5000, warmup=250, evaluate_every=100)}),
+    "lr_1e-3": Choice(TRAINING, "rate 1e-3", {"recipe": dict(lr=1e-3)}, EVERY),
+    "lr_1e-4": Choice(TRAINING, "rate 1e-4, the paper's", {"recipe": dict(lr=1e-4)}),
+    "beta2": Choice(TRAINING, "\N{GREEK SMALL LETTER BETA}\N{SUBSCRIPT TWO} = .98", {"recipe": dict(beta2=0.98)}),
+    "constant": Choice(TRAINING, "constant rate", {"recipe": dict(schedule="constant")}, EVERY),
+    "dropout": Choice(TRAINING, "dropout .1", {"recipe": dict(dropout=0.1)}),
+    "twice": Choice(TRAINING, "twice the steps",
+                    {"recipe": dict(steps=40_000, warmup=2000, evaluate_every=800)}, EVERY),
+    "embeddings": Choice(MODEL, "embeddings begin at .02", {"model": dict(embedding_sd=0.02)}),
+    "layers": Choice(MODEL, "two layers", {"model": dict(layers=2)}),
+    "inputs": Choice(GRAPHS, "twice the graphs", {"task": dict(inputs=2 * ProsQA.inputs)}),
+    "padding": Choice(GRAPHS, "places count padding", {"task": PADDED}, EVERY),
+    "large": Choice(LARGE, "as it is", {"recipe": SEARCHED, "task": PADDED}, EVERY),
+    "large_constant": Choice(LARGE, "constant rate", {"recipe": SEARCHED | dict(schedule="constant"), "task": PADDED}),
+    "large_twice": Choice(LARGE, "twice the steps",
+                          {"recipe": SEARCHED | dict(steps=24_000, warmup=1200, evaluate_every=480),
+                           "task": PADDED}, EVERY),
+    "once": Choice(GRAPHS, "names drawn once", {"task": dict(naming="once")}, EVERY),
+    "hops": Choice(GRAPHS, "five hops", {"task": dict(hops=5)}),
+    "first": Choice(TARGETS, "one hop first", {"supervision": dict(curriculum="first")}),
+    "growing": Choice(TARGETS, "hops one by one", {"supervision": dict(curriculum="growing")}),
     "first_constant": Choice(TARGETS, "one hop first, constant rate",
-                             _then(_shown(curriculum="first"), _trained(schedule="constant"))),
+                             {"supervision": dict(curriculum="first"), "recipe": dict(schedule="constant")}),
     "growing_constant": Choice(TARGETS, "hops one by one, constant rate",
-                               _then(_shown(curriculum="growing"), _trained(schedule="constant"))),
-    "own": Choice(TARGETS, "own thoughts from half on", _shown(feeding="self", switch=10_000), ALONE),
-    "nodes": Choice(TARGETS, "all nodes of a frontier alike", _asked(frontier="nodes"), ALONE),
-    "complete": Choice(TARGETS, "complete walks alone", _asked(frontier="complete"), ALONE),
-    "sentences": Choice(GRAPHS, "the paper's grammar", _asked(grammar="sentences")),
+                               {"supervision": dict(curriculum="growing"), "recipe": dict(schedule="constant")}),
+    "own": Choice(TARGETS, "own thoughts from half on", {"supervision": dict(feeding="self", switch=10_000)}, ALONE),
+    "nodes": Choice(TARGETS, "all nodes of a frontier alike", {"task": dict(frontier="nodes")}, ALONE),
+    "complete": Choice(TARGETS, "complete walks alone", {"task": dict(frontier="complete")}, ALONE),
+    "sentences": Choice(GRAPHS, "the paper's grammar", {"task": dict(grammar="sentences")}),
 }  # fmt: skip
 CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
 
@@ -233,7 +205,7 @@ def changed(
     """Our recipe with one of `CHOICES`; fresh names, at most 19, d = 32, two heads or others."""
     given = CHOICES[choice]
     return [
-        given.made(spec(name, task=ProsQA(), seed=seed, heads=heads))
+        _with(spec(name, task=ProsQA(), seed=seed, heads=heads), given.fields)
         for name in methods or given.methods
         for seed in seeds
     ]

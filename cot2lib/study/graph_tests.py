@@ -28,9 +28,8 @@ from cot2lib.model import GPT2Stack
 from cot2lib.runs import records
 from cot2lib.specs import RunSpec
 from cot2lib.study import passk
-from cot2lib.study.graph_facts import DENSE, INPUTS, depths
+from cot2lib.study.graph_facts import DENSE, INPUTS, LEAVES, MOVED, Blocked, Distracted, depths, with_room
 from cot2lib.study.graph_runs import OFFICIAL
-from cot2lib.study.graph_variants import LEAVES, MOVED, Blocked, Distracted, with_room
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.tasks.published import fetch, published

@@ -72,12 +72,12 @@ def held(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts).dropna(subset="share").assign(recipe=RECIPES["quick"])
 
 
-def hops(rows: pd.DataFrame, finding: str = "") -> look.Shown:
+def hops(rows: pd.DataFrame) -> look.Shown:
     """Share of a thought on three kinds of nodes after each hop, a panel for each method; thin lines are seeds."""
     labels = ("hop", "share of the thought (%)")
     thinking = held(rows)
     thinking = thinking.assign(method=thinking["method"].cat.remove_unused_categories())
-    return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels, finding=finding)
+    return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels)
 
 
 def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:

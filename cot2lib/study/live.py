@@ -11,8 +11,8 @@ from cot2lib.kit.provenance import resolve_device
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import TEN, shortened
 from cot2lib.study.frame import tidy
-from cot2lib.study.guessing import baselines
 from cot2lib.study.sweeps import of_budget
+from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.tasks.mnns import ENUMERABLE
 from cot2lib.thoughts import Rule

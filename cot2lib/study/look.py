@@ -47,20 +47,26 @@ class Shown:
     """A figure as pages show it: as vectors unless these weigh too much, with its numbers and its finding.
 
     Attributes:
-        figure: what is drawn.
+        figure: what is drawn; HTML where a page's own colours draw it.
         numbers: the frame that it draws; pages offer it as a file.
         finding: a sentence that says what the figure shows; it opens the caption and the alternative text.
     """
 
-    figure: Figure
+    figure: Figure | str
     numbers: pd.DataFrame
     finding: str = ""
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str | bytes]:
         """A picture, the numbers as CSV, the finding."""
-        picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
-        numbers = self.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
-        return picture | {NUMBERS: numbers, FINDING: self.finding, "text/plain": self.finding or "a figure"}
+        if isinstance(self.figure, str):
+            picture = {"text/html": self.figure}
+        else:
+            picture = {"image/svg+xml": svg} if len(svg := self.svg()) <= MOST_SVG else {"image/png": self.png()}
+        return picture | {NUMBERS: self.csv(), FINDING: self.finding, "text/plain": self.finding or "a figure"}
+
+    def csv(self) -> str:
+        """The numbers as a file holds them."""
+        return self.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
     def svg(self) -> str:
         """The same text for the same figure."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.decode import at_last, decode, rules
@@ -115,7 +115,10 @@ def answer_counts(
         made = decode(stack, prompts, steps, random.fold(keys, chunk), padding, samples, last=last).answers
         parts.append(made.view(len(specs), index.shape[1], samples))
     answers = torch.cat(parts, dim=1)
-    return [_tally(answers[r][real], data.answers[data.held_out.index[r][real]]) for r, real in _real(data)]
+    return [
+        _tally(answers[r][real], data.answers[data.held_out.index[r][real]])
+        for r, real in enumerate(data.held_out.real)
+    ]
 
 
 def _tally(answers: Int[Tensor, "input sample"], right: Int[Tensor, " input"]) -> Int[Tensor, "input answer"]:
@@ -140,11 +143,7 @@ def answer_chances(
             chances = (logits.argmax(-1) == data.answers[index]).double()
         parts.append(chances)
     chances = torch.cat(parts, dim=1)
-    return [chances[r][real] for r, real in _real(data)]
-
-
-def _real(data: StackData) -> Iterator[tuple[int, Bool[Tensor, " input"]]]:
-    return enumerate(data.held_out.real)
+    return [chances[r][real] for r, real in enumerate(data.held_out.real)]
 
 
 def with_runs(table: pd.DataFrame, specs: Sequence[RunSpec]) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs import Run
 from cot2lib.study import sweeps, targets
+from cot2lib.study.frame import at
 from cot2lib.study.sweeps import STEPS
 from cot2lib.tasks import MNNS
 
@@ -51,23 +52,22 @@ def rewarded(sweep: Sweep) -> Sample:
     by base decoding."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        specs = sweep(profile, seeds)
-        rows = _rows(specs, {})
-        if rows.empty:
-            return rows
-        points = _points(specs, rows)
-        return _with_base(_with_entropies(rows, points), points)
+        rows = evaluated(sweep)(profile, seeds)
+        return rows if rows.empty else _with_base(rows, _points(sweep(profile, seeds), rows))
 
     return sample
 
 
+def tabled(table: pd.DataFrame, models: Sequence[Run], temperature: float, k: int) -> pd.DataFrame:
+    """Rows by seed of some models in a table of `cot2lib.study.passk`, at one temperature and number of samples."""
+    seeds = {run.id: run.seed for run in models}
+    rows = table[np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(seeds)]
+    return rows.assign(seed=rows["id"].map(seeds), method=models[0].method).set_index("seed").sort_index()
+
+
 def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
     rows = runs.recorded(specs)
-    if rows.empty:
-        return rows
-    for name, value in columns.items():
-        rows = rows[rows[name] == value]
-    return rows.assign(hours=hours(rows)).set_index("seed")
+    return rows if rows.empty else at(rows, **columns).assign(hours=hours).set_index("seed")
 
 
 def hours(rows: pd.DataFrame) -> pd.Series:
@@ -95,13 +95,12 @@ def held_out(rows: pd.DataFrame) -> pd.Series:
 
 
 def _with_base(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
-    inputs, found = held_out(rows), {}
+    found = {}
     for seed, curve in points.groupby("seed"):
         a, b = curve["base_a"].to_numpy(), curve["base_b"].to_numpy()
-        total, asked = a + b, inputs[seed]
-        shares = dict(base_last=total[-1], base_best=total.max(), base_split_half=records.split_half(a, b))
-        found[seed] = {name: right / asked for name, right in shares.items()}
-    rows = rows.join(pd.DataFrame.from_dict(found, orient="index"))
+        total = a + b
+        found[seed] = dict(base_last=total[-1], base_best=total.max(), base_split_half=records.split_half(a, b))
+    rows = rows.join(pd.DataFrame.from_dict(found, orient="index").div(held_out(rows), axis=0))
     return rows.assign(base_lost=rows["base_best"] - rows["base_last"])
 
 

@@ -22,10 +22,9 @@ def groups(rows: pd.DataFrame, by: str | Sequence[str]):
     return rows.groupby([by] if isinstance(by, str) else list(by), observed=True, sort=True)
 
 
-def mean_of(values: pd.Series, low: float = 0.0, high: float = PERCENT, digits: int = 1) -> str:
+def mean_of(values: pd.Series, low: float = 0.0, high: float = PERCENT) -> str:
     """Mean with its 95 % t-interval, cut to a range."""
-    found = mean_interval(values, low, high)
-    return describe(found.mean, found.low, found.high, digits)
+    return shown(mean_interval(values, low, high))
 
 
 def counted(values: pd.Series) -> str:

@@ -1,15 +1,10 @@
-"""Which runs each chapter stands on, per profile: the one list that notebooks, `cot2 run` and `cot2 collect` share."""
+"""Runs on MNNS that chapters build on, per profile; `cot2lib.study.book.all_runs` lists those of every chapter."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from types import ModuleType
 
-from cot2lib.errors import SpecError
-from cot2lib.llm.settings import LanguageRun
-from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
-from cot2lib.study import graph_runs
+from cot2lib.specs import GRPOSpec, RunSpec
+from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
@@ -125,10 +120,10 @@ def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
     return [run if run.seed == split else replace(run, split=split) for run in chosen]
 
 
-def one_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+def one_split(profile: str) -> list[RunSpec]:
     """Supervised models that the paper trained once, on the split of that run; d = 24 and 32."""
-    discrete = [*starts(seeds, 32, profile=profile), *starts(seeds, layers=2, profile=profile)]
-    return on_split([*small(profile, seeds), *discrete])
+    discrete = [*starts(d_model=32, profile=profile), *starts(layers=2, profile=profile)]
+    return on_split([*small(profile), *discrete])
 
 
 def starts(
@@ -197,95 +192,6 @@ def runs_of(variants: Sequence[Variant]) -> list[GRPOSpec]:
     return distinct(*(variant.specs for variant in variants))
 
 
-def _own(chapter: str) -> ModuleType:
-    """A chapter's own list of runs; its folder stands above this file, which lists the runs of all."""
-    return import_module(f"cot2lib.study.{chapter}.runs")
-
-
-def _construction(profile: str) -> list[RunSpec]:
-    return _own("construction").trigonometric(profile)
-
-
 def distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
     """The different runs of some lists."""
     return list(dict.fromkeys(run for part in parts for run in part))
-
-
-def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
-
-
-def _grpo_mts(profile: str) -> list[GRPOSpec]:
-    return _own("grpo_mts").every(profile)
-
-
-def _grpo_dirichlet(profile: str) -> list[GRPOSpec]:
-    return _own("grpo_dirichlet").every(profile)
-
-
-def _one_split(profile: str) -> list[Run]:
-    """All but what other chapters have, since the first seed's own split is this one."""
-    again = [*one_split(profile), *_own("grpo_mts").on_split(profile), *_own("grpo_dirichlet").on_split(profile)]
-    known = {*_csft(profile), *_grpo_mts(profile), *_grpo_dirichlet(profile)}
-    return [run for run in again if run not in known]
-
-
-def _budget(profile: str) -> list[RunSpec]:
-    known = {run.id for run in methods(profile, TEN)}
-    return [run for run in [*budgets(profile, TEN), *sparse(profile)] if run.id not in known]
-
-
-SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
-    "csft": _csft,
-    "budget": _budget,
-    "sampling": small,
-    "one_split": _one_split,
-    "construction": _construction,
-    graph_runs.SWEEP: graph_runs.every,  # not renamed, for its records
-    "grpo_mts": _grpo_mts,
-    "grpo_dirichlet": _grpo_dirichlet,
-}
-
-
-def sweep(chapter: str, profile: str) -> list[Run]:
-    """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
-
-    Raises:
-        SpecError: for a chapter that trains nothing or does not exist.
-    """
-    if chapter not in SWEEPS:
-        other = " `cot2 llm train` trains its language models." if chapter == "gsm8k" else ""
-        raise SpecError(f"chapter {chapter!r} has no runs; chapters with runs: {', '.join(SWEEPS)}.{other}")
-    return list(SWEEPS[chapter](profile))
-
-
-def ships_weights(chapter: str, run: Run) -> bool:
-    """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
-    if chapter == "one_split":
-        return isinstance(run, RunSpec)
-    if chapter == graph_runs.SWEEP:
-        return run in graph_runs.looked_into()
-    if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
-        return False
-    looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
-    return looked_into or run in starts(layers=2)
-
-
-def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list[Run | LanguageRun]:
-    """Specs whose fields (`columns`) equal every "field=value".
-
-    Raises:
-        SpecError: for an unknown field, a malformed condition, or if no run is left.
-    """
-    columns = {spec: spec.columns() for spec in specs}
-    for condition in conditions:
-        name, equals, value = condition.partition("=")
-        known = list(columns[specs[0]])
-        if not equals or name not in known:
-            raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
-        left = [spec for spec in specs if str(columns[spec].get(name)) == value]
-        if not left:
-            values = sorted({str(columns[spec].get(name)) for spec in specs})
-            raise SpecError(f"condition {condition!r} leaves no run; {name} is one of {', '.join(values)}.")
-        specs = left
-    return list(specs)

@@ -1,9 +1,10 @@
-"""Targets and what a trained model makes of them: entropies, and the thoughts of one input."""
+"""What can be known of targets and answers before any training, and what a trained model makes of one input."""
 
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,7 +13,7 @@ from cot2lib.decode import decode, rules
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import Task
+from cot2lib.tasks import MNNS, Task
 
 
 def target_entropies(spec: RunSpec) -> Float[np.ndarray, " step"]:
@@ -42,3 +43,14 @@ def made_and_wanted(
     rollout = decode(stack, prompt, rules(spec.thought, task.steps))
     wanted = hindsight_targets(task, spec.supervision.budget, spec.supervision.ties, slice(row, row + 1))[0]
     return rollout.logits[0, 0].softmax(-1), wanted
+
+
+def baselines(task: MNNS) -> pd.DataFrame:
+    """Accuracy (%) of the best guesses that look at nothing, and at the parity of the digits' sum alone."""
+    parity = task.digits.sum(1) % 2
+    rules = {"always the commonest answer": torch.zeros_like(parity), "commonest answer of the sum's parity": parity}
+    rows = []
+    for name, group in rules.items():
+        right = sum(int(torch.bincount(task.answers[group == g]).max()) for g in group.unique())
+        rows.append({"rule": name, "all inputs (%)": 100 * right / len(parity)})
+    return pd.DataFrame(rows)

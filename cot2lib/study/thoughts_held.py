@@ -6,7 +6,6 @@ from it. The paper has entropies alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import pandas as pd
 import torch
@@ -26,8 +25,6 @@ from cot2lib.tasks import Task
 from cot2lib.thoughts import Base, Rule
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import rollouts
-
-Load = Callable[[Sequence[GRPOSpec]], GPT2Stack]
 
 LEAST = 0.01  # weight from which a token counts as held
 COLUMNS = ("support", "reachable", "on_the_way", "base_entropy")
@@ -61,12 +58,6 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
     """
     parts = [_moment(stack, specs).assign(when=when) for when, stack in (("before", start), ("after", trained))]
     return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
-
-
-def measure_all(specs: Sequence[GRPOSpec], load_starts: Load, load_stack: Load) -> pd.DataFrame:
-    """`measure` of runs of any shapes, shape by shape; the functions load their models before and after."""
-    parts = [measure(load_starts(group), load_stack(group), group) for group in by_shape(specs)]
-    return pd.concat(parts, ignore_index=True)
 
 
 @torch.no_grad()
@@ -125,11 +116,11 @@ def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = 
     Raises:
         RecordError: if none was measured, or what was trained here is not there.
     """
-    load_stack = partial(runs.load_stack, missing="error", retrain=True)
+    ends = lambda group: (runs.load_starts(group), runs.load_stack(group, missing="error", retrain=True))
     tables = []
     for profile, specs in requests.items():
         if profile == retrained:
-            table = measure_all(specs, runs.load_starts, load_stack)
+            table = pd.concat([measure(*ends(group), group) for group in by_shape(specs)], ignore_index=True)
         else:
             table = shipped(profile)
             table = table[table["id"].isin([spec.id for spec in specs])]

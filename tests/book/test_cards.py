@@ -11,7 +11,7 @@ import pytest
 from cot2lib.metrics import mean_interval
 from cot2lib.specs.profiles import TEN
 from cot2lib.study.book import cards, index, ledger
-from cot2lib.study.book.card_figures import MOST, picture
+from cot2lib.study.book.draw import MOST, picture
 from cot2lib.study.book.ledger import KINDS, is_series, of_records, reading_records
 from cot2lib.study.comparisons import Cell, apart, labels
 from cot2lib.study.gsm8k.claims import Most
@@ -38,7 +38,7 @@ def read():
 
 
 def numbers(claim, read):
-    return pd.read_csv(io.StringIO(cards.table(cards.drawn(claim, read)[1])))
+    return pd.read_csv(io.StringIO(picture(cards.drawn(claim, read)[1]).csv()))
 
 
 def line(label="", values=(1.0, 3.0), stated=2.0, unit=POINTS, **options):
@@ -230,20 +230,20 @@ def places(drawn):
 
 
 def test_places_are_shares_of_what_is_shown():
-    dots, paper, low = places(picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))]))
+    dots, paper, low = places(picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))]).figure)
     assert dots == pytest.approx([4, 4 + 92 / 3], abs=0.01) and paper == [96] and low == [4]
-    wide = picture([line(values=(10.0, 20.0), stated=40.0)])
+    wide = picture([line(values=(10.0, 20.0), stated=40.0)]).figure
     assert places(wide)[0][0] > 40, "an interval of two runs is wide where nothing cuts it"
 
 
 def test_one_run_has_no_interval_and_equal_values_have_an_axis():
-    alone = picture([line(values=(5.0,), stated=5.0)])
+    alone = picture([line(values=(5.0,), stated=5.0)]).figure
     assert "class='range'" not in alone and places(alone)[:2] == ([50.0], [50.0]) and "5.0 points" in alone
     assert "0.0" in alone and "10.0" in alone
 
 
 def test_units_have_axes_of_their_own():
-    drawn = picture([line("a", stated=0.0), line("b", (0.1, 0.2), 0.1, NAT)])
+    drawn = picture([line("a", stated=0.0), line("b", (0.1, 0.2), 0.1, NAT)]).figure
     assert drawn.count("claim-scale") == 2 and "<span>nat</span>" in drawn
     assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference; runs 1.0, 3.0"' in drawn.replace(
         "\xa0", " "
@@ -252,7 +252,7 @@ def test_units_have_axes_of_their_own():
 
 def test_of_many_lines_those_with_the_smallest_means_are_drawn():
     lines = [line(f"line {n}", (n, n + 1.0)) for n in range(MOST + 3)]
-    drawn = picture(lines[::-1])
+    drawn = picture(lines[::-1]).figure
     assert drawn.count("<svg") == MOST and "3 more lines" in drawn and f"line {MOST}" not in drawn
 
 

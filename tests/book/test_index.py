@@ -11,11 +11,11 @@ import pytest
 from cot2lib import runs, spec
 from cot2lib.runs.plan import operations
 from cot2lib.study.book import index, ledger
+from cot2lib.study.book.all_runs import SWEEPS, sweep
 from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.gsm8k.claims import Elsewhere
 from cot2lib.study.kinds import Number
 from cot2lib.study.printed import claims, readable
-from cot2lib.study.sweeps import SWEEPS, sweep
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -131,7 +131,7 @@ def told(monkeypatch, rows, **sweeps):
         ]
     )
     monkeypatch.setattr(index.runs, "recorded", lambda specs: known[known["id"].isin([run.id for run in specs])])
-    monkeypatch.setattr(index.sweeps, "SWEEPS", {name: lambda profile, own=own: own for name, own in sweeps.items()})
+    monkeypatch.setattr(index.all_runs, "SWEEPS", {name: lambda profile, own=own: own for name, own in sweeps.items()})
 
 
 @pytest.mark.parametrize(
@@ -182,6 +182,6 @@ def test_many_runs_cost_as_many_times_one():
 
 def test_no_panel_of_the_scoreboard_has_a_label_twice():
     """Numbers on ProsQA and on ProntoQA stand in one table of the paper."""
-    for axis in scoreboard(ledger.of_records()).axes:
+    for axis in scoreboard(ledger.of_records()).figure.axes:
         labels = [label.get_text() for label in axis.get_yticklabels()]
         assert labels and len(set(labels)) == len(labels)

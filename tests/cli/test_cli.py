@@ -12,7 +12,7 @@ import torch
 
 from cot2lib import cli
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.book.ledger import COLUMNS
 from cot2lib.study.gsm8k.runs import word_problems
 from cot2lib.study.printed import claims
@@ -31,7 +31,9 @@ def test_list_shows_every_sweep(capsys):
     lines = [line.split()[:3] for line in said.out.splitlines()]
     assert said.err == ""
     sizes = {
-        (chapter, profile): str(len(make(profile))) for chapter, make in sweeps.SWEEPS.items() for profile in PROFILES
+        (chapter, profile): str(len(make(profile)))
+        for chapter, make in all_runs.SWEEPS.items()
+        for profile in PROFILES
     }
     sizes |= {("gsm8k", profile): str(len(word_problems(profile))) for profile in PROFILES}
     assert lines[1:] == [[*which, size] for which, size in sizes.items()]
@@ -42,9 +44,9 @@ def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeyp
 
     from cot2lib import runs
     from cot2lib.runs import records
-    from cot2lib.study import sweeps
+    from cot2lib.study.book import all_runs
 
-    monkeypatch.setattr(sweeps, "SWEEPS", {"tiny": lambda profile: SPECS})
+    monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS})
     runs.run(SPECS)
     records.ship("tiny.quick", records.choose(records.stored(), [SPECS[0].id]), {}, nothing_shipped)
     capsys.readouterr()
@@ -61,10 +63,10 @@ def test_ledger_writes_every_claim(tmp_path):
 def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, capsys):
     from builders import SPECS
 
-    from cot2lib.study import sweeps
+    from cot2lib.study.book import all_runs
 
     monkeypatch.setenv("COT2_STORE", str(tmp_path / "store"))
-    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
+    monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS)
     assert cli.main(["run", "tiny", "--where", "method=CoT2", "--device", "cpu"]) == 0
     assert "2 of 2 runs of tiny under quick are recorded or stored." in capsys.readouterr().out
     assert cli.main(["run", "tiny", "--shard", "2/2"]) == 0

@@ -12,7 +12,7 @@ from cot2lib.errors import SpecError
 from cot2lib.model.trigonometric import SCALE, frequencies, trigonometric_table
 from cot2lib.specs import Model, RunSpec, from_data, to_data
 from cot2lib.specs.profiles import spec
-from cot2lib.study import sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
@@ -101,7 +101,7 @@ def test_learned_embeddings_change_no_id():
 def test_kinds_of_embeddings_are_no_stack_and_can_be_chosen():
     one, other = (short(name) for name in TRIGONOMETRIC)
     assert one.shape() != other.shape() and from_data(to_data(other)) == other
-    chosen = sweeps.where(sweeps.sweep("construction", "quick"), ["embedding=cosine, frozen", "d_model=24"])
+    chosen = all_runs.where(all_runs.sweep("construction", "quick"), ["embedding=cosine, frozen", "d_model=24"])
     assert [run.seed for run in chosen] == [42, 43, 44, 45, 46]
     assert {run.model for run in chosen} == {Model(24, 1, 1, "cosine, frozen")}
     assert chosen[0].columns()["embedding"] == "cosine, frozen"

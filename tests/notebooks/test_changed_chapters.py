@@ -14,6 +14,7 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import profiles
 from cot2lib.study import passk, sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.look import Shown
 from cot2lib.study.sampling import measure
 from cot2lib.tasks import MNNS
@@ -135,7 +136,7 @@ DIRICHLET = (
 def test_policy_gradients_draw_what_is_recorded(chapter, cells, monkeypatch):
     """Of the authors' recipe nothing is recorded: the quick one is drawn, and a sentence says so."""
     recorded = runs.recorded
-    paper = {run.id for run in sweeps.sweep(chapter, "paper")}
+    paper = {run.id for run in all_runs.sweep(chapter, "paper")}
     nothing = lambda specs, retrain=False: recorded([run for run in specs if run.id not in paper], retrain)
     for module in (runs, runs.lookup):
         monkeypatch.setattr(module, "recorded", nothing)

@@ -16,7 +16,8 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit.files import TEMPORARY, UNSEALED, load_meta, write_atomic
 from cot2lib.runs import manifest, records
 from cot2lib.runs import store as stores
-from cot2lib.study import samples, sweeps
+from cot2lib.study import samples
+from cot2lib.study.book import all_runs
 from cot2lib.study.book.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -42,8 +43,8 @@ def store(store, trained):
 @pytest.fixture
 def shipped(store, nothing_shipped, monkeypatch):
     """Three collected runs, the store empty."""
-    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS)
-    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run == SPECS[0])
+    monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS)
+    monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: run == SPECS[0])
     collect("tiny", "quick", folder=nothing_shipped)
     monkeypatch.setenv("COT2_STORE", str(store / "empty"))
     return nothing_shipped
@@ -77,7 +78,7 @@ def test_collecting_again_changes_nothing(shipped):
 def test_collect_merges_other_folders(shipped, store, tmp_path, monkeypatch):
     """As from another machine: its folder of records joins what is here."""
     extra = short("cot2", 50)
-    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: [*SPECS, extra])
+    monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: [*SPECS, extra])
     runs.run([extra])
     far = tmp_path / "far"
     collect("tiny", "quick", folder=far)
@@ -131,7 +132,7 @@ def test_a_source_counts_whole_too(trained_again, store, tmp_path, monkeypatch):
 def test_weights_fall_back_to_the_store(trained_again, capsys, monkeypatch):
     assert runs.load(SPECS[0], retrain=True).transformer.ln_f.weight.mean() > 1.5, "as rows do under retrain"
     assert runs.load(SPECS[1], missing="error").transformer.ln_f.weight.mean() > 1.5, "these are not shipped"
-    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: True)
+    monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: True)
     collect("tiny", "quick", folder=trained_again)
     assert "2 runs without weights where they were taken from" in capsys.readouterr().out
     assert SPECS[1].id not in load_meta(trained_again / "tiny.quick.weights.safetensors")["runs"]
@@ -140,7 +141,7 @@ def test_weights_fall_back_to_the_store(trained_again, capsys, monkeypatch):
 def test_collect_says_what_it_leaves_out(shipped, store, monkeypatch, capsys):
     extra = [short("cot2", 50), short("cot2", 51, steps=40)]
     runs.run(extra)
-    monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS[:2])
+    monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS[:2])
     collect("tiny", "quick", folder=shipped)
     said = capsys.readouterr().out
     assert "1 runs dropped from the records: no longer in the sweep of tiny.quick" in said
@@ -149,7 +150,7 @@ def test_collect_says_what_it_leaves_out(shipped, store, monkeypatch, capsys):
 
 
 def test_weights_that_ship_no_more_leave_no_file(shipped, monkeypatch):
-    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: False)
+    monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: False)
     collect("tiny", "quick", folder=shipped)
     assert not (shipped / "tiny.quick.weights.safetensors").exists()
 
@@ -469,8 +470,8 @@ def collects(store, nothing_shipped, monkeypatch, tmp_path):
     """A folder as it was before a collect and after it: one run more, weights of other runs."""
 
     def collected(folder, count, weighted):
-        monkeypatch.setitem(sweeps.SWEEPS, "tiny", lambda profile: SPECS[:count])
-        monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run in weighted)
+        monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS[:count])
+        monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: run in weighted)
         collect("tiny", "quick", folder=folder)
         return folder
 
@@ -548,7 +549,7 @@ def test_damaged_records_whose_runs_are_nowhere_else_are_kept(collects, store, m
 
 def test_other_damaged_records_do_not_stop_a_collect(collects, monkeypatch, capsys):
     old, _ = collects([], [])
-    monkeypatch.setitem(sweeps.SWEEPS, "other", lambda profile: SPECS[2:])
+    monkeypatch.setitem(all_runs.SWEEPS, "other", lambda profile: SPECS[2:])
     collect("other", "quick", folder=old)
     (old / PARTS[1]).write_bytes(b"half")
     collect("other", "quick", folder=old)

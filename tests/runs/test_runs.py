@@ -26,6 +26,7 @@ from cot2lib.runs import store as stores
 from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.plan import stacks_of_shard
 from cot2lib.study import sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
@@ -131,16 +132,16 @@ def test_missing_record_is_named(store, nothing_shipped):
         runs.run(SPECS, missing="maybe")
 
 
-@pytest.mark.parametrize("chapter", sweeps.SWEEPS)
+@pytest.mark.parametrize("chapter", all_runs.SWEEPS)
 def test_the_message_of_a_missing_record_names_one_run(chapter):
-    for wanted in sweeps.sweep(chapter, "quick")[::7]:
-        assert sweeps.where(*_listed(lookup.absent_message([wanted]))) == [wanted]
+    for wanted in all_runs.sweep(chapter, "quick")[::7]:
+        assert all_runs.where(*_listed(lookup.absent_message([wanted]))) == [wanted]
 
 
 def _listed(message):
     """Runs of the chapter and profile that a message's command names, and its conditions."""
     _, _, chapter, _, profile, _, *conditions = shlex.split(message.split("`")[1])
-    return sweeps.sweep(chapter, profile), conditions
+    return all_runs.sweep(chapter, profile), conditions
 
 
 def _told(ask):
@@ -154,7 +155,7 @@ def _told(ask):
 
 def test_what_a_missing_record_advises_helps(store, nothing_shipped, monkeypatch):
     """A command is named where a chapter lists the run; it makes rows, and weights where rows alone are shipped."""
-    monkeypatch.setattr(sweeps, "SWEEPS", {"tiny": lambda profile: SPECS[:1]})
+    monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS[:1]})
     assert cli.main(_told(lambda: runs.run(SPECS[:1], missing="error"))) == 0
     records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
     for path in store.iterdir():

@@ -10,6 +10,7 @@ from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data,
 from cot2lib.specs.profiles import METHODS, PROFILES, SEEDS, comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
 from cot2lib.study import sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
@@ -272,10 +273,10 @@ def test_a_run_may_have_the_split_of_another_seed():
 def test_single_runs_share_a_split():
     runs = sweeps.one_split("paper")
     assert {run.split_seed for run in runs} == {42} and {run.seed for run in runs} == set(SEEDS)
-    known = {run.id for run in sweeps.sweep("csft", "paper")}
+    known = {run.id for run in all_runs.sweep("csft", "paper")}
     assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
     dropped = 3 * 5 - 1  # the run of seed 42 and K = 3 is among the variants
-    assert len(sweeps.sweep("one_split", "paper")) == 16 + 4 * 5 + dropped, (
+    assert len(all_runs.sweep("one_split", "paper")) == 16 + 4 * 5 + dropped, (
         "and by reward: three K without dropout and with it, and Dirichlet thoughts from two starts"
     )
 

@@ -8,6 +8,7 @@ from test_policies import made, table
 
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import policies, sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet import measure, runs
 from cot2lib.study.printed import paper_value
@@ -29,7 +30,7 @@ def test_tables_are_the_papers_and_gamma_of_one():
     }  # fmt: skip
     rates, chosen = {(run.start.method, run.recipe.lr) for run in asked}, POLICIES["quick"]
     assert rates == {("discrete CoT", chosen.dirichlet_lr), ("CoT2", chosen.cot2_lr)}
-    assert {run.id for run in asked} <= {run.id for run in sweeps.sweep("grpo_dirichlet", "quick")}
+    assert {run.id for run in asked} <= {run.id for run in all_runs.sweep("grpo_dirichlet", "quick")}
 
 
 def test_runs_stand_beside_their_claims():

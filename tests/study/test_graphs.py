@@ -13,8 +13,8 @@ from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import frame, graph_runs, graph_tests, graphs
 from cot2lib.study.graph_choices import draw as choices
+from cot2lib.study.graph_facts import MOVED
 from cot2lib.study.graph_tests import AGES, RENAMED, SEEN, UNSEEN
-from cot2lib.study.graph_variants import MOVED
 from cot2lib.study.prosqa import draw as prosqa
 from cot2lib.study.prosqa import measure
 from cot2lib.supervision import hindsight_targets

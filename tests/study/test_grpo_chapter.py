@@ -10,6 +10,7 @@ from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import POLICIES, grpo, spec
 from cot2lib.study import live, sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.grpo_mts import draw as mts
 from cot2lib.study.grpo_mts import recipes
 from cot2lib.study.grpo_mts.runs import PENALTY, on_split, variants
@@ -103,9 +104,9 @@ def test_the_runs_of_the_ledger_are_on_one_split():
     assert {run.start.split_seed for run in chosen} == {42} and {run.seed for run in chosen} == set(sweeps.SEEDS)
     usual = {*sweeps.sampled("paper"), *sweeps.dirichlet("paper")}
     assert {run.seed for run in chosen if run in usual} == {42}, "that seed's own split"
-    shipped = sweeps.sweep("one_split", "paper")
+    shipped = all_runs.sweep("one_split", "paper")
     assert {run for run in on_split("paper") if run.seed != 42} < set(shipped)
-    assert not any(sweeps.ships_weights("one_split", run) for run in shipped if isinstance(run, GRPOSpec))
+    assert not any(all_runs.ships_weights("one_split", run) for run in shipped if isinstance(run, GRPOSpec))
 
 
 def test_recipes_of_policy_gradients():
@@ -114,7 +115,7 @@ def test_recipes_of_policy_gradients():
     assert one.recipe.steps == 100 * one.recipe.evaluate_every and one.recipe.weight_decay == 0.01
     with pytest.raises(SpecError, match="profile 'slow'"):
         grpo(one.start, "slow")
-    assert len({run.id for run in sweeps.sweep("grpo_mts", "quick")}) == len(sweeps.sweep("grpo_mts", "quick"))
+    assert len({run.id for run in all_runs.sweep("grpo_mts", "quick")}) == len(all_runs.sweep("grpo_mts", "quick"))
 
 
 def test_the_papers_gains():

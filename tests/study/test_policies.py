@@ -8,7 +8,7 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import before_after, frame, policies, samples, sweeps, thoughts_held
+from cot2lib.study import frame, policies, samples, sweeps, thoughts_held
 from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet.claims import SIMPLEX, untreated
 from cot2lib.study.grpo_mts import draw as mts
@@ -115,7 +115,7 @@ def heights(axis):
 
 def test_accuracies_stand_beside_the_papers():
     rows = table(*(made(d_model=d, k=k) for d in (24, 32) for k in (1, 3)))
-    shown = before_after.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "A finding.")
+    shown = policies.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "A finding.")
     left, right = shown.figure.axes
     for axis, d in ((left, 24), (right, 32)):
         stated = {round(paper_value(f"grpo-mts-d{d}-{name}"), 4) for name in ("sft", "k1", "k3")}
@@ -126,7 +126,7 @@ def test_accuracies_stand_beside_the_papers():
 def test_the_papers_marks_stand_only_where_it_has_runs():
     two = made(origin="discrete CoT, 2 layers")
     rows = table(made(gamma=1.0), made(), two)
-    shown = before_after.accuracies(rows, "base", "gamma", "origin", simplex.stem, simplex.start, "")
+    shown = policies.accuracies(rows, "base", "gamma", "origin", simplex.stem, simplex.start, "")
     first, second = ({*heights(axis)} for axis in shown.figure.axes)
     assert round(paper_value("dirichlet-discrete-1l"), 4) in first - second
     marks = [points for points in shown.figure.axes[1].collections if len(points.get_offsets()) == 1]
@@ -135,17 +135,15 @@ def test_the_papers_marks_stand_only_where_it_has_runs():
 
 def test_tables_give_means_gains_and_the_papers():
     rows = table(made(k=1), made(k=3))
-    row = before_after.accuracy_table(rows, ["recipe", "d_model", "k"], "own", mts.stem).iloc[1]
+    row = policies.accuracy_table(rows, ["recipe", "d_model", "k"], "own", mts.stem).iloc[1]
     assert (row["recipe"], row["d"], row["K"], row["before"]) == ("quick recipe", 24, 3, "30.5")
     assert row["best epoch"].startswith("40.5") and row["gain, discrete"].startswith("5.0")
     assert row["paper, best"] == paper_value("grpo-mts-d24-k3")
-    entropies = before_after.entropy_table(rows, ["recipe", "d_model", "k"], mts.stem)
+    entropies = policies.entropy_table(rows, ["recipe", "d_model", "k"], mts.stem)
     assert entropies.loc[0, "token 1 (paper)"] == "1.00 to 0.50 (0.32 to 0.03)"
-    split = before_after.split_table(
-        table(falls(made(dropout=0.1), [42])), ["recipe", "dropout", "k"], "own", mts.stem
-    )
+    split = policies.split_table(table(falls(made(dropout=0.1), [42])), ["recipe", "dropout", "k"], "own", mts.stem)
     assert split.loc[0, "dropout"] == "dropout 0.1" and split.loc[0, "collapsed"] == "1 of 2"
-    gains = before_after.gain_table(rows, ["k"], ("own", "base"), "base").iloc[0]
+    gains = policies.gain_table(rows, ["k"], ("own", "base"), "base").iloc[0]
     assert gains["start, own sampler"].startswith("30.5") and gains["lost at the end"].startswith("5.0")
     assert gains["gradient"].startswith("1.5") and "gain, discrete" not in gains
 
@@ -156,14 +154,14 @@ def test_what_thoughts_hold_is_drawn_by_moment():
         {"id": run, "when": when, "step": step, "support": 2.0 + step, "reachable": 90.0, "on_the_way": value + step}
         for run in rows["id"] for when, value in (("before", 20.0), ("after", 40.0)) for step in sweeps.STEPS
     )  # fmt: skip
-    shown = before_after.held(rows, held, "k")
+    shown = policies.held(rows, held, "k")
     way = frame.at(shown.numbers, measure="weight on the way (%)")
     assert len(shown.figure.axes) == 6 and sorted(frame.at(way, when="after")["value"].unique()) == [41, 42, 43, 44]
 
 
 def test_gains_are_drawn_line_by_line():
-    rows = before_after.by_decoder(table(made(k=1), made(k=3, gain=20.0)), ("own", "base"))
-    shown = before_after.gains(
+    rows = policies.by_decoder(table(made(k=1), made(k=3, gain=20.0)), ("own", "base"))
+    shown = policies.gains(
         rows.assign(line=frame.ordered(rows["k"].map("K = {}".format))), "line", "recipe", "decoder"
     )
     assert [axis.get_title() for axis in shown.figure.axes] == [
@@ -175,7 +173,7 @@ def test_gains_are_drawn_line_by_line():
 
 
 def test_learning_leaves_the_first_evaluation_out():
-    shown = before_after.learning(made(), "k", "own")
+    shown = policies.learning(made(), "k", "own")
     assert [axis.get_ylabel() for axis in shown.figure.axes] == [""] * 3 and shown.numbers["epoch"].min() == 1
     assert len(shown.numbers) == 3 * 2 * 2, "measures, runs, evaluations after the first"
 

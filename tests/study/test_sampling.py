@@ -12,12 +12,12 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import manifest, records
 from cot2lib.specs.profiles import spec
 from cot2lib.study import passk, sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.book.collect import collect
 from cot2lib.study.frame import tidy
 from cot2lib.study.passk import answer_chances, answer_counts, measure
 from cot2lib.study.sampling import draw as sampling
 from cot2lib.study.sampling import measure as sampling_measure
-from cot2lib.study.sampling import thoughts
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.data import stack_data
@@ -156,7 +156,7 @@ def test_measure_agrees_with_its_definitions(discrete, continuous):
 
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     specs = [*specs_of("discrete"), *specs_of("cot2")]
-    monkeypatch.setitem(sweeps.SWEEPS, "sampling", lambda profile: specs)
+    monkeypatch.setitem(all_runs.SWEEPS, "sampling", lambda profile: specs)
     monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 20))
     with pytest.raises(RecordError, match="no trained weights of run"):
         collect("sampling", "quick")
@@ -320,11 +320,11 @@ def test_a_recipe_without_all_seeds_is_named():
 
 def test_decoding_accuracies_and_costs(continuous, discrete):
     specs = specs_of("cot2")
-    table = thoughts.accuracies([(continuous, specs)], [Base(), Base(temperature=5.0), Base()])
+    table = sampling_measure.accuracies([(continuous, specs)], [Base(), Base(temperature=5.0), Base()])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
     with pytest.raises(SpecError, match="no thought rules"):
-        thoughts.accuracies([(continuous, specs)], [])
-    plain = thoughts.varied(table)
+        sampling_measure.accuracies([(continuous, specs)], [])
+    plain = sampling_measure.varied(table)
     assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 4
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:])
     stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, specs_of("discrete"))}

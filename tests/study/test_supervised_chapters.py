@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from cot2lib.errors import SpecError
-from cot2lib.study import draw, frame, guessing, live
+from cot2lib.study import draw, frame, live
 from cot2lib.study.budget import draw as budget
+from cot2lib.study.budget.measure import simple_optimum
 from cot2lib.study.csft import draw as csft
 from cot2lib.tasks import MNNS
 
@@ -126,9 +127,9 @@ def test_paths():
 
 def test_simple_optimum_counts():
     """Digits 11-19: 97.9 % by the paper's authors' own count; three digits 1, 1, 9 have 9-1-1 and not 2-9."""
-    assert guessing.simple_optimum(MNNS(11, 19, 5)) == pytest.approx(97.9, abs=0.05)
-    assert guessing.simple_optimum(MNNS(5, 13, 5)) == pytest.approx(57.0, abs=0.05)
-    assert guessing.simple_optimum(MNNS(3, 3, 3)) == 100
+    assert simple_optimum(MNNS(11, 19, 5)) == pytest.approx(97.9, abs=0.05)
+    assert simple_optimum(MNNS(5, 13, 5)) == pytest.approx(57.0, abs=0.05)
+    assert simple_optimum(MNNS(3, 3, 3)) == 100
 
 
 # Live

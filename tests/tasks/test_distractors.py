@@ -6,8 +6,8 @@ import networkx as nx
 import pytest
 import torch
 
-from cot2lib.study import graph_variants
-from cot2lib.study.graph_variants import LEAVES, Distracted, with_room
+from cot2lib.study import graph_facts
+from cot2lib.study.graph_facts import LEAVES, Distracted, with_room
 from cot2lib.study.prosqa.measure import forward
 from cot2lib.tasks import ProsQA
 
@@ -73,6 +73,6 @@ def test_leaves_come_in_random_order():
 def test_arguments_alone_decide_the_graphs():
     task = WITH[True]
     first = task.edges
-    graph_variants._with_leaves.cache_clear()
+    graph_facts._with_leaves.cache_clear()
     assert torch.equal(Distracted(**asdict(task)).edges, first)
     assert not torch.equal(Distracted(**asdict(task) | {"seed": 1}).edges, first)

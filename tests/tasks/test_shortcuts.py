@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 import torch
 
-from cot2lib.study.graph_variants import BOTH, LEADING, LED_TO, MOVED, NEITHER, Blocked
+from cot2lib.study.graph_facts import BOTH, LEADING, LED_TO, MOVED, NEITHER, Blocked
 from cot2lib.study.prontoqa import measure
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS

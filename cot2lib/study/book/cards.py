@@ -9,7 +9,7 @@ import pandas as pd
 
 from cot2lib import study
 from cot2lib.study.book import index
-from cot2lib.study.book.card_figures import picture
+from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
 from cot2lib.study.judge import AGREES, DIFFERS, UNRUN, UNTOLD, group
 from cot2lib.study.kinds import SETTLED, Drawn, OfRuns, Read
@@ -71,12 +71,17 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     row = next(row for row in rows if row.profile == SETTLED)
     (profile, lines), said = drawn(claim, read), short(row.verdict)
     shown = next(row for row in rows if row.profile == profile)
+    runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
+    epochs = ", best epochs" if shown.judged == "best" else ""
     parts = [
         f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(shown.verdict)}.",
         *(_ours(row) for row in rows if row.seeds),
-        *([_by_run(shown), picture(lines, (shown.predicted_low, shown.predicted_high))] if lines else []),
-        _made(claim, shown, lines),
+        *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
+        _made(claim, shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
     ]
+    if runs:
+        numbers = f"data:text/csv;charset=utf-8,{quote(runs.csv())}"
+        parts[-1] += f' <a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>'
     colour = COLOURS[group(row.verdict)]
     body = "\n\n".join(filter(None, parts))
     return f":::{{dropdown}} {{bdg-{colour}}}`{said}` {heading(claim)}\n:name: claim-{claim}\n\n{body}\n:::\n"
@@ -91,12 +96,8 @@ def heading(claim: str) -> str:
 def _sentence(claim: str) -> str:
     """A claim with its task and what is measured."""
     known = claims().loc[claim]
-    return ", ".join(filter(None, [_plain(_task(known["task"])), METRICS.get(known["metric"], ""), heading(claim)]))
-
-
-def _task(tasks: str) -> str:
-    """Tasks in a reader's words."""
-    return re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), tasks).replace("/", ", ")
+    tasks = re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), known["task"]).replace("/", ", ")
+    return ", ".join(filter(None, [_plain(tasks), METRICS.get(known["metric"], ""), heading(claim)]))
 
 
 def _plain(text: str) -> str:
@@ -119,22 +120,12 @@ def _whose(row: tuple) -> str:
     return "our own recipe" if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
 
 
-def _by_run(row: tuple) -> str:
-    """What the picture shows."""
-    return f"Run by run, {_whose(row)}{', best epochs' if row.judged == 'best' else ''}:"
-
-
-def _made(claim: str, row: tuple, lines: Sequence[Drawn]) -> str:
-    """The command, what the runs took, where the claim is read from them, and the numbers to take away."""
+def _made(claim: str, row: tuple, hours: float, rewarded: bool) -> str:
+    """The command, what the runs took, and where the claim is read from them."""
     parts = [f"Made by `{row.command}`."] if isinstance(row.command, str) else []
-    if hours := spent(lines):
-        after = any("sampler" in rows for line in lines for rows in line.runs)
-        parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if after else ''}.")
-    parts.append(f"Defined in {{source}}`{_defined(claim)}`.")
-    if lines:
-        numbers = f"data:text/csv;charset=utf-8,{quote(table(lines))}"
-        parts.append(f'<a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>')
-    return " ".join(parts)
+    if hours:
+        parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if rewarded else ''}.")
+    return " ".join([*parts, f"Defined in {{source}}`{_defined(claim)}`."])
 
 
 def _defined(claim: str) -> str:
@@ -161,15 +152,3 @@ def spent(lines: Sequence[Drawn]) -> float:
         return 0.0
     each = pd.concat([rows[["id", "hours", "device"]] for rows in runs]).drop_duplicates("id")
     return float(each["hours"].sum()) if each["device"].str.startswith("cpu").all() else 0.0
-
-
-def table(lines: Sequence[Drawn]) -> str:
-    """Every seed's value as CSV."""
-    rows = [
-        (line.label, seed, float(value), line.stated, line.unit.name)
-        for line in lines
-        for seed, value in line.values.items()
-    ]
-    return pd.DataFrame(rows, columns=["measured", "seed", "ours", "paper", "unit"]).to_csv(
-        index=False, float_format="%.6g"
-    )

@@ -15,7 +15,7 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent, absent_message, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape
 from cot2lib.study import graph_runs, graph_tests, sweeps, thoughts_held
-from cot2lib.study.book import drift
+from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
 from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
@@ -44,8 +44,8 @@ def collect(
     if chapter == "rehearsal":
         return _rehearsals(sources, folder)
     if chapter not in MEASURES | OF_MODELS:
-        specs = sweeps.sweep(chapter, profile)
-        shipping = {spec for spec in specs if sweeps.ships_weights(chapter, spec)}
+        specs = all_runs.sweep(chapter, profile)
+        shipping = {spec for spec in specs if all_runs.ships_weights(chapter, spec)}
         options = dict(with_weights=shipping, sources=sources, folder=folder, replace=replace)
         return merge.collect(f"{chapter}.{profile}", specs, **options)
     if sources or replace:
@@ -125,7 +125,7 @@ def _pass_at_k(profile: str) -> pd.DataFrame:
 
     again = [run for run in sweeps.on_split(sweeps.small(profile)) if run.split is not None]
     missing = absent(again, retrain=False)
-    groups = by_shape([*sweeps.sweep("sampling", profile), *(run for run in again if run not in missing)])
+    groups = by_shape([*all_runs.sweep("sampling", profile), *(run for run in again if run not in missing)])
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
     return pd.concat(tables, ignore_index=True)
 

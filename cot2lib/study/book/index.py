@@ -15,7 +15,8 @@ import torch
 from cot2lib import runs
 from cot2lib.runs.plan import operations, trained_by
 from cot2lib.specs import Run
-from cot2lib.study import report, sweeps
+from cot2lib.study import report
+from cot2lib.study.book import all_runs
 from cot2lib.study.book.ledger import KINDS, short, verdicts
 from cot2lib.study.graph_runs import SWEEP
 from cot2lib.study.judge import GROUPS, group
@@ -135,7 +136,7 @@ def scale() -> pd.DataFrame:
     rows = []
     for chapter, kind in KINDS_OF_RUNS.items():
         for profile, name in report.RECIPES.items():
-            known = _as_today(sweeps.sweep(chapter, profile))
+            known = _as_today(all_runs.sweep(chapter, profile))
             rewarded = known["kind"].str.contains("GRPO") == chapter.startswith("grpo")
             each = known.loc[rewarded, "hours"].median()
             many = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
@@ -150,7 +151,9 @@ def commands() -> pd.DataFrame:
     of the same chapter if it has any, by the engine that would train them.
     """
     asked = {
-        (chapter, profile): sweeps.sweep(chapter, profile) for chapter in sweeps.SWEEPS for profile in report.RECIPES
+        (chapter, profile): all_runs.sweep(chapter, profile)
+        for chapter in all_runs.SWEEPS
+        for profile in report.RECIPES
     }
     known = pd.concat([_as_today(specs).assign(chapter=chapter) for (chapter, _), specs in asked.items()])
     rows = []

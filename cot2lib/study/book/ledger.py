@@ -3,7 +3,7 @@
 The rules are in `cot2lib.study.judge`, what each kind of claim makes of its measurement in `kinds`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -88,9 +88,9 @@ def of_records() -> pd.DataFrame:
     return _ledger(reading_records())
 
 
-def rows_of(claim: str, read: Read, kinds: Mapping[str, Kind] = KINDS) -> list[dict]:
+def rows_of(claim: str, read: Read) -> list[dict]:
     """A claim's row of each profile, from samples that `read` reads."""
-    kind, stated = kinds[claim], claims().loc[claim, "paper_value"]
+    kind, stated = KINDS[claim], claims().loc[claim, "paper_value"]
     rows = {profile: kind.row(claim, profile, read) for profile in PROFILES}
     if rows["quick"]["seeds"] and not rows[SETTLED]["seeds"]:
         rows[SETTLED]["verdict"] = "quick only"

@@ -33,6 +33,7 @@ from cot2lib.kit.timing import span, threads
 from cot2lib.runs import collect, records
 from cot2lib.specs import Run
 from cot2lib.study import sweeps
+from cot2lib.study.book import all_runs
 from cot2lib.study.speed import rehearsed
 
 OLDEST = (2, 11)  # torch
@@ -121,12 +122,12 @@ def chosen_runs(name: str) -> list[Run]:
     if name == ONE:
         return sweeps.methods("paper", (42,), (16,), ("cot2",), layers=1)
     if name == MISSING:
-        listed = [run for chapter in sweeps.SWEEPS for run in sweeps.sweep(chapter, "paper")]
+        listed = [run for chapter in all_runs.SWEEPS for run in all_runs.sweep(chapter, "paper")]
         known = set(runs.recorded(listed)["id"])
         return list(dict.fromkeys(run for run in listed if run.id not in known))
-    if name not in sweeps.SWEEPS:
-        raise SpecError(f"runs {name!r}: choose {ONE}, {MISSING}, or a chapter of {', '.join(sweeps.SWEEPS)}.")
-    return sweeps.sweep(name, "paper")
+    if name not in all_runs.SWEEPS:
+        raise SpecError(f"runs {name!r}: choose {ONE}, {MISSING}, or a chapter of {', '.join(all_runs.SWEEPS)}.")
+    return all_runs.sweep(name, "paper")
 
 
 # What is known of a step
@@ -316,7 +317,7 @@ def _runs(rehearsal: Rehearsal) -> Rows:
     asked = chosen_runs(rehearsal.chosen)
     if not asked:
         return [{"verdict": "left out", "said": "no run is missing"}]
-    weights = {run for chapter in sweeps.SWEEPS for run in asked if sweeps.ships_weights(chapter, run)}
+    weights = {run for chapter in all_runs.SWEEPS for run in asked if all_runs.ships_weights(chapter, run)}
     for stack in runs.plan(asked, rehearsal.device, _stack(rehearsal)):
         runs.run(stack, device=rehearsal.device.type, retrain=True, stack=len(stack))
         collect.collect("rehearsal.paper", asked, with_weights=weights, folder=rehearsal.out, replace=True)

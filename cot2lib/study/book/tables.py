@@ -2,36 +2,23 @@
 
 import numpy as np
 
+from cot2lib.study.grpo_mts.recipes import GAINS, gains
 from cot2lib.study.kinds import Fact, Kind
-from cot2lib.study.printed import claims, paper_value
 
 THE_TABLES = "the paper's own tables"
-KS = {"mts": (1, 3, 6), "prosqa": (6, 8, 12), "prontoqa": (6, 8, 12)}
-
-
-def gains(stem: str) -> list[float]:
-    """Accuracy after policy gradients less that of the start (points), for every K of one row of starts."""
-    start = paper_value(f"{stem}-sft")
-    return [paper_value(f"{stem}-k{k}") - start for k in KS[stem.split("-")[1]]]
-
-
-def starts(task: str) -> list[str]:
-    """The paper's starts on a task: ids without `-sft`."""
-    known = [claim for claim in claims().index if claim.startswith(f"grpo-{task}-") and claim.endswith("-sft")]
-    return [claim.removesuffix("-sft") for claim in known if "entropy" not in claim]
+TASKS = ("MNNS", "ProsQA", "ProntoQA")
 
 
 def smallest_gain() -> float:
-    """The smallest gain (points) on ProsQA and ProntoQA."""
-    return min(min(gains(stem)) for task in ("prosqa", "prontoqa") for stem in starts(task))
+    """The smallest gain (points) by policy gradients on ProsQA and ProntoQA."""
+    return float(min(gains(model).min() for model in GAINS if not model.startswith(TASKS[0])))
 
 
 def gain_beside_mnns() -> float:
     """Mean gain (points) on ProsQA and ProntoQA of the kind of start that gains more, less that on MNNS."""
-    elsewhere = [
-        np.mean([gains(f"grpo-{task}-{start}") for task in ("prosqa", "prontoqa")]) for start in ("cot2", "discrete")
-    ]
-    return float(max(elsewhere) - np.mean([gains(stem) for stem in starts("mts")]))
+    signed_sums = np.mean([gains(model) for model in GAINS if model.startswith(TASKS[0])])
+    elsewhere = [np.mean([gains(f"{task}, {start}") for task in TASKS[1:]]) for start in ("CoT2", "discrete CoT")]
+    return float(max(elsewhere) - signed_sums)
 
 
 TABLES: dict[str, Kind] = {

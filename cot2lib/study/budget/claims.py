@@ -2,8 +2,8 @@
 
 from functools import cache
 
+from cot2lib.study.budget.measure import simple_optimum
 from cot2lib.study.comparisons import Direction, against
-from cot2lib.study.guessing import simple_optimum
 from cot2lib.study.kinds import Fact, Kind, accuracy
 from cot2lib.study.samples import budget, shown
 from cot2lib.study.sweeps import D_MODELS, LARGE

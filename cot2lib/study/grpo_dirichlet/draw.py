@@ -10,9 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cot2lib.study import look, policies, show
-from cot2lib.study.before_after import differences, printed
 from cot2lib.study.frame import at, called, ordered
 from cot2lib.study.look import Shown, panels
+from cot2lib.study.policies import differences
+from cot2lib.study.printed import stated
 from cot2lib.study.series import BLUE, ORANGE
 from cot2lib.study.sweeps import BEST_GAMMA, STEPS, USUAL
 
@@ -46,23 +47,23 @@ def of_base(rows: pd.DataFrame, by_base: pd.DataFrame) -> pd.DataFrame:
 
 def entropies(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Entropy of each step before and after, a panel per recipe and start; black bars are the paper's."""
-    stated = lambda when, token, origin: printed(
+    printed = lambda when, token, origin: stated(
         f"{stem(origin=origin)}-entropy{token}{'-sft' if when == 'before' else ''}"
     )
     long, limits = policies.by_token(rows), (0.0, np.inf)
     long["origin"] = long["origin"].cat.remove_unused_categories()
-    return look.ends(long, "when", "token", "origin", "value", stated, finding, "entropy (nat)", limits, row="recipe")
+    return look.ends(long, "when", "token", "origin", "value", printed, finding, "entropy (nat)", limits, row="recipe")
 
 
 def misfits(rows: pd.DataFrame) -> pd.Series:
     """Mean distance (nat) of the entropies before training from the paper's, by recipe and start."""
     by = ["recipe", "origin"]
     means = show.groups(rows, by)[[f"entropy_{step}_before" for step in STEPS]].mean()
-    stated = [[printed(f"{stem(origin=key[1])}-entropy{step}-sft") for step in STEPS] for key in means.index]
-    return (means - np.array(stated)).abs().mean(axis=1)
+    paper = [[stated(f"{stem(origin=key[1])}-entropy{step}-sft") for step in STEPS] for key in means.index]
+    return (means - np.array(paper)).abs().mean(axis=1)
 
 
-def gamma_curves(table: pd.DataFrame, finding: str = "") -> Shown:
+def gamma_curves(table: pd.DataFrame) -> Shown:
     """A point's entropy rises to that of its mean with gamma, and points come closer to it.
 
     `table` is of `measure.scales`.
@@ -75,7 +76,7 @@ def gamma_curves(table: pd.DataFrame, finding: str = "") -> Shown:
         axis.set(xscale="log", xlabel="\N{GREEK SMALL LETTER GAMMA}", ylabel=label, ylim=(0, None))
     axes[0, 0].axhline(table["most"].iloc[0], color="black", linewidth=1.0, linestyle=":", label="base thought")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    return Shown(figure, table, finding)
+    return Shown(figure, table)
 
 
 # Variants

@@ -19,27 +19,27 @@ from cot2lib.training.data import stack_data
 
 
 @torch.no_grad()
-def base_thought(spec: RunSpec, step: int = 2) -> Float[Tensor, " token"]:
-    """A thought of a shipped model that feeds its own base thoughts: that of its first held-out prompt.
+def base_thought(spec: RunSpec) -> Float[Tensor, " token"]:
+    """The second thought of a shipped model that feeds its own base thoughts, on its first held-out prompt.
 
     Raises:
         RecordError: if its weights are neither shipped nor stored.
     """
     stack, data = runs.load_stack([spec], missing="error"), stack_data([spec], "cpu")
     prompt = data.prompts[data.held_out.index[:, :1]]
-    return decode(stack, prompt, rules(Base(), spec.outputs)).weights[0, 0, step - 1]
+    return decode(stack, prompt, rules(Base(), spec.outputs)).weights[0, 0, 1]
 
 
-def drawn(alpha: Float[Tensor, " token"], gamma: float, samples: int, seed: int) -> Float[Tensor, "sample token"]:
+def drawn(alpha: Float[Tensor, " token"], gamma: float, samples: int) -> Float[Tensor, "sample token"]:
     """Dirichlet thoughts of one base thought, on the whole vocabulary."""
     logits = alpha.log()[None, None].expand(1, samples, -1)
-    keys = random.run_keys([seed], Site.PROBE)
+    keys = random.run_keys([0], Site.PROBE)
     draws = lambda count: random.uniform(keys, samples * count).view(1, samples, count)
     unused = lambda *_: None
     return Dirichlet(gamma, floor=0.0, most=None)(State(logits, logits, draws, unused, unused)).weights[0]
 
 
-def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int, seed: int = 0) -> pd.DataFrame:
+def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int) -> pd.DataFrame:
     """Per gamma: mean entropy (nat) of a point and distance from its mean, sampled, and by their formulas.
 
     The distance is the root of the summed variances. `alpha` is a base thought.
@@ -52,7 +52,7 @@ def scales(alpha: Float[Tensor, " token"], gammas: Sequence[float], samples: int
     alpha = alpha.double()
     rows = []
     for gamma in gammas:
-        found = drawn(alpha.float(), gamma, samples, seed).double()
+        found = drawn(alpha.float(), gamma, samples).double()
         apart = (found - alpha).square().sum(-1)
         rows.append(
             {

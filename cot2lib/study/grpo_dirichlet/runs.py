@@ -43,7 +43,7 @@ def on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOS
     return [run for layers in (1, 2) for run in dirichlet(profile, seeds, layers=layers, **one)]
 
 
-def treated(thought: Dirichlet, profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+def treated(thought: Dirichlet, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
     """Dirichlet thoughts with another treatment of tiny concentrations, from discrete CoT with one layer, d = 24."""
     return rewarded(starts(seeds), profile, [thought], lr=POLICIES[profile].dirichlet_lr, ratio="product")
 

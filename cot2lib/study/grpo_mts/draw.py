@@ -9,9 +9,9 @@ import pandas as pd
 import seaborn as sns
 
 from cot2lib.study import look, policies, series, show
-from cot2lib.study.before_after import printed
 from cot2lib.study.frame import at, called, ordered
 from cot2lib.study.look import SETTINGS, Shown
+from cot2lib.study.printed import stated
 from cot2lib.study.report import describe
 from cot2lib.study.sweeps import STEPS, USUAL
 
@@ -36,13 +36,13 @@ def entropies(rows: pd.DataFrame, finding: str = "") -> Shown:
     panel = long["d_model"].map("d = {}, ".format) + long["when"].astype(str)
     known = {f"d = {d}, {when}": (d, when) for d, when in zip(long["d_model"], long["when"])}
 
-    def stated(k: int, token: int, panel: str) -> float | None:
+    def printed(k: int, token: int, panel: str) -> float | None:
         d_model, when = known[panel]
-        return printed(f"{stem(k, d_model)}-entropy{token}{'-sft' if when == 'before' else ''}")
+        return stated(f"{stem(k, d_model)}-entropy{token}{'-sft' if when == 'before' else ''}")
 
     long = long.assign(panel=ordered(panel, PANELS))
     limits = (0.0, np.inf)
-    return look.ends(long, "k", "token", "panel", "value", stated, finding, "entropy (nat)", limits, row="recipe")
+    return look.ends(long, "k", "token", "panel", "value", printed, finding, "entropy (nat)", limits, row="recipe")
 
 
 def entropies_apart(rows: pd.DataFrame, few: int, many: int) -> pd.DataFrame:
@@ -67,7 +67,7 @@ def apart_table(found: pd.DataFrame) -> pd.DataFrame:
     return wide.rename(columns="token {}".format).sort_index(ascending=[True, True, False]).reset_index()
 
 
-def gain_against_start(rows: pd.DataFrame, finding: str = "") -> Shown:
+def gain_against_start(rows: pd.DataFrame) -> Shown:
     """Gain in accuracy (points) over the accuracy at the start, both by own sampler, a dot per run.
 
     `rows` are of K = 3; those of the change "better start" are told apart from the others.
@@ -87,7 +87,7 @@ def gain_against_start(rows: pd.DataFrame, finding: str = "") -> Shown:
         look.panel_titles(grid, "recipe")
         look.legend(grid.figure, apart, lines=False)
         look.finished(grid.figure)
-    return Shown(grid.figure, data[["recipe", "begun", "seed", "own_before", "own_gain"]], finding)
+    return Shown(grid.figure, data[["recipe", "begun", "seed", "own_before", "own_gain"]])
 
 
 def best_epochs(rows: pd.DataFrame) -> list[str]:
@@ -95,8 +95,8 @@ def best_epochs(rows: pd.DataFrame) -> list[str]:
     said = []
     for (recipe, dropout, k), part in show.groups(rows, ["recipe", "dropout", "k"]):
         found = ", ".join(f"{value:.1f}" for value in sorted(part["own_best"]))
-        stated = printed(stem(k))
-        said.append(f"**{recipe}, K = {k}, dropout {dropout:g}**: best epochs {found} %; the paper's {stated:.1f} %.")
+        paper = stated(stem(k))
+        said.append(f"**{recipe}, K = {k}, dropout {dropout:g}**: best epochs {found} %; the paper's {paper:.1f} %.")
     return said
 
 
@@ -105,6 +105,6 @@ def from_paper(rows: pd.DataFrame) -> pd.DataFrame:
 
     A gain is that over greedy discrete decoding before, from which the paper's start is printed.
     """
-    stated = rows["k"].map(lambda k: printed(stem(k)))
-    gain = stated - printed(start())
-    return rows.assign(beyond=rows["own_best"] - stated, beyond_gain=rows["own_best"] - rows["discrete_before"] - gain)
+    paper = rows["k"].map(lambda k: stated(stem(k)))
+    gain = paper - stated(start())
+    return rows.assign(beyond=rows["own_best"] - paper, beyond_gain=rows["own_best"] - rows["discrete_before"] - gain)

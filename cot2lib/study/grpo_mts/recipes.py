@@ -17,14 +17,20 @@ GAINS = {  # stems of the claims, and tokens K
 }
 
 
+def gains(model: str) -> pd.Series:
+    """The paper's accuracies after policy gradients less that of the start (points), by K."""
+    stem, ks = GAINS[model]
+    return pd.Series({k: paper_value(f"{stem}-k{k}") - paper_value(f"{stem}-sft") for k in ks})
+
+
 def paper_gains() -> pd.DataFrame:
     """Gains (points) by policy gradients over each start in the paper's tables, for every K and on average."""
     rows = []
-    for model, (stem, ks) in GAINS.items():
+    for model, (stem, _) in GAINS.items():
+        gained = gains(model)
+        each = ", ".join(f"{gain:.2f} (K = {k})".replace("-", "\N{MINUS SIGN}") for k, gain in gained.items())
         before = paper_value(f"{stem}-sft")
-        gains = pd.Series([paper_value(f"{stem}-k{k}") - before for k in ks])
-        each = ", ".join(f"{gain:.2f} (K = {k})".replace("-", "\N{MINUS SIGN}") for k, gain in zip(ks, gains))
-        rows.append({"model": model, "before (%)": before, "gains (points)": each, "mean gain": gains.mean()})
+        rows.append({"model": model, "before (%)": before, "gains (points)": each, "mean gain": gained.mean()})
     return pd.DataFrame(rows)
 
 

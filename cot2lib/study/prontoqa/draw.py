@@ -3,8 +3,8 @@
 import pandas as pd
 
 from cot2lib.study import frame, show
+from cot2lib.study.graph_facts import MOVED
 from cot2lib.study.graph_tests import RENAMED, SEEN, UNSEEN
-from cot2lib.study.graph_variants import MOVED
 from cot2lib.tasks.prontoqa import HOPS, READINGS
 
 

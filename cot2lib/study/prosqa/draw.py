@@ -19,13 +19,12 @@ FEWEST = 10  # questions of one number of hops that a table shows
 ASKED = {("fresh", "fresh"): "drawn", ("age", "age"): "ages", ("age", "fresh"): "ages, drawn anew"}
 
 
-def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop state"], finding: str = "") -> Shown:
+def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop state"]) -> Shown:
     """The graph of a question, a panel for each hop: a node's area is the share of the thought that lies on it.
 
     Args:
         task, row: the question.
         thoughts: what a model thinks after each hop, by names.
-        finding: what the figure shows.
     """
     edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
     graph = networkx.DiGraph(edges)
@@ -40,7 +39,7 @@ def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop stat
         axis.set_title(f"after hop {hop}", fontsize=9.5)
     shares = pd.DataFrame(PERCENT * thoughts[:, list(graph.nodes)].T, index=pd.Index(graph.nodes, name="node"))
     shares.columns = pd.RangeIndex(1, len(thoughts) + 1, name="hop")
-    return Shown(figure, shares.stack().rename("share (%)").reset_index(), finding)
+    return Shown(figure, shares.stack().rename("share (%)").reset_index())
 
 
 def _places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:

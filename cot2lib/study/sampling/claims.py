@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from functools import cache
 
-import numpy as np
 import pandas as pd
 
 from cot2lib.study import sweeps
 from cot2lib.study.comparisons import Direction, against
+from cot2lib.study.frame import at
 from cot2lib.study.kinds import Kind, Number, accuracy
 from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K
-from cot2lib.study.samples import Sample, single
+from cot2lib.study.samples import Sample, single, tabled
 from cot2lib.study.sampling.measure import shipped
 
 POINTS = [(t, k) for t in TEMPERATURES for k in range(1, MOST + 1)]
@@ -25,13 +25,9 @@ def passing(method: str, temperature: float, k: int, one_split: bool = False) ->
     top_k = TOP_K if method == "discrete" and temperature else 0
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        table = shipped(profile)
         models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
         models = sweeps.on_split(models) if one_split else models
-        wanted = {spec.id: spec.seed for spec in models}
-        at = np.isclose(table["temperature"], temperature) & (table["k"] == k) & (table["top_k"] == top_k)
-        rows = table[at & table["id"].isin(wanted)]
-        return rows.assign(seed=rows["id"].map(wanted), method=models[0].method).set_index("seed").sort_index()
+        return tabled(at(shipped(profile), top_k=top_k), models, temperature, k)
 
     return sample
 

@@ -12,7 +12,7 @@ from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.passk import MOST
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES
-from cot2lib.study.sampling.thoughts import sampled, varied
+from cot2lib.study.sampling.measure import sampled, varied
 from cot2lib.study.series import LOOKS, told_apart
 
 POINT = ["recipe", "temperature", "tries"]  # columns of a point of a Pass@k curve
