@@ -143,7 +143,8 @@ def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
     own = rows.rename(columns={"linear": "distance"})[["method", "models", "step", "seed", "distance"]]
     others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
     both = pd.concat([own, others.assign(models="other inputs")])
-    shown = look.lines(both, "step", "distance", "models", ("step", "distance from linear (TV)"), "method", finding)
+    labels = "step", "distance from linear (TV)"
+    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0, 1))
     steps = sorted(rows["step"].unique())
     for axis in shown.figure.axes:
         axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])
