@@ -86,18 +86,18 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     figure, axes = panels(-(-count // PANELS_PER_ROW), PANELS_PER_ROW, width=5.7, height=3.15)
     for axis in axes.flat[count:]:
         axis.set_visible(False)
-    for axis, digit, (_, part) in zip(axes.flat, digits, sums.groupby("pass")):
+    *passes, last = axes.flat[:count]
+    for axis, digit, (_, part) in zip(passes, digits, sums.groupby("pass")):
         _circle(axis, f"after ±{digit}")
         _pairs(axis, part)
-    _circle(axes.flat[count - 1], "read-off")
+    _circle(last, "read-off")
     for name in ("as-written", "repaired"):
         length = read.loc[name, "length"] * (1 if VARIANTS[name].rescaled else 2 ** len(digits))
-        _arrow(axes.flat[count - 1], name, read.loc[name], length, built(digits, name)[0].omega)
+        _arrow(last, name, read.loc[name], length, built(digits, name)[0].omega)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    written, repaired = read.loc["as-written"], read.loc["repaired"]
-    told = f"the printed read-off answers {written['answer']}, the repaired one {repaired['answer']}"
-    said = f"For the digits {', '.join(map(str, digits))} {told}; the optimum is {repaired['optimum']}."
-    return Shown(figure, sums, said)
+    written, repaired, optimum = read["answer"]["as-written"], read["answer"]["repaired"], read["optimum"].iloc[0]
+    told = f"the printed read-off answers {written}, the repaired one {repaired}; the optimum is {optimum}."
+    return Shown(figure, sums, f"For the digits {', '.join(map(str, digits))} {told}")
 
 
 def _circle(axis: Axes, label: str) -> None:

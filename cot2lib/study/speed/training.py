@@ -26,8 +26,7 @@ FEW = 2  # of those on graphs, which take longer
 LOOP, PEERS = {"transformers": "llm"}, {"jax": "peers", "threadpoolctl": "peers"}  # packages, and their extra
 FUSED_STEPS = 100  # in a turn of the engine, which is called once for a segment
 MAIN = partial(spec, "cot2", "paper")
-ON_GRAPHS = partial(spec, "cot2", "paper")  # four layers, batch 64, inputs of many lengths
-GRAPHS = 2000  # of a task that is timed
+PAIRS = partial(MAIN, task=ProsQA(inputs=2000))  # four layers, batch 64, inputs of many lengths
 GROWTH: dict[str, Callable[..., RunSpec]] = {  # what grows, beside the main model
     "main": MAIN,
     "one layer": partial(MAIN, layers=1, heads=1),
@@ -37,10 +36,10 @@ GROWTH: dict[str, Callable[..., RunSpec]] = {  # what grows, beside the main mod
     "batch 64": partial(MAIN, batch=64),
     "eight digits": partial(MAIN, task=MNNS(1, 9, 8, inputs=4000)),
     "1,017 tokens": partial(MAIN, task=MNNS(1, 9, 4, max_sum=500)),
-    "graphs, pairs": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS)),
-    "graphs, one head": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS), heads=1),
-    "graphs, no dropout": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS), dropout=0.0),
-    "graphs, sentences": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS, grammar="sentences")),
+    "graphs, pairs": PAIRS,
+    "graphs, one head": partial(PAIRS, heads=1),
+    "graphs, no dropout": partial(PAIRS, dropout=0.0),
+    "graphs, sentences": partial(MAIN, task=ProsQA(inputs=2000, grammar="sentences")),
 }
 
 
