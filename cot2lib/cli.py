@@ -133,7 +133,7 @@ def _add_machine(commands) -> None:
     rehearsal.add_argument("--all", action="store_true", help="execute every chapter, not one")
 
     bench = _command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo", "engines"], help="which benchmark")
+    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
 
 

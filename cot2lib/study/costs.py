@@ -44,39 +44,38 @@ def timed(variants: Sequence[Variant], rounds: int) -> pd.DataFrame:
     over rounds of turns taken beside it.
     """
     taken = in_turns({one.variant: one.turn for one in variants}, rounds)
-    each = [[spent / (one.work * one.runs) for spent in taken[one.variant]] for one in variants]
-    rows = [
-        (one.variant, one.runs, 1 / statistics.median(own), ratio(each[0], own), one.memory)
-        for one, own in zip(variants, each)
-    ]
+    rows, first = [], variants[0]
+    for one in variants:
+        own, base = ([spent / (of.work * of.runs) for spent in taken[of.variant]] for of in (one, first))
+        rows.append((one.variant, one.runs, 1 / statistics.median(own), ratio(base, own), one.memory))
     return pd.DataFrame(rows, columns=["variant", "runs", "rate", "times", "memory"])
 
 
-def steps_of(trainer: StackTrainer, steps: int | None = None) -> Callable[[], None]:
-    """Takes training steps, `STEPS` by default, the same ones each time it is called."""
+def steps_of(trainer: StackTrainer, steps: int) -> Callable[[], None]:
+    """Takes so many training steps, the same ones each time it is called."""
     trainer.order[:] = trainer.data.order([s.seed for s in trainer.specs], 0, SEGMENT, trainer.recipe.batch)
 
     def turn() -> None:
         trainer.position.zero_()
-        trainer.take_steps(STEPS if steps is None else steps)
+        trainer.take_steps(steps)
 
     return turn
 
 
 def feeding_table(rounds: int) -> pd.DataFrame:
     """Milliseconds of a run's training step by who is fed, and the ratio to teacher forcing."""
-    made = {
-        "teacher forcing": (dict(method="cot2"), 0),
-        "self-feeding": (dict(method="cot2", self_fed_from=0.0), 0),
-        "COCONUT, last stage": (dict(method="coconut"), -1),
-        "COCONUT with zero slots, last stage": (dict(method="coconut-slot"), -1),
+    made = {  # method, and the options that say whose thoughts are fed
+        "teacher forcing": ("cot2", {}),
+        "self-feeding": ("cot2", dict(self_fed_from=0.0)),
+        "COCONUT, last stage": ("coconut", {}),
+        "COCONUT with zero slots, last stage": ("coconut-slot", {}),
     }
     variants = []
-    for name, (options, place) in made.items():
-        trainer = SupervisedTrainer([spec(**options, seed=42 + run) for run in range(STACK)])
-        trainer.progress.step = place % trainer.recipe.steps
+    for name, (method, options) in made.items():
+        trainer = SupervisedTrainer([spec(method, seed=42 + run, **options) for run in range(STACK)])
+        trainer.progress.step = trainer.recipe.steps - 1 if method.startswith("coconut") else 0
         trainer.advance(1)
-        variants.append(Variant(name, STACK, steps_of(trainer), STEPS))
+        variants.append(Variant(name, STACK, steps_of(trainer, STEPS), STEPS))
     found = timed(variants, rounds)
     costs = {"ms per run-step": 1000 / found["rate"], "times teacher forcing": 1 / found["times"]}
     return pd.DataFrame({"fed": found["variant"], **costs})

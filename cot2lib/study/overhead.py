@@ -11,6 +11,7 @@ many rows and v drops out.
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import torch
@@ -19,7 +20,6 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import typed
 from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.model import Cache, GPT2Stack
 
@@ -29,15 +29,17 @@ ROWS = 16  # of the table that a sparse mixture sums
 WEIGHT = 0.02  # of every timed model: time does not depend on it
 WORK, MOST = 50_000_000, 10  # a turn repeats its part for so many flop, but at most so often
 TABLE = "transformer.wte.weight"
+PARTS = ("blocks", "projection", "mixture")  # of a step
+COLUMNS = ["d", "v", "discrete step (ms)", "mixture / projection", f"{ROWS} rows / projection", "longer step (%)"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One decoding step of a GPT-2 at batch 1; counts are of matrix products alone.
+    """One decoding step of a GPT-2 at batch 1, whose MLP is four times as wide as the model; counts are of products.
 
     Attributes:
         name: how tables call the model.
-        vocab_size, d_model, layers: its shape; the MLP is four times as wide as the model.
+        vocab_size, d_model, layers: its shape.
         context: positions that its attention looks at, its own included.
     """
 
@@ -46,11 +48,6 @@ class Step:
     d_model: int
     layers: int
     context: int = CONTEXT
-
-    def __post_init__(self):
-        typed(self)
-        if min(self.vocab_size, self.d_model, self.layers, self.context) < 1:
-            raise SpecError(f"{self}: a step needs sizes of at least one.")
 
     @property
     def projection(self) -> int:
@@ -72,16 +69,6 @@ class Step:
         """Flop of a step that feeds a token: blocks and projection."""
         return self.blocks + self.projection
 
-    @property
-    def over_blocks(self) -> float:
-        """The mixture's flop over the blocks': above 1 the mixture is not dominated by them."""
-        return self.mixture / self.blocks
-
-    @property
-    def over_discrete(self) -> float:
-        """The mixture's flop over those of a discrete step."""
-        return self.mixture / self.discrete
-
 
 MODELS = (
     Step("MNNS, 2 layers", 89, 32, 2, 9),
@@ -96,36 +83,31 @@ SMALL = (
 )
 
 
-def counted(steps: Sequence[Step] = MODELS + SMALL) -> pd.DataFrame:
+def counted() -> pd.DataFrame:
     """Flop of a step by part (millions), and what the mixture adds to the blocks and to a discrete step (%)."""
-    return pd.DataFrame(
-        [
-            {
-                "model": step.name,
-                "blocks (Mflop)": step.blocks / 1e6,
-                "projection (Mflop)": step.projection / 1e6,
-                "mixture (Mflop)": step.mixture / 1e6,
-                "mixture over blocks (%)": 100 * step.over_blocks,
-                "mixture over discrete step (%)": 100 * step.over_discrete,
-            }
-            for step in steps
-        ]
-    )
+    steps = MODELS + SMALL
+    parts = {f"{part} (Mflop)": [getattr(step, part) / 1e6 for step in steps] for part in PARTS}
+    added = {
+        "mixture over blocks (%)": [100 * step.mixture / step.blocks for step in steps],
+        "mixture over discrete step (%)": [100 * step.mixture / step.discrete for step in steps],
+    }
+    return pd.DataFrame({"model": [step.name for step in steps]} | parts | added)
 
 
-def equals_projection(vocab: int = 89, d_model: int = 32) -> bool:
+def equals_projection() -> bool:
     """Whether the mixture needs exactly the projection's flop, as torch counts them: the paper's first half."""
-    stack, counted = GPT2Stack(1, vocab, 1, d_model, 1, 1), []
+    vocab, d_model, found = 89, 32, []
+    stack = GPT2Stack(1, vocab, 1, d_model, 1, 1)
     for product, width in ((stack.mix, vocab), (stack.logits, d_model)):
         with FlopCounterMode(display=False) as counter:
             product(torch.rand(1, 1, 1, width))
-        counted.append(counter.get_total_flops())
-    return 0 < counted[0] == counted[1]
+        found.append(counter.get_total_flops())
+    return 0 < found[0] == found[1]
 
 
 def is_dominated(steps: Sequence[Step] = MODELS) -> bool:
     """Whether the blocks need more than the mixture: the paper's second half, true of GPT-2's shapes, not of all."""
-    return all(step.over_blocks < 1 for step in steps)
+    return all(step.mixture < step.blocks for step in steps)
 
 
 # Measured
@@ -146,25 +128,17 @@ def measured(
     """
     if not vocabularies or min(vocabularies) < ROWS:
         raise SpecError(f"vocabularies={list(vocabularies)}: give some, each of at least {ROWS} tokens.")
-    stacks, past, turns = equal_stacks(d_model, layers, heads, vocabularies), Cache(), {}
+    stacks, past, rows = equal_stacks(d_model, layers, heads, vocabularies), Cache(), []
     stacks[vocabularies[0]].hidden(torch.rand(1, 1, CONTEXT, d_model), cache=past)
-    repeats = {vocab: _repeats(Step("timed", vocab, d_model, layers)) for vocab in vocabularies}
     for vocab, stack in stacks.items():
-        turns |= {(vocab, name): _repeated(part, repeats[vocab]) for name, part in _parts(stack, past).items()}
-    taken, rows = in_turns(turns, rounds), []
-    for vocab in vocabularies:
-        part = lambda name, vocab=vocab: taken[vocab, name]
-        rows.append(
-            {
-                "d": d_model,
-                "v": vocab,
-                "discrete step (ms)": 1000 * statistics.median(part("discrete")) / repeats[vocab],
-                "mixture / projection": ratio(part("mixture"), part("projection")),
-                f"{ROWS} rows / projection": ratio(part("rows"), part("projection")),
-                "longer step (%)": 100 * (ratio(part("continuous"), part("discrete")) - 1),
-            }
-        )
-    return pd.DataFrame(rows)
+        repeats = max(1, min(MOST, WORK // Step("timed", vocab, d_model, layers).discrete))
+        turns = {name: partial(_repeated, part, repeats) for name, part in _parts(stack, past).items()}
+        taken = in_turns(turns, rounds)
+        over = {name: ratio(taken[name], taken["projection"]) for name in ("mixture", "rows")}
+        longer = 100 * (ratio(taken["continuous"], taken["discrete"]) - 1)
+        spent = 1000 * statistics.median(taken["discrete"]) / repeats
+        rows.append((d_model, vocab, spent, over["mixture"], over["rows"], longer))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 class Unfilled(GPT2Stack):
@@ -203,16 +177,7 @@ def _parts(stack: GPT2Stack, past: Cache) -> dict[str, Part]:
     }
 
 
-def _repeats(step: Step) -> int:
-    """How often a turn repeats a part: short ones, so that they can be timed."""
-    return max(1, min(MOST, WORK // step.discrete))
-
-
-def _repeated(part: Part, times: int) -> Callable[[], None]:
-    """`part` so many times in one turn."""
-
-    def turn() -> None:
-        for _ in range(times):
-            part()
-
-    return turn
+def _repeated(part: Part, times: int) -> None:
+    """One turn: `part` so many times, as short ones could not be timed."""
+    for _ in range(times):
+        part()

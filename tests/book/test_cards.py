@@ -16,7 +16,7 @@ from cot2lib.study.book.ledger import KINDS, is_series, of_records, reading_reco
 from cot2lib.study.comparisons import Cell, apart, labels
 from cot2lib.study.gsm8k.claims import Most
 from cot2lib.study.judge import NAT, POINTS
-from cot2lib.study.kinds import Drawn, Fact, Kind, NotMeasured, OfRuns, Statement
+from cot2lib.study.kinds import Drawn, Fact, Kind, NotMeasured, Number, OfRuns, Statement
 from cot2lib.study.printed import claims, sources
 
 ROOT = Path(__file__).parents[2]
@@ -170,16 +170,11 @@ def measured(monkeypatch):
     return ledger._ledger(read), read
 
 
-def kind_of(claim):
-    """A claim's kind, also of one that is measured elsewhere."""
-    return getattr(KINDS[claim], "kind", KINDS[claim])
-
-
 def test_every_kind_of_claim_can_be_measured(measured):
     """Word problems too, which nothing stands beside so far."""
     rows, _ = measured
-    assert {type(kind) for claim in KINDS for kind in (KINDS[claim], kind_of(claim))} == set(Kind.__subclasses__())
-    of_runs = rows[rows["id"].map(lambda claim: isinstance(kind_of(claim), (OfRuns, Most)))]
+    assert {type(kind) for kind in KINDS.values()} == {*Kind.__subclasses__(), *Number.__subclasses__()}
+    of_runs = rows[rows["id"].map(lambda claim: isinstance(KINDS[claim], (OfRuns, Most)))]
     told = of_runs[(of_runs["seeds"] > 0) | (of_runs["profile"] == "paper")]
     assert (told["seeds"] == 5).all() and told["last"].notna().all() and not told["verdict"].str.match("not run").any()
     assert set(rows["id"]) - set(told["id"]) == {
@@ -210,8 +205,8 @@ def test_cards_and_the_first_page_show_every_kind_of_claim(measured, monkeypatch
     rows, _ = measured
     page = cards.page(rows)
     for claim, card in re.findall(r":name: claim-(\S+)\n(.*?)\n:::\n", page, re.S):
-        assert ("<svg" in card) == (isinstance(kind_of(claim), OfRuns)), claim
-        assert ("**Ours, " in card) == (isinstance(kind_of(claim), (OfRuns, Most))), claim
+        assert ("<svg" in card) == (isinstance(KINDS[claim], OfRuns)), claim
+        assert ("**Ours, " in card) == (isinstance(KINDS[claim], (OfRuns, Most))), claim
     assert "tokens, beside the paper&#x27;s" in page
     monkeypatch.setattr(ledger, "of_records", lambda: rows)
     lines = runpy.run_path(str(ROOT / "book" / "_ext" / "front_page.py"))["LINES"]

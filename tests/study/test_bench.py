@@ -2,7 +2,6 @@
 
 import sys
 
-import pandas as pd
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -11,7 +10,7 @@ from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import Cache, GPT2Stack
 from cot2lib.study import costs, overhead, passk
-from cot2lib.study.speed import bench, reward, training, whole_runs
+from cot2lib.study.speed import bench, reward, training
 from cot2lib.study.speed.plain_grpo import PlainGRPO
 from cot2lib.study.speed.variants import BASELINE
 from cot2lib.training import grpo
@@ -49,7 +48,7 @@ def test_feeding_table():
 
 def test_stages_are_timed_in_their_last_stage(monkeypatch):
     seen = []
-    monkeypatch.setattr(costs, "steps_of", lambda trainer: seen.append(trainer.phase[0]) or (lambda: None))
+    monkeypatch.setattr(costs, "steps_of", lambda trainer, steps: seen.append(trainer.phase[0]) or (lambda: None))
     monkeypatch.setattr(costs, "in_turns", lambda turns, rounds: {name: [1.0] for name in turns})
     costs.feeding_table(rounds=1)
     assert seen == [0, 3, 3, 3], "all thoughts are the model's own but for teacher forcing"
@@ -82,17 +81,6 @@ def test_an_opponent_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     said = training.left_out(training.PEERS)
     assert any("jax is not installed; pip install 'cot2lib[peers]'" in reason for reason in said)
-
-
-def test_whole_runs_are_paired_by_seed():
-    values = ((42, 0.5), (43, 0.6), (44, 0.4))
-    rows = [(method, seed, value) for method in ("CoT2", "discrete CoT") for seed, value in values]
-    shipped = pd.DataFrame(rows, columns=["method", "seed", "curve_mean"]).assign(last=0.9)
-    trained = shipped.assign(curve_mean=shipped["curve_mean"] + [0.004, 0.005, 0.006, 0.0, 0.05, 0.1]).iloc[::-1]
-    table = whole_runs.compared(shipped, trained).set_index("method")
-    assert table.loc["CoT2", "training"] == pytest.approx(0.5) and table.loc["CoT2", "last"] == 0
-    assert table.loc["CoT2", "training, low"] == pytest.approx(0.5 - 4.3027 * 0.1 / 3**0.5, abs=1e-3)
-    assert table["within 1 point"].to_dict() == {"CoT2": True, "discrete CoT": False}
 
 
 @pytest.fixture
@@ -207,10 +195,10 @@ def test_counts_of_a_step():
     small = {step.name: step for step in overhead.MODELS}["GPT-2 small"]
     assert small.projection == small.mixture == 2 * 50257 * 768
     assert small.blocks == 12 * (2 * 12 * 768**2 + 2 * 2 * 1024 * 768)
-    assert small.over_blocks == pytest.approx(50257 / (12 * 12 * 768 + 2 * 12 * 1024))
-    assert small.over_discrete == pytest.approx(small.mixture / (small.blocks + small.projection))
-    with pytest.raises(SpecError, match="sizes of at least one"):
-        overhead.Step("none", 0, 32, 2)
+    added = overhead.counted().set_index("model").loc["GPT-2 small"]
+    assert added["mixture over blocks (%)"] == pytest.approx(100 * 50257 / (12 * 12 * 768 + 2 * 12 * 1024))
+    over = small.mixture / (small.blocks + small.projection)
+    assert added["mixture over discrete step (%)"] == pytest.approx(100 * over)
 
 
 def test_counts_agree_with_torchs_counter():

@@ -94,13 +94,19 @@ def test_blocks_learn():
     assert found["step"].nunique() == block.EVALUATIONS
 
 
-def test_accuracy_counts_real_rows_alone():
+def test_shares_are_of_what_was_held_out_and_of_what_was_trained_on(monkeypatch):
+    """Made up: a block that answers its first hundred inputs alone."""
+    monkeypatch.setattr(block, "answered", lambda stack, task: (torch.arange(task.size) < 100).expand(2, -1))
+    found = curve("output", 1e-3, (42, 43), 1, TASK).set_index("seed")
+    for seed in (42, 43):
+        seen, held_out = ((mask[:100].sum() / mask.sum()).item() for mask in (TASK.split(seed), ~TASK.split(seed)))
+        assert found.loc[seed, ["accuracy", "seen"]].tolist() == pytest.approx([held_out, seen], abs=1e-5)
+
+
+def test_answers_are_those_of_a_roll_without_a_teacher():
     stack = ExpertStack(TASK, [5, 6])
-    right = stack.roll(TASK.digits[None].expand(2, -1, -1))[:, :, -1].argmax(-1) - TASK.start == TASK.answers
-    rows = torch.arange(TASK.size).expand(2, -1)
-    real = rows < torch.tensor([[40], [125]])
-    found = block.accuracy(stack, TASK, rows, real)
-    assert found.tolist() == pytest.approx([right[0, :40].double().mean().item(), right[1].double().mean().item()])
+    one = stack.roll(TASK.digits[70:71].expand(2, -1, -1))[:, 0, -1].argmax(-1) - TASK.start
+    assert torch.equal(block.answered(stack, TASK)[:, 70], one == TASK.answers[70])
 
 
 def test_unknown_feeds_are_named():

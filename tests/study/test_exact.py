@@ -365,7 +365,8 @@ def test_figures_and_tables(trained, shipped):
 
 
 def test_examples_are_drawn_and_end_where_their_table_says():
-    climbs, ends = ratios.example_climbs([1, 2, 6], 400), ratios.example_ends([1, 2, 6], 400)
+    climbs = ratios.example_climbs([1, 2, 6], 400)
+    ends = ratios.example_ends(climbs)
     last = climbs[climbs["update"] == 400].set_index(["ratio", "k"])["J"]
     assert last.to_dict() == pytest.approx(ends.set_index(["ratio", "k"])["J"].to_dict())
     assert len(draw.examples(climbs, ends).figure.axes) == 2

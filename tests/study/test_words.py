@@ -122,7 +122,7 @@ def test_smollm2_is_drawn_apart():
 @pytest.fixture
 def tiny(monkeypatch):
     """One run that takes seconds, as the only one of its profile."""
-    run = small(limits={16: 3}, methods=("MTS",))[0]
+    run = small(limits={16: 3})[1]
     start = replace(run.start, sums=1, problems=40, steps=4, batch=4, width=16, layers=1)
     run = replace(run, start=start, recipe=replace(run.recipe, steps=3, prompts=2, group=2), held_out=6)
     monkeypatch.setitem(word_problems.PROFILES, "quick", lambda: [run])

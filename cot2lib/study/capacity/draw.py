@@ -87,15 +87,10 @@ def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
     for axis, budget in zip(shown.figure.axes, sorted(rows["budget"].unique())):
         needed = at(asked, budget=budget)["d"]
         axis.axvspan(needed.min(), needed.max(), color="#d0d0d0", zorder=0)
-        said = pd.Series({d: stated(budget, d) for d in D_MODELS}, dtype=float)
+        said = pd.Series({d: printed.stated(f"budget-b{budget}-d{d}") for d in D_MODELS}, dtype=float)
         axis.scatter(said.index, said, s=130, **look.PAPER)
         axis.set(xlim=(0, max(D_MODELS) + 3), xticks=[0, *D_MODELS], ylim=(40, 102))
     return shown
-
-
-def stated(budget: int, d_model: int) -> float | None:
-    """The paper's accuracy (%) of a budget and dimension, where it gives one."""
-    return printed.stated(f"budget-b{budget}-d{d_model}")
 
 
 def cliff_table(rows: pd.DataFrame, vocab: int, share: float) -> pd.DataFrame:

@@ -117,13 +117,11 @@ def margin_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], d
         steps: of gradient ascent.
     """
     rows = []
-    for budget in budgets:
-        points = targets_of(task, budget)
-        for d in dimensions:
-            start = margins.random_embeddings(draws, task.states, d)
-            wide = margins.margins(points, margins.spread_embeddings(points, start[0], steps))
-            found = {"random": margins.margins(points, start), "widened": wide[None]}
-            rows += [_margins(budget, d, name, range(len(of)), of) for name, of in found.items()]
+    for budget, d in product(budgets, dimensions):
+        points, start = targets_of(task, budget), margins.random_embeddings(draws, task.states, d)
+        wide = margins.margins(points, margins.spread_embeddings(points, start[0], steps))
+        found = {"random": margins.margins(points, start), "widened": wide[None]}
+        rows += [_margins(budget, d, name, range(len(of)), of) for name, of in found.items()]
     return pd.concat(rows, ignore_index=True)
 
 
@@ -169,8 +167,8 @@ def swap_table(states: int, dimensions: Sequence[int]) -> pd.DataFrame:
 def head_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], steps: int) -> pd.DataFrame:
     """Mean KL (nat) of the thought targets from the best softmax head found, by `budget` and `d`."""
     grid = pd.DataFrame(product(budgets, dimensions), columns=["budget", "d"])
-    fitted = lambda b, d: softmax_head.fitted_divergence(targets_of(task, b), d, steps=steps)
-    return grid.assign(KL=[fitted(*place) for place in grid.itertuples(index=False)])
+    found = [softmax_head.fitted_divergence(targets_of(task, b), d, steps=steps) for b, d in grid.to_numpy().tolist()]
+    return grid.assign(KL=found)
 
 
 def whole_tree_divergence(task: MNNS) -> float:

@@ -15,6 +15,7 @@ continuous tokens a mixture of embeddings, in training that of the targets.
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import pandas as pd
 import torch
@@ -134,12 +135,12 @@ def train(
     validation and on the training inputs of the seed's split, each block fed its own outputs or mixtures.
     """
     stack, aims = ExpertStack(task, seeds, feed), targets(task)
-    masks = [task.split(seed) for seed in seeds]
+    masks = torch.stack([task.split(seed) for seed in seeds])
     order = _order(seeds, masks, steps)
-    parts = [_padded([mask.nonzero()[:, 0] for mask in part]) for part in ([~mask for mask in masks], masks)]
     optimizer = torch.optim.Adam(stack.parameters())
     for step in range(steps):
-        optimizer.param_groups[0]["lr"] = rate * _schedule(step, steps)
+        warm = min(1.0, (step + 1) / WARM_UP)
+        optimizer.param_groups[0]["lr"] = rate * warm * (1 + math.cos(math.pi * step / steps)) / 2
         batch = order[:, step]
         logits = stack.roll(task.digits[batch], aims[batch])
         losses = -(aims[batch] * logits.log_softmax(-1)).sum((-1, -2)).mean(-1)
@@ -147,48 +148,36 @@ def train(
         losses.sum().backward()
         optimizer.step()
         if (step + 1) % max(1, steps // EVALUATIONS) == 0 or step + 1 == steps:
-            right, seen = (accuracy(stack, task, *part).tolist() for part in parts)
-            columns = dict(seed=seeds, step=step + 1, loss=losses.tolist(), accuracy=right, seen=seen)
-            yield pd.DataFrame(columns).round(DECIMALS)
+            right = answered(stack, task)
+            shares = {
+                name: (right & part).sum(1) / part.sum(1) for name, part in (("accuracy", ~masks), ("seen", masks))
+            }
+            columns = {name: values.tolist() for name, values in ({"loss": losses} | shares).items()}
+            yield pd.DataFrame({"seed": seeds, "step": step + 1} | columns).round(DECIMALS)
 
 
 @torch.no_grad()
-def accuracy(
-    stack: ExpertStack, task: MNNS, rows: Int[Tensor, "run input"], real: Bool[Tensor, "run input"]
-) -> Float[Tensor, " run"]:
-    """Share of right answers, among all sums, on those of the rows that are real."""
-    answers = stack.roll(task.digits[rows])[:, :, -1].argmax(-1) - task.start
-    return ((answers == task.answers[rows]) & real).sum(1) / real.sum(1)
+def answered(stack: ExpertStack, task: MNNS) -> Bool[Tensor, "run input"]:
+    """Which inputs each block answers right, among all sums."""
+    every = task.digits.expand(len(stack.route), -1, -1)
+    return stack.roll(every)[:, :, -1].argmax(-1) - task.start == task.answers
 
 
-def _schedule(step: int, steps: int) -> float:
-    warm = min(1.0, (step + 1) / WARM_UP)
-    return warm * (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def _order(seeds: Sequence[int], masks: Sequence[Bool[Tensor, " input"]], steps: int) -> Int[Tensor, "run step batch"]:
+def _order(seeds: Sequence[int], masks: Bool[Tensor, "run input"], steps: int) -> Int[Tensor, "run step batch"]:
     """Training inputs of every step, each run's an endless stream of shuffles."""
     keys = [random.run_keys([seed], Site.ORDER) for seed in seeds]
     streams = [random.stream(key, mask.nonzero()[:, 0], 0, steps * BATCH) for key, mask in zip(keys, masks)]
     return torch.stack(streams).view(len(seeds), steps, BATCH)
 
 
-def _padded(rows: Sequence[Int[Tensor, " _"]]) -> tuple[Int[Tensor, "run input"], Bool[Tensor, "run input"]]:
-    """Rows of different lengths as one tensor, and which of its entries are real."""
-    pad = lambda parts: nn.utils.rnn.pad_sequence(parts, batch_first=True)
-    return pad(list(rows)), pad([torch.ones_like(part, dtype=torch.bool) for part in rows])
-
-
 # The record
 
 
-def measure(steps: int = STEPS) -> pd.DataFrame:
+def measure() -> pd.DataFrame:
     """Training curves of every feed, learning rate and seed: columns `feed`, `lr` and those of `train`."""
-    tried = [(feed, rate) for feed in FEEDS for rate in RATES]
-    return pd.concat(
-        [found.assign(feed=feed, lr=rate) for feed, rate in tried for found in train(feed, rate, steps=steps)],
-        ignore_index=True,
-    )
+    tried = product(FEEDS, RATES)
+    parts = [found.assign(feed=feed, lr=rate) for feed, rate in tried for found in train(feed, rate)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def shipped(profile: str) -> pd.DataFrame:

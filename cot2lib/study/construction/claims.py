@@ -1,7 +1,6 @@
 """What stands beside the claims on the construction (chapter `construction`): propositions, and the trained block."""
 
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -17,13 +16,11 @@ from cot2lib.theory import propositions
 PERFECT = 100.0
 
 
-@cache
 def cosine(embedding: str, d_model: int) -> Sample:
     """CoT2 with one layer whose embeddings start, or stay, trigonometric."""
     return recorded(lambda profile, seeds: trigonometric(profile, seeds, (d_model,), (embedding,)))
 
 
-@cache
 def block(feed: str, lr: float) -> Sample:
     """The construction's block, trained from random weights: share of right answers after training, in `last`."""
 

@@ -14,7 +14,7 @@ from cot2lib.study import look, show
 from cot2lib.study.construction.block import BATCH, best_rates, last_steps
 from cot2lib.study.construction.claims import PERFECT
 from cot2lib.study.construction.measure import COSINE, PAPER, SOLVED
-from cot2lib.study.frame import at
+from cot2lib.study.frame import at, ordered
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import RECIPES
 from cot2lib.study.series import BLUE, LOOKS
@@ -46,33 +46,34 @@ def one_input(digits: Sequence) -> Int[Tensor, "one digit"]:
     return checked_digits([list(digits)], len(digits), max(1, sum(digits)))
 
 
-def built(digits: Sequence[int], variant: str, sharpness: float | int | None = None) -> TrigMNNS:
-    """A construction of just the size that these digits need."""
-    return TrigMNNS(len(digits), max(1, int(one_input(digits).sum())), variant, sharpness)
+def built(
+    digits: Sequence[int], variant: str, sharpness: float | int | None = None
+) -> tuple[TrigMNNS, Int[Tensor, "one digit"]]:
+    """A construction of just the size that these digits need, and their row."""
+    row = one_input(digits)
+    return TrigMNNS(len(digits), max(1, int(row.sum())), variant, sharpness), row
 
 
 def held(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
     """Sums that each token of one input holds, by pass: the angle of a sum's pair, and the slots that hold it."""
-    model, row = built(digits, "repaired", sharpness), one_input(digits)
+    model, row = built(digits, "repaired", sharpness)
     found = []
     for step, token in enumerate(model.states(row)[0, : len(digits)], start=1):
-        pairs = token[: 2 ** (step + 1)].unflatten(0, (-1, 2))
-        angles = torch.atan2(pairs[:, 1], pairs[:, 0])
-        sums, slots = torch.unique((angles / model.omega).round(), return_counts=True)
+        x, y = token[: 2 ** (step + 1)].unflatten(0, (-1, 2)).unbind(1)
+        sums, slots = torch.unique((torch.atan2(y, x) / model.omega).round(), return_counts=True)
         found.append(pd.DataFrame({"pass": step, "sum": sums.int(), "angle": model.omega * sums, "slots": slots}))
     return pd.concat(found, ignore_index=True)
 
 
 def read_pairs(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
     """Pairs that the variants emit for one input, and their answers."""
-    row, rows = one_input(digits), []
+    rows = []
     for name in VARIANTS:
-        model = built(digits, name, sharpness)
-        pair = model.states(row)[0, -1, :2]
-        entry = {"variant": name, "c": f"{model.sharpness.softmax:.3g}", "length": float(pair.norm())}
-        angle = float(torch.atan2(pair[1], pair[0])) / model.omega
-        rows.append(entry | {"angle / ω": angle, "answer": int(model.solve(row)), "optimum": int(optima(row))})
-    return pd.DataFrame(rows)
+        model, row = built(digits, name, sharpness)
+        x, y = model.states(row)[0, -1, :2]
+        found = f"{model.sharpness.softmax:.3g}", float(x.hypot(y)), float(torch.atan2(y, x)) / model.omega
+        rows.append((name, *found, int(model.solve(row)), int(optima(row))))
+    return pd.DataFrame(rows, columns=["variant", "c", "length", "angle / ω", "answer", "optimum"])
 
 
 def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -> Shown:
@@ -85,18 +86,18 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     figure, axes = panels(-(-count // PANELS_PER_ROW), PANELS_PER_ROW, width=5.7, height=3.15)
     for axis in axes.flat[count:]:
         axis.set_visible(False)
-    for axis, digit, (_, part) in zip(axes.flat, digits, sums.groupby("pass")):
+    *passes, last = axes.flat[:count]
+    for axis, digit, (_, part) in zip(passes, digits, sums.groupby("pass")):
         _circle(axis, f"after ±{digit}")
         _pairs(axis, part)
-    _circle(axes.flat[count - 1], "read-off")
+    _circle(last, "read-off")
     for name in ("as-written", "repaired"):
         length = read.loc[name, "length"] * (1 if VARIANTS[name].rescaled else 2 ** len(digits))
-        _arrow(axes.flat[count - 1], name, read.loc[name], length, built(digits, name).omega)
+        _arrow(last, name, read.loc[name], length, built(digits, name)[0].omega)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    written, repaired = read.loc["as-written"], read.loc["repaired"]
-    told = f"the printed read-off answers {written['answer']}, the repaired one {repaired['answer']}"
-    said = f"For the digits {', '.join(map(str, digits))} {told}; the optimum is {repaired['optimum']}."
-    return Shown(figure, sums, said)
+    written, repaired, optimum = read["answer"]["as-written"], read["answer"]["repaired"], read["optimum"].iloc[0]
+    told = f"the printed read-off answers {written}, the repaired one {repaired}; the optimum is {optimum}."
+    return Shown(figure, sums, f"For the digits {', '.join(map(str, digits))} {told}")
 
 
 def _circle(axis: Axes, label: str) -> None:
@@ -130,8 +131,8 @@ def _arrow(axis: Axes, name: str, read: pd.Series, length: float, omega: float) 
 
 def collapse(digits: Sequence[int]) -> str:
     """The rest of one input's signed sums if each has one pair and the pairs are averaged, in a sentence."""
-    row = one_input(digits)
-    number, pair = len(signed_sums(row).unique()), collapsed(row, built(digits, "as-written").omega)[0].tolist()
+    model, row = built(digits, "as-written")
+    number, pair = len(signed_sums(row).unique()), collapsed(row, model.omega)[0].tolist()
     return (
         f"For the digits {', '.join(map(str, digits))} the {number} different sums, averaged with their shares, leave "
         f"the pair ({pair[0]:.4f}, {pair[1]:.0f}): one number for all of them."
@@ -144,23 +145,23 @@ def collapse(digits: Sequence[int]) -> str:
 def exact_match(curves: pd.DataFrame) -> Shown:
     """Exact match against c, a panel per scale; lines are float64, crosses float32."""
     scaled = curves.assign(scale=curves["variant"].map(SCALES))
-    most = at(curves, precision="float64").groupby("variant")[SOLVED].max()
-    told = "The printed variant solves at most {:.1f} % of the inputs, every repair {:.0f} % if c is large enough."
-    shown = look.lines(
-        at(scaled, precision="float64"), "c", SOLVED, "variant", ("sharpness c", SOLVED), "scale",
-        told.format(most["as-written"], most.drop("as-written").min()), WIDTHS, height=3.4,
-    )  # fmt: skip
+    double, single = (at(scaled, precision=name) for name in ("float64", "float32"))
+    most = double.groupby("variant")[SOLVED].max()
+    said = "The printed variant solves at most {:.1f} % of the inputs, every repair {:.0f} % if c is large enough."
+    said = said.format(most["as-written"], most.drop("as-written").min())
+    labels = "sharpness c", SOLVED
+    shown = look.lines(double, "c", SOLVED, "variant", labels, "scale", said, WIDTHS, height=3.4)
     for axis, scale in zip(shown.figure.axes, dict.fromkeys(SCALES.values())):
-        single = at(scaled, precision="float32", scale=scale)
-        axis.scatter(single["c"], single[SOLVED], s=22, color="black", marker="+", linewidths=0.8, zorder=5)
-        axis.set(xscale="log", ylim=(0, 104))
-    return Shown(shown.figure, curves, shown.finding)
+        part = at(single, scale=scale)
+        axis.scatter(part["c"], part[SOLVED], s=22, color="black", marker="+", linewidths=0.8, zorder=5)
+    shown.figure.axes[0].set(xscale="log", ylim=(0, 104))  # panels share their axes
+    return Shown(shown.figure, curves, said)
 
 
 def curve_table(curves: pd.DataFrame) -> pd.DataFrame:
     """The numbers of `exact_match` at whole powers of ten."""
     chosen = curves[np.isclose(np.log10(curves["c"]) % 1, 0)]
-    chosen = chosen.assign(variant=pd.Categorical(chosen["variant"], VARIANTS), c=chosen["c"].map("c = {:.0e}".format))
+    chosen = chosen.assign(variant=ordered(chosen["variant"], VARIANTS), c=chosen["c"].map("c = {:.0e}".format))
     return show.headed(chosen.pivot(index=["variant", "precision"], columns="c", values=SOLVED))
 
 
@@ -168,13 +169,13 @@ def smallest_by_length(table: pd.DataFrame) -> Shown:
     """The smallest c that was found and the one that suffices, by the number of digits; a panel per variant."""
     long = table.rename(columns={"smallest c": "found", "sufficient c": "sufficient"})
     long = long.melt(["n", "variant"], ["found", "sufficient"], "which", "c")
-    last = table[table["n"] == table["n"].max()].set_index("variant")["smallest c"]
-    told = "Every input of {} digits needs c = {:.0f} with the printed halving, {:.0f} without."
-    said = told.format(table["n"].max(), last["biased"], last["repaired"])
+    last = at(table, n=table["n"].max()).pivot(index="n", columns="variant", values="smallest c").reset_index()
+    told = "Every input of {n} digits needs c = {biased:.0f} with the printed halving, {repaired:.0f} without."
     labels = "digits n", "sharpness c"
-    shown = look.lines(long, "n", "c", "which", labels, "variant", said, {"found": 0.0}, height=2.9)
-    for axis in shown.figure.axes:
-        axis.set(yscale="log", xticks=sorted(table["n"]))
+    shown = look.lines(
+        long, "n", "c", "which", labels, "variant", show.finding(last, told), {"found": 0.0}, height=2.9
+    )
+    shown.figure.axes[0].set(yscale="log", xticks=sorted(table["n"]))  # panels share their axes
     return shown
 
 
@@ -190,14 +191,11 @@ def dimension_curves(table: pd.DataFrame) -> Shown:
 
 def tagged_window(table: pd.DataFrame) -> Shown:
     """Inputs solved against the c of the tagged vocabulary's softmax, a panel per length."""
-    most = table.groupby(["precision", "digits"])[SOLVED].max()["float32"]
+    most = at(table, precision="float32").groupby("digits")[SOLVED].max()
     said = ", ".join(f"{share:.1f} % of the inputs of {n} digits" for n, share in most.items())
-    shown = look.lines(
-        table, "c", SOLVED, "precision", ("c of the vocabulary's softmax", SOLVED), "digits",
-        f"In single precision the best c solves {said}.",
-    )  # fmt: skip
-    for axis in shown.figure.axes:
-        axis.set(xscale="log", ylim=(0, 103))
+    said, labels = f"In single precision the best c solves {said}.", ("c of the vocabulary's softmax", SOLVED)
+    shown = look.lines(table, "c", SOLVED, "precision", labels, "digits", said)
+    shown.figure.axes[0].set(xscale="log", ylim=(0, 103))  # panels share their axes
     return shown
 
 
@@ -224,10 +222,10 @@ def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame, finding: str = 
     Accuracy is on validation inputs, and of the block also on the inputs it was trained on.
     """
     both = together(rows, last_steps(blocks))
-    fed = both[both["model"] == BLOCK]
-    both["model"] = both["model"].where(both["model"] == BLOCK, both["model"] + "\n" + both["recipe"])
-    both = pd.concat([both, fed.assign(model=SEEN, accuracy=fed["seen"])])
-    data = both.assign(last=both["last"].fillna(both["accuracy"]))[["model", "embedding", "seed", "last"]]
+    fed, models = at(both, model=BLOCK), both[both["model"] != BLOCK]
+    models = models.assign(model=models["model"] + "\n" + models["recipe"])
+    parts = [models, fed.assign(last=fed["accuracy"]), fed.assign(model=SEEN, last=fed["seen"])]
+    data = pd.concat(parts)[["model", "embedding", "seed", "last"]]
     shown = look.ends(data, "embedding", "model", None, stated=_stated, finding=finding, label="accuracy (%)")
     shown.figure.set_size_inches(8.6, 3.6)
     shown.figure.axes[0].set(ylim=(min(65.0, data["last"].min() - 2), 101))

@@ -28,6 +28,7 @@ CHANGES = {
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
 SOLVED = "inputs solved (%)"
 BOUND = 9  # largest digit of the inputs that are counted
+TAGGED = 160  # inputs that are solved through a vocabulary of pairs
 PAPER, COSINE = "paper, $2^{n+1}$", "cosine, $S + 1$"  # constructions by their content dimension
 
 
@@ -42,14 +43,12 @@ def exact_table(length: int) -> pd.DataFrame:
     Raises:
         SpecError: for a length whose inputs cannot be listed.
     """
-    task = MNNS(length=length)
-    rows = []
+    task, rows = MNNS(length=length), []
     for name, changed in CHANGES.items():
-        right = {}
-        for precision, dtype in PRECISIONS.items():
-            model = TrigMNNS(length, task.bound, name, dtype=dtype)
-            right[f"right of {task.size}, {precision}"] = solved_by(model, task)
-        sizes = {"d": model.layout.width, "passes": model.passes, "c": f"{model.sharpness.softmax:.0f}"}
+        models = {which: TrigMNNS(length, task.bound, name, dtype=dtype) for which, dtype in PRECISIONS.items()}
+        right = {f"right of {task.size}, {which}": solved_by(model, task) for which, model in models.items()}
+        one = models["float64"]
+        sizes = {"d": one.layout.width, "passes": one.passes, "c": f"{one.sharpness.softmax:.0f}"}
         rows.append({"variant": name, "changed": changed} | right | sizes)
     return pd.DataFrame(rows)
 
@@ -72,15 +71,15 @@ def exact_curves(length: int, sharpnesses: Values) -> pd.DataFrame:
     return grid.assign(**{SOLVED: [PERCENT * exact_match(model, digits) for model in models]})
 
 
-def tagged_curves(lengths: Sequence[int], heads: Values, most: int = 160) -> pd.DataFrame:
+def tagged_curves(lengths: Sequence[int], heads: Values) -> pd.DataFrame:
     """Share of some inputs (%) solved through a vocabulary of (slot, sum) pairs, by the c of its softmax.
 
-    Inputs are multisets, every k-th of them so that at most about `most` are used.
+    Inputs are multisets, every k-th of them so that at most about `TAGGED` are used.
     """
     rows = []
     for n in lengths:
         digits = multisets(n)
-        digits = digits[:: -(-len(digits) // most)]
+        digits = digits[:: -(-len(digits) // TAGGED)]
         for (precision, dtype), head in product(PRECISIONS.items(), heads):
             model = TaggedMNNS(float(head), n, BOUND * n, "repaired", dtype=dtype)
             right = (model.solve(digits) == optima(digits)).double().mean()
@@ -131,9 +130,7 @@ def cosine_table(sampled: dict[int, int | None]) -> pd.DataFrame:
     rows = []
     for length, inputs in sampled.items():
         task = MNNS(length=length, inputs=inputs)
-        right = {
-            f"right, {name}": solved_by(CosineMNNS(length, task.bound, dtype), task)
-            for name, dtype in PRECISIONS.items()
-        }
+        models = {f"right, {name}": CosineMNNS(length, task.bound, dtype) for name, dtype in PRECISIONS.items()}
+        right = {name: solved_by(model, task) for name, model in models.items()}
         rows.append({"n": length, "dimension": task.bound + 1, "inputs": task.size} | right)
     return pd.DataFrame(rows)

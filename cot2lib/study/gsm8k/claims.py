@@ -9,7 +9,7 @@ from cot2lib.study import judge as rules
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.gsm8k.runs import PAPER_LIMITS, QWEN
 from cot2lib.study.judge import Unit
-from cot2lib.study.kinds import SETTLED, Drawn, Kind, Number, OfRuns, Read, command, unmeasured
+from cot2lib.study.kinds import SETTLED, Kind, Number, Read, command, unmeasured
 from cot2lib.study.report import PERCENT, describe
 from cot2lib.study.samples import Sample
 
@@ -21,31 +21,17 @@ ROWS = {"discrete": False, "mts": True}  # methods, by the names of claims, and 
 
 
 @dataclass(frozen=True)
-class Elsewhere(Kind):
-    """A claim that cannot be measured on the machines at hand.
-
-    Attributes:
-        kind: what it is once there are records.
-    """
-
-    kind: Kind
+class Elsewhere(Number):
+    """A number that cannot be measured on the machines at hand."""
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The kind's row; without records, what is missing and the command that would make them."""
-        row = self.kind.row(claim, profile, read)
-        return row if row["seeds"] else row | {"verdict": f"not run: {NEEDS}"} | command("gsm8k", SETTLED)
+        """The number's row."""
+        return _waiting(super().row(claim, profile, read))
 
-    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The kind's lines."""
-        return self.kind.drawn(claim, profile, read) if isinstance(self.kind, OfRuns) else []
 
-    def ours(self, row) -> str:
-        """The kind's words."""
-        return self.kind.ours(row)
-
-    def number(self) -> Number | None:
-        """The kind's number."""
-        return self.kind.number()
+def _waiting(row: dict) -> dict:
+    """A row; without records, what is missing and the command that would make them."""
+    return row if row["seeds"] else row | {"verdict": f"not run: {NEEDS}"} | command("gsm8k", SETTLED)
 
 
 def trained(limit: int, thinks: bool) -> Sample:
@@ -62,10 +48,6 @@ def trained(limit: int, thinks: bool) -> Sample:
     return sample
 
 
-def _of(limit: int, thinks: bool, column: str = "accuracy", **options) -> Elsewhere:
-    return Elsewhere(Number("gsm8k", trained(limit, thinks), 1, column, **options))
-
-
 @dataclass(frozen=True)
 class Most(Kind):
     """That MTS is right more often than discrete chain of thought at most limits, and shorter at half of them.
@@ -75,31 +57,27 @@ class Most(Kind):
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """The smallest gap in points, and at how many limits MTS is ahead and shorter."""
-        pairs = [(read(trained(limit, True), profile), read(trained(limit, False), profile)) for limit in PAPER_LIMITS]
-        if any(part.empty for pair in pairs for part in pair):
-            return unmeasured(profile) | command("gsm8k", profile)
-        gaps = [PERCENT * (mixed["accuracy"].mean() - plain["accuracy"].mean()) for mixed, plain in pairs]
-        ahead = sum(gap > 0 for gap in gaps)
-        short = sum(mixed["length"].mean() < plain["length"].mean() for mixed, plain in pairs)
-        seeds = min(len(part) for pair in pairs for part in pair)
-        holds = ahead >= AHEAD and short >= SHORTER
-        said = f"right more often at {ahead} of {len(pairs)} limits, shorter at {short}"
-        verdict = rules.TOO_FEW if seeds < rules.FEWEST_SEEDS else rules.REPRODUCED if holds else "not reproduced"
-        row = {"seeds": seeds, "last": min(gaps), "verdict": f"{verdict}{', ' if ':' in verdict else ': '}{said}"}
-        return row | command("gsm8k", profile)
+        cells = [(limit, thinks) for limit in PAPER_LIMITS for thinks in (True, False)]
+        found = {cell: read(trained(*cell), profile) for cell in cells}
+        if any(rows.empty for rows in found.values()):
+            return _waiting(unmeasured(profile))
+        means = pd.DataFrame({cell: rows[["accuracy", "length"]].mean() for cell, rows in found.items()}).T.unstack()
+        gaps = PERCENT * (means["accuracy", True] - means["accuracy", False])
+        ahead, short = (gaps > 0).sum(), (means["length", True] < means["length", False]).sum()
+        seeds = min(map(len, found.values()))
+        verdict = rules.REPRODUCED if ahead >= AHEAD and short >= SHORTER else rules.NOT
+        verdict = f"{verdict}: " if seeds >= rules.FEWEST_SEEDS else f"{rules.TOO_FEW}, "
+        said = f"{verdict}right more often at {ahead} of {len(gaps)} limits, shorter at {short}"
+        return {"seeds": seeds, "last": gaps.min(), "verdict": said} | command("gsm8k", profile)
 
     def ours(self, row) -> str:
         """The smallest gap."""
         return f"gap {describe(row.last, np.nan, np.nan)}"
 
 
-WORDS: dict[str, Kind] = {
-    **{f"gsm8k-{limit}-init": _of(limit, False, "start_accuracy") for limit in PAPER_LIMITS},
-    **{f"gsm8k-{limit}-{name}": _of(limit, thinks) for limit in PAPER_LIMITS for name, thinks in ROWS.items()},
-    **{
-        f"gsm8k-{limit}-{name}-length": _of(limit, thinks, "length", **LENGTH)
-        for limit in PAPER_LIMITS
-        for name, thinks in ROWS.items()
-    },
-    "gsm8k-3-of-4": Elsewhere(Most()),
-}
+WORDS: dict[str, Kind] = {"gsm8k-3-of-4": Most()}
+for limit in PAPER_LIMITS:
+    WORDS[f"gsm8k-{limit}-init"] = Elsewhere("gsm8k", trained(limit, False), 1, "start_accuracy")
+    for name, thinks in ROWS.items():
+        WORDS[f"gsm8k-{limit}-{name}"] = Elsewhere("gsm8k", trained(limit, thinks), 1, "accuracy")
+        WORDS[f"gsm8k-{limit}-{name}-length"] = Elsewhere("gsm8k", trained(limit, thinks), 1, "length", **LENGTH)

@@ -1,12 +1,11 @@
-"""How often language models that never thought in continuous tokens are right when they do.
+"""Answers of language models that never thought in continuous tokens, when they do, and of the chapter's own.
 
 Each model answers stories with its greedy tokens, with sampled ones, and after a few thoughts: the whole distribution
 (the base rule) or the mean of K samples of it (MTS). Greedy tokens follow a thought, so only thoughts are random.
 """
 
 import importlib.util
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -19,9 +18,9 @@ from cot2lib.kit.provenance import resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers, policy, runs
 from cot2lib.llm.policy import Asked, PolicyRecipe, greedy
-from cot2lib.llm.responses import Plan
+from cot2lib.llm.responses import Plan, Prompts, respond
 from cot2lib.llm.settings import SMALL, SMOLLM2, STORIES, LanguageRun, WarmStart
-from cot2lib.llm.stories import stories
+from cot2lib.llm.stories import Story, stories
 from cot2lib.runs import records
 from cot2lib.study.gsm8k.runs import small
 from cot2lib.thoughts import MTS, Base
@@ -31,35 +30,35 @@ THOUGHTS = 4
 KS = (1, 3, 6, 12)
 SAMPLES = 2  # responses to a problem, where anything is drawn
 SEED = 42  # of all draws
-PUT = (  # what the table asks: model, sums of a story, problems, solved stories before each, most discrete tokens
-    *((SMALL, sums, 300, 0, LIMIT) for sums in (2, 4, 6)),
-    *((SMOLLM2, sums, 32, 4, 24) for sums in (1, 2)),
+PUT = (  # what the table asks
+    *(dict(model=SMALL, sums=sums, problems=300) for sums in (2, 4, 6)),
+    *(dict(model=SMOLLM2, sums=sums, problems=32, shots=4, limit=24) for sums in (1, 2)),
 )
 COLUMNS = ["model", "sums", "decoding", "samples", "problems", "accuracy", "passed", "verified", "length", "cut"]
 
 
-@dataclass(frozen=True)
-class Decoding:
-    """One way to respond.
+def responses(
+    model: nn.Module, tokenizer: Callable, told: list[Story], k: int, thoughts: int, limit: int, seed: int
+) -> pd.DataFrame:
+    """A row for each story: its answer, the tokens of each thought, and the text; greedy but for the thoughts."""
+    asked = Asked.of(told)
+    plan = greedy(MTS(k), thoughts, limit, policy.end_tokens(model, tokenizer))
+    made = respond(model, Prompts.of(tokenizer, asked.texts), plan, random.run_keys([seed], Site.ROLLOUT))
+    drawn = [[]] * len(told) if made.actions is None else made.actions.tolist()  # (response, thought, draw)
+    names = lambda tokens: "{" + " ".join(sorted(tokenizer.convert_ids_to_tokens(tokens))) + "}"
+    thoughts_told = [" ".join(map(names, each)) for each in drawn]
+    columns = {"story": asked.texts, "answer": asked.answers, "thoughts": thoughts_told}
+    return pd.DataFrame(columns | {"written": made.texts(tokenizer)})
 
-    Attributes:
-        name: how tables call it.
-        plan: what responses are made of.
-        samples: responses to a problem.
-    """
 
-    name: str
-    plan: Plan
-    samples: int
-
-
-def decodings(ends: tuple[int, ...], limit: int = LIMIT) -> Iterator[Decoding]:
-    """All ways of the table, for a model whose responses end with one of `ends`."""
-    yield Decoding("greedy tokens", greedy(Base(), 0, limit, ends), 1)
-    yield Decoding("sampled tokens", Plan(Base(), 0, limit, ends=ends), SAMPLES)
-    yield Decoding("base", greedy(Base(), THOUGHTS, limit, ends), 1)
-    for k in KS:
-        yield Decoding(f"MTS, K = {k}", greedy(MTS(k), THOUGHTS, limit, ends), SAMPLES)
+def decodings(ends: tuple[int, ...], limit: int) -> dict[str, tuple[Plan, int]]:
+    """All ways of the table by name, for a model whose responses end with one of `ends`; and how many samples."""
+    return {
+        "greedy tokens": (greedy(Base(), 0, limit, ends), 1),
+        "sampled tokens": (Plan(Base(), 0, limit, ends=ends), SAMPLES),
+        "base": (greedy(Base(), THOUGHTS, limit, ends), 1),
+        **{f"MTS, K = {k}": (greedy(MTS(k), THOUGHTS, limit, ends), SAMPLES) for k in KS},
+    }
 
 
 def measure(profile: str) -> pd.DataFrame:
@@ -73,9 +72,7 @@ def measure(profile: str) -> pd.DataFrame:
         raise SpecError(f"decodings under {profile!r}: the paper has none of models as they are; choose 'quick'.")
     if importlib.util.find_spec("math_verify") is None:
         raise SpecError("package 'math-verify' is missing: install it with `pip install math-verify`.")
-    names = ("model", "sums", "problems", "shots", "limit")
-    tables = [of_model(**dict(zip(names, asked))) for asked in PUT]
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat([of_model(**asked) for asked in PUT], ignore_index=True)
 
 
 def of_model(
@@ -114,20 +111,19 @@ def of_model(
         asked = runs.asked(run, tokenizer, "new numbers")
     weights = weights.to(where)
     ways = decodings(policy.end_tokens(weights, tokenizer), limit)
-    rows = [_row(way, weights, tokenizer, asked) for way in ways]
+    rows = [{"decoding": name} | _answered(weights, tokenizer, asked, *way) for name, way in ways.items()]
     return pd.DataFrame(rows).assign(model=model, data=data, sums=sums if data == STORIES else None)
 
 
-def _row(way: Decoding, model: nn.Module, tokenizer: Callable, asked: Asked) -> dict:
+def _answered(model: nn.Module, tokenizer: Callable, asked: Asked, plan: Plan, samples: int) -> dict:
     """What one way of decoding makes of some problems; by math-verify too, where it is installed."""
     keys = random.run_keys([SEED], Site.DECODE)
-    texts, told = policy.texts_of(model, tokenizer, asked, way.plan, keys, way.samples)
+    texts, told = policy.texts_of(model, tokenizer, asked, plan, keys, samples)
     right = policy.scores(texts, asked).double().numpy()
     shares = {"accuracy": right.mean(), "passed": right.any(1).mean()}
     if importlib.util.find_spec("math_verify"):
-        each = np.repeat(asked.answers, way.samples).tolist()
-        shares["verified"] = np.mean([answers.verified(*pair) for pair in zip(texts, each)])
-    return {"decoding": way.name, "samples": way.samples, "problems": len(right), **shares, **told}
+        shares["verified"] = np.mean([*map(answers.verified, texts, np.repeat(asked.answers, samples).tolist())])
+    return {"samples": samples, "problems": len(right), **shares, **told}
 
 
 def shipped(profile: str) -> pd.DataFrame:

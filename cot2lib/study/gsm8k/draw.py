@@ -1,14 +1,16 @@
 """Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after, and by decoding."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 
 from cot2lib.llm.settings import SMALL, SMOLLM2
 from cot2lib.study import show
-from cot2lib.study.frame import ordered
+from cot2lib.study.frame import at, ordered
 from cot2lib.study.gsm8k import step_costs
 from cot2lib.study.gsm8k.measure import SAMPLED, THOUGHTS, TOKENS, TRAINING, ends
 from cot2lib.study.gsm8k.runs import QWEN
@@ -43,23 +45,15 @@ def outcomes(table: pd.DataFrame) -> pd.DataFrame:
 
 def printed(limits: Sequence[int]) -> pd.DataFrame:
     """The paper's right answers (%) by limit and model."""
-    rows = [
-        {"limit": limit, "model": shown, "right": paper_value(f"gsm8k-{limit}-{name}")}
-        for limit in limits
-        for name, shown in PRINTED.items()
-    ]
-    table = pd.DataFrame(rows)
+    rows = [(limit, who, paper_value(f"gsm8k-{limit}-{name}")) for limit in limits for name, who in PRINTED.items()]
+    table = pd.DataFrame(rows, columns=["limit", "model", "right"])
     return table.assign(model=ordered(table["model"], NAMES))
 
 
 def by_limit(table: pd.DataFrame, limits: Sequence[int], name: str, finding: str = "") -> Shown:
     """Accuracy by the limit on a response: as the paper prints it, and what our runs come to, sampled and greedy.
 
-    Args:
-        table: of `measure.shipped`, of one model.
-        limits: the paper's.
-        name: what the model is called.
-        finding: what the figure shows.
+    `table` is of `measure.shipped`, of one model that is called `name`; `limits` are the paper's.
     """
     parts = {"paper: Qwen3-0.6B, one run": printed(limits)}
     parts |= {f"ours: {name}, {how}": part for how, part in outcomes(table).groupby("answers", observed=True)}
@@ -75,7 +69,7 @@ def by_limit(table: pd.DataFrame, limits: Sequence[int], name: str, finding: str
     return Shown(figure, data[["panel", "limit", "model", "seed", "right"]], finding)
 
 
-def while_training(table: pd.DataFrame, finding: str = "") -> Shown | None:
+def while_training(table: pd.DataFrame) -> Shown | None:
     """Accuracy over training by limit, sampled above and greedy below; a thin line is a seed, a thick one the mean.
 
     A model that learns to think is drawn twice below: answering at once, and after its thoughts. None without runs.
@@ -85,37 +79,36 @@ def while_training(table: pd.DataFrame, finding: str = "") -> Shown | None:
     data, apart = told_apart(answering(table), "model")
     limits = sorted(data["limit"].unique(), reverse=True)
     figure, axes = panels(2, len(limits), height=2.5, sharey=True, sharex=True)
-    for row, how in zip(axes, KINDS.values()):
-        for axis, limit in zip(row, limits):
-            lines(axis, data[(data["answers"] == how) & (data["limit"] == limit)], apart, "right")
-            axis.axvline(table["step"].max() * table["enter"].iloc[0], color="#bbbbbb", linewidth=1)
-            axis.set(xlabel="step", ylabel=f"right, {how} (%)")
+    for axis, (how, limit) in zip(axes.flat, product(KINDS.values(), limits)):
+        lines(axis, at(data, answers=how, limit=limit), apart)
+        axis.axvline(table["step"].max() * table["enter"].iloc[0], color="#bbbbbb", linewidth=1)
+        axis.set(xlabel="step", ylabel=f"right, {how} (%)")
     for axis, limit in zip(axes[0], limits):
         axis.set_title(f"{limit} tokens", fontsize=9.5)
     legend(figure, apart)
-    return Shown(figure, data[["answers", "limit", "model", "seed", "step", "right"]], finding)
+    return Shown(figure, data[["answers", "limit", "model", "seed", "step", "right"]])
 
 
 def answering(table: pd.DataFrame) -> pd.DataFrame:
     """Right answers (%) over steps, by way of answering and model; one that thinks is also asked to answer at once."""
-    thinks = table["continuous"] > 0
-    ways = {
-        ("sampled", "discrete CoT"): ~thinks & (table["decoding"] == SAMPLED),
-        ("sampled", "MTS"): thinks & (table["decoding"] == SAMPLED),
-        ("greedy", "discrete CoT"): ~thinks & (table["decoding"] == TOKENS),
-        ("greedy", "MTS"): thinks & (table["decoding"] == THOUGHTS),
-        ("greedy", "MTS, asked to answer at once"): thinks & (table["decoding"] == TOKENS),
-    }
-    parts = [table[rows].assign(answers=how, model=model) for (how, model), rows in ways.items()]
+    plain, thinks = table[table["continuous"] == 0], table[table["continuous"] > 0]
+    parts = [
+        at(plain, decoding=SAMPLED).assign(answers="sampled", model="discrete CoT"),
+        at(thinks, decoding=SAMPLED).assign(answers="sampled", model="MTS"),
+        at(plain, decoding=TOKENS).assign(answers="greedy", model="discrete CoT"),
+        at(thinks, decoding=THOUGHTS).assign(answers="greedy", model="MTS"),
+        at(thinks, decoding=TOKENS).assign(answers="greedy", model="MTS, asked to answer at once"),
+    ]
     return pd.concat(parts).rename(columns={"longest": "limit"}).eval("right = 100 * accuracy")
 
 
-def lines(axis, data: pd.DataFrame, apart: Mapping, y: str) -> None:
+def lines(axis: Axes, data: pd.DataFrame, apart: Mapping) -> None:
     """A line for each seed over steps, and the mean of each series."""
-    options = dict(x="step", y=y, hue="series", hue_order=apart["hue_order"], palette=apart["palette"], legend=False)
-    sns.lineplot(data, units="seed", estimator=None, linewidth=0.7, alpha=0.5, ax=axis, **options)
+    options = {name: apart[name] for name in ("hue", "hue_order", "palette")}
+    options |= dict(x="step", y="right", legend=False, ax=axis)
+    sns.lineplot(data, units="seed", estimator=None, linewidth=0.7, alpha=0.5, **options)
     looks = dict(style="series", style_order=apart["hue_order"], dashes=apart["dashes"], markers=apart["markers"])
-    sns.lineplot(data, errorbar=None, markersize=4, ax=axis, **options, **looks)
+    sns.lineplot(data, errorbar=None, markersize=4, **options, **looks)
 
 
 def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame:
@@ -129,16 +122,15 @@ def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame
     right = show.groups(found, ["limit", "answers", "model"])["right"].agg(show.mean_of).unstack(["answers", "model"])
     right.columns = [f"{model}, {how}" for how, model in right.columns]
     after = found[(found["answers"] == "sampled") & (found["model"] != "before")]
-    length = show.groups(after, ["limit", "model"])["length"].agg(lambda values: show.mean_of(values, 0.0, np.inf))
-    length = length.unstack().rename(columns="tokens, {}".format)
-    ours = right.join(length).loc[[limit for limit in beside if limit in right.index]].reset_index()
-    ours.insert(1, "runs", [found[found["limit"] == limit]["seed"].nunique() for limit in ours["limit"]])
+    length = show.groups(after, ["limit", "model"])["length"].agg(show.mean_of, high=np.inf)
+    ours = right.join(length.unstack().rename(columns="tokens, {}".format))
+    ours.insert(0, "runs", found.groupby("limit")["seed"].nunique())
+    ours = ours.loc[[limit for limit in beside if limit in right.index]].reset_index()
     ours["paper: limit"] = ours["limit"].map(beside)
-    for name, shown in PRINTED.items():
-        ours[f"paper: {shown}"] = [paper_value(f"gsm8k-{limit}-{name}") for limit in ours["paper: limit"]]
-    for name in ("discrete", "mts"):
-        values = [paper_value(f"gsm8k-{limit}-{name}-length") for limit in ours["paper: limit"]]
-        ours[f"paper: tokens, {PRINTED[name]}"] = values
+    claims = {f"paper: {shown}": name for name, shown in PRINTED.items()}
+    claims |= {f"paper: tokens, {PRINTED[name]}": f"{name}-length" for name in ("discrete", "mts")}
+    for head, name in claims.items():
+        ours[head] = [paper_value(f"gsm8k-{limit}-{name}") for limit in ours["paper: limit"]]
     return ours
 
 
@@ -164,18 +156,17 @@ def gains_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def findings(table: pd.DataFrame) -> list[str]:
     """A sentence for each limit on sampled answers: what reward gives, and how MTS ends beside discrete CoT."""
-    made = gains(table).query("answers == 'sampled'")
+    made = at(gains(table), answers="sampled")
+    means = made.pivot(index="limit", columns="pair", values="mean")
     sentences = []
-    for limit, part in sorted(made.groupby("limit"), reverse=True):
-        row = part.set_index("pair")
-        between = row.loc["between"]
-        sure = "holds" if between["low"] <= 0 <= between["high"] else "excludes"
+    for row in at(made, pair="between").sort_values("limit", ascending=False).itertuples():
+        sure = "holds" if row.low <= 0 <= row.high else "excludes"
+        interval = "one seed has no interval" if row.n == 1 else f"the interval over seeds {sure} zero"
         sentences.append(
-            f"{limit} tokens: reward {_moves('discrete chain of thought', row.loc['discrete', 'mean'])} and "
-            f"{_moves('MTS', row.loc['mts', 'mean'])}. MTS ends {abs(between['mean']):.1f} points "
-            f"{'above' if between['mean'] >= 0 else 'below'} discrete chain of thought; "
-            + ("one seed has no interval" if between["n"] == 1 else f"the interval over seeds {sure} zero")
-            + f", and it is above in {between['ahead']} of {between['n']} seeds."
+            f"{row.limit} tokens: reward {_moves('discrete chain of thought', means.loc[row.limit, 'discrete'])} and "
+            f"{_moves('MTS', means.loc[row.limit, 'mts'])}. MTS ends {abs(row.mean):.1f} points "
+            f"{'above' if row.mean >= 0 else 'below'} discrete chain of thought; {interval}, and it is above in "
+            f"{row.ahead} of {row.n} seeds."
         )
     return sentences
 
@@ -184,33 +175,31 @@ def _moves(who: str, points: float) -> str:
     return f"{'gives' if points >= 0 else 'costs'} {who} {abs(points):.1f} points"
 
 
-def pretrained(table: pd.DataFrame, finding: str = "") -> Shown:
+def pretrained(table: pd.DataFrame) -> Shown:
     """SmolLM2: its reward while it trains, and right answers before and after; a line or dot is a seed."""
-    table = table[table["model"] == SMOLLM2]
-    found = outcomes(table).query("answers == 'greedy'")
-    rewards = table[table["decoding"] == TRAINING].eval("right = 100 * accuracy")
+    table = at(table, model=SMOLLM2)
+    found = at(outcomes(table), answers="greedy")
+    rewards = at(table, decoding=TRAINING).eval("right = 100 * accuracy")
     rewards["model"] = np.where(rewards["continuous"] > 0, "MTS", "discrete CoT")
     data, apart = told_apart(pd.concat([rewards, found]), "model")
     data["model"] = ordered(data["model"], NAMES)
     figure, axes = panels(1, 2, height=3.4)
     left, right = axes[0]
-    lines(left, data[data["step"].notna()], apart, "right")
+    lines(left, data[data["step"].notna()], apart)
     left.set(xlabel="step", ylabel="rewarded samples (%)", ylim=(0, None))
     seeds(right, data[data["step"].isna()], apart, "model", "right", side_by_side=False)
     right.set(xlabel="", ylabel="right greedy answers (%)", ylim=(0, None))
     legend(figure, apart)
-    return Shown(figure, data[["model", "seed", "step", "right"]], finding)
+    return Shown(figure, data[["model", "seed", "step", "right"]])
 
 
 def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
     """Right answers (%) by model, sums and decoding, by both parsers, with lengths."""
-    shown = measured.assign(model=measured["model"].map(MODELS))
-    for column in ("accuracy", "passed", "verified", "cut"):
-        shown[column] = PERCENT * shown[column]
     names = {"accuracy": "right", "passed": "right among its samples", "verified": "right by math-verify"}
     names |= {"length": "tokens", "cut": "cut by the limit"}
-    columns = ["model", "sums", "decoding", "samples", "problems", *names]
-    return shown[columns].rename(columns=names)
+    shown = measured[["model", "sums", "decoding", "samples", "problems", *names]].replace({"model": MODELS})
+    shares = ["accuracy", "passed", "verified", "cut"]
+    return shown.assign(**PERCENT * shown[shares]).rename(columns=names)
 
 
 def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
@@ -219,10 +208,10 @@ def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def responses_table(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Stories with both responses, of `answered.responses`."""
-    code = lambda texts: [f"`{text}`" if text else "" for text in texts]
-    shown = {"story": before["story"], "answer": before["answer"], "before": code(before["written"])}
-    return pd.DataFrame(shown | {"thoughts after": code(after["thoughts"]), "after": code(after["written"])})
+    """Stories with both responses, of `decodings.responses`."""
+    shown = {"before": before["written"], "thoughts after": after["thoughts"], "after": after["written"]}
+    code = pd.DataFrame(shown).map(lambda text: f"`{text}`" if text else "")
+    return before[["story", "answer"]].join(code)
 
 
 def left_open() -> pd.DataFrame:
@@ -242,7 +231,7 @@ def left_open() -> pd.DataFrame:
         "what a length counts": "discrete tokens",
         "held-out problems": "all of GSM8K's test set",
     }
-    return pd.DataFrame({"left open": rows.keys(), "here": rows.values()})
+    return pd.DataFrame(rows.items(), columns=["left open", "here"])
 
 
 def early_table(usual: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
@@ -252,12 +241,13 @@ def early_table(usual: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
         usual: evaluations of the small model with the paper's curriculum.
         early: those with thoughts that begin to come at the first step.
     """
-    alike = usual[usual["longest"].isin(early["longest"].unique())]
+    alike = at(usual, longest=[*early["longest"].unique()])
     parts = {
         "discrete CoT": alike[alike["continuous"] == 0],
         "MTS, thoughts in the second half": alike[alike["continuous"] > 0],
         "MTS, thoughts from the start": early,
     }
     found = pd.concat([outcomes(part).assign(training=name) for name, part in parts.items() if len(part)])
-    after = found[found["model"] != "before"].assign(training=lambda rows: ordered(rows["training"], [*parts]))
+    after = found[found["model"] != "before"]
+    after = after.assign(training=ordered(after["training"], [*parts]))
     return show.cells(after, ["training", "limit"], "answers", "right")

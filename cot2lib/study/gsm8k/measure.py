@@ -16,7 +16,7 @@ from cot2lib.kit import paths
 from cot2lib.llm import runs
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.runs import records
-from cot2lib.study.gsm8k.runs import LIMITS, MIXED, THREE, small, word_problems
+from cot2lib.study.gsm8k.runs import LIMITS, small, word_problems
 from cot2lib.study.report import Text, bullets
 
 MADE = ("device", "threads", "python", "torch", "cot2lib", "commit", "date", "seconds")
@@ -72,7 +72,7 @@ def _trained(log: pd.DataFrame) -> pd.DataFrame:
 
 def shown() -> LanguageRun:
     """The run whose model the chapter lets answer: of the shortest limit, with thoughts."""
-    return small(THREE[:1], {min(LIMITS): LIMITS[min(LIMITS)]}, (MIXED,))[0]
+    return next(run for run in small() if run.longest == min(LIMITS) and run.recipe.thoughts)
 
 
 def ship_models(profile: str, folder: Path | None = None) -> list[Path]:

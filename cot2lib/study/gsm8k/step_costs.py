@@ -12,7 +12,7 @@ from cot2lib.kit.timing import in_turns, ratio, threads
 from cot2lib.llm import runs
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.runs import records
-from cot2lib.study.gsm8k.runs import DISCRETE, pretrained
+from cot2lib.study.gsm8k.runs import pretrained
 
 ROUNDS = 3
 COLUMNS = ["trained", "weights", "seconds", "ratio"]
@@ -26,7 +26,7 @@ def measure(profile: str) -> pd.DataFrame:
     """
     if profile != "quick":
         raise SpecError(f"steps under {profile!r}: the paper trains another model; choose 'quick'.")
-    last = pretrained(seeds=(42,), methods=(DISCRETE,))[0]
+    last = pretrained()[0]
     return of_runs({f"the last {last.layers} layers": last, "every weight": replace(last, layers=0)}, ROUNDS)
 
 
@@ -38,17 +38,10 @@ def of_runs(asked: Mapping[str, LanguageRun], rounds: int) -> pd.DataFrame:
     trainers = {name: runs.trainer_of(run, resolve_device("cpu")) for name, run in asked.items()}
     with threads(1):
         taken = in_turns({name: trainer.step for name, trainer in trainers.items()}, rounds)
-    first = next(iter(taken.values()))
-    rows = [
-        {
-            "trained": name,
-            "weights": sum(weight.numel() for weight in trainers[name].model.parameters() if weight.requires_grad)
-            / 1e6,
-            "seconds": statistics.median(seconds),
-            "ratio": ratio(seconds, first),
-        }
-        for name, seconds in taken.items()
-    ]
+    rows, first = [], next(iter(taken.values()))
+    for name, seconds in taken.items():
+        trained = [weight.numel() for weight in trainers[name].model.parameters() if weight.requires_grad]
+        rows.append((name, sum(trained) / 1e6, statistics.median(seconds), ratio(seconds, first)))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -24,6 +24,8 @@ from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed
 
+CLIP, GROUP = 0.1, 8  # of the measurement with dropout
+
 
 def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
     """Log-ratios that the clip looks at (`losses.log_ratios`), of thoughts and of answers."""
@@ -37,6 +39,16 @@ def cut(
     return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
 
 
+def shares_outside(new: Densities, old: Densities, ratio: str, clip: float) -> dict[str, Float[Tensor, " run"]]:
+    """Shares of ratios outside 1 - clip .. 1 + clip: of `thoughts` and of `answers`."""
+    parts = zip(("thoughts", "answers"), log_ratios(new, old, ratio))
+    return {name: _share(losses.outside_clip(log_ratio, clip)) for name, log_ratio in parts}
+
+
+def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:
+    return held.double().mean((1, 2, 3))
+
+
 @torch.no_grad()
 def one_sided_dropout(
     stack: GPT2Stack,
@@ -44,45 +56,28 @@ def one_sided_dropout(
     thought: MTS,
     ratios: Sequence[str] = losses.RATIOS,
     probability: float = 0.1,
-    clip: float = 0.1,
     prompts: int = 32,
-    group: int = 8,
 ) -> pd.DataFrame:
     """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
 
     One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
-    `spread`, the standard deviation of the thoughts' log-ratios. `prompts` of each run are rolled out `group` times.
+    `spread`, the standard deviation of the thoughts' log-ratios. `prompts` of each run are rolled out `GROUP` times.
     """
     data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
     index = data.held_out.index[:, :prompts]
     inputs, padding, steps = data.prompts[index], data.padding_of(index), rules(thought, specs[0].outputs, ANSWER)
-    rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, group)
-    old, new = (
-        replayed(stack, thought, inputs, padding, rollout, mask)
-        for mask in (None, _mask(stack, seeds, index.shape[1] * group, inputs.shape[2] + len(steps), probability))
-    )
+    rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, GROUP)
+    keys = random.run_keys(seeds, Site.DROPOUT, device=stack.device)
+    counter = stack.dropout_counter(index.shape[1] * GROUP, inputs.shape[2] + len(steps))
+    dropout = Dropout(keys, counter, probability) if probability else None
+    old, new = (replayed(stack, thought, inputs, padding, rollout, mask) for mask in (None, dropout))
     parts = []
     for ratio in ratios:
-        thoughts, answers = log_ratios(new, old, ratio)
-        columns = {
-            name: _share(losses.outside_clip(x, clip)) for name, x in (("thoughts", thoughts), ("answers", answers))
-        }
-        columns["spread"] = thoughts.flatten(1).std(1)
+        spread = log_ratios(new, old, ratio)[0].flatten(1).std(1)
+        columns = shares_outside(new, old, ratio, CLIP) | {"spread": spread}
         columns = {name: value.tolist() for name, value in columns.items()}
-        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds, **columns}))
+        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds} | columns))
     return pd.concat(parts, ignore_index=True)
-
-
-def _mask(stack: GPT2Stack, seeds: Sequence[int], batch: int, length: int, probability: float) -> Dropout | None:
-    """Dropout multipliers enough for a batch of sequences."""
-    if not probability:
-        return None
-    keys = random.run_keys(seeds, Site.DROPOUT, device=stack.device)
-    return Dropout(keys, stack.dropout_counter(batch, length), probability)
-
-
-def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:
-    return held.double().mean((1, 2, 3))
 
 
 class WatchedTrainer(GRPOTrainer):
@@ -94,20 +89,15 @@ class WatchedTrainer(GRPOTrainer):
         self.updates = 0
 
     def objective(
-        self,
-        new: Densities,
-        old: Densities,
-        advantages: Traces,
-        reference: Densities | None = None,
-        there: There = None,
+        self, new: Densities, old: Densities, advantages: Traces, **rest: Densities | There
     ) -> Float[Tensor, " run"]:
         self.updates += 1
         if self.updates % self.spec.updates == 0:
-            found = zip(("thoughts", "answers"), log_ratios(new, old, self.spec.ratio))
-            found, clip = {name: x.detach() for name, x in found}, self.spec.clip
-            outside = {name: _share(losses.outside_clip(x, clip)) for name, x in found.items()}
-            self.noted.append(outside | {f"{name}_cut": _share(cut(x, advantages, clip)) for name, x in found.items()})
-        return super().objective(new, old, advantages, reference, there)
+            ratio, clip, now = self.spec.ratio, self.spec.clip, [part.detach() for part in new]
+            lost = [_share(cut(log_ratio, advantages, clip)) for log_ratio in log_ratios(now, old, ratio)]
+            found = shares_outside(now, old, ratio, clip) | dict(zip(("thoughts_cut", "answers_cut"), lost))
+            self.noted.append(found)
+        return super().objective(new, old, advantages, **rest)
 
 
 def several_updates(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame:

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from cot2lib.study import series, show
-from cot2lib.study.frame import called
+from cot2lib.study.frame import at, called
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import recipe
-from cot2lib.study.series import SKY
+from cot2lib.study.series import LOOKS, SKY
 
 MEASURES = {
     "cosine": "cosine with the gradient of J",
@@ -31,16 +31,12 @@ ENDS = {"after": "J after", "reweighted": "J after, reweighted by geometric mean
 def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") -> Shown:
     """Direction, balance and noise of both ratios' gradients over K: exact ones as lines, sampled ones as marks."""
     known = listed.melt(["k", "ratio", "seed"], [name for name in MEASURES if name in listed], "measure")
-    looks = series.looks("ratio", ["geometric", "product"])
-    palette = {name: colour for name, (colour, _, _) in looks.items()}
     figure, axes = panels(1, len(MEASURES), width=9.4, height=3.0)
     for axis, (measure, label) in zip(axes[0], MEASURES.items()):
-        exact = known[known["measure"] == measure]
-        if len(exact):
-            sns.lineplot(exact, x="k", y="value", hue="ratio", units="seed", estimator=None, palette=palette,
-                         linewidth=1.1, alpha=0.5, legend=False, ax=axis)  # fmt: skip
-        for ratio, points in sampled[sampled["measure"] == measure].groupby("ratio"):
-            colour, marker, _ = looks[ratio]
+        for ratio, points in at(sampled, measure=measure).groupby("ratio"):
+            colour, marker, _ = LOOKS["ratio"][ratio]
+            exact = at(known, measure=measure, ratio=ratio).pivot(index="k", columns="seed", values="value")
+            axis.plot(exact, color=colour, linewidth=1.1, alpha=0.5)
             axis.errorbar(
                 points["k"], points["value"], 2 * points["error"], color=colour, fmt=marker, markersize=5, capsize=2,
                 linestyle="--" if measure == "noise" else "none", linewidth=1.2, label=called("ratio", ratio),
@@ -65,7 +61,7 @@ def _count_axis(axis: Axes, ks: Sequence[int]) -> None:
 def gradient_table(listed: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
     """The numbers of `gradients`: exact ones as mean over models, sampled ones with two standard errors."""
     by, heads = ["k", "ratio"], {"cosine": "cosine", "length": "length", "scaled": "cosine, scaled"}
-    told = [f"{value:.3f} ± {2 * error:.3f}" for value, error in zip(sampled["value"], sampled["error"])]
+    told = [show.plus_minus(value, 2 * error, 3) for value, error in zip(sampled["value"], sampled["error"])]
     marks = sampled.assign(told=told).pivot(index=by, columns="measure", values="told")
     marks = marks[["cosine", "along", "noise"]].add_prefix("sampled ").fillna("")
     return show.headed(listed.groupby(by)[[*heads]].mean().rename(columns=heads).join(marks, how="right"))
@@ -80,9 +76,9 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
     left, right = axes[0]
     kept = np.unique(np.geomspace(1, climbs["update"].max(), DRAWN).round())
     data = climbs[climbs["update"].isin(kept)]
-    alike = data[(data["ratio"] == "product") & (data["k"] == data["k"].max())]
+    alike = at(data, ratio="product", k=data["k"].max())
     sns.lineplot(alike, x="update", y="J", linewidth=5, alpha=0.4, color=SKY, label="product, every K", ax=left)
-    rooted = data[data["ratio"] == "geometric"]
+    rooted = at(data, ratio="geometric")
     named = rooted.assign(series=rooted["k"].map("geometric mean, K = {}".format))
     sns.lineplot(named, x="update", y="J", hue="series", style="series", palette="flare", ax=left)
     left.axhline(climbs.loc[climbs["update"] == 0, "J"].iloc[0], color="black", linewidth=1, ls=":", label="start")
@@ -101,29 +97,26 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
 
 def example_table(ends: pd.DataFrame) -> pd.DataFrame:
     """Ends of both examples, a row per K."""
-    wide = ends.assign(ratio=ends["ratio"].map(lambda ratio: called("ratio", ratio)))
-    wide = wide.pivot(index="k", columns="ratio", values=["J", "entropy"])
+    named = ends.assign(ratio=[called("ratio", ratio) for ratio in ends["ratio"]])
+    wide = named.pivot(index="k", columns="ratio", values=["J", "entropy"])
     wide.columns = [", ".join(pair) for pair in wide.columns]
     return show.headed(wide)
 
 
 def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
     """Shares (%) of ratios outside the clip range, mean and range over seeds, by models, rule and K."""
-    rules = found["ratio"].map(lambda ratio: called("ratio", ratio)) + found["divided"].map(
-        {True: ", logits / K", False: ""}
-    )
-    long = found.assign(models=found["profile"].map(recipe), rule=rules).melt(
-        ["models", "rule", "k", "seed"], ["thoughts", "answers"], "step"
-    )
-    by = ["models", "rule", "step", "k"]
-    wide = long.groupby(by, sort=False)["value"].agg(_range).unstack(["step", "k"])
+    divided = found["divided"].map({True: ", logits / K", False: ""})
+    rules = [called("ratio", ratio) for ratio in found["ratio"]] + divided
+    named = found.assign(models=found["profile"].map(recipe), rule=rules)
+    long = named.melt(["models", "rule", "k", "seed"], ["thoughts", "answers"], "step")
+    wide = long.groupby(["models", "rule", "step", "k"], sort=False)["value"].agg(_range).unstack(["step", "k"])
     wide.columns = [f"{step}, K = {k}" for step, k in wide.columns]
     return wide.reset_index()
 
 
 def _range(shares: pd.Series) -> str:
-    mean, low, high = (100 * value for value in (shares.mean(), shares.min(), shares.max()))
-    return f"{mean:.0f} ({low:.0f}–{high:.0f})"
+    """Mean and range in percent."""
+    return "{:.0f} ({:.0f}–{:.0f})".format(*(100 * shares.agg(["mean", "min", "max"])))
 
 
 def updates_table(found: pd.DataFrame) -> pd.DataFrame:
@@ -141,11 +134,10 @@ def away(listed: pd.DataFrame) -> pd.DataFrame:
 
     `scaled` is the least cosine of the product's gradient if a group's standard deviation divides.
     """
-    found = listed[(listed["k"] == listed["k"].max()) & (listed["ratio"] == "geometric")]
+    found = at(listed, k=listed["k"].max(), ratio="geometric")
     angles, lengths = np.degrees(np.arccos(found["cosine"].clip(-1, 1))), found["length"]
     row = {"least": angles.min(), "most": angles.max(), "short": lengths.min(), "long": lengths.max()}
-    scaled = listed.loc[listed["ratio"] == "product", "scaled"].min()
-    return pd.DataFrame([row | {"k": listed["k"].max(), "scaled": scaled}])
+    return pd.DataFrame([row | {"k": listed["k"].max(), "scaled": at(listed, ratio="product")["scaled"].min()}])
 
 
 def largest(table: pd.DataFrame, value: str) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """Exact and sampled gradients of small models under both policy ratios, and how far ratios go from one."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import pandas as pd
 import torch
@@ -62,13 +63,13 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
 
 
 def _listed(stack: GPT2Stack, seeds: Sequence[int], k: int) -> pd.DataFrame:
+    """`exact_gradients` of one K."""
     law = exact.law(stack, TASK, MTS(k))
     weight = exact.group_weight(law.success.detach(), GROUP, True)
     thought, answer = (exact.gradient(value.mean(1), stack) for value in exact.parts(law))
     weighted = [exact.gradient((weight * value).mean(1), stack) for value in exact.parts(law)]
-    rows, whole = [], thought + answer
-    for ratio in SHOWN:
-        share = 1 / k if ratio == "geometric" else 1.0
+    parts, whole = [], thought + answer
+    for ratio, share in zip(SHOWN, (1 / k, 1.0)):
         found, scaled = share * thought + answer, share * weighted[0] + weighted[1]
         columns = {
             "cosine": torch.cosine_similarity(found, whole),
@@ -77,9 +78,8 @@ def _listed(stack: GPT2Stack, seeds: Sequence[int], k: int) -> pd.DataFrame:
             "scaled": torch.cosine_similarity(scaled, whole),
             "J": exact.expected_reward(law).detach(),
         }
-        rows.append(pd.DataFrame({name: value.tolist() for name, value in columns.items()} | {"seed": seeds}))
-        rows[-1] = rows[-1].assign(k=k, ratio=ratio)
-    return pd.concat(rows, ignore_index=True)
+        parts.append(pd.DataFrame(columns).astype(float).assign(seed=seeds, k=k, ratio=ratio))
+    return pd.concat(parts, ignore_index=True)
 
 
 def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFrame:
@@ -94,6 +94,8 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
     for k in ks:
         found = exact.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
         right = found["product"].sum(0)
+        if k <= LISTED:
+            goal = exact.gradient(exact.expected_reward(exact.law(one, TASK, MTS(k))), one)[0] * (1 - 1 / GROUP)
         for ratio, mine in found.items():
             whole = mine.sum(0)
             measured = {
@@ -102,12 +104,10 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
                 "noise": _jackknife(_noise, whole),
             }
             if k <= LISTED:
-                goal = exact.gradient(exact.expected_reward(exact.law(one, TASK, MTS(k))), one)[0] * (1 - 1 / GROUP)
                 along = whole @ goal / goal.square().sum()
                 measured["along"] = float(along.mean()), float(along.std()) / lanes**0.5
-            for name, (value, error) in measured.items():
-                rows.append({"k": k, "ratio": ratio, "measure": name, "value": value, "error": error})
-    return pd.DataFrame(rows)
+            rows += [(k, ratio, name, value, error) for name, (value, error) in measured.items()]
+    return pd.DataFrame(rows, columns=["k", "ratio", "measure", "value", "error"])
 
 
 def _length(a: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
@@ -143,21 +143,19 @@ def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
     parts = []
     for ratio in SHOWN:
         rewards = pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks))
-        parts.append(rewards.rename_axis("update").reset_index().melt("update", var_name="k", value_name="J"))
-    return pd.concat([part.assign(ratio=ratio) for part, ratio in zip(parts, SHOWN)], ignore_index=True)
+        parts.append(rewards.rename_axis("update").melt(var_name="k", value_name="J", ignore_index=False))
+    return pd.concat([part.reset_index().assign(ratio=ratio) for part, ratio in zip(parts, SHOWN)], ignore_index=True)
 
 
-def example_ends(ks: Sequence[int], updates: int) -> pd.DataFrame:
+def example_ends(climbs: pd.DataFrame) -> pd.DataFrame:
     """Ends of two examples of one parameter, by K and ratio: columns `k`, `ratio`, `J`, `entropy` (nat).
 
-    `J` is the expected reward after so many updates where thought and answer share the parameter; `entropy` that of a
-    thought after a fixed time where they do not.
+    `J` is the expected reward after all updates of `climbs`, where thought and answer share the parameter; `entropy`
+    that of a thought after a fixed time where they do not.
     """
-    parts = []
-    for ratio in SHOWN:
-        rewards, entropy = Shared().climb(ks, ratio, updates)[-1], entropies(ks, ratio, TIME)
-        parts.append(pd.DataFrame({"k": ks, "ratio": ratio, "J": rewards.tolist(), "entropy": entropy.tolist()}))
-    return pd.concat(parts, ignore_index=True)
+    ends = climbs[climbs["update"] == climbs["update"].max()][["k", "ratio", "J"]].reset_index(drop=True)
+    ks = ends["k"].unique().tolist()
+    return ends.assign(entropy=torch.cat([entropies(ks, ratio, TIME) for ratio in SHOWN]).tolist())
 
 
 # Dropout in the current policy alone
@@ -174,12 +172,10 @@ def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) ->
     if not 0 <= probability < 1:
         raise SpecError(f"dropout={probability}: choose 0 <= dropout < 1.")
     parts = []
-    for profile, (specs, stack) in models.items():
-        for k in ks:
-            plain = clipping.one_sided_dropout(stack, specs, MTS(k), probability=probability)
-            divided = clipping.one_sided_dropout(stack, specs, MTS(k, float(k)), ["product"], probability)
-            whole = {False: plain, True: divided}
-            parts += [part.assign(divided=over_k, profile=profile, k=k) for over_k, part in whole.items()]
+    for (profile, (specs, stack)), k in product(models.items(), ks):
+        plain = clipping.one_sided_dropout(stack, specs, MTS(k), probability=probability)
+        over_k = clipping.one_sided_dropout(stack, specs, MTS(k, float(k)), ["product"], probability)
+        parts += [part.assign(divided=part is over_k, profile=profile, k=k) for part in (plain, over_k)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -196,8 +192,7 @@ def several_updates(start: Starts, k: int, updates: Sequence[int], recipe: Recip
         raise SpecError(f"updates_k={k}: choose 1 to {LISTED}, whose thoughts can all be listed.")
     specs, stack = start
     parts = []
-    for ratio in losses.RATIOS:
-        for count in updates:
-            runs = [GRPOSpec(recipe, one, MTS(k), ratio, updates=count) for one in specs]
-            parts.append(clipping.several_updates(runs, stack).assign(ratio=ratio, updates=count))
+    for ratio, count in product(losses.RATIOS, updates):
+        runs = [GRPOSpec(recipe, one, MTS(k), ratio, updates=count) for one in specs]
+        parts.append(clipping.several_updates(runs, stack).assign(ratio=ratio, updates=count))
     return pd.concat(parts, ignore_index=True)

@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 from functools import partial
 
-import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from cot2lib.study import show
+from cot2lib.study import look, show
 from cot2lib.study.frame import at, ordered
-from cot2lib.study.look import SETTINGS, Shown, finished, legend, panel_titles
+from cot2lib.study.look import Shown
 from cot2lib.study.sample_complexity.estimates import CHAINS, DELTA, EPSILON, INDEPENDENT, PRINTED, TIGHT
 from cot2lib.study.sample_complexity.probes import KIND
-from cot2lib.study.series import told_apart
+from cot2lib.study.series import LOOKS
 from cot2lib.theory import estimators
 
-WIDTHS = {TIGHT: 6.0, "MTS, simulated": 0.0, "Dirichlet, simulated": 0.0}  # simulated points have no line
 ASIDE = {"MTS, simulated": 0.96, "Dirichlet, simulated": 1.04}  # of their K, so that none hides another
 DISTANCES = {
     "linear": "linear, own weights",
@@ -29,48 +26,10 @@ DISTANCES = {
 ANSWERS = {"base": "last step as it is (%)", "linear": "last step made linear (%)"}
 
 
-def lines(
-    rows: pd.DataFrame,
-    x: str,
-    y: str,
-    hue: str,
-    labels: tuple[str, str],
-    col: str | None = None,
-    finding: str = "",
-    **axes,
-) -> Shown:
-    """A line of means for each series, a panel per value of `col`.
-
-    Args:
-        rows: what is drawn. Columns `seed`, if there, make small dots, `low` and `high` bars.
-        x, y, hue, col: columns.
-        labels: of the axes.
-        finding: what the figure shows.
-        axes: options of the panels.
-    """
-    data, apart = told_apart(rows, hue)
-    options = {"x": x, "y": y, **{name: apart[name] for name in ("hue", "palette", "hue_order")}}
-    styles = {"style": "series", "style_order": apart["hue_order"], "markers": apart["markers"]}
-    widths = {"size": "series", "sizes": {name: WIDTHS.get(name, 1.6) for name in apart["hue_order"]}}
-    with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, col=col, height=3.0, aspect=1.4 if col else 1.9, despine=False, **axes)
-        if "seed" in rows:
-            grid.map_dataframe(sns.scatterplot, s=14, alpha=0.5, **options, **styles)
-        grid.map_dataframe(
-            sns.lineplot, errorbar=None, markersize=6, **options, **styles, **widths, dashes=apart["dashes"]
-        )
-        grid.map_dataframe(_bars, x=x, palette=apart["palette"])
-        grid.set_axis_labels(*labels)
-        panel_titles(grid, col)
-        legend(grid.figure, apart)
-        finished(grid.figure)
-    return Shown(grid.figure, rows, finding)
-
-
-def _bars(data: pd.DataFrame, x: str, palette: dict, **_) -> None:
-    """An interval at each mark that has one."""
-    if "low" in data:
-        plt.vlines(data[x], data["low"], data["high"], data["series"].map(palette).astype(str), zorder=2)
+def barred(shown: Shown, rows: pd.DataFrame, x: str) -> None:
+    """Intervals from `low` to `high` at the marks of a single panel whose series are of `kind`."""
+    colours = [LOOKS["kind"][kind][0] for kind in rows["kind"]]
+    shown.figure.axes[0].vlines(rows[x], rows["low"], rows["high"], colours, zorder=2)
 
 
 def ticked(axes: Sequence[Axes], places: Sequence[int], **options) -> None:
@@ -101,7 +60,7 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
         place=rows["m"].where(rows["over"] == "m", rows["k"]),
     )
     labels = "", "error of MTS / K traces"
-    shown = lines(of, "place", "ratio", "chain", labels, col="panel", finding=finding, sharex=False)
+    shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
     ticked([right], _doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
@@ -124,36 +83,30 @@ def ratio_table(rows: pd.DataFrame) -> pd.DataFrame:
 def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Ratios on one chain by K, with two standard errors of those that are simulated."""
     ks = sorted(rows["k"].unique())
-    levels = [
-        (k, name, ratio) for k in ks for name, ratio in ((PRINTED, estimators.printed_bound(k)), (INDEPENDENT, 1.0))
-    ]
-    both = pd.concat([rows, pd.DataFrame(levels, columns=["k", "kind", "ratio"])], ignore_index=True)
+    levels = [(k, PRINTED, estimators.printed_bound(k)) for k in ks] + [(k, INDEPENDENT, 1.0) for k in ks]
+    levels = pd.DataFrame(levels, columns=["k", "kind", "ratio"]).sort_values("k", kind="stable")
+    both = pd.concat([rows, levels], ignore_index=True)
     both = both.assign(low=both["ratio"] - 2 * both["error"], high=both["ratio"] + 2 * both["error"])
     both["place"] = both["k"] * both["kind"].map(ASIDE).fillna(1.0)
-    shown = lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), finding=finding)
+    points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
+    shown = look.lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points)
+    barred(shown, both, "place")
     ticked(shown.figure.axes, _doublings(ks))
     return shown
 
 
 def sampler_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The numbers of `samplers`, simulated ones with two standard errors."""
-    said = [f"{r:.3f} ± {2 * e:.3f}" if e else f"{r:.3f}" for r, e in zip(rows["ratio"], rows["error"])]
-    return show.headed(
-        rows.assign(said=said, kind=ordered(rows["kind"])).pivot(index="k", columns="kind", values="said")
-    )
+    said = [show.plus_minus(ratio, 2 * error, 3) for ratio, error in zip(rows["ratio"], rows["error"])]
+    named = rows.assign(said=said, kind=ordered(rows["kind"]))
+    return show.headed(named.pivot(index="k", columns="kind", values="said"))
 
 
 def read_outs(rows: pd.DataFrame, finding: str = "") -> Shown:
     """The errors of `estimates.read_out_errors`, a panel per chain."""
-    labels = "tokens K", "mean squared error"
-    shown = lines(rows, "k", "error", "estimate", labels, col="chain", finding=finding)
-    ticked(
-        shown.figure.axes,
-        rows["k"].unique(),
-        yscale="log",
-        yticks=[0.03, 0.1, 0.3, 1],
-        yticklabels=["0.03", "0.1", "0.3", "1"],
-    )
+    shown = look.lines(rows, "k", "error", "estimate", ("tokens K", "mean squared error"), "chain", finding)
+    levels = {"yticks": [0.03, 0.1, 0.3, 1], "yticklabels": ["0.03", "0.1", "0.3", "1"]}
+    ticked(shown.figure.axes, rows["k"].unique(), yscale="log", **levels)
     return shown
 
 
@@ -161,14 +114,16 @@ def failures(rows: pd.DataFrame, finding: str = "") -> Shown:
     """The probabilities of `estimates.failures`, a panel per K."""
     allowed = rows.drop_duplicates(["k", "m"]).assign(size="allowed", missed=DELTA)
     labels = "steps m", f"P(error > {EPSILON})"
-    shown = lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, col="k", finding=finding)
+    shown = look.lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, "k", finding)
     ticked(shown.figure.axes, [3, 10, 30, 100])
     return shown
 
 
 def coverages(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Coverage by K; intervals are mostly narrower than the marks."""
-    shown = lines(rows, "k", "share", "kind", ("tokens, or traces, K", "inputs covered (%)"), finding=finding)
+    labels = "tokens, or traces, K", "inputs covered (%)"
+    shown = look.lines(rows, "k", "share", "kind", labels, finding=finding)
+    barred(shown, rows, "k")
     ticked(shown.figure.axes, rows["k"].unique(), ylim=(0, 104))
     return shown
 
@@ -176,7 +131,7 @@ def coverages(rows: pd.DataFrame, finding: str = "") -> Shown:
 def coverage_table(rows: pd.DataFrame) -> pd.DataFrame:
     """The numbers of `coverages`."""
     half = (rows["high"] - rows["low"]) / 2
-    said = [f"{share:.1f} ± {h:.1f}" if h else f"{share:.1f}" for share, h in zip(rows["share"], half)]
+    said = [show.plus_minus(*pair, digits=1) for pair in zip(rows["share"], half)]
     return show.headed(rows.assign(said=said).pivot(index="k", columns="kind", values="said"))
 
 
@@ -189,7 +144,7 @@ def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
     others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
     both = pd.concat([own, others.assign(models="other inputs")])
     labels = "step", "distance from linear (TV)"
-    shown = lines(both, "step", "distance", "models", labels, col="method", finding=finding)
+    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0, 1))
     steps = sorted(rows["step"].unique())
     for axis in shown.figure.axes:
         axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])
@@ -236,7 +191,7 @@ def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     first = show.groups(at(rows, step=rows["step"].min(), k=ks[0]), "models")["gap"].mean()
     slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
     both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "law", "k", "gap"])])
-    shown = lines(both, "k", "gap", "law", ("tokens K", "squared bias"), col="models", finding=finding)
+    shown = look.lines(both, "k", "gap", "law", ("tokens K", "squared bias"), "models", finding)
     ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
     return shown
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import product
 
 import pandas as pd
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
+from cot2lib.study.frame import ordered
 from cot2lib.tasks import MNNS
 from cot2lib.theory import chains, coverage, enumeration, estimators, sample_size
 from cot2lib.theory.chains import Chain
@@ -30,6 +30,7 @@ EPSILON, DELTA = 0.1, 0.1
 TRACES = 4000  # simulated per point
 SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
 REPEATS = 8  # simulated traces per input of the coverage figure
+SAMPLERS = ("MTS, exact", "MTS, simulated", "Dirichlet, simulated", "systematic")
 LENGTHS = [round(10 ** (x / 5)) for x in range(2, 12)]  # m of the chains whose failures are drawn
 
 
@@ -46,22 +47,15 @@ def checked(live_chain: str, ks: Sequence, steps: object) -> None:
 # Dependence and consistency
 
 
-def dependence(k: int = 2) -> pd.DataFrame:
+def dependence() -> pd.DataFrame:
     """The worked example, exact: is the chance that two slots hold the first token the product of their chances?"""
-    rows, chain = [], chains.example()
-    for step, law in enumerate(enumeration.count_distributions(*chain, k), start=1):
-        single = enumeration.mean(law, k)[0]
-        base = estimators.marginals(*chain)[step - 1]
-        rows.append(
-            {
-                "step": str(step),
-                "$E q_t(1)$, listed": str(single),
-                "base CoT2's $\\alpha_t(1)$": str(Fraction(float(base[0])).limit_denominator(1000)),
-                "$P(i_1 = i_2 = 1)$": str(enumeration.both_tokens(law, 0)),
-                "product of chances": str(single**2),
-            }
-        )
-    return pd.DataFrame(rows)
+    rows, chain, k = [], chains.example(), 2
+    laws = enumeration.count_distributions(*chain, k)
+    for step, (law, base) in enumerate(zip(laws, estimators.marginals(*chain)), start=1):
+        single, alpha = enumeration.mean(law, k)[0], Fraction(float(base[0])).limit_denominator(1000)
+        rows.append((step, single, alpha, enumeration.both_tokens(law, 0), single**2))
+    heads = ["step", "$E q_t(1)$, listed", "base CoT2's $\\alpha_t(1)$", "$P(i_1 = i_2 = 1)$", "product of chances"]
+    return pd.DataFrame(rows, columns=heads).map(str)
 
 
 def convergence(ks: Sequence[int], steps: int) -> pd.DataFrame:
@@ -97,20 +91,19 @@ def samplers(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFrame:
     chain, rows = CHAINS[live_chain](steps), []
     parts = estimators.explained(*chain)
     for k in ks:
-        rows.append((k, "MTS, exact", estimators.mse_ratio(*chain, k), 0.0))
-        rows.append((k, "MTS, simulated", *_simulated(chain, parts, k, "multinomial")))
-        if k > 1:
-            rows.append((k, "Dirichlet, simulated", *_simulated(chain, parts, k, "dirichlet")))
+        unit = float(estimators.independent_error(parts, k))
+        simulated = {"MTS, simulated": "multinomial"} | ({"Dirichlet, simulated": "dirichlet"} if k > 1 else {})
+        exact = {"MTS, exact": estimators.mse_ratio(*chain, k)}
         try:
-            rows.append((k, "systematic", estimators.mse_ratio(*chain, k, "systematic"), 0.0))
+            exact["systematic"] = estimators.mse_ratio(*chain, k, "systematic")
         except SpecError:
-            rows.append((k, "systematic", *_simulated(chain, parts, k, "systematic")))
-    return pd.DataFrame(rows, columns=["k", "kind", "ratio", "error"])
-
-
-def _simulated(chain: Chain, parts: Float[Tensor, " step"], k: int, sampler: str) -> tuple[float, float]:
-    found, unit = simulate(*chain, k, TRACES, sampler), float(estimators.independent_error(parts, k))
-    return found.mse / unit, found.standard_error / unit
+            simulated["systematic"] = "systematic"
+        rows += [(k, kind, ratio, 0.0) for kind, ratio in exact.items()]
+        for kind, sampler in simulated.items():
+            found = simulate(*chain, k, TRACES, sampler)
+            rows.append((k, kind, found.mse / unit, found.standard_error / unit))
+    table = pd.DataFrame(rows, columns=["k", "kind", "ratio", "error"])
+    return table.assign(kind=ordered(table["kind"], SAMPLERS)).sort_values(["k", "kind"], ignore_index=True)
 
 
 def mnns_table(ks: Sequence[int]) -> pd.DataFrame:
@@ -164,15 +157,13 @@ def read_out_errors(ks: Sequence[int]) -> pd.DataFrame:
 # Sample size
 
 
-def failures(ks: Sequence[int] = (16, 32, 64)) -> pd.DataFrame:
+def failures() -> pd.DataFrame:
     """Exact probability of missing epsilon by the printed and the corrected N; columns `k`, `m`, `size`, `missed`."""
     rows = []
-    for k in ks:
-        printed = sample_size.printed_size(EPSILON, DELTA, k)
-        for m in LENGTHS:
-            enough = sample_size.chebyshev_size(EPSILON, DELTA, sample_size.largest_variance(k, m, 0.5))
-            for name, size in (("the paper's N", printed), ("corrected N (Chebyshev)", enough)):
-                rows.append((k, m, name, sample_size.failure(EPSILON, size, k, m)))
+    for k, m in product((16, 32, 64), LENGTHS):
+        enough = sample_size.chebyshev_size(EPSILON, DELTA, sample_size.largest_variance(k, m, 0.5))
+        sizes = {"the paper's N": sample_size.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
+        rows += [(k, m, name, sample_size.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
     return pd.DataFrame(rows, columns=["k", "m", "size", "missed"])
 
 
@@ -181,12 +172,13 @@ def size_table() -> pd.DataFrame:
     rows = []
     for k, steps, delta in SIZES:
         variance = sample_size.largest_variance(k, steps, 0.5)
+        sizes = {
+            "printed": sample_size.printed_size(EPSILON, delta, k),
+            "Chebyshev": sample_size.chebyshev_size(EPSILON, delta, variance),
+            "Bernstein": sample_size.bernstein_size(EPSILON, delta, variance),
+        }
         entry = {"K": k, "m": steps, "$\\delta$": delta}
-        for name, size in (
-            ("printed", sample_size.printed_size(EPSILON, delta, k)),
-            ("Chebyshev", sample_size.chebyshev_size(EPSILON, delta, variance)),
-            ("Bernstein", sample_size.bernstein_size(EPSILON, delta, variance)),
-        ):
+        for name, size in sizes.items():
             entry |= {f"N, {name}": size, f"fails, {name}": sample_size.failure(EPSILON, size, k, steps)}
         rows.append(entry)
     return pd.DataFrame(rows)

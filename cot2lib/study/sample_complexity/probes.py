@@ -120,25 +120,25 @@ def other_inputs(x: Float[Tensor, "run input *rest"]) -> Float[Tensor, "run inpu
 def linearity(own: Probed) -> pd.DataFrame:
     """Distances from Assumption 1 of every run and step: columns `seed`, `step` (t, of the thought that is fed),
     `linear`, `linear_random`, `markov_other`, `markov_mean` (empty at t = 1), `reference` (laws of other inputs)."""
-    rows = []
+    parts = []
     for step in range(1, own.weights.shape[2] + 1):
-        weights = own.weights[:, :, step - 1]
         before = own.stack.mix(own.weights[:, :, : step - 1])
+        fed, law = own.weights[:, :, step - 1], own.laws[:, :, step]
         cut = supported(own.laws[:, :, step - 1])
         drawn = _random_weights(own, step, cut > 0)
         tokenwise = token_laws(own, before, cut > 0)
         found = {
             "linear": distance(law_after(own, before, cut), _mixed(cut, tokenwise)),
             "linear_random": distance(law_after(own, before, drawn), _mixed(drawn, tokenwise)),
-            "reference": distance(own.laws[:, :, step], other_inputs(own.laws[:, :, step])),
+            "reference": distance(law, other_inputs(law)),
         }
         if step > 1:
             mean = before.mean(1, keepdim=True).expand_as(before)
-            swapped = {"markov_other": other_inputs(before), "markov_mean": mean}
-            found |= {k: distance(own.laws[:, :, step], law_after(own, x, weights)) for k, x in swapped.items()}
-        for place, seed in enumerate(own.seeds):
-            rows.append({"seed": seed, "step": step} | {k: float(x[place].mean()) for k, x in found.items()})
-    return pd.DataFrame(rows)
+            found["markov_other"] = distance(law, law_after(own, other_inputs(before), fed))
+            found["markov_mean"] = distance(law, law_after(own, mean, fed))
+        means = {name: value.mean(1).tolist() for name, value in found.items()}
+        parts.append(pd.DataFrame({"seed": own.seeds, "step": step} | means))
+    return pd.concat(parts, ignore_index=True)
 
 
 def supported(weights: Laws) -> Laws:
@@ -206,18 +206,14 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int = ROLLOUTS) -> pd.
     """
     if not ks or rollouts < 2:
         raise SpecError(f"ks={list(ks)}, rollouts={rollouts}: give at least one K and two rollouts.")
-    rows = []
+    parts, inputs = [], torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE)
     for k in ks:
-        parts = [
-            _gaps(own, k, rollouts, chunk, index)
-            for chunk, index in enumerate(torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE))
-        ]
-        gaps, right = (torch.cat(part, 1).mean(1) for part in zip(*parts))
-        for place, seed in enumerate(own.seeds):
-            for step in range(2, own.laws.shape[2] + 1):
-                last = {"right": float(right[place])} if step == own.laws.shape[2] else {}
-                rows.append({"seed": seed, "k": k, "step": step, "gap": float(gaps[place, step - 1])} | last)
-    return pd.DataFrame(rows)
+        found = [_gaps(own, k, rollouts, chunk, index) for chunk, index in enumerate(inputs)]
+        gaps, right = (torch.cat(part, 1).mean(1) for part in zip(*found))
+        for step in range(2, own.laws.shape[2] + 1):
+            part = pd.DataFrame({"seed": own.seeds, "k": k, "step": step, "gap": gaps[:, step - 1].tolist()})
+            parts.append(part.assign(right=right.tolist()) if step == own.laws.shape[2] else part)
+    return pd.concat(parts).sort_values(["k", "seed", "step"], ignore_index=True)
 
 
 def _gaps(

@@ -8,7 +8,7 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from cot2lib.study.frame import at
 from cot2lib.study.look import SETTINGS, Shown, finished, panels
-from cot2lib.study.series import BLUE, LOOKS
+from cot2lib.study.series import BLUE, told_apart
 from cot2lib.study.speed.record import GROWS, REWARD, STEPS
 from cot2lib.study.speed.variants import BASELINE
 
@@ -37,22 +37,22 @@ OF_GROWTH = {
 
 def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Rates, fastest below: a panel for each thing that is measured, with how many times the loop's rate each is."""
-    parts = {what: part.sort_values("rate") for what, part in rows.groupby("what", sort=False)}
-    options = {"height_ratios": [len(part) + 1 for part in parts.values()]}
-    height = 0.25 * sum(options["height_ratios"]) / len(parts) + 0.35
-    figure, axes = panels(len(parts), 1, width=6.4, height=height, gridspec_kw=options)
+    rows = rows[["what", "variant", "rate", "times", "way"]].sort_values("rate")
+    parts = {what: rows[rows["what"] == what] for what in UNITS if what in set(rows["what"])}
+    heights = [len(part) + 1 for part in parts.values()]
+    height = 0.25 * sum(heights) / len(parts) + 0.35
+    figure, axes = panels(len(parts), 1, width=6.4, height=height, gridspec_kw={"height_ratios": heights})
     for axis, (what, part) in zip(axes[:, 0], parts.items()):
         _ladder(axis, part)
         axis.set(xlabel=UNITS[what], ylabel="")
-    return Shown(figure, pd.concat(parts.values())[["what", "variant", "rate", "times"]], finding)
+    return Shown(figure, pd.concat(parts.values()).drop(columns="way"), finding)
 
 
 def _ladder(axis: Axes, part: pd.DataFrame) -> None:
-    look = {
-        name: {way: found[place] for way, found in LOOKS["way"].items()}
-        for place, name in enumerate(("palette", "markers"))
-    }
-    sns.scatterplot(part, x="rate", y="variant", hue="way", style="way", s=55, legend=False, ax=axis, zorder=3, **look)
+    """One panel: a dot for each way, and how many times the loop's rate it has."""
+    data, apart = told_apart(part, "way")
+    looks = {name: apart[name] for name in ("hue", "palette", "markers")}
+    sns.scatterplot(data, x="rate", y="variant", style="series", s=55, legend=False, ax=axis, zorder=3, **looks)
     for place, (name, rate, times) in enumerate(zip(part["variant"], part["rate"], part["times"])):
         said = "" if name.endswith(BASELINE) else f"{times:.1f} x"
         axis.annotate(said, (rate, place), (7, 0), textcoords="offset points", va="center", fontsize=8.5)
@@ -86,14 +86,13 @@ def table(rows: pd.DataFrame, **headings: str) -> pd.DataFrame:
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """One row on a training step: the fastest way's columns, `loop`'s share and minutes, the best stacks, flop."""
     steps = at(rows, what=STEPS)
-    best, loop = steps.loc[steps["rate"].idxmax()], at(steps, variant=BASELINE).iloc[0]
-    stacks = at(steps, way="stack")
-    compiled = stacks["variant"].str.endswith("compiled")
-    found = {
-        "loop_share": loop["share"],
-        "loop_minutes": loop["minutes"],
-        "eager": stacks["times"][~compiled].max(),
-        "compiled": stacks["times"][compiled].max(),
-        "mflop": 1e3 * best["sgemm"] * best["share"] / 100 / best["rate"],
-    }
-    return pd.DataFrame([best.to_dict() | found])
+    best, loop = steps.nlargest(1, "rate"), at(steps, variant=BASELINE).iloc[0]
+    stacks = at(steps, way="stack").set_index("variant")["times"]
+    compiled = stacks.index.str.endswith("compiled")
+    return best.assign(
+        loop_share=loop["share"],
+        loop_minutes=loop["minutes"],
+        eager=stacks[~compiled].max(),
+        compiled=stacks[compiled].max(),
+        mflop=1e3 * best["sgemm"] * best["share"] / 100 / best["rate"],
+    )

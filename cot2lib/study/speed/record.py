@@ -28,13 +28,11 @@ def measure(profile: str) -> pd.DataFrame:
     if reasons := training.left_out(training.PEERS):
         raise SpecError(" ".join(["the record of speed holds every way to train.", *reasons]))
     with threads(1):
-        steps = training.steps(ROUNDS, compiled=True)
-        sgemm = steps["sgemm"].iloc[0]
-        grows = training.growth(QUICK_ROUNDS, list(training.GROWTH), sgemm)
-        rewarded = reward.prompts(ROUNDS, compiled=True)
-    parts = {STEPS: steps, GROWS: grows, REWARD: rewarded}
-    named = [part.assign(what=what, sgemm=sgemm) for what, part in parts.items()]
-    return pd.concat(named, ignore_index=True)[COLUMNS]
+        parts = {STEPS: training.steps(ROUNDS, compiled=True)}
+        sgemm = parts[STEPS]["sgemm"].iloc[0]
+        parts[GROWS] = training.growth(QUICK_ROUNDS, list(training.GROWTH), sgemm)
+        parts[REWARD] = reward.prompts(ROUNDS, compiled=True)
+    return pd.concat(parts, names=["what"]).reset_index("what").assign(sgemm=sgemm)[COLUMNS].reset_index(drop=True)
 
 
 def shipped() -> pd.DataFrame:

@@ -14,7 +14,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.study.costs import STEPS, Variant, steps_of, timed
 from cot2lib.study.speed import peers
-from cot2lib.study.speed.variants import BASELINE, CPU, beside_the_limit, peak_memory, step_flops
+from cot2lib.study.speed.variants import BASELINE, CPU, beside_the_limit, step_flops
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.training.data import stack_data
 from cot2lib.training.engines import preferred, unfit
@@ -26,8 +26,7 @@ FEW = 2  # of those on graphs, which take longer
 LOOP, PEERS = {"transformers": "llm"}, {"jax": "peers", "threadpoolctl": "peers"}  # packages, and their extra
 FUSED_STEPS = 100  # in a turn of the engine, which is called once for a segment
 MAIN = partial(spec, "cot2", "paper")
-ON_GRAPHS = partial(spec, "cot2", "paper")  # four layers, batch 64, inputs of many lengths
-GRAPHS = 2000  # of a task that is timed
+PAIRS = partial(MAIN, task=ProsQA(inputs=2000))  # four layers, batch 64, inputs of many lengths
 GROWTH: dict[str, Callable[..., RunSpec]] = {  # what grows, beside the main model
     "main": MAIN,
     "one layer": partial(MAIN, layers=1, heads=1),
@@ -37,10 +36,10 @@ GROWTH: dict[str, Callable[..., RunSpec]] = {  # what grows, beside the main mod
     "batch 64": partial(MAIN, batch=64),
     "eight digits": partial(MAIN, task=MNNS(1, 9, 8, inputs=4000)),
     "1,017 tokens": partial(MAIN, task=MNNS(1, 9, 4, max_sum=500)),
-    "graphs, pairs": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS)),
-    "graphs, one head": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS), heads=1),
-    "graphs, no dropout": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS), dropout=0.0),
-    "graphs, sentences": partial(ON_GRAPHS, task=ProsQA(inputs=GRAPHS, grammar="sentences")),
+    "graphs, pairs": PAIRS,
+    "graphs, one head": partial(PAIRS, heads=1),
+    "graphs, no dropout": partial(PAIRS, dropout=0.0),
+    "graphs, sentences": partial(MAIN, task=ProsQA(inputs=2000, grammar="sentences")),
 }
 
 
@@ -50,11 +49,7 @@ GROWTH: dict[str, Callable[..., RunSpec]] = {  # what grows, beside the main mod
 def steps(rounds: int, compiled: bool) -> pd.DataFrame:
     """Steps of a run in a second by every way, beside the limit, with `minutes` of a run by the authors' recipe."""
     stacks = [stack(runs, fast) for fast in ((False, True) if compiled else (False,)) for runs in SIZES]
-    variants = [hugging_face(), *stacks, *peers_of_ours(), *fused(SIZES[:2])]
-    for variant in variants:
-        variant.turn()  # compile and allocate
-        variant.memory = peak_memory(variant.turn)
-    rows = beside_the_limit(variants, rounds, one_step())
+    rows = beside_the_limit([hugging_face(), *stacks, *peers_of_ours(), *fused(SIZES[:2])], rounds, one_step())
     return rows.assign(minutes=MAIN().recipe.steps / rows["rate"] / 60)
 
 
@@ -96,9 +91,9 @@ def is_whole(found: pd.DataFrame, sizes: Sequence[int]) -> bool:
 
 def left_out(needed: Mapping[str, str]) -> list[str]:
     """Reasons why rows are missing: the engine does not work, or packages, given with their extra, are not there."""
-    missing = {module: extra for module, extra in needed.items() if find_spec(module) is None}
-    reasons = [f"{module} is not installed; pip install 'cot2lib[{extra}]'." for module, extra in missing.items()]
-    return [reason for reason in [unfit(MAIN()), *reasons] if reason]
+    reasons = [reason] if (reason := unfit(MAIN())) else []
+    missing = [(module, extra) for module, extra in needed.items() if find_spec(module) is None]
+    return reasons + [f"{module} is not installed; pip install 'cot2lib[{extra}]'." for module, extra in missing]
 
 
 # Ways
@@ -121,19 +116,18 @@ def fused(sizes: Sequence[int], model: Callable[..., RunSpec] = MAIN) -> list[Va
     """The fused engine on one thread; none where it does not work."""
     if unfit(model()):
         return []
-    made = {size: preferred(SupervisedTrainer(runs_of(size, model)), 1) for size in sizes}
-    return [
-        Variant(f"fused, {size} runs", size, steps_of(one, FUSED_STEPS), FUSED_STEPS) for size, one in made.items()
-    ]
+    engines = {size: preferred(SupervisedTrainer(runs_of(size, model)), 1) for size in sizes}
+    turns = {size: steps_of(engine, FUSED_STEPS) for size, engine in engines.items()}
+    return [Variant(f"fused, {size} runs", size, turn, FUSED_STEPS) for size, turn in turns.items()]
 
 
 def peers_of_ours() -> list[Variant]:
     """Other ways to batch over runs, as far as they are installed."""
     specs = runs_of(min(MOST, SIZES[-1]))
-    made = [Variant(f"torch.func.vmap, {len(specs)} runs", len(specs), peers.vmap_turn(specs, STEPS), STEPS)]
+    made = {"torch.func.vmap": peers.vmap_turn(specs, STEPS)}
     with suppress(ImportError):
-        made.append(Variant(f"JAX, {len(specs)} runs", len(specs), peers.jax_turn(specs, STEPS), STEPS))
-    return made
+        made["JAX"] = peers.jax_turn(specs, STEPS)
+    return [Variant(f"{name}, {len(specs)} runs", len(specs), turn, STEPS) for name, turn in made.items()]
 
 
 def hugging_face(device: torch.device = CPU) -> Variant:

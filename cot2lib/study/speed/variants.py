@@ -1,17 +1,14 @@
-"""This machine, and the limit that its ways to train are held against: the best matrix product, in the same turns."""
+"""The limit that ways to train are held against on this machine: the best matrix product, in the same turns."""
 
-import gc
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import nullcontext
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from cot2lib.kit.provenance import device_name
 from cot2lib.study.costs import Variant, timed
 from cot2lib.training.trainer import StackTrainer
 
@@ -32,30 +29,17 @@ def beside_the_limit(variants: Sequence[Variant], rounds: int, flops: float) -> 
         flops: of matrix products in our step, or prompt, of one run.
     """
     ours, theirs = torch.rand(SIDE, SIDE), np.random.default_rng(0).random((SIDE, SIDE), np.float32)
-    products = [Variant("product, torch", 1, lambda: ours @ ours, 2 * SIDE**3)]
-    with _one_thread() as held:
-        products += [Variant("product, NumPy", 1, lambda: theirs @ theirs, 2 * SIDE**3)] * held
-        rows = timed([*variants, *products], rounds)
-    of_products = rows["variant"].isin([one.variant for one in products])
-    sgemm = rows["rate"][of_products].max()
-    return rows[~of_products].assign(share=100 * flops * rows["rate"] / sgemm, sgemm=sgemm / 1e9)
-
-
-@contextmanager
-def _one_thread() -> Iterator[bool]:
-    """Whether NumPy's products are held to one thread inside the block."""
-    try:
+    products, one_thread = [Variant("product, torch", 1, lambda: ours @ ours, 2 * SIDE**3)], nullcontext()
+    if find_spec("threadpoolctl"):  # else NumPy would take every core
         from threadpoolctl import threadpool_limits
-    except ImportError:
-        yield "1" in (os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS"))
-        return
-    with threadpool_limits(1):
-        yield True
 
-
-def named() -> str:
-    """This machine and its torch."""
-    return f"one core of {device_name(CPU)}, torch {torch.__version__}"
+        products.append(Variant("product, NumPy", 1, lambda: theirs @ theirs, 2 * SIDE**3))
+        one_thread = threadpool_limits(1)
+    with one_thread:
+        rows = timed([*variants, *products], rounds)
+    ways, limits = rows[: len(variants)], rows[len(variants) :]
+    sgemm = limits["rate"].max()
+    return ways.assign(share=100 * flops * ways["rate"] / sgemm, sgemm=sgemm / 1e9)
 
 
 def step_flops(trainer: StackTrainer) -> float:
@@ -63,15 +47,3 @@ def step_flops(trainer: StackTrainer) -> float:
     with FlopCounterMode(display=False) as counter:
         trainer.take_step()
     return float(counter.get_total_flops())
-
-
-def peak_memory(turn: Callable[[], object]) -> float:
-    """Peak resident memory of the process over one turn, in GiB (Linux only, else NaN)."""
-    gc.collect()
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-        turn()
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 2**20
-    except OSError:
-        return float("nan")
