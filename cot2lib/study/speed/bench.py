@@ -33,7 +33,7 @@ def measure(what: str, quick: bool = False) -> str:
     shown = [table.dropna(axis="columns", how="all").round(2).to_string(index=False) for table in tables]
     missing = [f"Left out: {reason}" for reason in training.left_out(training.PEERS)] if what == "train" else []
     where = f"One core of {device_name(CPU)}, torch {torch.__version__}; medians of turns taken in alternation.\n"
-    units = "`rate` is that of one run in a second, `times` the first row's, `share` of the product `sgemm` (Gflop/s)."
+    units = "`rate` of a run in a second, `times` the first row's or the stack's, `share` of `sgemm` (Gflop/s)."
     return "\n\n".join([where + units, *shown, *missing])
 
 
