@@ -22,9 +22,9 @@ def groups(rows: pd.DataFrame, by: str | Sequence[str]):
     return rows.groupby([by] if isinstance(by, str) else list(by), observed=True, sort=True)
 
 
-def mean_of(values: pd.Series, low: float = 0.0, high: float = PERCENT) -> str:
+def mean_of(values: pd.Series, low: float = 0.0, high: float = PERCENT, digits: int = 1) -> str:
     """Mean with its 95 % t-interval, cut to a range."""
-    return shown(mean_interval(values, low, high))
+    return shown(mean_interval(values, low, high), digits)
 
 
 def counted(values: pd.Series) -> str:
