@@ -9,6 +9,7 @@ from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
+from cot2lib.training import grpo
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.supervised import build_stack
 
@@ -40,6 +41,13 @@ def rewarded(seed=42, thought=TWO, recipe=REWARDED, **options):
 def reward_trainer(*specs, stack=None, **options):
     """Runs by reward, from weights that nothing trained."""
     return GRPOTrainer(specs, build_stack([one.start for one in specs]) if stack is None else stack, **options)
+
+
+def noted(monkeypatch):
+    """What every update hands to the objective from now on."""
+    seen, original = [], grpo.objective
+    monkeypatch.setattr(grpo, "objective", lambda *given: seen.append(given) or original(*given))
+    return seen
 
 
 def weights_of(trainer, run=0):

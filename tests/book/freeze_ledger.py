@@ -51,7 +51,7 @@ from raw_runs import (
     supervised,
     three_smallest,
     voted,
-)
+)  # fmt: skip
 from scipy import stats
 
 FROZEN = Path(__file__).parent / "ledger.csv"

@@ -144,41 +144,22 @@ def dirichlet(gamma, rate="dirichlet", **options):
 # Measures of one run
 
 
-def inputs(run):
-    return run["row"]["inputs_a"] + run["row"]["inputs_b"]
+last = lambda run: shares(run)[-1]
+best = lambda run: shares(run).max()
+first_right = lambda run: shares(run)[0]
+mean = lambda run: shares(run).mean()
+lost = lambda run: best(run) - last(run)
+base_best = lambda run: shares(run, "base").max()
+base_lost = lambda run: base_best(run) - base_last(run)
+base_last = lambda run: shares(run, "base")[-1]
+base_split_half = lambda run: split_half(run, "base")
+hours = lambda run: run["row"]["seconds"] * run["row"]["threads"] / 3600
+inputs = lambda run: run["row"]["inputs_a"] + run["row"]["inputs_b"]
 
 
 def shares(run, kind="correct"):
     """Right answers (%) at every evaluation."""
     return 100 * ((run["curve"][f"{kind}_a"] + run["curve"][f"{kind}_b"]) / inputs(run)).to_numpy()
-
-
-def last(run):
-    return shares(run)[-1]
-
-
-def best(run):
-    return shares(run).max()
-
-
-def first_right(run):
-    return shares(run)[0]
-
-
-def mean(run):
-    return shares(run).mean()
-
-
-def lost(run):
-    return best(run) - last(run)
-
-
-def base_best(run):
-    return shares(run, "base").max()
-
-
-def base_lost(run):
-    return base_best(run) - base_last(run)
 
 
 def split_half(run, kind="correct"):
@@ -187,18 +168,6 @@ def split_half(run, kind="correct"):
     right_b = [y for x, y in zip(a, b) if x == max(a)]
     right_a = [x for x, y in zip(a, b) if y == max(b)]
     return 100 * (sum(right_b) / len(right_b) + sum(right_a) / len(right_a)) / inputs(run)
-
-
-def base_last(run):
-    return shares(run, "base")[-1]
-
-
-def base_split_half(run):
-    return split_half(run, "base")
-
-
-def hours(run):
-    return run["row"]["seconds"] * run["row"]["threads"] / 3600
 
 
 def entropy(step, place=-1):

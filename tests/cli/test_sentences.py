@@ -21,6 +21,7 @@ from cot2lib.specs import from_data
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory.estimators import mse_ratio
+from cot2lib.thoughts import Base
 nan, inf = float("nan"), float("inf")
 stack = GPT2Stack(2, 9, 5, 4, 1, 1)
 start, moves = torch.tensor([0.5, 0.5]), [torch.tensor([[0.9, 0.1], [0.2, 0.8]])]
@@ -77,6 +78,9 @@ SENTENCES = {
     "stack(np.zeros((2, 1, 3, 4)))": "embeddings of class ndarray: give a tensor",
     # specs
     "spec(seed=2**63)": "seed has 64 bits: give a whole number between -2^63 and 2^63",
+    "spec(seed=1.5)": "seed=1.5: give a whole number.",
+    "MNNS(1, 9, 4.0)": "length=4.0: give a whole number.",
+    "spec(layers='2')": "layers='2': give a whole number.",
     "spec(lr=10**400)": "give a finite number",
     "from_data([1, 2])": "'[1, 2]' describes no spec; give a kind and its fields",
     "from_data({'kind': 'RunSpec'})": "RunSpec needs recipe, which is missing",
@@ -89,6 +93,8 @@ VALUES = {
     "tuple(stack.embed(torch.zeros(0, 2, dtype=torch.long)).shape)": "(2, 0, 2, 4)",
     "GPT2Stack(np.int64(1), 9, 5, 4, 1, 1, seeds=np.array([3])).embed(torch.tensor([[8]])).numel()": "4",
     "hindsight_targets(MNNS(1, 3, 2), np.int64(2)).sum().item()": "18.0",
+    "spec('cot2', lr=1).id == spec('cot2', lr=1.0).id": "True",
+    "type(Base(temperature=1).temperature)": "<class 'float'>",
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from builders import weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragged import Ragged
@@ -62,14 +63,10 @@ def gradients(trainer):
     return {name: part for name, part in zip(sizes, flat) if name in names}
 
 
-def weights(trainer, run=0):
-    return torch.cat([parameter[run].detach().flatten() for parameter in trainer.stack.parameters()])
-
-
 def assert_same_step(run):
     """One step from weights far from the start, where gradients are small: loss and every gradient."""
     torch_, fused_ = both(run)
-    noise = random.normal(random.run_keys([7]), weights(torch_).numel())[0].float() * 0.1
+    noise = random.normal(random.run_keys([7]), weights_of(torch_).numel())[0].float() * 0.1
     with torch.no_grad():
         for trainer in (torch_, fused_):
             parts = noise.split([parameter[0].numel() for parameter in trainer.stack.parameters()])
@@ -152,7 +149,7 @@ def test_losses_of_two_hundred_steps_are_torchs(method):
     torch_, fused_ = both(*(short(method, seed=seed, recipe=dict(steps=200)) for seed in (42, 43)))
     torch_.advance(200), fused_.advance(200)
     assert (torch_.losses - fused_.losses).abs().max() < 5e-5
-    assert (weights(torch_, 1) - weights(fused_, 1)).abs().max() < 5e-4
+    assert (weights_of(torch_, 1) - weights_of(fused_, 1)).abs().max() < 5e-4
     assert (fused_.losses[0, :200] - fused_.losses[1, :200]).abs().max() > 0.01
 
 
@@ -162,7 +159,7 @@ def test_a_cosine_schedule_with_several_rates_and_budgets_in_a_stack():
     torch_, fused_ = both(*company)
     torch_.advance(40), fused_.advance(40)
     for place in range(3):
-        assert (weights(torch_, place) - weights(fused_, place)).abs().max() < 1e-4
+        assert (weights_of(torch_, place) - weights_of(fused_, place)).abs().max() < 1e-4
 
 
 @pytest.mark.parametrize("curriculum", ["first", "growing"])
@@ -180,7 +177,7 @@ def test_frozen_embeddings_stay(store):
     before = fused_.stack.transformer.wte.weight.clone()
     fused_.advance(20), torch_.advance(20)
     assert torch.equal(before, fused_.stack.transformer.wte.weight)
-    assert (weights(torch_) - weights(fused_)).abs().max() < 1e-4
+    assert (weights_of(torch_) - weights_of(fused_)).abs().max() < 1e-4
 
 
 def test_threads_and_company_change_nothing():
@@ -189,8 +186,8 @@ def test_threads_and_company_change_nothing():
     for trainer in (one, two, alone):
         trainer.advance(20)
     assert two.threads == 2 and torch.equal(one.losses, two.losses)
-    assert all(torch.equal(weights(one, run), weights(two, run)) for run in range(3))
-    assert torch.equal(weights(one, 1), weights(alone))
+    assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
+    assert torch.equal(weights_of(one, 1), weights_of(alone))
     assert one.evaluate() == two.evaluate()
 
 

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,29 +52,6 @@ def test_numbers_get_the_declared_type():
 def test_another_type_is_named(values, says):
     with pytest.raises(ValueError, match=says):
         Data(**values)
-
-
-def test_specs_coerce_too():
-    """In a process of its own, as a user has it: under pytest the type checker is asked first."""
-    code = (
-        "from cot2lib.specs.profiles import spec\n"
-        "from cot2lib.tasks import MNNS\n"
-        "from cot2lib.thoughts import Base\n"
-        "assert spec('cot2', lr=1).id == spec('cot2', lr=1.0).id\n"
-        "assert type(Base(temperature=1).temperature) is float\n"
-        "for make in (lambda: spec(seed=1.5), lambda: MNNS(1, 9, 4.0), lambda: spec(layers='2')):\n"
-        "    try:\n"
-        "        make()\n"
-        "    except ValueError as error:\n"
-        "        print(error)\n"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    assert out.stdout.splitlines() == [
-        "seed=1.5: give a whole number.",
-        "length=4.0: give a whole number.",
-        "layers='2': give a whole number.",
-    ]
 
 
 @pytest.mark.parametrize(

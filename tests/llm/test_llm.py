@@ -87,13 +87,6 @@ def test_samples_share_their_prompt(model, prompts):
 
 
 @torch.no_grad()
-def test_one_sampled_token_is_discrete_chain_of_thought(model, prompts):
-    one, other = (respond(model, prompts, Plan(rule, 3, 4), keys(), samples=4) for rule in (MTS(1), Discrete(1.0)))
-    assert torch.equal(one.tokens, other.tokens) and torch.allclose(one.thoughts, other.thoughts, atol=1e-6)
-    assert torch.allclose(one.log_density, other.log_density)
-
-
-@torch.no_grad()
 def test_a_response_does_not_depend_on_what_ends_before_it(model, prompts):
     """Rows leave the batch as they end; the others go on as if they had not."""
     plan, endless = (Plan(MTS(2), 1, 12, ends=ends) for ends in (tuple(range(8)), ()))

@@ -76,16 +76,6 @@ def test_every_step_draws_anew():
     assert len(torch.unique(tokens[:, 0])) == 40, "and inputs differ"
 
 
-def test_log_density_is_that_of_the_sampled_tokens(stack):
-    rule = Discrete(temperature=1.5)
-    rollout = decode(stack, PROMPTS, rules(rule, 4), random.run_keys([7, 8, 9], Site.DECODE))
-    log_weights = (rollout.logits / 1.5).log_softmax(-1)
-    tokens = rollout.weights.argmax(-1)
-    expected = log_weights.gather(-1, tokens[..., None])[..., 0]
-    assert torch.allclose(rollout.log_density[:, :, :3], expected[:, :, :3], atol=1e-5)
-    assert (rollout.log_density[:, :, 3] == 0).all(), "the answer was the arg max"
-
-
 def test_sampling_without_keys_is_named(stack):
     with pytest.raises(ValueError, match="pass keys"):
         decode(stack, PROMPTS, rules(Discrete(temperature=1.0), 2))

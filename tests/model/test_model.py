@@ -67,14 +67,6 @@ def test_padding_that_counts_moves_the_places(stack):
     assert counting.select([0]).reads == counting.reads != stack.reads
 
 
-def test_padding_changes_nothing_but_the_place(stack):
-    ids = torch.randint(0, 89, (1, 2, 6))
-    padded = torch.cat([torch.randint(0, 89, (1, 2, 3)), ids], dim=2)
-    alone = stack(stack.embed(ids), outputs=4)
-    moved = stack(stack.embed(padded), outputs=4, padding=torch.tensor([[3, 3]]))
-    assert torch.allclose(alone, moved, rtol=0, atol=1e-5)
-
-
 def test_last_positions_alone_equal_all_positions(stack):
     inputs = stack.embed(torch.randint(0, 89, (4, 9)))
     assert torch.allclose(stack(inputs, outputs=3), stack(inputs)[:, :, -3:], rtol=0, atol=1e-5)
@@ -84,12 +76,6 @@ def test_cache_equals_recomputing(stack):
     inputs, cache = stack.embed(torch.randint(0, 89, (4, 9))), Cache()
     parts = [stack(inputs[:, :, a:b], cache=cache) for a, b in ((0, 5), (5, 6), (6, 9))]
     assert torch.allclose(torch.cat(parts, dim=2), stack(inputs), rtol=0, atol=1e-5)
-
-
-def test_mix_of_one_hot_weights_is_embedding(stack):
-    ids = torch.randint(0, 89, (3, 4, 5))
-    one_hot = torch.nn.functional.one_hot(ids, 89).float()
-    assert torch.allclose(stack.mix(one_hot), stack.embed(ids), rtol=0, atol=1e-6)
 
 
 def test_mix_is_the_mean_embedding(stack):
@@ -131,25 +117,6 @@ def test_round_trip_with_hugging_face(stack):
     assert again.shape == stack.shape
     for mine, theirs in zip(stack.parameters(), again.parameters()):
         assert torch.equal(mine, theirs)
-
-
-def test_from_hf_takes_a_model_made_there():
-    config = transformers.GPT2Config(
-        vocab_size=50, n_positions=12, n_embd=16, n_layer=3, n_head=4, bos_token_id=None, eos_token_id=None
-    )
-    model = transformers.GPT2LMHeadModel(config).eval()
-    ids = torch.randint(0, 50, (2, 12))
-    stack = GPT2Stack.from_hf([model])
-    assert torch.allclose(stack(stack.embed(ids))[0], model(input_ids=ids).logits, rtol=0, atol=1e-5)
-
-
-def test_from_hf_names_what_it_cannot_take(stack):
-    other = GPT2Stack(1, 89, 11, 16, 2, 2).to_hf(0)
-    with pytest.raises(ValueError, match="differ in shape"):
-        GPT2Stack.from_hf([stack.to_hf(0), other])
-    other.config.activation_function = "relu"
-    with pytest.raises(ValueError, match="'relu'"):
-        GPT2Stack.from_hf([other])
 
 
 def test_select_copies_runs(stack):

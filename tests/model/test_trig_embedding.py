@@ -132,17 +132,6 @@ def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not():
 
 
 @pytest.mark.parametrize("embedding", TRIGONOMETRIC)
-def test_a_run_in_a_stack_equals_the_run_alone(embedding):
-    together = SupervisedTrainer([short(embedding, 42), short(embedding, 43, lr=1e-3), short(embedding, 44)])
-    alone = SupervisedTrainer([short(embedding, 43, lr=1e-3)])
-    for trainer in (together, alone):
-        trainer.advance(20)
-    ours, theirs = together.stack.state_dict(), alone.stack.state_dict()
-    assert all((ours[part][1] - theirs[part][0]).abs().max() < 1e-5 for part in ours)
-    assert (together.losses[1] - alone.losses[0]).abs().max() < 1e-5
-
-
-@pytest.mark.parametrize("embedding", TRIGONOMETRIC)
 def test_resumed_equals_uninterrupted_and_loads(embedding, store, nothing_shipped):
     run: RunSpec = short(embedding)
     whole, broken, resumed = (SupervisedTrainer([run]) for _ in range(3))

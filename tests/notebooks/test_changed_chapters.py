@@ -115,23 +115,12 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
 
 GRPO = ("grpo", "grpo-table", "findings", "check-accuracy", "entropies", "held", "learning", "variants",
         "variants-table", "ratio-entropy", "starts")  # fmt: skip
-DIRICHLET = (
-    "accuracy",
-    "accuracy-table",
-    "findings",
-    "check-gains",
-    "entropy",
-    "held",
-    "learning",
-    "variants",
-    "treatments",
-    "later",
-)
+DIRICHLET = ("accuracy", "accuracy-table", "findings", "check-gains", "entropy", "held",
+             "learning", "variants", "treatments", "later")  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "chapter, cells",
-    [("grpo_mts", GRPO), pytest.param("grpo_dirichlet", DIRICHLET, marks=pytest.mark.thorough)],
+    "chapter, cells", [("grpo_mts", GRPO), pytest.param("grpo_dirichlet", DIRICHLET, marks=pytest.mark.thorough)]
 )
 def test_policy_gradients_draw_what_is_recorded(chapter, cells, monkeypatch):
     """Of the authors' recipe nothing is recorded: the quick one is drawn, and a sentence says so."""

@@ -128,7 +128,7 @@ def test_figures_have_name_caption_and_alt_text_and_are_referred_to(path):
         for node in ast.walk(ast.parse(code))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if node.module.startswith("cot2lib.study.figures") or alias.name in ("draw", "look")
+        if alias.name in ("draw", "look")
     }
     assert drawing or path.stem == "ledger"
     for cell in cells(path, "code"):

@@ -33,7 +33,6 @@ LEVELS = [
 # Inside the study: what several chapters share is a file of its own, below their folders; `book` is above them.
 STUDY = ROOT / "cot2lib" / "study"
 ROOMS = {path.parent.name for path in STUDY.glob("*/__init__.py")}
-SHARED_ROOMS = {"analysis", "bench", "checks", "figures"}  # of chapters that are still in layers
 
 
 def imported(path):
@@ -75,7 +74,7 @@ def study_imports(path):
 @pytest.mark.parametrize("path", sorted(STUDY.rglob("*.py")), ids=lambda p: str(p.relative_to(STUDY)))
 def test_a_chapter_imports_no_other(path):
     own = path.relative_to(STUDY).parts[0]
-    above = set() if own in ("book", "__init__.py") else ROOMS - SHARED_ROOMS - {own}  # the door asks the book
+    above = set() if own in ("book", "__init__.py") else ROOMS - {own}  # the door asks the book
     assert not study_imports(path) & above
 
 

@@ -188,27 +188,6 @@ def test_only_runs_of_one_shape_stack(store, nothing_shipped):
     assert not store.exists(), "nothing was trained"
 
 
-def test_bad_budget_is_refused_before_training(store, nothing_shipped):
-    with pytest.raises(SpecError, match="budget B=9"):
-        runs.run([short("cot2", budget=9)])
-    assert not store.exists()
-
-
-def test_a_task_that_cannot_be_split_is_refused_before_training(store, nothing_shipped):
-    """One kind of input: nothing is left to shuffle, or nothing to hold out."""
-    one = replace(short("cot2"), task=MNNS(1, 1, 3))
-    with pytest.raises(SpecError, match="MNNS 3 x 1-1 has too few kinds of input"):
-        runs.run([*SPECS, one])
-    assert not store.exists(), "nothing was trained"
-
-
-def test_targets_beyond_the_memory_are_refused_before_training(store, nothing_shipped):
-    huge = replace(short("cot2"), task=MNNS(length=1000, inputs=10**5))
-    with pytest.raises(SpecError, match=r"targets of 100000 inputs take .* GiB"):
-        runs.run([*SPECS, huge])
-    assert not store.exists()
-
-
 @dataclass(frozen=True)
 class Readers(Base):
     """A rule as a reader writes it."""
@@ -326,19 +305,23 @@ def test_a_clock_that_is_set_back_is_no_negative_time(store, nothing_shipped, mo
     assert "trained 1 runs in 0 s" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True])
-def test_threads_that_are_none_are_named(store, nothing_shipped, threads):
-    with pytest.raises(SpecError, match=f"threads={threads!r}: (give a whole number|must be at least 1)"):
-        runs.run(SPECS, threads=threads)
-    assert not store.exists(), "nothing was trained"
+REFUSED = [
+    *((dict(threads=count), f"threads={count!r}: (give a whole number|must be at least 1)")
+      for count in (0, -1, 1.5, "2", True)),
+    *((dict(shard=shard), r"shard=.*: give \(k, n\) with 0 <= k < n")
+      for shard in [(5, 2), (2, 2), (-1, 2), (0, 0), None, 1, "1/2", (0,), (0, 1, 2), (0.0, 1), (None, 2)]),
+    (dict(more=short("cot2", budget=9)), "budget B=9"),
+    (dict(more=replace(short("cot2"), task=MNNS(1, 1, 3))), "MNNS 3 x 1-1 has too few kinds of input"),
+    (dict(more=replace(short("cot2"), task=MNNS(length=1000, inputs=10**5))), "targets of 100000 inputs take .* GiB"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "shard", [(5, 2), (2, 2), (-1, 2), (0, 0), None, 1, "1/2", (0,), (0, 1, 2), (0.0, 1), (None, 2)]
-)
-def test_shards_that_are_none_are_named(store, nothing_shipped, shard):
-    with pytest.raises(SpecError, match=r"shard=.*: give \(k, n\) with 0 <= k < n"):
-        runs.run(SPECS, shard=shard)
+@pytest.mark.parametrize("options, says", REFUSED)
+def test_what_cannot_be_trained_is_refused_before_anything_is(store, nothing_shipped, options, says):
+    """Also a run beside good ones: one kind of input leaves nothing to shuffle, or nothing to hold out."""
+    more = [options["more"]] if "more" in options else []
+    with pytest.raises(SpecError, match=says):
+        runs.run([*SPECS, *more], **{name: value for name, value in options.items() if name != "more"})
     assert not store.exists(), "nothing was trained"
 
 
@@ -606,25 +589,6 @@ def test_foreign_stack_files_are_named(store, nothing_shipped):
         runs.run(SPECS, missing="error")
 
 
-FOREIGN = {
-    "no specs": lambda meta: meta.pop("specs"),
-    "specs that are none": lambda meta: meta.update(specs=3),
-    "a spec without a recipe": lambda meta: meta.update(specs=[{"kind": "RunSpec"}]),
-    "unknown field": lambda meta: meta["progress"].update(mood="good"),
-    "no curves": lambda meta: meta["progress"].update(curves=[]),
-    "no held-out counts": lambda meta: meta.update(held_out=[]),
-}
-
-
-@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN.keys())
-def test_stack_files_with_other_contents_are_named(store, nothing_shipped, change):
-    runs.run(SPECS[:1])
-    path = next(store.glob("*.safetensors"))
-    _spoil(path, lambda tensors, meta: change(meta))
-    with pytest.raises(RecordError, match=f"{path.name}.*(elete it|move the file away)"):
-        runs.run(SPECS[:1], missing="error")
-
-
 # Checksums of the store
 
 
@@ -683,6 +647,14 @@ def test_stores_of_the_format_without_checksums_are_read(stack_file, nothing_shi
         runs.load(SPECS[1], "error", retrain=True)
 
 
+FOREIGN = {
+    "no specs": lambda tensors, meta: meta.pop("specs"),
+    "specs that are none": lambda tensors, meta: meta.update(specs=3),
+    "a spec without a recipe": lambda tensors, meta: meta.update(specs=[{"kind": "RunSpec"}]),
+    "unknown field": lambda tensors, meta: meta["progress"].update(mood="good"),
+    "no curves": lambda tensors, meta: meta["progress"].update(curves=[]),
+    "no held-out counts": lambda tensors, meta: meta.update(held_out=[]),
+}
 UNLIKELY = {
     "more right than inputs": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_a=[9999]),
     "fewer than none": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_b=[-9]),
@@ -697,10 +669,11 @@ UNLIKELY = {
 }
 
 
-@pytest.mark.parametrize("change", UNLIKELY.values(), ids=UNLIKELY.keys())
-def test_results_that_cannot_be_are_named(stack_file, change):
-    _spoil(stack_file, change)
-    with pytest.raises(RecordError, match=stack_file.name) as raised:
+@pytest.mark.parametrize("name", [*FOREIGN, *UNLIKELY])
+def test_contents_that_cannot_be_are_named(stack_file, name):
+    _spoil(stack_file, (FOREIGN | UNLIKELY)[name])
+    remedy = ".*(elete it|move the file away)" if name in FOREIGN else ""
+    with pytest.raises(RecordError, match=stack_file.name + remedy) as raised:
         runs.run(SPECS[1:2], "error")
     assert str(raised.value).count("\n") == 0
 

@@ -152,16 +152,6 @@ def test_a_rule_without_its_decorator_is_named():
         run_of(Plain())
 
 
-def test_an_own_rule_resumes_and_does_not_notice_its_company(store, monkeypatch):
-    """Interrupted and gone on, it equals an uninterrupted run; so does a run alone."""
-    specs = [run_of(Sharpened(), seed) for seed in (42, 43)]
-    whole = runs.run(specs, device="cpu")
-    monkeypatch.setenv("COT2_STORE", str(store) + "-alone")
-    alone = runs.run(specs[1:], device="cpu")
-    assert whole["last"].iloc[1] == alone["last"].iloc[0]
-    assert whole["first_losses"].iloc[1] == alone["first_losses"].iloc[0]
-
-
 def test_an_own_objective_trains_beside_ours(store):
     """Two seeds in one stack, rows and curves as of ours, weights to load; the first loss is the answer's alone."""
     specs = [AnswerSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), seed=seed) for seed in (42, 43)]

@@ -6,7 +6,7 @@ import pytest
 
 from cot2lib.specs.profiles import METHODS, grpo, spec
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
 
 TARGETS = {
@@ -55,6 +55,12 @@ IDS = {
     "divergence": "51bd895aa8be",
     "one-sided dropout": "10967dad157e",
     "a mask per rollout": "f81bc7b16929",
+    "d = 16": "721d67a70071",
+    "ProsQA": "e61bff0bcf77",
+    "ProsQA, paper": "a1ea63144036",
+    "ProsQA, MTS": "dc51a2bfbcef",
+    "ProntoQA, paper": "bedf0db87fe6",
+    "B = 4, quick": "33e6719b3829",
 }
 
 
@@ -79,15 +85,8 @@ def runs_of_every_kind():
     runs["self-fed"] = spec("cot2", layers=4, heads=4, self_fed_from=0.5)
     runs["sparse"] = spec("discrete", task=MNNS(5, 13, 5), every=2)
     runs["trigonometric"] = spec("cot2", embedding="cosine, frozen")
-    rules = (
-        MTS(3),
-        MTS(3, 3.0),
-        Discrete(1.0),
-        Dirichlet(20.0),
-        Dirichlet(20.0, masked=True),
-        Gumbel(0.1),
-        Gaussian(0.1),
-    )
+    rules = [MTS(3), MTS(3, 3.0), Discrete(1.0), Dirichlet(20.0), Dirichlet(20.0, masked=True)]
+    rules += [Gumbel(0.1), Gaussian(0.1)]
     runs |= {
         f"{rule}, {profile}": grpo(start, profile, thought=rule) for rule in rules for profile in ("paper", "quick")
     }
@@ -96,6 +95,12 @@ def runs_of_every_kind():
     runs["divergence"] = grpo(start, kl=0.1)
     runs["one-sided dropout"] = grpo(start, dropout=0.1)
     runs["a mask per rollout"] = grpo(start, thought=Base(), mask=0.1)
+    runs["d = 16"] = spec("discrete", "quick", d_model=16, seed=46)
+    runs["ProsQA"] = spec("cot2", "quick", task=ProsQA())
+    runs["ProsQA, paper"] = spec("cot2", "paper", task=ProsQA(naming="age"))
+    runs["ProsQA, MTS"] = grpo(runs["ProsQA"], "quick")
+    runs["ProntoQA, paper"] = spec("cot2", "paper", task=ProntoQA(naming="once"))
+    runs["B = 4, quick"] = spec("cot2", "quick", budget=4)
     return runs
 
 

@@ -11,7 +11,7 @@ from cot2lib.specs.profiles import METHODS, PROFILES, SEEDS, comparison, grpo, s
 from cot2lib.specs.table import Row
 from cot2lib.study import sweeps
 from cot2lib.study.book import all_runs
-from cot2lib.tasks import MNNS, ProntoQA, ProsQA
+from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
@@ -19,17 +19,6 @@ from cot2lib.training.supervised import build_stack
 GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 padding_counts=False "  # of tasks on graphs
 WARM = f"sums=4 brief={1 / 3} problems=8000 steps=4000 batch=32 lr=0.003 width=64 layers=6 seed=42"
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
-
-
-def test_ids_are_pinned():
-    """A default that changed, or a renamed field, would orphan every shipped record."""
-    assert spec("cot2", "paper").id == "e36bdefde982"
-    assert spec("discrete", "quick", d_model=16, seed=46).id == "721d67a70071"
-    assert spec("cot2", "quick", budget=4).id == "33e6719b3829"
-    start = spec("cot2", "quick", task=ProsQA())
-    ids = (start.id, spec("cot2", "paper", task=ProsQA(naming="age")).id, grpo(start, "quick").id)
-    assert ids == ("e61bff0bcf77", "a1ea63144036", "dc51a2bfbcef")
-    assert spec("cot2", "paper", task=ProntoQA(naming="once")).id == "bedf0db87fe6"
 
 
 def test_defaults_are_frozen():
@@ -207,14 +196,8 @@ def test_comparison_shows_every_field():
     "make, names",
     [
         (lambda: spec("cot3"), "method 'cot3'"),
-        (
-            lambda: spec("grpo"),
-            "method 'grpo': on MNNS choose one of cot2, discrete, .*, coconut-slot",
-        ),
-        (
-            lambda: spec("pause", task=ProsQA()),
-            "method 'pause': on ProsQA choose one of .*no-cot, coconut[.]",
-        ),
+        (lambda: spec("grpo"), "method 'grpo': on MNNS choose one of cot2, discrete, .*, coconut-slot"),
+        (lambda: spec("pause", task=ProsQA()), "method 'pause': on ProsQA choose one of .*no-cot, coconut[.]"),
         (lambda: spec("cot2", heads=0), "heads=0: must be at least 1"),
         (lambda: grpo(spec("discrete"), thought=[MTS(3)]), "give one of Rule"),
         (lambda: spec("cot2", "slow"), "profile 'slow'"),
@@ -286,12 +269,8 @@ def test_builders_take_the_rule_and_any_field_of_the_recipe():
     assert run.thought == Discrete(1.0) and (run.recipe.steps, run.recipe.warmup) == (300, 10)
     assert spec("cot2", task=ProsQA(), thought=Hidden(), batch=8).recipe.batch == 8
     rewarded = grpo(spec("discrete"), thought=Discrete(1.0), steps=4, evaluate_every=2, ratio="product", kl=0.1)
-    assert (rewarded.recipe.steps, rewarded.recipe.evaluate_every, rewarded.ratio, rewarded.kl) == (
-        4,
-        2,
-        "product",
-        0.1,
-    )
+    assert (rewarded.recipe.steps, rewarded.recipe.evaluate_every) == (4, 2)
+    assert (rewarded.ratio, rewarded.kl) == ("product", 0.1)
     assert rewarded.recipe.batch == 64 and rewarded.thought == Discrete(1.0)
     assert grpo(spec("discrete", task=ProsQA()), thought=Discrete(1.0), steps=4).recipe.steps == 4
 

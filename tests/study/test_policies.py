@@ -8,14 +8,12 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import frame, policies, samples, sweeps, thoughts_held
+from cot2lib.study import frame, policies, sweeps, thoughts_held
 from cot2lib.study.grpo_dirichlet import draw as simplex
-from cot2lib.study.grpo_dirichlet.claims import SIMPLEX, untreated
 from cot2lib.study.grpo_mts import draw as mts
-from cot2lib.study.grpo_mts.claims import TOKENS, sampled
-from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Dirichlet
+from cot2lib.thoughts import MTS
 
 
 def made(gain=10.0, seeds=(42, 43), **columns):
@@ -26,15 +24,9 @@ def made(gain=10.0, seeds=(42, 43), **columns):
     for seed in seeds:
         name = f"{seed}-{sorted(columns.items())}"
         for step, share in ((0, 0.0), (50, 1.0), (100, 0.5)):
-            row = {
-                "id": name,
-                "seed": seed,
-                "split": seed,
-                "step": step,
-                "epoch": step / 50,
-                "gradient_norm": step / 50,
-            }
-            row |= {decoder: 30.0 + gain * share + seed - 42 for decoder in policies.DECODERS} | {"reward": 40.0}
+            row = {"id": name, "seed": seed, "split": seed, "step": step}
+            row |= {"epoch": step / 50, "gradient_norm": step / 50, "reward": 40.0}
+            row |= {decoder: 30.0 + gain * share + seed - 42 for decoder in policies.DECODERS}
             rows.append(common | row | {name: 1 - 0.5 * (step > 0) for name in policies.ENTROPIES})
     return frame.tidy(pd.DataFrame(rows))
 
@@ -176,36 +168,6 @@ def test_learning_leaves_the_first_evaluation_out():
     shown = policies.learning(made(), "k", "own")
     assert [axis.get_ylabel() for axis in shown.figure.axes] == [""] * 3 and shown.numbers["epoch"].min() == 1
     assert len(shown.numbers) == 3 * 2 * 2, "measures, runs, evaluations after the first"
-
-
-# The paper's own claims
-
-
-def test_claims_of_policy_gradients_exist_and_are_read():
-    known, kinds = claims().index, TOKENS | SIMPLEX
-    assert set(kinds) <= set(known)
-    assert {claim for claim in known if claim.startswith(("grpo-mts-", "dirichlet-"))} <= set(kinds)
-
-
-def test_samples_of_policy_gradients_read_their_curves(monkeypatch):
-    points = made().assign(base_a=[10, 20, 30, 25, 20, 20], base_b=20)
-    points = points[points["step"] != 50].assign(base_a=[10, 30, 25, 20])
-    held_out = dict(inputs_a=60, inputs_b=40, seconds=1.0, threads=1, device="cpu")
-    rows = pd.DataFrame({"id": points["id"].unique(), "seed": [42, 43], "last": 0.4, "best": 0.5, **held_out})
-    monkeypatch.setattr(samples.runs, "recorded", lambda specs, retrain=False: rows)
-    monkeypatch.setattr(samples.runs, "curves", lambda specs: points)
-    found = sampled(3, 24)("quick", [42, 43])
-    assert found["entropy_2_before"].tolist() == [1.0, 1.0] and found["entropy_2"].tolist() == [0.5, 0.5]
-    assert found["best"].tolist() == [0.5, 0.5] and found["lost"].tolist() == pytest.approx([0.1, 0.1])
-    assert found["base_best"].tolist() == [0.5, 0.45], "of the best evaluation, not the last"
-    assert found["base_last"].tolist() == [0.5, 0.4] and found["base_lost"].tolist() == pytest.approx([0.0, 0.05])
-    assert found["base_split_half"].tolist() == pytest.approx([0.2 + (10 + 30) / 2 / 100, 0.2 + (25 + 20) / 2 / 100])
-
-
-def test_untreated_runs_are_those_of_the_whole_vocabulary(monkeypatch):
-    seen = []
-    monkeypatch.setattr(samples.runs, "recorded", lambda specs: seen.extend(specs) or pd.DataFrame())
-    assert untreated(1.0)("quick", (42,)).empty and seen[0].thought == Dirichlet(1.0, 0.0, most=None)
 
 
 def test_entropies_of_base_decoding_are_by_moment():

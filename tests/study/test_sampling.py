@@ -287,20 +287,6 @@ def test_unmeasured_parameters_are_named(given, says):
         sampling_measure.checked(*given)
 
 
-@pytest.mark.parametrize(
-    "seed, remedy",
-    [(42, "make it with `cot2 run sampling --profile quick` and `cot2 collect sampling --profile quick`, or ask"),
-     (50, "under quick; ask with retrain=True.")],
-)  # fmt: skip
-def test_the_remedy_of_a_missing_measure_can_be_followed(monkeypatch, seed, remedy):
-    """The commands measure the chapter's own seeds alone."""
-    monkeypatch.setattr(sampling_measure, "shipped", lambda profile: pd.DataFrame(columns=["id"]))
-    specs = sweeps.small("quick", (seed,))[:1]
-    stacks = {"CoT2": (build_stack(specs), specs)}
-    with pytest.raises(RecordError, match=re.escape(remedy)):
-        sampling_measure.read("quick", stacks)
-
-
 def test_figures_of_the_chapter_are_drawn():
     rows = pd.concat([drawn((40, 50, 55), seeds=(42, 43), profile=profile) for profile in ("paper", "quick")])
     shown = sampling.pass_at_k(rows, "a finding")
@@ -365,9 +351,6 @@ def test_one_trace_thinks_by_the_runs_rule_and_rollouts_sample(discrete, continu
         sampling_measure, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
     )
     monkeypatch.setattr(sampling_measure, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
-    stacks = {
-        "CoT2": (continuous, specs_of("cot2")),
-        "discrete CoT": (discrete, specs_of("discrete")),
-    }
+    stacks = {"CoT2": (continuous, specs_of("cot2")), "discrete CoT": (discrete, specs_of("discrete"))}
     sampling_measure.rollout_costs(stacks, (1, 3), prompts=4)
     assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]

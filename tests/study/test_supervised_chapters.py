@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cot2lib.errors import SpecError
 from cot2lib.study import draw, frame, live
 from cot2lib.study.budget import draw as budget
 from cot2lib.study.budget.measure import simple_optimum
@@ -154,16 +153,8 @@ def test_live_specs():
     asked = live.specs(task, "quick", [16, 1, 99, 4], 24, 3, 42)
     assert [(s.method, s.supervision.budget) for s in asked] == [("CoT2", None), ("discrete CoT", 1), ("CoT2", 4)]
     assert all(s.recipe.steps == 246 and s.recipe.evaluate_every == 9 for s in asked)
-    assert live.task(1, 9, 6).size == live.SAMPLED
-    with pytest.raises(SpecError, match="fewer than 5 different multisets"):
-        live.task(3, 4, 2)
-    with pytest.raises(SpecError, match="no live budget"):
-        live.specs(task, "quick", [], 24, 3, 42)
+    assert task.inputs is None and live.task(1, 9, 6).inputs == live.SAMPLED
 
 
 def test_a_rule_without_search_knows_the_parity():
     assert 60 < live.without_search(MNNS()) < 62
-
-
-def test_the_closing_rewards_are_of_the_last_quarter():
-    assert live.closing(pd.DataFrame({42: range(8), 43: range(8)})) == 6.5

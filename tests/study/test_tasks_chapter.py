@@ -75,10 +75,6 @@ def test_what_cannot_be_drawn_or_trained_is_named(ask, names):
         ask()
 
 
-def test_a_live_task_of_many_inputs_is_sampled():
-    assert live.task(1, 9, 4).inputs is None and live.task(1, 9, 6).inputs == live.SAMPLED
-
-
 def test_formats_show_what_each_method_reads_and_writes():
     """SETTINGS of the public code: no arrow for CoT2, as many arrows as steps for pauses."""
     lines = dict(line.split(": ", 1) for line in tasks.formats(MNNS(1, 2, 3), "paper"))

@@ -7,21 +7,18 @@ import numpy as np
 import pytest
 import scipy
 import torch
+from builders import REWARDED, noted, reward_trainer, rewarded, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib import losses, runs
 from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet, random
-from cot2lib.specs import GRPOSpec, Recipe, from_data, to_data
-from cot2lib.specs.profiles import shortened, spec
+from cot2lib.specs import GRPOSpec, from_data, to_data
 from cot2lib.study.grpo_dirichlet import measure as drawn_points
-from cot2lib.tasks import MNNS
 from cot2lib.theory import points
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
-from cot2lib.training import grpo
 from cot2lib.training.grpo import GRPOTrainer
-from cot2lib.training.supervised import build_stack
 
 ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)
 PLAIN = dict(floor=0.0, most=None)
@@ -344,24 +341,10 @@ def test_gumbel_density_is_concrete_but_for_a_common_shift():
 # Training
 
 
-TASK = MNNS(1, 4, 2)
-RECIPE = Recipe(steps=12, batch=4, lr=1e-2, evaluate_every=6)
-
-
-def start(epochs=30):
-    return shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1), epochs)
-
-
-def run_of(rule, recipe=RECIPE, epochs=30, **options):
-    return GRPOSpec(recipe, start(epochs), rule, **options)
-
-
 @pytest.mark.parametrize("rule", [Dirichlet(5.0), Dirichlet(5.0, masked=True), Dirichlet(5.0, **PLAIN), Gumbel(0.5)])
 def test_ratio_is_one_at_equal_weights_and_leaves_it_at_a_second_update(rule, monkeypatch):
-    seen, original = [], grpo.objective
-    monkeypatch.setattr(grpo, "objective", lambda *given: seen.append(given) or original(*given))
-    one = run_of(rule, kl=0.1, updates=2)
-    trainer = GRPOTrainer([one], build_stack([one.start]))
+    seen, one = noted(monkeypatch), rewarded(thought=rule, kl=0.1, updates=2)
+    trainer = reward_trainer(one)
     trainer.advance(1)
     (_, new, old, _, reference, _), (_, again, _, _, _, _) = seen
     assert new[0].shape == (1, 32, 1, 1)
@@ -372,7 +355,7 @@ def test_ratio_is_one_at_equal_weights_and_leaves_it_at_a_second_update(rule, mo
 
 @pytest.mark.parametrize("rule, gamma", [(Dirichlet(5.0), 5.0), (Gumbel(0.5), None)])
 def test_runs_chain(rule, gamma, store, nothing_shipped):
-    one = run_of(rule)
+    one = rewarded(thought=rule)
     assert from_data(to_data(one)) == one
     table = runs.run([one])
     row = table.iloc[0]
@@ -382,8 +365,8 @@ def test_runs_chain(rule, gamma, store, nothing_shipped):
 
 @pytest.mark.thorough
 def test_dirichlet_policy_gradients_raise_the_reward(store):
-    recipe = replace(RECIPE, steps=240, batch=8, lr=3e-3, evaluate_every=80)
-    learning = run_of(Dirichlet(20.0), recipe, epochs=100)
+    recipe = replace(REWARDED, steps=240, batch=8, lr=3e-3, evaluate_every=80)
+    learning = GRPOSpec(recipe, start(epochs=100), Dirichlet(20.0))
     progress = GRPOTrainer([learning], runs.load_stack([learning.start], engine="torch")).train()
     losses = [point["loss"][0] for point in progress.curves[1:]]
     assert losses[-1] < losses[0] - 0.2

@@ -13,10 +13,7 @@ from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 from cot2lib.training.supervised import SupervisedTrainer, build_stack, evaluate
 from cot2lib.training.trainer import WARM_UP
 
-pytestmark = [
-    pytest.mark.cuda,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
-]
+pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 TASK = MNNS(1, 5, 3)
 
 

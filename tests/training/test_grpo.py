@@ -1,9 +1,8 @@
-import shutil
 from dataclasses import replace
 
 import pytest
 import torch
-from builders import REWARDED, SMALLER_SUMS, rewarded, start, weights_of
+from builders import REWARDED, SMALLER_SUMS, noted, rewarded, start, weights_of
 from builders import reward_trainer as trainer
 
 from cot2lib import runs
@@ -14,18 +13,10 @@ from cot2lib.specs import GRPOSpec, from_data, to_data
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
-from cot2lib.training import grpo
 from cot2lib.training.grpo import densities, objective
 from cot2lib.training.supervised import build_stack
 
 TWO = MTS(2)
-
-
-def noted(monkeypatch):
-    """What every update handed to the objective."""
-    seen, original = [], grpo.objective
-    monkeypatch.setattr(grpo, "objective", lambda *given: seen.append(given) or original(*given))
-    return seen
 
 
 def test_ratio_is_exactly_one_at_equal_weights(monkeypatch):
@@ -44,13 +35,6 @@ def test_one_sided_dropout_moves_the_ratio_at_equal_weights(monkeypatch):
     assert all((one - other).abs().max() > 1e-3 for one, other in zip(new, old))
 
 
-def test_a_second_update_on_a_batch_leaves_one(monkeypatch, store):
-    seen, one = noted(monkeypatch), rewarded(group=8, updates=2)
-    trainer(one, stack=runs.load_stack([one.start])).advance(6)
-    apart = [max((x - y).abs().max() for x, y in zip(given[1], given[2])) for given in seen]
-    assert max(apart[::2]) == 0 and max(apart[1::2]) > 1e-3
-
-
 def test_mts_of_one_token_is_discrete_grpo():
     one, other = trainer(rewarded(thought=MTS(1))), trainer(rewarded(thought=Discrete(1.0)))
     one.advance(6), other.advance(6)
@@ -66,7 +50,6 @@ def test_a_run_does_not_notice_its_company():
     assert torch.allclose(weights_of(together, 1), weights_of(alone), atol=1e-5)
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="compiling needs a C++ compiler")
 def test_objective_by_hand():
     """One prompt, two rollouts of one thought of two tokens and an answer, all weighted alike."""
     new = [torch.tensor([[[[-1.0, -2.0]], [[-1.5, -0.5]]]]), torch.tensor([[[[-0.3]], [[-0.7]]]])]
@@ -79,11 +62,6 @@ def test_objective_by_hand():
         expected = -sum(clip(r, a) for rs in (made, answers) for r, a in zip(rs, (1, -1))) / 4
         one = rewarded(ratio=ratio, clip=0.1)
         assert objective(one, new, old, gain).item() == pytest.approx(expected, abs=1e-6)
-        gaps = [-power * 3 + power * 2.5 for _ in range(1)]  # reference minus new, of the first rollout's thought
-        reference = [new[0] + torch.tensor([[[[-0.5, 0.0]], [[0.0, 0.0]]]]), new[1]]
-        kl = (torch.tensor(gaps[0]).expm1() - gaps[0]).item() / 4
-        found = objective(replace(one, kl=0.5), new, old, gain, reference).item()
-        assert found == pytest.approx(expected + 0.5 * kl, abs=1e-6)
 
 
 def test_gradient_follows_finite_differences():

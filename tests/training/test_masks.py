@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import REWARDED, rewarded, start, weights_of
+from builders import REWARDED, noted, rewarded, start, weights_of
 from builders import reward_trainer as trainer
-from test_grpo import noted
 
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError

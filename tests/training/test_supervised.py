@@ -5,13 +5,12 @@ import pytest
 import torch
 from builders import weights_of
 
-from cot2lib.decode import decode, rules
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden
+from cot2lib.thoughts import MTS, Discrete, Hidden
 from cot2lib.training.data import Batch, stack_data
 from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
@@ -83,32 +82,6 @@ def test_discrete_paper_loss_is_hugging_faces():
     ids = torch.cat([prompts, outputs.argmax(-1)], dim=2)[0]
     expected = stack.to_hf(0)(input_ids=ids, labels=ids).loss
     assert batch_loss(stack, run, Batch(prompts, outputs))[0].item() == pytest.approx(expected.item(), abs=1e-5)
-
-
-def test_csft_loss_by_hand():
-    run = short("cot2")
-    stack, data = build_stack([run]), stack_data([run], "cpu")
-    batch = data.batch(torch.arange(8)[None])
-    prompts, outputs = batch.prompts, batch.outputs
-    total = 0.0
-    for step in range(3):
-        fed = torch.cat([stack.embed(prompts), stack.mix(outputs[:, :, :step])], dim=2)
-        log_weights = stack(fed)[:, :, -1].log_softmax(-1)
-        total -= (outputs[:, :, step] * log_weights).sum(-1).mean()
-    assert batch_loss(stack, run, Batch(prompts, outputs))[0].item() == pytest.approx(total.item(), abs=1e-4)
-
-
-def test_gradient_reaches_the_embeddings_through_the_fed_thoughts():
-    run = short("cot2")
-    stack, data = build_stack([run]), stack_data([run], "cpu")
-    batch = data.batch(torch.arange(8)[None])
-    prompts, outputs = batch.prompts, batch.outputs
-    loss = batch_loss(stack, run, Batch(prompts, outputs))[0]
-    through = torch.autograd.grad(loss, stack.transformer.wte.weight)[0]
-    frozen = stack.mix(outputs[:, :, :-1]).detach()
-    stack.mix = lambda weights: frozen
-    cut = torch.autograd.grad(batch_loss(stack, run, Batch(prompts, outputs))[0], stack.transformer.wte.weight)[0]
-    assert not torch.allclose(through, cut, atol=1e-6)
 
 
 def test_learning_rates():
@@ -315,26 +288,6 @@ def test_loss_on_own_thoughts_by_hand(method, own):
     theirs = torch.autograd.grad(expected.sum(), list(stack.parameters()))
     for a, b in zip(mine, theirs):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
-
-
-def test_the_three_ways_of_feeding_differ():
-    losses = [
-        loss_of(short("coconut", "quick", recipe=dict(warmup=0)), 2)[2].item(),
-        loss_of(short("coconut-slot", "quick", recipe=dict(warmup=0)), 2)[2].item(),
-        loss_of(replace(short("coconut", "quick", recipe=dict(warmup=0)), thought=Base()), 2)[2].item(),
-    ]
-    assert len({round(value, 4) for value in losses}) == 3
-
-
-def test_self_feeding_with_perfect_thoughts_is_teacher_forcing():
-    """Where the model's distribution is the target, both feed the same."""
-    run = short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0))
-    stack, batch, _ = loss_of(run, 0)
-    prompts = batch.prompts
-    with torch.no_grad():
-        made = decode(stack, prompts, rules(Base(), 3)).logits.softmax(-1)
-    teacher, own = (batch_loss(stack, run, Batch(prompts, made), own=own) for own in (0, 2))
-    assert torch.allclose(teacher, own, atol=1e-4)
 
 
 def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():

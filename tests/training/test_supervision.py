@@ -48,23 +48,6 @@ def test_targets_equal_enumeration_on_all_inputs(budget, ties):
     assert torch.equal(targets[:, -1].sort(-1).values[:, -2:].sum(0), torch.tensor([0.0, 6561.0]).double())
 
 
-def test_budget_one_is_one_optimal_path():
-    task = MNNS()
-    for ties in ("minus-first", "plus-first"):
-        shares = trajectory_shares(task, 1, ties)
-        assert torch.equal(shares.amax(-1), torch.ones(6561, 4, dtype=torch.float64))
-        sums = shares.argmax(-1) - task.bound
-        assert torch.equal(sums[:, -1], task.answers)
-        steps = torch.cat([sums[:, :1], sums.diff(dim=1)], dim=1)
-        assert torch.equal(steps.abs(), task.digits)
-
-
-def test_full_budget_is_all_partial_sums():
-    targets = hindsight_targets(MNNS(), None, "shared")
-    for ties in TIES:
-        assert torch.equal(targets, hindsight_targets(MNNS(), 16, ties))
-
-
 def test_the_papers_example():
     """Digits 2, 1, 4: the path of B=1 and the pair of B=2 in the paper's Figure 1."""
     task = MNNS(1, 4, 3)

@@ -1,5 +1,6 @@
-"""Leaves that answer nothing: what they leave alone, and what they change."""
+"""Variants of graphs: leaves that answer nothing, and questions where rules without a search are of no use."""
 
+from collections import Counter
 from dataclasses import asdict
 
 import networkx as nx
@@ -7,9 +8,11 @@ import pytest
 import torch
 
 from cot2lib.study import graph_facts
-from cot2lib.study.graph_facts import LEAVES, Distracted, with_room
+from cot2lib.study.graph_facts import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, with_room
+from cot2lib.study.prontoqa import measure
 from cot2lib.study.prosqa.measure import forward
-from cot2lib.tasks import ProsQA
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.prontoqa import HOPS
 
 TASK = ProsQA(inputs=300, naming="age")
 WITH = {passed: Distracted(**asdict(TASK), passed=passed) for passed in (True, False)}
@@ -76,3 +79,49 @@ def test_arguments_alone_decide_the_graphs():
     graph_facts._with_leaves.cache_clear()
     assert torch.equal(Distracted(**asdict(task)).edges, first)
     assert not torch.equal(Distracted(**asdict(task) | {"seed": 1}).edges, first)
+
+
+# Moved edges of ProntoQA
+
+
+USUAL = ProntoQA(inputs=60)
+BLOCKED = {rule: Blocked(inputs=60, rule=rule) for rule in MOVED}
+
+
+def counted_edges(task, row):
+    return Counter(map(tuple, task.graphs.edges[row].tolist()))
+
+
+@pytest.mark.parametrize("rule", MOVED)
+def test_the_named_edges_move_and_nothing_else(rule):
+    task = BLOCKED[rule]
+    for row in range(USUAL.size):
+        before, after = counted_edges(USUAL, row), counted_edges(task, row)
+        assert before - after == Counter(MOVED[rule].keys()) and after - before == Counter(MOVED[rule].values())
+    for name in ("answer_ids", "asked", "options", "root"):
+        assert torch.equal(getattr(USUAL, name), getattr(task, name))
+
+
+@pytest.mark.parametrize("rule", MOVED)
+def test_only_the_end_of_the_chain_is_reached(rule):
+    task = BLOCKED[rule]
+    for row in range(10):
+        graph, (end, other) = nx.DiGraph(list(counted_edges(task, row))), task.graphs.options[row].tolist()
+        root = int(task.graphs.root[row])
+        assert nx.shortest_path_length(graph, root, end) == HOPS and not nx.has_path(graph, root, other)
+
+
+def test_a_blocked_rule_is_no_better_than_chance():
+    right = {rule: list(measure.shortcuts(task).values())[1:] for rule, task in BLOCKED.items()}
+    assert right == {
+        LED_TO: [50, 100, 100, 100],
+        LEADING: [100, 50, 50, 100],
+        BOTH: [50, 50, 50, 100],
+        NEITHER: [100] * 4,
+    }
+
+
+def test_they_stand_beside_the_readings():
+    table = measure.shortcuts_table().set_index("the answer is yes if")
+    assert table.columns.tolist() == ["reachable", "sign", "twins", *MOVED]
+    assert table["twins"].tolist() == [50] * 5 and table["reachable"].tolist()[1:] == [100] * 4
