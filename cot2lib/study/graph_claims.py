@@ -17,8 +17,9 @@ from cot2lib.specs import RunSpec
 from cot2lib.study import graph_runs, graph_tests
 from cot2lib.study.comparisons import Cell, Direction, against
 from cot2lib.study.graph_runs import D_MODELS, KS, SWEEP, TASKS
-from cot2lib.study.kinds import SETTLED, HalfStated, Kind, Number, accuracy
+from cot2lib.study.kinds import SETTLED, Kind, Number, accuracy
 from cot2lib.study.passk import TEMPERATURES
+from cot2lib.study.readings import HalfStated
 from cot2lib.study.samples import Sample, recorded, tabled, trained
 
 METHODS = {"cot2": "cot2", "coconut": "coconut", "discrete": "discrete", "nocot": "no-cot"}

@@ -493,7 +493,7 @@ def simplex():
 
 
 def contradicted(row, verdict):
-    return lambda profile, printed: row(profile, printed) | {"verdict": verdict}
+    return lambda profile, printed: row(profile, printed) | ({"verdict": verdict} if profile == "paper" else {})
 
 
 def bare(task, asked):

@@ -8,7 +8,8 @@ import pandas as pd
 from cot2lib.study import sweeps, thoughts_held
 from cot2lib.study.comparisons import Direction, against
 from cot2lib.study.grpo_dirichlet import runs
-from cot2lib.study.kinds import Kind, Number, accuracy, entropies
+from cot2lib.study.kinds import Kind, Number, accuracy
+from cot2lib.study.readings import entropies
 from cot2lib.study.samples import Sample, rewarded, single
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS
 from cot2lib.thoughts import Dirichlet

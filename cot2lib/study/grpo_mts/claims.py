@@ -8,7 +8,8 @@ from cot2lib.study.comparisons import Cell, Direction, NoGain, Parts, against
 from cot2lib.study.grpo_mts import runs
 from cot2lib.study.grpo_mts.runs import MANY
 from cot2lib.study.judge import NAT
-from cot2lib.study.kinds import ENTROPY, Contradicted, Kind, Number, OfStart, accuracy, entropies
+from cot2lib.study.kinds import ENTROPY, Kind, Number, accuracy
+from cot2lib.study.readings import Contradicted, OfStart, entropies
 from cot2lib.study.samples import Sample, rewarded, single
 from cot2lib.study.sweeps import KS
 
