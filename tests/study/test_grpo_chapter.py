@@ -1,6 +1,7 @@
 """Chapter on sampled tokens: its runs, its comparisons by hand, and its live training."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,11 +9,12 @@ from test_policies import falls, made, table
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec
-from cot2lib.specs.profiles import POLICIES, grpo, spec
+from cot2lib.specs.profiles import POLICIES, TEN, grpo, spec
 from cot2lib.study import live, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.grpo_mts import draw as mts
 from cot2lib.study.grpo_mts import recipes
+from cot2lib.study.grpo_mts import runs as runs_of
 from cot2lib.study.grpo_mts.runs import PENALTY, on_split, variants
 from cot2lib.study.printed import paper_value
 from cot2lib.study.sweeps import USUAL
@@ -107,6 +109,18 @@ def test_the_runs_of_the_ledger_are_on_one_split():
     shipped = all_runs.sweep("one_split", "paper")
     assert {run for run in on_split("paper") if run.seed != 42} < set(shipped)
     assert not any(all_runs.ships_weights("one_split", run) for run in shipped if isinstance(run, GRPOSpec))
+
+
+def test_every_prediction_about_table_1_has_its_runs():
+    """Ten initialisations, or five at a tenth of the rate, of every K of the paper, on the split of its run."""
+    predicted = pd.read_csv(Path(runs_of.__file__).with_name("predicted.csv"))
+    asked = runs_of.explaining("paper")
+    assert {run.start.split_seed for run in asked} == {42} and not runs_of.explaining("quick")
+    for (d, dropout, lr), part in predicted.groupby(["d_model", "dropout", "lr"]):
+        of = [r for r in asked if (r.start.model.d_model, r.recipe.dropout, r.recipe.lr) == (d, dropout, lr)]
+        seeds = sweeps.SEEDS if lr == 5e-6 else TEN
+        assert {(r.thought.k, r.seed) for r in of} == {(k, seed) for k in sweeps.KS for seed in seeds}
+        assert set(part["measure"]) == {"best", "gain", "entropy_4"} and (part["low"] < part["high"]).all()
 
 
 def test_recipes_of_policy_gradients():

@@ -10,7 +10,18 @@ from cot2lib.study import graph_runs
 from cot2lib.study.construction.runs import trigonometric
 from cot2lib.study.grpo_dirichlet import runs as grpo_dirichlet
 from cot2lib.study.grpo_mts import runs as grpo_mts
-from cot2lib.study.sweeps import baselines, budgets, feeding, methods, one_layer, one_split, small, sparse, starts
+from cot2lib.study.sweeps import (
+    baselines,
+    budgets,
+    distinct,
+    feeding,
+    methods,
+    one_layer,
+    one_split,
+    small,
+    sparse,
+    starts,
+)
 
 
 def _csft(profile: str) -> list[RunSpec]:
@@ -19,7 +30,8 @@ def _csft(profile: str) -> list[RunSpec]:
 
 def _one_split(profile: str) -> list[Run]:
     """All but what other chapters have, since the first seed's own split is this one."""
-    again = [*one_split(profile), *grpo_mts.on_split(profile), *grpo_dirichlet.on_split(profile)]
+    rewarded = [*grpo_mts.on_split(profile), *grpo_mts.explaining(profile), *grpo_dirichlet.on_split(profile)]
+    again = distinct(one_split(profile), rewarded)
     known = {*_csft(profile), *grpo_mts.every(profile), *grpo_dirichlet.every(profile)}
     return [run for run in again if run not in known]
 
