@@ -13,7 +13,7 @@ from cot2lib.specs.profiles import POLICIES, TEN, grpo, spec
 from cot2lib.study import live, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.grpo_mts import draw as mts
-from cot2lib.study.grpo_mts import recipes
+from cot2lib.study.grpo_mts import explain, recipes
 from cot2lib.study.grpo_mts import runs as runs_of
 from cot2lib.study.grpo_mts.runs import PENALTY, on_split, variants
 from cot2lib.study.printed import paper_value
@@ -121,6 +121,25 @@ def test_every_prediction_about_table_1_has_its_runs():
         seeds = sweeps.SEEDS if lr == 5e-6 else TEN
         assert {(r.thought.k, r.seed) for r in of} == {(k, seed) for k in sweeps.KS for seed in seeds}
         assert set(part["measure"]) == {"best", "gain", "entropy_4"} and (part["low"] < part["high"]).all()
+
+
+def test_runs_stand_beside_what_was_predicted():
+    """Of three runs one collapses, one keeps to the prediction of 43 to 57, and one does not; by hand."""
+    rows = pd.DataFrame(
+        {"d_model": 32, "dropout": 0.1, "lr": 5e-5, "k": 1, "seed": [42, 43, 44], "own_best": [34.0, 50.0, 60.0],
+         "discrete_before": [40.0, 45.0, 59.0], "entropy_4": [0.0, 0.1, 0.2], "collapsed": [True, False, False]}
+    )  # fmt: skip
+    found = explain.found(rows).set_index(["measure", "seed"])
+    assert found["value"]["best"].to_dict() == {43: 50.0, 44: 60.0} and found["value"]["gain", 43] == 5.0
+    assert found["inside"]["best"].to_dict() == {43: True, 44: False} and found["inside"]["entropy_4"].all()
+    row = explain.table(rows).query("explanation == 'dropout in the current policy'").iloc[0]
+    assert row[["K = 1", "K = 3", "as predicted", "the paper"]].tolist() == [
+        "50.0 to 60.0", "", "1 of 2", "51.6, 55.7, 50.4"
+    ]  # fmt: skip
+    assert (
+        explain.stated("gain", 32, 3) == pytest.approx(55.66 - 43.50) and explain.stated("entropy_4", 24, 1) == 0.1718
+    )
+    assert explain.table(rows)["as predicted"].tolist().count("not run") == 9
 
 
 def test_recipes_of_policy_gradients():
