@@ -20,7 +20,8 @@ from cot2lib.runs import records
 from cot2lib.study import check
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-CHAPTERS = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if f'begin(\\"{path.stem}' in path.read_text()]
+SPEAKING = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if f'begin(\\"{path.stem}' in path.read_text()]
+CHAPTERS = [path for path in SPEAKING if path.stem != "ledger"]  # whose checks are of its form, with or without runs
 OTHER = {"id", "spec", "seed", "split", "split_seed"}  # columns that label no category
 MOST = 12  # values of a category
 Perturb = Callable[[pd.DataFrame], pd.DataFrame]
