@@ -114,6 +114,13 @@ def _predicted_half(deviation: float, n: int, runs: int | None) -> float:
     return _t_quantile(n) * deviation * np.sqrt(1 / n + (1 / runs if runs else 0))
 
 
+def at_widest_gap(values: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Two values or more, in order: those below their widest gap, and those above it."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    low, high = np.split(ordered, [np.diff(ordered).argmax() + 1])
+    return low, high
+
+
 def holm(differences: Sequence[Values]) -> list[bool]:
     """Which means differ from 0 by two-sided t-tests with Holm's correction at 5 %, from one sequence per test."""
     chances = [_chance(np.asarray(values, dtype=float)) for values in differences]

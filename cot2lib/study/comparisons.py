@@ -10,7 +10,19 @@ import pandas as pd
 from cot2lib.metrics import Values, by_seed, mean_interval, paired_interval
 from cot2lib.study import judge as rules
 from cot2lib.study.judge import POINTS, Unit
-from cot2lib.study.kinds import SETTLED, Drawn, Kind, Read, command, measured, noted, span, under, unmeasured
+from cot2lib.study.kinds import (
+    SETTLED,
+    Drawn,
+    Kind,
+    Read,
+    command,
+    measured,
+    noted,
+    of_profile,
+    span,
+    under,
+    unmeasured,
+)
 from cot2lib.study.report import PERCENT
 from cot2lib.study.samples import Sample
 
@@ -80,13 +92,13 @@ class Direction(Kind):
         sides = paired(self.cells, profile, read, self.scale)
         if sides is None:
             return unmeasured(profile) | command(self.chapter, profile)
-        verdict = noted(rules.direction_verdict(sides, self.unit), self._notes(sides, profile, read))
+        verdict = noted(rules.direction_verdict(sides, self.unit), self._notes(profile, read))
         shown = compared(sides, min(sides, key=lambda pair: paired_interval(*pair).low))
         return shown | {"verdict": under(profile, verdict)} | command(self.chapter, profile)
 
-    def _notes(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> str:
-        names = labels(self.cells, [(read(cell.above, profile), read(cell.below, profile)) for cell in self.cells])
-        turned = [name for name, pair in zip(names, sides) if paired_interval(*pair).high < 0]
+    def _notes(self, profile: str, read: Read) -> str:
+        lines = differing(self.cells, profile, read, self.scale, self.unit)
+        turned = [line.label for line in lines if mean_interval(line.values).high < 0]
         notes = {"the other way round: ": "; ".join(turned), "if ": self.given, "but ": self.but()}
         return ", ".join(word + note for word, note in notes.items() if note)
 
@@ -134,7 +146,7 @@ class Parts(Kind):
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """The first part's row, and the verdict on all parts."""
-        rows = {name: part.row(claim, SETTLED, lambda sample, _: read(sample, profile)) for name, part in self.named}
+        rows = {name: part.row(claim, SETTLED, of_profile(read, profile)) for name, part in self.named}
         first = self.first.row(claim, profile, read)
         if not all(row["seeds"] for row in rows.values()):
             return unmeasured(profile) | command(self.first.chapter, profile)
@@ -157,7 +169,7 @@ class Parts(Kind):
         return self.named[0][1]
 
     def ours(self, row) -> str:
-        """As of the first part."""
+        """The numbers of the first part."""
         return self.first.ours(row)
 
 
@@ -233,7 +245,7 @@ class Reaches(Kind):
         return {"seeds": min(map(len, readings)), **shown, "verdict": verdict} | command(self.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """What the runs reach, by reading."""
+        """The value of every run, by reading."""
         some = [rows for rows in (read(sample, profile) for sample in self.samples) if not rows.empty]
         lines = zip(apart([_words(rows) for rows in some]), some)
         beside = dict(stated=self.value, unit=POINTS, within=(0.0, self.top))
@@ -267,7 +279,7 @@ def differing(cells: Sequence[Cell], profile: str, read: Read, scale: float, uni
 
 
 def labels(cells: Sequence[Cell], tables: Sequence[tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
-    """What each cell compares, in words: what tells it from the other cells, then one side minus the other.
+    """Labels of cells: first the words that tell a cell from the others, then one side minus the other.
 
     `tables` holds the rows of both sides of each cell.
     """
@@ -292,7 +304,7 @@ def _label(above: Sequence[str], below: Sequence[str]) -> str:
 
 
 def _words(rows: pd.DataFrame) -> list[str]:
-    """What is the same in all rows."""
+    """Words for columns that are the same in all rows."""
     same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
     return [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]
 

@@ -39,6 +39,7 @@ from cot2lib.metrics import (
     LEVEL,
     Interval,
     Values,
+    at_widest_gap,
     by_seed,
     holm,
     mean_interval,
@@ -46,6 +47,7 @@ from cot2lib.metrics import (
     prediction_interval,
     seeds_for,
 )
+from cot2lib.study.report import ends
 
 LOOSE = 3.0  # times `tight`
 FEWEST_SEEDS = 3
@@ -66,7 +68,7 @@ Sides = tuple[pd.Series, pd.Series]  # of one cell, by seed: said to be above, s
 
 @dataclass(frozen=True)
 class Unit:
-    """What a claim is measured in.
+    """The unit that a claim is measured in.
 
     Attributes:
         name: the word.
@@ -122,7 +124,7 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
 
 
 def closing(values: Values, stated: float, paper_runs: int, unit: Unit) -> str:
-    """What would close an open number, in words."""
+    """The runs that would close an open number, in words."""
     count = enough(values, stated, paper_runs, unit)
     one = f"{paper_runs} runs spread" if paper_runs > 1 else "one run spreads"
     says = f"no count of runs decides, for the paper's {one} as much" if count == "none" else f"{count} runs decide"
@@ -145,25 +147,17 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
 
     Groups lie `loose` apart, and each is narrower than the gap between them.
     """
-    ends = np.sort(np.asarray(values, dtype=float))
-    gaps = np.diff(ends)
-    place = int(np.argmax(gaps)) + 1
-    low, high = ends[:place], ends[place:]
-    if gaps[place - 1] < max(unit.loose, np.ptp(low), np.ptp(high)):
+    low, high = at_widest_gap(values)
+    if high.min() - low.max() < max(unit.loose, np.ptp(low), np.ptp(high)):
         return ""
     belongs = [name for name, some in (("lower", low), ("higher", high)) if _within(stated, some, unit.tight)]
     paper = f"the paper's number is of the {belongs[0]}" if belongs else "the paper's number is of neither"
-    told = [f"{len(some)} at {_range(some, unit)}" for some in (high, low)]
-    return f"of {len(ends)} runs {told[0]} and {told[1]}, {paper}"
+    told = [f"{len(some)} at {ends(some, unit.digits)}" for some in (high, low)]
+    return f"of {len(values)} runs {told[0]} and {told[1]}, {paper}"
 
 
 def _within(stated: float, values: np.ndarray, margin: float) -> bool:
     return bool(values.min() - margin <= stated <= values.max() + margin)
-
-
-def _range(values: np.ndarray, unit: Unit) -> str:
-    low, high = (f"{end:.{unit.digits}f}" for end in (values.min(), values.max()))
-    return low if low == high else f"{low} to {high}"
 
 
 def learnt(right: Values, asked: Values, chance: float) -> bool:
@@ -189,9 +183,8 @@ def direction_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
     if any(sure and gap.mean > 0 for sure, gap in zip(surely, gaps)):
         return PARTLY
     wide = [sides for sides, gap in zip(cells, gaps) if gap.low <= 0 <= gap.high and gap.half_width >= unit.tight]
-    return (
-        f"{OPEN}: {_seeds([max(abs(differences(sides).mean()), unit.tight) for sides in wide], wide)}" if wide else NOT
-    )
+    widths = [max(abs(differences(sides).mean()), unit.tight) for sides in wide]
+    return f"{OPEN}: {_seeds(widths, wide)}" if wide else NOT
 
 
 def no_gain_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:

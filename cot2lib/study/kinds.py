@@ -27,7 +27,7 @@ Read = Callable[[Sample, str], pd.DataFrame]  # a sample's rows under a profile,
 
 @runtime_checkable
 class Kind(Protocol):
-    """What the ledger asks of a claim; the kinds inherit from it."""
+    """The members that the ledger asks of a claim; the kinds inherit from it."""
 
     def row(self, claim: str, profile: str, read: Read) -> dict: ...
 
@@ -79,8 +79,8 @@ class Number(Kind):
         scale: our value times this is in the claim's unit.
         top: largest possible value, in the claim's unit.
         unit: the claim's unit.
-        first: column with what a run's own series begins with, and `since` the claim that states it, where gains are
-            judged.
+        since: the claim that states what a series begins with, where gains since then are judged; the column `first`
+            holds what each run's own begins with.
         chance: share of questions that a guess answers, where models may learn nothing.
         undecided: why there can be no verdict, if so.
         given: under which reading the verdict is meant, where the paper leaves it open.
@@ -96,7 +96,6 @@ class Number(Kind):
     scale: float = PERCENT
     top: float = 100.0
     unit: Unit = POINTS
-    first: str | None = None
     since: str | None = None
     chance: float | None = None
     undecided: str = ""
@@ -130,11 +129,11 @@ class Number(Kind):
         return [Drawn("", values, stated, unit, (rows,), (0.0, self.top))]
 
     def _compared(self, claim: str, rows: pd.DataFrame) -> tuple[pd.Series, float]:
-        """What is judged, by seed, and the paper's number: both are gains where a series goes on."""
+        """The values that are judged, by seed, and the paper's number: both are gains where a series goes on."""
         values, stated = self.scale * rows[self._columns[self.judged]], paper_value(claim)
         if self.since is None:
             return values, stated
-        return values - self.scale * rows[self.first], stated - paper_value(self.since)
+        return values - self.scale * rows["first"], stated - paper_value(self.since)
 
     @property
     def _columns(self) -> dict[str, str | None]:
@@ -157,7 +156,7 @@ class Number(Kind):
         return f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stays at chance"
 
     def _judged(self, values: Values, stated: float) -> dict:
-        """What the verdict is about: which column, its interval, the one that the rule asks, ours less the paper's."""
+        """The judged column, its interval, the interval of the rule, and ours less the paper's."""
         mean = mean_interval(values, -np.inf if self.since else 0.0, self.top)
         further = prediction_interval(values, self.paper_runs)
         ends = {"judged_low": mean.low, "judged_high": mean.high}
@@ -272,8 +271,13 @@ def unmeasured(profile: str) -> dict:
     return {"seeds": 0, "verdict": f"not run: no {profile} records yet"}
 
 
+def of_profile(read: Read, profile: str) -> Read:
+    """Reads the rows of one profile, whichever is asked for."""
+    return lambda sample, _: read(sample, profile)
+
+
 def command(chapters: str, profile: str) -> dict:
-    """What makes the records of a chapter under a profile, or of several with spaces between."""
+    """The command that makes the records of a chapter under a profile, or of several with spaces between."""
     train = lambda chapter: "llm train" if chapter == "gsm8k" else f"run {chapter}"
     steps = [step for chapter in chapters.split() for step in (train(chapter), f"collect {chapter}")]
     return {"command": " && ".join(f"cot2 {step} --profile {profile}" for step in steps)}

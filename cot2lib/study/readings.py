@@ -1,11 +1,19 @@
-"""Kinds that stand on another: a number of what training starts from, one whose recipe the paper states in part, and
-one that its own table contradicts."""
+"""Kinds that stand on another: a number of what training starts from, or whose recipe the paper states in part."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cot2lib.study.kinds import ENTROPY, SETTLED, Drawn, Kind, Number, OfRuns, Read, command, under
-from cot2lib.study.printed import paper_value
+from cot2lib.study.kinds import (
+    ENTROPY,
+    SETTLED,
+    Drawn,
+    Kind,
+    Number,
+    Read,
+    command,
+    of_profile,
+    under,
+    unmeasured,
+)
 from cot2lib.study.samples import STEPS, Sample
 
 
@@ -14,23 +22,26 @@ class OfStart(Kind):
     """A number (`held`) of the models that policy gradients start from, at the evaluation before any step.
 
     The profile `paper` trained them, whatever profile goes on from them. Records of `quick` hold that evaluation.
+
+    Attributes:
+        held: the number.
+        refuted: how the paper's own table contradicts it, or "".
     """
 
     held: Number
+    refuted: str = ""
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """Under `paper` the number as quick records hold it; the profile `quick` trains no such start."""
         if profile != SETTLED:
             return {"seeds": 0, "verdict": f"not run: the {SETTLED} profile trains these starts"}
-        return self.held.row(claim, SETTLED, self._quick(read)) | command(self.held.chapter, "quick")
+        row = self.held.row(claim, SETTLED, of_profile(read, "quick")) | command(self.held.chapter, "quick")
+        return row | ({"verdict": f"refuted: {self.refuted}"} if self.refuted else {})
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The number's lines."""
-        lines = self.held.drawn(claim, SETTLED, self._quick(read)) if profile == SETTLED else []
+        lines = self.held.drawn(claim, SETTLED, of_profile(read, "quick")) if profile == SETTLED else []
         return [line._replace(runs=()) for line in lines]  # those are runs that go on from the starts
-
-    def _quick(self, read: Read) -> Read:
-        return lambda sample, _: read(sample, "quick")
 
     def ours(self, row) -> str:
         """The mean with its interval."""
@@ -54,17 +65,15 @@ class HalfStated(Kind):
     reached: Number
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The answer to the first question under `paper`, with the second's beside it, which stands under `quick`."""
-        best = self.reached.row(claim, SETTLED, lambda sample, _: read(sample, "quick"))
+        """Under `paper` the answer to the first question and beside it that to the second, which `quick` has alone."""
+        best = self.reached.row(claim, SETTLED, of_profile(read, "quick"))
         if profile != SETTLED:
-            return self.reached.row(claim, profile, read) if not best["seeds"] else self._quick(best)
+            verdict = under(profile, best["verdict"]) if best["seeds"] else unmeasured(profile)["verdict"]
+            return best | {"verdict": verdict} | command(self.reached.chapter, profile)
         row = self.stated.row(claim, profile, read)
         if not row["seeds"] or not best["seeds"]:
             return row
         return row | {"verdict": f"{row['verdict']}; by our recipe {best['verdict'].partition(':')[0]}"}
-
-    def _quick(self, best: dict) -> dict:
-        return best | {"verdict": under("quick", best["verdict"])} | command(self.reached.chapter, "quick")
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The lines of the number that the profile has."""
@@ -77,41 +86,6 @@ class HalfStated(Kind):
     def number(self) -> Number:
         """The number that gives the verdict."""
         return self.stated
-
-
-@dataclass(frozen=True)
-class Contradicted(Kind):
-    """A number (`held`) that the paper prints with several values, of which at most one is right.
-
-    Attributes:
-        held: the number.
-        also: the claims that print it.
-        why: why they are one number.
-    """
-
-    held: Kind
-    also: Sequence[str]
-    why: str
-
-    def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The number's row, refuted by the paper's own table."""
-        row = self.held.row(claim, profile, read)
-        if profile != SETTLED:
-            return row
-        values = ", ".join(f"{paper_value(other):g}" for other in self.also)
-        return row | {"verdict": f"refuted: by its own table, which prints {values} for it, {self.why}"}
-
-    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The number's lines."""
-        return self.held.drawn(claim, profile, read) if isinstance(self.held, OfRuns) else []
-
-    def ours(self, row) -> str:
-        """The mean with its interval."""
-        return self.held.ours(row)
-
-    def number(self) -> Number | None:
-        """The number."""
-        return self.held.number()
 
 
 def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:

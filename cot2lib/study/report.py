@@ -83,7 +83,7 @@ RECIPES = {"paper": "authors' recipe", "quick": "quick recipe"}
 
 
 def recipe(profile: str) -> str:
-    """What readers call a profile. "Paper" alone means the article, so the profile of that name has another one."""
+    """The name that readers know a profile by: "paper" alone means the article, so that profile has another one."""
     return RECIPES.get(profile, profile)
 
 
@@ -98,6 +98,11 @@ def cell(value, digits: int = 2) -> str:
     if value is None or (np.isscalar(value) and pd.isna(value)):
         return ""
     return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+
+
+def ends(values: Sequence[float] | np.ndarray | pd.Series, digits: int = 1) -> str:
+    """The lowest value to the highest; a single one where they read alike, and "" of none."""
+    return " to ".join(dict.fromkeys(f"{end(values):.{digits}f}" for end in (min, max))) if len(values) else ""
 
 
 def describe(value: float, low: float, high: float, digits: int = 1) -> str:

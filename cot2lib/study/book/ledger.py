@@ -105,14 +105,14 @@ def verdicts(rows: pd.DataFrame) -> pd.Series:
 
     It stands under its first point's id. Its verdict is the least of its points'.
     """
-    rows = rows[rows["profile"] == SETTLED].set_index("id")
-    series = is_series(rows.reset_index()).to_numpy()
-    points = rows.loc[series, "verdict"]
-    least = points.groupby(points.index.str.replace(r"-k\d+$", "-k1", regex=True)).agg(_least)
-    return pd.concat([rows.loc[~series, "verdict"], least])
+    rows = rows[rows["profile"] == SETTLED]
+    first = rows["id"].mask(is_series(rows), rows["id"].str.replace(r"-k\d+$", "-k1", regex=True))
+    return rows.groupby(first, sort=False)["verdict"].agg(_least)
 
 
 def _least(points: pd.Series) -> str:
+    if len(points) == 1:
+        return points.item()
     return min(points.str.partition(":")[0], key=WORST_FIRST.index)
 
 
@@ -130,14 +130,9 @@ def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
     return counts.sort_values(["group", "claims"], ascending=[True, False], ignore_index=True)
 
 
-def group_counts(rows: pd.DataFrame) -> pd.Series:
-    """How many claims each group has: the total that every page gives."""
-    return verdict_counts(rows).groupby("group", observed=False)["claims"].sum()
-
-
 def total(rows: pd.DataFrame) -> str:
-    """`group_counts` in a sentence."""
-    counts = group_counts(rows)
+    """How many claims each group has, in a sentence."""
+    counts = verdict_counts(rows).groupby("group", observed=False)["claims"].sum()
     agree, differ, untold, unrun = (counts[name] for name in GROUPS)
     return (
         f"Of {counts.sum()} claims {agree} agree with our runs, {differ} differ, {untold} cannot be told, and {unrun} "

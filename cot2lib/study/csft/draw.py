@@ -7,9 +7,11 @@ import pandas as pd
 from jaxtyping import Float
 from torch import Tensor
 
+from cot2lib.metrics import at_widest_gap
 from cot2lib.study import printed, show
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
+from cot2lib.study.report import ends
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
 
@@ -68,18 +70,17 @@ def two_outcomes(rows: pd.DataFrame) -> list[str]:
     """One sentence per cell whose runs end in two groups far apart."""
     sentences = []
     for (recipe, method, d_model), cell in show.groups(rows, ["recipe", "method", "d_model"]):
-        ends = np.sort(cell["last"])
-        gaps = np.diff(ends)
-        if len(ends) >= FEWEST and gaps.max() >= APART:
-            low, high = np.split(ends, [gaps.argmax() + 1])
-            groups = [f"{len(part)} of {len(ends)} runs {_between(part)}" for part in (high, low)]
+        if len(cell) < FEWEST:
+            continue
+        low, high = at_widest_gap(cell["last"])
+        if high.min() - low.max() >= APART:
+            groups = [f"{len(part)} of {len(cell)} runs {_ending(part)} %" for part in (high, low)]
             sentences.append(f"**{recipe}, {method}, d = {d_model}**: {groups[0]}, {groups[1]}.")
     return sentences
 
 
-def _between(ends: Float[np.ndarray, " run"]) -> str:
-    low, high = f"{ends[0]:.0f}", f"{ends[-1]:.0f}"
-    return f"{'ends' if len(ends) == 1 else 'end'} at {low if low == high else f'{low} to {high}'} %"
+def _ending(part: Float[np.ndarray, " run"]) -> str:
+    return f"{'ends' if len(part) == 1 else 'end'} at {ends(part, 0)}"
 
 
 def epochs_to(curves: pd.DataFrame, levels: Sequence[float | int]) -> pd.DataFrame:
@@ -98,7 +99,7 @@ def _reached(epochs: pd.Series) -> str:
 
 
 def cost(rows: pd.DataFrame) -> str:
-    """What a run took on each kind of machine, beside the paper's three hours."""
+    """The time that a run took on each kind of machine, beside the paper's three hours."""
     sentences = []
     on_cpu = rows["device"].str.startswith("cpu")
     for (recipe, cpu), runs in rows.groupby(["recipe", on_cpu], observed=True):

@@ -45,8 +45,8 @@ def beside_first(temperature: float, k: int) -> Sample:
 
 def _point(temperature: float, k: int) -> Number:
     """One point of the discrete series: its first value, after that the gain since, as one model gave them all."""
-    gained = dict(first="first", since=f"passk-discrete-t{temperature}-k1") if k > 1 else {}
-    return Number("sampling", beside_first(temperature, k), 1, "pass_at_k", scale=1.0, **gained)
+    since = f"passk-discrete-t{temperature}-k1" if k > 1 else None
+    return Number("sampling", beside_first(temperature, k), 1, "pass_at_k", scale=1.0, since=since)
 
 
 SAMPLING: dict[str, Kind] = {
