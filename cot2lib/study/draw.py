@@ -91,7 +91,7 @@ def live_curves(
 
 
 def live_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """What live training gave (tidy rows): task, method, budget, dimension, steps, accuracy (%), seconds."""
+    """Live training in tidy rows: task, method, budget, dimension, steps, accuracy (%), seconds."""
     chosen = rows[["task", "method", "budget", "d_model", "steps", "last", "seconds"]]
     return chosen.rename(columns={"d_model": "d", "last": "validation accuracy (%)"})
 

@@ -78,7 +78,7 @@ def _policy(task: str, method: str, k: int) -> Sample:
 
 @cache
 def _start(task: str, method: str) -> Sample:
-    """What those start from, under every profile."""
+    """The starts of those, under every profile."""
     return recorded(lambda profile, seeds: graph_runs.starts(task, seeds, (method,)))
 
 

@@ -228,7 +228,7 @@ def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 
 
 def starts(task: str, seeds: Sequence[int] = THREE, methods: Sequence[str] = BOTH) -> list[RunSpec]:
-    """What policy gradients start from: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
+    """Starts of policy gradients: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
     reads it; d = 32."""
     if task == "ProntoQA":
         return answering("quick", seeds, methods, READINGS[:1])

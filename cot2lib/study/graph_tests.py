@@ -78,7 +78,7 @@ class Test(NamedTuple):
 
 
 def tests(specs: Sequence[RunSpec]) -> Iterator[Test]:
-    """What runs of one shape are tested on; seen graphs are those that all of them were trained on."""
+    """Tests of runs of one shape; seen graphs are those that all of them were trained on."""
     task, rows = specs[0].task, torch.arange(INPUTS)
     unseen = replace(task, inputs=INPUTS, seed=TEST_SEED, naming="fresh")
     yield Test(UNSEEN, unseen, rows)
@@ -195,7 +195,7 @@ def measured(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataF
 
 
 def _masses(rollout: Rollout, test: Test) -> dict[str, Float[Tensor, " run"]]:
-    """What thoughts lie on, by hop; nothing for a model without thoughts."""
+    """Shares of thoughts on kinds of nodes, by hop; nothing for a model without thoughts."""
     held = held_states(test.task, test.rows)
     thoughts = rollout.weights[:, :, :-1, test.task.state_ids].double()  # (run, input, hop, state)
     share = lambda states: (thoughts * states).sum(-1).mean(1)  # (run, hop)

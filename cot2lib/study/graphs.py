@@ -52,7 +52,7 @@ def _told(spec: Run) -> dict[str, object]:
 
 
 def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """What runs of our recipe answer and think on test graphs (%), a row for each run and test."""
+    """Answers and thoughts of our recipe's runs on test graphs (%), a row for each run and test."""
     table = graph_tests.shipped("quick")
     shares = [name for name in table if name in ("strict", "pair") or name.rpartition("_")[0] in MASSES]
     places = {name: place for place, name in graph_tests.PUBLISHED.items()}

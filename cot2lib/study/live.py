@@ -1,4 +1,4 @@
-"""What chapters train live: small requests that a reader may change."""
+"""Live trainings of chapters: small requests that a reader may change."""
 
 from collections.abc import Sequence
 

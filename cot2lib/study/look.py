@@ -288,7 +288,7 @@ def finished(figure: Figure) -> None:
 
 
 def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -> None:
-    """What the panels are of, in words; nothing above a single one. One without runs is taken away."""
+    """Titles of the panels; nothing above a single one. One without runs is taken away."""
     told = [*dict.fromkeys(name for name in ("recipe", row, col) if name in grid.data)]
     for place, cell in grid.facet_data():
         if cell.empty:

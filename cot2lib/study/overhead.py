@@ -1,4 +1,4 @@
-"""What a continuous token costs beside a discrete one (paper, remark on the scalability of base CoT2 decoding).
+"""The cost of a continuous token beside a discrete one (paper, remark on the scalability of base CoT2 decoding).
 
 A discrete step looks one row of the embedding table up; a continuous one multiplies the whole table,
 z_t = E^T alpha_t. `Step` counts the products of one step, `measured` times them. The paper's first half

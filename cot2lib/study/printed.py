@@ -1,4 +1,4 @@
-"""What the paper prints: `claims.csv`, one row per number or claim."""
+"""The paper's numbers and claims: `claims.csv`, one row per number or claim."""
 
 import re
 from functools import cache

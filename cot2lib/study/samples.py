@@ -71,7 +71,7 @@ def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
 
 
 def hours(rows: pd.DataFrame) -> pd.Series:
-    """What each run took, in hours of one core or GPU; a run's share of its stack."""
+    """The time of each run in hours of one core or GPU; a run's share of its stack."""
     cores = rows["threads"].where(rows["device"].str.startswith("cpu"), 1)
     return rows["seconds"] * cores / SECONDS_AN_HOUR
 

@@ -1,4 +1,4 @@
-"""What can be known of targets and answers before any training, and what a trained model makes of one input."""
+"""Facts about targets and answers before any training, and a trained model's thoughts about one input."""
 
 from collections.abc import Sequence
 from functools import cache

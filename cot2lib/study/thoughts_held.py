@@ -1,4 +1,4 @@
-"""What the thoughts of policy-gradient runs hold, before and after: how many tokens, and how much of it is of use.
+"""The thoughts of policy-gradient runs, before and after: how many tokens they hold, and how much of it is of use.
 
 A run's own sampler visits step distributions on its held-out inputs; their entropies are also measured under base
 decoding. A state that a trajectory can be in after a step is *on the way* if the right answer can still be reached

@@ -12,13 +12,11 @@ REPOSITORY = Path(__file__).parents[2]
 ROOT = REPOSITORY / "cot2lib"
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
-STUDY = "study/"  # what begins so is left out of `CORE`; where it is done, drop this and let `CORE` be `TREES`
-CORE = {path: tree for path, tree in TREES.items() if not path.startswith(STUDY)}
+CORE = {path: tree for path, tree in TREES.items() if not path.startswith("study/")}
 LONGEST = 45  # lines of a function
-LONGER = {"runs/train.py run", "specs/profiles.py spec"}  # for now
+LONGER = {"runs/train.py run", "specs/profiles.py spec", "study/speed/peers.py jax_turn"}  # for now
 # At most, of the core and of the study, to be lowered as it falls: the whole package is to end with 130.
-LAMBDAS = {"core": 77, "study": 424}
-LONGEST_OF_STUDY = 89  # to be lowered to that of the core
+LAMBDAS = {"core": 77, "study": 136}
 INVERTED = re.compile(r"(what|that of|as of|of)\b", re.IGNORECASE)
 SHAPED = {"Float", "Int", "Bool", "Shaped", "Num", "Real", "Integer", "Inexact"}
 
@@ -87,8 +85,7 @@ def inverted(trees):
 
 
 def test_no_function_is_long():
-    assert too_long(CORE, LONGEST) == LONGER, "one that is short again leaves the list"
-    assert not too_long({path: tree for path, tree in TREES.items() if path not in CORE}, LONGEST_OF_STUDY)
+    assert too_long(TREES, LONGEST) == LONGER, "one that is short again leaves the list"
 
 
 def test_lambdas_are_few():
@@ -97,7 +94,7 @@ def test_lambdas_are_few():
 
 
 def test_docstrings_begin_with_a_noun():
-    assert not inverted(CORE)
+    assert not inverted(TREES)
 
 
 def test_lint_sees_what_it_forbids():

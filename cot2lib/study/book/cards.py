@@ -137,7 +137,7 @@ def _defined(claim: str) -> str:
 
 
 def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
-    """What a claim's runs give, and under which profile: the one that settles it, or else `quick`."""
+    """The runs of a claim, and their profile: the one that settles it, or else `quick`."""
     kind = KINDS[claim]
     if not isinstance(kind, OfRuns):
         return SETTLED, []

@@ -28,7 +28,7 @@ class Task:
         subprocess.run(self.command, check=True)
 
     def checkpoint(self):
-        """What submitit queues again: the same."""
+        """The task that submitit queues again: the same one."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)

@@ -142,7 +142,7 @@ def _expert_blocks(profile: str) -> pd.DataFrame:
 
 
 def _contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
-    """What thoughts of runs hold before and after their training."""
+    """The thoughts of runs, and how much they hold before and after training."""
     start, trained = (load(specs, missing="error") for load in (runs.load_starts, runs.load_stack))
     return thoughts_held.measure(start, trained, specs)
 

@@ -67,7 +67,7 @@ def kind(spec: Run) -> str:
 
 
 def shipped(profile: str) -> pd.DataFrame | None:
-    """What was measured and shipped, or None. Runs have the names of today, whatever the record calls them."""
+    """The shipped measurements, or None. Runs have the names of today, whatever the record calls them."""
     rows = records.shipped_table(f"drift.{profile}.again")
     named = {run.id: kind(run) for run in trained_again(profile)}
     return None if rows is None else rows.assign(kind=rows["id"].map(named).fillna(rows["kind"]))

@@ -74,7 +74,7 @@ def places() -> pd.DataFrame:
 
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
-    """What stands beside each figure, table and proposition of the paper, and how many claims each group has."""
+    """Our counterpart of each figure, table and proposition of the paper, and how many claims each group has."""
     settled = verdicts(rows).map(group)
     source = sources()[settled.index]
     return pd.DataFrame(
@@ -100,7 +100,7 @@ def _cards(said: str, source: str) -> str:
 
 
 def label(source: str) -> str:
-    """What pages refer to the cards of a figure, table or proposition by."""
+    """The label of the cards of a figure, table or proposition."""
     return f"claims-{source.replace(':', '-')}"
 
 
@@ -145,7 +145,7 @@ def scale() -> pd.DataFrame:
 
 
 def commands() -> pd.DataFrame:
-    """What trains each chapter's runs by either recipe, how many are recorded, and how many core-hours these took.
+    """Commands that train each chapter's runs by either recipe, how many are recorded, and the core-hours these took.
 
     The last column is about how many the missing ones would take: at the median rate of recorded runs of their kind,
     of the same chapter if it has any, by the engine that would train them.

@@ -49,7 +49,7 @@ Rows = list[dict]
 
 @dataclass
 class Rehearsal:
-    """What is rehearsed where, and what has been found so far.
+    """A rehearsal on one device, and its findings so far.
 
     Attributes:
         device: where.
@@ -69,7 +69,7 @@ class Rehearsal:
 
     @property
     def steps(self) -> dict[str, Callable[["Rehearsal"], Rows]]:
-        """What is done, in order."""
+        """The steps, in order."""
         chapters = {f"chapter {name}": lambda self, name=name: _chapter(self, name) for name in _chapters(self.every)}
         timed = {name: lambda self, name=name: _timed(self, name) for name in rehearsed.WAYS}
         return {"machine": _machine, "tests": _tests, **timed, **chapters, "runs": _runs}
@@ -134,7 +134,7 @@ def chosen_runs(name: str) -> list[Run]:
 
 
 def _identity(rehearsal: Rehearsal, step: str) -> dict:
-    """What a step's findings are of."""
+    """The device, torch and commit that findings are of."""
     made = provenance(rehearsal.device)
     known = {name: made[name] for name in ("device", "torch", "commit")}
     return known | ({"chosen": rehearsal.chosen} if step == "runs" else {})
@@ -145,7 +145,7 @@ def _path(rehearsal: Rehearsal, step: str) -> Path:
 
 
 def _known(rehearsal: Rehearsal, step: str) -> Rows | None:
-    """What an earlier call found, if it was of the same device, torch and commit, and did not fail."""
+    """The findings of an earlier call of the same device, torch and commit, if it did not fail."""
     try:
         said = json.loads(_path(rehearsal, step).read_text())
         if said["of"] == _identity(rehearsal, step) and said["rows"]:
@@ -204,7 +204,7 @@ def _driver() -> str:
 
 
 def _tests(rehearsal: Rehearsal) -> Rows:
-    """What only a GPU can show; on a CPU all of them are skipped."""
+    """Tests that only a GPU can run; on a CPU all of them are skipped."""
     folder = (paths.checkout() or Path()) / "tests"
     if left := _left_out("pytest"):
         return left

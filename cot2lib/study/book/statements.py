@@ -1,4 +1,4 @@
-"""What becomes of the paper's statements on estimators and on noise when they are computed: as printed, and corrected.
+"""The paper's statements on estimators and on noise, computed as printed and as corrected.
 
 Every entry checks its statement anew, by the same functions that the theory chapters call; nothing is looked up. The
 proofs stand in those chapters.

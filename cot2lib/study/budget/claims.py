@@ -1,4 +1,4 @@
-"""What stands beside the claims on budgets and on fewer supervised tokens (chapter `budget`)."""
+"""Measurements beside the claims on budgets and on fewer supervised tokens (chapter `budget`)."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""What the chapter `budget` sets beside its runs: the paper's numbers, and a rule that does not search."""
+"""References beside the runs of the chapter `budget`: the paper's numbers, and a rule that does not search."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ def stated(budget: int, d_model: int) -> float | None:
 
 
 def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
-    """What each larger budget adds to the next smaller one (points, paired by seed, 95 % interval)."""
+    """Points that each larger budget adds to the next smaller one, paired by seed, with 95 % intervals."""
     steps = [
         show.gaps(rows, ["recipe", "d_model"], "budget", high, low).assign(step=f"B = {low} to {high}")
         for low, high in pairwise(sorted(rows["budget"].unique()))

@@ -1,4 +1,4 @@
-"""What becomes of the paper's statements on capacity (chapter `capacity`) when they are computed.
+"""The paper's statements on capacity (chapter `capacity`), computed.
 
 Every entry checks its statement anew, by the functions that the chapter calls; nothing is looked up.
 """

@@ -1,4 +1,4 @@
-"""What stands beside the claims on the construction (chapter `construction`): propositions, and the trained block."""
+"""Measurements beside the claims on the construction (chapter `construction`): propositions, and the trained block."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What stands beside the claims on supervised training (chapter `csft`)."""
+"""Measurements beside the claims on supervised training (chapter `csft`)."""
 
 from functools import partial
 
@@ -32,7 +32,7 @@ def _uniform(step: int) -> Beside:
 
 
 def _papers_own(step: int = 3, seed: int = 42) -> str:
-    """What the entropy that the paper prints makes of its own claim; it was measured on the split of that seed."""
+    """A reservation where the paper's own entropy contradicts its claim; it was measured on the split of that seed."""
     printed, exact = paper_value(f"entropy-{step}"), samples.target_entropy(step, seed)
     fails = abs(printed - exact) < abs(printed - step * np.log(2))
     return f"the paper's own {printed} at step {step} is nearer to the exact entropy" if fails else ""

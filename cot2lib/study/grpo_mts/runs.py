@@ -46,7 +46,7 @@ def scaled(profile: str = "quick", seeds: Sequence[int] = SEEDS, ks: Sequence[in
 
 
 def variants(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[Variant]:
-    """What can be changed about MTS, d = 24, beside the usual runs, in the order of K."""
+    """Changes of MTS, d = 24, beside the usual runs, in the order of K."""
     return [found for k in (*KS, MANY) for found in _variants_of(k, profile, seeds)]
 
 

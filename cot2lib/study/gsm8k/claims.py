@@ -1,4 +1,4 @@
-"""What stands beside the claims on word problems (chapter `gsm8k`): the paper's table, where a GPU has made it."""
+"""Measurements beside the claims on word problems (chapter `gsm8k`): the paper's table, where a GPU has made it."""
 
 from dataclasses import dataclass
 

@@ -116,7 +116,7 @@ def of_model(
 
 
 def _answered(model: nn.Module, tokenizer: Callable, asked: Asked, plan: Plan, samples: int) -> dict:
-    """What one way of decoding makes of some problems; by math-verify too, where it is installed."""
+    """Shares of problems that one way of decoding answers; by math-verify too, where it is installed."""
     keys = random.run_keys([SEED], Site.DECODE)
     texts, told = policy.texts_of(model, tokenizer, asked, plan, keys, samples)
     right = policy.scores(texts, asked).double().numpy()

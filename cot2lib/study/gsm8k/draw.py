@@ -203,7 +203,7 @@ def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
-    """What a step costs by what is trained, from the table of `step_costs.shipped`."""
+    """Costs of a step by what is trained, from the table of `step_costs.shipped`."""
     return costs[step_costs.COLUMNS].rename(columns={"weights": "million weights", "ratio": "times"})
 
 
@@ -215,7 +215,7 @@ def responses_table(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def left_open() -> pd.DataFrame:
-    """What the paper does not say of its training on GSM8K, and what we take."""
+    """Settings of its training on GSM8K that the paper leaves out, and ours."""
     rows = {
         'what "batch 6" counts': "six problems, each with its group of four responses",
         "temperature of samples": "1",

@@ -1,4 +1,4 @@
-"""What trainings of language models by reward came to: their evaluations, as shipped or from the local store.
+"""Evaluations of language models that were trained by reward, as shipped or from the local store.
 
 A row is one evaluation of one run by one decoding; rows of the decoding `TRAINING` are the rewards of parts of the
 training instead.

@@ -1,4 +1,4 @@
-"""What a step of reward costs a language model, by how many of its weights are trained."""
+"""Costs of a step of reward for a language model, by how many of its weights are trained."""
 
 import statistics
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What questions of ProsQA are like, what can be answered without a search, and what a model thinks about one."""
+"""Facts about questions of ProsQA, rules that answer without a search, and a model's thoughts about one."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def looked_at(path: Path) -> dict[str, Reachability]:
 
 
 def beside() -> dict[str, Reachability]:
-    """What trained models are tested on beside graphs like those of training, and ProntoQA."""
+    """Tests of trained models beside graphs like those of training, and ProntoQA."""
     return {
         "19 names, 5 hops": ProsQA(inputs=INPUTS, hops=5),
         "19 names, denser": ProsQA(inputs=INPUTS, parents=DENSE),
@@ -106,7 +106,7 @@ def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
-    """What a run thinks after each hop of one question, by names.
+    """The thoughts of a run after each hop of one question, by names.
 
     Raises:
         SpecError: for a question that the task does not have.

@@ -90,7 +90,7 @@ def sampled_from(rows: pd.DataFrame, top_k: int) -> pd.DataFrame:
 
 
 def rollout_costs(stacks: Stacks, tries: Sequence[int], prompts: int = 64) -> pd.DataFrame:
-    """What several rollouts per prompt cost: positions that a model computes, and time beside one CoT2 trace.
+    """Costs of several rollouts per prompt: positions that a model computes, and time beside one CoT2 trace.
 
     Columns `method`, `tries`, `positions` (prompt once, then one per fed thought and rollout), `ratio` (median over
     rounds taken in alternation of the time over that of one CoT2 trace).

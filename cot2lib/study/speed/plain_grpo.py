@@ -62,7 +62,7 @@ class PlainGRPO:
         return torch.stack(thoughts, 1), draw(out.logits[:, -1].softmax(-1), 1)
 
     def mean_embedding(self, tokens: Int[Tensor, "*lead draw"]) -> Float[Tensor, "*lead d"]:
-        """What is fed for a thought."""
+        """The embedding that is fed for a thought."""
         return self.model.transformer.wte(tokens).mean(-2)
 
     def log_densities(
