@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from cot2lib.study.judge import AGREES, DIFFERS, OPEN, group
 from cot2lib.study.kinds import (
     ENTROPY,
     SETTLED,
@@ -15,6 +16,8 @@ from cot2lib.study.kinds import (
     unmeasured,
 )
 from cot2lib.study.samples import STEPS, Sample
+
+YES, NO = "yes", "no"
 
 
 @dataclass(frozen=True)
@@ -58,26 +61,24 @@ class HalfStated(Kind):
 
     Attributes:
         stated: by what the paper states and nothing more; it gives the verdict.
-        reached: by the best recipe that the same search found for every method; the profile `quick` has it.
+        best: by the best recipe that the same search found for every method; the profile `quick` has it.
     """
 
     stated: Number
-    reached: Number
+    best: Number
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
-        """Under `paper` the answer to the first question and beside it that to the second, which `quick` has alone."""
-        best = self.reached.row(claim, SETTLED, of_profile(read, "quick"))
-        if profile != SETTLED:
-            verdict = under(profile, best["verdict"]) if best["seeds"] else unmeasured(profile)["verdict"]
-            return best | {"verdict": verdict} | command(self.reached.chapter, profile)
-        row = self.stated.row(claim, profile, read)
-        if not row["seeds"] or not best["seeds"]:
-            return row
-        return row | {"verdict": f"{row['verdict']}; by our recipe {best['verdict'].partition(':')[0]}"}
+        """Under `paper` the answer to the first question, and in `reached` that to the second; `quick` has the best
+        recipe's numbers."""
+        best = self.best.row(claim, SETTLED, of_profile(read, "quick"))
+        if profile == SETTLED:
+            return self.stated.row(claim, profile, read) | ({"reached": _reached(best)} if best["seeds"] else {})
+        verdict = under(profile, best["verdict"]) if best["seeds"] else unmeasured(profile)["verdict"]
+        return best | {"verdict": verdict} | command(self.best.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The lines of the number that the profile has."""
-        return (self.stated if profile == SETTLED else self.reached).drawn(claim, profile, read)
+        return (self.stated if profile == SETTLED else self.best).drawn(claim, profile, read)
 
     def ours(self, row) -> str:
         """The mean with its interval."""
@@ -86,6 +87,13 @@ class HalfStated(Kind):
     def number(self) -> Number:
         """The number that gives the verdict."""
         return self.stated
+
+
+def _reached(row: dict) -> str:
+    """Whether a number's runs come up to it, and how the rule says it: yes where they agree, or end above it."""
+    verdict, higher = row["verdict"], row["difference"] > 0
+    said = {AGREES: YES, DIFFERS: YES if higher else NO}.get(group(verdict), OPEN)
+    return f"{said}: {verdict.partition(': ')[2] or verdict}"
 
 
 def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:

@@ -57,6 +57,7 @@ from scipy import stats
 FROZEN = Path(__file__).parent / "ledger.csv"
 COLUMNS = ["id", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict"]
 COLUMNS += ["judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough"]
+COLUMNS += ["reached"]
 
 
 # Verdicts
@@ -516,10 +517,19 @@ def half_stated(task, asked):
         quick = ours("paper", printed)
         if profile == "quick":
             return quick | {"verdict": told(profile, quick["verdict"])}
-        found = stated_half(profile, printed)
-        return found and found | {"verdict": f"{found['verdict']}; by our recipe {quick['verdict'].partition(':')[0]}"}
+        found = stated_half(profile, printed) or dict(seeds=0, verdict="quick only")
+        return found | {"reached": reached(quick["verdict"], quick["difference"])}
 
     return row
+
+
+def reached(verdict, difference):
+    """Whether runs come up to a number, by the verdict on it."""
+    kind, _, note = verdict.partition(": ")
+    if kind == "open":
+        return verdict
+    yes = kind in ("reproduced", "near") or difference > 0
+    return f"{'yes' if yes else 'no'}: {note or kind}"
 
 
 PROSQA, PRONTOQA = {"kind": "ProsQA", "naming": "age"}, {"kind": "ProntoQA", "naming": "once"}

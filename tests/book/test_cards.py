@@ -18,6 +18,7 @@ from cot2lib.study.gsm8k.claims import Most
 from cot2lib.study.judge import NAT, POINTS
 from cot2lib.study.kinds import Drawn, Fact, Kind, NotMeasured, Number, OfRuns, Statement
 from cot2lib.study.printed import claims, sources
+from cot2lib.study.readings import HalfStated
 
 ROOT = Path(__file__).parents[2]
 MEASURES = (
@@ -210,9 +211,14 @@ def test_cards_and_the_first_page_show_every_kind_of_claim(measured, monkeypatch
     assert "tokens, beside the paper&#x27;s" in page
     monkeypatch.setattr(ledger, "of_records", lambda: rows)
     lines = runpy.run_path(str(ROOT / "book" / "_ext" / "front_page.py"))["LINES"]
-    found = {name: "\n".join(lines[name](tmp_path)) for name in ("scoreboard", "findings", "rebuilt", "paper-index")}
+    found = {
+        name: "\n".join(lines[name](tmp_path))
+        for name in ("scoreboard", "findings", "halves", "rebuilt", "paper-index")
+    }
     assert found["findings"].count("Ours: ") == 5 and (tmp_path / "build" / "book" / "scoreboard.png").stat().st_size
     assert "and 0 were not run by the authors' recipe." in found["scoreboard"]
+    halves = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)]
+    assert found["halves"].count("\n| Pro") == len(halves) == page.count("**Can the method reach it by our recipe?**")
     assert "| not run" not in found["scoreboard"] and "`not run" not in found["paper-index"]
 
 

@@ -31,8 +31,9 @@ from cot2lib.study.judge import (
     reaches_verdict,
     value_verdict,
 )
-from cot2lib.study.kinds import Statement, command
+from cot2lib.study.kinds import Number, Statement, command
 from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.readings import HalfStated
 from cot2lib.study.sampling.claims import passing
 from cot2lib.theory.verdict import Verdict
 
@@ -365,6 +366,25 @@ def test_pass_at_k_is_read_by_temperature_tokens_and_k(passk):
     assert first["judged"] == "last" and first["difference"] == pytest.approx(
         on_split.mean() - 1 - paper_value("passk-discrete-t1.0-k1")
     )
+
+
+@pytest.mark.parametrize(
+    "best, reached",
+    [
+        ([93.0, 93.5, 92.8], "yes: reproduced"),
+        ([99.3, 99.0, 99.4], "yes: ours is 5.9 points higher"),
+        ([80.0, 80.5, 79.5], "no: ours is 13.4 points lower"),
+        ([99.0, 70.0, 99.0], "open: of 3 runs 2 at 99.0 and 1 at 70.0"),
+    ],
+)
+def test_a_method_reaches_a_number_that_its_best_recipe_meets_or_passes(best, reached):
+    """The verdict stays that on the stated half."""
+    number = lambda values: Number("search", lambda profile, seeds: pd.DataFrame({"last": np.array(values) / 100}), 5)
+    rows = lambda sample, profile: sample(profile, (42, 43, 44))
+    kind = HalfStated(number([60.0, 60.5, 59.5]), number(best))
+    row = kind.row("main-prosqa-cot2", "paper", rows)  # 93.37 in the paper
+    assert row["reached"].startswith(reached) and row["verdict"] == "not reproduced: ours is 33.4 points lower"
+    assert kind.row("main-prosqa-cot2", "quick", rows)["last"] == pytest.approx(np.mean(best))
 
 
 def test_entropies_less_a_value_of_their_seed(monkeypatch):

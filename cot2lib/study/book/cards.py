@@ -75,6 +75,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     epochs = ", best epochs" if shown.judged == "best" else ""
     parts = [
         f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(shown.verdict)}.",
+        _reached(row),
         *(_ours(row) for row in rows if row.seeds),
         *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _made(claim, shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
@@ -105,6 +106,11 @@ def _plain(text: str) -> str:
     for sign, shown in SIGNS.items():
         text = text.replace(sign, shown)
     return " ".join(text.split()).translate(MARKUP)
+
+
+def _reached(row: tuple) -> str:
+    """Whether our best recipe comes up to a number whose recipe the paper states in part; "" for others."""
+    return f"**Can the method reach it by our recipe?** {_plain(row.reached)}." if isinstance(row.reached, str) else ""
 
 
 def _ours(row: tuple) -> str:

@@ -26,13 +26,15 @@ from cot2lib.study.grpo_mts.claims import TOKENS
 from cot2lib.study.gsm8k.claims import WORDS
 from cot2lib.study.judge import FEWEST_SEEDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
 from cot2lib.study.kinds import SETTING, SETTLED, Kind, Read, Statement
-from cot2lib.study.printed import claims
+from cot2lib.study.printed import claims, readable
+from cot2lib.study.readings import HalfStated
 from cot2lib.study.report import recipe
 from cot2lib.study.sampling.claims import SAMPLING
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
     "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough",
+    "reached",
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, NEAR, REPRODUCED)  # of the points of a series
@@ -54,7 +56,8 @@ def ledger(seeds: Sequence[int] = TEN) -> pd.DataFrame:
     the cell that decides. Of a value to be reached they are those of the reading with the highest mean. `judged` says
     whether the verdict on a number is about the last or the best epoch, as the paper prints it, or about the gain
     since a series began. The columns after it hold its interval, the prediction interval of the rule, ours minus the
-    paper's, and `enough`: how many runs would make a near number reproduced, or close an open one.
+    paper's, and `enough`: how many runs would make a near number reproduced, or close an open one. Where the paper
+    states half of a recipe the verdict is about that half, and `reached` says whether our best recipe comes up to it.
 
     Raises:
         SpecError: without seeds, or with one that stands twice.
@@ -173,6 +176,7 @@ def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
             "verdict": known["verdict"],
+            "by our recipe": known["reached"].fillna(""),
             "paper": known["paper_value"],
             "ours": [_ours(row) for row in known.itertuples()],
             "difference": known["difference"],
@@ -198,6 +202,23 @@ def _predicted(row) -> str:
         return ""
     digits = KINDS[row.id].number().unit.digits
     return f"[{row.predicted_low:.{digits}f}, {row.predicted_high:.{digits}f}]".replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Numbers whose recipe the paper states in part: does that part give them, and does our best recipe reach them?"""
+    asked = rows[rows["id"].map(lambda claim: isinstance(KINDS[claim], HalfStated))].set_index(["profile", "id"])
+    stated, best = asked.loc[SETTLED], asked.loc["quick"]
+    ours = lambda part: [_ours(row) for row in part.reset_index().itertuples()]
+    return pd.DataFrame(
+        {
+            "number": [readable(claim) for claim in stated.index],
+            "paper": stated["paper_value"],
+            "stated half": ours(stated),
+            "gives it?": stated["verdict"].str.partition(":")[0],
+            "our recipe": ours(best),
+            "reaches it?": stated["reached"].fillna(""),
+        }
+    )
 
 
 def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
