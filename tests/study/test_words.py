@@ -74,18 +74,18 @@ def test_ends_are_before_and_after():
     assert np.isclose(made["greedy", "discrete"], 25.0)
 
 
-def test_sentences_name_the_sign():
-    better, worse = (gsm8k.findings(evaluations(small(limits={16: 3}), after)) for after in (0.5, 0.15))
-    assert better == [
-        "16 tokens: reward gives discrete chain of thought 30.0 points and gives MTS 40.0 points. "
-        "MTS ends 10.0 points above discrete chain of thought; the interval over seeds excludes zero, "
-        "and it is above in 3 of 3 seeds."
-    ]
-    one = gsm8k.findings(evaluations(small(seeds=(42,), limits={16: 3})))
-    assert one[0].endswith(
-        "above discrete chain of thought; one seed has no interval, and it is above in 1 of 1 seeds."
+def test_sentences_name_sign_and_interval():
+    said = lambda after, **options: gsm8k.findings(evaluations(small(limits={16: 3}, **options), after))[0]
+    whole = lambda text: text.replace("\N{NO-BREAK SPACE}", " ")
+    assert whole(said(0.5)) == (
+        "16 tokens: after reward discrete chain of thought is 30.0 [30.0, 30.0] points above its start, and MTS is "
+        "40.0 [40.0, 40.0] points above its own. MTS ends 10.0 [10.0, 10.0] points above discrete chain of thought, "
+        "and above it on 3 of 3 seeds."
     )
-    assert worse[0].startswith("16 tokens: reward costs discrete chain of thought 5.0 points and gives MTS 5.0")
+    assert said(0.5, seeds=(42,)).endswith(
+        "MTS ends 10.0 points above discrete chain of thought, and above it on 1 of 1 seeds."
+    )
+    assert "discrete chain of thought is 5.0 [5.0, 5.0] points below its start" in whole(said(0.15))
 
 
 def test_figures_draw_every_seed_and_the_papers_numbers():

@@ -156,23 +156,16 @@ def gains_table(table: pd.DataFrame) -> pd.DataFrame:
 
 def findings(table: pd.DataFrame) -> list[str]:
     """A sentence for each limit on sampled answers: what reward gives, and how MTS ends beside discrete CoT."""
-    made = at(gains(table), answers="sampled")
-    means = made.pivot(index="limit", columns="pair", values="mean")
+    made = at(gains(table), answers="sampled").set_index(["limit", "pair"])
     sentences = []
-    for row in at(made, pair="between").sort_values("limit", ascending=False).itertuples():
-        sure = "holds" if row.low <= 0 <= row.high else "excludes"
-        interval = "one seed has no interval" if row.n == 1 else f"the interval over seeds {sure} zero"
+    for limit in sorted(set(made.index.get_level_values("limit")), reverse=True):
+        discrete, mts, between = (made.loc[(limit, pair)] for pair in ("discrete", "mts", "between"))
         sentences.append(
-            f"{row.limit} tokens: reward {_moves('discrete chain of thought', means.loc[row.limit, 'discrete'])} and "
-            f"{_moves('MTS', means.loc[row.limit, 'mts'])}. MTS ends {abs(row.mean):.1f} points "
-            f"{'above' if row.mean >= 0 else 'below'} discrete chain of thought; {interval}, and it is above in "
-            f"{row.ahead} of {row.n} seeds."
+            f"{limit} tokens: after reward discrete chain of thought is {discrete['told']} its start, and MTS is "
+            f"{mts['told']} its own. MTS ends {between['told']} discrete chain of thought, and above it on "
+            f"{between['ahead']} of {between['n']} seeds."
         )
     return sentences
-
-
-def _moves(who: str, points: float) -> str:
-    return f"{'gives' if points >= 0 else 'costs'} {who} {abs(points):.1f} points"
 
 
 def pretrained(table: pd.DataFrame) -> Shown:
