@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.specs.profiles import SEEDS, grpo, spec
+from cot2lib.specs.profiles import SEEDS, TEN, grpo, spec
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.reachability import NAMINGS
@@ -277,6 +277,7 @@ def every(profile: str) -> list[Run]:
         found += chosen()
     else:
         found += [*bare(), *bare(SEEDS, ("age",), METHODS), *bare_answering(SEEDS)]
+        found += bare(TEN[len(SEEDS) :], ("age",), ("discrete",))  # five seeds left its row open
     return list(dict.fromkeys([*found, *rewarded(profile)]))
 
 

@@ -109,9 +109,8 @@ class ProntoQA(Reachability):
         return self.inputs
 
     @property
-    def steps(self) -> int:
-        """A thought for each hop, and the answer."""
-        return HOPS + 1
+    def most_hops(self) -> int:
+        return HOPS
 
     @property
     def roles(self) -> int:

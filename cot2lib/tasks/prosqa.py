@@ -8,7 +8,9 @@ Where we differ from the published data: the two leaves have as many parents as 
 differ by at most one, edges come in random order, and options in either order. So degrees do not give the answer away.
 Depth still does in part: the target is more often the deeper leaf. `cot2lib.study.graph_tests` tests models
 where both are equally deep. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by
-default, their commonest number, or with `hops=None` the whole range, in which three are more common than there.
+default, their commonest number, or with `hops=None` the whole range, in which three are more common than there, and
+six are hardly met. A `mixture` sets the share of every number of hops, beyond six too. For more than four hops its
+graphs grow longer chains: deep nodes are chosen as parents more often, by a power of their weight.
 
 A new node that drew no parent draws again in nine of ten cases, which brings the number of sources to that of the
 published graphs. That share and the range of nodes were chosen by looking at their statistics.
@@ -36,10 +38,11 @@ class Size(NamedTuple):
     edges: int
 
 
-SIZES = {19: Size(13, 19, 32), 28: Size(18, 28, 54)}  # by the number of names
+SIZES = {19: Size(13, 19, 32), 28: Size(18, 28, 54), 60: Size(40, 60, 120)}  # by the number of names
 AT_ONCE = 4096  # graphs that grow together
 PATIENCE = 8  # such lots, of which each should give a question or more
 FEWEST_HOPS = 3
+USUAL_HOPS = 4  # up to here graphs of a mixture grow as all others do
 REDRAWN = 0.9
 NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
 FAR = 99  # hops to a node that is not reached
@@ -51,49 +54,53 @@ class ProsQA(Reachability):
 
     Args:
         inputs: graphs, those held out included.
-        names: 19, which the paper's vocabulary can hold, or 28 as in the published graphs.
-        hops: of the shortest way to the target; None for 3 to 6.
+        names: 19, which the paper's vocabulary can hold, 28 as in the published graphs, or 60.
+        hops: of the shortest way to the target; None for 3 to 6, or for a mixture.
+        mixture: share of questions of 3, 4, ... hops; () leaves it to the graphs. Its graphs end in no fixed order.
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
 
     Raises:
-        SpecError: for another number of names or hops, or fewer than ten graphs.
+        SpecError: for another number of names or hops, shares that do not add up to 1, or fewer than ten graphs.
     """
 
     inputs: int = 18_886
     names: int = 19
     hops: int | None = 4
     parents: float = 1.5
+    mixture: tuple[float, ...] = ()
 
     def __post_init__(self):
         super().__post_init__()
         if self.names not in SIZES:
-            raise SpecError(f"names={self.names}: choose {' or '.join(map(str, SIZES))}.")
+            raise SpecError(f"names={self.names}: choose {', '.join(map(str, SIZES))}.")
         if self.hops is not None and not FEWEST_HOPS <= self.hops <= MOST_HOPS:
             raise SpecError(f"hops={self.hops}: choose {FEWEST_HOPS} to {MOST_HOPS}, or None for all of them.")
         if not 0.5 <= self.parents <= 3:
             raise SpecError(f"parents={self.parents}: choose 0.5 to 3.")
+        if self.mixture and (self.hops is not None or min(self.mixture) < 0 or not math.isclose(sum(self.mixture), 1)):
+            raise SpecError(f"mixture={self.mixture}, hops={self.hops}: give shares that add up to 1, and hops=None.")
 
     @property
     def name(self) -> str:
         """How tables call it: its names, hops and naming, and how many graphs if there are not the usual ones."""
-        hops = f"{FEWEST_HOPS}-{MOST_HOPS}" if self.hops is None else self.hops
+        hops = f"{FEWEST_HOPS}-{self.most_hops}" if self.hops is None else self.hops
+        shares = [f"shares {'/'.join(f'{share:g}' for share in self.mixture)}"] if self.mixture else []
         more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []
-        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *self.marks, *more])}"
+        return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.marks, *more])}"
 
     @property
     def size(self) -> int:
         return self.inputs
 
     @property
-    def steps(self) -> int:
-        """A thought for each hop, and the answer."""
-        return (self.hops or MOST_HOPS) + 1
+    def most_hops(self) -> int:
+        return FEWEST_HOPS - 1 + len(self.mixture) if self.mixture else self.hops or MOST_HOPS
 
     @property
     def lengths(self) -> Int[Tensor, " input"] | None:
-        """Hops and the answer, where graphs differ."""
-        return None if self.hops else self.graphs.hops + 1
+        """Hops and the answer, where graphs differ and none waits."""
+        return None if self.hops or self.waiting is not None else self.graphs.hops + 1
 
     @property
     def roles(self) -> int:
@@ -101,6 +108,8 @@ class ProsQA(Reachability):
 
     @property
     def graphs(self) -> Graphs:
+        if self.mixture:
+            return mixed(self.inputs, self.names, self.mixture, self.parents, self.seed)
         return grown(self.inputs, self.names, self.hops, self.parents, self.seed)
 
     @property
@@ -151,24 +160,45 @@ def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) 
     Raises:
         SpecError: if hardly any graph has such a question.
     """
-    size, rng, count = SIZES[names], np.random.default_rng([seed, 0]), 0
+    return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
+
+
+@lru_cache(maxsize=8)
+def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, seed: int) -> Graphs:
+    """The same with a share of each number of hops from three on, in random order; errors as `grown`."""
+    rng = np.random.default_rng([seed, 4])
+    counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
+    parts = [
+        _found(count, names, hops, parents, rng, steep=max(1, hops - USUAL_HOPS + 1))
+        for hops, count in enumerate(counts, FEWEST_HOPS)
+        if count
+    ]
+    order = rng.permutation(inputs)
+    return Graphs(*(torch.from_numpy(np.concatenate(field)[order]) for field in zip(*parts)))
+
+
+def _found(
+    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, steep: int = 1
+) -> list[np.ndarray]:
+    """Fields of `Graphs` of the first graphs that have a question."""
+    size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
     while count < inputs:
         if len(found) >= PATIENCE and count < len(found):
             raise SpecError(
                 f"{count} of {len(found) * AT_ONCE} graphs of {names} names have a question of {hops} hops; choose "
-                "fewer hops or parents, or 28 names."
+                "fewer hops or parents, or more names."
             )
         nodes = rng.integers(size.least, size.most + 1, AT_ONCE)
-        forest = grow(rng, nodes, names, parents)
+        forest = grow(rng, nodes, names, parents, steep)
         found.append(_asked(rng, forest, nodes, hops, size.edges))
         count += len(found[-1][0])
-    parts = [torch.from_numpy(np.concatenate(part)[:inputs]) for part in zip(*found)]
-    return Graphs(*parts)
+    return [np.concatenate(part)[:inputs] for part in zip(*found)]
 
 
-def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float) -> Forest:
-    """Graphs of so many `nodes` each; nodes 0 and 1 are the roots."""
+def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, steep: int = 1) -> Forest:
+    """Graphs of so many `nodes` each; nodes 0 and 1 are the roots. Depth weighs by the power `steep` in the choice of
+    parents."""
     count, rows = len(nodes), np.arange(len(nodes))
     above = np.zeros((count, names, names), bool)
     depth, away = np.zeros((count, names)), np.full((count, 2, names), FAR)
@@ -179,7 +209,7 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
         shut = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # the root whose descendants may not be chosen
         free = np.where((shut == 2)[:, None], True, ~reached[rows, np.minimum(shut, 1)])
-        keys = np.log1p(1.5 * depth[:, :new]) - np.log(-np.log(rng.random((count, new))))
+        keys = steep * np.log1p(1.5 * depth[:, :new]) - np.log(-np.log(rng.random((count, new))))
         keys = np.where(free, keys, -np.inf)
         best = np.argsort(-keys, axis=1)
         chosen = np.zeros((count, new), bool)

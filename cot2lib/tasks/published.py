@@ -21,7 +21,9 @@ from cot2lib.errors import SpecError
 from cot2lib.tasks.prosqa import SIZES, ProsQA
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs
 
+NAMES = 28  # as many nodes as a published graph may have
 FIELDS = ("edges", "idx_to_symbol", "root", "target", "neg_target", "steps")
+OPTIONS = {"naming", "grammar", "frontier", "seed", "deal", "padding_counts", "waiting"}
 ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/{}"
 CHECKSUMS = {"prosqa_valid.json": "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"}
 
@@ -41,15 +43,17 @@ class PublishedProsQA(ProsQA):
             for other names, hops or inputs than the file's.
     """
 
-    names: int = max(SIZES)
+    names: int = NAMES
     hops: int | None = None
     path: str = ""
     sha256: str = ""
 
     def __post_init__(self):
         super().__post_init__()
-        if (self.names, self.hops) != (max(SIZES), None):
+        if (self.names, self.hops) != (NAMES, None):
             raise SpecError(f"names={self.names}, hops={self.hops}: a file settles that; leave it out.")
+        if self.mixture:
+            raise SpecError(f"mixture={self.mixture}: a file settles that; leave it out.")
 
     @property
     def name(self) -> str:
@@ -69,12 +73,12 @@ def published(path: str | Path, **options) -> PublishedProsQA:
 
     Args:
         path: of the file.
-        **options: naming, grammar, frontier, seed and deal, as of `PublishedProsQA`.
+        **options: `OPTIONS`, as of `PublishedProsQA`.
 
     Raises:
         SpecError: as there, or for another option.
     """
-    if others := set(options) - {"naming", "grammar", "frontier", "seed", "deal"}:
+    if others := set(options) - OPTIONS:
         raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
     content = _content(path)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -132,7 +136,7 @@ def _wrong(question: object) -> str:
     lists = [question[name] for name in ("edges", "idx_to_symbol", "steps")]
     if not all(isinstance(entry, list) for entry in lists) or not all(_is_pair(edge) for edge in question["edges"]):
         return "its edges, symbols and steps are no lists, or an edge is no pair of nodes"
-    size, nodes, steps = SIZES[max(SIZES)], len(question["idx_to_symbol"]), len(question["steps"])
+    size, nodes, steps = SIZES[NAMES], len(question["idx_to_symbol"]), len(question["steps"])
     asked = [question[name] for name in ("root", "target", "neg_target")]
     if nodes > size.most or len(question["edges"]) > size.edges:
         return f"it has {nodes} nodes and {len(question['edges'])} edges, more than {size.most} and {size.edges}"
@@ -185,7 +189,7 @@ def _read(path: str, sha256: str, seed: int) -> Graphs:
         raise SpecError(f"{path} is not the file that this task was made of (sha256 {sha256[:12]}...).")
     questions, rng = _questions(path, content), np.random.default_rng([seed, 3])
     column = lambda name: torch.tensor([question[name] for question in questions])
-    edges = torch.full((len(questions), SIZES[max(SIZES)].edges, 2), -1)
+    edges = torch.full((len(questions), SIZES[NAMES].edges, 2), -1)
     for row, question in enumerate(questions):
         shuffled = rng.permutation(np.array(question["edges"]))
         edges[row, : len(shuffled)] = torch.from_numpy(shuffled)

@@ -14,6 +14,8 @@ The paper leaves most of this open. Our choices are fields, so that their effect
 * `frontier`: which walks the targets of the full budget average. "walks": all walks of t hops from the root,
   also those that end before the last hop; a node weighs as many walks as reach it. "nodes": the same nodes, uniform.
   "complete": walks of all hops alone, as the paper's equation has it to the letter.
+* `waiting`: how many thoughts every question has. A walk that has ended stays where it is. None gives a question as
+  many thoughts as it has hops, so that a model also has to notice when to answer.
 
 The paper counts 31 tokens. The words of its grammar leave room for 19 names if both tasks share them, and for a few
 more if each has its own. Published graphs have up to 28 nodes.
@@ -79,7 +81,8 @@ class Reachability(Task):
     edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
     in every prompt. With `padding_counts` they stand at the same ones.
 
-    Raises SpecError for an unknown naming, grammar or frontier, a seed or deal below 0, or fewer than ten questions.
+    Raises SpecError for an unknown naming, grammar or frontier, a seed or deal below 0, fewer than ten questions, or
+    fewer thoughts to wait than a question may have hops.
     """
 
     question_tokens = 5  # between the braces of the question
@@ -90,6 +93,7 @@ class Reachability(Task):
     seed: int = 0
     deal: int = 0
     padding_counts: bool = False
+    waiting: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -100,6 +104,10 @@ class Reachability(Task):
             raise SpecError(f"seed={self.seed}, deal={self.deal}: must be at least 0.")
         if self.size < FEWEST:
             raise SpecError(f"inputs={self.size}: need at least {FEWEST} questions.")
+        if self.waiting is not None and self.waiting < self.most_hops:
+            raise SpecError(
+                f"waiting={self.waiting}: some questions have {self.most_hops} hops; wait at least as long."
+            )
 
     @property
     @abstractmethod
@@ -110,6 +118,11 @@ class Reachability(Task):
     @abstractmethod
     def names(self) -> int:
         """How many names there are; no graph has more nodes."""
+
+    @property
+    @abstractmethod
+    def most_hops(self) -> int:
+        """Hops that a question may have."""
 
     @property
     @abstractmethod
@@ -139,6 +152,11 @@ class Reachability(Task):
         return self.size - min(HELD_OUT, self.size // 5)
 
     @property
+    def steps(self) -> int:
+        """A thought for each hop, or each of those to wait, and the answer."""
+        return (self.most_hops if self.waiting is None else self.waiting) + 1
+
+    @property
     def states(self) -> int:
         return self.names
 
@@ -153,7 +171,7 @@ class Reachability(Task):
     @property
     def positions(self) -> int:
         """Longest prompt that the grammar allows, an arrow, the most hops and the answer, and the end token."""
-        return self._edge_tokens * self.most_edges + self._frame_tokens + 1 + MOST_HOPS + 2
+        return self._edge_tokens * self.most_edges + self._frame_tokens + 1 + max(MOST_HOPS, self.steps - 1) + 2
 
     @property
     def _edge_tokens(self) -> int:
@@ -227,9 +245,10 @@ class Reachability(Task):
     @property
     def marks(self) -> list[str]:
         """Words of the name in tables: the naming, and each choice that is not usual."""
+        waiting = [] if self.waiting is None else [f"{self.waiting} thoughts"]
         grammar = [self.grammar] if self.grammar != GRAMMARS[0] else []
         frontier = [self.frontier] if self.frontier != FRONTIERS[0] else []
-        return [self.naming, *grammar, *frontier, *["padding counts"] * self.padding_counts]
+        return [self.naming, *grammar, *frontier, *["padding counts"] * self.padding_counts, *waiting]
 
     # Prompts
 
@@ -294,7 +313,8 @@ class Reachability(Task):
         return same.tril(-1).sum(-1)
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
-        """Nodes that edges of each node enter; from the last hop to the answer nothing moves."""
+        """Nodes that edges of each node enter; from the last hop to the answer, or where a walk has ended and waits,
+        nothing moves."""
         edges, rank = self.edges[rows], self._rank[rows]
         there = edges[..., 0] >= 0  # (input, edge)
         place = (edges[..., 0] * self.branches + rank).where(there, self.names * self.branches)
@@ -303,7 +323,13 @@ class Reachability(Task):
         after = flat[:, :-1].view(len(edges), self.names, self.branches)
         stay = torch.full_like(after[:1], -1)
         stay[0, :, 0] = torch.arange(self.names)
-        return torch.where((self.graphs.hops[rows] <= step)[:, None, None], stay, after)
+        if self.waiting is None:
+            return torch.where((self.graphs.hops[rows] <= step)[:, None, None], stay, after)
+        return (
+            stay.expand_as(after)
+            if step >= self.waiting
+            else torch.where((after < 0).all(2, keepdim=True), stay, after)
+        )
 
     @property
     def full_budget(self) -> float:
@@ -312,14 +338,17 @@ class Reachability(Task):
 
     @cached_property
     def trajectories(self) -> Int[Tensor, " input"]:
-        """Walks of all hops from the root."""
+        """Walks of all hops from the root, or of all thoughts where walks wait."""
         walks = torch.zeros(self.size, self.names + 1, dtype=torch.int64)
         walks[torch.arange(self.size), self.root] = 1
         start, end = self.ends
+        ended = torch.ones_like(walks, dtype=torch.bool).scatter(1, start, False) & (self.waiting is not None)
         for step in range(self.steps - 1):
             moved = torch.zeros_like(walks).scatter_add(1, end, walks.gather(1, start))
             moved[:, self.names] = 0
-            walks = moved.where((self.graphs.hops > step)[:, None], walks)
+            moved += walks * ended
+            going = (self.graphs.hops > step)[:, None] | (self.waiting is not None)
+            walks = moved.where(going, walks)
         return walks.sum(1)
 
     @cached_property

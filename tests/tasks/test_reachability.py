@@ -42,6 +42,13 @@ TASKS = {
     "sign": ProntoQA(inputs=60, reading="sign"),
     "twins": ProntoQA(inputs=60, reading="twins"),
 }
+LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
+WAITING = {
+    "19 names": ProsQA(inputs=60, waiting=6),
+    "a mixture": ProsQA(inputs=60, names=28, hops=None, mixture=LONG, waiting=8),
+    "published": published(QUESTIONS, waiting=6),
+    "reachable": ProntoQA(inputs=60, waiting=7),
+}
 
 
 # Graphs
@@ -270,7 +277,7 @@ def test_negative_edges_have_a_role_of_their_own(name):
 
 
 def test_positions_hold_the_longest_sequence():
-    for task in TASKS.values():
+    for task in (*TASKS.values(), *WAITING.values()):
         for grammar in ("pairs", "sentences"):
             written = replace(task, grammar=grammar)
             assert written.prompt().shape[1] + written.steps <= written.positions
@@ -306,6 +313,51 @@ def test_one_trajectory_is_a_walk_to_the_target(name):
         chain = (targets[row, :hops].argmax(-1) - len(SPECIALS)).tolist()
         assert (int(task.root[row]), *chain) in walks(task, row)[-1] and chain[-1] == task.options[row, 0]
         assert task.trajectories[row] == len(walks(task, row)[-1])
+
+
+def waiting_walks(task, row):
+    """All walks of as many steps as there are thoughts: one that has ended stays."""
+    edges, layers = graph(task, row), [[(int(task.root[row]),)]]
+    for _ in range(task.waiting):
+        further = lambda walk: list(edges.successors(walk[-1])) if walk[-1] in edges else []
+        layers.append([(*walk, after) for walk in layers[-1] for after in further(walk) or [walk[-1]]])
+    return layers[1:]
+
+
+@pytest.mark.parametrize("frontier", ["walks", "nodes"])
+@pytest.mark.parametrize("name", WAITING)
+def test_walks_that_have_ended_wait(name, frontier):
+    """Every question has as many thoughts, and its answer comes after them."""
+    task = replace(WAITING[name], frontier=frontier)
+    targets, one = hindsight_targets(task), hindsight_targets(task, 1, "plus-first")
+    assert task.lengths is None and targets.shape[1] == task.steps == task.waiting + 1
+    for row in range(8):
+        layers = waiting_walks(task, row)
+        for step, layer in enumerate(layers):
+            ends = Counter(walk[-1] for walk in layer)
+            ends = dict.fromkeys(ends, 1) if frontier == "nodes" else ends
+            expected = torch.zeros(task.vocab_size, dtype=torch.float64)
+            for state, count in ends.items():
+                expected[task.state_ids[state]] = count / sum(ends.values())
+            assert torch.allclose(targets[row, step], expected)
+        assert targets[row, -1].argmax() == task.answer_ids[row] and targets[row, -1].max() == 1
+        assert task.trajectories[row] == len(layers[-1])
+        chain = (one[row, :-1].argmax(-1) - len(SPECIALS)).tolist()
+        assert (int(task.root[row]), *chain) in layers[-1] and chain[-1] == task.options[row, 0]
+
+
+def test_a_mixture_has_its_shares_and_is_fair():
+    """Long chains too; degrees tell nothing, and another seed gives other graphs."""
+    task = ProsQA(inputs=80, names=60, hops=None, mixture=(0.5, 0.0, 0.0, 0.0, 0.0, 0.25, 0.25))
+    assert Counter(task.graphs.hops.tolist()) == {3: 40, 8: 20, 9: 20} and task.steps == 10
+    assert not torch.equal(task.graphs.hops, task.graphs.hops.sort().values)
+    for row in range(40):
+        edges, (target, other) = graph(task, row), task.options[row].tolist()
+        hops, root = int(task.graphs.hops[row]), int(task.root[row])
+        assert networkx.shortest_path_length(edges, root, target) == hops and not networkx.has_path(edges, root, other)
+        assert edges.in_degree(target) == edges.in_degree(other)
+        assert edges.number_of_nodes() <= 60 and edges.number_of_edges() <= task.most_edges
+    assert not torch.equal(task.graphs.hops, replace(task, seed=1).graphs.hops)
 
 
 def test_complete_walks_give_prontoqas_chain_away():
@@ -370,6 +422,7 @@ def test_names_do_not_depend_on_the_stack():
         (replace(SMALL, padding_counts=True), 12),
         (ProsQA(inputs=60, hops=None, grammar="sentences"), 12),
         (ProntoQA(inputs=60, reading="sign"), 12),
+        (replace(WAITING["a mixture"], padding_counts=True), 12),
     ],
 )
 def test_both_engines_train_alike(task, segment):
@@ -396,7 +449,15 @@ def test_both_engines_train_alike(task, segment):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: ProsQA(names=26), "names=26: choose 19 or 28"),
+        (lambda: ProsQA(names=26), "names=26: choose 19, 28, 60"),
+        (lambda: ProsQA(waiting=3), "waiting=3: some questions have 4 hops"),
+        (
+            lambda: ProsQA(mixture=(0.5, 0.5)),
+            r"mixture=\(0.5, 0.5\), hops=4: give shares that add up to 1, and hops=None",
+        ),
+        (lambda: ProsQA(hops=None, mixture=(0.5, 0.4)), "give shares that add up to 1"),
+        (lambda: published(QUESTIONS, mixture=(1.0,)), "mixture: a file settles that"),
+        (lambda: replace(published(QUESTIONS), mixture=(1.0,)), "file settles that"),
         (lambda: ProsQA(hops=2), "hops=2: choose 3 to 6"),
         (lambda: ProsQA(inputs=3), "inputs=3: need at least 10 questions"),
         (lambda: ProntoQA(seed=-1), "seed=-1, deal=0: must be at least 0"),
