@@ -142,6 +142,21 @@ def test_runs_stand_beside_what_was_predicted():
     assert explain.table(rows)["as predicted"].tolist().count("not run") == 9
 
 
+def test_the_papers_values_are_counted_that_lie_among_the_runs_that_stand():
+    """K = 1 at d = 32: best 51.61 lies between 50 and 52, the gain of 8.11 not between 2 and 8, and of the entropies
+    (.0143, .0395, .2631, .1182) the last two do; by hand."""
+    rows = pd.DataFrame(
+        {"d_model": 32, "dropout": 0.1, "lr": 5e-5, "k": 1, "seed": [42, 43, 44], "own_best": [34.0, 50.0, 52.0],
+         "discrete_before": [20.0, 48.0, 44.0], "entropy_1": [0.0143, 0.02, 0.03], "entropy_2": [0.0, 0.01, 0.03],
+         "entropy_3": [0.0, 0.2, 0.2631], "entropy_4": [0.0, 0.1, 0.2], "collapsed": [True, False, False]}
+    )  # fmt: skip
+    (row,) = explain.fits(rows).to_dict("records")
+    assert row == {
+        "explanation": "dropout in the current policy", "d": 32, "runs": 2, "accuracies": "1 of 1", "gains": "0 of 1",
+        "entropies": "2 of 4",
+    }  # fmt: skip
+
+
 def test_recipes_of_policy_gradients():
     one = grpo(spec("discrete", "paper", d_model=24, layers=1, heads=1), "paper")
     assert (one.recipe.batch, one.recipe.lr, one.group, one.clip, one.thought) == (16, 5e-5, 8, 0.1, MTS(3))

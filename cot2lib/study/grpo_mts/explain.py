@@ -19,6 +19,8 @@ WORDS = {
     "gain": "best epoch less the start (points)",
     "entropy_4": "entropy of the answer (nat)",
 }
+TOKENS = (1, 2, 3, 4)
+PARTS = {"best": "accuracies", "gain": "gains", "entropy": "entropies"}  # of the table: three, three, and twelve
 
 
 def predicted() -> pd.DataFrame:
@@ -26,25 +28,51 @@ def predicted() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("predicted.csv"))
 
 
-def found(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs that stand, a row for each and every measure; a collapsed one answers one thing to everything.
+def standing(rows: pd.DataFrame) -> pd.DataFrame:
+    """The runs that stand, with `best` and `gain`; a collapsed one answers one thing to everything.
 
     Args:
         rows: `policies.outcomes` of runs on the paper's split.
     """
     kept = rows[~rows["collapsed"].astype(bool)]
     gain = kept["own_best"] - kept["discrete_before"]  # the paper's start is decoded greedily
-    values = kept.assign(best=kept["own_best"], gain=gain)
-    long = values.melt([*TOLD_BY, "k", "seed"], list(WORDS), var_name="measure")
+    return kept.assign(best=kept["own_best"], gain=gain)
+
+
+def found(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each of `standing` and every measure that was predicted."""
+    long = standing(rows).melt([*TOLD_BY, "k", "seed"], list(WORDS), var_name="measure")
     joined = long.merge(predicted(), on=[*TOLD_BY, "measure"])
     return joined.assign(inside=joined["value"].between(joined["low"], joined["high"]))
 
 
 def stated(measure: str, d_model: int, k: int) -> float:
     """The paper's value of a measure."""
-    if measure == "entropy_4":
-        return paper_value(f"{stem(k, d_model)}-entropy4")
+    if measure.startswith("entropy"):
+        return paper_value(f"{stem(k, d_model)}-{measure.replace('_', '')}")
     return paper_value(stem(k, d_model)) - (paper_value(start(d_model)) if measure == "gain" else 0)
+
+
+def fits(rows: pd.DataFrame) -> pd.DataFrame:
+    """Of the paper's accuracies, gains and entropies after training: how many lie among the runs that stand.
+
+    A row for each explanation and dimension, those too of which nothing was predicted.
+    """
+    names = predicted().drop_duplicates(["dropout", "lr"]).set_index(["dropout", "lr"])["explanation"]
+    told = []
+    for (d_model, dropout, lr), part in standing(rows).groupby(TOLD_BY):
+        measures = ["best", "gain", *(f"entropy_{token}" for token in TOKENS)]
+        among = pd.Series(
+            {
+                (measure, k): own[measure].min() <= stated(measure, d_model, k) <= own[measure].max()
+                for k, own in part.groupby("k")
+                for measure in measures
+            }
+        )
+        kinds = among.groupby(lambda key: key[0].partition("_")[0])
+        row = {"explanation": names[dropout, lr], "d": d_model, "runs": len(part)}
+        told.append(row | {PARTS[kind]: f"{one.sum()} of {len(one)}" for kind, one in kinds})
+    return pd.DataFrame(told)[["explanation", "d", "runs", *PARTS.values()]].sort_values(["explanation", "d"])
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
