@@ -462,6 +462,10 @@ def test_tables_of_sharpness_and_propositions():
     assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
 
 
+def test_one_digit_can_be_drawn():
+    assert draw.one_input([3]).tolist() == [[3]]
+
+
 @pytest.mark.parametrize(
     "make, names",
     [
