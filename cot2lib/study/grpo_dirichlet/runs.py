@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cot2lib.specs import GRPOSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS
+from cot2lib.specs.profiles import POLICIES, SEEDS, TEN
 from cot2lib.study.sweeps import (
     BEST_GAMMA,
     DROPOUT,
@@ -41,6 +41,12 @@ def on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOS
     """Dirichlet thoughts of the best scale from both discrete starts of the paper, on the split of its runs."""
     one = dict(gammas=(BEST_GAMMA,), one_split=True)
     return [run for layers in (1, 2) for run in dirichlet(profile, seeds, layers=layers, **one)]
+
+
+def widened(profile: str) -> list[GRPOSpec]:
+    """Five further initialisations of those with one layer, where five left rows open; the quick recipe has none."""
+    further = TEN[len(SEEDS) :] if profile == "paper" else ()
+    return dirichlet(profile, further, (BEST_GAMMA,), one_split=True)
 
 
 def treated(thought: Dirichlet, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
