@@ -110,12 +110,11 @@ def walk_shares(forward: list[Mass], alike: bool) -> Float[Tensor, "input step s
 
     Where no walk goes on, the share before stays.
     """
-    share, shares = forward[0], []
+    shares: list[Float[Tensor, "input state"]] = []
     for mass in forward[1:]:
         reached = (mass > 0).double() if alike else mass
         total = reached.sum(1, keepdim=True)
-        share = torch.where(total > 0, reached / total, share)
-        shares.append(share)
+        shares.append(torch.where(total > 0, reached / total, shares[-1] if shares else reached))
     return torch.stack(shares, dim=1)
 
 

@@ -519,6 +519,7 @@ SPOILT = {
     "no weights": lambda tensors, meta: tensors.clear(),
     "moments of another shape": lambda tensors, meta: tensors.update({"optimizer.0.exp_avg": torch.zeros(3)}),
     "a moment missing": lambda tensors, meta: tensors.pop("optimizer.1.exp_avg_sq"),
+    "a count of steps missing": lambda tensors, meta: tensors.pop("optimizer.1.step"),
     "more moments": lambda tensors, meta: tensors.update({"optimizer.999.exp_avg": torch.zeros(3)}),
     "too many steps": lambda tensors, meta: meta["progress"].update(step=61),
     "losses of other runs": lambda tensors, meta: meta["progress"].update(loss_sum=[0.0, 0.0]),

@@ -16,7 +16,8 @@ from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
 
-GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 padding_counts=False waiting=None "  # of tasks on graphs
+# of tasks on graphs
+GRAPHS = "naming='fresh' grammar='pairs' frontier='walks' seed=0 deal=0 padding_counts=False waiting=None "
 WARM = f"sums=4 brief={1 / 3} problems=8000 steps=4000 batch=32 lr=0.003 width=64 layers=6 seed=42"
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 

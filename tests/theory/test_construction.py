@@ -433,6 +433,20 @@ def test_the_circle_shows_every_sum_and_both_answers():
     assert drawn.numbers.groupby("pass")["slots"].sum().tolist() == [2, 4, 8, 16] and "answers 2" in drawn.finding
 
 
+def test_read_pairs_are_drawn_from_the_centre():
+    """The read-off's panel: both lines have length 1, one at the angle of the sum 2, one at that of 0."""
+    omega = draw.built([2, 1, 4, 3], "repaired")[0].omega
+    axis = [axis for axis in draw.on_the_circle([2, 1, 4, 3]).figure.axes if axis.get_visible()][-1]
+    drawn = [line.get_xydata() for line in axis.lines if line.get_linewidth() > 1]
+    for line, total in zip(drawn, (2, 0), strict=True):
+        assert line.flatten().tolist() == pytest.approx([0, 0, math.cos(total * omega), math.sin(total * omega)])
+
+
+@pytest.mark.parametrize("digits", [[3], [1] * 6])
+def test_one_to_six_digits_can_be_drawn(digits):
+    assert draw.one_input(digits).tolist() == [digits]
+
+
 @pytest.mark.parametrize("digits", [[], [1] * 7, [2, -1]])
 def test_digits_that_cannot_be_drawn_are_refused(digits):
     with pytest.raises(SpecError, match="digit"):
@@ -460,10 +474,6 @@ def test_tables_of_sharpness_and_propositions():
     assert draw.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
     props = measure.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
     assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
-
-
-def test_one_digit_can_be_drawn():
-    assert draw.one_input([3]).tolist() == [[3]]
 
 
 @pytest.mark.parametrize(

@@ -416,7 +416,10 @@ def test_moments_of_points_follow_their_formulas():
 
 def test_what_a_larger_gamma_does_is_decided(monkeypatch):
     """If spread rose with gamma the statement would hold as printed; if entropy fell, not at all."""
-    assert points.gamma_direction().text == "holds if single samples are meant; among samples spread falls"
+    falls = "holds if single samples are meant; among samples spread falls"
+    assert points.gamma_direction().text == falls
+    monkeypatch.setattr(points, "variance", lambda alpha, gamma: -abs(gamma - 10.0) * alpha)
+    assert points.gamma_direction().text == falls, "a spread that rises only up to some gamma does not rise"
     monkeypatch.setattr(points, "variance", lambda alpha, gamma: gamma * alpha)
     assert points.gamma_direction().text == "holds"
     monkeypatch.setattr(points, "entropy", lambda alpha, gamma: -gamma * alpha.sum(-1))

@@ -50,16 +50,6 @@ def test_a_run_does_not_notice_its_company():
     assert torch.allclose(weights_of(together, 1), weights_of(alone), atol=1e-5)
 
 
-def test_the_share_of_clipped_ratios_weighs_all_steps_alike():
-    """Of three thoughts and the answer one thought's ratio has left the range, on one rollout of two."""
-    made = trainer(rewarded(ratio="geometric"))
-    old = [torch.zeros(1, 2, 3, 2), torch.zeros(1, 2, 1, 1)]  # (run, rollout, step, draw)
-    new = [old[0].clone(), old[1]]
-    new[0][0, 0, 1] = 0.5
-    made.log_clipping(new, old)
-    assert made.clip_fraction.tolist() == [1 / 8]
-
-
 def test_objective_by_hand():
     """One prompt, two rollouts of one thought of two tokens and an answer, all weighted alike."""
     new = [torch.tensor([[[[-1.0, -2.0]], [[-1.5, -0.5]]]]), torch.tensor([[[[-0.3]], [[-0.7]]]])]

@@ -100,9 +100,7 @@ def test_shares_stay_where_no_walk_goes_on():
     forward = [torch.tensor(mass).double() for mass in ([[1, 0], [1, 0]], [[1, 3], [0, 2]], [[2, 2], [0, 0]])]
     assert walk_shares(forward, alike=False).tolist() == [[[0.25, 0.75], [0.5, 0.5]], [[0, 1], [0, 1]]]
     assert walk_shares(forward, alike=True).tolist() == [[[0.5, 0.5], [0.5, 0.5]], [[0, 1], [0, 1]]]
-    assert walk_shares([forward[0], torch.zeros(2, 2).double()], alike=False).tolist() == [[[1, 0]]] * 2, (
-        "at the start"
-    )
+    assert not walk_shares([forward[0], torch.zeros(2, 2).double()], alike=False).any(), "nor where none begins"
 
 
 def test_rows_and_chunks_agree(monkeypatch):

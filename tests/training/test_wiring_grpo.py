@@ -88,3 +88,18 @@ def test_the_divergence_counts_at_every_step(place, ratio, power):
     expected = 0.5 * sum(math.exp(x) - x - 1 for x in gaps) / 4
     found = objective(run_of(ratio=ratio, kl=0.5), new, new, torch.tensor([[1.0, -1.0]]), reference)
     assert found.item() == pytest.approx(expected, abs=1e-6) and expected > 0.003
+
+
+@pytest.mark.parametrize("ratio, share", [("geometric", 5 / 12), ("product", 7 / 12), ("per-draw", 3 / 4)])
+def test_the_share_of_clipped_ratios_is_of_the_steps_that_are_there(ratio, share):
+    """Steps of a rollout count alike, and so do rollouts. The second of these has one thought, the first two.
+
+    A clip of 0.1 bounds a log-ratio by 0.095 above.
+    """
+    one = run_of(ratio=ratio, clip=0.1)
+    trainer = GRPOTrainer([one], build_stack([one.start]))
+    thoughts = torch.tensor([[[[0.15, 0.0], [0.3, 0.3]], [[0.3, -0.3], [0.3, 0.3]]]])
+    answers = torch.tensor([[[[0.0]], [[0.3]]]])
+    there = torch.tensor([[[True, True, True], [True, False, True]]])
+    trainer.log_clipping([thoughts, answers], [torch.zeros_like(thoughts), torch.zeros_like(answers)], there)
+    assert trainer.evaluate()["clip_fraction"] == pytest.approx([share])
