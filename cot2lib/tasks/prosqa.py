@@ -56,9 +56,9 @@ class ProsQA(Reachability):
         inputs: graphs, those held out included.
         names: 19, which the paper's vocabulary can hold, 28 as in the published graphs, or 60.
         hops: of the shortest way to the target; None for 3 to 6, or for a mixture.
-        mixture: share of questions of 3, 4, ... hops; () leaves it to the graphs. Its graphs end in no fixed order.
+        mixture: share of questions of 3, 4, ... hops, which come in random order; () leaves it to the graphs.
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
-        naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
+        naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
 
     Raises:
         SpecError: for another number of names or hops, shares that do not add up to 1, or fewer than ten graphs.

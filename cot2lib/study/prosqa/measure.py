@@ -18,6 +18,7 @@ from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import MOST_HOPS, Reachability
 
+PUBLISHED = (0.41, 0.44, 0.13, 0.02)  # shares of three to six hops in the published validation file, to a hundredth
 DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that say more than chance
 
 
@@ -26,6 +27,7 @@ def looked_at(path: Path) -> dict[str, Reachability]:
     return {
         "published": published(path, naming="age"),
         "28 names, 3-6 hops": ProsQA(inputs=INPUTS, names=28, hops=None, naming="age"),
+        "28 names, published shares": ProsQA(inputs=INPUTS, names=28, hops=None, mixture=PUBLISHED, naming="age"),
         "28 names, 4 hops": ProsQA(inputs=INPUTS, names=28, naming="age"),
         "19 names, 4 hops": ProsQA(inputs=INPUTS, naming="age"),
     }
