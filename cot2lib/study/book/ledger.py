@@ -46,6 +46,7 @@ PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them, below 
     "book/statements": COMPUTED, "book/ledger": SETTINGS,
 }  # fmt: skip
 KINDS: dict[str, Kind] = {claim: kind for part in PARTS.values() for claim, kind in part.items()}
+HALVES = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)]
 STATEMENTS = {claim: kind for claim, kind in KINDS.items() if isinstance(kind, Statement)}
 
 
@@ -206,16 +207,16 @@ def _predicted(row) -> str:
 
 def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Numbers whose recipe the paper states in part: does that part give them, and does our best recipe reach them?"""
-    asked = rows[rows["id"].map(lambda claim: isinstance(KINDS[claim], HalfStated))].set_index(["profile", "id"])
-    stated, best = asked.loc[SETTLED], asked.loc["quick"]
-    ours = lambda part: [_ours(row) for row in part.reset_index().itertuples()]
+    asked = rows[rows["id"].isin(HALVES)]
+    asked = asked.assign(ours=[_ours(row) for row in asked.itertuples()])
+    stated, best = (asked[asked["profile"] == name].set_index("id") for name in PROFILES)
     return pd.DataFrame(
         {
             "number": [readable(claim) for claim in stated.index],
             "paper": stated["paper_value"],
-            "stated half": ours(stated),
+            "stated half": stated["ours"],
             "gives it?": stated["verdict"].str.partition(":")[0],
-            "our recipe": ours(best),
+            "our recipe": best["ours"],
             "reaches it?": stated["reached"].fillna(""),
         }
     )

@@ -19,8 +19,7 @@ WORDS = {
     "gain": "best epoch less the start (points)",
     "entropy_4": "entropy of the answer (nat)",
 }
-TOKENS = (1, 2, 3, 4)
-PARTS = {"best": "accuracies", "gain": "gains", "entropy": "entropies"}  # of the table: three, three, and twelve
+PARTS = {"accuracies": ["best"], "gains": ["gain"], "entropies": [f"entropy_{token}" for token in (1, 2, 3, 4)]}
 
 
 def predicted() -> pd.DataFrame:
@@ -54,25 +53,23 @@ def stated(measure: str, d_model: int, k: int) -> float:
 
 
 def fits(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of the paper's accuracies, gains and entropies after training: how many lie among the runs that stand.
+    """Counts of the paper's accuracies, gains and entropies after training that lie among the runs that stand.
 
     A row for each explanation and dimension, those too of which nothing was predicted.
     """
     names = predicted().drop_duplicates(["dropout", "lr"]).set_index(["dropout", "lr"])["explanation"]
     told = []
     for (d_model, dropout, lr), part in standing(rows).groupby(TOLD_BY):
-        measures = ["best", "gain", *(f"entropy_{token}" for token in TOKENS)]
-        among = pd.Series(
-            {
-                (measure, k): own[measure].min() <= stated(measure, d_model, k) <= own[measure].max()
+        row = {"explanation": names[dropout, lr], "d": d_model, "runs": len(part)}
+        for kind, measures in PARTS.items():
+            among = [
+                own[measure].min() <= stated(measure, d_model, k) <= own[measure].max()
                 for k, own in part.groupby("k")
                 for measure in measures
-            }
-        )
-        kinds = among.groupby(lambda key: key[0].partition("_")[0])
-        row = {"explanation": names[dropout, lr], "d": d_model, "runs": len(part)}
-        told.append(row | {PARTS[kind]: f"{one.sum()} of {len(one)}" for kind, one in kinds})
-    return pd.DataFrame(told)[["explanation", "d", "runs", *PARTS.values()]].sort_values(["explanation", "d"])
+            ]
+            row[kind] = f"{sum(among)} of {len(among)}"
+        told.append(row)
+    return pd.DataFrame(told).sort_values(["explanation", "d"])
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
