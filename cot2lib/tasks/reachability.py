@@ -313,8 +313,8 @@ class Reachability(Task):
         return same.tril(-1).sum(-1)
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
-        """Nodes that edges of each node enter; from the last hop to the answer, or where a walk has ended and waits,
-        nothing moves."""
+        """Nodes that edges of each node enter. From the last hop to the answer nothing moves, nor does a walk that
+        waits."""
         edges, rank = self.edges[rows], self._rank[rows]
         there = edges[..., 0] >= 0  # (input, edge)
         place = (edges[..., 0] * self.branches + rank).where(there, self.names * self.branches)
@@ -324,12 +324,10 @@ class Reachability(Task):
         stay = torch.full_like(after[:1], -1)
         stay[0, :, 0] = torch.arange(self.names)
         if self.waiting is None:
-            return torch.where((self.graphs.hops[rows] <= step)[:, None, None], stay, after)
-        return (
-            stay.expand_as(after)
-            if step >= self.waiting
-            else torch.where((after < 0).all(2, keepdim=True), stay, after)
-        )
+            still = (self.graphs.hops[rows] <= step)[:, None, None]
+        else:
+            still = (after < 0).all(2, keepdim=True) | (step >= self.waiting)
+        return torch.where(still, stay, after)
 
     @property
     def full_budget(self) -> float:
@@ -342,13 +340,13 @@ class Reachability(Task):
         walks = torch.zeros(self.size, self.names + 1, dtype=torch.int64)
         walks[torch.arange(self.size), self.root] = 1
         start, end = self.ends
-        ended = torch.ones_like(walks, dtype=torch.bool).scatter(1, start, False) & (self.waiting is not None)
+        childless = torch.ones_like(walks, dtype=torch.bool).scatter(1, start, False)
         for step in range(self.steps - 1):
-            moved = torch.zeros_like(walks).scatter_add(1, end, walks.gather(1, start))
+            still = (self.graphs.hops <= step)[:, None] if self.waiting is None else childless
+            leaving = walks.masked_fill(still, 0)
+            moved = torch.zeros_like(walks).scatter_add(1, end, leaving.gather(1, start))
             moved[:, self.names] = 0
-            moved += walks * ended
-            going = (self.graphs.hops > step)[:, None] | (self.waiting is not None)
-            walks = moved.where(going, walks)
+            walks = moved + walks - leaving
         return walks.sum(1)
 
     @cached_property

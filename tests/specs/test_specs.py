@@ -260,9 +260,7 @@ def test_single_runs_share_a_split():
     known = {run.id for run in all_runs.sweep("csft", "paper")}
     assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
     dropped = 3 * 5 - 1  # the run of seed 42 and K = 3 is among the variants
-    explaining = (
-        150 - 30 - 4
-    )  # some at d = 24 are counted; seed 42 has usual runs at d = 32, and at a tenth of the rate
+    explaining = 150 - 30 - 4  # 30 at d = 24 are counted; seed 42 has usual runs at d = 32 and at the code's rate
     widened = 5
     assert len(all_runs.sweep("one_split", "paper")) == 16 + 4 * 5 + dropped + explaining + widened, (
         "and by reward: three K without dropout and with it, and Dirichlet thoughts from two starts"
