@@ -10,6 +10,7 @@ from cot2lib.study import graph_runs
 from cot2lib.study.construction.runs import trigonometric
 from cot2lib.study.grpo_dirichlet import runs as grpo_dirichlet
 from cot2lib.study.grpo_mts import runs as grpo_mts
+from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.sweeps import (
     baselines,
     budgets,
@@ -49,6 +50,7 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "one_split": _one_split,
     "construction": trigonometric,
     graph_runs.SWEEP: graph_runs.every,  # not renamed, for its records
+    "prosqa": prosqa.every,
     "grpo_mts": grpo_mts.every,
     "grpo_dirichlet": grpo_dirichlet.every,
 }
