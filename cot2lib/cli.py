@@ -1,4 +1,4 @@
-"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, bench.
+"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, prosqa, bench.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
@@ -120,6 +120,11 @@ def _add_study(commands) -> None:
 
     ledger = _command(commands, "ledger", "every number of the paper beside our records, with a verdict", _ledger)
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")
+
+    prosqa = _command(commands, "prosqa", "let the shipped models answer the questions of a ProsQA file", _prosqa)
+    prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")
+    prosqa.add_argument("--naming", default="fresh", help="fresh: drawn names; age: node numbers (default: fresh)")
+    prosqa.add_argument("--csv", type=Path, metavar="OUT", help="write a row for each method, seed and question")
 
 
 def _add_machine(commands) -> None:
@@ -330,6 +335,17 @@ def _ledger(options: argparse.Namespace) -> None:
         print(f"{len(rows)} rows written to {options.csv}")
     measured = rows.loc[is_measured(rows), :"verdict"].round(2)
     print(measured.to_string(index=False, na_rep=""))
+
+
+def _prosqa(options: argparse.Namespace) -> None:
+    from cot2lib.study.prosqa import questions
+    from cot2lib.study.report import PERCENT
+
+    rows = questions.of_file(options.file, options.naming)
+    print("right answers (%), means over seeds")
+    print((PERCENT * questions.by_hops(rows)).round(1).to_string(), flush=True)
+    if options.csv:
+        rows.to_csv(options.csv, index=False, lineterminator="\n")
 
 
 def _bench(options: argparse.Namespace) -> None:

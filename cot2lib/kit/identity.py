@@ -101,9 +101,9 @@ def from_data(data: dict):
 
 
 def _whole(value):
-    """The reverse of `_plain`, but for tuples, which stay lists until a field's type says so."""
+    """The reverse of `_plain`; JSON knows lists alone, and no field is one."""
     if isinstance(value, list):
-        return [_whole(entry) for entry in value]
+        return tuple(_whole(entry) for entry in value)
     return from_data(value) if isinstance(value, dict) else value
 
 

@@ -32,6 +32,7 @@ def collect(
     sources: Sequence[Path] = (),
     folder: Path | None = None,
     replace: bool = False,
+    half: bool = False,
 ) -> list[Path]:
     """Merge what is shipped, `sources` (folders that `collect` wrote elsewhere) and the local store.
 
@@ -45,6 +46,7 @@ def collect(
         sources: more folders of records, say from another machine.
         folder: where to write, the package's records by default.
         replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
+        half: ship weights in half precision, for models that would weigh too much.
 
     Returns the files written, and prints what was replaced or left out. Raises RecordError if there is nothing to
     collect, a source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost;
@@ -65,6 +67,8 @@ def collect(
     wanted = [spec.id for spec in specs if spec.id in chosen and spec in with_weights]
     weights = {run_id: found for run_id in wanted if (found := chosen[run_id].weights(run_id))}
     replaced = [run_id for run_id in before or () if chosen.get(run_id, own) is not own]
+    if half:
+        weights = {run: {name: value.half() for name, value in part.items()} for run, part in weights.items()}
     _report(stem, specs, before or set(), replaced, set(wanted) - set(weights))
     order = [spec.id for spec in specs if spec.id in chosen]
     return records.ship(stem, _ordered(order, origins), weights, folder)

@@ -14,7 +14,7 @@ rule: it says what a model loses by moved edges alone. Rules that look further b
 longest of them is a search from the property. The control of two halves excludes them all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import torch
@@ -105,7 +105,7 @@ class Distracted(ProsQA):
 
     @property
     def graphs(self) -> Graphs:
-        return _with_leaves(self.inputs, self.names, self.hops, self.parents, self.seed, self.passed)
+        return _with_leaves(by_numbers(self), self.passed)
 
 
 def with_room(task: ProsQA) -> Int[Tensor, " fitting"]:
@@ -118,11 +118,15 @@ def _room(graphs: Graphs, names: int) -> Bool[Tensor, " graph"]:
     return (graphs.nodes + LEAVES <= names) & (edges + LEAVES <= graphs.edges.shape[1])
 
 
+def by_numbers(task: ProsQA) -> ProsQA:
+    """The graphs of `ProsQA` that a variant of it changes, each node named by its number."""
+    return ProsQA(**{field.name: getattr(task, field.name) for field in fields(ProsQA)} | {"naming": "age"})
+
+
 @lru_cache(maxsize=4)
-def _with_leaves(inputs: int, names: int, hops: int | None, parents: float, seed: int, passed: bool) -> Graphs:
-    task = ProsQA(inputs=inputs, names=names, hops=hops, parents=parents, seed=seed, naming="age")  # a name is a node
-    graphs, random = task.graphs, torch.Generator().manual_seed(seed)
-    room = _room(graphs, names)
+def _with_leaves(task: ProsQA, passed: bool) -> Graphs:
+    graphs, random = task.graphs, torch.Generator().manual_seed(task.seed)
+    room = _room(graphs, task.names)
     chosen = torch.multinomial(_hosts(task, passed).double(), LEAVES, replacement=True, generator=random)
     leaves = graphs.nodes[:, None] + torch.arange(LEAVES)
     more = torch.stack([chosen, leaves], -1).where(room[:, None, None], -1)  # (graph, leaf, 2)

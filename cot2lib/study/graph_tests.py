@@ -97,8 +97,8 @@ def _tests_of_shape(spec: RunSpec, task: ProsQA) -> Iterator[Test]:
     unseen, rows = replace(task, inputs=INPUTS, seed=TEST_SEED), torch.arange(INPUTS)
     yield Test(AGES, replace(unseen, naming="age"), rows)
     named = replace(unseen, naming=task.naming)
-    deeper = _deeper(named)
-    for name, kept in zip(DEPTHS, (deeper > 0, deeper == 0, deeper < 0)):
+    by = deeper(named)
+    for name, kept in zip(DEPTHS, (by > 0, by == 0, by < 0)):
         yield Test(name, named, kept.nonzero()[:, 0])
     if spec.supervision.every is not None:
         for hops in (task.hops - 1, task.hops + 1):
@@ -115,7 +115,7 @@ def _with_distractors(task: ProsQA) -> Iterator[Test]:
         yield Test(name, Distracted(**asdict(task), passed=passed), rows)
 
 
-def _deeper(task: ProsQA) -> Int[Tensor, " input"]:
+def deeper(task: ProsQA) -> Int[Tensor, " input"]:
     """By how many hops the target is farther from its nearest source than the other option is."""
     target, other = depths(task).gather(1, task.options).unbind(1)
     return target - other
@@ -150,9 +150,15 @@ def _answers(task: Reachability) -> Int[Tensor, "input 2"]:
     return torch.stack([task.answer_ids, other], 1)
 
 
+def thoughts_of(task: Reachability, rows: Int[Tensor, " input"]) -> int:
+    """How many thoughts the given inputs have: those that the task waits, or the hops of the first, which are those of
+    all."""
+    return int(task.graphs.hops[rows[0]]) if task.waiting is None else task.waiting
+
+
 def held_states(task: Reachability, rows: Int[Tensor, " input"]) -> Held:
-    """The states of the given inputs, all with as many hops as the first."""
-    hops = int(task.graphs.hops[rows[0]])
+    """The states of the given inputs, all with as many thoughts as the first."""
+    hops = thoughts_of(task, rows)
     graph = supervision.graph_of(task, rows)[:hops]
     forward = supervision.forward_counts(graph, task.states, task.start[rows])
     target = torch.nn.functional.one_hot(task.options[rows, 0], task.states).double()
@@ -168,8 +174,7 @@ def held_states(task: Reachability, rows: Int[Tensor, " input"]) -> Held:
 @torch.no_grad()
 def answered(stack: GPT2Stack, spec: RunSpec, test: Test) -> Rollout:
     """Every run's answers to a test, and thoughts, on CPU."""
-    hops = int(test.task.graphs.hops[test.rows[0]])
-    steps = rules(spec.thought, len(spec.supervision.output_steps(hops + 1)))
+    steps = rules(spec.thought, len(spec.supervision.output_steps(thoughts_of(test.task, test.rows) + 1)))
     prompts, padding = test.task.prompt(spec.supervision.arrow)[test.rows], test.task.padding[test.rows]
     parts = [
         decode(stack, prompts[None, chunk], steps, padding=padding[None, chunk])
@@ -184,25 +189,35 @@ def measured(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataF
 
     Columns: `id`, `test`, `inputs`, `strict`, `pair`, then `frontier_t`, `in_time_t` and `unreached_t`, shares of 1.
     """
+    each = by_question(stack, specs, test).drop(columns=["question", "hops"])
+    table = each.groupby("id", sort=False).mean().reset_index()
+    return table.assign(test=test.name, inputs=len(test.rows))
+
+
+def by_question(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataFrame:
+    """A row for each run and question, with the accuracies and shares of `measured`, each of this question alone."""
     rollout = answered(stack, specs[0], test)
     ids = _answers(test.task)[test.rows]  # (input, 2)
-    strict = (rollout.answers == test.task.answer_ids[test.rows]).double().mean(1)  # (run,)
     last = rollout.logits[:, :, -1]  # (run, input, vocab)
     target, other = (last.gather(2, ids[:, place].expand(len(specs), -1)[..., None])[..., 0] for place in (0, 1))
-    columns = {"strict": strict, "pair": (target > other).double().mean(1)} | _masses(rollout, test)
-    table = pd.DataFrame({name: value.tolist() for name, value in columns.items()})
-    return table.assign(id=[spec.id for spec in specs], test=test.name, inputs=len(test.rows))
+    columns = {"strict": rollout.answers == test.task.answer_ids[test.rows], "pair": target > other}
+    columns |= _masses(rollout, test)
+    told = {"question": test.rows, "hops": test.task.graphs.hops[test.rows]}
+    return pd.DataFrame(
+        {"id": [spec.id for spec in specs for _ in test.rows]}
+        | {name: value.repeat(len(specs)).tolist() for name, value in told.items()}
+        | {name: value.double().flatten().tolist() for name, value in columns.items()}
+    )
 
 
-def _masses(rollout: Rollout, test: Test) -> dict[str, Float[Tensor, " run"]]:
+def _masses(rollout: Rollout, test: Test) -> dict[str, Float[Tensor, "run input"]]:
     """Shares of thoughts on kinds of nodes, by hop; nothing for a model without thoughts."""
     held = held_states(test.task, test.rows)
     thoughts = rollout.weights[:, :, :-1, test.task.state_ids].double()  # (run, input, hop, state)
-    share = lambda states: (thoughts * states).sum(-1).mean(1)  # (run, hop)
     unreached = ~held.reached[:, None].expand_as(held.frontier)
     there = {"frontier": held.frontier, "in_time": held.in_time, "unreached": unreached}
     return {
-        f"{name}_{hop + 1}": share(states[:, : thoughts.shape[2]])[:, hop]
+        f"{name}_{hop + 1}": (thoughts[:, :, hop] * states[:, hop]).sum(-1)
         for name, states in there.items()
         for hop in range(thoughts.shape[2])
     }

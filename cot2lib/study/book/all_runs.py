@@ -54,6 +54,7 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "grpo_mts": grpo_mts.every,
     "grpo_dirichlet": grpo_dirichlet.every,
 }
+HALF = ("prosqa",)  # chapters whose weights ship in half precision
 
 
 def sweep(chapter: str, profile: str) -> list[Run]:
@@ -74,6 +75,8 @@ def ships_weights(chapter: str, run: Run) -> bool:
         return isinstance(run, RunSpec)
     if chapter == graph_runs.SWEEP:
         return run in graph_runs.looked_into()
+    if chapter == "prosqa":
+        return run in prosqa.answering()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)

@@ -19,6 +19,8 @@ from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
 from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
+from cot2lib.study.prosqa import questions
+from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.speed import record as speed
 
 
@@ -47,6 +49,7 @@ def collect(
         specs = all_runs.sweep(chapter, profile)
         shipping = {spec for spec in specs if all_runs.ships_weights(chapter, spec)}
         options = dict(with_weights=shipping, sources=sources, folder=folder, replace=replace)
+        options |= {"half": chapter in all_runs.HALF}
         return merge.collect(f"{chapter}.{profile}", specs, **options)
     if sources or replace:
         raise SpecError(f"{chapter} is measured anew whenever it is collected: leave out sources and replace.")
@@ -161,4 +164,5 @@ OF_MODELS = {
     "thoughts": OfModels("contents", sweeps.looked_into, _contents),
     "searched": OfModels("tested", graph_runs.supervised, graph_tests.measure),
     "votes": OfModels("majority", graph_runs.voting, graph_tests.votes),
+    "questions": OfModels("tested", prosqa.compared, questions.measure),
 }

@@ -81,9 +81,18 @@ def guesses_table(tasks: dict[str, ProsQA]) -> pd.DataFrame:
 
 def guesses(task: ProsQA) -> dict[str, float]:
     """How often (%) rules without a search from the root find the target of two options; ties count half."""
+    found = {}
+    for name, look in looks(task).items():
+        target, other = look.gather(1, task.options).unbind(1)
+        found[name] = PERCENT * (mean(target > other) + mean(target == other) / 2)
+    return found
+
+
+def looks(task: ProsQA) -> dict[str, Float[Tensor, "input name"] | Int[Tensor, "input name"]]:
+    """By rule a value of every name: of two options the rule takes the one that has more of it."""
     into, out = degrees(task)
     place = torch.arange(task.names).expand(task.size, -1)
-    looks = {
+    return {
         "fewer parents": -into,
         "younger": torch.zeros_like(into).scatter(1, task.name_of, place),
         "higher name": place,
@@ -92,11 +101,6 @@ def guesses(task: ProsQA) -> dict[str, float]:
         DEEPER: depths(task),
         ANCESTORS: ancestors(task),
     }
-    found = {}
-    for name, look in looks.items():
-        target, other = look.gather(1, task.options).unbind(1)
-        found[name] = PERCENT * (mean(target > other) + mean(target == other) / 2)
-    return found
 
 
 def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:

@@ -35,6 +35,7 @@ class Trial(NamedTuple):
 
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 CHOSEN = dict.fromkeys(METHODS, TRIALS[0])
+SHIPPED = {"cot2": 5, "discrete": 3, "coconut": 3, "no-cot": 1}  # seeds by method
 
 
 def whole(
@@ -66,6 +67,17 @@ def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> li
     return [whole(method, seed, CHOSEN[method]) for method in methods for seed in seeds]
 
 
+def compared(profile: str) -> list[RunSpec]:
+    """The runs that tests compare; the paper has no such recipe."""
+    return chosen() if profile == "quick" else []
+
+
 def every(profile: str) -> list[RunSpec]:
-    """All of them, each once; the paper has no such recipe."""
+    """All of them, each once."""
     return list(dict.fromkeys([*tried(), *chosen()])) if profile == "quick" else []
+
+
+def answering() -> list[RunSpec]:
+    """Runs whose weights ship, so that they answer a reader's file: every seed of CoT2, and of no-CoT, which guesses,
+    the first alone."""
+    return [run for method, count in SHIPPED.items() for run in chosen(SEEDS[:count], (method,))]

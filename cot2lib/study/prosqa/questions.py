@@ -1,0 +1,157 @@
+"""Answers of models of the whole of ProsQA to questions of all hops: of a file, question by question, and on tests.
+
+`cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 collect questions` measures every
+trained model on generated questions of each number of hops, on the published validation file, where rules without a
+search say the right option or do not, where an edge is moved (`cot2lib.study.prosqa.rewritten`), and where leaves are
+added that answer nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from cot2lib import runs
+from cot2lib.model import GPT2Stack
+from cot2lib.runs import records
+from cot2lib.specs import RunSpec, by_shape
+from cot2lib.study.graph_facts import INPUTS, Distracted, with_room
+from cot2lib.study.graph_tests import (
+    AS_DEEP,
+    DEEPER,
+    ELSEWHERE,
+    FEW,
+    NEARER,
+    ON_THE_WAY,
+    TEST_SEED,
+    Test,
+    by_question,
+    deeper,
+    published_file,
+)
+from cot2lib.study.prosqa.measure import ANCESTORS, looks
+from cot2lib.study.prosqa.measure import DEEPER as FARTHER
+from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
+from cot2lib.study.prosqa.runs import answering
+from cot2lib.tasks import ProsQA
+from cot2lib.tasks.prosqa import FEWEST_HOPS
+from cot2lib.tasks.published import published
+from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
+
+ALL_HOPS = tuple(range(FEWEST_HOPS, MOST_HOPS + 1))
+GENERATED, PUBLISHED = "generated", "published"
+BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge moved"
+RULES = ("both rules are right", "one rule is right", "no rule is right")
+DEPTHS = (DEEPER, AS_DEEP, NEARER)
+LEAVES = (FEW, ELSEWHERE, ON_THE_WAY)
+COLUMNS = ["id", "test", "naming", "hops", "inputs", "strict", "pair"]
+
+
+def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
+    """What the shipped models answer to the questions of a published file: a row for each method, seed and question.
+
+    Columns: `method`, `seed`, `question` (its place in the file, from 0), `hops`; `strict`, whether the right node is
+    the likeliest token of all (1 or 0), and `pair`, whether it is likelier than the other option.
+
+    Args:
+        path: of the file.
+        naming: "fresh" or "once" draws names; "age" takes node numbers as they are.
+
+    Raises:
+        SpecError: for a file that holds no such questions, or an unknown naming.
+        RecordError: if the models are neither shipped nor stored.
+    """
+    task = published(path, naming=naming, padding_counts=True, waiting=MOST_HOPS)
+    return pd.concat([_answers(specs, task) for specs in by_shape(answering())], ignore_index=True)
+
+
+def _answers(specs: Sequence[RunSpec], task: Reachability) -> pd.DataFrame:
+    """The rows of `of_file` of runs of one shape."""
+    test = Test(PUBLISHED, task, torch.arange(task.size))
+    rows = by_question(runs.load_stack(specs, missing="error"), specs, test)
+    told = pd.DataFrame([{"id": run.id, "method": run.method, "seed": run.seed} for run in specs])
+    rows = rows.astype({"strict": int, "pair": int}).merge(told, on="id")
+    return rows[["method", "seed", "question", "hops", "strict", "pair"]]
+
+
+def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
+    """Strict accuracies (shares) of the rows of `of_file` by method, hops and over all; means over seeds."""
+    found = rows.pivot_table("strict", "method", "hops", sort=False, margins=True, margins_name="all")
+    return found.drop(index="all")
+
+
+def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Accuracies and shares of thoughts of trained runs of one shape, a row for each run, test, naming and number of
+    hops; `hops` is missing where a test has all of them. Columns as of `cot2lib.study.graph_tests.measured`.
+
+    Raises:
+        RecordError: if the weights of one are not here.
+    """
+    return pd.concat(_tests(runs.load_stack(specs, missing="error"), specs), ignore_index=True)
+
+
+def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]:
+    ask = lambda task, rows: by_question(stack, specs, Test("", task, rows))
+    for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
+        task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
+        each = ask(task, torch.arange(task.size))
+        yield summed(each, [PUBLISHED] * len(each), naming, ["hops"])
+    unseen = generated(specs[0].task)
+    each = ask(unseen, torch.arange(unseen.size))
+    told = lambda names: [names[question] for question in each["question"]]
+    yield summed(each, [GENERATED] * len(each), unseen.naming, ["hops"])
+    for names in (depths(unseen), rules(unseen)):
+        yield summed(each, told(names), unseen.naming)
+    for names, variants in ((LEAVES, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
+        rows, *others = variants
+        parts = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
+        for name, part in zip(names, parts):
+            yield summed(part, [name] * len(part), unseen.naming)
+
+
+def generated(task: ProsQA) -> ProsQA:
+    """Unseen graphs like a task's, `INPUTS` of each number of hops."""
+    even = tuple(1 / len(ALL_HOPS) for _ in ALL_HOPS)
+    return replace(task, inputs=len(ALL_HOPS) * INPUTS, mixture=even, seed=TEST_SEED)
+
+
+def summed(each: pd.DataFrame, tests: Sequence[str], naming: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Means over questions, by run, test and further columns."""
+    measures = [name for name in each if name not in ("id", "question", "hops")]
+    found = each.assign(test=tests, naming=naming).groupby(["id", "test", "naming", *by], sort=False)
+    return found[measures].mean().join(found.size().rename("inputs")).reset_index()
+
+
+def depths(task: ProsQA) -> list[str]:
+    """Which option of each question is farther from its nearest source."""
+    return [DEPTHS[1 - int(sign)] for sign in deeper(task).sign()]
+
+
+def rules(task: ProsQA) -> list[str]:
+    """How many of the two rules that say more than chance on our graphs are right, for each question; in a tie a rule
+    says nothing."""
+    right = torch.zeros(task.size, dtype=torch.int64)
+    for rule in (FARTHER, ANCESTORS):
+        target, other = looks(task)[rule].gather(1, task.options).unbind(1)
+        right += target > other
+    return [RULES[2 - count] for count in right.tolist()]
+
+
+def moves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
+    """Questions that have an edge to move, with the answer and without; and both tasks."""
+    rows = can_be_rewritten(task)
+    rows = rows[torch.linspace(0, len(rows) - 1, min(INPUTS, len(rows))).long()]
+    return rows, *(Rewritten(**asdict(task), moved=moved) for moved in (True, False))
+
+
+def leaves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
+    """Questions whose graphs have room for more leaves; with leaves elsewhere, and with leaves on the way."""
+    rows = with_room(task)[:INPUTS]
+    return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
+
+
+def shipped() -> pd.DataFrame:
+    """The table that `cot2 collect questions` has shipped; empty where there is none."""
+    return records.shipped_rows("questions.quick.tested", COLUMNS)
