@@ -107,7 +107,7 @@ def table(trained, monkeypatch):
 
 
 def test_tests_are_told_apart_by_columns(table):
-    hops = table.pivot_table("inputs", ["test", "naming"], "hops", aggfunc="first")
+    hops = table.pivot_table("inputs", ["test", "asked"], "hops", aggfunc="first")
     assert hops.loc["generated", "fresh"].tolist() == [40] * 4 and hops.loc["published", "age"].sum() == 300
     assert set(table["id"]) == {run.id for run in MODELS[:2]}
     one = table[table["id"] == MODELS[0].id].set_index("test")

@@ -1,14 +1,18 @@
 """Figures and tables of the chapter `prosqa`."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import networkx
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from cot2lib.study import frame, show
+from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
+from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks.reachability import Reachability
@@ -101,3 +105,74 @@ def weighed(rows: pd.DataFrame) -> pd.DataFrame:
         .sum()
     )
     return sums.assign(**sums[MEASURES].div(sums["inputs"], axis=0)).reset_index()
+
+
+# Models of all hops
+
+ALL = "all"
+MOST_TRIED = "held-out graphs (%)"
+
+
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of tests by hops, of which one more is over all questions of a test; `questions` says how many hops they
+    have."""
+    known = rows[rows["hops"].notna()].assign(questions=lambda part: part["hops"].map("{:g} hops".format))
+    by = ["id", "method", "frontier", "seed", "test", "asked"]
+    sums = known.assign(**known[MEASURES].mul(known["inputs"], axis=0)).groupby(by, observed=True)
+    whole = sums[["inputs", *MEASURES]].sum()
+    whole = whole.assign(**whole[MEASURES].div(whole["inputs"], axis=0), questions=ALL).reset_index()
+    found = pd.concat([known[[*by, "questions", "inputs", *MEASURES]], whole], ignore_index=True)
+    methods = frame.ordered(found["method"], frame.ORDER["method"])
+    return found.assign(questions=frame.ordered(found["questions"], _in_order(found)), method=methods)
+
+
+def _in_order(found: pd.DataFrame) -> list[str]:
+    """Numbers of hops by size, then all of them."""
+    return [*sorted(set(found["questions"]) - {ALL}), ALL]
+
+
+def by_hops(rows: pd.DataFrame, finding: str) -> Shown:
+    """Strict accuracy of every run of `answers` on published questions with drawn names, by hops; bars are the
+    paper's."""
+    drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
+    said = lambda method, questions: graphs.stated("ProsQA", method) if questions == ALL else None
+    options = dict(x="questions", col=None, y="strict", label="right answers (%)")
+    return look.ends(drawn, stated=said, finding=finding, **options)
+
+
+def systems(rows: pd.DataFrame, sizes: dict[str, str]) -> pd.DataFrame:
+    """Accuracies (%) on published questions by hops, of `answers` and of others, which print one over all.
+
+    Args:
+        rows: of `answers`.
+        sizes: the size of our models by method, in words.
+    """
+    drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
+    ours = show.cells(drawn, ["method"], "questions", "strict", show.mean_of)
+    seeds = show.groups(drawn, ["method"])["seed"].nunique().reset_index()
+    ours = ours.assign(seeds=seeds["seed"], model=ours["method"].map(sizes), asked="these, names drawn anew")
+    theirs = pd.read_csv(Path(__file__).with_name("systems.csv"))
+    theirs = theirs.assign(system=[f"{row.system}, {{cite:t}}`{row.cite}`" for row in theirs.itertuples()])
+    methods = [method for method in graphs.CLAIMED if graphs.stated("ProsQA", method) is not None]
+    papers = pd.DataFrame(
+        {"system": f"{method}, the paper", "model": "4 layers, d = 32", "asked": "names not said",
+         "accuracy": graphs.stated("ProsQA", method)}
+        for method in methods
+    )  # fmt: skip
+    others = pd.concat([theirs, papers], ignore_index=True).assign(**{ALL: lambda t: t["accuracy"].map("{:g}".format)})
+    table = pd.concat([ours.rename(columns={"method": "system"}), others], ignore_index=True)
+    hops = [name for name in ours if name.endswith("hops")]
+    return table[["system", "model", "asked", "seeds", *hops, ALL]]
+
+
+def trials(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every trial of the search: accuracy (%) on held-out generated graphs at the end, and what it cost."""
+    told = rows.assign(minutes=rows["seconds"] * rows["threads"] / 60)
+    table = told[["method", "heads", "lr", "steps", "last", "minutes"]].sort_values(["method", "heads", "lr"])
+    return table.rename(columns={"lr": "rate", "last": MOST_TRIED, "minutes": "core-minutes"}).astype({"rate": str})
+
+
+def tests(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Accuracies (%) on some tests without a number of hops, strict and of pairs, by method."""
+    found = frame.at(rows[rows["hops"].isna()], test=list(names))
+    return measured(found.assign(test=frame.ordered(found["test"], tuple(names))), ["test"], "method")

@@ -31,10 +31,12 @@ from cot2lib.study.graph_tests import (
     deeper,
     published_file,
 )
+from cot2lib.study.graphs import MASSES, described
 from cot2lib.study.prosqa.measure import ANCESTORS, looks
 from cot2lib.study.prosqa.measure import DEEPER as FARTHER
 from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
 from cot2lib.study.prosqa.runs import answering
+from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
@@ -46,7 +48,7 @@ BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge 
 RULES = ("both rules are right", "one rule is right", "no rule is right")
 DEPTHS = (DEEPER, AS_DEEP, NEARER)
 LEAVES = (FEW, ELSEWHERE, ON_THE_WAY)
-COLUMNS = ["id", "test", "naming", "hops", "inputs", "strict", "pair"]
+COLUMNS = ["id", "test", "asked", "hops", "inputs", "strict", "pair"]
 
 
 def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
@@ -83,8 +85,10 @@ def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Accuracies and shares of thoughts of trained runs of one shape, a row for each run, test, naming and number of
-    hops; `hops` is missing where a test has all of them. Columns as of `cot2lib.study.graph_tests.measured`.
+    """Accuracies and shares of thoughts of trained runs of one shape.
+
+    A row for each run, test, naming (`asked`) and number of hops, which is missing where a test has all of them;
+    columns as of `cot2lib.study.graph_tests.measured`.
 
     Raises:
         RecordError: if the weights of one are not here.
@@ -120,7 +124,7 @@ def generated(task: ProsQA) -> ProsQA:
 def summed(each: pd.DataFrame, tests: Sequence[str], naming: str, by: Sequence[str] = ()) -> pd.DataFrame:
     """Means over questions, by run, test and further columns."""
     measures = [name for name in each if name not in ("id", "question", "hops")]
-    found = each.assign(test=tests, naming=naming).groupby(["id", "test", "naming", *by], sort=False)
+    found = each.assign(test=tests, asked=naming).groupby(["id", "test", "asked", *by], sort=False)
     return found[measures].mean().join(found.size().rename("inputs")).reset_index()
 
 
@@ -152,6 +156,10 @@ def leaves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
     return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
 
 
-def shipped() -> pd.DataFrame:
-    """The table that `cot2 collect questions` has shipped; empty where there is none."""
-    return records.shipped_rows("questions.quick.tested", COLUMNS)
+def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows (%) that `cot2 collect questions` has shipped of some runs, with what tells their graphs apart."""
+    table = records.shipped_rows("questions.quick.tested", COLUMNS)
+    table = table[table["id"].isin({run.id for run in specs})]
+    shares = [name for name in table if name in ("strict", "pair") or name.rpartition("_")[0] in MASSES]
+    frontiers = pd.DataFrame([{"id": run.id, "frontier": run.task.frontier} for run in specs])
+    return described(table.assign(**PERCENT * table[shares]), specs).merge(frontiers, on="id")
