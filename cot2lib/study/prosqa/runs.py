@@ -3,8 +3,8 @@
 Every question has six thoughts; a walk that has ended stays where it is. So no model has to notice when to answer.
 Long chains are rare in the published file. Here five hops are as common as four, so that they can be learnt.
 
-A search serves each method alike: `TRIALS` with the first seed, of which held-out generated graphs choose. In its first
-trial CoT2 made no error there, so it had no other. Every run costs about as many core-minutes. COCONUT makes its
+A search serves each method alike: `TRIALS` with the first seed, of which held-out generated graphs choose. CoT2 made no
+error there in its first trial, and so had no other. Every run costs about as many core-minutes. COCONUT makes its
 thoughts one by one, so it takes half as many steps.
 """
 
