@@ -49,7 +49,14 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "capacity": {"seeds": [*TEN], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
     | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120, "live_head_dimensions": [4, 6, 8, 16]}
     | {"live_vocabularies": [50000, 150000]},
-    "prosqa": {"seeds": [*SEEDS[:3]], "question": 3, "live_inputs": 3000, "live_steps": 2000, "live_hops": 4},
+    "prosqa": {
+        "seeds": [*SEEDS[:3]],
+        "whole_seeds": [*SEEDS],
+        "question": 3,
+        "live_inputs": 3000,
+        "live_steps": 2000,
+        "live_hops": 4,
+    },
     "prontoqa": {"seeds": [*SEEDS[:3]]},
     "graph_choices": {"seeds": [*SEEDS[:3]]},
     "grpo_mts": {"live_k": 3, "live_steps": 400, "live_lr": 0.0003},

@@ -41,6 +41,7 @@ NAMES: dict[str, Callable[[object], str]] = {  # of values, where a number alone
     "top_k": lambda kept: f"the {kept} likeliest tokens" if kept else "all tokens",
     "gamma": "\N{GREEK SMALL LETTER GAMMA} = {:g}".format,
     "layers": _many("layer"),
+    "heads": _many("head"),
     "tokens": _many("token"),
     "digits": _many("digit"),
     "fed": "fed by {}".format,

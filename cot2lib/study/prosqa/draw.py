@@ -9,13 +9,16 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, look, show
+from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks.reachability import Reachability
+from cot2lib.training.supervised import build_stack
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 MEASURES = ["strict", "pair"]
@@ -150,8 +153,10 @@ def systems(rows: pd.DataFrame, sizes: dict[str, str]) -> pd.DataFrame:
     drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
     ours = show.cells(drawn, ["method"], "questions", "strict", show.mean_of)
     seeds = show.groups(drawn, ["method"])["seed"].nunique().reset_index()
-    ours = ours.assign(seeds=seeds["seed"], model=ours["method"].map(sizes), asked="these, names drawn anew")
-    theirs = pd.read_csv(Path(__file__).with_name("systems.csv"))
+    ours = ours.assign(
+        seeds=seeds["seed"].astype(str), model=ours["method"].map(sizes), asked="these, names drawn anew"
+    )
+    theirs = printed()
     theirs = theirs.assign(system=[f"{row.system}, {{cite:t}}`{row.cite}`" for row in theirs.itertuples()])
     methods = [method for method in graphs.CLAIMED if graphs.stated("ProsQA", method) is not None]
     papers = pd.DataFrame(
@@ -163,6 +168,20 @@ def systems(rows: pd.DataFrame, sizes: dict[str, str]) -> pd.DataFrame:
     table = pd.concat([ours.rename(columns={"method": "system"}), others], ignore_index=True)
     hops = [name for name in ours if name.endswith("hops")]
     return table[["system", "model", "asked", "seeds", *hops, ALL]]
+
+
+def printed() -> pd.DataFrame:
+    """Accuracies (%) on ProsQA that other publications print, the paper apart."""
+    return pd.read_csv(Path(__file__).with_name("systems.csv"))
+
+
+def size(run: RunSpec) -> str:
+    """A model's shape and number of parameters, in words."""
+    count = sum(parameter[0].numel() for parameter in build_stack([run]).parameters())
+    heads = called("heads", run.model.heads)
+    return (
+        f"{called('layers', run.model.layers)}, {heads}, {called('d_model', run.model.d_model)}; {count:,} parameters"
+    )
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:

@@ -97,9 +97,9 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 
 def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]:
-    ask = lambda task, rows: by_question(stack, specs, Test("", task, rows))
+    ask = lambda task, rows: _by_question(stack, specs, task, rows)
     for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
-        task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
+        task = published(published_file(), naming=naming, padding_counts=True, waiting=specs[0].task.waiting)
         each = ask(task, torch.arange(task.size))
         yield summed(each, [PUBLISHED] * len(each), naming, ["hops"])
     unseen = generated(specs[0].task)
@@ -113,6 +113,13 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
         parts = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
         for name, part in zip(names, parts):
             yield summed(part, [name] * len(part), unseen.naming)
+
+
+def _by_question(stack: GPT2Stack, specs: Sequence[RunSpec], task: Reachability, rows: torch.Tensor) -> pd.DataFrame:
+    """`by_question`, at once for questions of as many thoughts."""
+    hops = task.graphs.hops[rows]
+    together = [rows] if task.waiting is not None else [rows[hops == count] for count in hops.unique()]
+    return pd.concat([by_question(stack, specs, Test("", task, part)) for part in together], ignore_index=True)
 
 
 def generated(task: ProsQA) -> ProsQA:

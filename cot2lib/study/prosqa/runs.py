@@ -3,7 +3,7 @@
 Every question has six thoughts; a walk that has ended stays where it is. So no model has to notice when to answer.
 Long chains are rare in the published file. Here five hops are as common as four, so that they can be learnt.
 
-A search serves each method alike: `TRIALS` with the first seed, of which held-out generated graphs choose. CoT2 made no
+A search serves each method alike: `TRIALS` with the first seed, chosen from on held-out generated graphs. CoT2 made no
 error there in its first trial, and so had no other. Every run costs about as many core-minutes. COCONUT makes its
 thoughts one by one, so it takes half as many steps.
 """
@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS, spec
-from cot2lib.study.graph_runs import METHODS, OFFICIAL
+from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.reachability import MOST_HOPS
 
 SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
 STEPS = 16_000
 D_MODEL = 64
+NARROWER, SHALLOWER = (24, 32, 40, 48), (1, 2, 3)  # dimensions, layers
 
 
 class Trial(NamedTuple):
@@ -40,22 +41,34 @@ SHIPPED = {"cot2": 5, "discrete": 3, "coconut": 3, "no-cot": 1}  # seeds by meth
 
 
 def whole(
-    method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], frontier: str = "nodes", naming: str = "fresh"
+    method: str,
+    seed: int = SEEDS[0],
+    trial: Trial = TRIALS[0],
+    frontier: str = "nodes",
+    waits: bool = True,
+    **shape: int,
 ) -> RunSpec:
-    """A run on questions of all hops; `frontier` weighs the targets of CoT2, and no other method has any."""
-    weighed = frontier if method == "cot2" else ProsQA.frontier
+    """A run on questions of all hops.
+
+    Args:
+        method, seed: which.
+        trial: its recipe.
+        frontier: how targets of CoT2 weigh nodes; no other method has any.
+        waits: whether all questions have six thoughts, or each as many as it has hops.
+        **shape: `d_model` and `layers`, by default 64 and 4.
+    """
     task = ProsQA(
         names=OFFICIAL,
         hops=None,
         mixture=SHARES,
-        naming=naming,
-        frontier=weighed,
+        frontier=frontier if method == "cot2" else ProsQA.frontier,
         padding_counts=True,
-        waiting=MOST_HOPS,
+        waiting=MOST_HOPS if waits else None,
     )
     steps, cycles = (STEPS // 2, task.steps) if method == "coconut" else (STEPS, 1)
     schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
-    return spec(method, task=task, d_model=D_MODEL, heads=trial.heads, lr=trial.lr, seed=seed, **schedule)
+    model = dict(d_model=D_MODEL, heads=trial.heads) | shape
+    return spec(method, task=task, lr=trial.lr, seed=seed, **model, **schedule)
 
 
 def tried(methods: Sequence[str] = METHODS) -> list[RunSpec]:
@@ -73,9 +86,20 @@ def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> li
     return [whole(method, seed, CHOSEN[method]) for method in methods for seed in seeds]
 
 
+def unwaiting(seeds: Sequence[int] = SEEDS[:1], methods: Sequence[str] = BOTH) -> list[RunSpec]:
+    """Models that have as many thoughts as a question has hops, and so also learn when to answer."""
+    return [whole(method, seed, CHOSEN[method], waits=False) for method in methods for seed in seeds]
+
+
+def smaller(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
+    """CoT2 with fewer dimensions, and with fewer layers."""
+    shapes = [*({"d_model": d} for d in NARROWER), *({"layers": count} for count in SHALLOWER)]
+    return [whole("cot2", seed, CHOSEN["cot2"], **shape) for shape in shapes for seed in seeds]
+
+
 def compared(profile: str) -> list[RunSpec]:
     """The runs that tests compare; the paper has no such recipe."""
-    return [*chosen(), *weighed()] if profile == "quick" else []
+    return [*chosen(), *weighed(), *unwaiting(), *smaller()] if profile == "quick" else []
 
 
 def every(profile: str) -> list[RunSpec]:
