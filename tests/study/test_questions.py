@@ -15,7 +15,7 @@ from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_tests
 from cot2lib.study.book import all_runs
 from cot2lib.study.graph_facts import depths
-from cot2lib.study.prosqa import questions
+from cot2lib.study.prosqa import following, questions
 from cot2lib.study.prosqa.runs import CHOSEN, TRIALS, answering, every, smaller, tried, unwaiting, whole
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
@@ -141,6 +141,19 @@ def test_models_that_do_not_wait_are_asked_as_many_hops(store, monkeypatch):
     target, other = (alone.logits[0, :, -1].gather(1, task.state_ids[task.options[rows, k, None]]) for k in (0, 1))
     assert four["pair"] == pytest.approx(float((target > other).double().mean())) and 0 < four["pair"] < 1
     assert alone.logits.shape[2] == 5 and four["inputs"] == 20 and pd.isna(four["frontier_5"])
+
+
+def test_a_run_is_asked_along_its_training(store, monkeypatch):
+    """The last point is of the trained model, and each is of the same questions."""
+    monkeypatch.setattr(questions, "INPUTS", 20)
+    run = spec("cot2", task=TASK, **RECIPE | {"steps": 12})
+    table = following.along(run)
+    assert table["step"].unique().tolist() == [4, 8, 12] and table["inputs"].nunique() == 1
+    runs.run([run])
+    rows, moved, _ = questions.moves(questions.generated(TASK))
+    last = graph_tests.measured(runs.load(run), [run], graph_tests.Test("", moved, rows)).iloc[0]
+    found = table[(table["step"] == 12) & (table["test"] == questions.MOVED)].iloc[0]
+    assert (found["pair"], found["inputs"]) == (last["pair"], len(rows)) and 0 < last["pair"] < 1
 
 
 def test_a_published_file_can_be_trained_on(store):

@@ -19,7 +19,7 @@ from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
 from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
-from cot2lib.study.prosqa import questions
+from cot2lib.study.prosqa import following, questions
 from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.speed import record as speed
 
@@ -158,6 +158,7 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "decodings": ("measured", decodings.measure),
     "steps": ("costs", step_costs.measure),
     "speed": ("measured", speed.measure),
+    "following": ("along", following.measure),
 }
 
 OF_MODELS = {

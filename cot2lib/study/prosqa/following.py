@@ -1,0 +1,51 @@
+"""Accuracy along training, and how often a model follows a moved edge.
+
+A model may become right more often and yet follow the graph less, if it learns what the graphs of training have in
+common. So a run is trained once more, and asked on its way: the same unseen questions, as they are, and with one edge
+moved so that the other option becomes the target (`cot2lib.study.prosqa.rewritten`).
+"""
+
+import pandas as pd
+import torch
+
+from cot2lib.runs import How, make_trainer, records
+from cot2lib.specs import RunSpec
+from cot2lib.specs.profiles import SEEDS
+from cot2lib.study import frame
+from cot2lib.study.graph_runs import BOTH
+from cot2lib.study.graph_tests import Test, measured
+from cot2lib.study.prosqa import questions, runs
+from cot2lib.study.report import PERCENT, RECIPES
+
+QUESTIONS = 500  # that are asked at every point
+EVALUATIONS = 2  # of the recipe's own, from one point to the next
+COLUMNS = ["method", "seed", "step", "test", "inputs", "strict", "pair"]
+
+
+def measure(profile: str) -> pd.DataFrame:
+    """The rows of CoT2 and of discrete chain of thought, each by its best trial; it takes a training of each."""
+    return pd.concat([along(run) for run in runs.chosen(SEEDS[:1], BOTH)], ignore_index=True)
+
+
+def along(run: RunSpec) -> pd.DataFrame:
+    """Train a run on the CPU and ask it: a row for each point and test (`BEFORE`, `MOVED`), shares of 1."""
+    rows, moved, _ = questions.moves(questions.generated(run.task))
+    rows = rows[torch.linspace(0, len(rows) - 1, min(QUESTIONS, len(rows))).long()]
+    tests = [Test(questions.BEFORE, questions.generated(run.task), rows), Test(questions.MOVED, moved, rows)]
+    trainer, points = make_trainer([run], How(torch.device("cpu"))), []
+    every = EVALUATIONS * run.recipe.evaluate_every
+
+    def ask(steps: int) -> None:
+        step = trainer.progress.step
+        if step % every == 0 or step == run.recipe.steps:
+            points.extend(measured(trainer.stack, [run], test).assign(step=step) for test in tests)
+
+    trainer.train(ask)
+    return pd.concat(points, ignore_index=True).assign(method=run.method, seed=run.seed)[COLUMNS]
+
+
+def shipped() -> pd.DataFrame:
+    """The table (%) that `cot2 collect following` has shipped, tidy; without rows where there is none."""
+    table = records.shipped_rows("following.quick.along", COLUMNS)
+    table = table.assign(**PERCENT * table[["strict", "pair"]], recipe=RECIPES["quick"])
+    return table.assign(method=frame.ordered(table["method"], frame.ORDER["method"]))
