@@ -1,0 +1,1 @@
+"""Chapter `controls`: is it the superposition? Predictions, controls and interventions."""

@@ -1,0 +1,43 @@
+"""What each explanation predicts of each experiment, as data: `predictions.csv`, committed before the runs.
+
+An entry is "at least 5", "at most 5", "within 5" (of nothing, either way) or "0 to 6", in the experiment's measure.
+"""
+
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+
+EXPLANATIONS = ("set", "labels", "computation", "curriculum")
+NUMBER = r"(-?\d+(?:\.\d+)?)"
+FORMS = {
+    rf"at least {NUMBER}": lambda least: (least, math.inf),
+    rf"at most {NUMBER}": lambda most: (-math.inf, most),
+    rf"within {NUMBER}": lambda margin: (-margin, margin),
+    rf"{NUMBER} to {NUMBER}": lambda low, high: (low, high),
+}
+
+
+def predictions() -> pd.DataFrame:
+    """A row for each experiment and explanation: between which values (`low`, `high`) the measure is to lie.
+
+    `counts` is the smallest effect that counts.
+    """
+    table = pd.read_csv(Path(__file__).with_name("predictions.csv"))
+    told = ["id", "task", "experiment", "measure", "counts"]
+    long = table.melt(told, list(EXPLANATIONS), var_name="explanation", value_name="said")
+    ends = [bounds(said) for said in long["said"]]
+    return long.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
+
+
+def bounds(said: str) -> tuple[float, float]:
+    """The lowest and the highest value that an entry allows.
+
+    Raises:
+        ValueError: for an entry of no known form.
+    """
+    for form, ends in FORMS.items():
+        if found := re.fullmatch(form, said):
+            return ends(*map(float, found.groups()))
+    raise ValueError(f"{said!r}: write 'at least 5', 'at most 5', 'within 5' or '0 to 6'.")

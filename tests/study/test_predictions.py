@@ -1,0 +1,39 @@
+"""Predictions of the four explanations, as data."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from cot2lib.study.controls.predicted import EXPLANATIONS, bounds, predictions
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_entry_can_be_read():
+    table = predictions()
+    assert len(table) == len(EXPLANATIONS) * table["id"].nunique() and (table["low"] < table["high"]).all()
+    assert not table.duplicated(["id", "explanation"]).any() and (table["counts"] > 0).all()
+
+
+def test_forms_of_an_entry():
+    assert bounds("at least 5") == (5, math.inf) and bounds("at most 2.5") == (-math.inf, 2.5)
+    assert bounds("within 3") == (-3, 3) and bounds("0 to 6") == (0, 6)
+    with pytest.raises(ValueError, match="'about 5'"):
+        bounds("about 5")
+
+
+def test_every_experiment_can_tell_explanations_apart_or_is_a_control():
+    """Where all four predict the same, the row controls an edit or a method."""
+    table = predictions()
+    alike = table.groupby("id").filter(lambda part: len(part[["low", "high"]].drop_duplicates()) == 1)
+    assert set(alike["id"]) == {
+        "smoothed-path", "elsewhere", "control-bites", "own-teacher", "graph-elsewhere", "longer",
+    }  # fmt: skip
+
+
+def test_the_page_shows_the_file():
+    page = (ROOT / "book" / "predictions.md").read_text()
+    (file,) = re.findall(r"^:file: (.+)$", page, re.MULTILINE)
+    assert (ROOT / "book" / file).resolve() == ROOT / "cot2lib/study/controls/predictions.csv"
