@@ -14,6 +14,7 @@ import pandas as pd
 import torch
 
 from cot2lib import runs
+from cot2lib.kit import timing
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import records
 from cot2lib.specs import RunSpec, by_shape
@@ -42,6 +43,7 @@ from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
 
+AT_ONCE = 500  # questions of a file, between two looks at the progress
 ALL_HOPS = tuple(range(FEWEST_HOPS, MOST_HOPS + 1))
 GENERATED, PUBLISHED = "generated", "published"
 BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge moved"
@@ -52,7 +54,7 @@ COLUMNS = ["id", "test", "asked", "hops", "inputs", "strict", "pair"]
 
 
 def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
-    """What the shipped models answer to the questions of a published file: a row for each method, seed and question.
+    """Answers of the shipped models to the questions of a published file: a row for each method, seed and question.
 
     Columns: `method`, `seed`, `question` (its place in the file, from 0), `hops`; `strict`, whether the right node is
     the likeliest token of all (1 or 0), and `pair`, whether it is likelier than the other option.
@@ -66,15 +68,21 @@ def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
         RecordError: if the models are neither shipped nor stored.
     """
     task = published(path, naming=naming, padding_counts=True, waiting=MOST_HOPS)
-    return pd.concat([_answers(specs, task) for specs in by_shape(answering())], ignore_index=True)
+    groups, parts, done = by_shape(answering()), [], 0
+    with timing.told(f"{Path(path).name}, answers", task.size * len(groups)) as tell:
+        for specs in groups:
+            stack = runs.load_stack(specs, missing="error")
+            for rows in torch.arange(task.size).split(AT_ONCE):
+                parts.append(_answers(stack, specs, Test(PUBLISHED, task, rows)))
+                done += len(rows)
+                tell(done)
+    return pd.concat(parts, ignore_index=True)
 
 
-def _answers(specs: Sequence[RunSpec], task: Reachability) -> pd.DataFrame:
-    """The rows of `of_file` of runs of one shape."""
-    test = Test(PUBLISHED, task, torch.arange(task.size))
-    rows = by_question(runs.load_stack(specs, missing="error"), specs, test)
+def _answers(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataFrame:
+    """The rows of `of_file` of runs of one shape and some questions."""
     told = pd.DataFrame([{"id": run.id, "method": run.method, "seed": run.seed} for run in specs])
-    rows = rows.astype({"strict": int, "pair": int}).merge(told, on="id")
+    rows = by_question(stack, specs, test).astype({"strict": int, "pair": int}).merge(told, on="id")
     return rows[["method", "seed", "question", "hops", "strict", "pair"]]
 
 
