@@ -1,9 +1,9 @@
 """Sphinx extension: what the first page says of the records, drawn from them at build time.
 
-Directives: `scoreboard` (figure of every measured number, table of verdicts), `findings` (claims in sentences, each
-with its verdict), `halves` (what half of a recipe gives on graphs), `rebuilt` (which parts of the paper are),
-`paper-index` (the paper's figures, tables and propositions in its order), `commands` (what trains the runs of each
-chapter), `scale` (what many runs cost).
+Directives: `first` (figure of what was found, and four sentences), `scoreboard` (figure of every measured number, and
+table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
+graphs), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and propositions in its
+order), `commands` (what trains the runs of each chapter), `scale` (what many runs cost).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.book import index
+from cot2lib.study.book import first_page, index
 from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 
@@ -53,8 +53,20 @@ SCALE = (
     "counted."
 )
 
-DRAWN = "build/book/scoreboard.png"
-FIGURE = [f":::{{figure}} /{DRAWN}", ":name: fig-scoreboard", f":alt: {ALT}", "", CAPTION, ":::", ""]
+FOUND_ALT = (
+    "Learning curves in two panels, signed sums and ProsQA: continuous thoughts rise above discrete ones in both. "
+    "Bars at the right edge are the paper's values."
+)
+FOUND = (
+    "Validation accuracy of CoT2 and of discrete chain of thought while they train. Thin lines are seeds, bars at the "
+    "right edge the paper's final accuracies."
+)
+DRAWN = "build/book"
+
+
+def figure(name: str, file: str, alt: str, caption: str) -> list[str]:
+    """The lines of a figure that is drawn below the book's folder."""
+    return [f":::{{figure}} /{DRAWN}/{file}", f":name: {name}", f":alt: {alt}", "", caption, ":::", ""]
 
 
 def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
@@ -64,12 +76,28 @@ def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
 
 def scored(root: Path) -> list[str]:
     """The figure, which is drawn below `root`, and the table of verdicts."""
-    (root / DRAWN).parent.mkdir(parents=True, exist_ok=True)
-    scoreboard(of_records()).figure.savefig(root / DRAWN)
-    return [*FIGURE, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
+    shown = figure("fig-scoreboard", "scoreboard.png", ALT, CAPTION)
+    _file(root, "scoreboard.png").write_bytes(scoreboard(of_records()).png())
+    return [*shown, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
+
+
+def first(root: Path) -> list[str]:
+    """What was found: the figure, which is drawn below `root`, and a sentence for each part of the paper."""
+    drawn = first_page.curves()
+    _file(root, "finding.svg").write_text(drawn.svg())
+    sentences = [[":::{container} finding", sentence, ":::", ""] for sentence in first_page.sentences()]
+    shown = figure("finding-figure", "finding.svg", FOUND_ALT, f"{drawn.finding} {FOUND}")
+    return [*shown, *(line for lines in sentences for line in lines)]
+
+
+def _file(root: Path, name: str) -> Path:
+    """Where a figure of the first page is drawn."""
+    (root / DRAWN).mkdir(parents=True, exist_ok=True)
+    return root / DRAWN / name
 
 
 LINES: dict[str, Callable[[Path], list[str]]] = {
+    "first": first,
     "scoreboard": scored,
     "findings": lambda _: [f"- {finding.text(of_records())}" for finding in index.FINDINGS],
     "halves": lambda _: table(halves_table(of_records()), "tab-halves", HALVES),

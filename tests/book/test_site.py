@@ -145,13 +145,16 @@ def test_chapters_have_their_figures_and_tables(pages):
 
 def test_landing_page_shows_what_was_found(pages):
     page = pages["book/intro"]
+    first = page.select_one("#finding-figure img[src*=finding]")
+    assert first and len(first["alt"]) > 100 and len(page.select("div.finding a[href*=claim]")) == 9
+    assert len(page.select("div.finding")) == 4 and page.select_one("a.think")["href"] == "explorer.html"
     assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
     assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
     found = page.select_one("#six-claims-and-what-the-records-say").select("li")
     assert len(found) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in found)
     assert len(page.find("table", id="tab-paper").select("tbody tr")) == 29
     assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
-    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 16
+    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 17
     assert len(page.find("table", id="tab-scale").select("tbody tr")) == 6
 
 

@@ -87,8 +87,10 @@ def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list
     """Specs whose fields (`columns`) equal every "field=value".
 
     Raises:
-        SpecError: for an unknown field, a malformed condition, or if no run is left.
+        SpecError: for no specs, an unknown field, a malformed condition, or if no run is left.
     """
+    if not specs:
+        raise SpecError("there are no such runs under this profile; choose the other one.")
     columns = {spec: spec.columns() for spec in specs}
     for condition in conditions:
         name, equals, value = condition.partition("=")

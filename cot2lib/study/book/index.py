@@ -155,6 +155,7 @@ def commands() -> pd.DataFrame:
         (chapter, profile): all_runs.sweep(chapter, profile)
         for chapter in all_runs.SWEEPS
         for profile in report.RECIPES
+        if all_runs.sweep(chapter, profile)
     }
     known = pd.concat([_as_today(specs).assign(chapter=chapter) for (chapter, _), specs in asked.items()])
     rows = []
