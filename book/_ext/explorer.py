@@ -25,7 +25,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.study.graph_runs import BOTH, naming
 from cot2lib.study.graph_tests import TEST_SEED
-from cot2lib.study.prosqa.draw import graph_of, places
+from cot2lib.study.prosqa.layout import spread
 from cot2lib.tasks import ProsQA, Task
 from cot2lib.tasks.mnns import BOS, SPECIALS
 
@@ -74,8 +74,9 @@ def minds(task: str) -> list[Mind]:
 # Models
 
 
-def packed(name: str, run: RunSpec, stack: GPT2Stack) -> dict:
+def packed(mind: Mind, task: Task) -> dict:
     """A model for the page: its shape, how it reads, and its weights in base64, of 16 bits if these lose nothing."""
+    name, run, stack = mind
     weights = {key: value[0].numpy() for key, value in stack.state_dict().items()}
     tensors, offset = {}, 0
     for key, value in weights.items():
@@ -84,8 +85,7 @@ def packed(name: str, run: RunSpec, stack: GPT2Stack) -> dict:
     flat = np.concatenate([value.ravel() for value in weights.values()])
     halved = flat.astype("<f2")
     halves = np.array_equal(halved.astype("<f4"), flat)
-    task = run.task
-    arrows = task.prompt(run.supervision.arrow).shape[1] - task.prompt(False).shape[1]
+    bare, whole = (task.prompt(arrow)[0].tolist() for arrow in (False, run.supervision.arrow))
     return {
         "name": name,
         "label": LABELS[name],
@@ -95,7 +95,7 @@ def packed(name: str, run: RunSpec, stack: GPT2Stack) -> dict:
         "d": run.model.d_model,
         "vocab": task.vocab_size,
         "padding_counts": task.padding_counts,
-        "tail": task.prompt(run.supervision.arrow)[0, -arrows:].tolist() if arrows else [],
+        "tail": whole[len(bare) :],
         "tensors": tensors,
         "bits": 16 if halves else 32,
         "data": base64.b64encode((halved if halves else flat.astype("<f4")).tobytes()).decode(),
@@ -132,7 +132,7 @@ def mnns() -> dict:
     one, other = rights = [right(mind, task, rows) for mind in both]
     written = lambda digits: "".join(map(str, digits))
     return {
-        "models": [packed(*mind) for mind in both],
+        "models": [packed(mind, task) for mind in both],
         "about": counted("inputs that were held out", rights),
         "bos": BOS,
         "digit0": len(SPECIALS),
@@ -153,8 +153,8 @@ def prosqa() -> dict:
     rights = [right(mind, task, torch.arange(task.size)) for mind in both]
     rows = chosen(*rights)
     return {
-        "models": [packed(*mind) for mind in both],
-        "about": counted("unseen questions", rights),
+        "models": [packed(mind, task) for mind in both],
+        "about": f"{counted('unseen questions', rights)} The {len(rows)} here are the first of each kind.",
         "start": next(place for place, row in enumerate(rows) if rights[0][row] and not rights[1][row]),
         "questions": [question(task, row) for row in rows],
     }
@@ -171,8 +171,8 @@ def chosen(one: Bool[Tensor, " input"], other: Bool[Tensor, " input"]) -> list[i
 def question(task: ProsQA, row: int) -> dict:
     """A question for the page, its nodes as tokens: what a model reads, and where each node is drawn."""
     token = task.state_ids.tolist()
-    graph = graph_of(task, row)
-    where = places(graph)
+    edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
+    where = spread(edges)
     order = sorted(where, key=lambda node: (-where[node][1], where[node][0]))  # as one reads
     return {
         "row": row,
@@ -182,7 +182,7 @@ def question(task: ProsQA, row: int) -> dict:
         "root": token[task.root[row]],
         "right": int(task.answer_ids[row]),
         "options": sorted((token[node] for node in task.options[row]), key=[token[node] for node in order].index),
-        "edges": [[token[start], token[end]] for start, end in graph.edges],
+        "edges": [[token[start], token[end]] for start, end in edges],
         "nodes": [[token[node], letter(place), *where[node]] for place, node in enumerate(order)],
     }
 

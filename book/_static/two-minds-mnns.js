@@ -6,7 +6,7 @@
   const HEIGHT = 400;
   const EDGE = 34; // room above and below
   const LEFT = 14;
-  const RIGHT = 40; // room for the label of the last sum
+  const RIGHT = 52; // room for the label of the last sum
 
   window.COT2.tasks.mnns = (data) => {
     const token = (sum) => data.zero + sum;
@@ -62,6 +62,7 @@
       frame,
       lines,
       stepName: (step, thoughts) => (step < thoughts ? `thought ${step + 1}` : "answer"),
+      columnName: (step, thoughts) => ["thought 1", "answer"][[0, thoughts].indexOf(step)] ?? String(step + 1),
       nodes: ({ sums }, step) => sums[step].map(token),
       isState: (id) => sumOf(id) !== null,
       name: (id) => (sumOf(id) === null ? null : signed(sumOf(id))),

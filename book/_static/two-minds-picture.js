@@ -8,6 +8,7 @@
   const LIT = 0.02; // share at both ends of a line that counts as walked
   const LABELLED = 0.03;
   const RING = 20;
+  const NODE = 9; // radius of a node with its name inside
   const GONE = 7;
 
   const radius = (share) => 3 + 13 * Math.sqrt(share);
@@ -102,9 +103,9 @@
     const isAnswer = at === made.length - 1;
     if (task.allAtOnce) {
       const [x] = frame.place(question.start, at);
-      element(svg, "text", { x, y: 14, class: "step" }, task.stepName(at, made.length - 1));
+      element(svg, "text", { x, y: 14, class: "step" }, task.columnName(at, made.length - 1));
     }
-    for (const id of nodes) dot(svg, frame.place(id, at), task.allAtOnce ? 4 : 9, "sum");
+    for (const id of nodes) dot(svg, frame.place(id, at), task.allAtOnce ? 4 : NODE, "sum");
     if (isAnswer || !task.allAtOnce) dot(svg, frame.place(question.right, at), RING, "sum goal");
     const gone = isAnswer ? [] : removed[at];
     const shares = new Map([...held(task, made, at), ...gone.map((id) => [id, 0])]);
@@ -114,12 +115,14 @@
       const disc = { id, share, at, spot, isAnswer, known: nodes.includes(id) };
       if (spot) grown.push(button(svg, scene, disc));
     }
-    if (!task.allAtOnce) for (const id of nodes) letter(svg, frame.place(id, at), task.name(id));
+    if (!task.allAtOnce) for (const id of nodes) letter(svg, frame.place(id, at), task.name(id), shares.get(id));
     return grown;
   }
 
-  function letter(svg, [x, y], text) {
-    element(svg, "text", { x, y: y + 4.5, class: "step letter" }, text);
+  /** A node's name inside it; in the colour of the ground where a disc is behind it. */
+  function letter(svg, [x, y], text, share) {
+    const ground = share && radius(share) > NODE ? "on" : "off";
+    element(svg, "text", { x, y: y + 4.5, class: `step letter ${ground}` }, text);
   }
 
   /** A disc; returns what `grow` needs. */
@@ -133,11 +136,11 @@
     element(group, "circle", { cx, cy, r: RING - 2, class: "target" }); // so that small discs are easily hit
     const circle = element(group, "circle", { cx, cy, r: radii.get(key) ?? 0, class: "disc" });
     if (task.allAtOnce && (share >= LABELLED || share === 0)) {
-      element(group, "text", { x: cx + 19, y: cy + 4 }, task.name(id));
+      element(group, "text", { x: cx + (isAnswer ? RING + 4 : RING - 1), y: cy + 4 }, task.name(id));
     }
     element(group, "title", {}, said);
     if (!isAnswer) asButton(group, `${task.stepName(at, made.length - 1)}: ${said}`, share, () => toggle(at, id));
-    return [key, circle, share === 0 ? GONE : radius(share)];
+    return [key, circle, share === 0 ? (task.allAtOnce ? GONE : NODE + 3) : radius(share)];
   }
 
   function asButton(group, said, share, act) {

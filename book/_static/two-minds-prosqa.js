@@ -3,7 +3,7 @@
 
 (function () {
   const { html } = window.COT2;
-  const ROW = 62; // height
+  const ROW = 54; // height
   const EDGE = 30; // room above and below
 
   window.COT2.tasks.prosqa = (data) => {

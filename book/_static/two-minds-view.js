@@ -5,7 +5,7 @@
 (function () {
   const { html, listed, percent, picture, held, respond, Reader, tasks } = window.COT2;
   const RULES = [
-    ["own", "each its own"],
+    ["own", "as each was trained"],
     ["base", "the whole distribution (base)"],
     ["greedy", "the likeliest token"],
     ["sample", "one sampled token"],
@@ -13,7 +13,6 @@
     ["dirichlet", "Dirichlet"],
   ];
   const NAMED = 6; // nodes of a thought that are named
-  const OWN = { base: "its thoughts are whole distributions", greedy: "its thoughts are single tokens" };
 
   const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
@@ -177,8 +176,8 @@
       const gone = removed.flat().length ? ` ${removed.flat().length} taken out.` : "";
       if (!allAtOnce) return `${this.nodesOf(made)}${gone}`;
       const counts = made.slice(0, -1).map((_, step) => String(held(this.task, made, step).length));
-      const more = counts.every((count) => count === "1") ? "" : "s";
-      return `Its thoughts lie on ${listed(counts)} ${thing}${more}.${gone}`;
+      if (counts.every((count) => count === "1")) return `Each of its thoughts lies on one ${thing}.${gone}`;
+      return `Its thoughts lie on ${listed(counts)} ${thing}s.${gone}`;
     }
 
     nodesOf(made) {
@@ -211,9 +210,8 @@
       const { task, question, step } = this;
       const { made, removed, radii, model } = mind;
       const { name, share, isRight } = this.answerOf(mind);
-      const rule = this.rule.value === "own" ? `: ${OWN[model.rule]}` : "";
       const answer = `Answer ${name} (${percent(share)}), ${isRight ? "✓ right" : "✗ wrong"}`;
-      mind.heading.replaceChildren(html("strong", {}, capital(model.label)), rule, html("br", {}), answer);
+      mind.heading.replaceChildren(html("strong", {}, capital(model.label)), html("br", {}), answer);
       mind.told.textContent = this.told(mind);
       const toggle = (at, id) => this.toggle(mind, at, id);
       picture(mind.box, { task, question, made, removed, step, radii, toggle });

@@ -33,35 +33,31 @@ def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop stat
         task, row: the question.
         thoughts: what a model thinks after each hop, by names.
     """
-    graph = graph_of(task, row)
-    where, root, (target, other) = places(graph), int(task.root[row]), task.options[row].tolist()
+    edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
+    graph = networkx.DiGraph(edges)
+    places, root, (target, other) = _places(graph), int(task.root[row]), task.options[row].tolist()
     asked = {root: ("root", YELLOW), target: ("target", GREEN), other: ("other", ORANGE)}
     figure, axes = panels(1, len(thoughts), width=2.9 * len(thoughts), height=3.9)
     for hop, (axis, thought) in enumerate(zip(axes[0], thoughts), start=1):
-        _graph(axis, graph, where, thought)
+        _graph(axis, graph, places, thought)
         for node, (name, colour) in asked.items():
-            axis.scatter(*where[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)
-            axis.annotate(name, where[node], (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
+            axis.scatter(*places[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)
+            axis.annotate(name, places[node], (0, 9), textcoords="offset points", ha="center", fontsize=7.5)
         axis.set_title(f"after hop {hop}", fontsize=9.5)
     shares = pd.DataFrame(PERCENT * thoughts[:, list(graph.nodes)].T, index=pd.Index(graph.nodes, name="node"))
     shares.columns = pd.RangeIndex(1, len(thoughts) + 1, name="hop")
     return Shown(figure, shares.stack().rename("share (%)").reset_index())
 
 
-def graph_of(task: Reachability, row: int) -> networkx.DiGraph:
-    """The graph of a question, by names."""
-    return networkx.DiGraph([tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0])
-
-
-def places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
+def _places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
     """Nodes in rows, by the longest way that leads to each; every row is spread evenly."""
     layers = list(networkx.topological_generations(graph))
-    found = {}
+    places = {}
     for depth, layer in enumerate(layers):
-        known = lambda node: np.mean([found[before][0] for before in graph.predecessors(node)] or [0.5])
+        known = lambda node: np.mean([places[before][0] for before in graph.predecessors(node)] or [0.5])
         for place, node in enumerate(sorted(layer, key=lambda node: (known(node), node))):
-            found[node] = ((place + 0.5) / len(layer) + 0.02 * (depth % 2), -float(depth))
-    return found
+            places[node] = ((place + 0.5) / len(layer) + 0.02 * (depth % 2), -float(depth))
+    return places
 
 
 def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.ndarray, " state"]) -> None:
