@@ -48,14 +48,14 @@ def setup(app: Sphinx) -> dict:
 def write(app: Sphinx, exception: Exception | None) -> None:
     """The data beside the component's scripts, unless the build failed or makes no HTML."""
     if exception is None and app.builder.format == "html":
-        write_into(Path(app.outdir) / "_static")
+        for name, data in (("mnns", mnns()), ("prosqa", prosqa())):
+            write_script(Path(app.outdir) / "_static", name, data)
 
 
-def write_into(folder: Path) -> None:
-    """A script for each task, which leaves its data where the component looks for them."""
-    for name, data in (("mnns", mnns()), ("prosqa", prosqa())):
-        text = f"(window.COT2_DATA ??= {{}}).{name} = {json.dumps(data)};\n"
-        (folder / f"two-minds-data-{name}.js").write_text(text)
+def write_script(folder: Path, name: str, data: dict) -> None:
+    """A script that leaves a task's data where the component looks for them."""
+    text = f"(window.COT2_DATA ??= {{}}).{name} = {json.dumps(data)};\n"
+    (folder / f"two-minds-data-{name}.js").write_text(text)
 
 
 class Mind(NamedTuple):
@@ -149,7 +149,7 @@ def mnns() -> dict:
 def prosqa() -> dict:
     """Both models on graphs, and questions that neither has seen."""
     both = minds("prosqa")
-    task = replace(both[0].run.task, inputs=UNSEEN, seed=TEST_SEED)
+    task = unseen(both[0].run.task)
     rights = [right(mind, task, torch.arange(task.size)) for mind in both]
     rows = chosen(*rights)
     return {
@@ -158,6 +158,11 @@ def prosqa() -> dict:
         "start": next(place for place, row in enumerate(rows) if rights[0][row] and not rights[1][row]),
         "questions": [question(task, row) for row in rows],
     }
+
+
+def unseen(task: ProsQA) -> ProsQA:
+    """Graphs like a task's that nothing was trained on."""
+    return replace(task, inputs=UNSEEN, seed=TEST_SEED)
 
 
 def chosen(one: Bool[Tensor, " input"], other: Bool[Tensor, " input"]) -> list[int]:

@@ -51,11 +51,11 @@ def spread(edges: Sequence[tuple[int, int]], seed: int = 0) -> dict[int, tuple[f
     ends = [(nodes.index(start), nodes.index(end)) for start, end in edges]
     slots = max(SLOTS, *map(len, layers))
     first = np.concatenate([np.arange(len(layer)) + (slots - len(layer)) // 2 for layer in layers]).astype(float)
-    best = _annealed(np.random.default_rng(seed), _gaps(row, ends), first, row, slots)
+    best = _annealed(np.random.default_rng(seed), _gaps(row.tolist(), ends), first, row, slots)
     return {node: ((x + 0.5) / slots, -float(y)) for node, x, y in zip(nodes, best, row)}
 
 
-def _gaps(row: Rows, ends: Sequence[tuple[int, int]]) -> Gaps:
+def _gaps(row: list[int], ends: Sequence[tuple[int, int]]) -> Gaps:
     unit = np.eye(len(row))
 
     def at(edge: tuple[int, int], y: int) -> Slots:
@@ -71,7 +71,10 @@ def _gaps(row: Rows, ends: Sequence[tuple[int, int]]) -> Gaps:
     ]
     pairs = [(max(row[a[0]], row[b[0]]), min(row[a[1]], row[b[1]]), a, b) for a, b in itertools.combinations(ends, 2)]
     pairs = [pair for pair in pairs if pair[0] < pair[1]]
-    stacked = lambda found: np.array(found).reshape(-1, len(row))
+
+    def stacked(found: list[Slots]) -> Float[np.ndarray, "any node"]:
+        return np.array(found).reshape(-1, len(row))
+
     return Gaps(
         edges=unit[[end for _, end in ends]] - unit[[start for start, _ in ends]],
         nodes=stacked(passages),
