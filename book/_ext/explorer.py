@@ -115,7 +115,7 @@ def counted(kind: str, rights: Sequence[Bool[Tensor, " input"]]) -> str:
     """How many of some questions each model answers, in words."""
     one, other = (f"{int(found.sum()):,}" for found in rights)
     first, second = LABELS.values()
-    return f"Of {len(rights[0]):,} {kind}, {first} answers {one} and {second} {other}."
+    return f"Of {len(rights[0]):,} {kind}, {first} gets {one} right and {second} {other}."
 
 
 # Tasks
@@ -152,9 +152,10 @@ def prosqa() -> dict:
     task = unseen(both[0].run.task)
     rights = [right(mind, task, torch.arange(task.size)) for mind in both]
     rows = chosen(*rights)
+    kinds = f"The {len(rows)} here are the first on which both are right, one of them, or neither."
     return {
         "models": [packed(mind, task) for mind in both],
-        "about": f"{counted('unseen questions', rights)} The {len(rows)} here are the first of each kind.",
+        "about": f"{counted('unseen questions', rights)} {kinds}",
         "start": next(place for place, row in enumerate(rows) if rights[0][row] and not rights[1][row]),
         "questions": [question(task, row) for row in rows],
     }

@@ -121,8 +121,8 @@
 
   /** A node's name inside it; in the colour of the ground where a disc is behind it. */
   function letter(svg, [x, y], text, share) {
-    const ground = share && radius(share) > NODE ? "on" : "off";
-    element(svg, "text", { x, y: y + 4.5, class: `step letter ${ground}` }, text);
+    const behind = share && radius(share) > NODE - 3 ? " on" : "";
+    element(svg, "text", { x, y: y + 4.5, class: `step letter${behind}` }, text);
   }
 
   /** A disc; returns what `grow` needs. */
@@ -133,7 +133,8 @@
     const key = task.allAtOnce ? `${at}:${id}` : String(id);
     const group = element(svg, "g", { class: kind, "data-key": key, "data-id": id, "data-step": at });
     const [cx, cy] = spot;
-    element(group, "circle", { cx, cy, r: RING - 2, class: "target" }); // so that small discs are easily hit
+    const reach = task.allAtOnce ? NODE : NODE + 5; // sums may lie close to each other
+    element(group, "circle", { cx, cy, r: reach, class: "target" }); // so that small discs are easily hit
     const circle = element(group, "circle", { cx, cy, r: radii.get(key) ?? 0, class: "disc" });
     if (task.allAtOnce && (share >= LABELLED || share === 0)) {
       element(group, "text", { x: cx + (isAnswer ? RING + 4 : RING - 1), y: cy + 4 }, task.name(id));

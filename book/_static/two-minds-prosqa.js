@@ -4,7 +4,8 @@
 (function () {
   const { html } = window.COT2;
   const ROW = 54; // height
-  const EDGE = 30; // room above and below
+  const TOP = 30; // room above
+  const BOTTOM = 42; // room below, with words
 
   window.COT2.tasks.prosqa = (data) => {
     const field = html("select", { name: "question" });
@@ -22,8 +23,8 @@
     }
 
     function frame({ nodes }, width) {
-      const at = new Map(nodes.map(([id, , x, y]) => [id, [x * width, EDGE - ROW * y]]));
-      const height = 2 * EDGE + ROW * Math.max(...nodes.map(([, , , y]) => -y));
+      const at = new Map(nodes.map(([id, , x, y]) => [id, [x * width, TOP - ROW * y]]));
+      const height = TOP + BOTTOM + ROW * Math.max(...nodes.map(([, , , y]) => -y));
       return { width, height, place: (id) => at.get(id) || null };
     }
 

@@ -1,103 +1,44 @@
-"""The component `two-minds` in a real browser: its models are ours, and its page keeps what it promises."""
+"""The component `two-minds` in a real browser: its models are ours, and it does what its readers do."""
 
 import json
 import re
-import shutil
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from chromium import BROWSER, MISSING, said_by
+from component import COMPONENT, ERRORS, HELPERS, STYLED
 
 from cot2lib.decode import decode
 from cot2lib.study.prosqa.runs import whole
 from cot2lib.thoughts import Base, Discrete, Rule, State, Thought
 from cot2lib.training.supervised import build_stack
 
-BOOK = Path(__file__).parents[2] / "book"
-PAGE = (BOOK / "explorer.md").read_text()
 INPUTS = [(3, 1, 8, 4), (9, 9, 9, 9), (1, 1, 1, 4), (2, 5, 7, 1)]
 TASKS = ("mnns", "prosqa")
 THINKS = {"base": Base(), "greedy": Discrete()}
-COMPONENT = '<div class="two-minds" data-task="{}"></div><script src="../_static/two-minds.js"></script>'
-ERRORS = """<script>
-  window.errors = [];
-  window.addEventListener("error", (event) => window.errors.push(String(event.message || event.target.src)), true);
-  for (const kind of ["error", "warn"]) console[kind] = (...words) => window.errors.push(words.join(" "));
-</script>"""
-HELPERS = """
-  const root = document.querySelector(".two-minds");
-  const find = (name) => root.querySelector(`[name=${name}]`);
-  const status = () => root.querySelector("[role=status]").textContent;
-  const set = (name, value) => {
-    find(name).value = value;
-    find(name).dispatchEvent(new Event("input", { bubbles: true }));
-    return status();
-  };
-  const until = async (met) => { while (!met()) await new Promise((go) => setTimeout(go, 20)); };
-  const start = async () => {
-    root.querySelector(".two-minds-start").click();
-    await until(() => root.querySelector("svg"));
-  };
-  const mind = (name) => root.querySelector(`[data-mind=${name}]`);
-  const discs = (name, step) => [...mind(name).querySelectorAll(`[role=button][data-step="${step}"]`)];
-  const disc = (name, step, label) =>
-    discs(name, step).find((one) => one.getAttribute("aria-label").includes(`: ${label}, `));
-  const click = (one) => one.dispatchEvent(new Event("click", { bubbles: true }));
-  const typed = { bubbles: true, cancelable: true };
-  const press = (one, key) => one.dispatchEvent(new KeyboardEvent("keydown", { key, ...typed }));
-  const question = () => root.querySelector(".asked").textContent;
-"""
-
 pytestmark = pytest.mark.skipif(BROWSER is None, reason=MISSING)
 
 
 @pytest.fixture(scope="module")
-def explorer():
-    sys.path.insert(0, str(BOOK / "_ext"))
-    try:
-        import explorer
-    finally:
-        sys.path.pop(0)
-    return explorer
-
-
-@pytest.fixture(scope="module")
-def data(explorer):
-    return {"mnns": explorer.mnns(), "prosqa": explorer.prosqa()}
-
-
-@pytest.fixture(scope="module")
-def folder(explorer, data, tmp_path_factory):
-    """The scripts of the book, with models and questions."""
-    folder = tmp_path_factory.mktemp("site")
-    shutil.copytree(BOOK / "_static", folder / "_static")
-    for name, given in data.items():
-        explorer.write_script(folder / "_static", name, given)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def asked(data):
+def asked(shown):
     """By task: questions as the page has them, and the library's task and rows."""
     found = {}
     for name in TASKS:
-        found[name] = data[name].get("questions") or [
-            {"tokens": [data[name]["bos"], *(data[name]["digit0"] + digit for digit in digits)], "thoughts": 3}
+        found[name] = shown[name].get("questions") or [
+            {"tokens": [shown[name]["bos"], *(shown[name]["digit0"] + digit for digit in digits)], "thoughts": 3}
             for digits in INPUTS
         ]
     return found
 
 
-def rows_of(explorer, name, data):
+def rows_of(explorer, name, shown):
     """The library's task of a component, and the rows of the questions."""
     task = next(iter(explorer.SHOWN[name].values())).task
     if name == "mnns":
         return task, [int((task.digits == torch.tensor(digits)).all(1).nonzero()) for digits in INPUTS]
-    return explorer.unseen(task), [question["row"] for question in data[name]["questions"]]
+    return explorer.unseen(task), [question["row"] for question in shown[name]["questions"]]
 
 
 @dataclass(frozen=True)
@@ -139,9 +80,9 @@ def scripted(name, questions, rule, removed="[]"):
 
 @pytest.mark.parametrize("rule", THINKS)
 @pytest.mark.parametrize("name", TASKS)
-def test_every_thought_is_that_of_the_library(folder, explorer, data, asked, name, rule):
-    found = np.array(said_by(folder, COMPONENT.format(name), scripted(name, asked[name], rule)))
-    task, rows = rows_of(explorer, name, data)
+def test_every_thought_is_that_of_the_library(site, explorer, shown, asked, name, rule):
+    found = np.array(said_by(site, COMPONENT.format(name), scripted(name, asked[name], rule)))
+    task, rows = rows_of(explorer, name, shown)
     steps = [*[THINKS[rule]] * (task.steps - 1), Discrete()]
     expected = np.stack([logits_of(mind, task, rows, steps) for mind in explorer.minds(name)])
     assert found.shape == expected.shape and np.abs(found - expected).max() < 1e-3
@@ -149,16 +90,16 @@ def test_every_thought_is_that_of_the_library(folder, explorer, data, asked, nam
 
 @pytest.mark.parametrize("rule", THINKS)
 @pytest.mark.parametrize("name", TASKS)
-def test_what_is_taken_out_is_missed_as_in_the_library(folder, explorer, data, asked, name, rule):
-    found = np.array(said_by(folder, COMPONENT.format(name), scripted(name, asked[name], rule, "[[first]]")))
-    task, rows = rows_of(explorer, name, data)
+def test_what_is_taken_out_is_missed_as_in_the_library(site, explorer, shown, asked, name, rule):
+    found = np.array(said_by(site, COMPONENT.format(name), scripted(name, asked[name], rule, "[[first]]")))
+    task, rows = rows_of(explorer, name, shown)
     steps = [WithoutBest(rule == "greedy"), *[THINKS[rule]] * (task.steps - 2), Discrete()]
     expected = np.stack([logits_of(mind, task, rows, steps) for mind in explorer.minds(name)])
     assert np.abs(found - expected).max() < 1e-3
     assert np.array_equal(found[:, :, -1].argmax(-1), expected[:, :, -1].argmax(-1))
 
 
-def test_models_of_all_hops_can_take_their_place(folder, explorer):
+def test_models_of_all_hops_can_take_their_place(site, explorer):
     """Places that count padding, six thoughts, and weights of 16 bits."""
     run = whole("cot2")
     stack = build_stack([run])
@@ -175,20 +116,20 @@ def test_models_of_all_hops_can_take_their_place(folder, explorer):
       const reader = new window.COT2.Reader({json.dumps(model)});
       return {json.dumps(questions)}.map((question) =>
         window.COT2.respond(reader.asked(question), question.thoughts, "base").map((step) => step.logits));"""
-    found = np.array(said_by(folder, COMPONENT.format("mnns"), script))
+    found = np.array(said_by(site, COMPONENT.format("mnns"), script))
     expected = logits_of(mind, task, rows, [*[Base()] * 6, Discrete()])
     assert found.shape == expected.shape == (6, 7, 71)
     assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
 
 
-def test_mixtures_of_samples(folder, asked):
+def test_mixtures_of_samples(site, asked):
     def weights(k, seed):
         script = f"""{HELPERS}
           await start();
           const reader = new window.COT2.Reader(window.COT2_DATA.mnns.models[0]);
           return {json.dumps(asked["mnns"])}.map((question) => window.COT2.respond(
             reader.asked(question), 3, "mts", {{ k: {k}, seed: {seed} }}).map((step) => step.weights));"""
-        return np.array(said_by(folder, COMPONENT.format("mnns"), script))
+        return np.array(said_by(site, COMPONENT.format("mnns"), script))
 
     one, three = weights(1, 5), weights(3, 5)
     assert (one.max(-1) == 1).all() and np.allclose(one.sum(-1), 1)
@@ -198,7 +139,7 @@ def test_mixtures_of_samples(folder, asked):
 
 
 @pytest.mark.parametrize("rule", ["mts", "dirichlet"])
-def test_sampled_thoughts_have_the_mean_and_spread_of_the_paper(folder, asked, rule):
+def test_sampled_thoughts_have_the_mean_and_spread_of_the_paper(site, asked, rule):
     """Mean alpha, and variance alpha (1 - alpha) over K, or over gamma + 1."""
     script = f"""{HELPERS}
       await start();
@@ -208,12 +149,12 @@ def test_sampled_thoughts_have_the_mean_and_spread_of_the_paper(folder, asked, r
         const top = first.alpha.indexOf(Math.max(...first.alpha));
         return [first.alpha[top], first.weights[top]];
       }});"""
-    alpha, weights = np.array(said_by(folder, COMPONENT.format("mnns"), script)).T
+    alpha, weights = np.array(said_by(site, COMPONENT.format("mnns"), script)).T
     assert abs(weights.mean() - alpha[0]) < 0.02
     assert abs(weights.var() / (alpha[0] * (1 - alpha[0]) / 20) - 1) < 0.15
 
 
-def test_the_mark_of_held_out_inputs_is_the_split(folder, explorer):
+def test_the_mark_of_held_out_inputs_is_the_split(site, explorer):
     run = explorer.SHOWN["mnns"]["cot2"]
     script = f"""{HELPERS}
       await start();
@@ -224,7 +165,7 @@ def test_the_mark_of_held_out_inputs_is_the_split(folder, explorer):
       }});
       const said = ["1114", "3184"].map((digits) => (set("question", digits), question()));
       return [told, said];"""
-    told, said = said_by(folder, COMPONENT.format("mnns"), script)
+    told, said = said_by(site, COMPONENT.format("mnns"), script)
     assert told == (~run.task.split(run.seed)).tolist() and 0 < sum(told) < len(told) / 4
     assert "Neither model was trained on these digits" in said[0] and "Both models were trained" in said[1]
 
@@ -235,9 +176,9 @@ SRC = "[...document.scripts].map((one) => one.src.split('/').pop()).filter(Boole
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_nothing_comes_before_it_is_asked_for(folder, name):
+def test_nothing_comes_before_it_is_asked_for(site, name):
     told = said_by(
-        folder,
+        site,
         ERRORS + COMPONENT.format(name),
         f"""{HELPERS}
         const before = [{SRC}, "COT2" in window];
@@ -253,12 +194,12 @@ def test_nothing_comes_before_it_is_asked_for(folder, name):
     assert re.fullmatch(pattern, said), "it starts on a question that tells them apart"
 
 
-def test_a_failure_is_said_and_can_be_mended(folder):
-    missing, away = (folder / "_static" / name for name in ("two-minds-data-mnns.js", "away.js"))
+def test_a_failure_is_said_and_can_be_mended(site):
+    missing, away = (site / "_static" / name for name in ("two-minds-data-mnns.js", "away.js"))
     missing.rename(away)
     try:
         told = said_by(
-            folder,
+            site,
             COMPONENT.format("mnns"),
             f"""{HELPERS}
             const button = root.querySelector(".two-minds-start");
@@ -272,9 +213,9 @@ def test_a_failure_is_said_and_can_be_mended(folder):
     assert told == [["The models are on their way.", True], "The models could not be loaded.", 0]
 
 
-def test_two_components_share_their_scripts(folder):
+def test_two_components_share_their_scripts(site):
     told = said_by(
-        folder,
+        site,
         ERRORS + COMPONENT.format("mnns") + COMPONENT.format("prosqa") + COMPONENT.format("mnns"),
         f"""{HELPERS}
         document.querySelectorAll(".two-minds-start").forEach((one) => one.click());
@@ -286,9 +227,9 @@ def test_two_components_share_their_scripts(folder):
     assert told == [True, [2, 2, 2], []]
 
 
-def test_controls_of_sums(folder):
+def test_controls_of_sums(site):
     said = said_by(
-        folder,
+        site,
         ERRORS + COMPONENT.format("mnns"),
         HELPERS
         + """
@@ -325,9 +266,9 @@ def test_controls_of_sums(folder):
     assert said["empty"].startswith("CoT2 answers")  # an empty field counts as its least value
 
 
-def test_controls_of_graphs(folder):
+def test_controls_of_graphs(site):
     said = said_by(
-        folder,
+        site,
         ERRORS + COMPONENT.format("prosqa"),
         HELPERS
         + """
@@ -369,19 +310,18 @@ def test_controls_of_graphs(folder):
 
 
 @pytest.mark.parametrize("flag, seconds", [("", "0.4s"), ("--force-prefers-reduced-motion", "0s")])
-def test_discs_grow_unless_motion_is_unwelcome(folder, flag, seconds):
-    body = '<link rel="stylesheet" href="../_static/book.css">' + COMPONENT.format("mnns")
+def test_discs_grow_unless_motion_is_unwelcome(site, flag, seconds):
+    body = STYLED.format("mnns")
     script = HELPERS + "await start(); return getComputedStyle(root.querySelector('.disc')).transitionDuration;"
-    assert said_by(folder, body, script, *filter(None, [flag])) == seconds
+    assert said_by(site, body, script, *filter(None, [flag])) == seconds
 
 
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("width, beside", [(328, False), (720, True)])
-def test_it_fits_a_phone_and_stands_side_by_side_on_a_screen(folder, name, width, beside):
-    body = '<link rel="stylesheet" href="../_static/book.css">' + COMPONENT.format(name)
+def test_it_fits_a_phone_and_stands_side_by_side_on_a_screen(site, name, width, beside):
     told = said_by(
-        folder,
-        f'<div style="width: {width}px">{body}</div>',
+        site,
+        f'<div style="width: {width}px">{STYLED.format(name)}</div>',
         HELPERS
         + """
         await start();
@@ -394,140 +334,18 @@ def test_it_fits_a_phone_and_stands_side_by_side_on_a_screen(folder, name, width
     assert told == [[], beside]
 
 
-# Things to try
-
-WALKS = {
-    "Fill the tree": """
-      const counts = () => mind("cot2").querySelector(".mind-told").textContent;
-      const first = (set("question", "1114"), counts());
-      return [first, (set("question", "1588"), counts())];""",
-    "Remove a sum": """
-      set("question", "1199");
-      const sums = discs("cot2", 1).map((one) => one.getAttribute("aria-label").match(/: (\\S+),/)[1]);
-      const answers = sums.map((sum) => {
-        find("whole").click();
-        click(disc("cot2", 1, sum));
-        return [sum, status().match(/CoT2 answers (\\S+),/)[1]];
-      });
-      return Object.fromEntries(answers);""",
-    "Take another way": """
-      set("question", "1114");
-      const before = status();
-      click(disc("discrete", 0, "1"));
-      const way = [0, 1, 2].map((step) =>
-        discs("discrete", step).filter((one) => !one.classList.contains("gone")).map((one) => one.dataset.id));
-      return [before, status(), way.map((ids) => ids.map((id) => Number(id) - window.COT2_DATA.mnns.zero))];""",
-    "Force a choice": """
-      set("question", "1199");
-      set("rule", "sample");
-      const path = [0, 1, 2].map((step) => discs("cot2", step).length);
-      const answers = draws(10);
-      return [path, answers.some((one) => one), answers.every((one) => one)];""",
-    "Mix a few": """
-      set("question", "1199");
-      set("rule", "mts");
-      return ["2", "16"].map((k) => (set("k", k), draws(10).every((one) => one)));""",
-    "Follow the frontier": """
-      set("question", 0);
-      const names = [0, 1, 2, 3].map((step) => {
-        const [one] = discs("discrete", step).map((part) => part.getAttribute("aria-label").match(/: (\\S+),/)[1]);
-        find("next").click();
-        return one;
-      });
-      const { nodes, edges, right } = window.COT2_DATA.prosqa.questions[0];
-      const id = (letter) => nodes.find((node) => node[1] === letter)[0];
-      const children = edges.filter(([from]) => from === id(names[2])).map((edge) => edge[1]);
-      return [names.slice(2), children.includes(right), children.includes(id(names[3])), status()];""",
-    "Put it right": """
-      set("question", 0);
-      for (let hop = 1; hop < 4; hop++) find("next").click();
-      click(disc("discrete", 3, "O"));
-      return status();""",
-    "Remove a node": """
-      set("question", 3);
-      for (let hop = 1; hop < 3; hop++) find("next").click();
-      const nodes = discs("cot2", 2).map((one) => one.getAttribute("aria-label").match(/: (\\S+),/)[1]);
-      const answers = nodes.map((node) => {
-        find("whole").click();
-        click(disc("cot2", 2, node));
-        return [node, status().match(/CoT2 answers (\\S+),/)[1]];
-      });
-      const { nodes: all, options } = window.COT2_DATA.prosqa.questions[3];
-      return [Object.fromEntries(answers), options.map((id) => all.find((node) => node[0] === id)[1])];""",
-    "Find the exception": """
-      const told = window.COT2_DATA.prosqa.questions.map((_, place) => set("question", place));
-      return told.map((said) => /CoT2 answers \\S+, which is wrong.*which is right/.test(said));""",
-}
-DRAWS = """
-  const draws = (count) => Array.from({ length: count }, (_, place) => {
-    if (place) find("again").click();
-    return /CoT2 answers \\S+, which is right/.test(status());
-  });
-"""
-
-
-@pytest.fixture(scope="module")
-def walk(folder):
-    """What a reader finds who does one of the tasks on the page."""
-
-    def walked(title):
-        part = PAGE.index("## Ways through a graph")
-        name = TASKS[PAGE.index(f"*{title}.*") > part]
-        return said_by(folder, COMPONENT.format(name), f"{HELPERS}{DRAWS} await start(); {WALKS[title]}")
-
-    return walked
-
-
-def answers_on_page():
-    """The page's answers by title of the task."""
-    titles = re.findall(r"^\d\. \*(.*?)\.\*", PAGE, re.MULTILINE)
-    folds = "\n".join(re.findall(r":::\{dropdown\} Answers\n(.*?):::", PAGE, re.DOTALL))
-    return dict(zip(titles, re.findall(r"^\d\. (.*)$", folds, re.MULTILINE), strict=True))
-
-
-def test_every_task_is_walked_through():
-    assert list(answers_on_page()) == list(WALKS)
-
-
-def test_fill_the_tree(walk):
-    assert walk("Fill the tree") == [
-        "Its thoughts lie on 2, 3 and 4 sums.",
-        "Its thoughts lie on 2, 4 and 8 sums.",
-    ]
-
-
-def test_remove_a_sum(walk):
-    assert walk("Remove a sum") == {"−2": "0", "0": "2", "2": "0"}
-
-
-def test_take_another_way(walk):
-    before, after, way = walk("Take another way")
-    assert "discrete chain of thought answers −1, which is wrong" in before
-    assert "discrete chain of thought answers 1, which is right" in after and way == [[-1], [-2], [-3]]
-
-
-def test_force_a_choice(walk):
-    assert walk("Force a choice") == [[1, 1, 1], True, False]
-
-
-def test_mix_a_few(walk):
-    assert walk("Mix a few") == [False, True]
-
-
-def test_follow_the_frontier(walk):
-    last, could, went, said = walk("Follow the frontier")
-    assert last == ["K", "O"] and could and went and "discrete chain of thought answers R, which is wrong" in said
-
-
-def test_put_it_right(walk):
-    assert walk("Put it right").endswith("discrete chain of thought answers N, which is right.")
-
-
-def test_remove_a_node(walk):
-    answers, options = walk("Remove a node")
-    [right] = {answer for node, answer in answers.items() if node != "H"}
-    assert len(answers) == 4 and answers["H"] == "N" and {right, "N"} == set(options)
-
-
-def test_find_the_exception(walk):
-    assert [place for place, only in enumerate(walk("Find the exception"), start=1) if only] == [11]
+@pytest.mark.parametrize("name, questions", [("mnns", ["1588", "1999", "1114"]), ("prosqa", [0, 6, 11])])
+def test_a_click_on_a_disc_hits_it(site, name, questions):
+    script = f"""{HELPERS}
+      await start();
+      const middle = (one) => {{
+        const {{ left, top, width, height }} = one.querySelector(".disc").getBoundingClientRect();
+        return document.elementFromPoint(left + width / 2, top + height / 2);
+      }};
+      return {json.dumps(questions)}.flatMap((question) => {{
+        set("question", question);
+        root.scrollIntoView();
+        return [...root.querySelectorAll("[role=button]")].map((one) => middle(one).closest("[role=button]") === one);
+      }});"""
+    hits = said_by(site, STYLED.format(name), script, "--window-size=900,1400")
+    assert len(hits) >= 10 and all(hits)
