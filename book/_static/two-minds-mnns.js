@@ -37,11 +37,13 @@
     }
 
     /** Where sums are drawn. */
-    function frame({ digits }, width) {
+    function frame({ digits, sums }, width) {
       const total = digits.reduce((a, b) => a + b, 0);
       const step = (width - LEFT - RIGHT) / digits.length;
-      const y = (sum) => HEIGHT / 2 - (sum / total) * (HEIGHT / 2 - EDGE);
-      return { width, height: HEIGHT, place: (id, at) => [LEFT + step * (at + 1), y(sumOf(id))] };
+      const unit = (HEIGHT / 2 - EDGE) / total;
+      const gaps = sums.flatMap((column) => column.slice(1).map((sum, k) => sum - column[k]));
+      const place = (id, at) => [LEFT + step * (at + 1), HEIGHT / 2 - unit * sumOf(id)];
+      return { width, height: HEIGHT, place, apart: unit * Math.min(...gaps) };
     }
 
     function lines({ digits, sums }) {

@@ -10,8 +10,14 @@
   const RING = 20;
   const NODE = 9; // radius of a node with its name inside
   const GONE = 7;
+  const SMALL = 3; // radius of the smallest disc
+  const LARGE = 16; // and of the largest one
 
-  const radius = (share) => 3 + 13 * Math.sqrt(share);
+  /** The radius of a disc; where nodes lie close (`apart`), two of half a thought leave each other's middle free. */
+  function radius(share, apart = Infinity) {
+    const most = Math.min(LARGE, SMALL + Math.SQRT2 * (apart - 1 - SMALL));
+    return SMALL + (most - SMALL) * Math.sqrt(share);
+  }
 
   /** Share of a node in a thought, or in the answer. */
   const shareOf = (made, step, id) => made[step][step === made.length - 1 ? "alpha" : "weights"][id];
@@ -113,23 +119,27 @@
     for (const [id, share] of shares) {
       const spot = frame.place(id, at);
       const disc = { id, share, at, spot, isAnswer, known: nodes.includes(id) };
-      if (spot) grown.push(button(svg, scene, disc));
+      if (spot) grown.push(button(svg, scene, disc, frame.apart));
     }
-    if (!task.allAtOnce) for (const id of nodes) letter(svg, frame.place(id, at), task.name(id), shares.get(id));
+    if (!task.allAtOnce) {
+      for (const id of nodes) letter(svg, frame.place(id, at), task.name(id), !isFaint(shares.get(id) ?? 0, task));
+    }
     return grown;
   }
 
-  /** A node's name inside it; in the colour of the ground where a disc is behind it. */
-  function letter(svg, [x, y], text, share) {
-    const behind = share && radius(share) > NODE - 3 ? " on" : "";
-    element(svg, "text", { x, y: y + 4.5, class: `step letter${behind}` }, text);
+  /** Whether a disc is too small to carry the name inside its node. */
+  const isFaint = (share, task) => !task.allAtOnce && radius(share) <= NODE - 3;
+
+  /** A node's name inside it; in the colour of the ground where a disc carries it. */
+  function letter(svg, [x, y], text, carried) {
+    element(svg, "text", { x, y: y + 4.5, class: `step letter${carried ? " on" : ""}` }, text);
   }
 
   /** A disc; returns what `grow` needs. */
-  function button(svg, scene, { id, share, at, spot, isAnswer, known }) {
+  function button(svg, scene, { id, share, at, spot, isAnswer, known }, apart) {
     const { task, made, radii, toggle } = scene;
     const said = `${task.name(id)}, ${percent(share)}`;
-    const kind = share === 0 ? "gone" : known ? "held" : "held stray";
+    const kind = share === 0 ? "gone" : `held${known ? "" : " stray"}${isFaint(share, task) ? " faint" : ""}`;
     const key = task.allAtOnce ? `${at}:${id}` : String(id);
     const group = element(svg, "g", { class: kind, "data-key": key, "data-id": id, "data-step": at });
     const [cx, cy] = spot;
@@ -141,7 +151,7 @@
     }
     element(group, "title", {}, said);
     if (!isAnswer) asButton(group, `${task.stepName(at, made.length - 1)}: ${said}`, share, () => toggle(at, id));
-    return [key, circle, share === 0 ? (task.allAtOnce ? GONE : NODE + 3) : radius(share)];
+    return [key, circle, share === 0 ? (task.allAtOnce ? GONE : NODE + 3) : radius(share, apart)];
   }
 
   function asButton(group, said, share, act) {

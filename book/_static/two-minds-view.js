@@ -83,6 +83,7 @@
       for (const control of [this.rule, this.k, this.gamma]) control.addEventListener("input", () => this.ask());
       this.task.field.addEventListener("input", () => {
         this.step = 0;
+        this.minds.forEach(({ radii }) => radii.clear());
         this.ask();
       });
       this.again.addEventListener("click", () => {

@@ -347,5 +347,5 @@ def test_a_click_on_a_disc_hits_it(site, name, questions):
         root.scrollIntoView();
         return [...root.querySelectorAll("[role=button]")].map((one) => middle(one).closest("[role=button]") === one);
       }});"""
-    hits = said_by(site, STYLED.format(name), script, "--window-size=900,1400")
+    hits = said_by(site, STYLED.format(name), script, "--window-size=900,1400", "--force-prefers-reduced-motion")
     assert len(hits) >= 10 and all(hits)
