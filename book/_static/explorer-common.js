@@ -32,6 +32,9 @@ window.COT2 = Object.assign(window.COT2 || {}, (function () {
   const listed = (words) =>
     words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
 
+  /** One of so many thoughts, or the answer after them. */
+  const stepName = (step, thoughts) => (step < thoughts ? `thought ${step + 1}` : "answer");
+
   /** The digits in a text field. */
   const digitsIn = (field) => Array.from(field.value.replace(/[^0-9]/g, ""), Number);
 
@@ -47,5 +50,5 @@ window.COT2 = Object.assign(window.COT2 || {}, (function () {
   /** The smallest signed sum of all digits that is not negative. */
   const rightOf = (digits) => Math.min(...reachable(digits).pop().filter((sum) => sum >= 0));
 
-  return { element, html, signed, percent, listed, digitsIn, reachable, rightOf, tasks: {} };
+  return { element, html, signed, percent, listed, stepName, digitsIn, reachable, rightOf, tasks: {} };
 })());

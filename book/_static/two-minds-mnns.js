@@ -63,7 +63,6 @@
       question,
       frame,
       lines,
-      stepName: (step, thoughts) => (step < thoughts ? `thought ${step + 1}` : "answer"),
       columnName: (step, thoughts) => ["thought 1", "answer"][[0, thoughts].indexOf(step)] ?? String(step + 1),
       nodes: ({ sums }, step) => sums[step].map(token),
       isState: (id) => sumOf(id) !== null,

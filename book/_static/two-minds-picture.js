@@ -3,7 +3,7 @@
 "use strict";
 
 (function () {
-  const { element, percent } = window.COT2;
+  const { element, percent, stepName } = window.COT2;
   const LEAST = 0.005; // share of a thought that is drawn
   const LIT = 0.02; // share at both ends of a line that counts as walked
   const LABELLED = 0.03;
@@ -80,7 +80,7 @@
     const holds = (at, id) => (at < 0 ? id === question.start : shareOf(made, at, id) >= LIT);
     const along = (at) => holds(at - 1, from) && holds(at, to);
     if (task.allAtOnce) return along(own) ? "lit" : "";
-    const last = Math.min(step, made.length - 2); // the answer is no hop
+    const last = Math.min(step, made.length - 2); // the answer is no move
     if (step === last && along(step)) return "lit";
     return made.slice(0, last + 1).some((_, at) => along(at)) ? "passed" : "";
   }
@@ -150,7 +150,7 @@
       element(group, "text", { x: cx + (isAnswer ? RING + 4 : RING - 1), y: cy + 4 }, task.name(id));
     }
     element(group, "title", {}, said);
-    if (!isAnswer) asButton(group, `${task.stepName(at, made.length - 1)}: ${said}`, share, () => toggle(at, id));
+    if (!isAnswer) asButton(group, `${stepName(at, made.length - 1)}: ${said}`, share, () => toggle(at, id));
     return [key, circle, share === 0 ? (task.allAtOnce ? GONE : NODE + 3) : radius(share, apart)];
   }
 

@@ -43,7 +43,6 @@
       question,
       frame,
       lines: ({ edges }) => edges.map(([from, to]) => ({ from, to, arrow: true })),
-      stepName: (step, thoughts) => (step < thoughts ? `hop ${step + 1}` : "answer"),
       nodes: ({ nodes }) => nodes.map(([id]) => id),
       isState: (id) => names.has(id),
       name: (id) => names.get(id) || null,

@@ -3,7 +3,7 @@
 "use strict";
 
 (function () {
-  const { html, listed, percent, picture, held, respond, Reader, tasks } = window.COT2;
+  const { html, listed, percent, stepName, picture, held, respond, Reader, tasks } = window.COT2;
   const RULES = [
     ["own", "as each was trained"],
     ["base", "the whole distribution (base)"],
@@ -25,10 +25,9 @@
       this.data = data;
       this.task = tasks[root.dataset.task](data);
       this.minds = data.models.map((model) => ({ model, reader: new Reader(model), radii: new Map() }));
-      this.seed = 1;
       this.step = 0;
       this.build();
-      this.ask();
+      this.ask(1);
       this.status.focus();
     }
 
@@ -65,7 +64,7 @@
       mind.heading = html("p", { class: "mind-name" });
       mind.box = html("div", { class: "explorer-tree" });
       mind.told = html("p", { class: "mind-told", "aria-live": "polite" });
-      mind.section = html("section", { class: "mind", "aria-label": label, "data-mind": name });
+      mind.section = html("div", { class: "mind", role: "group", "aria-label": label, "data-mind": name });
       mind.section.append(mind.heading, mind.box, mind.told);
     }
 
@@ -80,16 +79,13 @@
     }
 
     listen() {
-      for (const control of [this.rule, this.k, this.gamma]) control.addEventListener("input", () => this.ask());
+      for (const control of [this.rule, this.k, this.gamma]) control.addEventListener("input", () => this.ask(1));
       this.task.field.addEventListener("input", () => {
         this.step = 0;
         this.minds.forEach(({ radii }) => radii.clear());
-        this.ask();
+        this.ask(1);
       });
-      this.again.addEventListener("click", () => {
-        this.seed += 1;
-        this.ask();
-      });
+      this.again.addEventListener("click", () => this.ask(this.seed + 1));
       this.whole.addEventListener("click", () => this.restore());
       this.form.addEventListener("submit", (event) => event.preventDefault());
       window.addEventListener("resize", () => this.draw());
@@ -112,8 +108,9 @@
 
     // Thoughts
 
-    /** A new question, or another rule. */
-    ask() {
+    /** A new question, another rule or other draws; the first draws of a question and a rule are always the same. */
+    ask(seed) {
+      this.seed = seed;
       const rule = this.rule.value;
       this.k.parentElement.hidden = rule !== "mts";
       this.gamma.parentElement.hidden = rule !== "dirichlet";
@@ -191,7 +188,7 @@
 
     stepWords() {
       const { thoughts } = this.question;
-      const name = this.task.stepName(this.step, thoughts);
+      const name = stepName(this.step, thoughts);
       return this.step < thoughts ? `After ${name}` : capital(name);
     }
 

@@ -302,11 +302,11 @@ def test_controls_of_graphs(site):
         told.errors = errors;
         return told;""",
     )
-    assert said["first"] == ["After hop 1 of 4", True, 1] and said["second"] == ["After hop 2 of 4", False, 2]
-    assert said["fourth"] == ["After hop 4 of 4", 4] == [said["select"], 4] and said["errors"] == []
-    assert said["answer"] == ["Answer", True, 0] and said["end"] == "Answer" and said["back"] == "After hop 4 of 4"
+    assert said["first"] == ["After thought 1 of 4", True, 1] and said["second"] == ["After thought 2 of 4", False, 2]
+    assert said["fourth"] == ["After thought 4 of 4", 4] == [said["select"], 4] and said["errors"] == []
+    assert said["answer"] == ["Answer", True, 0] and said["end"] == "Answer" and said["back"] == "After thought 4 of 4"
     assert said["gone"] and said["told"].endswith("1 taken out.") and said["inside"]
-    assert said["again"][1] == "After hop 1 of 4" and said["again"][0].startswith("CoT2 answers")
+    assert said["again"][1] == "After thought 1 of 4" and said["again"][0].startswith("CoT2 answers")
 
 
 @pytest.mark.parametrize("flag, seconds", [("", "0.4s"), ("--force-prefers-reduced-motion", "0s")])
