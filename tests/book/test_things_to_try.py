@@ -145,3 +145,45 @@ def test_remove_a_node(walk):
 
 def test_find_the_exception(walk):
     assert [place for place, only in enumerate(walk("Find the exception"), start=1) if only] == [11]
+
+
+CIRCLE = """
+  const field = (name) => document.querySelector(`#circle [name=${name}]`);
+  const right = (read, sharpness) => {
+    field("read").value = read;
+    field("sharpness").value = sharpness;
+    field("sharpness").dispatchEvent(new Event("input", { bubbles: true }));
+    return document.querySelector("#circle [role=status]").textContent.endsWith("which is right.");
+  };
+  const { min, max, step } = field("sharpness");
+  const all = Array.from({ length: 1 + Math.round((max - min) / step) }, (_, place) => Number(min) + place * step);
+"""
+
+
+def on_the_circle(site, script):
+    [shown] = re.findall(r"```\{raw\} html\n(<div id=\"circle\".*?)```", PAGE, re.DOTALL)
+    return said_by(site, shown, CIRCLE + script)
+
+
+def test_the_circle_has_two_tasks():
+    assert re.findall(r"^- \*\*(.*?)\.\*\*", PAGE, re.MULTILINE) == ["See the defect", "Find the limit"]
+
+
+def test_see_the_defect(site):
+    """A few steps from the lower end on, where sums are told apart."""
+    printed, threshold = on_the_circle(
+        site, """return [all.map((c) => right("sigmoid", c)), right("biased", field("sharpness").defaultValue)];"""
+    )
+    assert not any(printed[20:]) and threshold
+
+
+def test_find_the_limit(site):
+    """On the way down each read-off is right up to its limit, and then wrong for long."""
+    right = on_the_circle(
+        site, """return [all, ...["biased", "repaired"].map((read) => all.map((c) => right(read, c)))];"""
+    )
+    sharpness, *found = right
+    limits = [len(one) - one[::-1].index(False) for one in found]
+    biased, repaired = (sharpness[limit] for limit in limits)
+    assert all(one[-1] and not any(one[20:limit]) for one, limit in zip(found, limits))
+    assert biased - repaired > 1, "a tenth of the sharpness or less"
