@@ -1,23 +1,42 @@
-"""Sphinx extension: shipped weights for the page that runs them in a browser (`book/explorer.md`).
+"""Sphinx extension: what the component `two-minds` runs in a browser, two trained models for each of its tasks.
 
-Writes `_static/explorer-data.js` into the built book, from the package's records, so that it cannot go stale. A script
-and no JSON: a page that is opened from a folder may load the one and not the other.
+Writes `_static/two-minds-data-<task>.js` into the built book, from the package's records, so that it cannot go stale.
+A script and no JSON: a page that is opened from a folder may load the one and not the other. The models and the
+questions are data; the component takes whatever stands in `SHOWN`.
 """
 
 import base64
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from jaxtyping import Bool, Int
 from sphinx.application import Sphinx
+from torch import Tensor
 
 import cot2lib
+from cot2lib.decode import decode, rules
+from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
-from cot2lib.tasks.mnns import ARROW, BOS, SPECIALS
+from cot2lib.study.graph_runs import BOTH, naming
+from cot2lib.study.graph_tests import TEST_SEED
+from cot2lib.study.prosqa.layout import spread
+from cot2lib.tasks import ProsQA, Task
+from cot2lib.tasks.mnns import BOS, SPECIALS
 
-NAMES = {"cot2": "CoT2: continuous supervision", "discrete": "discrete chain of thought"}
-SHOWN: dict[str, RunSpec] = {name: spec(name, "paper", layers=2, heads=2, d_model=32) for name in NAMES}
+LABELS = {"cot2": "CoT2", "discrete": "discrete chain of thought"}
+RULES = {"cot2": "base", "discrete": "greedy"}  # how each thinks by itself, as `explorer-rules.js` calls it
+UNSEEN = 200  # graphs that questions are chosen from
+CHOSEN = {(True, False): 6, (False, True): 1, (False, False): 1, (True, True): 4}  # by which of both are right
+SHOWN: dict[str, dict[str, RunSpec]] = {
+    "mnns": {name: spec(name, "paper", layers=2, heads=2, d_model=32) for name in BOTH},
+    "prosqa": dict(zip(BOTH, naming("quick", (42,), BOTH, ("fresh",)))),
+}
 
 
 def setup(app: Sphinx) -> dict:
@@ -27,36 +46,153 @@ def setup(app: Sphinx) -> dict:
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
-    """The data beside the page's script, unless the build failed or makes no HTML."""
+    """The data beside the component's scripts, unless the build failed or makes no HTML."""
     if exception is None and app.builder.format == "html":
-        path = Path(app.outdir) / "_static" / "explorer-data.js"
-        path.write_text(f"window.COT2_MODELS = {json.dumps([packed(name) for name in SHOWN])};\n")
+        for name, data in (("mnns", mnns()), ("prosqa", prosqa())):
+            write_script(Path(app.outdir) / "_static", name, data)
 
 
-def packed(name: str) -> dict:
-    """A model for the page: its shape, the layout of its vocabulary, and all weights as base64 of float32."""
-    run = SHOWN[name]
-    task, stack = run.task, cot2lib.load(run, missing="error")
-    weights = {key: value[0].numpy().astype("<f4") for key, value in stack.state_dict().items()}
+def write_script(folder: Path, name: str, data: dict) -> None:
+    """A script that leaves a task's data where the component looks for them."""
+    text = f"(window.COT2_DATA ??= {{}}).{name} = {json.dumps(data)};\n"
+    (folder / f"two-minds-data-{name}.js").write_text(text)
+
+
+class Mind(NamedTuple):
+    """A trained model."""
+
+    name: str
+    run: RunSpec
+    stack: GPT2Stack
+
+
+def minds(task: str) -> list[Mind]:
+    """The models of a task, CoT2 first."""
+    return [Mind(name, run, cot2lib.load(run, missing="error")) for name, run in SHOWN[task].items()]
+
+
+# Models
+
+
+def packed(mind: Mind, task: Task) -> dict:
+    """A model for the page: its shape, how it reads, and its weights in base64, of 16 bits if these lose nothing."""
+    name, run, stack = mind
+    weights = {key: value[0].numpy() for key, value in stack.state_dict().items()}
     tensors, offset = {}, 0
     for key, value in weights.items():
         tensors[key] = [offset, *value.shape]
         offset += value.size
     flat = np.concatenate([value.ravel() for value in weights.values()])
+    halved = flat.astype("<f2")
+    halves = np.array_equal(halved.astype("<f4"), flat)
+    bare, whole = (task.prompt(arrow)[0].tolist() for arrow in (False, run.supervision.arrow))
     return {
-        "label": NAMES[name],
+        "name": name,
+        "label": LABELS[name],
+        "rule": RULES[name],
         "layers": run.model.layers,
         "heads": run.model.heads,
         "d": run.model.d_model,
         "vocab": task.vocab_size,
-        "bound": task.bound,
-        "steps": task.steps,
-        "low": task.low,
-        "high": task.high,
+        "padding_counts": task.padding_counts,
+        "tail": whole[len(bare) :],
+        "tensors": tensors,
+        "bits": 16 if halves else 32,
+        "data": base64.b64encode((halved if halves else flat.astype("<f4")).tobytes()).decode(),
+    }
+
+
+@torch.no_grad()
+def right(mind: Mind, task: Task, rows: Int[Tensor, " input"]) -> Bool[Tensor, " input"]:
+    """Which questions of a task a model answers rightly when it thinks by its own rule."""
+    padding = None if task.padding is None else task.padding[None, rows]
+    prompts = task.prompt(mind.run.supervision.arrow)[None, rows]
+    answers = decode(mind.stack, prompts, rules(mind.run.thought, task.steps), padding=padding).answers[0]
+    return task.right(answers, rows)
+
+
+def counted(kind: str, rights: Sequence[Bool[Tensor, " input"]]) -> str:
+    """How many of some questions each model answers, in words."""
+    one, other = (f"{int(found.sum()):,}" for found in rights)
+    first, second = LABELS.values()
+    return f"Of {len(rights[0]):,} {kind}, {first} gets {one} right and {second} {other}."
+
+
+# Tasks
+
+
+def mnns() -> dict:
+    """Both models on sums of digits, the inputs that were held out from them, and one that tells them apart."""
+    both = minds("mnns")
+    task = both[0].run.task
+    trained, *others = (task.split(mind.run.split_seed) for mind in both)
+    if any((trained != other).any() for other in others):
+        raise ValueError("the models of the explorer were trained on different inputs")
+    rows = (~trained).nonzero()[:, 0]
+    one, other = rights = [right(mind, task, rows) for mind in both]
+    written = lambda digits: "".join(map(str, digits))
+    return {
+        "models": [packed(mind, task) for mind in both],
+        "about": counted("inputs that were held out", rights),
         "bos": BOS,
-        "tail": [ARROW] if run.supervision.arrow else [],
         "digit0": len(SPECIALS),
         "zero": task.state_id(0),
-        "tensors": tensors,
-        "data": base64.b64encode(flat.tobytes()).decode(),
+        "bound": task.bound,
+        "low": task.low,
+        "high": task.high,
+        "length": task.length,
+        "start": written(task.digits[rows[one & ~other][0]].tolist()),
+        "held_out": sorted({written(sorted(digits)) for digits in task.digits[rows].tolist()}),
     }
+
+
+def prosqa() -> dict:
+    """Both models on graphs, and questions that neither has seen."""
+    both = minds("prosqa")
+    task = unseen(both[0].run.task)
+    rights = [right(mind, task, torch.arange(task.size)) for mind in both]
+    rows = chosen(*rights)
+    kinds = f"The {len(rows)} here are the first on which both are right, one of them, or neither."
+    return {
+        "models": [packed(mind, task) for mind in both],
+        "about": f"{counted('unseen questions', rights)} {kinds}",
+        "start": next(place for place, row in enumerate(rows) if rights[0][row] and not rights[1][row]),
+        "questions": [question(task, row) for row in rows],
+    }
+
+
+def unseen(task: ProsQA) -> ProsQA:
+    """Graphs like a task's that nothing was trained on."""
+    return replace(task, inputs=UNSEEN, seed=TEST_SEED)
+
+
+def chosen(one: Bool[Tensor, " input"], other: Bool[Tensor, " input"]) -> list[int]:
+    """The first questions of each kind of `CHOSEN`, in the order of the graphs."""
+    found = []
+    for (first, second), count in CHOSEN.items():
+        found += ((one == first) & (other == second)).nonzero()[:count, 0].tolist()
+    return sorted(found)
+
+
+def question(task: ProsQA, row: int) -> dict:
+    """A question for the page, its nodes as tokens: what a model reads, and where each node is drawn."""
+    token = task.state_ids.tolist()
+    edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
+    where = spread(edges)
+    order = sorted(where, key=lambda node: (-where[node][1], where[node][0]))  # as one reads
+    return {
+        "row": row,
+        "tokens": task.prompt(False)[row, task.padding[row] :].tolist(),
+        "padding": int(task.padding[row]),
+        "thoughts": task.steps - 1,
+        "root": token[task.root[row]],
+        "right": int(task.answer_ids[row]),
+        "options": sorted((token[node] for node in task.options[row]), key=[token[node] for node in order].index),
+        "edges": [[token[start], token[end]] for start, end in edges],
+        "nodes": [[token[node], letter(place), *where[node]] for place, node in enumerate(order)],
+    }
+
+
+def letter(place: int) -> str:
+    """A short name: A to Z, then with a dash."""
+    return chr(ord("A") + place % 26) + "\N{PRIME}" * (place // 26)

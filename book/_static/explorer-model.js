@@ -1,20 +1,26 @@
-// A small GPT-2 in plain loops, and the thought rules of the paper, for the page `explorer`.
-// Its weights are cot2lib's (`explorer-data.js`); a test compares the logits of both.
+// A small GPT-2 in plain loops, for pages that run trained models. Its weights are cot2lib's; a test compares the logits
+// of both.
 "use strict";
 
 Object.assign(window.COT2, (function () {
   const EPSILON = 1e-5; // of layer norms
-  const FLOOR = 1e-3; // share of a Dirichlet thought's concentration below which a token has no entry of its own
-  const MOST = 16; // entries of a Dirichlet thought
+
+  /** A number of 16 bits. */
+  function half(bits) {
+    const exponent = (bits >> 10) & 31;
+    const fraction = (bits & 1023) / 1024;
+    const size = exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14;
+    return bits >> 15 ? -size : size;
+  }
 
   /** Weights of a model, by name, as {data, shape}. */
   function unpack(model) {
-    const bytes = Uint8Array.from(atob(model.data), (c) => c.charCodeAt(0));
-    const floats = new Float32Array(bytes.buffer);
+    const { buffer } = Uint8Array.from(atob(model.data), (c) => c.charCodeAt(0));
+    const numbers = model.bits === 16 ? Float32Array.from(new Uint16Array(buffer), half) : new Float32Array(buffer);
     const weights = {};
     for (const [name, [offset, ...shape]] of Object.entries(model.tensors)) {
       const size = shape.reduce((a, b) => a * b, 1);
-      weights[name] = { data: floats.subarray(offset, offset + size), shape };
+      weights[name] = { data: numbers.subarray(offset, offset + size), shape };
     }
     return weights;
   }
@@ -69,6 +75,22 @@ Object.assign(window.COT2, (function () {
       return Object.assign(copy, this, { cache });
     }
 
+    /** A copy that has read a question, and its scores of the next token. Padding is skipped; its places may count. */
+    asked({ tokens, padding = 0 }) {
+      const copy = this.fork();
+      copy.place = this.model.padding_counts ? padding : 0;
+      const states = [...tokens, ...this.model.tail].map((id) => copy.read(copy.embed(id)));
+      return { reader: copy, logits: copy.logits(states.pop()) };
+    }
+
+    /** The embedding of an id: a token's, or the sum of two tokens' where it stands for a pair. */
+    embed(id) {
+      const { d, vocab } = this.model;
+      const table = this.get("wte.weight").data;
+      const row = (token) => Float64Array.from(table.subarray(token * d, (token + 1) * d));
+      return id < vocab ? row(id) : plus(row(id % vocab), row(Math.floor(id / vocab) - 1));
+    }
+
     /** The continuous token E^T weights. */
     mix(weights) {
       const table = this.get("wte.weight").data;
@@ -79,13 +101,7 @@ Object.assign(window.COT2, (function () {
       return mixed;
     }
 
-    token(id) {
-      const one = new Array(this.model.vocab).fill(0);
-      one[id] = 1;
-      return this.read(this.mix(one));
-    }
-
-    /** Read one embedding; returns the logits after it. */
+    /** Read one embedding; returns the last state after it. */
     read(embedding) {
       const { d, layers } = this.model;
       const places = this.get("wpe.weight").data;
@@ -99,11 +115,16 @@ Object.assign(window.COT2, (function () {
         x = plus(x, linear(wide, part("mlp.c_proj.weight"), part("mlp.c_proj.bias")));
       }
       this.place += 1;
-      const last = layerNorm(x, this.get("ln_f.weight"), this.get("ln_f.bias"));
+      return layerNorm(x, this.get("ln_f.weight"), this.get("ln_f.bias"));
+    }
+
+    /** Scores of all tokens. */
+    logits(state) {
+      const { d, vocab } = this.model;
       const table = this.get("wte.weight").data;
-      return Array.from({ length: this.model.vocab }, (_, token) => {
+      return Array.from({ length: vocab }, (_, token) => {
         let score = 0;
-        for (let i = 0; i < d; i++) score += last[i] * table[token * d + i];
+        for (let i = 0; i < d; i++) score += state[i] * table[token * d + i];
         return score;
       });
     }
@@ -131,100 +152,5 @@ Object.assign(window.COT2, (function () {
     }
   }
 
-  /** A generator of uniform numbers from a seed (mulberry32). */
-  function uniforms(seed) {
-    let state = seed >>> 0;
-    return () => {
-      state = (state + 0x6d2b79f5) >>> 0;
-      let t = Math.imul(state ^ (state >>> 15), state | 1);
-      t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-      return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-    };
-  }
-
-  function pick(weights, draw) {
-    let left = draw();
-    for (let token = 0; token < weights.length; token++) {
-      left -= weights[token];
-      if (left < 0) return token;
-    }
-    return weights.indexOf(Math.max(...weights));
-  }
-
-  function normal(draw) {
-    return Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
-  }
-
-  /** log of a gamma variate (Marsaglia and Tsang), finite for the smallest shapes too. */
-  function logGamma(shape, draw) {
-    if (shape < 1) return logGamma(shape + 1, draw) + Math.log(1 - draw()) / shape;
-    const c = shape - 1 / 3;
-    for (;;) {
-      const z = normal(draw);
-      const v = (1 + z / Math.sqrt(9 * c)) ** 3;
-      if (v > 0 && Math.log(1 - draw()) < 0.5 * z * z + c - c * v + c * Math.log(v)) return Math.log(c * v);
-    }
-  }
-
-  /** Tokens with entries of their own: of the 16 likeliest those with a floor in them and in all that come after. */
-  function apart(alpha) {
-    const order = alpha.map((_, token) => token).sort((a, b) => alpha[b] - alpha[a]);
-    let left = 1;
-    return order.slice(0, MOST).filter((token) => {
-      left -= alpha[token];
-      return alpha[token] >= FLOOR && left >= FLOOR;
-    });
-  }
-
-  const oneHot = (token, size) => Array.from({ length: size }, (_, i) => Number(i === token));
-
-  /** Rules: from a distribution to the weights that are fed. */
-  const rules = {
-    base: (alpha) => alpha,
-    greedy: (alpha) => oneHot(alpha.indexOf(Math.max(...alpha)), alpha.length),
-    sample: (alpha, draw) => oneHot(pick(alpha, draw), alpha.length),
-    mts: (alpha, draw, { k }) => {
-      const weights = new Array(alpha.length).fill(0);
-      for (let i = 0; i < k; i++) weights[pick(alpha, draw)] += 1 / k;
-      return weights;
-    },
-    dirichlet: (alpha, draw, { gamma }) => {
-      const own = apart(alpha);
-      const rest = 1 - own.reduce((sum, token) => sum + alpha[token], 0);
-      const shares = softmax([...own.map((token) => alpha[token]), rest].map((s) => logGamma(gamma * s, draw)));
-      const shared = shares.pop() / rest; // one entry for all others, split by their shares
-      const weights = alpha.map((share) => share * shared);
-      own.forEach((token, place) => (weights[token] = shares[place]));
-      return weights;
-    },
-  };
-
-  /** Think and answer by a rule, with K or gamma of at least 1: a list of {logits, alpha, weights}, one for each step, the answer last. */
-  function respond(reader, digits, rule, options) {
-    const { model } = reader;
-    const { seed = 0, removed = [] } = options;
-    const now = reader.fork();
-    const draw = uniforms(seed);
-    now.token(model.bos);
-    const tokens = [...digits.map((digit) => model.digit0 + digit), ...model.tail]; // some have an arrow at the end
-    let logits = tokens.map((token) => now.token(token)).pop();
-    const steps = [];
-    for (let step = 0; step < model.steps; step++) {
-      const alpha = softmax(logits);
-      if (step === model.steps - 1) return [...steps, { logits, alpha, weights: rules.greedy(alpha) }];
-      const weights = without(rules[rule](alpha, draw, options), removed[step] || []);
-      steps.push({ logits, alpha, weights });
-      logits = now.read(now.mix(weights));
-    }
-    return steps;
-  }
-
-  /** Weights with some tokens taken out and the rest scaled to one; as they were if nothing would be left. */
-  function without(weights, tokens) {
-    const left = weights.map((w, token) => (tokens.includes(token) ? 0 : w));
-    const total = left.reduce((a, b) => a + b, 0);
-    return total > 0 ? left.map((w) => w / total) : weights;
-  }
-
-  return { Reader, respond };
+  return { Reader, softmax };
 })());

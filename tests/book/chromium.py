@@ -19,3 +19,13 @@ def said_in(page: Path, *flags: str, budget: int = 8000) -> tuple[object, str]:
     said = re.search(r'<pre id="said"[^>]*>(.*?)</pre>', out, re.DOTALL)
     assert said and said[1], "the page's script has not finished"
     return json.loads(html.unescape(said[1])), out
+
+
+def said_by(folder: Path, body: str, script: str, *flags: str) -> object:
+    """What a script returns, or promises, after a page's own scripts have run; the page lies in `folder/book`."""
+    said = f"document.getElementById('said').textContent = JSON.stringify(await (async () => {{{script}}})())"
+    late = f"window.addEventListener('load', async () => {{{said}}})"
+    page = folder / "book" / "page.html"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(f'<!doctype html><meta charset="utf-8">{body}{SAID}<script>{late}</script>')
+    return said_in(page, *flags)[0]

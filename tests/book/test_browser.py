@@ -1,22 +1,20 @@
-"""The book's scripts in a real browser: the page that runs models, whose logits are ours, and filters of tables."""
+"""The book's scripts in a real browser: the construction on its circle, and filters of tables.
+
+`test_two_minds` has the component that runs models.
+"""
 
 import html
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from chromium import BROWSER, MISSING, SAID, said_in
+from chromium import BROWSER, MISSING, said_by
 
-import cot2lib
-from cot2lib.decode import decode, rules
 from cot2lib.study.book.ledger import of_records, short
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
-from cot2lib.thoughts import Base, Discrete
 
 BOOK = Path(__file__).parents[2] / "book"
 INPUTS = [(3, 1, 8, 4), (9, 9, 9, 9), (1, 1, 1, 2), (2, 5, 7, 1)]
@@ -25,134 +23,18 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason=MISSING)
 
 
 @pytest.fixture(scope="module")
-def explorer():
-    sys.path.insert(0, str(BOOK / "_ext"))
-    try:
-        import explorer
-    finally:
-        sys.path.pop(0)
-    return explorer
-
-
-@pytest.fixture(scope="module")
-def folder(explorer, tmp_path_factory):
-    """The scripts of the book, with the data of the explorer."""
+def folder(tmp_path_factory):
+    """The scripts of the book."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(BOOK / "_static", folder / "_static")
-    models = json.dumps([explorer.packed(name) for name in explorer.SHOWN])
-    (folder / "_static" / "explorer-data.js").write_text(f"window.COT2_MODELS = {models};\n")
-    (folder / "book").mkdir()
     return folder
-
-
-def said_by(folder, body, script):
-    """What a script returns after a page's own scripts have run."""
-    said = f"document.getElementById('said').textContent = JSON.stringify((() => {{{script}}})())"
-    late = f"window.addEventListener('load', () => {{{said}}})"
-    page = folder / "book" / "page.html"
-    page.write_text(f'<!doctype html><meta charset="utf-8">{body}{SAID}<script>{late}</script>')
-    return said_in(page)[0]
 
 
 @pytest.fixture(scope="module")
 def ask(folder):
-    """What a script returns in the page that runs models."""
+    """What a script returns in the page with the circle."""
     shown = "".join(re.findall(r"```\{raw\} html\n(.*?)```", (BOOK / "explorer.md").read_text(), re.DOTALL))
     return lambda script: said_by(folder, shown, script)
-
-
-def responses(rule, what, options="{}", inputs=INPUTS):
-    """A script that responds to inputs by every model."""
-    return f"""
-        const readers = window.COT2_MODELS.map((model) => new window.COT2.Reader(model));
-        return readers.map((reader) => {json.dumps(inputs)}.map((digits) =>
-            window.COT2.respond(reader, digits, "{rule}", {options}).map((step) => step.{what})));"""
-
-
-def ours(explorer, rule):
-    """The same by cot2lib: logits, (model, input, step, vocab)."""
-    found = []
-    for run in explorer.SHOWN.values():
-        rows = [int((run.task.digits == torch.tensor(digits)).all(1).nonzero()) for digits in INPUTS]
-        prompts = run.task.prompt(run.supervision.arrow)[rows][None]
-        with torch.no_grad():
-            found.append(decode(cot2lib.load(run, missing="error"), prompts, rules(rule, run.task.steps)).logits[0])
-    return torch.stack(found).numpy()
-
-
-@pytest.mark.parametrize("name, rule", [("base", Base()), ("greedy", Discrete())])
-def test_logits_are_those_of_the_library(ask, explorer, name, rule):
-    found = np.array(ask(responses(name, "logits")))
-    expected = ours(explorer, rule)
-    assert found.shape == expected.shape == (2, 4, 4, 89) and np.abs(found - expected).max() < 1e-4
-
-
-def test_mixtures_of_samples(ask):
-    one, three = (np.array(ask(responses("mts", "weights", f"{{k: {k}, seed: 5}}"))) for k in (1, 3))
-    assert (one.max(-1) == 1).all() and np.allclose(one.sum(-1), 1)
-    thoughts = 3 * three[:, :, :-1]
-    assert np.allclose(thoughts, thoughts.round()) and np.allclose(three.sum(-1), 1) and (thoughts == 1).any()
-    again = np.array(ask(responses("mts", "weights", "{k: 3, seed: 6}")))
-    assert not np.array_equal(again, three)
-
-
-@pytest.mark.parametrize("rule, spread", [("mts", 1 / 20), ("dirichlet", 1 / 20)])
-def test_sampled_thoughts_have_the_mean_and_spread_of_the_paper(ask, rule, spread):
-    """Mean alpha, and variance alpha (1 - alpha) over K, or over gamma + 1."""
-    draws = ask(f"""
-        const reader = new window.COT2.Reader(window.COT2_MODELS[0]), seen = [];
-        for (let seed = 0; seed < 1500; seed++) {{
-          const [first] = window.COT2.respond(reader, [2, 5, 7, 1], "{rule}", {{k: 20, gamma: 19, seed: seed * 7919}});
-          const top = first.alpha.indexOf(Math.max(...first.alpha));
-          seen.push([first.alpha[top], first.weights[top]]);
-        }}
-        return seen;""")
-    alpha, weights = np.array(draws).T
-    assert abs(weights.mean() - alpha[0]) < 0.02
-    assert abs(weights.var() / (spread * alpha[0] * (1 - alpha[0])) - 1) < 0.15
-
-
-def test_a_sum_that_is_taken_out_is_gone_and_the_rest_is_whole(ask):
-    weights = np.array(ask(responses("base", "weights", "{removed: [[window.COT2_MODELS[0].zero + 3], [], []]}")))
-    kept = np.array(ask(responses("base", "weights")))
-    first = weights[0, 0, 0]
-    assert first[52 + 3] == 0 and kept[0, 0, 0, 52 + 3] > 0.4 and np.isclose(first.sum(), 1)
-    assert not np.allclose(weights[0, 0, 1], kept[0, 0, 1])
-
-
-def test_the_page_answers_explains_and_lets_sums_be_taken_out(ask):
-    said = ask("""
-        const box = document.getElementById("explorer"), status = () => box.querySelector("[role=status]").textContent;
-        const set = (name, value) => {
-          const field = box.querySelector(`[name=${name}]`);
-          field.value = value;
-          field.dispatchEvent(new Event("input"));
-        };
-        const told = {first: status(), discs: box.querySelectorAll("[role=button]").length};
-        told.label = box.querySelector("[role=button]").getAttribute("aria-label");
-        box.querySelector("[role=button]").dispatchEvent(new Event("click"));
-        told.gone = box.querySelectorAll(".gone").length;
-        box.querySelector(".gone").dispatchEvent(new KeyboardEvent("keydown", {key: "Enter"}));
-        told.back = box.querySelectorAll(".gone").length;
-        set("digits", "12");
-        told.short = status();
-        told.tree = box.querySelectorAll("svg").length;
-        set("digits", "9999");
-        set("rule", "dirichlet");
-        set("gamma", "");
-        told.empty = status();
-        set("rule", "greedy");
-        box.querySelector("[role=button]").dispatchEvent(new Event("click"));
-        told.single = [status(), box.querySelectorAll(".gone").length];
-        set("rule", "mts");
-        told.k = !box.querySelector("[data-for=k]").hidden && box.querySelector("[data-for=gamma]").hidden;
-        return told;""")
-    assert said["first"] == "The model answers 0 with 100.0 percent, which is right."
-    assert said["discs"] >= 2 + 4 + 8 and re.fullmatch(r"thought 1: −3, \d\d\.\d percent; take out", said["label"])
-    assert said["gone"] == 1 and said["back"] == 0 and said["k"]
-    assert said["short"] == "Type four digits from 1 to 9." and said["tree"] == 0
-    assert said["empty"].startswith("The model answers")  # an empty field counts as its least value
-    assert said["single"][0].endswith("keeps it.") and said["single"][1] == 0
 
 
 DESIGNS = {

@@ -183,8 +183,11 @@ def test_every_name_of_the_face_is_described(pages):
 
 def test_the_explorer_has_its_models(pages):
     scripts = [script["src"].split("/")[-1] for script in pages["book/explorer"].select("article script[src]")]
-    assert scripts == ["explorer-data.js", *(f"explorer{part}.js" for part in ("-common", "-model", "", "-circle"))]
-    assert (SITE / "_static" / "explorer-data.js").read_text().count('"data"') == 2
+    assert scripts == ["two-minds.js", "explorer-common.js", "explorer-circle.js"], (
+        "models come when they are asked for"
+    )
+    for task in ("mnns", "prosqa"):
+        assert (SITE / "_static" / f"two-minds-data-{task}.js").read_text().count('"data"') == 2
     assert all(page.select('script[src$="filter.js"], script[src*="filter.js?"]') for page in pages.values())
 
 

@@ -1,0 +1,189 @@
+"""Every task under "Things to try" of the page `explorer`, done in a real browser: the page's answers hold."""
+
+import re
+
+import pytest
+from chromium import BROWSER, MISSING, said_by
+from component import BOOK, COMPONENT, HELPERS
+
+PAGE = (BOOK / "explorer.md").read_text()
+TASKS = ("mnns", "prosqa")
+
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=MISSING)
+WALKS = {
+    "Fill the tree": """
+      const counts = () => mind("cot2").querySelector(".mind-told").textContent;
+      const first = (set("question", "1114"), counts());
+      return [first, (set("question", "1588"), counts())];""",
+    "Remove a sum": """
+      set("question", "1199");
+      const sums = discs("cot2", 1).map((one) => one.getAttribute("aria-label").match(/: (\\S+),/)[1]);
+      const answers = sums.map((sum) => {
+        find("whole").click();
+        click(disc("cot2", 1, sum));
+        return [sum, status().match(/CoT2 answers (\\S+),/)[1]];
+      });
+      return Object.fromEntries(answers);""",
+    "Take another way": """
+      set("question", "1114");
+      const before = status();
+      click(disc("discrete", 0, "1"));
+      const way = [0, 1, 2].map((step) =>
+        discs("discrete", step).filter((one) => !one.classList.contains("gone")).map((one) => one.dataset.id));
+      return [before, status(), way.map((ids) => ids.map((id) => Number(id) - window.COT2_DATA.mnns.zero))];""",
+    "Force a choice": """
+      set("question", "1199");
+      set("rule", "sample");
+      const path = [0, 1, 2].map((step) => discs("cot2", step).length);
+      const answers = draws(10);
+      return [path, answers.some((one) => one), answers.every((one) => one)];""",
+    "Mix a few": """
+      set("question", "1199");
+      set("rule", "mts");
+      return ["2", "16"].map((k) => (set("k", k), draws(10).every((one) => one)));""",
+    "Follow the frontier": """
+      set("question", 0);
+      const names = [0, 1, 2, 3].map((step) => {
+        const [one] = discs("discrete", step).map((part) => part.getAttribute("aria-label").match(/: (\\S+),/)[1]);
+        find("next").click();
+        return one;
+      });
+      const { nodes, edges, right } = window.COT2_DATA.prosqa.questions[0];
+      const id = (letter) => nodes.find((node) => node[1] === letter)[0];
+      const children = edges.filter(([from]) => from === id(names[2])).map((edge) => edge[1]);
+      return [names.slice(2), children.includes(right), children.includes(id(names[3])), status()];""",
+    "Put it right": """
+      set("question", 0);
+      for (let hop = 1; hop < 4; hop++) find("next").click();
+      click(disc("discrete", 3, "O"));
+      return status();""",
+    "Remove a node": """
+      set("question", 3);
+      for (let hop = 1; hop < 3; hop++) find("next").click();
+      const nodes = discs("cot2", 2).map((one) => one.getAttribute("aria-label").match(/: (\\S+),/)[1]);
+      const answers = nodes.map((node) => {
+        find("whole").click();
+        click(disc("cot2", 2, node));
+        return [node, status().match(/CoT2 answers (\\S+),/)[1]];
+      });
+      const { nodes: all, options } = window.COT2_DATA.prosqa.questions[3];
+      return [Object.fromEntries(answers), options.map((id) => all.find((node) => node[0] === id)[1])];""",
+    "Find the exception": """
+      const told = window.COT2_DATA.prosqa.questions.map((_, place) => set("question", place));
+      return told.map((said) => /CoT2 answers \\S+, which is wrong.*which is right/.test(said));""",
+}
+DRAWS = """
+  const draws = (count) => Array.from({ length: count }, (_, place) => {
+    if (place) find("again").click();
+    return /CoT2 answers \\S+, which is right/.test(status());
+  });
+"""
+
+
+@pytest.fixture(scope="module")
+def walk(site):
+    """What a reader finds who does one of the tasks on the page."""
+
+    def walked(title):
+        part = PAGE.index("## Ways through a graph")
+        name = TASKS[PAGE.index(f"*{title}.*") > part]
+        return said_by(site, COMPONENT.format(name), f"{HELPERS}{DRAWS} await start(); {WALKS[title]}")
+
+    return walked
+
+
+def answers_on_page():
+    """The page's answers by title of the task."""
+    titles = re.findall(r"^\d\. \*(.*?)\.\*", PAGE, re.MULTILINE)
+    folds = "\n".join(re.findall(r":::\{dropdown\} Answers\n(.*?):::", PAGE, re.DOTALL))
+    return dict(zip(titles, re.findall(r"^\d\. (.*)$", folds, re.MULTILINE), strict=True))
+
+
+def test_every_task_is_walked_through():
+    assert list(answers_on_page()) == list(WALKS)
+
+
+def test_fill_the_tree(walk):
+    assert walk("Fill the tree") == [
+        "Its thoughts lie on 2, 3 and 4 sums.",
+        "Its thoughts lie on 2, 4 and 8 sums.",
+    ]
+
+
+def test_remove_a_sum(walk):
+    assert walk("Remove a sum") == {"−2": "0", "0": "2", "2": "0"}
+
+
+def test_take_another_way(walk):
+    before, after, way = walk("Take another way")
+    assert "discrete chain of thought answers −1, which is wrong" in before
+    assert "discrete chain of thought answers 1, which is right" in after and way == [[-1], [-2], [-3]]
+
+
+def test_force_a_choice(walk):
+    assert walk("Force a choice") == [[1, 1, 1], True, False]
+
+
+def test_mix_a_few(walk):
+    assert walk("Mix a few") == [False, True]
+
+
+def test_follow_the_frontier(walk):
+    last, could, went, said = walk("Follow the frontier")
+    assert last == ["K", "O"] and could and went and "discrete chain of thought answers R, which is wrong" in said
+
+
+def test_put_it_right(walk):
+    assert walk("Put it right").endswith("discrete chain of thought answers N, which is right.")
+
+
+def test_remove_a_node(walk):
+    answers, options = walk("Remove a node")
+    [right] = {answer for node, answer in answers.items() if node != "H"}
+    assert len(answers) == 4 and answers["H"] == "N" and {right, "N"} == set(options)
+
+
+def test_find_the_exception(walk):
+    assert [place for place, only in enumerate(walk("Find the exception"), start=1) if only] == [11]
+
+
+CIRCLE = """
+  const field = (name) => document.querySelector(`#circle [name=${name}]`);
+  const right = (read, sharpness) => {
+    field("read").value = read;
+    field("sharpness").value = sharpness;
+    field("sharpness").dispatchEvent(new Event("input", { bubbles: true }));
+    return document.querySelector("#circle [role=status]").textContent.endsWith("which is right.");
+  };
+  const { min, max, step } = field("sharpness");
+  const all = Array.from({ length: 1 + Math.round((max - min) / step) }, (_, place) => Number(min) + place * step);
+"""
+
+
+def on_the_circle(site, script):
+    [shown] = re.findall(r"```\{raw\} html\n(<div id=\"circle\".*?)```", PAGE, re.DOTALL)
+    return said_by(site, shown, CIRCLE + script)
+
+
+def test_the_circle_has_two_tasks():
+    assert re.findall(r"^- \*\*(.*?)\.\*\*", PAGE, re.MULTILINE) == ["See the defect", "Find the limit"]
+
+
+def test_see_the_defect(site):
+    """A few steps from the lower end on, where sums are told apart."""
+    printed, threshold = on_the_circle(
+        site, """return [all.map((c) => right("sigmoid", c)), right("biased", field("sharpness").defaultValue)];"""
+    )
+    assert not any(printed[20:]) and threshold
+
+
+def test_find_the_limit(site):
+    """On the way down each read-off is right up to its limit, and then wrong for long."""
+    right = on_the_circle(
+        site, """return [all, ...["biased", "repaired"].map((read) => all.map((c) => right(read, c)))];"""
+    )
+    sharpness, *found = right
+    limits = [len(one) - one[::-1].index(False) for one in found]
+    biased, repaired = (sharpness[limit] for limit in limits)
+    assert all(one[-1] and not any(one[20:limit]) for one, limit in zip(found, limits))
+    assert biased - repaired > 1, "a tenth of the sharpness or less"

@@ -1,0 +1,351 @@
+"""The component `two-minds` in a real browser: its models are ours, and it does what its readers do."""
+
+import json
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from chromium import BROWSER, MISSING, said_by
+from component import COMPONENT, ERRORS, HELPERS, STYLED
+
+from cot2lib.decode import decode
+from cot2lib.study.prosqa.runs import whole
+from cot2lib.thoughts import Base, Discrete, Rule, State, Thought
+from cot2lib.training.supervised import build_stack
+
+INPUTS = [(3, 1, 8, 4), (9, 9, 9, 9), (1, 1, 1, 4), (2, 5, 7, 1)]
+TASKS = ("mnns", "prosqa")
+THINKS = {"base": Base(), "greedy": Discrete()}
+pytestmark = pytest.mark.skipif(BROWSER is None, reason=MISSING)
+
+
+@pytest.fixture(scope="module")
+def asked(shown):
+    """By task: questions as the page has them, and the library's task and rows."""
+    found = {}
+    for name in TASKS:
+        found[name] = shown[name].get("questions") or [
+            {"tokens": [shown[name]["bos"], *(shown[name]["digit0"] + digit for digit in digits)], "thoughts": 3}
+            for digits in INPUTS
+        ]
+    return found
+
+
+def rows_of(explorer, name, shown):
+    """The library's task of a component, and the rows of the questions."""
+    task = next(iter(explorer.SHOWN[name].values())).task
+    if name == "mnns":
+        return task, [int((task.digits == torch.tensor(digits)).all(1).nonzero()) for digits in INPUTS]
+    return explorer.unseen(task), [question["row"] for question in shown[name]["questions"]]
+
+
+@dataclass(frozen=True)
+class WithoutBest(Rule):
+    """A thought that must do without its likeliest token."""
+
+    single: bool
+
+    def __call__(self, state: State) -> Thought:
+        best = state.logits.argmax(-1, keepdim=True)
+        left = state.logits.scatter(-1, best, -torch.inf)
+        weights = torch.nn.functional.one_hot(left.argmax(-1), left.shape[-1]).to(left) if self.single else None
+        return Thought(left.softmax(-1) if weights is None else weights)
+
+
+@torch.no_grad()
+def logits_of(mind, task, rows, steps):
+    """Logits of the library, (question, step, vocab)."""
+    padding = None if task.padding is None else task.padding[None, rows]
+    prompts = task.prompt(mind.run.supervision.arrow)[None, rows]
+    return decode(mind.stack, prompts, steps, padding=padding).logits[0].numpy()
+
+
+def scripted(name, questions, rule, removed="[]"):
+    """A script that answers questions by every model; `removed` may speak of `first`, the likeliest first token."""
+    return f"""{HELPERS}
+      await start();
+      const {{ Reader, respond }} = window.COT2;
+      return window.COT2_DATA["{name}"].models.map((model) => {{
+        const reader = new Reader(model);
+        return {json.dumps(questions)}.map((question) => {{
+          const asked = reader.asked(question);
+          const first = asked.logits.indexOf(Math.max(...asked.logits));
+          const made = respond(asked, question.thoughts, "{rule}", {{ removed: {removed} }});
+          return made.map((step) => step.logits);
+        }});
+      }});"""
+
+
+@pytest.mark.parametrize("rule", THINKS)
+@pytest.mark.parametrize("name", TASKS)
+def test_every_thought_is_that_of_the_library(site, explorer, shown, asked, name, rule):
+    found = np.array(said_by(site, COMPONENT.format(name), scripted(name, asked[name], rule)))
+    task, rows = rows_of(explorer, name, shown)
+    steps = [*[THINKS[rule]] * (task.steps - 1), Discrete()]
+    expected = np.stack([logits_of(mind, task, rows, steps) for mind in explorer.minds(name)])
+    assert found.shape == expected.shape and np.abs(found - expected).max() < 1e-3
+
+
+@pytest.mark.parametrize("rule", THINKS)
+@pytest.mark.parametrize("name", TASKS)
+def test_what_is_taken_out_is_missed_as_in_the_library(site, explorer, shown, asked, name, rule):
+    found = np.array(said_by(site, COMPONENT.format(name), scripted(name, asked[name], rule, "[[first]]")))
+    task, rows = rows_of(explorer, name, shown)
+    steps = [WithoutBest(rule == "greedy"), *[THINKS[rule]] * (task.steps - 2), Discrete()]
+    expected = np.stack([logits_of(mind, task, rows, steps) for mind in explorer.minds(name)])
+    assert np.abs(found - expected).max() < 1e-3
+    assert np.array_equal(found[:, :, -1].argmax(-1), expected[:, :, -1].argmax(-1))
+
+
+def test_models_of_all_hops_can_take_their_place(site, explorer):
+    """Places that count padding, six thoughts, and weights of 16 bits."""
+    run = whole("cot2")
+    stack = build_stack([run])
+    for parameter in stack.parameters():
+        parameter.data = (20 * parameter.data).half().float()  # large enough to tell places apart
+    mind, task = explorer.Mind("cot2", run, stack), explorer.unseen(run.task)
+    rows = list(range(6))
+    questions = [explorer.question(task, row) for row in rows]
+    assert {question["thoughts"] for question in questions} == {6}
+    model = explorer.packed(mind, task)
+    assert model["bits"] == 16 and model["padding_counts"]
+    script = f"""{HELPERS}
+      await start();
+      const reader = new window.COT2.Reader({json.dumps(model)});
+      return {json.dumps(questions)}.map((question) =>
+        window.COT2.respond(reader.asked(question), question.thoughts, "base").map((step) => step.logits));"""
+    found = np.array(said_by(site, COMPONENT.format("mnns"), script))
+    expected = logits_of(mind, task, rows, [*[Base()] * 6, Discrete()])
+    assert found.shape == expected.shape == (6, 7, 71)
+    assert np.abs(found - expected).max() < 1e-3 * np.abs(expected).max()
+
+
+def test_mixtures_of_samples(site, asked):
+    def weights(k, seed):
+        script = f"""{HELPERS}
+          await start();
+          const reader = new window.COT2.Reader(window.COT2_DATA.mnns.models[0]);
+          return {json.dumps(asked["mnns"])}.map((question) => window.COT2.respond(
+            reader.asked(question), 3, "mts", {{ k: {k}, seed: {seed} }}).map((step) => step.weights));"""
+        return np.array(said_by(site, COMPONENT.format("mnns"), script))
+
+    one, three = weights(1, 5), weights(3, 5)
+    assert (one.max(-1) == 1).all() and np.allclose(one.sum(-1), 1)
+    thoughts = 3 * three[:, :-1]
+    assert np.allclose(thoughts, thoughts.round()) and np.allclose(three.sum(-1), 1) and (thoughts == 1).any()
+    assert not np.array_equal(weights(3, 6), three)
+
+
+@pytest.mark.parametrize("rule", ["mts", "dirichlet"])
+def test_sampled_thoughts_have_the_mean_and_spread_of_the_paper(site, asked, rule):
+    """Mean alpha, and variance alpha (1 - alpha) over K, or over gamma + 1."""
+    script = f"""{HELPERS}
+      await start();
+      const asked = new window.COT2.Reader(window.COT2_DATA.mnns.models[0]).asked({json.dumps(asked["mnns"][3])});
+      return Array.from({{ length: 1500 }}, (_, seed) => {{
+        const [first] = window.COT2.respond(asked, 1, "{rule}", {{ k: 20, gamma: 19, seed: seed * 7919 }});
+        const top = first.alpha.indexOf(Math.max(...first.alpha));
+        return [first.alpha[top], first.weights[top]];
+      }});"""
+    alpha, weights = np.array(said_by(site, COMPONENT.format("mnns"), script)).T
+    assert abs(weights.mean() - alpha[0]) < 0.02
+    assert abs(weights.var() / (alpha[0] * (1 - alpha[0]) / 20) - 1) < 0.15
+
+
+def test_the_mark_of_held_out_inputs_is_the_split(site, explorer):
+    run = explorer.SHOWN["mnns"]["cot2"]
+    script = f"""{HELPERS}
+      await start();
+      const task = window.COT2.tasks.mnns(window.COT2_DATA.mnns);
+      const told = {json.dumps(["".join(map(str, digits)) for digits in run.task.digits.tolist()])}.map((digits) => {{
+        task.field.value = digits;
+        return task.question().heldOut;
+      }});
+      const said = ["1114", "3184"].map((digits) => (set("question", digits), question()));
+      return [told, said];"""
+    told, said = said_by(site, COMPONENT.format("mnns"), script)
+    assert told == (~run.task.split(run.seed)).tolist() and 0 < sum(told) < len(told) / 4
+    assert "Neither model was trained on these digits" in said[0] and "Both models were trained" in said[1]
+
+
+# The component on a page
+
+SRC = "[...document.scripts].map((one) => one.src.split('/').pop()).filter(Boolean)"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_nothing_comes_before_it_is_asked_for(site, name):
+    told = said_by(
+        site,
+        ERRORS + COMPONENT.format(name),
+        f"""{HELPERS}
+        const before = [{SRC}, "COT2" in window];
+        await start();
+        const after = {SRC};
+        return [before, after, status(), document.activeElement === root.querySelector("[role=status]"), errors];""",
+    )
+    before, after, said, focused, errors = told
+    assert before == [["two-minds.js"], False] and errors == []
+    assert f"two-minds-data-{name}.js" in after and len(after) == len(set(after)) == 8
+    assert focused, "so that the verdict is read out and keys work"
+    pattern = r"CoT2 answers \S+, which is right; discrete chain of thought answers \S+, which is wrong\."
+    assert re.fullmatch(pattern, said), "it starts on a question that tells them apart"
+
+
+def test_a_failure_is_said_and_can_be_mended(site):
+    missing, away = (site / "_static" / name for name in ("two-minds-data-mnns.js", "away.js"))
+    missing.rename(away)
+    try:
+        told = said_by(
+            site,
+            COMPONENT.format("mnns"),
+            f"""{HELPERS}
+            const button = root.querySelector(".two-minds-start");
+            button.click();
+            const waits = [status(), button.disabled];
+            await until(() => !button.disabled);
+            return [waits, status(), document.querySelectorAll("script[src*=data]").length];""",
+        )
+    finally:
+        away.rename(missing)
+    assert told == [["The models are on their way.", True], "The models could not be loaded.", 0]
+
+
+def test_two_components_share_their_scripts(site):
+    told = said_by(
+        site,
+        ERRORS + COMPONENT.format("mnns") + COMPONENT.format("prosqa") + COMPONENT.format("mnns"),
+        f"""{HELPERS}
+        document.querySelectorAll(".two-minds-start").forEach((one) => one.click());
+        await until(() => document.querySelectorAll(".two-minds form").length === 3);
+        const known = {SRC}.filter((name) => name !== "two-minds.js");
+        const drawn = [...document.querySelectorAll(".two-minds")].map((one) => one.querySelectorAll("svg").length);
+        return [known.length === new Set(known).size, drawn, errors];""",
+    )
+    assert told == [True, [2, 2, 2], []]
+
+
+def test_controls_of_sums(site):
+    said = said_by(
+        site,
+        ERRORS + COMPONENT.format("mnns"),
+        HELPERS
+        + """
+        await start();
+        const told = {};
+        told.counts = [0, 1, 2].map((step) => [discs("cot2", step).length, discs("discrete", step).length]);
+        told.labels = [...root.querySelectorAll("form input, form select")].map((one) => one.labels.length);
+        const one = disc("cot2", 1, "0");
+        told.label = one.getAttribute("aria-label");
+        one.focus();
+        told.stopped = !press(one, " ");
+        told.gone = [disc("cot2", 1, "0").classList.contains("gone"), find("whole").disabled];
+        told.kept = document.activeElement === disc("cot2", 1, "0");
+        press(disc("cot2", 1, "0"), "Enter");
+        told.back = [disc("cot2", 1, "0").classList.contains("held"), find("whole").disabled];
+        click(disc("discrete", 0, "1"));
+        told.other = [discs("discrete", 0).length, mind("discrete").querySelectorAll(".gone").length];
+        find("whole").click();
+        told.whole = mind("discrete").querySelectorAll(".gone").length;
+        told.short = [set("question", "12"), root.querySelectorAll("svg").length, question()];
+        set("question", "9999");
+        set("rule", "dirichlet");
+        told.empty = set("gamma", "");
+        set("rule", "mts");
+        told.k = [find("k").parentElement.hidden, find("gamma").parentElement.hidden, find("again").disabled];
+        told.errors = errors;
+        return told;""",
+    )
+    assert said["counts"] == [[2, 1], [3, 1], [4, 1]] and set(said["labels"]) == {1} and said["errors"] == []
+    assert re.fullmatch(r"thought 2: 0, \d\d\.\d percent; take out", said["label"])
+    assert said["stopped"] and said["kept"] and said["gone"] == [True, False] and said["back"] == [True, True]
+    assert said["other"][1] == 1 and said["other"][0] >= 2 and said["whole"] == 0
+    assert said["short"] == ["Type four digits from 1 to 9.", 0, ""] and said["k"] == [False, True, False]
+    assert said["empty"].startswith("CoT2 answers")  # an empty field counts as its least value
+
+
+def test_controls_of_graphs(site):
+    said = said_by(
+        site,
+        ERRORS + COMPONENT.format("prosqa"),
+        HELPERS
+        + """
+        await start();
+        const told = {}, place = () => root.querySelector(".mind-step").textContent;
+        const lit = () => mind("discrete").querySelectorAll("line.lit, line.passed").length;
+        told.first = [place(), find("back").disabled, lit()];
+        find("next").click();
+        told.second = [place(), find("back").disabled, lit()];
+        press(root.querySelector("[role=status]"), "ArrowRight");
+        press(root.querySelector("[role=status]"), "ArrowRight");
+        told.fourth = [place(), lit()];
+        press(find("rule"), "ArrowRight");
+        told.select = place();
+        press(root, "ArrowRight");
+        told.answer = [place(), find("next").disabled, root.querySelectorAll("[role=button]").length];
+        press(root, "ArrowRight");
+        told.end = place();
+        press(root, "ArrowLeft");
+        told.back = place();
+        while (!find("back").disabled) find("back").click();
+        const [one] = discs("cot2", 0);
+        one.focus();
+        press(one, "Enter");
+        told.gone = document.activeElement.classList.contains("gone");
+        told.told = mind("cot2").querySelector(".mind-told").textContent;
+        find("next").click();
+        press(discs("cot2", 1)[0], "ArrowRight");
+        told.inside = root.contains(document.activeElement);
+        told.again = [set("question", 3), place()];
+        told.errors = errors;
+        return told;""",
+    )
+    assert said["first"] == ["After thought 1 of 4", True, 1] and said["second"] == ["After thought 2 of 4", False, 2]
+    assert said["fourth"] == ["After thought 4 of 4", 4] == [said["select"], 4] and said["errors"] == []
+    assert said["answer"] == ["Answer", True, 0] and said["end"] == "Answer" and said["back"] == "After thought 4 of 4"
+    assert said["gone"] and said["told"].endswith("1 taken out.") and said["inside"]
+    assert said["again"][1] == "After thought 1 of 4" and said["again"][0].startswith("CoT2 answers")
+
+
+@pytest.mark.parametrize("flag, seconds", [("", "0.4s"), ("--force-prefers-reduced-motion", "0s")])
+def test_discs_grow_unless_motion_is_unwelcome(site, flag, seconds):
+    body = STYLED.format("mnns")
+    script = HELPERS + "await start(); return getComputedStyle(root.querySelector('.disc')).transitionDuration;"
+    assert said_by(site, body, script, *filter(None, [flag])) == seconds
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("width, beside", [(328, False), (720, True)])
+def test_it_fits_a_phone_and_stands_side_by_side_on_a_screen(site, name, width, beside):
+    told = said_by(
+        site,
+        f'<div style="width: {width}px">{STYLED.format(name)}</div>',
+        HELPERS
+        + """
+        await start();
+        set("rule", "dirichlet");
+        const room = root.getBoundingClientRect().right;
+        const wide = [...root.querySelectorAll("*")].filter((one) => one.getBoundingClientRect().right > room + 0.5);
+        const [one, other] = [...root.querySelectorAll(".mind")].map((part) => part.getBoundingClientRect().top);
+        return [wide.map((part) => part.outerHTML), one === other];""",
+    )
+    assert told == [[], beside]
+
+
+@pytest.mark.parametrize("name, questions", [("mnns", ["1588", "1999", "1114"]), ("prosqa", [0, 6, 11])])
+def test_a_click_on_a_disc_hits_it(site, name, questions):
+    script = f"""{HELPERS}
+      await start();
+      const middle = (one) => {{
+        const {{ left, top, width, height }} = one.querySelector(".disc").getBoundingClientRect();
+        return document.elementFromPoint(left + width / 2, top + height / 2);
+      }};
+      return {json.dumps(questions)}.flatMap((question) => {{
+        set("question", question);
+        root.scrollIntoView();
+        return [...root.querySelectorAll("[role=button]")].map((one) => middle(one).closest("[role=button]") === one);
+      }});"""
+    hits = said_by(site, STYLED.format(name), script, "--window-size=900,1400", "--force-prefers-reduced-motion")
+    assert len(hits) >= 10 and all(hits)
