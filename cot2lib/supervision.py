@@ -53,10 +53,16 @@ def hindsight_targets(
     shares = torch.cat([trajectory_shares(task, budget, ties, chunk) for chunk in chosen.split(CHUNK)])
     targets = torch.zeros(len(chosen), task.steps, task.vocab_size, dtype=torch.float64)
     targets[:, :, task.state_ids] = shares  # (input, step, state)
-    last = (steps_of(task, chosen) - 1)[:, None]  # (input, 1)
-    steps = torch.arange(task.steps)
-    targets *= (steps < last)[..., None]
-    return targets.index_put((torch.arange(len(chosen)), last[:, 0], task.answer_ids[chosen]), targets.new_ones(()))
+    return with_answers(task, targets, chosen)
+
+
+def with_answers(
+    task: Task, targets: Float[Tensor, "input step vocab"], rows: Int[Tensor, " input"]
+) -> Float[Tensor, "input step vocab"]:
+    """Distributions of the thoughts of the given inputs as targets: at an input's last step its answer, then 0."""
+    last = (steps_of(task, rows) - 1)[:, None]  # (input, 1)
+    targets = targets * (torch.arange(task.steps) < last)[..., None]
+    return targets.index_put_((torch.arange(len(rows)), last[:, 0], task.answer_ids[rows]), targets.new_ones(()))
 
 
 def steps_of(task: Task, rows: Rows = slice(None)) -> Int[Tensor, " input"]:
@@ -162,6 +168,31 @@ def backward_counts(graph: list[Children], final: Mass) -> list[Mass]:
         beyond = layers[-1][:, None].expand(-1, children.shape[1], -1)  # (input, state, state)
         layers.append((beyond.gather(2, children.clamp(min=0)) * (children >= 0)).sum(-1))
     return layers[::-1]
+
+
+def drawn_paths(
+    task: Task, rows: Int[Tensor, " input"], draws: Float[Tensor, "input path step"]
+) -> Int[Tensor, "input path step"]:
+    """States of complete trajectories, each as likely as any other of its input: one for each row of uniform draws.
+
+    A trajectory is walked from the start. Each branch is taken in proportion to its number of continuations.
+    """
+    graph, start = graph_of(task, rows), per_input(task, task.start, rows)
+    onward = backward_counts(graph, torch.ones(len(rows), task.states, dtype=torch.float64))
+    here = (torch.zeros(len(rows), dtype=torch.int64) + start)[:, None].expand(draws.shape[:2])  # (input, path)
+    states = []
+    for step, children in enumerate(graph):
+        branches = children.gather(1, here[..., None].expand(-1, -1, children.shape[2]))  # (input, path, branch)
+        ways = onward[step + 1].gather(1, branches.clamp(min=0).flatten(1)).view(branches.shape) * (branches >= 0)
+        here = branches.gather(2, drawn(ways, draws[..., step])[..., None])[..., 0]
+        states.append(here)
+    return torch.stack(states, dim=-1)
+
+
+def drawn(chances: Float[Tensor, "*lead entry"], draws: Float[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
+    """Entries drawn in proportion to their chances, none of which is negative, by inverting their sums."""
+    sums = chances.cumsum(-1)
+    return (sums <= draws[..., None] * sums[..., -1:]).sum(-1).clamp(max=chances.shape[-1] - 1)
 
 
 def spread(mass: Mass, children: Children) -> Mass:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.kit.fields import typed
+from cot2lib.kit.fields import label, typed
 
 Logits = Float[Tensor, "run batch vocab"]
 Weights = Float[Tensor, "*lead vocab"]
@@ -89,9 +89,7 @@ class Rule(ABC):
     @property
     def label(self) -> str:
         """Its name and the fields that differ from their defaults, for the column `rule` of tables."""
-        values = {entry: getattr(self, entry.name) for entry in dataclasses.fields(self)}
-        told = [f"{entry.name}={value}" for entry, value in values.items() if value != entry.default]
-        return f"{type(self).__name__}({', '.join(told)})" if told else type(self).__name__
+        return label(self)
 
     def columns(self) -> dict[str, object]:
         """The rule's fields as columns of tables. One whose name a run has too gets the prefix `rule_`."""
