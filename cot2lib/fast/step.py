@@ -224,9 +224,9 @@ def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w)
 
 @njit(**ENTRY)
 def train_apart(flat, shape, data, fed, order, variant, optimiser, noise, first, losses, w):
-    """As `train`, with the targets of `data` scored and those of `fed` fed.
+    """The same, with the targets of `data` scored and those of `fed` fed: two tables of the same inputs.
 
-    An entry of its own: compiled together with it, `train` would round its sums otherwise.
+    It is an entry of its own so that `train`, and with it every recorded run, stays as it is.
     """
     mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
     for s in range(len(order)):
