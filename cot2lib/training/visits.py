@@ -23,14 +23,14 @@ def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:
 def formatted(
     task: Task,
     supervision: Supervision,
-    targets: Float[Tensor, "input step vocab"],
-    rows: Int[Tensor, " input"],
+    targets: Float[Tensor, "row step vocab"],
+    rows: Int[Tensor, " row"],
 ) -> Outputs:
     """Distributions of the output tokens that exist, with the end token where the format has one."""
-    last = answer_steps(task, supervision)[rows]  # (input,)
+    last = answer_steps(task, supervision)[rows]  # (row,)
     steps = len(supervision.output_steps(task.steps)) + supervision.eos
     outputs = targets.new_zeros(len(targets), steps, task.vocab_size)
-    lengths = steps_of(task, rows)  # (input,)
+    lengths = steps_of(task, rows)  # (row,)
     for length in lengths.unique().tolist():
         alike, kept = lengths == length, supervision.output_steps(length)
         outputs[alike, : len(kept)] = targets[alike][:, kept]
@@ -46,7 +46,7 @@ def hindsight_outputs(task: Task, supervision: Supervision) -> Outputs:
 
 
 def shown_outputs(
-    run: Run, rows: Int[Tensor, " input"], train: Int[Tensor, " train"], steps: Int[Tensor, " input"] | None = None
+    run: Run, rows: Int[Tensor, " row"], train: Int[Tensor, " train"], steps: Int[Tensor, " row"] | None = None
 ) -> tuple[Outputs, Outputs]:
     """A targets rule's labels and fed mixtures of the inputs that a run visits; one tensor where the rule has one.
 
@@ -71,5 +71,5 @@ def shown_tables(run: Run, train: Int[Tensor, " train"]) -> tuple[Outputs, Outpu
     return table, table if fed is scored else _table(fed, run.task, train)
 
 
-def _table(outputs: Outputs, task: Task, rows: Int[Tensor, " input"]) -> Outputs:
+def _table(outputs: Outputs, task: Task, rows: Int[Tensor, " row"]) -> Float[Tensor, "input output vocab"]:
     return outputs.new_zeros(task.size, *outputs.shape[1:]).index_copy_(0, rows, outputs)

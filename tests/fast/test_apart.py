@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from builders import weights_of
+from parity import assert_same_step, both
 from ragged import Ragged
 
 from cot2lib.specs import RunSpec, Supervision
@@ -23,7 +24,6 @@ from cot2lib.targets import (
 )
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.training.settings import Model, Recipe
-from test_fused import assert_same_step, both
 
 TASK = MNNS(1, 5, 3)
 PATH = Frontier(1, "plus-first")

@@ -48,7 +48,11 @@ def test_one_is_fed_and_the_other_is_scored():
     batch = data.batch(rows[None])
     arrow = torch.full((1, 8, SUMS.steps - 1), SUMS.prompt()[0, -1])
     inputs = torch.cat(
-        [stack.embed(data.prompts[rows][None]), stack.mix(torch.nn.functional.one_hot(arrow, 49).float())], 2
+        [
+            stack.embed(data.prompts[rows][None]),
+            stack.mix(torch.nn.functional.one_hot(arrow, SUMS.vocab_size).float()),
+        ],
+        2,
     )
     nll = losses.soft_nll(stack(inputs, outputs=SUMS.steps), hindsight_targets(SUMS, rows=rows)[None].float())
     assert torch.allclose(batch_loss(stack, run, batch), nll.sum(-1).mean(-1))
