@@ -44,6 +44,8 @@ class State:
         draws: uniform draws in (0, 1), (run, batch, count) for a count.
         peek: the last hidden state at the next position if zeros were fed there.
         mix: the continuous token E^T weights of mixture weights.
+        step: which output is made, counted from 0; None where inputs differ in it.
+        rows: which of the task's inputs these are; None where nobody says, as in training.
     """
 
     logits: Logits
@@ -51,6 +53,8 @@ class State:
     draws: Callable[[int], Float[Tensor, "run batch draw"]]
     peek: Callable[[], Float[Tensor, "run batch d"]]
     mix: Callable[[Logits], Float[Tensor, "run batch d"]]
+    step: int | None = None
+    rows: Int[Tensor, "#run batch"] | None = None
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,9 @@ def batch_loss(
     options: dict[str, Any] = dict(padding=batch.padding, cache=Cache() if own else None, dropout=dropout)
     teacher = targets if batch.fed is None else batch.fed  # (run, batch, step, vocab)
     fed, logits = stack.embed(batch.prompts), []  # (run, batch, token, d)
-    for _ in range(own):
+    for step in range(own):
         hidden = stack.hidden(fed, outputs=1, **options)
-        scores, _, fed = decode.think(stack, spec.thought, hidden, _no_draws, **options)
+        scores, _, fed = decode.think(stack, spec.thought, hidden, _no_draws, step, **options)
         logits.append(scores[:, :, None])
     fed = torch.cat([fed, stack.mix(teacher[:, :, own:-1])], dim=2)
     scored = targets.shape[2] - own if supervision.loss_on == "outputs" else None

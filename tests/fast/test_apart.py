@@ -25,6 +25,8 @@ from cot2lib.targets import (
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.training.settings import Model, Recipe
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 TASK = MNNS(1, 5, 3)
 PATH = Frontier(1, "plus-first")
 RULES = (
