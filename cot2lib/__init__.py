@@ -36,6 +36,8 @@ FACE = {
     "MTS": "cot2lib.thoughts",
     "Dirichlet": "cot2lib.thoughts",
     "Targets": "cot2lib.targets",
+    "Visits": "cot2lib.targets",
+    "Shown": "cot2lib.targets",
     "GPT2Stack": "cot2lib.model",
     "hindsight_targets": "cot2lib.supervision",
     "Run": "cot2lib.specs",

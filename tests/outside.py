@@ -14,10 +14,25 @@ import torch
 from ragged import Ragged
 
 import cot2lib
-from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, State, Targets, Thought, hindsight_targets
+from cot2lib import (
+    MTS,
+    Base,
+    Discrete,
+    GRPOSpec,
+    Rule,
+    RunSpec,
+    Sampled,
+    Shown,
+    State,
+    Targets,
+    Thought,
+    Visits,
+    hindsight_targets,
+)
+from cot2lib.kit import random
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.study import frame, look
-from cot2lib.targets import FreshPath, Shown, Visits
+from cot2lib.targets import FreshPath
 
 
 @dataclass(frozen=True)
@@ -58,7 +73,7 @@ class Doubted(Targets):
 
     def __call__(self, visits: Visits) -> Shown:
         frontier, path = hindsight_targets(visits.task, rows=visits.rows), FreshPath()(visits.apart(0)).scored
-        doubted = cot2lib.kit.random.uniform(visits.visit_keys, 1)[:, :, None] < self.doubt
+        doubted = random.uniform(visits.visit_keys, 1)[:, :, None] < self.doubt
         return Shown(torch.where(doubted, path, frontier), frontier)
 
 

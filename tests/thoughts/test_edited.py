@@ -109,7 +109,7 @@ class Doubled(Edit):
 def test_what_cannot_be_edited():
     run = replace(short(), thought=Edited(Base(), Doubled()))
     stack, data = build_stack([run]), stack_data([run], "cpu")
-    with pytest.raises(SpecError, match="rule Edited: weights add up to 2"):
+    with pytest.raises(SpecError, match=r"rule Edited: weights add up to 1\.\.2; a mixture's to 1"):
         evaluate(stack, data, [run])
     with pytest.raises(SpecError, match="Hidden feeds no mixture"):
         evaluate(stack, data, [replace(run, thought=Edited(Hidden(), Doubled()))])
