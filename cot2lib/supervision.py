@@ -15,6 +15,8 @@ The paper does not say which of equally good trajectories B cuts off. `ties` doe
 B = 1 is discrete chain of thought, B = |T| all reachable states; there ties do not matter.
 """
 
+from functools import lru_cache
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -177,16 +179,26 @@ def drawn_paths(
 
     A trajectory is walked from the start. Each branch is taken in proportion to its number of continuations.
     """
-    graph, start = graph_of(task, rows), per_input(task, task.start, rows)
-    onward = backward_counts(graph, torch.ones(len(rows), task.states, dtype=torch.float64))
+    graph, start, onward = graph_of(task, rows), per_input(task, task.start, rows), continuations(task)
     here = (torch.zeros(len(rows), dtype=torch.int64) + start)[:, None].expand(draws.shape[:2])  # (input, path)
     states = []
     for step, children in enumerate(graph):
         branches = children.gather(1, here[..., None].expand(-1, -1, children.shape[2]))  # (input, path, branch)
-        ways = onward[step + 1].gather(1, branches.clamp(min=0).flatten(1)).view(branches.shape) * (branches >= 0)
+        ways = onward[step + 1][rows[:, None, None], branches.clamp(min=0)] * (branches >= 0)
         here = branches.gather(2, drawn(ways, draws[..., step])[..., None])[..., 0]
         states.append(here)
     return torch.stack(states, dim=-1)
+
+
+@lru_cache(maxsize=2)
+def continuations(task: Task) -> list[Mass]:
+    """How many ways go on to the end from each state of each input, after steps 0..m."""
+    check_targets_fit(task, task.size)
+    ones = torch.ones(CHUNK, task.states, dtype=torch.float64)
+    chunks = [
+        backward_counts(graph_of(task, rows), ones[: len(rows)]) for rows in torch.arange(task.size).split(CHUNK)
+    ]
+    return [torch.cat(parts) for parts in zip(*chunks)]
 
 
 def drawn(chances: Float[Tensor, "*lead entry"], draws: Float[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:

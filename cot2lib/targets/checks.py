@@ -1,7 +1,7 @@
 """Whether a targets rule gives what it should: looked at for all training inputs, before anything is trained."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 
@@ -24,7 +24,7 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
         seed, split_seed: of the run.
     """
     owner = f"targets {type(targets).__name__}"
-    fresh = answer(owner, "fresh", lambda: targets.fresh)
+    fresh = answer(owner, "fresh", partial(getattr, targets, "fresh"))
     if not isinstance(fresh, bool):
         refuse(owner, "fresh", "is neither True nor False")
     train = task.split(split_seed).nonzero()[:, 0]
@@ -47,7 +47,7 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
 
 def _shown(owner: str, targets: Targets, visits: Visits) -> Shown:
     """The two distributions of a rule, of the right type and shape."""
-    shown = answer(owner, "its call", lambda: targets(visits))
+    shown = answer(owner, "its call", partial(targets, visits))
     if not isinstance(shown, Shown):
         refuse(owner, "its call", f"gives a {type(shown).__name__}; give cot2lib.targets.Shown(scored, fed)")
     task = visits.task

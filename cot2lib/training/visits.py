@@ -27,16 +27,17 @@ def formatted(
     rows: Int[Tensor, " row"],
 ) -> Outputs:
     """Distributions of the output tokens that exist, with the end token where the format has one."""
-    last = answer_steps(task, supervision)[rows]  # (row,)
     steps = len(supervision.output_steps(task.steps)) + supervision.eos
-    outputs = targets.new_zeros(len(targets), steps, task.vocab_size)
+    outputs = torch.zeros(len(targets), steps, task.vocab_size)
     lengths = steps_of(task, rows)  # (row,)
     for length in lengths.unique().tolist():
-        alike, kept = lengths == length, supervision.output_steps(length)
-        outputs[alike, : len(kept)] = targets[alike][:, kept]
+        kept = supervision.output_steps(length)
+        alike = slice(None) if task.lengths is None else lengths == length  # a mask would copy all
+        outputs[alike, : len(kept)] = targets[alike][:, kept].float()
     if supervision.eos:
+        last = answer_steps(task, supervision)[rows]  # (row,)
         outputs[torch.arange(len(outputs)), last + 1, task.eos_id] = 1.0
-    return outputs.float()
+    return outputs
 
 
 def hindsight_outputs(task: Task, supervision: Supervision) -> Outputs:

@@ -98,6 +98,14 @@ def test_fresh_targets_differ_from_visit_to_visit_and_no_others_do(rule):
         assert all(torch.equal(a, b) for a, b in zip(one, fixed))
 
 
+def test_keys_are_those_of_one_seed_step_and_row():
+    seen = [visits(seed=seed, step=step) for seed in (42, 43) for step in (0, 1)]
+    for keys in ([one.visit_keys for one in seen], [one.row_keys for one in seen[::2]]):
+        assert len(torch.cat(keys).unique()) == sum(map(len, keys))
+    assert torch.equal(seen[0].row_keys, seen[1].row_keys) and torch.equal(seen[0].run_key(1), seen[1].run_key(1))
+    assert seen[0].run_key(1) != seen[0].run_key(2) != seen[0].apart(2).run_key(2)
+
+
 # What is drawn
 
 
