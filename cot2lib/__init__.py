@@ -5,6 +5,8 @@ A small core to build on, and apart from it the study that this book is made of.
 | package | what it holds |
 | --- | --- |
 | `tasks`, `supervision` | what goes in, which trajectories lead on, and the soft targets made of them |
+| `targets` | other targets: what is scored and what is fed, for controls |
+| `oracles` | which states a thought may hold, and which ones an answer needs, for interventions |
 | `thoughts` | thought rules: how a step's distribution becomes the next input |
 | `model`, `decode` | stacked GPT-2s, and the one autoregressive loop |
 | `losses`, `metrics` | cross-entropies, surrogate and ratios of GRPO; Pass@k, intervals |
@@ -33,6 +35,9 @@ FACE = {
     "Discrete": "cot2lib.thoughts",
     "MTS": "cot2lib.thoughts",
     "Dirichlet": "cot2lib.thoughts",
+    "Targets": "cot2lib.targets",
+    "Visits": "cot2lib.targets",
+    "Shown": "cot2lib.targets",
     "GPT2Stack": "cot2lib.model",
     "hindsight_targets": "cot2lib.supervision",
     "Run": "cot2lib.specs",

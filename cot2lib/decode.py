@@ -28,6 +28,7 @@ Draws = Callable[[int], Float[Tensor, "run batch draw"]]
 Noise = Callable[[int, int], Float[Tensor, "run batch draw"]]
 Action = Int[Tensor, "run batch _"] | Float[Tensor, "run batch _"] | None
 Latent = Float[Tensor, "run batch d"] | None
+Inputs = Int[Tensor, "#run batch"] | None
 
 
 @dataclass(frozen=True)
@@ -97,19 +98,29 @@ def think(
     rule: Rule,
     hidden: Float[Tensor, "run prompt branch d"],
     draws: Draws,
+    step: int | None = None,
+    rows: Inputs = None,
     **options,
 ) -> tuple[Float[Tensor, "run batch vocab"], Thought, Float[Tensor, "run prompt branch d"]]:
     """One step from the last hidden state of every branch: its logits, the thought, and the embedding to feed next.
 
-    The batch of a thought is prompt by prompt its branches. `options` are those of `GPT2Stack.hidden`, with a cache.
+    The batch of a thought is prompt by prompt its branches; `step` and `rows` say which output and which inputs these
+    are (`State`). `options` are those of `GPT2Stack.hidden`, with a cache.
     """
-    state = _state(stack, hidden, draws, options)
+    state = _state(stack, hidden, draws, step, rows, options)
     thought = rule(state)
     fed = state.mix(thought.weights) if thought.latent is None else thought.latent  # (run, batch, d)
     return state.logits, thought, fed.view(hidden.shape)
 
 
-def _state(stack: GPT2Stack, hidden: Float[Tensor, "run prompt branch d"], draws: Draws, options: dict) -> State:
+def _state(
+    stack: GPT2Stack,
+    hidden: Float[Tensor, "run prompt branch d"],
+    draws: Draws,
+    step: int | None,
+    rows: Inputs,
+    options: dict,
+) -> State:
     """The state that a rule may look at."""
 
     def peek() -> Float[Tensor, "run batch d"]:
@@ -117,7 +128,7 @@ def _state(stack: GPT2Stack, hidden: Float[Tensor, "run prompt branch d"], draws
         return stack.hidden(torch.zeros_like(hidden), **there).flatten(1, 2)
 
     mix = lambda weights: stack.mix(weights[:, None])[:, 0]
-    return State(stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2), draws, peek, mix)
+    return State(stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2), draws, peek, mix, step, rows)
 
 
 def decode(
@@ -129,6 +140,7 @@ def decode(
     samples: int = 1,
     dropout: Dropout | None = None,
     last: Int[Tensor, "run prompt"] | None = None,
+    rows: Int[Tensor, "#run prompt"] | None = None,
 ) -> Rollout:
     """Roll out one output per rule for every prompt of every run.
 
@@ -141,12 +153,14 @@ def decode(
         samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
         dropout: multipliers for every pass.
         last: the step at which each prompt is answered, or None if at the last one.
+        rows: which of its task's inputs each prompt is, for rules that ask.
 
     Raises:
         SpecError: if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
+    inputs = None if rows is None else rows.repeat_interleave(samples, 1)  # (run, batch)
     layout = Branches(prompts.shape[2], samples)
     options: dict[str, Any] = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
     hidden = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
@@ -154,7 +168,7 @@ def decode(
     logits, thoughts = [], []
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)
-        scores, thought, fed = think(stack, rule, hidden, draws, **options)
+        scores, thought, fed = think(stack, rule, hidden, draws, step, inputs, **options)
         logits.append(scores)
         thoughts.append(thought)
         if step < len(steps) - 1:

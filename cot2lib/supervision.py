@@ -15,6 +15,8 @@ The paper does not say which of equally good trajectories B cuts off. `ties` doe
 B = 1 is discrete chain of thought, B = |T| all reachable states; there ties do not matter.
 """
 
+from functools import lru_cache
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -53,10 +55,16 @@ def hindsight_targets(
     shares = torch.cat([trajectory_shares(task, budget, ties, chunk) for chunk in chosen.split(CHUNK)])
     targets = torch.zeros(len(chosen), task.steps, task.vocab_size, dtype=torch.float64)
     targets[:, :, task.state_ids] = shares  # (input, step, state)
-    last = (steps_of(task, chosen) - 1)[:, None]  # (input, 1)
-    steps = torch.arange(task.steps)
-    targets *= (steps < last)[..., None]
-    return targets.index_put((torch.arange(len(chosen)), last[:, 0], task.answer_ids[chosen]), targets.new_ones(()))
+    return with_answers(task, targets, chosen)
+
+
+def with_answers(
+    task: Task, targets: Float[Tensor, "input step vocab"], rows: Int[Tensor, " input"]
+) -> Float[Tensor, "input step vocab"]:
+    """Distributions of the thoughts of the given inputs as targets: at an input's last step its answer, then 0."""
+    last = (steps_of(task, rows) - 1)[:, None]  # (input, 1)
+    targets = targets * (torch.arange(task.steps) < last)[..., None]
+    return targets.index_put_((torch.arange(len(rows)), last[:, 0], task.answer_ids[rows]), targets.new_ones(()))
 
 
 def steps_of(task: Task, rows: Rows = slice(None)) -> Int[Tensor, " input"]:
@@ -162,6 +170,41 @@ def backward_counts(graph: list[Children], final: Mass) -> list[Mass]:
         beyond = layers[-1][:, None].expand(-1, children.shape[1], -1)  # (input, state, state)
         layers.append((beyond.gather(2, children.clamp(min=0)) * (children >= 0)).sum(-1))
     return layers[::-1]
+
+
+def drawn_paths(
+    task: Task, rows: Int[Tensor, " input"], draws: Float[Tensor, "input path step"]
+) -> Int[Tensor, "input path step"]:
+    """States of complete trajectories, each as likely as any other of its input: one for each row of uniform draws.
+
+    A trajectory is walked from the start. Each branch is taken in proportion to its number of continuations.
+    """
+    graph, start, onward = graph_of(task, rows), per_input(task, task.start, rows), continuations(task)
+    here = (torch.zeros(len(rows), dtype=torch.int64) + start)[:, None].expand(draws.shape[:2])  # (input, path)
+    states = []
+    for step, children in enumerate(graph):
+        branches = children.gather(1, here[..., None].expand(-1, -1, children.shape[2]))  # (input, path, branch)
+        ways = onward[step + 1][rows[:, None, None], branches.clamp(min=0)] * (branches >= 0)
+        here = branches.gather(2, drawn(ways, draws[..., step])[..., None])[..., 0]
+        states.append(here)
+    return torch.stack(states, dim=-1)
+
+
+@lru_cache(maxsize=2)
+def continuations(task: Task) -> list[Mass]:
+    """How many ways go on to the end from each state of each input, after steps 0..m."""
+    check_targets_fit(task, task.size)
+    ones = torch.ones(CHUNK, task.states, dtype=torch.float64)
+    chunks = [
+        backward_counts(graph_of(task, rows), ones[: len(rows)]) for rows in torch.arange(task.size).split(CHUNK)
+    ]
+    return [torch.cat(parts) for parts in zip(*chunks)]
+
+
+def drawn(chances: Float[Tensor, "*lead entry"], draws: Float[Tensor, "*lead"]) -> Int[Tensor, "*lead"]:
+    """Entries drawn in proportion to their chances, none of which is negative, by inverting their sums."""
+    sums = chances.cumsum(-1)
+    return (sums <= draws[..., None] * sums[..., -1:]).sum(-1).clamp(max=chances.shape[-1] - 1)
 
 
 def spread(mass: Mass, children: Children) -> Mass:

@@ -1,4 +1,4 @@
-"""A script outside the package: a thought rule, a sampling rule and a ragged task, trained and drawn beside ours.
+"""A script outside the package: a thought rule, a sampling rule, targets and a ragged task, trained beside ours.
 
     python outside.py FOLDER
 
@@ -14,9 +14,25 @@ import torch
 from ragged import Ragged
 
 import cot2lib
-from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, State, Thought
+from cot2lib import (
+    MTS,
+    Base,
+    Discrete,
+    GRPOSpec,
+    Rule,
+    RunSpec,
+    Sampled,
+    Shown,
+    State,
+    Targets,
+    Thought,
+    Visits,
+    hindsight_targets,
+)
+from cot2lib.kit import random
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.study import frame, look
+from cot2lib.targets import FreshPath
 
 
 @dataclass(frozen=True)
@@ -45,16 +61,34 @@ class Pair(Sampled):
         return parameters.log_softmax(-1).gather(-1, action)
 
 
+@dataclass(frozen=True)
+class Doubted(Targets):
+    """Labels that are a path drawn at each visit with some probability, else the frontier, which is always fed."""
+
+    doubt: float = 0.3
+
+    @property
+    def fresh(self) -> bool:
+        return True
+
+    def __call__(self, visits: Visits) -> Shown:
+        frontier, path = hindsight_targets(visits.task, rows=visits.rows), FreshPath()(visits.apart(0)).scored
+        doubted = random.uniform(visits.visit_keys, 1)[:, :, None] < self.doubt
+        return Shown(torch.where(doubted, path, frontier), frontier)
+
+
 def runs_of(seeds=(42, 43)) -> dict[str, list]:
-    """Each rule by its name: CSFT with ours and with the one above, then policy gradients with both samplers."""
+    """Each rule by its name: CSFT with ours and with those above, then policy gradients with both samplers."""
     task, model = Ragged(), Model(16, 1, 2)
     recipe = Recipe(steps=300, batch=32, lr=3e-3, evaluate_every=50)
     start = lambda seed: RunSpec(recipe, task, model, Supervision(budget=1), Discrete(), seed)
     reward = Recipe(steps=60, batch=16, lr=1e-3, evaluate_every=20)
     supervised = {"Base": Base(), "Sharpened": Sharpened()}
+    shown = Supervision(targets=Doubted())
     sampled = {"MTS": MTS(2), "Pair": Pair()}
     return {
         **{n: [RunSpec(recipe, task, model, thought=rule, seed=s) for s in seeds] for n, rule in supervised.items()},
+        "Doubted": [RunSpec(recipe, task, model, shown, seed=s) for s in seeds],
         **{n: [GRPOSpec(reward, start(s), rule, group=4) for s in seeds] for n, rule in sampled.items()},
     }
 

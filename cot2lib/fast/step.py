@@ -220,3 +220,25 @@ def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w)
         scatter(shape, data, inputs, variant, w)
         rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
         adamw(flat[frozen:], w.gradient[frozen:], *rest)
+
+
+@njit(**ENTRY)
+def train_apart(flat, shape, data, fed, order, variant, optimiser, noise, first, losses, w):
+    """The same, with the targets of `data` scored and those of `fed` fed: two tables of the same inputs.
+
+    It is an entry of its own so that `train`, and with it every recorded run, stays as it is.
+    """
+    mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
+    for s in range(len(order)):
+        inputs = order[s]
+        turn(flat, shape, w)
+        embed(flat, shape, fed, inputs, shape.positions, variant, w)
+        if noise.threshold:
+            draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
+            drop(w.x[0], w.scales, shape.batch)
+        forward(flat, shape, np.int64(0), shape.positions, data.padding[inputs], noise, w)
+        losses[s] = score(shape, data, inputs, variant, w)
+        backward(flat, shape, noise, w)
+        scatter(shape, fed, inputs, variant, w)
+        rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
+        adamw(flat[frozen:], w.gradient[frozen:], *rest)

@@ -36,6 +36,17 @@ def typed(data) -> None:
         object.__setattr__(data, entry.name, _as(entry.name, hints[entry.name], getattr(data, entry.name)))
 
 
+def label(data) -> str:
+    """The class of a frozen dataclass and its fields that differ from their defaults, as tables show it."""
+    values = {entry: getattr(data, entry.name) for entry in dataclasses.fields(data)}
+    shown = [
+        f"{entry.name}={label(value) if dataclasses.is_dataclass(value) else value}"
+        for entry, value in values.items()
+        if value != entry.default
+    ]
+    return f"{type(data).__name__}({', '.join(shown)})" if shown else type(data).__name__
+
+
 def refuse_unknown(caller: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise SpecError for a keyword argument that a function does not know, and name the nearest one that it does."""
     known = list(known)

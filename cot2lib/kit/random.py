@@ -32,6 +32,7 @@ class Site(IntEnum):
     PROBE = 6
     ROLLOUT = 7
     NAMES = 8
+    TARGETS = 9
 
 
 def _shift_right(x: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:

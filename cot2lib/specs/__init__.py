@@ -8,11 +8,12 @@ runs by them.
 from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
 from cot2lib.specs.policy import Continued, GRPOSpec
 from cot2lib.specs.supervised import RunSpec
+from cot2lib.targets import TARGETS
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA, PublishedProsQA
 from cot2lib.thoughts import RULES
 from cot2lib.training.settings import Model, Recipe, Run, Supervision, by_shape
 
-know(RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, ProntoQA, ProsQA, PublishedProsQA, *RULES)
+know(RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, ProntoQA, ProsQA, PublishedProsQA, *RULES, *TARGETS)
 
 __all__ = [
     "KINDS",

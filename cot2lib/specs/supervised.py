@@ -24,7 +24,7 @@ class RunSpec(Run):
 
     telling = (
         "task", "method", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd", "seed",
-        "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2",
+        "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2", "targets",
     )  # fmt: skip
 
     recipe: Recipe
@@ -47,6 +47,8 @@ class RunSpec(Run):
             return "COCONUT, zero slot" if isinstance(self.thought, ZeroSlot) else "COCONUT"
         if self.supervision.every is None:
             return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
+        if self.supervision.targets is not None:
+            return "CoT2, other targets"
         return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
 
     @property

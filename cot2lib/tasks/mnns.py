@@ -264,6 +264,11 @@ class MNNS(Task):
         digit = self.digits[rows, step][:, None, None] * torch.tensor([-1, 1])
         return (torch.arange(self.states)[None, :, None] + digit).clamp(0, self.states - 1)
 
+    @property
+    def mirror(self) -> Int[Tensor, " state"]:
+        """-s of each sum s: with every sign turned round, a walk to one is a walk to the other."""
+        return torch.arange(self.states).flip(0)
+
     @cached_property
     def score(self) -> Int[Tensor, " state"]:
         """The paper's F of a final state: |sum|, to be small."""

@@ -26,6 +26,7 @@ end early, or the "nodes" that walks reach, each alike |
 | `pairs` | | whether an id of a prompt may stand for two tokens at one position (`GPT2Stack.embed`) |
 | `score` | (state,) or (input, state) | *yours*: F of a final state, to be small |
 | `preference` | as `score` | final states from best to worst where scores tie; default: the score |
+| `mirror` | (state,) or None | the state that a symmetry of the task puts beside each, for interventions |
 | `numbers`, `kinds` | (token,) | which number of which kind a token is; for a trigonometric embedding alone |
 | `classes` | (input,) | inputs of one class are never divided by a split; default: each its own |
 | `split(seed)`, `train_size` | (input,) | train mask of a seed; inputs that one pass over the training data has |
@@ -151,6 +152,11 @@ class Task(ABC):
     def preference(self) -> Int[Tensor, "*input state"]:
         """Final states from best (least) to worst, where the score leaves ties."""
         return self.score
+
+    @property
+    def mirror(self) -> Int[Tensor, " state"] | None:
+        """The state that a symmetry of the task puts beside each; None where there is none."""
+        return None
 
     @property
     def classes(self) -> Int[Tensor, " input"]:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from cot2lib.kit.identity import is_outside
+from cot2lib.kit.identity import is_outside, outsiders
 from cot2lib.kit.members import answer, refuse, tensor
 from cot2lib.thoughts.rule import Rule, Sampled, State, Thought
 
@@ -127,6 +127,6 @@ def check_thoughts(
     log_density: Float[Tensor, "run batch step"],
 ) -> None:
     """Raise SpecError if what a rule from outside the package thought is no mixture, or not finite."""
-    if is_outside(type(rule)):
+    if outsiders(rule):
         fed = [latent for latent in latents if latent is not None]
         _check_values(f"rule {type(rule).__name__}", weights, torch.stack(fed) if fed else None, log_density)

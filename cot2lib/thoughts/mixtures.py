@@ -1,6 +1,8 @@
-"""Deterministic mixtures of the vocabulary: the base thought of CoT2."""
+"""Deterministic mixtures of the vocabulary: the base thought of CoT2, and one token whatever the state."""
 
 from dataclasses import dataclass
+
+import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.thoughts.rule import Rule, State, Thought
@@ -30,4 +32,23 @@ class Base(Rule):
             floor = weights.amax(-1, keepdim=True).clamp(max=self.threshold)
             weights = weights * (weights >= floor)
             weights = weights / weights.sum(-1, keepdim=True)
+        return Thought(weights)
+
+
+@dataclass(frozen=True)
+class Always(Rule):
+    """The same token at every step, say the arrow: a model that was fed nothing to read thinks so."""
+
+    token: int
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.token < 0:
+            raise SpecError(f"token={self.token}: must be at least 0.")
+
+    def __call__(self, state: State) -> Thought:
+        weights = torch.zeros_like(state.logits)
+        if self.token >= weights.shape[-1]:
+            raise SpecError(f"token={self.token}: the vocabulary has {weights.shape[-1]} tokens.")
+        weights[..., self.token] = 1.0
         return Thought(weights)

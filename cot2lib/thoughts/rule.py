@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.kit.fields import typed
+from cot2lib.kit.fields import label, typed
 
 Logits = Float[Tensor, "run batch vocab"]
 Weights = Float[Tensor, "*lead vocab"]
@@ -44,6 +44,8 @@ class State:
         draws: uniform draws in (0, 1), (run, batch, count) for a count.
         peek: the last hidden state at the next position if zeros were fed there.
         mix: the continuous token E^T weights of mixture weights.
+        step: which output is made, counted from 0; None where inputs differ in it.
+        rows: which of the task's inputs these are; None where nobody says, as in training.
     """
 
     logits: Logits
@@ -51,6 +53,8 @@ class State:
     draws: Callable[[int], Float[Tensor, "run batch draw"]]
     peek: Callable[[], Float[Tensor, "run batch d"]]
     mix: Callable[[Logits], Float[Tensor, "run batch d"]]
+    step: int | None = None
+    rows: Int[Tensor, "#run batch"] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,7 @@ class Rule(ABC):
     @property
     def label(self) -> str:
         """Its name and the fields that differ from their defaults, for the column `rule` of tables."""
-        values = {entry: getattr(self, entry.name) for entry in dataclasses.fields(self)}
-        told = [f"{entry.name}={value}" for entry, value in values.items() if value != entry.default]
-        return f"{type(self).__name__}({', '.join(told)})" if told else type(self).__name__
+        return label(self)
 
     def columns(self) -> dict[str, object]:
         """The rule's fields as columns of tables. One whose name a run has too gets the prefix `rule_`."""

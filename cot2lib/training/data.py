@@ -18,12 +18,15 @@ from cot2lib.kit.identity import is_outside
 from cot2lib.kit.members import answer, refuse
 from cot2lib.kit.random import Site
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
+from cot2lib.targets.checks import check_targets
 from cot2lib.tasks import Task
 from cot2lib.tasks.checks import check_task
 from cot2lib.thoughts.checks import check_rule
-from cot2lib.training.settings import Run, Supervision
+from cot2lib.training.settings import Run
+from cot2lib.training.visits import Outputs, answer_steps, hindsight_outputs, shown_tables
 
 Rows = Int[Tensor, "run batch"]
+Outcomes = Float[Tensor, "run batch step vocab"]
 Names = Int[Tensor, "key batch vocab"]  # a permutation of the vocabulary for every input
 
 
@@ -54,16 +57,18 @@ class Batch:
     Attributes:
         prompts: token ids.
         outputs: target distributions; 0 in every entry after an input's outputs.
+        fed: mixtures that follow the outputs where they are no targets, else None.
         padding: tokens on the left of each prompt that are padding, or None if there are none.
         last: the output that is each input's answer, or None if it is the last one for all.
         ending: outputs after the answer.
     """
 
     prompts: Int[Tensor, "run batch token"]
-    outputs: Float[Tensor, "run batch step vocab"]
+    outputs: Outcomes
     padding: Int[Tensor, "run batch"] | None = None
     last: Int[Tensor, "run batch"] | None = None
     ending: int = 0
+    fed: Outcomes | None = None
 
     def scored(self, first: int = 0, end: int | None = None) -> Bool[Tensor, "run batch step"] | None:
         """Outputs that exist, from the `first` on but always with the answer; None if all inputs have all of them.
@@ -90,6 +95,7 @@ class StackData:
         prompts: token ids of every input.
         padding: tokens on the left of each prompt that are padding, or None if there are none.
         outputs: target distributions of every distinct supervision (variant) and input.
+        fed: mixtures that follow them where they are no targets, else None.
         variant: which supervision each run uses.
         answers: answer token of every input.
         last: the output that is each input's answer, or None if it is the last one for all.
@@ -109,6 +115,7 @@ class StackData:
     task: Task
     train: list[Int[Tensor, " _"]]
     held_out: HeldOut
+    fed: Float[Tensor, "variant input step vocab"] | None = None
 
     @property
     def renames(self) -> bool:
@@ -124,14 +131,14 @@ class StackData:
         prompts = self.prompts[index]
         return prompts if names is None else renamed(prompts, names)
 
-    def batch(self, index: Rows, names: Names | None = None) -> Batch:
-        """The batch of the given rows, under some names."""
-        outputs = self.outputs[self.variant[:, None], index]  # (run, batch, step, vocab)
-        if names is not None:
-            outputs = torch.zeros_like(outputs).scatter_(3, names[:, :, None].expand_as(outputs), outputs)
+    def batch(self, index: Rows, names: Names | None = None, drawn: tuple[Outcomes, Outcomes] | None = None) -> Batch:
+        """The batch of the given rows, under some names; `drawn` are labels and fed mixtures of this visit alone."""
+        variant = self.variant[:, None]  # (run, 1)
+        outputs, fed = drawn or (self.outputs[variant, index], None if self.fed is None else self.fed[variant, index])
         return Batch(
             prompts=self.shown(index, names),
-            outputs=outputs,
+            outputs=outputs if names is None else renamed_outcomes(outputs, names),
+            fed=fed if names is None or fed is None else renamed_outcomes(fed, names),
             padding=self.padding_of(index),
             last=self.last_of(index),
             ending=self.ending,
@@ -173,6 +180,11 @@ def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
     return table
 
 
+def renamed_outcomes(outcomes: Outcomes, names: Names) -> Outcomes:
+    """Distributions under other names."""
+    return torch.zeros_like(outcomes).scatter_(3, names[:, :, None].expand_as(outcomes), outcomes)
+
+
 def renamed(prompts: Int[Tensor, "key batch token"], names: Names) -> Int[Tensor, "key batch token"]:
     """Prompts under other names; ids of pairs (`GPT2Stack.embed`) are renamed in both parts."""
     vocab = names.shape[-1]
@@ -188,34 +200,54 @@ def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
         SpecError: if every position is to be scored and inputs differ in their length.
     """
     task, supervision = specs[0].task, specs[0].supervision
-    variants = list(dict.fromkeys((spec.supervision.budget, spec.supervision.ties) for spec in specs))
-    which = [variants.index((spec.supervision.budget, spec.supervision.ties)) for spec in specs]
+    variants = list(dict.fromkeys(_variant(spec) for spec in specs))
+    which = [variants.index(_variant(spec)) for spec in specs]
     if supervision.loss_on == "sequence" and task.pairs:
         raise SpecError(f"loss_on='sequence' needs prompts of single tokens; {task.name} has pairs.")
     if supervision.loss_on == "sequence" and not (task.padding is None and task.lengths is None):
         raise SpecError(f"loss_on='sequence' needs inputs of one length; those of {task.name} differ.")
     masks = [task.split(spec.split_seed) for spec in specs]
-    targets = [_outputs(task, specs[which.index(v)].supervision) for v in range(len(variants))]
+    train = [mask.nonzero()[:, 0] for mask in masks]
+    firsts = [which.index(v) for v in range(len(variants))]
+    scored, fed = zip(*(_tables(specs[place], train[place]) for place in firsts))
+    alike = all(one is other for one, other in zip(scored, fed))
     last = None if task.lengths is None else answer_steps(task, supervision).to(device)
     return StackData(
         prompts=task.prompt(supervision.arrow, supervision.pauses).to(device),
         padding=None if task.padding is None else task.padding.to(device),
-        outputs=torch.stack(targets).to(device),
+        outputs=torch.stack(scored).to(device),
+        fed=None if alike else torch.stack(fed).to(device),
         variant=torch.tensor(which, device=device),
         answers=task.answer_ids.to(device),
         last=last,
         ending=int(supervision.eos),
         task=task,
-        train=[mask.nonzero()[:, 0] for mask in masks],
+        train=train,
         held_out=_held_out(task, masks, device),
     )
+
+
+def _variant(spec: Run) -> tuple:
+    """Runs that agree in it have the same targets; a rule's own may depend on the seed and the split."""
+    supervision = spec.supervision
+    own = (spec.seed, spec.split_seed) if supervision.targets is not None else ()
+    return supervision.budget, supervision.ties, *own
+
+
+def _tables(spec: Run, train: Int[Tensor, " _"]) -> tuple[Outputs, Outputs]:
+    """Labels and fed mixtures of all inputs; CSFT's where targets are drawn anew at every visit, for their sizes."""
+    targets = spec.supervision.targets
+    if targets is None or targets.fresh:
+        outputs = hindsight_outputs(spec.task, spec.supervision)
+        return outputs, outputs
+    return shown_tables(spec, train)
 
 
 def check_run(spec: Run) -> None:
     """Raise SpecError for a run that cannot be trained: before anything is trained.
 
-    That is a rule or task from outside the package that does not give what it should, a budget or tie rule that the
-    task does not have, targets that exceed the memory, or a split without inputs on one of its sides.
+    That is a targets rule, or a rule or task from outside the package, that does not give what it should; a budget or
+    tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides.
     """
     task, supervision = spec.task, spec.supervision
     check_task(task, supervision.arrow, supervision.pauses, int(supervision.eos), spec.split_seed)
@@ -223,13 +255,15 @@ def check_run(spec: Run) -> None:
     check_budget(task, supervision.budget, supervision.ties)
     check_targets_fit(task, task.size)
     if is_outside(type(task)):
-        _check_targets(task, supervision.budget, supervision.ties)
+        _check_graph_targets(task, supervision.budget, supervision.ties)
     if len(task.split(spec.split_seed).unique()) < 2:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
+    if supervision.targets is not None:
+        check_targets(supervision.targets, task, spec.seed, spec.split_seed)
 
 
 @lru_cache(maxsize=64)
-def _check_targets(task: Task, budget: int | None, ties: str) -> None:
+def _check_graph_targets(task: Task, budget: int | None, ties: str) -> None:
     """Raise SpecError if the targets of a task from outside the package are no distributions."""
     owner = f"task {type(task).__name__}"
     targets = answer(owner, "its graph", lambda: hindsight_targets(task, budget, ties))  # (input, step, vocab)
@@ -239,27 +273,6 @@ def _check_targets(task: Task, budget: int | None, ties: str) -> None:
         row, step = wrong.nonzero()[0].tolist()
         fault = f"add up to {float(targets[row, step].sum()):.3g} for input {row} after step {step + 1}"
         refuse(owner, "targets", f"{fault}; start, children, trajectories and score contradict each other")
-
-
-def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:
-    """Which of its outputs is each input's answer."""
-    outputs = torch.tensor([0] + [len(supervision.output_steps(steps)) for steps in range(1, task.steps + 1)])
-    return outputs[steps_of(task)] - 1
-
-
-def _outputs(task: Task, supervision: Supervision) -> Float[Tensor, "input step vocab"]:
-    """Target distributions of the output tokens that exist, with the end token where the format has one."""
-    targets = hindsight_targets(task, supervision.budget, supervision.ties)
-    last = answer_steps(task, supervision)  # (input,)
-    steps = len(supervision.output_steps(task.steps)) + supervision.eos
-    outputs = targets.new_zeros(len(targets), steps, task.vocab_size)
-    lengths = steps_of(task)  # (input,)
-    for length in lengths.unique().tolist():
-        rows, kept = lengths == length, supervision.output_steps(length)
-        outputs[rows, : len(kept)] = targets[rows][:, kept]
-    if supervision.eos:
-        outputs[torch.arange(len(outputs)), last + 1, task.eos_id] = 1.0
-    return outputs.float()
 
 
 def _held_out(task: Task, masks: Sequence[Bool[Tensor, " input"]], device: torch.device | str) -> HeldOut:

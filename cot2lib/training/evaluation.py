@@ -32,7 +32,7 @@ def rollouts(
     for chunk, (index, real) in enumerate(zip(*parts)):
         keyed = random.fold(keys, chunk)
         padding, last = data.padding_of(index), data.last_of(index)
-        rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last)
+        rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last, rows=index)
         for rule in set(steps[:-1]):
             check_thoughts(rule, rollout.weights, rollout.latents, rollout.log_density)
         yield index, real, rollout

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,13 +21,32 @@ from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training import evaluation
-from cot2lib.training.data import StackData, renamed
+from cot2lib.training.data import Names, StackData
 from cot2lib.training.settings import Run
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
+from cot2lib.training.visits import shown_outputs
+
+Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.forward.Data`
 
 AT_ONCE = 32  # inputs that are decoded side by side
 PIECES = 8  # of a segment, between which runs take turns
+
+
+def sparse(outputs: Float[Tensor, "place vocab"]) -> Sparse:
+    """Entries of distributions without their zeros: where each one's begin and the last one's end, tokens, weights."""
+    place, token = outputs.nonzero().unbind(1)
+    starts = torch.cat([place.new_zeros(1), torch.bincount(place, minlength=len(outputs)).cumsum(0)])
+    return starts.numpy(), token.numpy(), outputs[place, token].numpy()
+
+
+def picked(data: Any, places: Int[Tensor, " place"]) -> Sparse:
+    """The same of some places of the engine's data."""
+    starts = torch.from_numpy(data.starts)
+    counts = starts[places + 1] - starts[places]
+    ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    entries = (starts[places] - ends[:-1]).repeat_interleave(counts) + torch.arange(int(ends[-1]))
+    return ends.numpy(), data.tokens[entries], data.weights[entries]
 
 
 class FusedTrainer(SupervisedTrainer):
@@ -112,9 +132,7 @@ class FusedTrainer(SupervisedTrainer):
         from cot2lib.fast.forward import Data
 
         data, supervision = self.data, self.spec.supervision
-        rows = data.outputs.flatten(0, 2)  # (variant x input x output, vocab)
-        row, token = rows.nonzero().unbind(1)
-        starts = torch.cat([row.new_zeros(1), torch.bincount(row, minlength=len(rows)).cumsum(0)])
+        starts, tokens, weights = sparse(data.outputs.flatten(0, 2))  # of (variant x input x output)
         inputs, steps = data.outputs.shape[1:3]
         whole = lambda value, other: torch.full((inputs,), other) if value is None else value
         padding = whole(data.padding, 0).numpy()
@@ -123,41 +141,68 @@ class FusedTrainer(SupervisedTrainer):
             padding=padding,
             shift=padding * (not self.stack.reads["padding_counts"]),
             outputs=(whole(data.last, steps - 1 - data.ending) + 1 + data.ending).numpy(),
-            starts=starts.numpy(),
-            tokens=token.numpy(),
-            weights=rows[row, token].numpy(),
+            starts=starts,
+            tokens=tokens,
+            weights=weights,
             steps=steps,
             mean=supervision.reduction == "mean",
             sequence=supervision.loss_on == "sequence",
         )
 
+    @cached_property
+    def _fed(self):
+        """The same with what is fed in place of the targets; the same object where that is no other thing."""
+        if self.data.fed is None:
+            return self._data
+        starts, tokens, weights = sparse(self.data.fed.flatten(0, 2))
+        return self._data._replace(starts=starts, tokens=tokens, weights=weights)
+
     def _visited(self, run: int, first: int, order: Int[Tensor, "step batch"]):
-        """Some steps' inputs and targets as inputs of their own, under the names of their visits, and their order.
+        """Some steps' inputs and targets as inputs of their own, under the names of their visits or drawn at them.
 
         Args:
             run: which run.
             first: number of the first of the steps.
             order: rows of the task's inputs.
+
+        Returns:
+            what is scored, what is fed (one object where they are the same), and the order of the new inputs.
         """
-        data, rows, steps = self._data, order.flatten(), torch.arange(first, first + len(order))
-        names = self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
-        starts, outputs = torch.from_numpy(data.starts), torch.arange(data.steps)
-        places = (int(self.data.variant[run]) * len(data.prompts) + rows)[:, None] * data.steps + outputs
-        counts = (starts[places + 1] - starts[places]).flatten()  # (visit x output,)
-        ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        entries = (starts[places.flatten()] - ends[:-1]).repeat_interleave(counts) + torch.arange(int(ends[-1]))
-        visit = torch.arange(len(rows)).repeat_interleave(data.steps).repeat_interleave(counts)
-        tokens = torch.from_numpy(data.tokens)[entries]
-        visited = data._replace(
-            prompts=renamed(self.data.prompts[order], names).flatten(0, 1).numpy(),
-            padding=data.padding[rows],
-            shift=data.shift[rows],
-            outputs=data.outputs[rows],
-            starts=ends.numpy(),
-            tokens=names.flatten(0, 1)[visit, tokens].numpy(),
-            weights=data.weights[entries],
-        )
-        return visited, torch.arange(len(rows)).view_as(order)
+        rows, steps, names = order.flatten(), torch.arange(first, first + len(order)), None
+        if self.data.renames:
+            names = self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
+        visits = steps.repeat_interleave(order.shape[1])
+        scored, fed = self._drawn_at(run, rows, visits) if self.drawn_anew else self._looked_up(run, rows)
+        prompts = self.data.shown(order, names).flatten(0, 1).numpy()
+        kept = {name: getattr(self._data, name)[rows] for name in ("padding", "shift", "outputs")}
+        made = [
+            self._data._replace(
+                prompts=prompts, **kept, starts=starts, tokens=self._renamed(starts, tokens, names), weights=weights
+            )
+            for starts, tokens, weights in ([scored] if fed is scored else [scored, fed])
+        ]
+        return made[0], made[-1], torch.arange(len(rows)).view_as(order)
+
+    def _drawn_at(self, run: int, rows: Int[Tensor, " visit"], steps: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
+        """Sparse labels and fed mixtures of visits, where they are drawn anew."""
+        scored, fed = shown_outputs(self.specs[run], rows, self.data.train[run], steps)
+        entries = sparse(scored.flatten(0, 1))
+        return entries, entries if fed is scored else sparse(fed.flatten(0, 1))
+
+    def _looked_up(self, run: int, rows: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
+        """The same, where they are fixed."""
+        variant, inputs, steps = int(self.data.variant[run]), len(self.data.prompts), self._data.steps
+        places = ((variant * inputs + rows)[:, None] * steps + torch.arange(steps)).flatten()  # (visit x output,)
+        scored = picked(self._data, places)
+        return scored, scored if self._fed is self._data else picked(self._fed, places)
+
+    def _renamed(self, starts: np.ndarray, tokens: np.ndarray, names: Names | None) -> np.ndarray:
+        """Tokens of visits' entries under the names of each visit."""
+        if names is None:
+            return tokens
+        counts = torch.from_numpy(np.diff(starts))
+        visit = torch.arange(len(counts)).repeat_interleave(counts) // self._data.steps
+        return names.flatten(0, 1)[visit, torch.from_numpy(tokens)].numpy()
 
     @cached_property
     def _works(self) -> list:
@@ -202,7 +247,7 @@ class FusedTrainer(SupervisedTrainer):
 
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
-        from cot2lib.fast.step import Optimiser, train
+        from cot2lib.fast.step import Optimiser, train, train_apart
 
         pieces = min(PIECES, steps)  # none of them empty
         frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
@@ -214,11 +259,15 @@ class FusedTrainer(SupervisedTrainer):
             optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
             order, losses = self.order[run, part], self.losses[run, part].numpy()
             noise, first = self._noise(run, self.recipe.dropout), self.progress.step + part.start
-            data, variant = self._data, int(self.data.variant[run])
-            if self.data.renames:
-                (data, order), variant = self._visited(run, first, order), 0
-            data = data._replace(outputs=np.minimum(data.outputs, self.phase[1]))
-            train(flat[run], self._shape, data, order.numpy(), variant, optimiser, noise, first, losses, works[0])
+            data, fed, variant = self._data, self._fed, int(self.data.variant[run])
+            if self.data.renames or self.drawn_anew:
+                (data, fed, order), variant = self._visited(run, first, order), 0
+            alike, data = fed is data, data._replace(outputs=np.minimum(data.outputs, self.phase[1]))
+            rest = order.numpy(), variant, optimiser, noise, first, losses, works[0]
+            if alike:
+                train(flat[run], self._shape, data, *rest)
+            else:
+                train_apart(flat[run], self._shape, data, fed, *rest)
 
         self._each(task, pieces)
         for group in self.optimizer.param_groups:

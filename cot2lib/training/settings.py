@@ -20,6 +20,7 @@ from cot2lib.model import GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import check_width
 from cot2lib.supervision import TIES
+from cot2lib.targets import Targets
 from cot2lib.tasks import Task
 from cot2lib.tasks.checks import check_sizes
 from cot2lib.thoughts import Rule
@@ -99,6 +100,8 @@ class Supervision:
         switch: under "self", the step before which the teacher is followed.
         curriculum: which of the outputs are scored when. "none": all, always; "first": in the first two
             sevenths of the steps the first alone; "growing": in m stages of equal length one more each time.
+        targets: what is scored and what is fed where that is not CSFT's (`cot2lib.targets`); a rule names its own
+            budget.
     """
 
     budget: int | None = None
@@ -112,6 +115,7 @@ class Supervision:
     feeding: str = "teacher"
     switch: int = 0
     curriculum: str = "none"
+    targets: Targets | None = None
 
     def __post_init__(self):
         typed(self)
@@ -127,6 +131,12 @@ class Supervision:
             raise SpecError(f"switch={self.switch}: only feeding='self' can follow the teacher first.")
         if self.curriculum != "none" and (self.loss_on, self.feeding) != ("outputs", "teacher"):
             raise SpecError(f"curriculum={self.curriculum!r} needs loss_on='outputs' and feeding='teacher'.")
+        if self.targets is not None and (self.budget, self.ties) != (None, TIES[0]):
+            raise SpecError(f"budget={self.budget}, ties={self.ties!r}: targets name their own, as Frontier does.")
+        if self.targets is not None and (self.every is None or self.feeding != "teacher"):
+            raise SpecError(
+                "targets are for thoughts that a teacher feeds: every=None or feeding cannot be with them."
+            )
 
     def output_steps(self, steps: int) -> list[int]:
         """Indices, counted from 0, of the output tokens that exist among `steps`."""
@@ -272,6 +282,7 @@ class Run(ABC):
             "task": self.task.name,
             "method": self.method,
             "rule": self.thought.label,
+            "targets": "" if self.supervision.targets is None else self.supervision.targets.label,
             "budget": self.supervision.budget or self.task.full_budget,
             "tokens": self.outputs,
             "fed": self.fed,

@@ -29,9 +29,10 @@ from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training import evaluation
-from cot2lib.training.data import Batch, StackData, stack_data
+from cot2lib.training.data import Batch, Outcomes, StackData, stack_data
 from cot2lib.training.settings import Run, trained_once
 from cot2lib.training.trainer import StackTrainer, compiled
+from cot2lib.training.visits import shown_outputs
 
 
 def build_stack(specs: Sequence[Run]) -> GPT2Stack:
@@ -58,19 +59,20 @@ def batch_loss(
     Args:
         stack: the models.
         spec: any run of the stack; its supervision says what is scored, its thought rule what is fed.
-        batch: prompts and targets.
-        own: how many leading thoughts the models make themselves; the rest are the targets.
+        batch: prompts, targets, and what is fed where that is another thing.
+        own: how many leading thoughts the models make themselves; the rest are the teacher's.
         end: how many leading outputs are scored, where a curriculum says so; None for all.
         dropout: multipliers of this step, or none.
     """
     supervision, targets = spec.supervision, batch.outputs  # (run, batch, step, vocab)
     options: dict[str, Any] = dict(padding=batch.padding, cache=Cache() if own else None, dropout=dropout)
+    teacher = targets if batch.fed is None else batch.fed  # (run, batch, step, vocab)
     fed, logits = stack.embed(batch.prompts), []  # (run, batch, token, d)
-    for _ in range(own):
+    for step in range(own):
         hidden = stack.hidden(fed, outputs=1, **options)
-        scores, _, fed = decode.think(stack, spec.thought, hidden, _no_draws, **options)
+        scores, _, fed = decode.think(stack, spec.thought, hidden, _no_draws, step, **options)
         logits.append(scores[:, :, None])
-    fed = torch.cat([fed, stack.mix(targets[:, :, own:-1])], dim=2)
+    fed = torch.cat([fed, stack.mix(teacher[:, :, own:-1])], dim=2)
     scored = targets.shape[2] - own if supervision.loss_on == "outputs" else None
     logits.append(stack(fed, outputs=scored, **options))
     if supervision.loss_on == "sequence":
@@ -111,9 +113,34 @@ class SupervisedTrainer(StackTrainer):
         own = supervision.own_thoughts(self.spec.outputs, step, steps)
         return own, supervision.scored(self.data.outputs.shape[2], step, steps)
 
+    @cached_property
+    def drawn_anew(self) -> bool:
+        """Whether targets are drawn anew at every visit."""
+        targets = self.spec.supervision.targets
+        return targets is not None and targets.fresh
+
+    @cached_property
+    def drawn(self) -> tuple[Outcomes, Outcomes] | None:
+        """Labels and fed mixtures of the step to come, where they are drawn anew at every visit."""
+        if not self.drawn_anew:
+            return None
+        size = len(self.specs), self.recipe.batch, *self.data.outputs.shape[2:]
+        return torch.zeros(size, device=self.device), torch.zeros(size, device=self.device)
+
+    def prepare(self, place: int) -> None:
+        """Draw the targets of a step of the segment."""
+        if self.drawn is None:
+            return
+        for run, spec in enumerate(self.specs):
+            rows = self.order[run, place].cpu()
+            steps = torch.full_like(rows, self.progress.step + place)
+            made = shown_outputs(spec, rows, self.data.train[run], steps)
+            for tensor, values in zip(self.drawn, made):
+                tensor[run].copy_(values)
+
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
         """One step down the batch's loss, which is returned."""
-        batch = self.data.batch(index, self.names(index))
+        batch = self.data.batch(index, self.names(index), self.drawn)
         loss = self.loss(self.stack, self.spec, batch, *self.phase, self.dropout())
         self.descend(loss)
         return loss

@@ -163,6 +163,9 @@ class StackTrainer(ABC):
             return None
         return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])
 
+    def prepare(self, place: int) -> None:  # noqa: B027 - most kinds of training have nothing to prepare
+        """Whatever a step of the segment needs and a captured step cannot make."""
+
     def take_step(self) -> None:
         """One optimiser step of every run; touches nothing but tensors allocated before."""
         loss = self.update(self.order.index_select(1, self.position)[:, 0])
@@ -203,22 +206,26 @@ class StackTrainer(ABC):
         On CUDA the step is captured once, after a few eager ones on a side stream, and replayed.
         """
         if self.device.type != "cuda":
-            for _ in range(steps):
+            for place in range(steps):
+                self.prepare(place)
                 self.take_step()
             return
+        first = 0
         if self.graph is None:
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
             eager = min(steps, WARM_UP)
             with torch.cuda.stream(side):
-                for _ in range(eager):
+                for place in range(eager):
+                    self.prepare(place)
                     self.take_step()
             torch.cuda.current_stream().wait_stream(side)
             self.graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self.graph):
                 self.take_step()
-            steps -= eager
-        for _ in range(steps):
+            first = eager
+        for place in range(first, steps):
+            self.prepare(place)
             self.graph.replay()
 
     def _log(self, steps: int) -> None:

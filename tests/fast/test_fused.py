@@ -13,10 +13,10 @@ import torch
 from builders import weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parity import assert_same_step, both
 from ragged import Ragged
 
 from cot2lib import runs
-from cot2lib.kit import random
 from cot2lib.model.dropout import Dropout
 from cot2lib.runs import store as stores
 from cot2lib.runs import train
@@ -26,7 +26,6 @@ from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base
 from cot2lib.training import engines
 from cot2lib.training.engines import preferred
-from cot2lib.training.fused import FusedTrainer
 from cot2lib.training.settings import Model, Recipe, Supervision
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -44,41 +43,6 @@ LONGEST = RunSpec(Recipe(2, 4, 1e-3, 2, dropout=0.1), LONG, Model(16, 2, 2), Sup
 def short(method="cot2", profile="paper", **options):
     recipe = dict(steps=40, evaluate_every=20, batch=16) | options.pop("recipe", {})
     return spec(method, profile, **dict(task=TASK, d_model=16) | options, **recipe)
-
-
-def both(*specs, threads=1):
-    """A torch trainer and a fused one of the same runs."""
-    made = preferred(SupervisedTrainer(specs), threads)
-    assert isinstance(made, FusedTrainer)
-    return SupervisedTrainer(specs), made
-
-
-def gradients(trainer):
-    """Those of the last step, by parameter."""
-    names = [name for name, parameter in trainer.stack.named_parameters() if parameter.requires_grad]
-    if not isinstance(trainer, FusedTrainer):
-        return {name: gradient[0].flatten() for name, gradient in zip(names, trainer.gradients)}
-    sizes = {name: parameter[0].numel() for name, parameter in trainer.stack.named_parameters()}
-    flat = torch.from_numpy(trainer._works[0][0].gradient).split(list(sizes.values()))
-    return {name: part for name, part in zip(sizes, flat) if name in names}
-
-
-def assert_same_step(run):
-    """One step from weights far from the start, where gradients are small: loss and every gradient."""
-    torch_, fused_ = both(run)
-    noise = random.normal(random.run_keys([7]), weights_of(torch_).numel())[0].float() * 0.1
-    with torch.no_grad():
-        for trainer in (torch_, fused_):
-            parts = noise.split([parameter[0].numel() for parameter in trainer.stack.parameters()])
-            for parameter, part in zip(trainer.stack.parameters(), parts):
-                parameter[0] += part.view(parameter[0].shape)
-    fused_.advance(1), torch_.advance(1)
-    assert fused_.losses[0, 0] == pytest.approx(torch_.losses[0, 0].item(), rel=1e-5)
-    expected = gradients(torch_)
-    largest = max(gradient.abs().max() for gradient in expected.values())
-    for name, gradient in gradients(fused_).items():
-        apart = (gradient - expected[name]).abs().max()
-        assert apart < 1e-5 * max(expected[name].abs().max(), 0.01 * largest), name
 
 
 @st.composite

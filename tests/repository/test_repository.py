@@ -23,7 +23,7 @@ LEVELS = [
     {"kit"},
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
-    {"decode", "theory"},
+    {"decode", "theory", "targets", "oracles"},
     {"training"},
     {"specs", "llm"},
     {"runs"},

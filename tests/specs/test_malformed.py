@@ -16,7 +16,7 @@ from cot2lib.errors import CoT2Error
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.tasks.checks import check_task
-from cot2lib.thoughts import RULES, Dirichlet, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
+from cot2lib.thoughts import RULES, Always, Dirichlet, Edited, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
 from cot2lib.thoughts.checks import check_rule
 from cot2lib.training.settings import Supervision as Shown
 
@@ -33,7 +33,7 @@ RULE_PARTS = (
 TASK_MEMBERS = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "prompt", "padding", "lengths", "answer_ids",
     "right", "states", "state_ids", "start", "children", "trajectories", "full_budget", "frontier", "renamed", "pairs",
-    "score", "preference", "classes", "split", "train_size", "padding_counts",
+    "score", "preference", "classes", "split", "train_size", "padding_counts", "mirror",
 )  # fmt: skip
 
 
@@ -187,13 +187,24 @@ def test_nothing_wrong_ends_raw(part, monkeypatch, quick):
     assert len(ends) == MANY // PARTS and ends.count("refused") > 0.6 * len(ends), "most faults are faults"
 
 
-RIGHT = [Base(), Discrete(), Discrete(1.0), MTS(3), Dirichlet(20.0), Gumbel(0.5), Gaussian(0.1), Hidden(), ZeroSlot()]
+RIGHT = [
+    Always(3),
+    Base(),
+    Discrete(),
+    Discrete(1.0),
+    MTS(3),
+    Dirichlet(20.0),
+    Gumbel(0.5),
+    Gaussian(0.1),
+    Hidden(),
+    ZeroSlot(),
+]
 
 
 def test_what_is_right_is_not_refused(monkeypatch):
     for module in ("thoughts", "tasks"):
         monkeypatch.setattr(f"cot2lib.{module}.checks.is_outside", lambda kind: True)
-    assert {type(rule) for rule in RIGHT} | {Systematic} == set(RULES)
+    assert {type(rule) for rule in RIGHT} | {Systematic, Edited} == set(RULES)
     for rule in (Mine(), *RIGHT, Systematic(3), Dirichlet(20.0, 0.0, most=None)):
         check_rule.__wrapped__(rule, 20, 8)
     for task in (Ragged(), MNNS(1, 4, 3), ProsQA(inputs=20), ProntoQA(inputs=20, grammar="sentences")):

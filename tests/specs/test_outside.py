@@ -88,8 +88,9 @@ def made(tmp_path_factory):
 def test_a_script_trains_and_draws_its_own_rules_and_task(made):
     table = pd.read_csv(made / "curves.csv")
     ends = table.sort_values("step").groupby(["rule", "seed"])["accuracy"].agg(["first", "last"])
-    assert set(table["rule"]) == {"Base", "Sharpened", "MTS", "Pair"} and len(ends) == 8
-    assert (ends["last"] > ends["first"]).groupby("rule").any()[["Base", "Sharpened"]].all(), "CSFT learns"
+    assert set(table["rule"]) == {"Base", "Sharpened", "Doubted", "MTS", "Pair"} and len(ends) == 10
+    assert (ends["last"] > ends["first"]).groupby("rule").any()[["Base", "Sharpened", "Doubted"]].all(), "CSFT learns"
+    assert set(table.loc[table["rule"] == "Doubted", "targets"]) == {"Doubted"}
     assert table.loc[table["rule"] == "Sharpened", "accuracy"].max() > 0.3
     assert (made / "curves.png").stat().st_size > 10_000
 

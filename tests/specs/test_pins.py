@@ -1,11 +1,14 @@
 """What shipped records rest on must not move: targets bit by bit, and the id of one run of every kind."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 
+from cot2lib.specs import Supervision
 from cot2lib.specs.profiles import METHODS, grpo, spec
 from cot2lib.supervision import hindsight_targets
+from cot2lib.targets import Apart, DrawnState, FreshPath
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
 
@@ -61,6 +64,7 @@ IDS = {
     "ProsQA, MTS": "dc51a2bfbcef",
     "ProntoQA, paper": "bedf0db87fe6",
     "B = 4, quick": "33e6719b3829",
+    "drawn and fed": "3519b3e67381",
 }
 
 
@@ -100,6 +104,7 @@ def runs_of_every_kind():
     runs["ProsQA, paper"] = spec("cot2", "paper", task=ProsQA(naming="age"))
     runs["ProsQA, MTS"] = grpo(runs["ProsQA"], "quick")
     runs["ProntoQA, paper"] = spec("cot2", "paper", task=ProntoQA(naming="once"))
+    runs["drawn and fed"] = replace(spec(), supervision=Supervision(targets=Apart(DrawnState(), FreshPath(2))))
     runs["B = 4, quick"] = spec("cot2", "quick", budget=4)
     return runs
 

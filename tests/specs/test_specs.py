@@ -22,6 +22,9 @@ WARM = f"sums=4 brief={1 / 3} problems=8000 steps=4000 batch=32 lr=0.003 width=6
 ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
 
+FRONTIER = "of=Frontier(budget=None, ties='minus-first')"
+
+
 def test_defaults_are_frozen():
     """An id leaves defaults out, so a default that changed would silently change what shipped records mean."""
     known = {
@@ -29,13 +32,13 @@ def test_defaults_are_frozen():
         "model=Model(d_model=32, layers=2, heads=2, embedding='learned', embedding_sd=0.02) "
         "supervision=Supervision(budget=None, ties='minus-first', every=1, "
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0, "
-        "curriculum='none') "
+        "curriculum='none', targets=None) "
         "thought=Base(temperature=1.0, threshold=0.0) "
         "seed=42 split=None",
         "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1 beta2=0.999",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
-        "pauses=0 feeding='teacher' switch=0 curriculum='none'",
+        "pauses=0 feeding='teacher' switch=0 curriculum='none' targets=None",
         "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
         "ProsQA": GRAPHS + "inputs=18886 names=19 hops=4 parents=1.5 mixture=()",
@@ -50,6 +53,20 @@ def test_defaults_are_frozen():
         "Gaussian": "",
         "Hidden": "",
         "ZeroSlot": "",
+        "Always": "",
+        "Edited": "",
+        "Apart": "",
+        "Arrow": "",
+        "DrawnState": FRONTIER,
+        "FreshPath": "count=1",
+        "Frontier": "budget=None ties='minus-first'",
+        "Geometric": f"ratio=0.5 {FRONTIER}",
+        "Renamed": FRONTIER,
+        "Rotated": f"{FRONTIER} by=1",
+        "Shuffled": FRONTIER,
+        "Smoothed": f"of=Frontier(budget=1, ties='plus-first') {FRONTIER.replace('of', 'like')}",
+        "Uniform": "",
+        "WrongStates": FRONTIER,
         # where another test of the process has imported them
         "PolicyRecipe": "thoughts=0 k=4 enter=0.5 full=0.8 clip=0.1 warmup=0 by_token=False decay=0.0 thought=None",
         "WarmStart": WARM,
@@ -185,7 +202,7 @@ def test_shortened():
 def test_comparison_shows_every_field():
     table = comparison().set_index("field")
     own = {field.name for field in dataclasses.fields(Row)} - {"supervision", "model"}
-    formats = {field.name for field in dataclasses.fields(Supervision)} - {"budget", "every", "switch"}
+    formats = {field.name for field in dataclasses.fields(Supervision)} - {"budget", "every", "switch", "targets"}
     assert set(table.index) == own | formats | {"cycles"}, "what tells methods apart by name is not repeated"
     assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"
     assert table.loc["arrow", "paper"].startswith("cot2: False, discrete: True, no-cot: True")

@@ -1,0 +1,230 @@
+"""Distributions of thoughts for controls of CSFT: what its labels and fed mixtures are replaced by.
+
+Each keeps something of the frontier (the hindsight target, `cot2lib.supervision`) and gives up something else.
+`Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought names. `Rotated` and `Renamed`
+keep the information and lose the order or the names; `Geometric` loses the counts. `Shuffled`, `WrongStates`,
+`Uniform` and `Arrow` hold none. Their placebos follow the usual controls of probing and of chain of thought (random
+labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024, arXiv:2404.15758).
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.fields import positive
+from cot2lib.supervision import drawn, drawn_paths, hindsight_targets, steps_of
+from cot2lib.targets.rule import Shares, Visits, Weights
+from cot2lib.tasks import Task
+
+HALVINGS = 40  # of the share of noise, which is then met to 1e-12
+
+
+@dataclass(frozen=True)
+class Frontier(Shares):
+    """The hindsight targets of the best `budget` trajectories, as of `cot2lib.supervision`."""
+
+    budget: int | None = None
+    ties: str = "minus-first"
+
+    def weights(self, visits: Visits) -> Weights:
+        return _table(visits.task, self.budget, self.ties)[visits.rows]
+
+
+@lru_cache(maxsize=2)
+def _table(task: Task, budget: int | None, ties: str) -> Float[Tensor, "input step vocab"]:
+    return hindsight_targets(task, budget, ties)
+
+
+FRONTIER = Frontier()
+
+
+@dataclass(frozen=True)
+class DrawnState(Shares):
+    """At every visit one state for each step, drawn by its share and independently of the other steps."""
+
+    of: Shares = FRONTIER
+
+    @property
+    def fresh(self) -> bool:
+        """Always."""
+        return True
+
+    def weights(self, visits: Visits) -> Weights:
+        shares = self.of.weights(visits.apart(0))
+        chosen = drawn(shares, random.uniform(visits.visit_keys, shares.shape[1]))  # (visit, step)
+        return torch.zeros_like(shares).scatter_(2, chosen[..., None], 1.0)
+
+
+@dataclass(frozen=True)
+class FreshPath(Shares):
+    """At every visit the mean of so many trajectories, each drawn evenly from all complete ones.
+
+    Where the full budget averages complete trajectories, the frontier is its expectation.
+    """
+
+    count: int = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        positive(count=self.count)
+
+    @property
+    def fresh(self) -> bool:
+        """Always."""
+        return True
+
+    def weights(self, visits: Visits) -> Weights:
+        task, rows = visits.task, visits.rows
+        draws = random.uniform(visits.visit_keys, self.count * task.steps).view(len(rows), self.count, task.steps)
+        tokens = task.state_ids[drawn_paths(task, rows, draws)].transpose(1, 2)  # (visit, step, path)
+        weights = torch.zeros(len(rows), task.steps, task.vocab_size, dtype=torch.float64)
+        return weights.scatter_add_(2, tokens, torch.full(tokens.shape, 1 / self.count, dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class Rotated(Shares):
+    """At each thought the distribution of the thought `by` places on, from the last one round to the first."""
+
+    of: Shares = FRONTIER
+    by: int = 1
+
+    def weights(self, visits: Visits) -> Weights:
+        shares = self.of.weights(visits)
+        thoughts = (steps_of(visits.task, visits.rows) - 1).clamp(min=1)[:, None]  # (visit, 1)
+        source = (torch.arange(shares.shape[1]) + self.by) % thoughts  # (visit, step)
+        return shares.gather(1, source[..., None].expand_as(shares))
+
+
+@dataclass(frozen=True)
+class Renamed(Shares):
+    """The states under other names: one permutation of all states for each step, the same for a run's inputs."""
+
+    of: Shares = FRONTIER
+
+    def weights(self, visits: Visits) -> Weights:
+        shares, task = self.of.weights(visits.apart(0)), visits.task
+        names = torch.arange(task.vocab_size).repeat(task.steps, 1)  # (step, token)
+        for step in range(task.steps):
+            names[step, task.state_ids] = task.state_ids[random.permutations(visits.run_key(step), task.states)[0]]
+        return torch.zeros_like(shares).scatter_(2, names.expand(len(shares), -1, -1), shares)
+
+
+@dataclass(frozen=True)
+class Shuffled(Shares):
+    """Another training input's distributions, the same one's at all steps and visits; both have as many steps.
+
+    Raises SpecError if an input is the only one of its length.
+    """
+
+    of: Shares = FRONTIER
+
+    def weights(self, visits: Visits) -> Weights:
+        other = _others(visits.task, visits.train, visits.run_key(0))
+        return self.of.weights(replace(visits.apart(0), rows=other[visits.rows]))
+
+
+def _others(task: Task, train: Int[Tensor, " train"], key: Int[Tensor, " 1"]) -> Int[Tensor, " input"]:
+    """Another training input of the same length for each: the next one in a shuffle; -1 for held-out inputs."""
+    order = train[random.permutations(key, len(train))[0]]
+    other = torch.full((task.size,), -1)
+    lengths = steps_of(task, order)
+    for length in lengths.unique():
+        alike = order[lengths == length]
+        if len(alike) < 2:
+            raise SpecError(
+                f"Shuffled: only one training input has {length} steps, so that no other can stand for it."
+            )
+        other[alike] = alike.roll(-1)
+    return other
+
+
+@dataclass(frozen=True)
+class WrongStates(Shares):
+    """Each thought's shares on states that have none, drawn once for each input: the entropy stays.
+
+    Raises SpecError where fewer states are wrong than right.
+    """
+
+    of: Shares = FRONTIER
+
+    def weights(self, visits: Visits) -> Weights:
+        task, shares = visits.task, self.of.weights(visits.apart(0))
+        right = shares[..., task.state_ids]  # (visit, step, state)
+        if ((right > 0).sum(-1) > task.states // 2).any():
+            raise SpecError(f"WrongStates: some step reaches most of the {task.states} states of {task.name}.")
+        draws = random.uniform(visits.row_keys, task.steps * task.states).view(right.shape)
+        places = draws.masked_fill(right > 0, 2.0).argsort(dim=-1, stable=True)  # wrong states first
+        wrong = torch.zeros_like(right).scatter_(2, places, right.sort(-1, descending=True).values)
+        return torch.zeros_like(shares).index_copy_(2, task.state_ids, wrong)
+
+
+@dataclass(frozen=True)
+class Uniform(Shares):
+    """All states of the task alike."""
+
+    def weights(self, visits: Visits) -> Weights:
+        task = visits.task
+        flat = torch.zeros(task.vocab_size, dtype=torch.float64)
+        flat[task.state_ids] = 1 / task.states
+        return flat.repeat(len(visits.rows), task.steps, 1)
+
+
+@dataclass(frozen=True)
+class Smoothed(Shares):
+    """A distribution mixed with the uniform one over states, as far as to have the entropy of another.
+
+    Attributes:
+        of: what is smoothed.
+        like: whose entropy it gets, input by input and step by step; where that is lower, `of` stays.
+    """
+
+    of: Shares = Frontier(budget=1, ties="plus-first")
+    like: Shares = FRONTIER
+
+    def weights(self, visits: Visits) -> Weights:
+        shares, flat = self.of.weights(visits.apart(0)), Uniform().weights(visits)
+        wanted = _entropy(self.like.weights(visits.apart(1)))  # (visit, step)
+        low, high = torch.zeros_like(wanted), torch.ones_like(wanted)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            above = _entropy(torch.lerp(shares, flat, middle[..., None])) > wanted
+            low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+        return torch.lerp(shares, flat, low[..., None])
+
+
+def _entropy(weights: Weights) -> Float[Tensor, "visit step"]:
+    return torch.special.entr(weights).sum(-1)
+
+
+@dataclass(frozen=True)
+class Geometric(Shares):
+    """The states of a thought in the vocabulary's order, each weighted `ratio` times as much as the one before."""
+
+    ratio: float = 0.5
+    of: Shares = FRONTIER
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 < self.ratio <= 1:
+            raise SpecError(f"ratio={self.ratio}: choose 0 < ratio <= 1.")
+
+    def weights(self, visits: Visits) -> Weights:
+        there = self.of.weights(visits) > 0
+        weights = self.ratio ** (there.cumsum(-1) - 1).double() * there
+        return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Arrow(Shares):
+    """The token that ends a prompt, at every step: a position to compute at, and nothing to read."""
+
+    def weights(self, visits: Visits) -> Weights:
+        task = visits.task
+        arrow = task.prompt()[visits.rows, -1]  # (visit,)
+        weights = torch.zeros(len(visits.rows), task.steps, task.vocab_size, dtype=torch.float64)
+        return weights.scatter_(2, arrow[:, None, None].expand(-1, task.steps, 1), 1.0)

@@ -1,0 +1,45 @@
+"""The same runs by torch and by the fused engine, and what must agree between the two."""
+
+import pytest
+import torch
+from builders import weights_of
+
+from cot2lib.kit import random
+from cot2lib.training.engines import preferred
+from cot2lib.training.fused import FusedTrainer
+from cot2lib.training.supervised import SupervisedTrainer
+
+
+def both(*specs, threads=1):
+    """A torch trainer and a fused one of the same runs."""
+    made = preferred(SupervisedTrainer(specs), threads)
+    assert isinstance(made, FusedTrainer)
+    return SupervisedTrainer(specs), made
+
+
+def gradients(trainer):
+    """Those of the last step, by parameter."""
+    names = [name for name, parameter in trainer.stack.named_parameters() if parameter.requires_grad]
+    if not isinstance(trainer, FusedTrainer):
+        return {name: gradient[0].flatten() for name, gradient in zip(names, trainer.gradients)}
+    sizes = {name: parameter[0].numel() for name, parameter in trainer.stack.named_parameters()}
+    flat = torch.from_numpy(trainer._works[0][0].gradient).split(list(sizes.values()))
+    return {name: part for name, part in zip(sizes, flat) if name in names}
+
+
+def assert_same_step(run):
+    """One step from weights far from the start, where gradients are small: loss and every gradient."""
+    torch_, fused_ = both(run)
+    noise = random.normal(random.run_keys([7]), weights_of(torch_).numel())[0].float() * 0.1
+    with torch.no_grad():
+        for trainer in (torch_, fused_):
+            parts = noise.split([parameter[0].numel() for parameter in trainer.stack.parameters()])
+            for parameter, part in zip(trainer.stack.parameters(), parts):
+                parameter[0] += part.view(parameter[0].shape)
+    fused_.advance(1), torch_.advance(1)
+    assert fused_.losses[0, 0] == pytest.approx(torch_.losses[0, 0].item(), rel=1e-5)
+    expected = gradients(torch_)
+    largest = max(gradient.abs().max() for gradient in expected.values())
+    for name, gradient in gradients(fused_).items():
+        apart = (gradient - expected[name]).abs().max()
+        assert apart < 1e-5 * max(expected[name].abs().max(), 0.01 * largest), name

@@ -1,0 +1,378 @@
+"""Targets rules: what each keeps of the frontier, the law of what it draws, and what is refused before training."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from builders import short, walks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ragged import Ragged
+
+import cot2lib
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.specs import Supervision, from_data, to_data
+from cot2lib.supervision import drawn_paths, hindsight_targets, steps_of
+from cot2lib.targets import (
+    TARGETS,
+    Apart,
+    Arrow,
+    DrawnState,
+    FreshPath,
+    Frontier,
+    Geometric,
+    Renamed,
+    Rotated,
+    Shares,
+    Shown,
+    Shuffled,
+    Smoothed,
+    Targets,
+    Uniform,
+    Visits,
+    WrongStates,
+)
+from cot2lib.targets.checks import check_targets
+from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.training.data import check_run
+
+SUMS, WORDS = MNNS(1, 5, 3), replace(ProsQA(inputs=200), frontier="complete")
+PATH = Frontier(1, "plus-first")
+RULES = (
+    Frontier(), PATH, DrawnState(), DrawnState(FreshPath(2)), FreshPath(), FreshPath(4), Rotated(), Rotated(by=2),
+    Renamed(), Renamed(DrawnState()), Shuffled(), Shuffled(FreshPath()), WrongStates(), Uniform(), Smoothed(),
+    Geometric(), Arrow(), Apart(Frontier(), FreshPath(8)), Apart(DrawnState(), Frontier()), Apart(Smoothed(), PATH),
+)  # fmt: skip
+
+
+def visits(task=SUMS, rows=None, seed=42, step=0, repeats=1):
+    train = task.split(seed).nonzero()[:, 0]
+    rows = train if rows is None else torch.as_tensor(rows)
+    steps = torch.arange(step, step + repeats).repeat_interleave(len(rows))
+    return Visits(task, rows.repeat(repeats), train, random.run_keys([seed], random.Site.TARGETS), steps)
+
+
+def thoughts(task, weights, rows):
+    """The distributions of every thought that an input has, in one list."""
+    there = torch.arange(task.steps) < steps_of(task, rows)[:, None] - 1
+    return weights[there]
+
+
+@pytest.mark.parametrize("task", [SUMS, MNNS(1, 3, 4), WORDS, Ragged(2)], ids=["sums", "longer", "graphs", "ragged"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.label)
+def test_thoughts_are_distributions_and_the_answer_is_last(rule, task):
+    seen = visits(task)
+    check_targets(rule, task, 42, 42)
+    for value in rule(seen):
+        last = steps_of(task, seen.rows) - 1
+        assert torch.equal(value[torch.arange(len(last)), last].argmax(-1), task.answer_ids[seen.rows])
+        assert value[torch.arange(len(last)), last].amax(-1).eq(1).all()
+        assert torch.allclose(thoughts(task, value, seen.rows).sum(-1), torch.ones(1, dtype=value.dtype))
+        assert not value[torch.arange(task.steps) > last[:, None]].any()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_a_visit_depends_on_its_seed_step_and_row_alone(data):
+    rule = data.draw(st.sampled_from(RULES))
+    train = visits().train.tolist()
+    rows = data.draw(st.lists(st.sampled_from(train), min_size=1, max_size=6))
+    step, seed = data.draw(st.integers(0, 10**6)), data.draw(st.sampled_from([42, 43]))
+    seen = replace(visits(rows=rows, seed=42, step=step), key=random.run_keys([seed], random.Site.TARGETS))
+    place = data.draw(st.integers(0, len(rows) - 1))
+    alone = replace(seen, rows=seen.rows[place : place + 1], steps=seen.steps[place : place + 1])
+    for together, one in zip(rule(seen), rule(alone)):
+        assert torch.equal(together[place : place + 1], one)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.label)
+def test_fresh_targets_differ_from_visit_to_visit_and_no_others_do(rule):
+    one, other = rule(visits(step=3)), rule(visits(step=4))
+    same = all(torch.equal(a, b) for a, b in zip(one, other))
+    assert same != rule.fresh
+    if not rule.fresh:
+        fixed = rule(replace(visits(), steps=None))
+        assert all(torch.equal(a, b) for a, b in zip(one, fixed))
+
+
+def test_keys_are_those_of_one_seed_step_and_row():
+    seen = [visits(seed=seed, step=step) for seed in (42, 43) for step in (0, 1)]
+    for keys in ([one.visit_keys for one in seen], [one.row_keys for one in seen[::2]]):
+        assert len(torch.cat(keys).unique()) == sum(map(len, keys))
+    assert torch.equal(seen[0].row_keys, seen[1].row_keys) and torch.equal(seen[0].run_key(1), seen[1].run_key(1))
+    assert seen[0].run_key(1) != seen[0].run_key(2) != seen[0].apart(2).run_key(2)
+
+
+# What is drawn
+
+
+def near(counts, chances, total):
+    """Whether counts lie within five deviations of what is expected."""
+    expected = torch.as_tensor(chances) * total
+    return (torch.as_tensor(counts) - expected).abs().max() < 5 * (
+        expected * (1 - torch.as_tensor(chances))
+    ).sqrt().max()
+
+
+def branchy(count):
+    """Questions whose first edges lead to different numbers of walks: a fair coin at each branch is another law."""
+    for row in range(WORDS.size):
+        first = Counter(walk[1] for walk in walks(WORDS, row)[-1])
+        if len(set(first.values())) > 1:
+            yield row
+            count -= 1
+        if not count:
+            return
+
+
+def test_a_fresh_path_is_any_walk_alike():
+    """Against a list of all walks."""
+    for row in branchy(4):
+        assert_even(row)
+
+
+def assert_even(row):
+    listed, total = walks(WORDS, row)[-1], 20_000
+    ways = {walk[1:]: 1 / len(listed) for walk in listed}
+    steps = len(listed[0]) - 1
+    draws = random.uniform(random.run_keys([row]), total * WORDS.steps).view(1, total, WORDS.steps)
+    paths = drawn_paths(WORDS, torch.tensor([row]), draws)[0, :, :steps].tolist()
+    counts = Counter(map(tuple, paths))
+    assert set(counts) <= set(ways) and len(ways) > 2
+    assert near([counts[walk] for walk in ways], list(ways.values()), total)
+
+
+def test_the_law_of_drawn_paths_is_exact():
+    """Draws from the middles of equal cells meet every trajectory of sums as often as any other."""
+    middles = (torch.arange(2) + 0.5) / 2
+    draws = torch.cartesian_prod(middles, middles, middles)[None].expand(4, -1, -1)
+    paths = drawn_paths(SUMS, torch.arange(4), draws)
+    for row in range(4):
+        digits = SUMS.digits[row]
+        signs = torch.cartesian_prod(*[torch.tensor([-1, 1])] * 3)
+        expected = {tuple((sign * digits).cumsum(0).tolist()) for sign in signs}
+        assert {tuple((path - SUMS.bound).tolist()) for path in paths[row]} == expected
+
+
+@pytest.mark.parametrize("task", [SUMS, WORDS], ids=["sums", "graphs"])
+@pytest.mark.parametrize("rule", [DrawnState(), FreshPath(), FreshPath(3)], ids=lambda rule: rule.label)
+def test_the_frontier_is_the_mean_of_many_visits(rule, task):
+    rows, repeats = visits(task).train[:3], 4000
+    found = rule(visits(task, rows, repeats=repeats)).scored.view(repeats, len(rows), task.steps, -1).mean(0)
+    assert (found - hindsight_targets(task, rows=rows)).abs().max() < 5 * 0.5 / repeats**0.5
+
+
+def test_steps_of_drawn_states_are_independent_and_those_of_a_path_are_not():
+    rows, repeats = visits().train[:1], 4000
+    joint = {}
+    for rule in (DrawnState(), FreshPath()):
+        tokens = rule(visits(rows=rows, repeats=repeats)).scored[:, :2].argmax(-1)
+        joint[rule] = Counter(map(tuple, tokens.tolist()))
+    assert len(joint[DrawnState()]) > len(joint[FreshPath()]) == 4
+
+
+def test_parts_draw_independently():
+    one = Apart(DrawnState(), DrawnState())(visits(repeats=50))
+    assert 0.2 < (one.scored[:, 0].argmax(-1) == one.fed[:, 0].argmax(-1)).float().mean() < 0.8
+
+
+def test_a_path_of_many_is_the_mean_of_as_many():
+    weights = FreshPath(4)(visits()).scored[:, :2]
+    assert set((weights * 4).unique().tolist()) == {0.0, 1.0, 2.0, 3.0, 4.0}
+
+
+# What is kept
+
+
+def test_another_steps_frontier():
+    task = MNNS(1, 3, 4)
+    seen = visits(task)
+    given_, kept = Rotated()(seen).scored, Frontier()(seen).scored
+    assert torch.equal(given_[:, :3], kept[:, [1, 2, 0]]) and torch.equal(given_[:, 3], kept[:, 3])
+
+
+def test_inputs_of_fewer_steps_rotate_among_their_own():
+    task = Ragged(2)
+    seen = visits(task)
+    given_, kept = Rotated()(seen).scored, Frontier()(seen).scored
+    three = task.lengths[seen.rows] == 3
+    assert torch.equal(given_[three, :2], kept[three][:, [1, 0]])
+
+
+def test_names_are_one_permutation_for_each_step():
+    seen = visits()
+    given_, kept = Renamed()(seen).scored[:, :2], Frontier()(seen).scored[:, :2]
+    assert torch.equal(given_.sort(-1).values, kept.sort(-1).values)
+    maps = [{}, {}]
+    for step in range(2):
+        for row in range(len(kept)):
+            states, others = (set(x[row, step].nonzero()[:, 0].tolist()) for x in (kept, given_))
+            for state in states:
+                maps[step][state] = maps[step].get(state, others) & others
+        assert all(maps[step].values()), "an input's frontier is renamed as all others"
+    assert maps[0] != {state: maps[1].get(state) for state in maps[0]}
+    assert not torch.equal(Renamed()(visits(seed=42, rows=[0])).scored, Renamed()(visits(seed=43, rows=[0])).scored)
+
+
+@dataclass(frozen=True)
+class Seen(Shares):
+    """The frontier, with a note of which rows were asked for."""
+
+    def weights(self, visits):
+        ASKED.extend(visits.rows.tolist())
+        return Frontier().weights(visits)
+
+
+ASKED = []
+
+
+@pytest.mark.parametrize("task", [SUMS, Ragged(3)], ids=["sums", "ragged"])
+def test_another_example_is_one_that_is_trained_on(task):
+    seen = visits(task)
+    ASKED.clear()
+    Shuffled(Seen())(seen)
+    assert sorted(ASKED) == seen.train.tolist(), "each stands for one"
+    assert all(one != other for one, other in zip(ASKED, seen.rows.tolist()))
+    assert torch.equal(steps_of(task, torch.tensor(ASKED)), steps_of(task, seen.rows))
+    there = set(ASKED)
+    ASKED.clear()
+    Shuffled(Seen())(visits(task, seed=43))
+    assert set(ASKED) != there, "another split"
+
+
+def test_no_other_example():
+    task = MNNS(1, 3, 3, inputs=10)
+    alone = replace(visits(task), train=torch.tensor([0]), rows=torch.tensor([0]), steps=None)
+    with pytest.raises(SpecError, match="only one training input has 3 steps"):
+        Shuffled()(alone)
+
+
+def test_wrong_states_have_the_shares_of_the_right_ones():
+    seen = visits(WORDS)
+    wrong, right = (rule(seen).scored[:, :2] for rule in (WrongStates(), Frontier()))
+    assert not (wrong * right).any()
+    assert torch.equal(wrong.sort(-1).values, right.sort(-1).values)
+    assert not wrong[..., ~torch.isin(torch.arange(WORDS.vocab_size), WORDS.state_ids)].any()
+    with pytest.raises(SpecError, match="reaches most of the 13 states"):
+        WrongStates(Uniform())(visits(MNNS(1, 2, 3)))
+
+
+def test_smoothed_paths_have_the_frontiers_entropy():
+    seen = visits()
+    smooth, path, kept = (rule(seen).scored[:, :2] for rule in (Smoothed(), PATH, Frontier()))
+    entropy = lambda weights: torch.special.entr(weights).sum(-1)
+    assert torch.allclose(entropy(smooth), entropy(kept), atol=1e-8) and entropy(kept).max() > 1
+    assert torch.equal(smooth.argmax(-1), path.argmax(-1))
+
+
+def test_weights_that_fall_geometrically():
+    weights, kept = (rule(visits()).scored[:, 1] for rule in (Geometric(0.5), Frontier()))
+    for row in range(20):
+        values = weights[row][kept[row] > 0]
+        assert torch.allclose(values[1:] / values[:-1], torch.tensor(0.5, dtype=torch.float64))
+    flat = Geometric(1.0)(visits()).scored[:, 1]
+    assert torch.allclose(flat[flat > 0], (1 / (kept > 0).sum(-1, keepdim=True)).double().expand_as(flat)[flat > 0])
+
+
+def test_the_arrow_is_the_prompts_last_token():
+    seen = visits()
+    assert (Arrow()(seen).fed[:, :2].argmax(-1) == SUMS.prompt()[0, -1]).all()
+
+
+# Names, ids and faults
+
+
+def test_the_default_is_what_was():
+    plain = short()
+    assert plain.supervision.targets is None and "targets" not in to_data(plain.supervision)
+    assert plain.columns()["targets"] == "" and plain.method == "CoT2"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.label)
+def test_a_control_is_told_apart(rule):
+    run = replace(short(), supervision=Supervision(targets=rule))
+    assert run.method == "CoT2, other targets" and run.columns()["targets"] == rule.label and "targets" in run.telling
+    assert run.id != short().id and run.shape() != short().shape()
+    assert from_data(json.loads(json.dumps(to_data(run)))) == run
+
+
+def test_labels_tell_what_is_no_default():
+    assert Apart(Smoothed(), PATH).label == "Apart(scored=Smoothed, fed=Frontier(budget=1, ties=plus-first))"
+    assert len({rule.label for rule in RULES}) == len(RULES) and {type(rule) for rule in RULES} == set(TARGETS)
+
+
+def own(call):
+    """A rule whose call is given."""
+
+    @dataclass(frozen=True)
+    class Mine(Targets):
+        def __call__(self, visits):
+            return call(visits)
+
+    return Mine()
+
+
+def frontier(visits):
+    return hindsight_targets(visits.task, rows=visits.rows)
+
+
+FAULTS = {
+    "is a float64 tensor of shape": lambda v: Shown(frontier(v)[:, :-1], frontier(v)),
+    "is of type list; give a float64 tensor": lambda v: Shown(frontier(v), [1]),
+    "gives a Tensor; give cot2lib.targets.Shown": frontier,
+    "scored are not finite": lambda v: Shown(frontier(v) * float("nan"), frontier(v)),
+    "scored fall to -1": lambda v: Shown(-frontier(v), frontier(v)),
+    "fed fall to -1": lambda v: Shown(frontier(v), -frontier(v)),
+    "fed add up to 0.5..0.5": lambda v: Shown(frontier(v), frontier(v) / 2),
+    "scored are all 0 for some input": lambda v: Shown(frontier(v) * (v.rows > 5)[:, None, None], frontier(v)),
+    "scored differ from call to call": lambda v: Shown(torch.rand_like(frontier(v)), frontier(v)),
+    "fed of an input change with those beside it": lambda v: Shown(frontier(v), frontier(v).roll(len(v.rows) // 2, 0)),
+    "its call fails": lambda v: v.nothing,
+    "need a property `fresh`": lambda v: v.visit_keys,
+}
+
+
+@pytest.mark.parametrize("said", FAULTS)
+def test_malformed_targets_are_refused_before_training(said, store, nothing_shipped, monkeypatch):
+    run = replace(short(), supervision=Supervision(targets=own(FAULTS[said])))
+    with pytest.raises(SpecError) as error:
+        check_run(run)
+    assert said in str(error.value) and "\n" not in str(error.value)
+    monkeypatch.setattr("cot2lib.training.supervised.SupervisedTrainer.train", lambda *_: pytest.fail("is trained"))
+    with pytest.raises(SpecError):
+        cot2lib.run([run], device="cpu")
+
+
+def test_nothing_fed_and_labels_of_any_weight_are_allowed():
+    rule = own(lambda v: Shown(frontier(v) * 0.5, torch.zeros_like(frontier(v))))
+    check_targets(rule, SUMS, 42, 42)
+
+
+@pytest.mark.parametrize(
+    "fields, said",
+    [
+        (dict(budget=2), "budget=2, ties='minus-first': targets name their own"),
+        (dict(ties="shared"), "targets name their own"),
+        (dict(every=None), "thoughts that a teacher feeds"),
+        (dict(feeding="self"), "thoughts that a teacher feeds"),
+    ],
+)
+def test_what_targets_cannot_be_with(fields, said):
+    with pytest.raises(SpecError, match=said):
+        Supervision(targets=Frontier(), **fields)
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: FreshPath(0), "count=0: must be at least 1"),
+        (lambda: Geometric(0.0), "choose 0 < ratio <= 1"),
+        (lambda: check_targets(Frontier(100), SUMS, 42, 42), "budget B=100"),
+    ],
+)
+def test_fields_of_rules(make, said):
+    with pytest.raises(SpecError, match=said):
+        make()

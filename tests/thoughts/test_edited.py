@@ -1,0 +1,127 @@
+"""Edits of thoughts by exact oracles: which states are reached, which lead on, and what a changed mixture does."""
+
+import itertools
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from builders import short, walks
+from ragged import Ragged
+
+from cot2lib import runs
+from cot2lib.decode import decode, rules
+from cot2lib.errors import SpecError
+from cot2lib.oracles import ancestors, mirrored, reachable
+from cot2lib.runs.collect import collect
+from cot2lib.specs import from_data, to_data
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS, ProsQA, Task
+from cot2lib.thoughts import Always, Base, Discrete, Edit, Edited, Hidden
+from cot2lib.training.data import stack_data
+from cot2lib.training.supervised import build_stack, evaluate
+
+TASK, GRAPHS = MNNS(1, 5, 3), ProsQA(inputs=60)
+
+
+def listed(task, row):
+    """States of every walk of an input, the start first."""
+    if isinstance(task, MNNS):
+        for signs in itertools.product((-1, 1), repeat=task.length):
+            sums = itertools.accumulate((s * d for s, d in zip(signs, task.digits[row].tolist())), initial=0)
+            yield [total + task.bound for total in sums]
+    elif isinstance(task, Ragged):
+        yield from ([int(task.start[row]), *walk] for walk in task.ordered(row))
+    else:
+        yield from walks(task, row)[-1]
+
+
+@pytest.mark.parametrize("task", [TASK, GRAPHS, Ragged(2)], ids=["sums", "graphs", "ragged"])
+def test_ancestors_are_those_of_listed_walks(task):
+    rows = torch.tensor([[0, 3], [5, 7]])
+    final = torch.tensor([[next(iter(listed(task, int(row))))[-1] for row in pair] for pair in rows])
+    for place in itertools.product(range(2), repeat=2):
+        row, told = int(rows[place]), [*listed(task, int(rows[place]))]
+        for step in range(len(told[0])):
+            there = reachable(task, step, rows)[place].nonzero()[:, 0].tolist()
+            if not isinstance(task, ProsQA):  # there walks that end early reach further states
+                assert set(there) == {walk[step] for walk in told}
+            before = reachable(task, step, rows)[place] & ancestors(task, step, rows, final)[place]
+            wanted = {walk[step] for walk in told if walk[-1] == final[place]}
+            assert set(before.nonzero()[:, 0].tolist()) == wanted, (row, step)
+
+
+def test_mirrors_are_sums_of_the_other_sign():
+    states = torch.zeros(1, TASK.states, dtype=torch.bool)
+    states[0, TASK.bound + 2] = True
+    assert (mirrored(TASK, states)[0].nonzero()[:, 0] - TASK.bound).tolist() == [-2, 2]
+    assert torch.equal(mirrored(GRAPHS, states[:, :19]), states[:, :19])
+
+
+@dataclass(frozen=True)
+class Exact(Edit):
+    """The hindsight target of the step in place of the thought, from a step on."""
+
+    task: Task
+    first: int = 0
+
+    def __call__(self, weights, state):
+        if state.step < self.first:
+            return weights
+        targets = hindsight_targets(self.task)[state.rows, state.step].float()
+        return targets.expand_as(weights)
+
+
+def test_an_edit_knows_the_step_and_the_inputs():
+    """Fed the exact frontier, a model answers as under its teacher; samples of an input lie side by side."""
+    run = short()
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    rows = data.held_out.index[:, :10]
+    edited = Edited(Base(), Exact(TASK))
+    made = decode(stack, data.prompts[rows], rules(edited, 3), rows=rows, samples=2)
+    for sample in range(2):
+        fed = made.weights[0, sample::2, :2]
+        assert torch.equal(fed, hindsight_targets(TASK, rows=rows[0])[:, :2].float())
+    later = decode(stack, data.prompts[rows], rules(Edited(Base(), Exact(TASK, 1)), 3), rows=rows)
+    plain = decode(stack, data.prompts[rows], rules(Base(), 3))
+    assert torch.equal(later.weights[:, :, 0], plain.weights[:, :, 0])
+    assert torch.equal(later.weights[:, :, 1], made.weights[:, ::2, 1])
+
+
+def test_an_edited_run_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_path):
+    run = replace(short(), thought=Edited(Base(), Exact(TASK)))
+    assert run.thought.label == "Edited(rule=Base, edit=Exact(task=MNNS(high=5, length=3)))"
+    row = runs.run([run, short()], device="cpu").set_index("id")
+    stack, data = runs.load(run, missing="error"), stack_data([run], "cpu")
+    found = evaluate(stack, data, [run])
+    assert found["entropy_1"] == evaluate(stack, data, [short()])["entropy_1"]
+    assert found["entropy_2"] != evaluate(stack, data, [short()])["entropy_2"]
+    assert row["first_losses"].nunique() == 1 and from_data(to_data(run)) == run
+    with pytest.raises(SpecError, match="Exact"):
+        collect("mine.quick", [run], folder=tmp_path)
+
+
+@dataclass(frozen=True)
+class Doubled(Edit):
+    def __call__(self, weights, state):
+        return 2 * weights
+
+
+def test_what_cannot_be_edited():
+    run = replace(short(), thought=Edited(Base(), Doubled()))
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    with pytest.raises(SpecError, match=r"rule Edited: weights add up to 1\.\.2; a mixture's to 1"):
+        evaluate(stack, data, [run])
+    with pytest.raises(SpecError, match="Hidden feeds no mixture"):
+        evaluate(stack, data, [replace(run, thought=Edited(Hidden(), Doubled()))])
+
+
+def test_always_feeds_its_token():
+    run = short()
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    made = decode(stack, data.prompts[:4][None], rules(Always(3), 3))
+    assert (made.weights[:, :, :2].argmax(-1) == 3).all() and made.weights.sum(-1).eq(1).all()
+    assert torch.equal(made.answers, made.logits[:, :, -1].argmax(-1))
+    for token, said in ((-1, "token=-1: must be at least 0"), (47, "the vocabulary has 47 tokens")):
+        with pytest.raises(SpecError, match=said):
+            decode(stack, data.prompts[:4][None], rules(Always(token), 3))
+    assert Edited(Discrete(1.0), Doubled()).samples is False
