@@ -1,4 +1,4 @@
-"""What each explanation predicts of each experiment, as data: `predictions.csv`, committed before the runs.
+"""Predictions of each explanation for each experiment, as data: `predictions.csv`, committed before the runs.
 
 An entry is "at least 5", "at most 5", "within 5" (of nothing, either way) or "0 to 6", in the experiment's measure.
 """

@@ -36,12 +36,12 @@ from cot2lib.study.graphs import MASSES, described
 from cot2lib.study.prosqa.measure import ANCESTORS, looks
 from cot2lib.study.prosqa.measure import DEEPER as FARTHER
 from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
-from cot2lib.study.prosqa.runs import answering
+from cot2lib.study.prosqa.runs import chosen
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
-from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
+from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
 ALL_HOPS = tuple(range(FEWEST_HOPS, MOST_HOPS + 1))
@@ -68,7 +68,7 @@ def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
         RecordError: if the models are neither shipped nor stored.
     """
     task = published(path, naming=naming, padding_counts=True, waiting=MOST_HOPS)
-    groups, parts, done = by_shape(answering()), [], 0
+    groups, parts, done = by_shape(chosen()), [], 0
     with timing.told(f"{Path(path).name}, answers", task.size * len(groups)) as tell:
         for specs in groups:
             stack = runs.load_stack(specs, missing="error")
@@ -105,9 +105,9 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 
 def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]:
-    ask = lambda task, rows: _by_question(stack, specs, task, rows)
+    ask = lambda task, rows: by_question(stack, specs, Test("", task, rows))
     for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
-        task = published(published_file(), naming=naming, padding_counts=True, waiting=specs[0].task.waiting)
+        task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
         each = ask(task, torch.arange(task.size))
         yield summed(each, [PUBLISHED] * len(each), naming, ["hops"])
     unseen = generated(specs[0].task)
@@ -121,13 +121,6 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
         parts = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
         for name, part in zip(names, parts):
             yield summed(part, [name] * len(part), unseen.naming)
-
-
-def _by_question(stack: GPT2Stack, specs: Sequence[RunSpec], task: Reachability, rows: torch.Tensor) -> pd.DataFrame:
-    """`by_question`, at once for questions of as many thoughts."""
-    hops = task.graphs.hops[rows]
-    together = [rows] if task.waiting is not None else [rows[hops == count] for count in hops.unique()]
-    return pd.concat([by_question(stack, specs, Test("", task, part)) for part in together], ignore_index=True)
 
 
 def generated(task: ProsQA) -> ProsQA:
