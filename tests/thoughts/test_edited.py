@@ -95,6 +95,9 @@ def test_an_edited_run_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_pa
     found = evaluate(stack, data, [run])
     assert found["entropy_1"] == evaluate(stack, data, [short()])["entropy_1"]
     assert found["entropy_2"] != evaluate(stack, data, [short()])["entropy_2"]
+    rows = data.held_out.index[:, data.held_out.real[0]]
+    by_hand = decode(stack, data.prompts[rows], rules(run.thought, 3), rows=rows).logits[0, :, 1].softmax(-1)
+    assert found["entropy_2"][0] == pytest.approx(torch.special.entr(by_hand).sum(-1).mean().item(), abs=1e-6)
     assert row["first_losses"].nunique() == 1 and from_data(to_data(run)) == run
     with pytest.raises(SpecError, match="Exact"):
         collect("mine.quick", [run], folder=tmp_path)
