@@ -48,9 +48,9 @@ def collect(
         replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
         half: ship weights in half precision, for models that would weigh too much.
 
-    Returns the files written, and prints what was replaced or left out. Raises RecordError if there is nothing to
-    collect, a source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost;
-    SpecError for a run that uses a class which is defined outside the package.
+    Returns the files written, and prints what was replaced or left out. Raises RecordError if nothing is there, a source
+    holds no records, a file is unreadable, or runs that only a damaged file holds would be lost; SpecError for a run
+    that uses a class which is defined outside the package.
     """
     _refuse_outsiders(specs)
     folder = folder or paths.RECORDS
@@ -65,13 +65,14 @@ def collect(
     for error in damaged.values():
         print(f"disregarded: {error}")
     wanted = [spec.id for spec in specs if spec.id in chosen and spec in with_weights]
-    weights = {run_id: found for run_id in wanted if (found := chosen[run_id].weights(run_id))}
+    weights = {run_id: _as_shipped(found, half) for run_id in wanted if (found := chosen[run_id].weights(run_id))}
     replaced = [run_id for run_id in before or () if chosen.get(run_id, own) is not own]
-    if half:
-        weights = {run: {name: value.half() for name, value in part.items()} for run, part in weights.items()}
     _report(stem, specs, before or set(), replaced, set(wanted) - set(weights))
-    order = [spec.id for spec in specs if spec.id in chosen]
-    return records.ship(stem, _ordered(order, origins), weights, folder)
+    return records.ship(stem, _ordered([spec.id for spec in specs if spec.id in chosen], origins), weights, folder)
+
+
+def _as_shipped(weights: Mapping[str, Weight], half: bool) -> dict[str, Weight]:
+    return {name: value.half() if half else value for name, value in weights.items()}
 
 
 def _refuse_outsiders(specs: Sequence[Run]) -> None:

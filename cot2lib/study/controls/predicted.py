@@ -11,12 +11,7 @@ import pandas as pd
 
 EXPLANATIONS = ("set", "labels", "computation", "curriculum")
 NUMBER = r"(-?\d+(?:\.\d+)?)"
-FORMS = {
-    rf"at least {NUMBER}": lambda least: (least, math.inf),
-    rf"at most {NUMBER}": lambda most: (-math.inf, most),
-    rf"within {NUMBER}": lambda margin: (-margin, margin),
-    rf"{NUMBER} to {NUMBER}": lambda low, high: (low, high),
-}
+FORM = re.compile(rf"(at least|at most|within|{NUMBER} to) {NUMBER}")
 
 
 def predictions() -> pd.DataFrame:
@@ -37,7 +32,9 @@ def bounds(said: str) -> tuple[float, float]:
     Raises:
         ValueError: for an entry of no known form.
     """
-    for form, ends in FORMS.items():
-        if found := re.fullmatch(form, said):
-            return ends(*map(float, found.groups()))
-    raise ValueError(f"{said!r}: write 'at least 5', 'at most 5', 'within 5' or '0 to 6'.")
+    found = FORM.fullmatch(said)
+    if found is None:
+        raise ValueError(f"{said!r}: write 'at least 5', 'at most 5', 'within 5' or '0 to 6'.")
+    word, first, last = found[1], found[2], float(found[3])
+    known = {"at least": (last, math.inf), "at most": (-math.inf, last), "within": (-last, last)}
+    return known[word] if word in known else (float(first), last)

@@ -119,7 +119,8 @@ MOST_TRIED = "held-out graphs (%)"
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of tests by hops, of which one more is over all questions of a test; `questions` says how many hops they
     have."""
-    known = rows[rows["hops"].notna()].assign(questions=lambda part: part["hops"].map("{:g} hops".format))
+    known = rows[rows["hops"].notna()]
+    known = known.assign(questions=known["hops"].map("{:g} hops".format))
     by = ["id", "method", "frontier", "seed", "test", "asked"]
     sums = known.assign(**known[MEASURES].mul(known["inputs"], axis=0)).groupby(by, observed=True)
     whole = sums[["inputs", *MEASURES]].sum()
@@ -138,9 +139,13 @@ def by_hops(rows: pd.DataFrame, finding: str) -> Shown:
     """Strict accuracy of every run of `answers` on published questions with drawn names, by hops; bars are the
     paper's."""
     drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
-    said = lambda method, questions: graphs.stated("ProsQA", method) if questions == ALL else None
     options = dict(x="questions", col=None, y="strict", label="right answers (%)")
-    return look.ends(drawn, stated=said, finding=finding, **options)
+    return look.ends(drawn, stated=_stated, finding=finding, **options)
+
+
+def _stated(method: str, questions: str) -> float | None:
+    """The paper's accuracy of a method, which is over all questions."""
+    return graphs.stated("ProsQA", method) if questions == ALL else None
 
 
 def systems(rows: pd.DataFrame, sizes: dict[str, str]) -> pd.DataFrame:
@@ -164,7 +169,8 @@ def systems(rows: pd.DataFrame, sizes: dict[str, str]) -> pd.DataFrame:
          "accuracy": graphs.stated("ProsQA", method)}
         for method in methods
     )  # fmt: skip
-    others = pd.concat([theirs, papers], ignore_index=True).assign(**{ALL: lambda t: t["accuracy"].map("{:g}".format)})
+    others = pd.concat([theirs, papers], ignore_index=True)
+    others[ALL] = others["accuracy"].map("{:g}".format)
     table = pd.concat([ours.rename(columns={"method": "system"}), others], ignore_index=True)
     hops = [name for name in ours if name.endswith("hops")]
     return table[["system", "model", "asked", "seeds", *hops, ALL]]

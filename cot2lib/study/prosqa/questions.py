@@ -8,6 +8,7 @@ added that answer nothing.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -105,22 +106,25 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 
 def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]:
-    ask = lambda task, rows: by_question(stack, specs, Test("", task, rows))
+    ask = partial(_asked, stack, specs)
     for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
         task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
         each = ask(task, torch.arange(task.size))
         yield summed(each, [PUBLISHED] * len(each), naming, ["hops"])
     unseen = generated(specs[0].task)
     each = ask(unseen, torch.arange(unseen.size))
-    told = lambda names: [names[question] for question in each["question"]]
     yield summed(each, [GENERATED] * len(each), unseen.naming, ["hops"])
     for names in (depths(unseen), rules(unseen)):
-        yield summed(each, told(names), unseen.naming)
+        yield summed(each, [names[question] for question in each["question"]], unseen.naming)
     for names, variants in ((LEAVES, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
         rows, *others = variants
         parts = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
         for name, part in zip(names, parts):
             yield summed(part, [name] * len(part), unseen.naming)
+
+
+def _asked(stack: GPT2Stack, specs: Sequence[RunSpec], task: ProsQA, rows: torch.Tensor) -> pd.DataFrame:
+    return by_question(stack, specs, Test("", task, rows))
 
 
 def generated(task: ProsQA) -> ProsQA:

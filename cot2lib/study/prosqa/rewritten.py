@@ -76,8 +76,8 @@ def _moves(graphs: Graphs, names: int) -> tuple[Bool[Tensor, "graph edge end"], 
     away, (target, other) = distances(graphs, names), graphs.options.unbind(1)
     start, end = graphs.edges.clamp(min=0).unbind(-1)  # (graph, edge)
     left = _reached_without(graphs, names)  # (graph, edge, node)
-    at = lambda node: node[:, None, None].expand(-1, left.shape[1], 1)
-    needed = (left.gather(2, at(target))[..., 0] == 0) & (end != target[:, None])
+    kept = left.gather(2, target[:, None, None].expand(-1, left.shape[1], 1))[..., 0] > 0
+    needed = ~kept & (end != target[:, None])
     to_other, to_target = (_column(away, node) for node in (other, target))  # (graph, node)
     ends = (to_other < FAR) & (to_target == FAR) & (torch.arange(names) != other[:, None])
     root = away[torch.arange(len(away)), graphs.root]  # (graph, node)
