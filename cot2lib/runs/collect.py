@@ -48,9 +48,9 @@ def collect(
         replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
         half: ship weights in half precision, for models that would weigh too much.
 
-    Returns the files written, and prints what was replaced or left out. Raises RecordError if nothing is there, a source
-    holds no records, a file is unreadable, or runs that only a damaged file holds would be lost; SpecError for a run
-    that uses a class which is defined outside the package.
+    Returns the files written, and prints what was replaced or left out. Raises RecordError if nothing is there, a
+    source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost; SpecError for
+    a run that uses a class which is defined outside the package.
     """
     _refuse_outsiders(specs)
     folder = folder or paths.RECORDS
