@@ -55,7 +55,7 @@ def _supervised() -> str:
 
 
 def _graphs() -> str:
-    answered = prosqa.answers(questions.tested(whole.chosen()))
+    answered = prosqa.answers(prosqa.tested(whole.chosen()))
     asked = frame.at(answered, test=questions.PUBLISHED, asked="fresh", questions=prosqa.ALL)
     right = asked.groupby("method", observed=True)["strict"].mean()
     return (

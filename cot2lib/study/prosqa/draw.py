@@ -14,6 +14,7 @@ from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
+from cot2lib.study.prosqa import questions
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
@@ -116,12 +117,20 @@ ALL = "all"
 MOST_TRIED = "held-out graphs (%)"
 
 
+def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows (%) that `cot2 collect questions` has shipped of some runs, with what tells their graphs apart."""
+    table = questions.shipped()
+    table = table[table["id"].isin({run.id for run in specs})]
+    shares = [name for name in table if name in MEASURES or name.rpartition("_")[0] in graphs.MASSES]
+    return graphs.described(table.assign(**PERCENT * table[shares]), specs)
+
+
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of tests by hops, of which one more is over all questions of a test; `questions` says how many hops they
     have."""
     known = rows[rows["hops"].notna()]
     known = known.assign(questions=known["hops"].map("{:g} hops".format))
-    by = ["id", "method", "frontier", "seed", "test", "asked"]
+    by = ["id", "method", "seed", "test", "asked"]
     sums = known.assign(**known[MEASURES].mul(known["inputs"], axis=0)).groupby(by, observed=True)
     whole = sums[["inputs", *MEASURES]].sum()
     whole = whole.assign(**whole[MEASURES].div(whole["inputs"], axis=0), questions=ALL).reset_index()

@@ -33,12 +33,10 @@ from cot2lib.study.graph_tests import (
     deeper,
     published_file,
 )
-from cot2lib.study.graphs import MASSES, described
 from cot2lib.study.prosqa.measure import ANCESTORS, looks
 from cot2lib.study.prosqa.measure import DEEPER as FARTHER
 from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
 from cot2lib.study.prosqa.runs import chosen
-from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
@@ -168,10 +166,6 @@ def leaves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
     return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
 
 
-def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The rows (%) that `cot2 collect questions` has shipped of some runs, with what tells their graphs apart."""
-    table = records.shipped_rows("questions.quick.tested", COLUMNS)
-    table = table[table["id"].isin({run.id for run in specs})]
-    shares = [name for name in table if name in ("strict", "pair") or name.rpartition("_")[0] in MASSES]
-    frontiers = pd.DataFrame([{"id": run.id, "frontier": run.task.frontier} for run in specs])
-    return described(table.assign(**PERCENT * table[shares]), specs).merge(frontiers, on="id")
+def shipped() -> pd.DataFrame:
+    """The table that `cot2 collect questions` has shipped; empty where there is none."""
+    return records.shipped_rows("questions.quick.tested", COLUMNS)
