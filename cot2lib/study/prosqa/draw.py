@@ -203,7 +203,7 @@ def trials(rows: pd.DataFrame) -> pd.DataFrame:
     """Every trial of the search: accuracy (%) on held-out generated graphs at the end, and what it cost."""
     told = rows.assign(minutes=rows["seconds"] * rows["threads"] / 60)
     table = told[["method", "heads", "lr", "steps", "last", "minutes"]].sort_values(["method", "heads", "lr"])
-    return table.rename(columns={"lr": "rate", "last": MOST_TRIED, "minutes": "core-minutes"}).astype({"rate": str})
+    return table.rename(columns={"lr": "rate", "last": MOST_TRIED}).astype({"rate": str})
 
 
 def tests(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

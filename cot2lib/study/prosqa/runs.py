@@ -5,8 +5,8 @@ Long chains are rare in the published file. Here five hops are as common as four
 
 Methods differ in nothing but the method. Each is tried with the first seed, by as many of `TRIALS` as `TRIED` says.
 It is compared by the trial that is best on held-out generated graphs. CoT2 made no error there in its first trial, and
-so had no other. Every run costs about as many core-minutes. COCONUT makes its thoughts one by one, so it takes half as
-many steps.
+so had no other. Runs are to cost as many core-minutes. COCONUT makes its thoughts one by one, so it takes half as many
+steps.
 """
 
 from collections.abc import Sequence
