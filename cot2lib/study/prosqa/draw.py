@@ -157,32 +157,17 @@ def _stated(method: str, questions: str) -> float | None:
     return graphs.stated("ProsQA", method) if questions == ALL else None
 
 
-def systems(rows: pd.DataFrame, sizes: dict[str, str]) -> pd.DataFrame:
-    """Accuracies (%) on published questions by hops, of `answers` and of others, which print one over all.
-
-    Args:
-        rows: of `answers`.
-        sizes: the size of our models by method, in words.
-    """
+def systems(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies (%) on published questions by hops, of `answers` and of others, which print one over all."""
     drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
     ours = show.cells(drawn, ["method"], "questions", "strict", show.mean_of)
-    seeds = show.groups(drawn, ["method"])["seed"].nunique().reset_index()
-    ours = ours.assign(
-        seeds=seeds["seed"].astype(str), model=ours["method"].map(sizes), asked="these, names drawn anew"
-    )
-    theirs = printed()
-    theirs = theirs.assign(system=[f"{row.system}, {{cite:t}}`{row.cite}`" for row in theirs.itertuples()])
-    methods = [method for method in graphs.CLAIMED if graphs.stated("ProsQA", method) is not None]
-    papers = pd.DataFrame(
-        {"system": f"{method}, the paper", "model": "4 layers, d = 32", "asked": "names not said",
-         "accuracy": graphs.stated("ProsQA", method)}
-        for method in methods
-    )  # fmt: skip
-    others = pd.concat([theirs, papers], ignore_index=True)
-    others[ALL] = others["accuracy"].map("{:g}".format)
-    table = pd.concat([ours.rename(columns={"method": "system"}), others], ignore_index=True)
-    hops = [name for name in ours if name.endswith("hops")]
-    return table[["system", "model", "asked", "seeds", *hops, ALL]]
+    seeds = show.groups(drawn, ["method"])["seed"].nunique().reset_index()["seed"].astype(str)
+    ours.insert(1, "seeds", seeds)
+    ours["method"] = [f"{method}, ours" for method in ours["method"]]
+    others = {f"{row.system}, {{cite:t}}`{row.cite}`": row.accuracy for row in printed().itertuples()}
+    others |= {f"{method}, the paper": graphs.stated("ProsQA", method) for method in graphs.CLAIMED}
+    theirs = pd.DataFrame({"method": others.keys(), ALL: [f"{value:g}" for value in others.values()]})
+    return pd.concat([ours, theirs], ignore_index=True).rename(columns={"method": "system"})
 
 
 def printed() -> pd.DataFrame:
