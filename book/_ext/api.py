@@ -16,8 +16,8 @@ BARE = re.compile(r"[*|]")
 PAGE, PLACE = "book/api", "% face"
 TITLES = {
     "cot2lib.tasks": "Tasks", "cot2lib.thoughts": "Thought rules", "cot2lib.model": "Models",
-    "cot2lib.supervision": "Targets", "cot2lib.targets": "Other targets", "cot2lib.specs": "Runs as data", "cot2lib.specs.profiles": "Recipes",
-    "cot2lib.runs": "Train and look up",
+    "cot2lib.supervision": "Targets", "cot2lib.targets": "Other targets", "cot2lib.specs": "Runs as data",
+    "cot2lib.specs.profiles": "Recipes", "cot2lib.runs": "Train and look up",
 }  # fmt: skip
 
 
