@@ -90,12 +90,14 @@ def test_shipped_records_replay(run):
 
 @pytest.mark.parametrize("run", marked(kinds(weighted())))
 def test_shipped_weights_give_their_record(run):
-    """Two inputs may fall the other way by rounding; more means that decoding or the data have drifted."""
+    """Two inputs may fall the other way by rounding, in half precision one in 200; more means that decoding or the data
+    have drifted."""
     row = records.shipped()[0].set_index("id").loc[run.id]
     found = evaluate(runs.load(run, missing="error"), stack_data([run], "cpu"), [run])
     inputs = row["inputs_a"] + row["inputs_b"]
     right = found["correct_a"][0] + found["correct_b"][0]
-    assert abs(right - row["last"] * inputs) < 2.5
+    halved = any(value.dtype == torch.float16 for value in records.shipped_weights(run.id).values())
+    assert abs(right - row["last"] * inputs) < (inputs / 200 if halved else 2.5)
 
 
 def test_every_kind_is_looked_at():
