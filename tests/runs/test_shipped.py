@@ -90,7 +90,7 @@ def test_shipped_records_replay(run):
 
 @pytest.mark.parametrize("run", marked(kinds(weighted())))
 def test_shipped_weights_give_their_record(run):
-    """Two inputs may fall the other way by rounding, in half precision one in 200; more means that decoding or the data
+    """Two inputs may fall the other way by rounding, or one in 200 in half precision; more means that decoding or data
     have drifted."""
     row = records.shipped()[0].set_index("id").loc[run.id]
     found = evaluate(runs.load(run, missing="error"), stack_data([run], "cpu"), [run])
