@@ -49,8 +49,17 @@ def test_the_cell_that_decides_is_named(said, known):
     assert re.search(rf"gap\s{gap['last']:.1f}\s\[.*\] points at d = 24", said[0])
 
 
+def test_some_rewarded_runs_end_with_one_answer(said, known):
+    """The sentence on reward says so of d = 24: the runs end in two groups, one of them below 40 %."""
+    low = re.search(r"(\d+) at (\d+\.\d)", known.loc["grpo-mts-d24-k3", "verdict"].partition(" and ")[2])
+    assert "one answer to everything" in said[2] and int(low[1]) > 0 and float(low[2]) < 40
+
+
 def test_the_figure_draws_every_seed_and_the_papers_values():
     drawn = first_page.curves()
+    ends = drawn.numbers.sort_values("epoch").groupby(["recipe", "method", "seed"], observed=True)["accuracy"].last()
+    means = ends.groupby(["recipe", "method"], observed=True).mean().unstack()
+    assert (means["CoT2"] > means["discrete CoT"]).all(), drawn.finding
     seeds = drawn.numbers.groupby(["recipe", "method"], observed=True)["seed"].nunique()
     assert seeds[first_page.SUMS].tolist() == [10, 10] and (seeds[first_page.GRAPHS] >= 1).all()
     bars = [bar for axis in drawn.figure.axes for bar in axis.collections]

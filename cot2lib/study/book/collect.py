@@ -48,9 +48,8 @@ def collect(
     if chapter not in MEASURES | OF_MODELS:
         specs = all_runs.sweep(chapter, profile)
         shipping = {spec for spec in specs if all_runs.ships_weights(chapter, spec)}
-        options = dict(with_weights=shipping, sources=sources, folder=folder, replace=replace)
-        options |= {"half": chapter in all_runs.HALF}
-        return merge.collect(f"{chapter}.{profile}", specs, **options)
+        options = dict(sources=sources, folder=folder, replace=replace, half=chapter in all_runs.HALF)
+        return merge.collect(f"{chapter}.{profile}", specs, with_weights=shipping, **options)
     if sources or replace:
         raise SpecError(f"{chapter} is measured anew whenever it is collected: leave out sources and replace.")
     if chapter in OF_MODELS:

@@ -49,7 +49,7 @@ def _supervised() -> str:
     ours, theirs = _number("main-mnns-cot2"), _number("main-mnns-discrete")
     return (
         f"**Training.** On signed sums (two layers, *d* = 32) CoT2 is right on {ours}, discrete chain of thought on "
-        f"{theirs}. Does one layer of CoT2 beat two of discrete chain of thought? "
+        f"{theirs}. One layer of CoT2 beats two of discrete chain of thought: "
         f"{_gap('small-cot2-beats-large-discrete')}."
     )
 
@@ -99,8 +99,7 @@ def _gap(claim: str) -> str:
     lines = KINDS[claim].drawn(claim, SETTLED, reading_records())
     lows = [mean_interval(line.values).low for line in lines]
     cell = lines[lows.index(min(lows))].label.partition(":")[0]
-    said = _linked(claim)
-    return f"{said[:6]}{said[6].upper()}{said[7:]}: {KINDS[claim].ours(_settled().loc[claim])} points at {cell}"
+    return f"{_linked(claim)}, {KINDS[claim].ours(_settled().loc[claim])} points at {cell}"
 
 
 def _linked(claim: str) -> str:

@@ -89,7 +89,7 @@ def published(rows: pd.DataFrame) -> pd.DataFrame:
     )
     parts = [
         named(by_hops[by_hops["inputs"] >= FEWEST], "{hops:g} hops"),
-        named(weighed(by_hops), "all"),
+        named(weighed(by_hops, ["naming", "asked", "method", "seed"]), "all"),
         named(generated[generated["asked"].notna()], "generated"),
     ]
     found = pd.concat(parts, ignore_index=True)
@@ -101,11 +101,11 @@ def published(rows: pd.DataFrame) -> pd.DataFrame:
     return measured(found.assign(**ordered), ["named", "method"], "questions")
 
 
-def weighed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each run's accuracies on questions of every number of hops together."""
+def weighed(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Accuracies on questions of every number of hops together, by columns that tell runs and tests apart."""
     sums = (
         rows.assign(**rows[MEASURES].mul(rows["inputs"], axis=0))
-        .groupby(["naming", "asked", "method", "seed"], observed=True)[["inputs", *MEASURES]]
+        .groupby(by, observed=True)[["inputs", *MEASURES]]
         .sum()
     )
     return sums.assign(**sums[MEASURES].div(sums["inputs"], axis=0)).reset_index()
@@ -114,7 +114,7 @@ def weighed(rows: pd.DataFrame) -> pd.DataFrame:
 # Models of all hops
 
 ALL = "all"
-MOST_TRIED = "held-out graphs (%)"
+HELD_OUT = "held-out graphs (%)"
 
 
 def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
@@ -131,9 +131,7 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     known = rows[rows["hops"].notna()]
     known = known.assign(questions=known["hops"].map("{:g} hops".format))
     by = ["id", "method", "seed", "test", "asked"]
-    sums = known.assign(**known[MEASURES].mul(known["inputs"], axis=0)).groupby(by, observed=True)
-    whole = sums[["inputs", *MEASURES]].sum()
-    whole = whole.assign(**whole[MEASURES].div(whole["inputs"], axis=0), questions=ALL).reset_index()
+    whole = weighed(known, by).assign(questions=ALL)
     found = pd.concat([known[[*by, "questions", "inputs", *MEASURES]], whole], ignore_index=True)
     methods = frame.ordered(found["method"], frame.ORDER["method"])
     return found.assign(questions=frame.ordered(found["questions"], _in_order(found)), method=methods)
@@ -188,7 +186,7 @@ def trials(rows: pd.DataFrame) -> pd.DataFrame:
     """Every trial of the search: accuracy (%) on held-out generated graphs at the end, and what it cost."""
     told = rows.assign(minutes=rows["seconds"] * rows["threads"] / 60)
     table = told[["method", "heads", "lr", "steps", "last", "minutes"]].sort_values(["method", "heads", "lr"])
-    return table.rename(columns={"lr": "rate", "last": MOST_TRIED}).astype({"rate": str})
+    return table.rename(columns={"lr": "rate", "last": HELD_OUT}).astype({"rate": str})
 
 
 def tests(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

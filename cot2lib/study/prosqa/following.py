@@ -8,14 +8,12 @@ moved so that the other option becomes the target (`cot2lib.study.prosqa.rewritt
 import pandas as pd
 import torch
 
-from cot2lib.runs import How, make_trainer, records
+from cot2lib.runs import How, make_trainer
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS
-from cot2lib.study import frame
 from cot2lib.study.graph_runs import BOTH
 from cot2lib.study.graph_tests import Test, measured
 from cot2lib.study.prosqa import questions, runs
-from cot2lib.study.report import PERCENT, RECIPES
 
 QUESTIONS = 500  # that are asked at every point
 EVALUATIONS = 2  # of the recipe's own, from one point to the next
@@ -29,9 +27,10 @@ def measure(profile: str) -> pd.DataFrame:
 
 def along(run: RunSpec) -> pd.DataFrame:
     """Train a run on the CPU and ask it: a row for each point and test (`BEFORE`, `MOVED`), shares of 1."""
-    rows, moved, _ = questions.moves(questions.generated(run.task))
-    rows = rows[torch.linspace(0, len(rows) - 1, min(QUESTIONS, len(rows))).long()]
-    tests = [Test(questions.BEFORE, questions.generated(run.task), rows), Test(questions.MOVED, moved, rows)]
+    unseen = questions.generated(run.task)
+    rows, moved, _ = questions.moves(unseen)
+    rows = questions.evenly(rows, QUESTIONS)
+    tests = [Test(questions.BEFORE, unseen, rows), Test(questions.MOVED, moved, rows)]
     trainer, points = make_trainer([run], How(torch.device("cpu"))), []
     every = EVALUATIONS * run.recipe.evaluate_every
 
@@ -42,10 +41,3 @@ def along(run: RunSpec) -> pd.DataFrame:
 
     trainer.train(ask)
     return pd.concat(points, ignore_index=True).assign(method=run.method, seed=run.seed)[COLUMNS]
-
-
-def shipped() -> pd.DataFrame:
-    """The table (%) that `cot2 collect following` has shipped, tidy; without rows where there is none."""
-    table = records.shipped_rows("following.quick.along", COLUMNS)
-    table = table.assign(**PERCENT * table[["strict", "pair"]], recipe=RECIPES["quick"])
-    return table.assign(method=frame.ordered(table["method"], frame.ORDER["method"]))

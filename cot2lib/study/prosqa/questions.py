@@ -146,18 +146,22 @@ def depths(task: ProsQA) -> list[str]:
 def rules(task: ProsQA) -> list[str]:
     """How many of the two rules that say more than chance on our graphs are right, for each question; in a tie a rule
     says nothing."""
-    right = torch.zeros(task.size, dtype=torch.int64)
+    right, known = torch.zeros(task.size, dtype=torch.int64), looks(task)
     for rule in (FARTHER, ANCESTORS):
-        target, other = looks(task)[rule].gather(1, task.options).unbind(1)
+        target, other = known[rule].gather(1, task.options).unbind(1)
         right += target > other
     return [RULES[2 - count] for count in right.tolist()]
 
 
 def moves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
     """Questions that have an edge to move, with the answer and without; and both tasks."""
-    rows = can_be_rewritten(task)
-    rows = rows[torch.linspace(0, len(rows) - 1, min(INPUTS, len(rows))).long()]
+    rows = evenly(can_be_rewritten(task), INPUTS)
     return rows, *(Rewritten(**asdict(task), moved=moved) for moved in (True, False))
+
+
+def evenly(rows: torch.Tensor, most: int) -> torch.Tensor:
+    """At most so many of some rows, spread over all of them."""
+    return rows[torch.linspace(0, len(rows) - 1, min(most, len(rows))).long()]
 
 
 def leaves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
