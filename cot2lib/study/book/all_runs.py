@@ -8,6 +8,7 @@ from cot2lib.specs import Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, TEN
 from cot2lib.study import graph_runs
 from cot2lib.study.construction.runs import trigonometric
+from cot2lib.study.controls import runs as controls
 from cot2lib.study.grpo_dirichlet import runs as grpo_dirichlet
 from cot2lib.study.grpo_mts import runs as grpo_mts
 from cot2lib.study.prosqa import runs as prosqa
@@ -51,6 +52,7 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     "construction": trigonometric,
     graph_runs.SWEEP: graph_runs.every,  # not renamed, for its records
     "prosqa": prosqa.every,
+    "controls": controls.every,
     "grpo_mts": grpo_mts.every,
     "grpo_dirichlet": grpo_dirichlet.every,
 }

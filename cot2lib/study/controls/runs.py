@@ -1,0 +1,97 @@
+"""Runs that take labels and fed mixtures apart: controls of CSFT at equal examples, updates and passes.
+
+A control is CSFT with other targets (`cot2lib.targets`), or a method of the paper. Seeds were fixed before any of them
+was used, with the predictions (`predicted`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from cot2lib.specs import RunSpec
+from cot2lib.specs.profiles import spec
+from cot2lib.study.graph_runs import SMALL, placed
+from cot2lib.targets import (
+    Apart,
+    Arrow,
+    DrawnState,
+    FreshPath,
+    Frontier,
+    Geometric,
+    Renamed,
+    Rotated,
+    Shuffled,
+    Smoothed,
+    Targets,
+    Uniform,
+    WrongStates,
+)
+
+SEEDS = tuple(range(62, 72))  # on numbers
+GRAPH_SEEDS = SEEDS[:5]
+PATH = Frontier(budget=1, ties="plus-first")  # of discrete CoT
+
+
+class Control(NamedTuple):
+    """A way to train.
+
+    Attributes:
+        labels, fed: what is scored and what is fed, in words.
+        targets: the rule; None for those of a method.
+        method: whose run it is.
+        layers: of the model.
+    """
+
+    labels: str
+    fed: str
+    targets: Targets | None = None
+    method: str = "cot2"
+    layers: int = 2
+
+
+CONTROLS: Mapping[str, Control] = {
+    "csft": Control("frontier", "frontier"),
+    "drawn-label": Control("one drawn state", "frontier", Apart(DrawnState(), Frontier())),
+    "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath())),
+    "paths-fed": Control("frontier", "the mean of eight fresh paths", Apart(Frontier(), FreshPath(8))),
+    "fresh-path": Control("a fresh path", "the same path", FreshPath()),
+    "drawn-state": Control("one drawn state", "the same state", DrawnState()),
+    "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
+    "deep-nothing-fed": Control("frontier", "arrows (four layers)", Apart(Frontier(), Arrow()), layers=4),
+    "other-step": Control("another step's frontier", "the same", Rotated()),
+    "renamed": Control("frontier, renamed", "the same", Renamed()),
+    "other-input": Control("another input's frontier", "the same", Shuffled()),
+    "wrong-states": Control("wrong states", "the same", WrongStates()),
+    "uniform": Control("all states alike", "the same", Uniform()),
+    "geometric": Control("frontier, halving weights", "the same", Geometric()),
+    "discrete": Control("the discrete path", "the same path", method="discrete"),
+    "smoothed-path": Control("the discrete path, smoothed", "the discrete path", Apart(Smoothed(), PATH)),
+    "no-cot": Control("answer alone", "nothing", method="no-cot"),
+    "pause": Control("answer alone", "arrows", method="pause"),
+}  # fmt: skip
+ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input")
+
+
+def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+    """The runs of a control on four digits from 1 to 9: d = 32, the quick recipe."""
+    control = CONTROLS[name]
+    shape = dict(d_model=32, layers=control.layers, heads=control.layers)
+    return [_with(control, spec(control.method, seed=seed, **shape)) for seed in seeds]
+
+
+def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[RunSpec]:
+    """The runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
+    control = CONTROLS[name]
+    return [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]
+
+
+def _with(control: Control, run: RunSpec) -> RunSpec:
+    return replace(run, supervision=replace(run.supervision, targets=control.targets))
+
+
+def every(profile: str) -> list[RunSpec]:
+    """All of them, each once; the controls are of the quick recipe."""
+    if profile != "quick":
+        return []
+    named = [run for name in CONTROLS for run in numbers(name)]
+    return [*named, *(run for name in ON_GRAPHS for run in graphs(name))]
