@@ -17,6 +17,8 @@ from cot2lib.specs import GRPOSpec, Run, by_shape
 from cot2lib.study import graph_runs, graph_tests, sweeps, thoughts_held
 from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
+from cot2lib.study.controls import edits
+from cot2lib.study.controls import runs as controls
 from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.prosqa import following, questions
@@ -165,4 +167,5 @@ OF_MODELS = {
     "searched": OfModels("tested", graph_runs.supervised, graph_tests.measure),
     "votes": OfModels("majority", graph_runs.voting, graph_tests.votes),
     "questions": OfModels("tested", prosqa.compared, questions.measure),
+    "edits": OfModels("answers", controls.thinking, edits.measure),
 }

@@ -95,3 +95,8 @@ def every(profile: str) -> list[RunSpec]:
         return []
     named = [run for name in CONTROLS for run in numbers(name)]
     return [*named, *(run for name in ON_GRAPHS for run in graphs(name))]
+
+
+def thinking(profile: str) -> list[RunSpec]:
+    """Those of `every` that have thoughts to edit."""
+    return [run for run in every(profile) if run.supervision.every is not None]

@@ -1,0 +1,171 @@
+"""Figures and tables of the chapter `controls`."""
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+
+from cot2lib.metrics import Values, mean_interval
+from cot2lib.study import frame
+from cot2lib.study.controls.outcomes import GRAPHS, NUMBERS, OPEN, UNRUN
+from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
+from cot2lib.study.controls.runs import CONTROLS
+from cot2lib.study.look import Shown, panels
+from cot2lib.study.report import PERCENT
+from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
+
+ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
+REMOVED = {  # edits of the figure: words, colour and dashes
+    "ancestors": ("states that lead to the answer", BLUE, "-"),
+    "elsewhere": ("as much from other states", ORANGE, "--"),
+    "direction": ("as far in a random direction", GREY, ":"),
+}
+FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
+SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete")
+MARK = {"yes": "\N{CHECK MARK}", "no": "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
+
+
+def name(control: str) -> str:
+    """A control as axes and tables call it: its labels, and what it is fed."""
+    told = CONTROLS[control]
+    if told.fed.startswith("the same"):
+        return f"{told.labels}, fed"
+    return f"{told.labels}; {told.fed} fed" if told.method not in ("no-cot", "pause") else f"{told.labels}; {told.fed}"
+
+
+def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
+    """The chapter's figure: accuracy by labels and feed; what a removal costs, by dose; whom the answer follows.
+
+    Args:
+        rows, edited: frames of `outcomes.accuracies` and `outcomes.answers`.
+        finding: what it shows.
+    """
+    figure, axes = panels(1, 3, width=11.5, height=4.6, width_ratios=[1.25, 1, 1])
+    drawn = [_accuracy(axes[0, 0], rows), _removal(axes[0, 1], edited), _followed(axes[0, 2], edited)]
+    return Shown(figure, pd.concat(drawn, ignore_index=True), finding)
+
+
+def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of each control on numbers: every seed, the mean and its interval."""
+    known = frame.at(rows, told=NUMBERS)
+    order = known.groupby("control")["last"].mean().sort_values(ascending=False).index
+    known = known.assign(place=frame.ordered(known["control"].map(name), [name(control) for control in order]))
+    _dots(axis, known, "last", "place", BLUE)
+    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102), title="labels; what is fed")
+    return known.assign(panel="accuracy", value=known["last"])[["panel", "control", "seed", "value"]]
+
+
+def _dots(axis: Axes, rows: pd.DataFrame, x: str, y: str, colour: str, shift: float = 0.0) -> None:
+    """Seeds as small dots, means as large ones with 95 % t-intervals, a line for each entry of `y`."""
+    for place, entry in enumerate(rows[y].cat.categories):
+        values = rows.loc[rows[y] == entry, x]
+        if values.empty:
+            continue
+        at, found = place + shift, mean_interval(values, 0.0, PERCENT)
+        axis.scatter(values, [at] * len(values), s=10, alpha=0.45, color=colour, linewidths=0)
+        axis.plot([found.low, found.high], [at, at], color=colour, linewidth=1.6)
+        axis.scatter([found.mean], [at], s=42, color=colour, edgecolor="white", zorder=5)
+    axis.set_yticks(range(len(rows[y].cat.categories)), rows[y].cat.categories, fontsize=8)
+    axis.set_ylim(len(rows[y].cat.categories) - 0.5, -0.5)
+
+
+def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
+    """Right answers by the share of weight that is removed from the last thought of CSFT; graphs are thin."""
+    known = frame.at(edited, control="csft", edit=[*REMOVED])
+    for (told, edit), part in known.groupby(["told", "edit"]):
+        words, colour, dash = REMOVED[edit]
+        graph = told == GRAPHS
+        options = dict(color=colour, linestyle=dash, linewidth=1.2 if graph else 2.2, marker="s" if graph else "o")
+        label = f"{words}, {ON_BOTH[told]}"
+        start = part.assign(dose=0.0, right=part["before"]).drop_duplicates(["seed"])
+        sns.lineplot(pd.concat([start, part]), x="dose", y="right", errorbar=None, ax=axis, label=label, **options)
+        axis.scatter(part["dose"], part["right"], s=8, alpha=0.4, color=colour, linewidths=0)
+    axis.set(xlabel="share of the weight that is removed", ylabel="right answers (%)", ylim=(0, 102))
+    axis.set_title("states removed from the last thought")
+    axis.legend(fontsize=7, frameon=False, loc="lower left")
+    return known.assign(panel="removal", value=known["right"])[
+        ["panel", "told", "control", "edit", "dose", "seed", "value"]
+    ]
+
+
+def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
+    """Whom the answer follows when another input's last thought is fed, by control."""
+    known = frame.at(edited, told=NUMBERS, edit="swap", control=[*SWAPPED])
+    known = known.assign(place=frame.ordered(known["control"].map(name), [name(control) for control in SWAPPED]))
+    for shift, (column, (words, colour)) in zip((-0.14, 0.14), FOLLOWED.items()):
+        _dots(axis, known, column, "place", colour, shift)
+        axis.scatter([], [], color=colour, label=words)
+    axis.set(xlabel="answers that follow (%)", xlim=(-2, 102), title="another input's last thought is fed")
+    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
+    long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
+    return long.assign(panel="swap")
+
+
+def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each control's labels, feed and accuracy on both tasks, and its difference from CSFT paired by seed."""
+    table = []
+    for control, told in CONTROLS.items():
+        entry = {"labels": told.labels, "fed": told.fed}
+        for task, words in ON_BOTH.items():
+            mine, csft = (frame.at(rows, told=task, control=c).set_index("seed")["last"] for c in (control, "csft"))
+            entry[f"{words} (%)"] = _interval(mine, 0.0, PERCENT) if len(mine) else ""
+            entry[f"{words}, minus CSFT"] = (
+                _interval((mine - csft).dropna()) if len(mine) and control != "csft" else ""
+            )
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def _interval(values: Values, low: float = float("-inf"), high: float = float("inf")) -> str:
+    found = mean_interval(values, low, high)
+    return f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
+
+
+def outcome_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The frame of `outcomes.outcomes` as pages show it: what was predicted, what came out, and who was right."""
+    told = predictions()
+    said = {(row.id, row.explanation): _said(row.low, row.high) for row in told.itertuples()}
+    shown = []
+    for row in table.to_dict("records"):
+        known = row["mean"] == row["mean"]
+        out = f"{row['mean']:.1f} [{row['low']:.1f}, {row['high']:.1f}]" if known else UNRUN
+        marks = {who: f"{said[row['id'], who]} {MARK[row[who]]}".strip() for who in EXPLANATIONS}
+        shown.append(
+            {"task": row["task"], "experiment": row["experiment"], "measure": row["measure"], "found": out} | marks
+        )
+    return pd.DataFrame(shown)
+
+
+def _said(low: float, high: float) -> str:
+    """A range of predicted values, short."""
+    if high == float("inf"):
+        return f"\N{GREATER-THAN OR EQUAL TO} {low:g}"
+    if low == -float("inf"):
+        return f"\N{LESS-THAN OR EQUAL TO} {high:g}"
+    return f"\N{PLUS-MINUS SIGN} {high:g}" if low == -high else f"{low:g} to {high:g}"
+
+
+def predicted(table: pd.DataFrame, finding: str) -> Shown:
+    """Every outcome with its interval, above what each explanation predicted: coloured where it was right."""
+    known = table[table["mean"].notna()].reset_index(drop=True)
+    figure, axes = panels(1, len(EXPLANATIONS), width=11.5, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
+    said = predictions().set_index(["id", "explanation"])
+    for axis, who in zip(axes[0], EXPLANATIONS):
+        for place, row in known.iterrows():
+            low, high = (max(-105.0, min(105.0, end)) for end in said.loc[(row["id"], who), ["low", "high"]])
+            colour = {"yes": GREEN, "no": PINK}.get(row[who], GREY)
+            axis.barh(place, high - low, left=low, height=0.8, color=colour, alpha=0.28, linewidth=0)
+            axis.plot([row["low"], row["high"]], [place, place], color="black", linewidth=1.4)
+            axis.scatter([row["mean"]], [place], s=14, color="black", zorder=4)
+        right, asked = (known[who] == "yes").sum(), len(known)
+        axis.set(title=f"{who}: {right} of {asked}", xlim=(-105, 105), ylim=(len(known) - 0.5, -0.5))
+    axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
+    figure.supxlabel("points, or % of answers", fontsize=9)
+    return Shown(figure, known.drop(columns="experiment"), finding)
+
+
+def decoders(edited: pd.DataFrame) -> pd.DataFrame:
+    """Right answers (%) on numbers by what a run was trained with, and the rule that makes its thoughts."""
+    known = edited[(edited["told"] == NUMBERS) & edited["edit"].str.startswith("decoded by")]
+    known = known.assign(rule=known["edit"].str.removeprefix("decoded by "), control=known["control"].map(name))
+    cells = known.groupby(["control", "rule"], sort=False)["right"].agg(lambda values: _interval(values, 0.0, PERCENT))
+    return cells.unstack("rule", sort=False).reset_index() if len(cells) else pd.DataFrame()

@@ -1,0 +1,297 @@
+"""Edits of what trained models feed themselves: whom does the answer follow?
+
+Each held-out input is thought about once. Then its last thought is exchanged, and the model answers. A state is an
+*ancestor* if the right answer is reached from it (`cot2lib.oracles`); on numbers its mirror counts too, for a sum with
+every sign turned round has the same answer. Every edit asks the inputs alone that it can change, and says how many.
+
+| edit | what is fed in place of the last thought |
+| --- | --- |
+| `swap` | another input's, where the exact continuation of the two differs; the answer may follow it |
+| `ancestors`, `one side` | a share of the ancestors' weight is taken away, with mirrors or without |
+| `elsewhere` | as much weight is taken from other states |
+| `direction` | the thought is moved as far as by `ancestors`, in a random direction |
+| `inserted` | a state that no walk reaches is given a weight; the answer would be smaller by 2 |
+| `mean`, `noise`, `zero` | the mean of all thoughts; noise of the same norm; nothing |
+| `early digit`, `late digit` | the thoughts stay; one digit of the prompt's first three, or its last, changes |
+| `decoded` | nothing: all thoughts are made by another rule |
+
+Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
+(arXiv:2607.20952). The paper edits no thought.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from cot2lib import runs
+from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
+from cot2lib.model import GPT2Stack
+from cot2lib.oracles import ancestors, mirrored, reachable
+from cot2lib.runs import records
+from cot2lib.specs import RunSpec
+from cot2lib.supervision import graph_of, spread
+from cot2lib.tasks import MNNS, ProsQA, Task
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Systematic
+from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.evaluation import evaluate, rollouts
+
+DOSES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the ancestors' weight
+INSERTED = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
+LEAST, MOST = 0.02, 0.5  # weight of ancestors that can be taken away, and be taken elsewhere as well
+LOWER_BY = 2  # an inserted state's answer; sums of one input are all even or all odd
+DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0), Discrete(1.0))
+COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
+
+Tokens = Int[Tensor, "run input"]
+Where = Bool[Tensor, "run input"]
+Fed = Float[Tensor, "run input thought d"]
+
+
+@dataclass(frozen=True)
+class Thinking:
+    """Models of one shape and what they think about their held-out inputs.
+
+    Attributes:
+        stack, data: the models, and what they were trained on.
+        rows: which of the task's inputs each held-out one is.
+        real: which are no padding.
+        weights: mixtures of the thoughts.
+        answers: tokens without any edit.
+    """
+
+    stack: GPT2Stack
+    data: StackData
+    rows: Tokens
+    real: Where
+    weights: Float[Tensor, "run input thought vocab"]
+    answers: Tokens
+
+    @property
+    def task(self) -> Task:
+        return self.data.task
+
+    @property
+    def last(self) -> Float[Tensor, "run input vocab"]:
+        """Mixtures of the last thought."""
+        return self.weights[:, :, -1]
+
+    @property
+    def right(self) -> Tokens:
+        """The right answers."""
+        return self.task.answer_ids[self.rows]
+
+    def fed(self, last: Float[Tensor, "run input vocab"] | None = None) -> Fed:
+        """Vectors of the thoughts, the last one made from other weights."""
+        weights = self.weights if last is None else torch.cat([self.weights[:, :, :-1], last[:, :, None]], 2)
+        return self.stack.mix(weights.float())
+
+    def answered(self, fed: Fed, rows: Tokens | None = None) -> Tokens:
+        """Answers after other thoughts, by default to the same prompts."""
+        rows, parts = self.rows if rows is None else rows, []
+        for part in torch.arange(rows.shape[1]).split(PROMPTS_AT_ONCE):
+            index = rows[:, part]
+            logits = replay(self.stack, self.data.prompts[index], fed[:, part], self.data.padding_of(index))
+            parts.append(logits[:, :, -1].argmax(-1))
+        return torch.cat(parts, 1)
+
+
+class Edit(NamedTuple):
+    """What is fed, and to which inputs.
+
+    Attributes:
+        name, dose: of the edit.
+        fed: vectors of all thoughts.
+        where: inputs that are asked.
+        right: the answer that is right for the prompt that is asked.
+        wanted: the answer that follows what is fed.
+        rows: inputs whose prompts are asked, where they are others.
+    """
+
+    name: str
+    dose: float
+    fed: Fed
+    where: Where
+    right: Tokens
+    wanted: Tokens
+    rows: Tokens | None = None
+
+
+def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Answers of trained runs of one shape after each edit: a row for each run, edit and dose.
+
+    Columns: `inputs` that were asked; shares (%) of right answers `before` the edit and after it (`right`), and of
+    answers that follow what is fed (`follows`); missing where an edit has no such answer.
+
+    Raises:
+        RecordError: if the weights of a run are not here.
+    """
+    with torch.no_grad():
+        thinking = thought(runs.load_stack(specs, missing="error"), specs)
+        parts = [_row(thinking, specs, edit) for edit in edits(thinking)]
+        parts += [_decoded(thinking, specs, rule) for rule in DECODERS]
+    return pd.concat(parts, ignore_index=True)[COLUMNS]
+
+
+def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
+    """The models' thoughts about all held-out inputs, by their own rule."""
+    data = stack_data(specs, stack.device)
+    steps = rules(specs[0].thought, specs[0].outputs)
+    made = [rollout for _, _, rollout in rollouts(stack, data, [spec.seed for spec in specs], steps)]
+    weights = torch.cat([rollout.weights[:, :, :-1] for rollout in made], 1)
+    answers = torch.cat([rollout.answers for rollout in made], 1)
+    return Thinking(stack, data, data.held_out.index, data.held_out.real, weights, answers)
+
+
+def _row(thinking: Thinking, specs: Sequence[RunSpec], edit: Edit) -> pd.DataFrame:
+    """Shares of a run's answers after an edit."""
+    answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
+    share = lambda is_so: (100 * (is_so & where).sum(1) / where.sum(1)).tolist()  # NaN where nothing is asked
+    table = {"id": [spec.id for spec in specs], "edit": edit.name, "dose": edit.dose, "inputs": where.sum(1).tolist()}
+    table |= {"before": share(thinking.answers == thinking.right), "right": share(answers == edit.right)}
+    return pd.DataFrame(table | {"follows": share(answers == edit.wanted)})
+
+
+def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule) -> pd.DataFrame:
+    """Right answers where all thoughts are made by a rule."""
+    found = evaluate(thinking.stack, thinking.data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
+    inputs = thinking.real.sum(1)
+    right = 100 * (torch.tensor(found["correct_a"]) + torch.tensor(found["correct_b"])) / inputs
+    before = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / inputs
+    table = {"id": [spec.id for spec in specs], "edit": f"decoded by {rule.label}", "dose": 1.0}
+    return pd.DataFrame(table | {"inputs": inputs, "before": before, "right": right, "follows": float("nan")})
+
+
+def edits(thinking: Thinking) -> Iterator[Edit]:
+    """Every edit that the task has."""
+    generator = torch.Generator().manual_seed(0)
+    yield from removals(thinking, generator)
+    yield from placebos(thinking, generator)
+    if isinstance(thinking.task, MNNS):
+        yield swap(thinking, generator)
+        yield from insertions(thinking)
+        yield from changed_digits(thinking, generator)
+
+
+def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
+    """Weight taken from ancestors, from others, and as long a step in a random direction."""
+    task, rows, weights = thinking.task, thinking.rows, thinking.last
+    alone = ancestors(task, task.steps - 1, rows, as_states(task, thinking.right))
+    both = mirrored(task, alone)
+    chosen, one_side = (as_tokens(task, states) for states in (both, alone))
+    share = (weights * chosen).sum(-1, keepdim=True)  # (run, input, 1)
+    where = ((share >= LEAST) & (share <= MOST))[..., 0]
+    wanted = _next_best(thinking, both)
+    noise = torch.randn(thinking.fed()[:, :, -1].shape, generator=generator)
+    for dose in DOSES:
+        kept = {
+            "ancestors": weights * (1 - dose * chosen),
+            "one side": weights * (1 - dose * one_side),
+            "elsewhere": weights * (1 - dose * ~chosen * share / (1 - share).clamp(min=MOST)),  # where it is asked
+        }
+        for name, left in kept.items():
+            if name != "one side" or task.mirror is not None:
+                yield Edit(name, dose, thinking.fed(_whole(left)), where, thinking.right, wanted)
+        moved, fed = thinking.fed(_whole(kept["ancestors"]))[:, :, -1], thinking.fed()
+        length = (moved - fed[:, :, -1]).norm(dim=-1, keepdim=True)
+        fed[:, :, -1] += length * noise / noise.norm(dim=-1, keepdim=True)
+        yield Edit("direction", dose, fed, where, thinking.right, wanted)
+
+
+def placebos(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
+    """Thoughts that say nothing about the input: the mean of all, noise of the same norm, zero."""
+    plain = thinking.fed()
+    last, real = plain[:, :, -1], thinking.real[..., None]
+    mean = (last * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
+    noise = torch.randn(last.shape, generator=generator)
+    noise *= last.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
+    for name, fed in (("mean", mean), ("noise", noise), ("zero", torch.zeros_like(last))):
+        exchanged = torch.cat([plain[:, :, :-1], fed.expand_as(last)[:, :, None]], 2)
+        yield Edit(name, 1.0, exchanged, thinking.real, thinking.right, torch.full_like(thinking.rows, -1))
+
+
+def swap(thinking: Thinking, generator: torch.Generator) -> Edit:
+    """Another held-out input's last thought; asked where the two frontiers continue to different answers."""
+    task, rows = thinking.task, thinking.rows
+    order = torch.randperm(rows.shape[1], generator=generator)
+    other = torch.empty_like(order).index_copy_(0, order, order.roll(1))
+    frontier = reachable(task, task.steps - 1, rows[:, other])
+    wanted = task.state_ids[continued(task, task.steps - 1, rows, frontier)]
+    where = thinking.real[:, other] & (wanted != thinking.right)
+    return Edit("swap", 1.0, thinking.fed(thinking.last[:, other]), where, thinking.right, wanted)
+
+
+def insertions(thinking: Thinking) -> Iterator[Edit]:
+    """A state that no walk reaches, by weight; the last digit leads from it to an answer lower by `LOWER_BY`."""
+    task, rows, weights = thinking.task, thinking.rows, thinking.last
+    lower = as_states(task, thinking.right) - task.start - LOWER_BY  # (run, input), as a sum
+    state = lower - task.digits[rows, -1] + task.start
+    token = task.state_ids[state.clamp(min=0)]
+    one = torch.zeros_like(weights).scatter_(2, token[..., None], 1.0)
+    wanted = task.state_ids[(lower + task.start).clamp(min=0)]
+    for dose in INSERTED:
+        fed = thinking.fed((1 - dose) * weights + dose * one)
+        yield Edit("inserted", dose, fed, (lower >= 0) & (state >= 0), thinking.right, wanted)
+
+
+def changed_digits(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
+    """Prompts with one other digit, after thoughts about the old one; asked where the answer changes.
+
+    After an early digit's change the answer may follow the old digits, after the last one's the new one.
+    """
+    task, rows = thinking.task, thinking.rows
+    values = task.high - task.low + 1
+    early = torch.randint(task.length - 1, rows.shape, generator=generator)
+    for name, place in (("early digit", early), ("late digit", torch.full_like(rows, task.length - 1))):
+        old = task.digits[rows].gather(2, place[..., None])[..., 0]
+        by = torch.randint(1, values, rows.shape, generator=generator)
+        new = (old - task.low + by) % values + task.low
+        changed = rows + (new - old) * values ** (task.length - 1 - place)
+        right = task.answer_ids[changed]
+        wanted = thinking.right if name == "early digit" else right
+        yield Edit(name, 1.0, thinking.fed(), right != thinking.right, right, wanted, changed)
+
+
+def continued(
+    task: Task, step: int, rows: Int[Tensor, "*batch"], states: Bool[Tensor, "*batch state"]
+) -> Int[Tensor, "*batch"]:
+    """The best final state of each input that is reached from a set of states after `step` steps."""
+    mass = states.flatten(0, -2).double()
+    for children in graph_of(task, rows.flatten())[step:]:
+        mass = spread(mass, children)
+    worst = int(task.preference.max()) + 1
+    return torch.where(mass > 0, task.preference, worst).argmin(-1).view(rows.shape)
+
+
+def _next_best(thinking: Thinking, removed: Bool[Tensor, "run input state"]) -> Tokens:
+    """The answer that is left without some states: on graphs the other option."""
+    task, rows = thinking.task, thinking.rows
+    if isinstance(task, ProsQA):
+        return task.state_ids[task.options[rows]].sum(-1) - thinking.right
+    left = reachable(task, task.steps - 1, rows) & ~removed
+    return task.state_ids[continued(task, task.steps - 1, rows, left)]
+
+
+def as_states(task: Task, tokens: Tokens) -> Tokens:
+    """The states that some tokens name."""
+    states = torch.full((task.vocab_size,), -1).index_copy_(0, task.state_ids, torch.arange(task.states))
+    return states[tokens]
+
+
+def as_tokens(task: Task, states: Bool[Tensor, "run input state"]) -> Bool[Tensor, "run input vocab"]:
+    """Tokens of some states."""
+    tokens = torch.zeros(*states.shape[:2], task.vocab_size, dtype=torch.bool)
+    return tokens.index_copy_(2, task.state_ids, states)
+
+
+def _whole(weights: Float[Tensor, "run input vocab"]) -> Float[Tensor, "run input vocab"]:
+    return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
+
+
+def shipped() -> pd.DataFrame:
+    """The table that `cot2 collect edits` has shipped; empty where there is none."""
+    return records.shipped_rows("edits.quick.answers", COLUMNS)

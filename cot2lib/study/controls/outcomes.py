@@ -1,0 +1,181 @@
+"""Outcomes of the experiments that `predictions.csv` predicts, by seed, and which explanations they fit.
+
+A difference pairs two controls by seed, in accuracy after the last epoch, or a run's answers before and after an edit.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pandas as pd
+
+from cot2lib import runs
+from cot2lib.metrics import Interval, by_seed, holm, mean_interval
+from cot2lib.specs import RunSpec
+from cot2lib.study import frame
+from cot2lib.study.controls import edits
+from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
+from cot2lib.study.controls.runs import CONTROLS, ON_GRAPHS, graphs, numbers
+
+HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
+NUMBERS, GRAPHS = "MNNS", "ProsQA"
+SUFFICIENT, COMPETITOR, COSTS = 80.0, 25.0, 50.0  # thresholds of SCIT (Ding, Huang and Yang, arXiv:2608.27265), in %
+
+
+class Gap(NamedTuple):
+    """Accuracy of one control above another's."""
+
+    task: str
+    above: str
+    below: str
+
+
+class Answered(NamedTuple):
+    """A column of an edit's answers, or with `lost` what the edit costs."""
+
+    task: str
+    control: str
+    edit: str
+    column: str = "lost"
+    dose: float = 1.0
+
+
+EXPERIMENTS: Mapping[str, Gap | Answered] = {
+    "gap": Gap(NUMBERS, "csft", "fresh-path"),
+    "labels-alone": Gap(NUMBERS, "path-fed", "fresh-path"),
+    "feed-alone": Gap(NUMBERS, "csft", "path-fed"),
+    "drawn-label": Gap(NUMBERS, "csft", "drawn-label"),
+    "paths-fed": Gap(NUMBERS, "paths-fed", "path-fed"),
+    "other-step": Gap(NUMBERS, "csft", "other-step"),
+    "renamed": Gap(NUMBERS, "csft", "renamed"),
+    "other-input": Gap(NUMBERS, "csft", "other-input"),
+    "wrong-states": Gap(NUMBERS, "csft", "wrong-states"),
+    "nothing-fed": Gap(NUMBERS, "csft", "nothing-fed"),
+    "deep-nothing-fed": Gap(NUMBERS, "csft", "deep-nothing-fed"),
+    "smoothed-path": Gap(NUMBERS, "smoothed-path", "discrete"),
+    "swap": Answered(NUMBERS, "csft", "swap", "follows"),
+    "swap-fresh-path": Answered(NUMBERS, "fresh-path", "swap", "follows"),
+    "removed": Answered(NUMBERS, "csft", "ancestors", "right"),
+    "removed-half": Answered(NUMBERS, "csft", "ancestors", "right", 0.5),
+    "elsewhere": Answered(NUMBERS, "csft", "elsewhere"),
+    "inserted-quarter": Answered(NUMBERS, "csft", "inserted", "follows", 1 / 4),
+    "inserted-little": Answered(NUMBERS, "csft", "inserted", "follows", 1 / 32),
+    "mean-thought": Answered(NUMBERS, "csft", "mean"),
+    "noise": Answered(NUMBERS, "csft", "noise"),
+    "control-bites": Answered(NUMBERS, "fresh-path", "ancestors"),
+    "early-digit": Answered(NUMBERS, "csft", "early digit", "follows"),
+    "late-digit": Answered(NUMBERS, "csft", "late digit", "follows"),
+    "graph-gap": Gap(GRAPHS, "csft", "fresh-path"),
+    "graph-feed-alone": Gap(GRAPHS, "csft", "path-fed"),
+    "graph-other-input": Gap(GRAPHS, "csft", "other-input"),
+    "graph-nothing-fed": Gap(GRAPHS, "csft", "nothing-fed"),
+    "graph-removed": Answered(GRAPHS, "csft", "ancestors", "right"),
+    "graph-elsewhere": Answered(GRAPHS, "csft", "elsewhere"),
+}
+
+
+def trained() -> dict[tuple[str, str], list[RunSpec]]:
+    """Runs by task and control."""
+    found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
+    return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
+
+
+def accuracies() -> pd.DataFrame:
+    """Recorded runs of all controls (%), with `told` (task) and `control`."""
+    return _told(frame.tidy(runs.recorded([run for some in trained().values() for run in some])))
+
+
+def answers() -> pd.DataFrame:
+    """Rows of `cot2 collect edits`, with `told`, `control` and `seed`; `lost` is what an edit costs."""
+    found = _told(edits.shipped())
+    return found.assign(lost=found["before"] - found["right"])
+
+
+def _told(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of known runs, with whose they are."""
+    told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some]
+    known = pd.DataFrame(told, columns=["id", "told", "control", "seed"])
+    return rows.drop(columns="seed", errors="ignore").merge(known, on="id")
+
+
+def measured(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
+    """The measure of each experiment by seed, of those that were run.
+
+    Args:
+        rows, edited: frames of `accuracies` and `answers`.
+    """
+    found = {name: _of(experiment, rows, edited) for name, experiment in EXPERIMENTS.items()}
+    return {name: values for name, values in found.items() if len(values) > 1}
+
+
+def _of(experiment: Gap | Answered, rows: pd.DataFrame, edited: pd.DataFrame) -> pd.Series:
+    if isinstance(experiment, Gap):
+        sides = [_accuracy(rows, experiment.task, name) for name in (experiment.above, experiment.below)]
+        above, below = by_seed(*sides) if all(map(len, sides)) else sides
+        return (above - below).dropna()
+    asked = dict(told=experiment.task, control=experiment.control, edit=experiment.edit, dose=experiment.dose)
+    return frame.at(edited, **asked).set_index("seed")[experiment.column].dropna()
+
+
+def _accuracy(rows: pd.DataFrame, task: str, control: str) -> pd.Series:
+    return frame.at(rows, told=task, control=control).set_index("seed")["last"]
+
+
+def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+    """A row for each experiment: its outcome (`mean`, `low`, `high`, `n`), and whether each explanation was right.
+
+    An explanation is right (`HIT`) if the whole interval lies where it said, wrong (`MISS`) if none of it does, and
+    `OPEN` else. `sure` is Holm's test over all differences that one is not 0.
+    """
+    values = measured(rows, edited)
+    differences = [name for name in values if _differs(name)]
+    sure = dict(zip(differences, holm([values[name] for name in differences])))
+    table = []
+    for name, said in predictions().groupby("id", sort=False):
+        told = said.iloc[0][["id", "task", "experiment", "measure", "counts"]].to_dict()
+        found = mean_interval(values[name]) if name in values else None
+        ends = {} if found is None else dict(mean=found.mean, low=found.low, high=found.high, n=found.n)
+        got = {row.explanation: fits(found, row.low, row.high) for row in said.itertuples()}
+        table.append(told | ends | {"sure": sure.get(name)} | got)
+    return pd.DataFrame(table)
+
+
+def _differs(name: str) -> bool:
+    experiment = EXPERIMENTS[name]
+    return isinstance(experiment, Gap) or experiment.column == "lost"
+
+
+def fits(found: Interval | None, low: float, high: float) -> str:
+    """Whether an interval lies where an explanation said."""
+    if found is None:
+        return UNRUN
+    if low <= found.low and found.high <= high:
+        return HIT
+    return MISS if found.high < low or high < found.low else OPEN
+
+
+def score(table: pd.DataFrame) -> pd.DataFrame:
+    """How many predictions of each explanation held, failed or stayed open, where they are not all alike."""
+    said = predictions().groupby("id").agg({"low": "nunique", "high": "nunique"})
+    apart = table[table["id"].isin(said.index[said.max(axis=1) > 1])]
+    kinds = (HIT, MISS, OPEN)
+    return pd.DataFrame({kind: (apart[[*EXPLANATIONS]] == kind).sum() for kind in kinds}).rename_axis("explanation")
+
+
+def called(edited: pd.DataFrame) -> pd.DataFrame:
+    """Whether the last thought of each control on numbers is read, by the thresholds of SCIT; means over seeds (%).
+
+    It is `read` if another input's thought is followed often enough and the own answer is given seldom enough, and
+    noise of the same norm costs enough. It is `not read` if the own answer stays as often as following would have to
+    be. Else there is no call.
+    """
+    told = frame.at(edited, told=NUMBERS)
+    swap = frame.at(told, edit="swap").groupby("control", sort=False)[["follows", "right"]].mean()
+    costs = frame.at(told, edit="noise").groupby("control", sort=False)["lost"].mean()
+    table = swap.rename(columns={"right": "own answer"}).join(costs.rename("noise costs"))
+    return table.assign(call=[_call(*row) for row in table.itertuples(index=False)])
+
+
+def _call(follows: float, own: float, costs: float) -> str:
+    if follows >= SUFFICIENT and own <= COMPETITOR and costs >= COSTS:
+        return "read"
+    return "not read" if own >= SUFFICIENT else "no call"

@@ -1,0 +1,144 @@
+"""Runs, outcomes and figures of the controls, from made-up numbers."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cot2lib.metrics import Interval
+from cot2lib.study.controls import draw, edits, outcomes
+from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
+from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
+from cot2lib.study.controls.runs import CONTROLS, GRAPH_SEEDS, ON_GRAPHS, SEEDS, every, graphs, numbers, thinking
+from cot2lib.tasks import MNNS
+
+NOT_YET = {"own-teacher", "longer", "lengths"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Accuracies that fall by a point from control to control, and by a tenth from seed to seed."""
+    some = [(NUMBERS, c, s) for c in CONTROLS for s in SEEDS] + [
+        (GRAPHS, c, s) for c in ON_GRAPHS for s in GRAPH_SEEDS
+    ]
+    table = pd.DataFrame(some, columns=["told", "control", "seed"])
+    place = table["control"].map({c: i for i, c in enumerate(CONTROLS)})
+    return table.assign(last=98 - place - table["seed"] % 62 / 10)
+
+
+@pytest.fixture(scope="module")
+def edited():
+    """Answers after edits: each dose of removal costs as many points as it takes per cent."""
+    table = []
+    for told, control, seed in [(NUMBERS, c, s) for c in ("csft", "fresh-path") for s in SEEDS] + [
+        (GRAPHS, "csft", s) for s in GRAPH_SEEDS
+    ]:
+        wiggle, base = seed % 62 / 10, dict(told=told, control=control, seed=seed, inputs=100, before=99.0)
+        for name in ("ancestors", "elsewhere", "direction"):
+            costs = {"ancestors": 100, "elsewhere": 1, "direction": 10}[name]
+            table += [base | dict(edit=name, dose=d, right=99 - costs * d * 0.9 - wiggle) for d in edits.DOSES]
+        for name in ("swap", "mean", "noise", "zero", "early digit", "late digit", "decoded by Base"):
+            table.append(base | dict(edit=name, dose=1.0, right=3.0 + wiggle, follows=95.0 - wiggle))
+        table += [base | dict(edit="inserted", dose=d, right=50.0, follows=300 * d + wiggle) for d in edits.INSERTED]
+    found = pd.DataFrame(table)
+    return found.assign(lost=found["before"] - found["right"])
+
+
+def test_controls_differ_in_their_targets_alone():
+    csft = numbers("csft")[0]
+    assert csft.seed == 62 and csft.task == MNNS() and csft.supervision.targets is None
+    for name, control in CONTROLS.items():
+        for run in numbers(name, SEEDS[:1]):
+            assert (run.recipe, run.task, run.seed) == (csft.recipe, csft.task, csft.seed)
+            assert run.supervision.targets == control.targets and run.model.layers == control.layers
+    assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
+    assert every("paper") == [] and {run.method for run in every("quick")} - {
+        run.method for run in thinking("quick")
+    } == {"no-CoT", "no-CoT, pauses"}
+    assert {run.seed for run in graphs("csft")} == set(GRAPH_SEEDS)
+
+
+def test_every_predicted_experiment_has_its_measure():
+    assert set(predictions()["id"]) == set(EXPERIMENTS) | NOT_YET
+    tasks = predictions().drop_duplicates("id").set_index("id")["task"]
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.task == tasks[name], name
+        sides = experiment[1:3] if isinstance(experiment, Gap) else [experiment.control]
+        assert set(sides) <= set(CONTROLS if experiment.task == NUMBERS else ON_GRAPHS), name
+
+
+def test_measures_are_in_the_direction_that_the_prediction_has():
+    """Gains are of the first named control above the second; losses of CSFT above the control."""
+    said = predictions().drop_duplicates("id").set_index("id")["measure"]
+    for name, experiment in EXPERIMENTS.items():
+        if isinstance(experiment, Answered):
+            column = {"lost": "accuracy lost", "right": "right answers", "follows": "answers"}[experiment.column]
+            assert said[name].startswith(column), name
+        elif "lost" in said[name]:
+            assert experiment.above == "csft", name
+        else:
+            assert experiment.below in ("fresh-path", "path-fed", "discrete"), name
+
+
+def test_differences_pair_seeds(rows, edited):
+    found = outcomes.measured(rows, edited)
+    assert set(found) == set(EXPERIMENTS)
+    place = list(CONTROLS).index("path-fed")
+    assert np.allclose(found["feed-alone"], place) and list(found["feed-alone"].index) == list(SEEDS)
+    assert np.allclose(found["removed"], [9 - s % 62 / 10 for s in SEEDS])
+    assert np.allclose(found["elsewhere"], [0.9 + s % 62 / 10 for s in SEEDS])
+    lacking = outcomes.measured(rows[rows["control"] != "path-fed"], edited[edited["edit"] != "swap"])
+    assert set(EXPERIMENTS) - set(lacking) == {
+        "labels-alone", "feed-alone", "paths-fed", "swap", "swap-fresh-path", "graph-feed-alone",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "low, high, said",
+    [(6, 9, HIT), (1, 4, MISS), (4, 6, OPEN), (5, 5, HIT)],
+)
+def test_an_explanation_is_right_if_the_whole_interval_lies_where_it_said(low, high, said):
+    assert outcomes.fits(Interval((low + high) / 2, float(low), float(high), 10), 5.0, math.inf) == said
+    assert outcomes.fits(None, 5.0, math.inf) == UNRUN
+
+
+def test_outcomes_stand_beside_every_prediction(rows, edited):
+    table = outcomes.outcomes(rows, edited).set_index("id")
+    assert set(table.index[table["mean"].isna()]) == NOT_YET
+    assert (table.loc[sorted(NOT_YET), [*EXPLANATIONS]] == UNRUN).to_numpy().all()
+    assert list(table.loc["swap", [*EXPLANATIONS]]) == [HIT, MISS, MISS, MISS]
+    assert list(table.loc["gap", [*EXPLANATIONS]]) == [MISS, MISS, MISS, MISS]  # 4 points
+    assert table.loc["removed", "sure"] is None and table.loc["feed-alone", "sure"]
+    score = outcomes.score(table.reset_index())
+    apart = predictions().groupby("id")[["low", "high"]].nunique().max(axis=1) > 1
+    assert score.sum(axis=1).max() == apart.sum() - len({"lengths"})  # the others say nothing apart
+
+
+def test_calls_follow_the_thresholds(edited):
+    table = outcomes.called(edited)
+    assert list(table["call"]) == ["read", "read"]
+    assert outcomes._call(79.0, 5.0, 90.0) == "no call" and outcomes._call(90.0, 5.0, 49.0) == "no call"
+    assert outcomes._call(90.0, 26.0, 90.0) == "no call" and outcomes._call(5.0, 81.0, 90.0) == "not read"
+
+
+def test_the_figures_draw_every_seed(rows, edited):
+    shown = draw.main(rows, edited, "A finding.")
+    drawn = shown.numbers[shown.numbers["panel"] == "accuracy"]
+    assert len(drawn) == len(CONTROLS) * len(SEEDS) and shown.finding == "A finding."
+    removed = shown.numbers[shown.numbers["panel"] == "removal"]
+    assert len(removed) == 3 * len(edits.DOSES) * (len(SEEDS) + len(GRAPH_SEEDS))
+    assert set(shown.numbers.loc[shown.numbers["panel"] == "swap", "follows"]) == {"follows", "right"}
+    table = outcomes.outcomes(rows, edited)
+    known = draw.predicted(table, "").numbers
+    assert set(known["id"]) == set(EXPERIMENTS)
+
+
+def test_tables_say_what_came_out(rows, edited):
+    table = draw.accuracy_table(rows)
+    assert list(table["labels"]) == [control.labels for control in CONTROLS.values()]
+    assert table.loc[2, "numbers, minus CSFT"] == "-2.0 [-2.0, -2.0]" and table.loc[0, "numbers, minus CSFT"] == ""
+    shown = draw.outcome_table(outcomes.outcomes(rows, edited)).set_index(pd.Index(predictions()["id"].unique()))
+    assert shown.loc["swap", "set"] == "≥ 80 ✓" and shown.loc["swap", "labels"] == "≤ 25 ×"
+    assert shown.loc["own-teacher", "found"] == UNRUN and shown.loc["own-teacher", "set"] == "± 5"
+    assert list(draw.decoders(edited).columns) == ["control", "Base"]

@@ -1,0 +1,118 @@
+"""Edits of thoughts: what each takes, gives and asks."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cot2lib.model import GPT2Stack
+from cot2lib.oracles import ancestors, mirrored, reachable
+from cot2lib.specs.profiles import spec
+from cot2lib.study.controls import edits
+from cot2lib.study.graph_runs import placed
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.training.supervised import build_stack
+
+TASK = MNNS(1, 5, 3)
+
+
+@pytest.fixture(scope="module")
+def thinking():
+    """Untrained models of two seeds, whose thoughts are the exact frontiers."""
+    specs = [spec("cot2", task=TASK, d_model=16, seed=seed) for seed in (1, 2)]
+    made = edits.thought(build_stack(specs), specs)
+    exact = hindsight_targets(TASK)[made.rows][:, :, :-1]
+    return replace(made, weights=exact)
+
+
+@pytest.fixture
+def seen(thinking, monkeypatch):
+    """The same models, whose vectors are the weights themselves."""
+    monkeypatch.setattr(GPT2Stack, "mix", lambda stack, weights: weights.clone())
+    return thinking
+
+
+def named(thinking, name, dose=1.0):
+    """One edit."""
+    return next(edit for edit in edits.edits(thinking) if (edit.name, edit.dose) == (name, dose))
+
+
+def test_no_edit_changes_no_answer():
+    for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))):
+        plain = edits.thought(build_stack([run]), [run])
+        assert torch.equal(plain.answered(plain.fed()), plain.answers)
+
+
+def test_a_frontier_continues_to_the_right_answer():
+    rows = torch.arange(TASK.size)[None]
+    for step in range(TASK.steps):
+        found = edits.continued(TASK, step, rows, reachable(TASK, step, rows))
+        assert torch.equal(TASK.state_ids[found], TASK.answer_ids[rows])
+
+
+def test_removals_take_the_same_weight_from_ancestors_and_elsewhere(seen):
+    thinking, task, rows = seen, seen.task, seen.rows
+    chosen = mirrored(task, ancestors(task, task.steps - 1, rows, edits.as_states(task, thinking.right)))
+    chosen = edits.as_tokens(task, chosen)
+    share = (thinking.last * chosen).sum(-1)
+    fed = {}
+    for edit in edits.removals(seen, torch.Generator()):
+        fed[edit.name, edit.dose] = edit.fed[:, :, -1]
+        assert (share[edit.where] <= edits.MOST).all() and edit.where.any()
+    for dose in edits.DOSES:
+        removed, elsewhere = (fed[name, dose].double() for name in ("ancestors", "elsewhere"))
+        left = share * (1 - dose) / (1 - dose * share)
+        asked = share <= edits.MOST
+        assert torch.allclose((removed * chosen).sum(-1)[asked], left[asked], atol=1e-6)
+        assert torch.allclose((elsewhere * chosen).sum(-1)[asked], (share / (1 - dose * share))[asked], atol=1e-6)
+        step = fed["direction", dose] - thinking.last
+        assert torch.allclose(step.norm(dim=-1).double(), (removed - thinking.last).norm(dim=-1), atol=1e-5)
+    assert not torch.equal(fed["one side", 1.0], fed["ancestors", 1.0])
+
+
+def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
+    thinking, task, rows = seen, seen.task, seen.rows
+    edit = edits.swap(seen, torch.Generator().manual_seed(0))
+    fed = edit.fed[:, :, -1]
+    for run, place in edit.where.nonzero()[:20].tolist():
+        digit = int(task.digits[rows[run, place], -1])
+        sums = (fed[run, place, task.state_ids] > 0).nonzero()[:, 0] - task.start
+        best = min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))
+        assert task.state_ids[task.start + best] == edit.wanted[run, place] != thinking.right[run, place]
+    assert edit.where.any() and not torch.equal(fed, thinking.last.float())
+
+
+def test_an_inserted_state_is_reached_by_no_walk(seen):
+    task, rows = seen.task, seen.rows
+    there = edits.as_tokens(task, reachable(task, task.steps - 1, rows))
+    for edit in edits.insertions(seen):
+        added = (edit.fed[:, :, -1] > 0) & ~there
+        assert (added.sum(-1)[edit.where] == 1).all() and edit.where.any()
+        given = (edit.fed[:, :, -1] * added).sum(-1)[edit.where]
+        assert torch.allclose(given, torch.full_like(given, edit.dose))
+        assert (edit.wanted == edit.right - edits.LOWER_BY)[edit.where].all()
+
+
+@pytest.mark.parametrize("name", ["early digit", "late digit"])
+def test_one_digit_is_changed(thinking, name):
+    task, edit = thinking.task, named(thinking, name)
+    changed = task.digits[edit.rows] != task.digits[thinking.rows]
+    assert (changed.sum(-1) == 1).all() and changed[..., -1].all() == (name == "late digit")
+    assert torch.equal(edit.right, task.answer_ids[edit.rows])
+    assert torch.equal(edit.wanted, thinking.right if name == "early digit" else edit.right)
+    assert torch.equal(edit.fed, thinking.fed())
+
+
+def test_placebos_say_nothing_about_the_input(thinking):
+    for name in ("mean", "zero"):
+        fed = named(thinking, name).fed[:, :, -1]
+        assert torch.equal(fed, fed[:, :1].expand_as(fed))
+    noise, plain = named(thinking, "noise").fed[:, :, -1], thinking.fed()[:, :, -1]
+    assert torch.allclose(noise.norm(dim=-1), plain.norm(dim=-1), atol=1e-5)
+
+
+def test_graphs_have_removals_and_placebos_alone():
+    run = replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))
+    names = {edit.name for edit in edits.edits(edits.thought(build_stack([run]), [run]))}
+    assert names == {"ancestors", "elsewhere", "direction", "mean", "noise", "zero"}
