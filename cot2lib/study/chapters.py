@@ -30,7 +30,7 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, profile
 
 KERNEL = "python3"
-REPEATING = {"digits", "live_digits"}  # lists in which a value may stand twice: the digits of one input
+REPEATING = {"digits", "others", "live_digits"}  # lists in which a value may stand twice: the digits of one input
 SHOWN = 60  # characters of a value that a message repeats
 EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain": False}
 LIVE = {"live_epochs": 100, "live_low": 1, "live_high": 9, "live_length": 4}
@@ -58,6 +58,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
         "live_hops": 4,
     },
     "prontoqa": {"seeds": [*SEEDS[:3]]},
+    "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [9, 5, 2, 6]},
     "graph_choices": {"seeds": [*SEEDS[:3]]},
     "grpo_mts": {"live_k": 3, "live_steps": 400, "live_lr": 0.0003},
     "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}

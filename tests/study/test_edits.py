@@ -23,14 +23,14 @@ def thinking():
     specs = [spec("cot2", task=TASK, d_model=16, seed=seed) for seed in (1, 2)]
     made = edits.thought(build_stack(specs), specs)
     exact = hindsight_targets(TASK)[made.rows][:, :, :-1]
-    return replace(made, weights=exact)
+    return replace(made, weights=exact, vectors=made.stack.mix(exact.float()))
 
 
 @pytest.fixture
 def seen(thinking, monkeypatch):
     """The same models, whose vectors are the weights themselves."""
     monkeypatch.setattr(GPT2Stack, "mix", lambda stack, weights: weights.clone())
-    return thinking
+    return replace(thinking, vectors=thinking.weights.float())
 
 
 def named(thinking, name, dose=1.0):
@@ -41,7 +41,7 @@ def named(thinking, name, dose=1.0):
 def test_no_edit_changes_no_answer():
     for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))):
         plain = edits.thought(build_stack([run]), [run])
-        assert torch.equal(plain.answered(plain.fed()), plain.answers)
+        assert torch.equal(plain.answered(plain.vectors), plain.answers)
 
 
 def test_a_frontier_continues_to_the_right_answer():
@@ -101,15 +101,22 @@ def test_one_digit_is_changed(thinking, name):
     assert (changed.sum(-1) == 1).all() and changed[..., -1].all() == (name == "late digit")
     assert torch.equal(edit.right, task.answer_ids[edit.rows])
     assert torch.equal(edit.wanted, thinking.right if name == "early digit" else edit.right)
-    assert torch.equal(edit.fed, thinking.fed())
+    assert torch.equal(edit.fed, thinking.vectors)
 
 
 def test_placebos_say_nothing_about_the_input(thinking):
     for name in ("mean", "zero"):
         fed = named(thinking, name).fed[:, :, -1]
         assert torch.equal(fed, fed[:, :1].expand_as(fed))
-    noise, plain = named(thinking, "noise").fed[:, :, -1], thinking.fed()[:, :, -1]
+    noise, plain = named(thinking, "noise").fed[:, :, -1], thinking.vectors[:, :, -1]
     assert torch.allclose(noise.norm(dim=-1), plain.norm(dim=-1), atol=1e-5)
+
+
+def test_hidden_states_are_exchanged_and_not_taken_apart():
+    run = spec("coconut", task=TASK, d_model=16)
+    made = edits.thought(build_stack([run]), [run])
+    assert made.weights is None and torch.equal(made.answered(made.vectors), made.answers)
+    assert {edit.name for edit in edits.edits(made)} == {"mean", "noise", "zero", "swap", "early digit", "late digit"}
 
 
 def test_graphs_have_removals_and_placebos_alone():

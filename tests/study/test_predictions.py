@@ -2,13 +2,16 @@
 
 import math
 import re
+import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cot2lib.study.controls.predicted import EXPLANATIONS, bounds, predictions
 
 ROOT = Path(__file__).parents[2]
+CONFIRMING = ("controls.quick.runs.csv", "edits.quick.answers.csv")
 
 
 def test_every_entry_can_be_read():
@@ -37,3 +40,19 @@ def test_the_page_shows_the_file():
     page = (ROOT / "book" / "predictions.md").read_text()
     (file,) = re.findall(r"^:file: (.+)$", page, re.MULTILINE)
     assert (ROOT / "book" / file).resolve() == ROOT / "cot2lib/study/controls/predictions.csv"
+
+
+def git(*arguments):
+    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
+
+
+def test_every_confirming_run_was_made_after_the_predictions():
+    """The commit that made a recorded run of the controls descends from the last one that touched the predictions."""
+    file = "cot2lib/study/controls/predictions.csv"
+    written = git("log", "-1", "--format=%H", "--", file).stdout.strip()
+    if not written or git("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
+        pytest.skip("the history of the repository is not here")
+    runs = pd.concat(pd.read_csv(ROOT / "cot2lib/study/records" / name) for name in CONFIRMING)
+    commits = set(runs["commit"])
+    assert commits and all(git("merge-base", "--is-ancestor", written, made).returncode == 0 for made in commits)
+    assert git("diff", "--quiet", written, "HEAD", "--", file).returncode == 0

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 
 from cot2lib.metrics import Values, mean_interval
 from cot2lib.study import frame
+from cot2lib.study.controls import outcomes
 from cot2lib.study.controls.outcomes import GRAPHS, NUMBERS, OPEN, UNRUN
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import CONTROLS
@@ -36,7 +37,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
     """The chapter's figure: accuracy by labels and feed; what a removal costs, by dose; whom the answer follows.
 
     Args:
-        rows, edited: frames of `outcomes.accuracies` and `outcomes.answers`.
+        rows, edited: the frames of `outcomes.read`.
         finding: what it shows.
     """
     figure, axes = panels(1, 3, width=11.5, height=4.6, width_ratios=[1.25, 1, 1])
@@ -127,7 +128,7 @@ def outcome_table(table: pd.DataFrame) -> pd.DataFrame:
     shown = []
     for row in table.to_dict("records"):
         known = row["mean"] == row["mean"]
-        out = f"{row['mean']:.1f} [{row['low']:.1f}, {row['high']:.1f}]" if known else UNRUN
+        out = f"{row['mean']:.1f} [{row['low']:.1f}, {row['high']:.1f}]{'*' * bool(row['sure'])}" if known else UNRUN
         marks = {who: f"{said[row['id'], who]} {MARK[row[who]]}".strip() for who in EXPLANATIONS}
         shown.append(
             {"task": row["task"], "experiment": row["experiment"], "measure": row["measure"], "found": out} | marks
@@ -169,3 +170,51 @@ def decoders(edited: pd.DataFrame) -> pd.DataFrame:
     known = known.assign(rule=known["edit"].str.removeprefix("decoded by "), control=known["control"].map(name))
     cells = known.groupby(["control", "rule"], sort=False)["right"].agg(lambda values: _interval(values, 0.0, PERCENT))
     return cells.unstack("rule", sort=False).reset_index() if len(cells) else pd.DataFrame()
+
+
+TOLD = {  # edits and doses of the table, in words
+    ("swap", 1.0): "another input's thought",
+    ("ancestors", 0.5): "half of the weight on states that lead to the answer",
+    ("ancestors", 1.0): "all of it",
+    ("one side", 1.0): "all of it, but not of mirrors",
+    ("elsewhere", 1.0): "as much from other states",
+    ("direction", 1.0): "as far in a random direction",
+    ("inserted", 1 / 32): "an unreached state added, 1/32 of the weight",
+    ("inserted", 1 / 8): "the same, 1/8",
+    ("inserted", 1 / 4): "the same, 1/4",
+    ("mean", 1.0): "the mean of all thoughts",
+    ("noise", 1.0): "noise of the same norm",
+    ("zero", 1.0): "nothing",
+    ("early digit", 1.0): "prompt changed in an early digit",
+    ("late digit", 1.0): "prompt changed in the last digit",
+}
+CELLS = {  # columns of the table: the task, the control and what is shown
+    "CSFT: right": (NUMBERS, "csft", "right"),
+    "CSFT: follow": (NUMBERS, "csft", "follows"),
+    "fresh path: right": (NUMBERS, "fresh-path", "right"),
+    "CSFT on graphs: right": (GRAPHS, "csft", "right"),
+}
+
+
+def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
+    """Answers (%) after each edit of `TOLD`, right ones and those that follow, by what models were trained on."""
+    table = [{"edit": "none"} | {column: _cell(edited, *cell, "before") for column, cell in CELLS.items()}]
+    for (edit, dose), words in TOLD.items():
+        part = frame.at(edited, edit=edit, dose=dose)
+        table.append({"edit": words} | {column: _cell(part, *cell) for column, cell in CELLS.items()})
+    return pd.DataFrame(table)
+
+
+def _cell(edited: pd.DataFrame, told: str, control: str, column: str, instead: str = "") -> str:
+    """The mean of a column over seeds with its interval; with `instead` of that one, of all held-out inputs."""
+    part = frame.at(edited, told=told, control=control)
+    if instead:
+        part, column = frame.at(part, edit="mean"), instead if column == "right" else ""
+    values = part[column].dropna() if column else []
+    return _interval(values, 0.0, PERCENT) if len(values) else ""
+
+
+def call_table(edited: pd.DataFrame) -> pd.DataFrame:
+    """The frame of `outcomes.called`, with controls by name."""
+    found = outcomes.called(edited).reset_index()
+    return found.assign(control=found["control"].map(name))

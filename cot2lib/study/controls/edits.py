@@ -60,7 +60,8 @@ class Thinking:
         stack, data: the models, and what they were trained on.
         rows: which of the task's inputs each held-out one is.
         real: which are no padding.
-        weights: mixtures of the thoughts.
+        vectors: what is fed.
+        weights: mixtures that the vectors are made of; None where thoughts are hidden states.
         answers: tokens without any edit.
     """
 
@@ -68,7 +69,8 @@ class Thinking:
     data: StackData
     rows: Tokens
     real: Where
-    weights: Float[Tensor, "run input thought vocab"]
+    vectors: Fed
+    weights: Float[Tensor, "run input thought vocab"] | None
     answers: Tokens
 
     @property
@@ -85,10 +87,14 @@ class Thinking:
         """The right answers."""
         return self.task.answer_ids[self.rows]
 
-    def fed(self, last: Float[Tensor, "run input vocab"] | None = None) -> Fed:
-        """Vectors of the thoughts, the last one made from other weights."""
-        weights = self.weights if last is None else torch.cat([self.weights[:, :, :-1], last[:, :, None]], 2)
-        return self.stack.mix(weights.float())
+    def fed(self, last: Float[Tensor, "run input vocab"]) -> Fed:
+        """A copy of the thoughts, the last one made from other weights."""
+        return self.exchanged(self.stack.mix(last.float()[:, :, None])[:, :, 0])
+
+    def exchanged(self, vector: Float[Tensor, "#run #input d"]) -> Fed:
+        """A copy of the thoughts, with other vectors in place of the last one."""
+        last = vector.expand_as(self.vectors[:, :, -1])
+        return torch.cat([self.vectors[:, :, :-1], last[:, :, None]], 2)
 
     def answered(self, fed: Fed, rows: Tokens | None = None) -> Tokens:
         """Answers after other thoughts, by default to the same prompts."""
@@ -121,19 +127,23 @@ class Edit(NamedTuple):
     rows: Tokens | None = None
 
 
-def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
+def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     """Answers of trained runs of one shape after each edit: a row for each run, edit and dose.
 
     Columns: `inputs` that were asked; shares (%) of right answers `before` the edit and after it (`right`), and of
     answers that follow what is fed (`follows`); missing where an edit has no such answer.
 
+    Args:
+        specs: the runs.
+        retrain: whether they were trained here, so that no shipped weights count.
+
     Raises:
         RecordError: if the weights of a run are not here.
     """
     with torch.no_grad():
-        thinking = thought(runs.load_stack(specs, missing="error"), specs)
+        thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), specs)
         parts = [_row(thinking, specs, edit) for edit in edits(thinking)]
-        parts += [_decoded(thinking, specs, rule) for rule in DECODERS]
+        parts += [_decoded(thinking, specs, rule) for rule in DECODERS if thinking.weights is not None]
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
@@ -142,9 +152,11 @@ def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
     data = stack_data(specs, stack.device)
     steps = rules(specs[0].thought, specs[0].outputs)
     made = [rollout for _, _, rollout in rollouts(stack, data, [spec.seed for spec in specs], steps)]
-    weights = torch.cat([rollout.weights[:, :, :-1] for rollout in made], 1)
+    vectors = torch.cat([rollout.thoughts(stack) for rollout in made], 1)
+    hidden = any(latent is not None for latent in made[0].latents)
+    weights = None if hidden else torch.cat([rollout.weights[:, :, :-1] for rollout in made], 1)
     answers = torch.cat([rollout.answers for rollout in made], 1)
-    return Thinking(stack, data, data.held_out.index, data.held_out.real, weights, answers)
+    return Thinking(stack, data, data.held_out.index, data.held_out.real, vectors, weights, answers)
 
 
 def _row(thinking: Thinking, specs: Sequence[RunSpec], edit: Edit) -> pd.DataFrame:
@@ -167,13 +179,14 @@ def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule) -> pd.DataFrame
 
 
 def edits(thinking: Thinking) -> Iterator[Edit]:
-    """Every edit that the task has."""
+    """Every edit that the task and the thoughts have; a hidden state has no states to take away."""
     generator = torch.Generator().manual_seed(0)
-    yield from removals(thinking, generator)
+    on_numbers, mixed = isinstance(thinking.task, MNNS), thinking.weights is not None
+    yield from removals(thinking, generator) if mixed else ()
     yield from placebos(thinking, generator)
-    if isinstance(thinking.task, MNNS):
+    if on_numbers:
         yield swap(thinking, generator)
-        yield from insertions(thinking)
+        yield from insertions(thinking) if mixed else ()
         yield from changed_digits(thinking, generator)
 
 
@@ -186,7 +199,7 @@ def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
     share = (weights * chosen).sum(-1, keepdim=True)  # (run, input, 1)
     where = ((share >= LEAST) & (share <= MOST))[..., 0]
     wanted = _next_best(thinking, both)
-    noise = torch.randn(thinking.fed()[:, :, -1].shape, generator=generator)
+    noise = torch.randn(thinking.vectors[:, :, -1].shape, generator=generator)
     for dose in DOSES:
         kept = {
             "ancestors": weights * (1 - dose * chosen),
@@ -196,7 +209,7 @@ def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
         for name, left in kept.items():
             if name != "one side" or task.mirror is not None:
                 yield Edit(name, dose, thinking.fed(_whole(left)), where, thinking.right, wanted)
-        moved, fed = thinking.fed(_whole(kept["ancestors"]))[:, :, -1], thinking.fed()
+        moved, fed = thinking.fed(_whole(kept["ancestors"]))[:, :, -1], thinking.vectors.clone()
         length = (moved - fed[:, :, -1]).norm(dim=-1, keepdim=True)
         fed[:, :, -1] += length * noise / noise.norm(dim=-1, keepdim=True)
         yield Edit("direction", dose, fed, where, thinking.right, wanted)
@@ -204,14 +217,13 @@ def removals(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
 
 def placebos(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
     """Thoughts that say nothing about the input: the mean of all, noise of the same norm, zero."""
-    plain = thinking.fed()
-    last, real = plain[:, :, -1], thinking.real[..., None]
+    last, real = thinking.vectors[:, :, -1], thinking.real[..., None]
     mean = (last * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)
     noise = torch.randn(last.shape, generator=generator)
     noise *= last.norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
     for name, fed in (("mean", mean), ("noise", noise), ("zero", torch.zeros_like(last))):
-        exchanged = torch.cat([plain[:, :, :-1], fed.expand_as(last)[:, :, None]], 2)
-        yield Edit(name, 1.0, exchanged, thinking.real, thinking.right, torch.full_like(thinking.rows, -1))
+        never = torch.full_like(thinking.rows, -1)
+        yield Edit(name, 1.0, thinking.exchanged(fed), thinking.real, thinking.right, never)
 
 
 def swap(thinking: Thinking, generator: torch.Generator) -> Edit:
@@ -222,7 +234,8 @@ def swap(thinking: Thinking, generator: torch.Generator) -> Edit:
     frontier = reachable(task, task.steps - 1, rows[:, other])
     wanted = task.state_ids[continued(task, task.steps - 1, rows, frontier)]
     where = thinking.real[:, other] & (wanted != thinking.right)
-    return Edit("swap", 1.0, thinking.fed(thinking.last[:, other]), where, thinking.right, wanted)
+    fed = thinking.exchanged(thinking.vectors[:, other, -1])
+    return Edit("swap", 1.0, fed, where, thinking.right, wanted)
 
 
 def insertions(thinking: Thinking) -> Iterator[Edit]:
@@ -253,7 +266,7 @@ def changed_digits(thinking: Thinking, generator: torch.Generator) -> Iterator[E
         changed = rows + (new - old) * values ** (task.length - 1 - place)
         right = task.answer_ids[changed]
         wanted = thinking.right if name == "early digit" else right
-        yield Edit(name, 1.0, thinking.fed(), right != thinking.right, right, wanted, changed)
+        yield Edit(name, 1.0, thinking.vectors, right != thinking.right, right, wanted, changed)
 
 
 def continued(

@@ -3,18 +3,19 @@
 A difference pairs two controls by seed, in accuracy after the last epoch, or a run's answers before and after an edit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
 from cot2lib import runs
+from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval, by_seed, holm, mean_interval
-from cot2lib.specs import RunSpec
+from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, ON_GRAPHS, graphs, numbers
+from cot2lib.study.controls.runs import CONTROLS, ON_GRAPHS, graphs, numbers, thinking
 
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
 NUMBERS, GRAPHS = "MNNS", "ProsQA"
@@ -79,20 +80,38 @@ def trained() -> dict[tuple[str, str], list[RunSpec]]:
     return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
 
 
-def accuracies() -> pd.DataFrame:
-    """Recorded runs of all controls (%), with `told` (task) and `control`."""
-    return _told(frame.tidy(runs.recorded([run for some in trained().values() for run in some])))
+def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two frames of runs of some seeds: accuracies of all controls (%), and answers after edits of their thoughts.
+
+    Both have `told` (the task), `control` and `seed`. `lost` is what an edit costs.
+
+    Args:
+        seeds: of the runs.
+        retrain: whether to train and measure the runs here, instead of reading the shipped records.
+        device: of the trainings.
+
+    Raises:
+        RecordError: if nothing is recorded of these runs.
+    """
+    asked = [run for some in trained().values() for run in some if run.seed in seeds]
+    if retrain:
+        runs.run(asked, retrain=True, device=device)
+    rows = _told(frame.tidy(runs.recorded(asked, retrain=retrain)), asked)
+    edited = _told(_measured(asked) if retrain else edits.shipped(), asked)
+    if rows.empty or edited.empty:
+        raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
+    return rows, edited.assign(lost=edited["before"] - edited["right"])
 
 
-def answers() -> pd.DataFrame:
-    """Rows of `cot2 collect edits`, with `told`, `control` and `seed`; `lost` is what an edit costs."""
-    found = _told(edits.shipped())
-    return found.assign(lost=found["before"] - found["right"])
+def _measured(asked: Sequence[RunSpec]) -> pd.DataFrame:
+    """Answers of trained runs after edits, of those that have thoughts."""
+    known = [run for run in asked if run in thinking("quick")]
+    return pd.concat([edits.measure(group, retrain=True) for group in by_shape(known)], ignore_index=True)
 
 
-def _told(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of known runs, with whose they are."""
-    told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some]
+def _told(rows: pd.DataFrame, asked: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows of some runs, with whose they are."""
+    told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some if run in asked]
     known = pd.DataFrame(told, columns=["id", "told", "control", "seed"])
     return rows.drop(columns="seed", errors="ignore").merge(known, on="id")
 
@@ -101,7 +120,7 @@ def measured(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
     """The measure of each experiment by seed, of those that were run.
 
     Args:
-        rows, edited: frames of `accuracies` and `answers`.
+        rows, edited: the frames of `read`.
     """
     found = {name: _of(experiment, rows, edited) for name, experiment in EXPERIMENTS.items()}
     return {name: values for name, values in found.items() if len(values) > 1}
