@@ -66,6 +66,7 @@ CONTROLS: Mapping[str, Control] = {
     "geometric": Control("frontier, halving weights", "the same", Geometric()),
     "discrete": Control("the discrete path", "the same path", method="discrete"),
     "smoothed-path": Control("the discrete path, smoothed", "the discrete path", Apart(Smoothed(), PATH)),
+    "coconut": Control("the rest of the path, by stages", "own hidden states", method="coconut"),
     "no-cot": Control("answer alone", "nothing", method="no-cot"),
     "pause": Control("answer alone", "arrows", method="pause"),
 }  # fmt: skip
