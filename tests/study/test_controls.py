@@ -50,7 +50,8 @@ def test_controls_differ_in_their_targets_alone():
     assert csft.seed == 62 and csft.task == MNNS() and csft.supervision.targets is None
     for name, control in CONTROLS.items():
         for run in numbers(name, SEEDS[:1]):
-            assert (run.recipe, run.task, run.seed) == (csft.recipe, csft.task, csft.seed)
+            assert (run.task, run.seed) == (csft.task, csft.seed)
+            assert run.recipe == csft.recipe or name == "coconut"  # whose stages have a schedule of their own
             assert run.supervision.targets == control.targets and run.model.layers == control.layers
     assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
     assert every("paper") == [] and {run.method for run in every("quick")} - {
