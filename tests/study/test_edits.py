@@ -123,3 +123,12 @@ def test_graphs_have_removals_and_placebos_alone():
     run = replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))
     names = {edit.name for edit in edits.edits(edits.thought(build_stack([run]), [run]))}
     assert names == {"ancestors", "elsewhere", "direction", "mean", "noise", "zero"}
+
+
+def test_models_are_asked_inputs_of_one_digit_more(monkeypatch):
+    """Longer inputs fit the vocabulary and the places that a model has; an untrained one is seldom right."""
+    monkeypatch.setattr(edits, "LONGER", 60)
+    run = spec("cot2", task=MNNS(1, 4, 3), d_model=16)
+    thinking = edits.thought(build_stack([run]), [run])
+    found = edits._longer(thinking, [run]).iloc[0]
+    assert found["edit"] == "longer" and 0 < found["inputs"] < 30 and 0 <= found["right"] < 50

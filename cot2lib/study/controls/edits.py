@@ -13,14 +13,15 @@ every sign turned round has the same answer. Every edit asks the inputs alone th
 | `inserted` | a state that no walk reaches is given a weight; the answer would be smaller by 2 |
 | `mean`, `noise`, `zero` | the mean of all thoughts; noise of the same norm; nothing |
 | `early digit`, `late digit` | the thoughts stay; one digit of the prompt's first three, or its last, changes |
-| `decoded` | nothing: all thoughts are made by another rule |
+| `decoded` | all thoughts are made by another rule |
+| `longer` | no edit: the models are asked inputs of one digit more |
 
 Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
 (arXiv:2607.20952). The paper edits no thought.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pandas as pd
@@ -36,13 +37,14 @@ from cot2lib.runs import records
 from cot2lib.specs import RunSpec
 from cot2lib.supervision import graph_of, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
-from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Systematic
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import evaluate, rollouts
 
 DOSES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the ancestors' weight
 INSERTED = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
 LEAST, MOST = 0.02, 0.5  # weight of ancestors that can be taken away, and be taken elsewhere as well
+LONGER = 5000  # inputs of one digit more, of which a fifth are asked
 LOWER_BY = 2  # an inserted state's answer; sums of one input are all even or all odd
 DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0), Discrete(1.0))
 COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
@@ -143,7 +145,9 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     with torch.no_grad():
         thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), specs)
         parts = [_row(thinking, specs, edit) for edit in edits(thinking)]
-        parts += [_decoded(thinking, specs, rule) for rule in DECODERS if thinking.weights is not None]
+        asked = [_decoded(thinking, specs, rule) for rule in DECODERS if thinking.weights is not None]
+        asked += [_longer(thinking, specs)] if isinstance(thinking.task, MNNS) else []
+    parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
@@ -168,14 +172,28 @@ def _row(thinking: Thinking, specs: Sequence[RunSpec], edit: Edit) -> pd.DataFra
     return pd.DataFrame(table | {"follows": share(answers == edit.wanted)})
 
 
-def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule) -> pd.DataFrame:
+def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule: Rule) -> pd.DataFrame:
     """Right answers where all thoughts are made by a rule."""
-    found = evaluate(thinking.stack, thinking.data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
-    inputs = thinking.real.sum(1)
+    return _asked(thinking, specs, thinking.data, rule, f"decoded by {rule.label}")
+
+
+def _longer(thinking: Thinking, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Right answers to inputs of one digit more, which are small enough for the vocabulary of the trained ones."""
+    task = thinking.task
+    more = MNNS(task.low, task.bound // (task.length + 1), task.length + 1, inputs=LONGER, max_sum=task.bound)
+    asked = [replace(spec, task=more) for spec in specs]
+    return _asked(thinking, asked, stack_data(asked, thinking.stack.device), specs[0].thought, "longer")
+
+
+def _asked(thinking: Thinking, specs: Sequence[RunSpec], data: StackData, rule: Rule, edit: str) -> pd.DataFrame:
+    """Right answers to held-out inputs of some data, beside those to the models' own."""
+    found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
+    inputs, own = data.held_out.real.sum(1), thinking.real.sum(1)
     right = 100 * (torch.tensor(found["correct_a"]) + torch.tensor(found["correct_b"])) / inputs
-    before = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / inputs
-    table = {"id": [spec.id for spec in specs], "edit": f"decoded by {rule.label}", "dose": 1.0}
-    return pd.DataFrame(table | {"inputs": inputs, "before": before, "right": right, "follows": float("nan")})
+    before = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / own
+    table = {"inputs": inputs, "before": before, "right": right}
+    found = pd.DataFrame({name: values.tolist() for name, values in table.items()})
+    return found.assign(edit=edit, dose=1.0, follows=float("nan"))
 
 
 def edits(thinking: Thinking) -> Iterator[Edit]:
