@@ -12,6 +12,7 @@ from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMB
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import CONTROLS, GRAPH_SEEDS, ON_GRAPHS, SEEDS, every, graphs, numbers, thinking
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Discrete
 
 NOT_YET = {"own-teacher", "lengths"}
 
@@ -143,3 +144,15 @@ def test_tables_say_what_came_out(rows, edited):
     assert shown.loc["swap", "set"] == "≥ 80 ✓" and shown.loc["swap", "labels"] == "≤ 25 ×"
     assert shown.loc["own-teacher", "found"] == UNRUN and shown.loc["own-teacher", "set"] == "± 5"
     assert list(draw.decoders(edited).columns) == ["control", "Base"]
+
+
+def test_controls_are_judged_as_they_were_fed(rows):
+    """A model that was fed single tokens feeds itself its likeliest token; others keep what their runs recorded."""
+    known = rows.assign(id=range(len(rows)))
+    decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)
+    found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"]
+    discrete = known["control"].map(lambda name: CONTROLS[name].decoder == Discrete())
+    assert (found[discrete] == 12.5).all() and (found[~discrete] == rows["last"][~discrete]).all()
+    assert {name for name, control in CONTROLS.items() if control.decoder == Discrete()} == {
+        "path-fed", "fresh-path", "drawn-state", "discrete", "smoothed-path",
+    }  # fmt: skip

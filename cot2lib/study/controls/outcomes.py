@@ -84,7 +84,8 @@ def trained() -> dict[tuple[str, str], list[RunSpec]]:
 def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two frames of runs of some seeds: accuracies of all controls (%), and answers after edits of their thoughts.
 
-    Both have `told` (the task), `control` and `seed`. `lost` is what an edit costs.
+    Both have `told` (the task), `control` and `seed`. Accuracies (`last`) are by each control's own decoder. `lost` is
+    what an edit costs.
 
     Args:
         seeds: of the runs.
@@ -101,7 +102,15 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
     edited = _told(_measured(asked) if retrain else edits.shipped(), asked)
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
-    return rows, edited.assign(lost=edited["before"] - edited["right"])
+    return _by_own_decoder(rows, edited), edited.assign(lost=edited["before"] - edited["right"])
+
+
+def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies where a control is judged by another rule than that which its run was evaluated by."""
+    rules = {name: control.decoder for name, control in CONTROLS.items()}
+    wanted = edited["control"].map({name: f"decoded by {rule.label}" for name, rule in rules.items()})
+    decoded = edited[edited["edit"] == wanted].set_index("id")["right"]
+    return rows.assign(last=rows["id"].map(decoded).fillna(rows["last"]))
 
 
 def _measured(asked: Sequence[RunSpec]) -> pd.DataFrame:

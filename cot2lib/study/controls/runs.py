@@ -26,6 +26,7 @@ from cot2lib.targets import (
     Uniform,
     WrongStates,
 )
+from cot2lib.thoughts import Base, Discrete, Rule
 
 SEEDS = tuple(range(62, 72))  # on numbers
 GRAPH_SEEDS = SEEDS[:5]
@@ -40,6 +41,7 @@ class Control(NamedTuple):
         targets: the rule; None for those of a method.
         method: whose run it is.
         layers: of the model.
+        decoder: the rule that it thinks by when it is judged: as it was fed, mixtures by `Base`, tokens by `Discrete`.
     """
 
     labels: str
@@ -47,15 +49,16 @@ class Control(NamedTuple):
     targets: Targets | None = None
     method: str = "cot2"
     layers: int = 2
+    decoder: Rule = Base()
 
 
 CONTROLS: Mapping[str, Control] = {
     "csft": Control("frontier", "frontier"),
     "drawn-label": Control("one drawn state", "frontier", Apart(DrawnState(), Frontier())),
-    "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath())),
+    "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath()), decoder=Discrete()),
     "paths-fed": Control("frontier", "the mean of eight fresh paths", Apart(Frontier(), FreshPath(8))),
-    "fresh-path": Control("a fresh path", "the same path", FreshPath()),
-    "drawn-state": Control("one drawn state", "the same state", DrawnState()),
+    "fresh-path": Control("a fresh path", "the same path", FreshPath(), decoder=Discrete()),
+    "drawn-state": Control("one drawn state", "the same state", DrawnState(), decoder=Discrete()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
     "deep-nothing-fed": Control("frontier", "arrows (four layers)", Apart(Frontier(), Arrow()), layers=4),
     "other-step": Control("another step's frontier", "the same", Rotated()),
@@ -64,8 +67,8 @@ CONTROLS: Mapping[str, Control] = {
     "wrong-states": Control("wrong states", "the same", WrongStates()),
     "uniform": Control("all states alike", "the same", Uniform()),
     "geometric": Control("frontier, halving weights", "the same", Geometric()),
-    "discrete": Control("the discrete path", "the same path", method="discrete"),
-    "smoothed-path": Control("the discrete path, smoothed", "the discrete path", Apart(Smoothed(), PATH)),
+    "discrete": Control("the discrete path", "the same path", method="discrete", decoder=Discrete()),
+    "smoothed-path": Control("the discrete path, smoothed", "the path", Apart(Smoothed(), PATH), decoder=Discrete()),
     "coconut": Control("the rest of the path, by stages", "own hidden states", method="coconut"),
     "no-cot": Control("answer alone", "nothing", method="no-cot"),
     "pause": Control("answer alone", "arrows", method="pause"),
