@@ -44,15 +44,17 @@ def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:
     for badge in made:
         link = addnodes.pending_xref("", refdomain="std", reftype="ref", reftarget=badge.label, refexplicit=True)
         link["refdoc"], link["refwarn"] = app.env.docname, True
-        link += nodes.inline("", badge.words, classes=["verdict", f"verdict-{badge.group.replace(' ', '-')}"])
-        caption += [nodes.Text(" "), link]
+        link += nodes.inline("", badge.words)
+        marked = nodes.inline("", "", link, classes=["verdict", f"verdict-{badge.group.replace(' ', '-')}"])
+        caption += [nodes.Text(" "), marked]
 
 
 def raise_finding(figure: nodes.figure, caption: Caption | None) -> None:
     """Put the finding that opens a caption above the figure."""
-    if caption and isinstance(caption.children[0], nodes.strong):
-        finding = caption.pop(0)
-        figure.insert(0, nodes.paragraph("", "", *finding.children, classes=["figure-title"]))
+    first = next((part for part in caption or () if part.astext()), None)
+    if isinstance(first, nodes.strong):
+        caption.remove(first)
+        figure.insert(0, nodes.paragraph("", "", *first.children, classes=["figure-title"]))
 
 
 def is_large(table: nodes.table) -> bool:

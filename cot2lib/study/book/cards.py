@@ -69,7 +69,11 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         f"**The paper:** {_sentence(claim)}. **Verdict:** {plain(shown.verdict)}.",
         _reached(row),
         *(_ours(row) for row in rows if row.seeds),
-        *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
+        *(
+            [f"Run by run, {_whose(shown)}{epochs}:", f"<div class='holds' data-claim='{claim}'>{runs.figure}</div>"]
+            if runs
+            else []
+        ),
         _judged(shown),
         _seen(claim),
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
