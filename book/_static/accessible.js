@@ -1,21 +1,23 @@
 // What the theme leaves for screen readers and keyboards: names that hold the text that is seen, a landmark around the
-// logo, wide boxes that can be reached.
+// logo, wide boxes that can be reached. Paper shows what is folded.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const named of document.querySelectorAll("summary[aria-label], button[aria-label]")) {
     const seen = named.innerText.replace(/\s+/g, " ").trim();
     const label = named.getAttribute("aria-label");
-    if (!seen) {
-      named.removeAttribute("aria-label"); // an icon, which some tools take for text that the label lacks
-      named.title = label;
-    } else if (!label.includes(seen)) {
-      named.setAttribute("aria-label", seen);
-    }
+    if (!seen) named.title = label; // an icon, which some tools take for text that the label lacks
+    if (!seen || !label.includes(seen)) named.removeAttribute("aria-label"); // what is seen changes when a fold opens
   }
   for (const wide of document.querySelectorAll("article figure, article .cell_output")) {
     if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; // so that keys can scroll it
   }
+  let closed = [];
+  window.addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("article details:not([open])")];
+    closed.forEach((fold) => (fold.open = true));
+  });
+  window.addEventListener("afterprint", () => closed.forEach((fold) => (fold.open = false)));
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role"); // it has no list items
   for (const logo of document.querySelectorAll("a.navbar-brand")) {
     logo.parentElement.setAttribute("role", "region");

@@ -1,5 +1,5 @@
-// A field above long tables, and above claim cards, that keeps what holds all its words, and a list of verdicts where
-// there are any. A link to a card opens it.
+// A field above long tables, above all tables of the ledger and above claim cards, that keeps what holds all its words,
+// and a list of verdicts where there are any. A link to what is folded opens it.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -14,7 +14,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
   // What is filtered: elements, what each is called, the verdict that each shows ("" for none), and what follows a choice.
-  function addField(place, rows, name, verdictOf, changed = () => {}) {
+  function addField(place, rows, name, verdictOf, changed = (chosen) => {}) {
     const box = made("div", { className: "table-filter" });
     const field = made("input", { type: "search", placeholder: `Filter ${name}` });
     field.setAttribute("aria-label", `Keep the ${name} with these words`);
@@ -33,7 +33,7 @@ document.addEventListener("DOMContentLoaded", () => {
         row.hidden = !(fits && words.every((word) => said.includes(word)));
       });
       told.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} ${name}`;
-      changed();
+      changed(Boolean(list.value || words.length));
     };
     field.addEventListener("input", update);
     list.addEventListener("input", update);
@@ -46,15 +46,28 @@ document.addEventListener("DOMContentLoaded", () => {
     };
   }
 
-  document.querySelectorAll("article table[id]").forEach((table) => {
-    const headings = Array.from(table.querySelectorAll("thead th"), (cell) => cell.textContent.trim());
-    const rows = [...table.querySelectorAll("tbody tr")];
+  function verdictIn(row) {
+    const headings = Array.from(row.closest("table").tHead.rows[0].cells, (cell) => cell.textContent.trim());
     const column = headings.indexOf("verdict");
-    const verdictOf = (row) => (column < 0 ? "" : row.cells[column].textContent);
-    if (rows.length >= LONG) {
-      addField(table.closest(".pst-scrollable-table-container") || table, rows, "rows", verdictOf);
+    return column < 0 ? "" : row.cells[column].textContent;
+  }
+
+  const ledger = [...document.querySelectorAll("details:has(> * table[id^='tab-ledger']), details:has(#tab-series)")];
+  document.querySelectorAll("article table[id]").forEach((table) => {
+    const rows = [...table.querySelectorAll("tbody tr")];
+    if (rows.length >= LONG && !ledger.some((fold) => fold.contains(table))) {
+      addField(table.closest(".pst-scrollable-table-container") || table, rows, "rows", verdictIn);
     }
   });
+  if (ledger.length) {
+    const rows = ledger.flatMap((fold) => [...fold.querySelectorAll("tbody tr")]);
+    addField(ledger[0], rows, "rows", verdictIn, (chosen) => {
+      for (const fold of ledger) {
+        fold.hidden = [...fold.querySelectorAll("tbody tr")].every((row) => row.hidden);
+        fold.open = chosen;
+      }
+    });
+  }
 
   const cards = [...document.querySelectorAll("details[id^='claim-']")];
   if (cards.length) {
@@ -65,15 +78,16 @@ document.addEventListener("DOMContentLoaded", () => {
       });
     };
     const all = addField(sections[0], cards, "cards", (card) => card.querySelector(".sd-badge").textContent, emptied);
-    const open = () => {
-      const card = cards.find((one) => `#${one.id}` === window.location.hash);
-      if (card) {
-        all();
-        card.open = true;
-        card.scrollIntoView();
-      }
-    };
-    window.addEventListener("hashchange", open);
-    open();
+    window.addEventListener("hashchange", all);
+    all();
   }
+
+  const open = () => {
+    const aim = document.getElementById(decodeURIComponent(window.location.hash.slice(1)));
+    const folds = aim ? [aim, ...document.querySelectorAll("details")].filter((one) => one.contains(aim)) : [];
+    folds.filter((one) => one.tagName === "DETAILS").forEach((fold) => Object.assign(fold, { open: true }));
+    if (folds.length > 1 || aim?.tagName === "DETAILS") aim.scrollIntoView();
+  };
+  window.addEventListener("hashchange", open);
+  open();
 });

@@ -26,6 +26,24 @@ WORDS = (
 )
 
 
+MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "*_{}^`[]<>"})
+SIGNS = {";": ", ", ">=": " \N{GREATER-THAN OR EQUAL TO} ", "<=": " \N{LESS-THAN OR EQUAL TO} "}
+UNITS = {"%": "\N{NO-BREAK SPACE}%", "nat": " nat", "h": " hours", "token": " tokens"}
+
+
+def plain(text: str) -> str:
+    """Text of a table as MyST that shows just this text."""
+    for sign, shown in SIGNS.items():
+        text = text.replace(sign, shown)
+    return " ".join(text.split()).translate(MARKUP)
+
+
+def value_text(claim: str) -> str:
+    """What the paper states, with its unit, as MyST."""
+    known = claims().loc[claim]
+    return plain(worded(known["paper_value"]) + UNITS.get(known["unit"], ""))
+
+
 def readable(claim: str) -> str:
     """A claim's setting in a reader's words, with the task where it is one on graphs."""
     task, setting = claims().loc[claim, ["task", "setting"]]

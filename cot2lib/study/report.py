@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,12 +45,37 @@ class Table:
 
     def html(self) -> str:
         """The table as plain HTML, with its caption above."""
-        body = self.cells.to_html(index=False, border=0, escape=True)
+        body = self.cells.map(bare).to_html(index=False, border=0, escape=True)
         return f"<p><em>{html.escape(self.caption)}</em></p>{body}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        plain = f"{self.caption}\n{self.cells.to_string(index=False)}"
+        plain = f"{self.caption}\n{self.cells.map(bare).to_string(index=False)}"
         return {"text/markdown": self.markdown(), "text/html": self.html(), "text/plain": plain}
+
+
+class Fold(NamedTuple):
+    """A table below a title that opens it."""
+
+    title: str
+    table: Table
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Folded tables, one below the other."""
+
+    folds: Sequence[Fold]
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        boxes = [
+            f"::::{{dropdown}} {title}\n:class-container: fold\n\n{table.markdown()}\n::::"
+            for title, table in self.folds
+        ]
+        opened = [
+            f"<details><summary>{html.escape(title)}</summary>{table.html()}</details>" for title, table in self.folds
+        ]
+        plain = "\n\n".join(title for title, _ in self.folds)
+        return {"text/markdown": "\n\n".join(boxes), "text/html": "".join(opened), "text/plain": plain}
 
 
 @dataclass(frozen=True)
@@ -77,6 +103,7 @@ def bullets(sentences: Sequence[str]) -> Text | None:
     return Text("\n".join(f"- {sentence}" for sentence in sentences)) if sentences else None
 
 
+ROLE = re.compile(r"\{[\w-]+\}`([^`<]*?)(?: <[^`]*>)?`")  # of MyST, whose words a reader sees
 HTML = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)")  # what begins a tag or an entity
 PERCENT = 100.0  # of a share
 RECIPES = {"paper": "authors' recipe", "quick": "quick recipe"}
@@ -91,6 +118,11 @@ def _entry(text: str) -> str:
     """A table entry as MyST: no bar ends it, and nothing outside math and code is taken for HTML."""
     parts = re.split(r"(\$[^$]*\$|`[^`]*`)", text.replace("|", "\\|"))
     return "".join(part if place % 2 else HTML.sub(r"\\\g<0>", part) for place, part in enumerate(parts))
+
+
+def bare(text: str) -> str:
+    """A cell's words where MyST is not read: without roles and escapes."""
+    return re.sub(r"\\([^\w\s])", r"\1", ROLE.sub(r"\1", text))
 
 
 def cell(value, digits: int = 2) -> str:

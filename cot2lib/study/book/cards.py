@@ -11,9 +11,10 @@ from cot2lib import study
 from cot2lib.study.book import index
 from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
+from cot2lib.study.book.listing import SERIES, sections
 from cot2lib.study.judge import AGREES, DIFFERS, UNRUN, UNTOLD, group
 from cot2lib.study.kinds import SETTLED, Drawn, OfRuns, Read
-from cot2lib.study.printed import claims, readable, sources, worded
+from cot2lib.study.printed import claims, plain, readable, sources, value_text
 from cot2lib.study.report import recipe
 
 COLOURS = {AGREES: "success", DIFFERS: "danger", UNTOLD: "warning", UNRUN: "muted", "": "muted"}
@@ -26,10 +27,15 @@ TASKS = {
     "prontoqa": "ProntoQA", "gsm8k": "GSM8K", "any": "any task", "markov": "Markov", "all": "all tasks",
     "construction": "the construction",
 }  # fmt: skip
-UNITS = {"%": "\N{NO-BREAK SPACE}%", "nat": " nat", "h": " hours", "token": " tokens"}
-MARKUP = str.maketrans({mark: f"\\{mark}" for mark in "*_{}^`[]<>"})
-SIGNS = {";": ", ", ">=": " \N{GREATER-THAN OR EQUAL TO} ", "<=": " \N{LESS-THAN OR EQUAL TO} "}
-ELSEWHERE = "What the text says"
+PLAYED = {  # by the beginning of a task
+    "mnns": "{ref}`two models add four digits <play-sums>`",
+    "pro": "{ref}`two models go through a graph <play-graphs>`",
+    "gsm8k": "{doc}`a language model thinks <../notebooks/gsm8k>`",
+}
+CIRCLE = "{ref}`the sums on a circle <play-circle>`"
+CONSTRUCTED = {f"prop:{name}" for name in (
+    "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
+)}  # fmt: skip
 
 
 def page(rows: pd.DataFrame) -> str:
@@ -41,76 +47,61 @@ def page(rows: pd.DataFrame) -> str:
     read = reading_records()
     shown = rows[~is_series(rows)]
     series = sources()[rows["id"][is_series(rows)].unique()].value_counts()
-    return "\n".join(line for section in _sections(shown) for line in _section(*section, read, series))
+    return "\n".join(line for section in sections(shown) for line in _section(*section, read, series))
 
 
-def _sections(rows: pd.DataFrame) -> list[tuple[str, str, str, pd.DataFrame]]:
-    """Title, source, what is ours beside it, and rows of each section.
-
-    What the paper prints twice stands where it does so last.
-    """
-    source, sections = rows["id"].map(sources()), []
-    for place in index.places().drop_duplicates("source", keep="last").itertuples():
-        beside = index.links(f"{place.figures} {place.tables}".split())
-        sections.append((f"{place.printed}: {place.what}", place.source, beside, rows[source == place.source]))
-    rest = rows[~source.isin(index.places()["source"])]
-    return [section for section in [*sections, (ELSEWHERE, "", "", rest)] if len(section[-1])]
-
-
-def _section(title: str, source: str, beside: str, rows: pd.DataFrame, read: Read, series: pd.Series) -> list[str]:
+def _section(title: str, source: str, rows: pd.DataFrame, read: Read, series: pd.Series) -> list[str]:
     made = [card(claim, list(part.itertuples()), read) for claim, part in rows.groupby("id", sort=False)]
     points = series.get(source, 0)
-    about = [f"Ours: {beside}."] if beside else []
-    about += [f"The {points} points of its series are in {{numref}}`tab-series`."] if points else []
+    about = [f"The {points} points of its series are in {{numref}}`{SERIES}`.", ""] if points else []
     target = [f"({index.label(source)})="] if source else []
-    return [*target, f"## {title}", "", *([" ".join(about), ""] if about else []), *made]
+    return [*target, f"## {title}", "", *about, *made]
 
 
 def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     """A claim's card, from its rows of the ledger, as named tuples."""
     row = next(row for row in rows if row.profile == SETTLED)
-    (profile, lines), said = drawn(claim, read), short(row.verdict)
+    profile, lines = drawn(claim, read)
     shown = next(row for row in rows if row.profile == profile)
     runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
     epochs = ", best epochs" if shown.judged == "best" else ""
     parts = [
-        f"**The paper:** {_sentence(claim)}. **Verdict:** {_plain(shown.verdict)}.",
+        f"**The paper:** {_sentence(claim)}. **Verdict:** {plain(shown.verdict)}.",
         _reached(row),
         *(_ours(row) for row in rows if row.seeds),
-        *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
-        _made(claim, shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
+        *(
+            [f"Run by run, {_whose(shown)}{epochs}:", f"<div class='holds' data-claim='{claim}'>{runs.figure}</div>"]
+            if runs
+            else []
+        ),
+        _judged(shown),
+        _seen(claim),
+        *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
+        f"Defined in {{source}}`{_defined(claim)}`.",
     ]
     if runs:
         numbers = f"data:text/csv;charset=utf-8,{quote(runs.csv())}"
         parts[-1] += f' <a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>'
-    colour = COLOURS[group(row.verdict)]
+    title = f"{{bdg-{COLOURS[group(row.verdict)]}}}`{short(row.verdict)}` {heading(claim)}"
     body = "\n\n".join(filter(None, parts))
-    return f":::{{dropdown}} {{bdg-{colour}}}`{said}` {heading(claim)}\n:name: claim-{claim}\n\n{body}\n:::\n"
+    return f":::{{dropdown}} {title}\n:name: claim-{claim}\n\n{body}\n:::\n"
 
 
 def heading(claim: str) -> str:
     """A claim in a line."""
-    known = claims().loc[claim]
-    return f"{_plain(readable(claim))}: {_plain(worded(known['paper_value']) + UNITS.get(known['unit'], ''))}"
+    return f"{plain(readable(claim))}: {value_text(claim)}"
 
 
 def _sentence(claim: str) -> str:
     """A claim with its task and what is measured."""
     known = claims().loc[claim]
     tasks = re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), known["task"]).replace("/", ", ")
-    return ", ".join(filter(None, [_plain(tasks), METRICS.get(known["metric"], ""), heading(claim)]))
-
-
-def _plain(text: str) -> str:
-    """Text of a table as MyST that shows just this text."""
-    for sign, shown in SIGNS.items():
-        text = text.replace(sign, shown)
-    return " ".join(text.split()).translate(MARKUP)
+    return ", ".join(filter(None, [plain(tasks), METRICS.get(known["metric"], ""), heading(claim)]))
 
 
 def _reached(row: tuple) -> str:
     """Whether our best recipe comes up to a number whose recipe the paper states in part; "" for others."""
-    return f"**Can the method reach it by our recipe?** {_plain(row.reached)}." if isinstance(row.reached, str) else ""
+    return f"**Can the method reach it by our recipe?** {plain(row.reached)}." if isinstance(row.reached, str) else ""
 
 
 def _ours(row: tuple) -> str:
@@ -126,12 +117,34 @@ def _whose(row: tuple) -> str:
     return "our own recipe" if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
 
 
-def _made(claim: str, row: tuple, hours: float, rewarded: bool) -> str:
-    """The command, what the runs took, and where the claim is read from them."""
-    parts = [f"Made by `{row.command}`."] if isinstance(row.command, str) else []
+def _judged(row: tuple) -> str:
+    """What the verdict on a number asks besides its mean; "" for what is no number."""
+    if pd.isna(row.difference):
+        return ""
+    unit = KINDS[row.id].number().unit
+    said = [f"Ours is {unit.text(abs(row.difference))} {'above' if row.difference > 0 else 'below'} the paper's."]
+    if pd.notna(row.predicted_low):
+        low, high = (f"{end:.{unit.digits}f}" for end in (row.predicted_low, row.predicted_high))
+        said.append(f"As many runs as the paper's would have a mean between {low} and {high}.")
+    if pd.notna(row.split_half):
+        said.append(f"With the epoch chosen on one half of the questions, the other half gives {row.split_half:.1f}.")
+    return " ".join(said)
+
+
+def _seen(claim: str) -> str:
+    """Our figures and tables beside a claim, and where a reader can play with what it is about."""
+    seen, (task, source) = index.links(index.beside(sources()[claim])), claims().loc[claim, ["task", "source"]]
+    there = CIRCLE if source in CONSTRUCTED else next((at for name, at in PLAYED.items() if task.startswith(name)), "")
+    parts = [f"**Seen in** {seen}." if seen else "", f"**Play with it:** {there}." if there else ""]
+    return " ".join(filter(None, parts))
+
+
+def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
+    """The command, in a box that copies it, and what the runs took."""
+    parts = ["**Make it again:**", f"```bash\n{row.command}\n```"] if isinstance(row.command, str) else []
     if hours:
         parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if rewarded else ''}.")
-    return " ".join([*parts, f"Defined in {{source}}`{_defined(claim)}`."])
+    return parts
 
 
 def _defined(claim: str) -> str:

@@ -4,6 +4,7 @@
 claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from cot2lib.runs.plan import operations, trained_by
 from cot2lib.specs import Run
 from cot2lib.study import report
 from cot2lib.study.book import all_runs
-from cot2lib.study.book.ledger import KINDS, short, verdicts
+from cot2lib.study.book.ledger import KINDS, SERIES, short, verdicts
 from cot2lib.study.graph_runs import SWEEP
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.kinds import SETTLED
@@ -27,7 +28,7 @@ from cot2lib.study.samples import hours
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
 KINDS_OF_RUNS = {"csft": "supervised", "grpo_mts": "by reward, sampled tokens", SWEEP: "supervised, on graphs"}
 CPU = torch.device("cpu")
-THEORY, LATER = "theory", "not rebuilt yet"
+THEORY, LATER, MIXED = "theory", "not rebuilt yet", "mixed"
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,43 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+@dataclass(frozen=True)
+class Badge:
+    """What the caption of a figure or table says of the claims that it speaks to.
+
+    Attributes:
+        group: that of their verdicts; `MIXED` where they differ.
+        words: the place in the paper, and how many claims each group has.
+        label: of the only card, or of the section with all of them.
+    """
+
+    group: str
+    words: str
+    label: str
+
+
+def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
+    """The badges of our figures and tables by name, one for each place of the paper that makes claims there."""
+    settled = verdicts(rows).map(group)
+    source, found = sources()[settled.index], {}
+    for place in places().itertuples():
+        here = settled[source[source == place.source].index]
+        if len(here):
+            groups = here.unique()
+            alone = len(here) == 1 and not in_series(here.index[0])
+            at = f"claim-{here.index[0]}" if alone else label(place.source)
+            badge = Badge(groups[0] if len(groups) == 1 else MIXED, f"{place.printed}: {counted(here)}", at)
+            for name in f"{place.figures} {place.tables}".split():
+                found.setdefault(name, []).append(badge)
+    return found
+
+
+def beside(source: str) -> list[str]:
+    """Our figures and tables beside a place of the paper, by name, figures first."""
+    here = places()[places()["source"] == source]
+    return list(dict.fromkeys(" ".join([*here["figures"], *here["tables"]]).split()))
+
+
 def links(names: Sequence[str]) -> str:
     """References to figures and tables of the book."""
     return ", ".join(f"{{numref}}`{name}`" for name in names)
@@ -102,7 +140,17 @@ def _cards(said: str, source: str) -> str:
 
 def label(source: str) -> str:
     """The label of the cards of a figure, table or proposition."""
-    return f"claims-{source.replace(':', '-')}"
+    return f"claims-{slug(source)}"
+
+
+def slug(source: str) -> str:
+    """A label of the paper as part of one of ours."""
+    return re.sub(r"[^\w-]", "-", source) or "text"
+
+
+def in_series(claim: str) -> bool:
+    """Whether a claim is one point of a long printed series, which has no card of its own."""
+    return claims().loc[claim, "metric"] == SERIES
 
 
 def counted(found: pd.Series) -> str:

@@ -5,7 +5,6 @@ The rules are in `cot2lib.study.judge`, what each kind of claim makes of its mea
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import pandas as pd
 
@@ -28,7 +27,6 @@ from cot2lib.study.judge import FEWEST_SEEDS, GROUPS, NEAR, NOT, OPEN, REPRODUCE
 from cot2lib.study.kinds import SETTING, SETTLED, Kind, Read, Statement
 from cot2lib.study.printed import claims, readable
 from cot2lib.study.readings import HalfStated
-from cot2lib.study.report import recipe
 from cot2lib.study.sampling.claims import SAMPLING
 
 COLUMNS = (
@@ -38,6 +36,7 @@ COLUMNS = (
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, NEAR, REPRODUCED)  # of the points of a series
+SERIES = "pass_at_k"  # the metric of a long printed series
 SETTINGS = {"kl-coefficient": SETTING}
 PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them, below `study`
     "csft/claims": TRAINING, "budget/claims": BUDGETS, "sampling/claims": SAMPLING,
@@ -165,50 +164,18 @@ def is_settled(rows: pd.DataFrame) -> pd.Series:
 
 def is_series(rows: pd.DataFrame) -> pd.Series:
     """Whether a row is one point of a long printed series (Pass@k), which tables and figures set apart."""
-    return rows["id"].map(claims()["metric"]) == "pass_at_k"
+    return rows["id"].map(claims()["metric"]) == SERIES
 
 
-def measured_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Measured rows as a reader wants them: what, the paper's value, ours, verdict."""
-    again = is_settled(rows) & (rows["profile"] != SETTLED)
-    chosen = is_measured(rows) & ~again & ~rows["id"].isin(STATEMENTS)
-    known = rows[chosen].join(claims()[["task", "setting"]], on="id")
-    return pd.DataFrame(
-        {
-            "claim": [f"`{r.id}` {r.task}, {r.setting}" for r in known.itertuples()],
-            "verdict": known["verdict"],
-            "by our recipe": known["reached"].fillna(""),
-            "paper": known["paper_value"],
-            "ours": [_ours(row) for row in known.itertuples()],
-            "difference": known["difference"],
-            "predicted": [_predicted(row) for row in known.itertuples()],
-            "recipe": known["profile"].map(recipe).mask(is_settled(known), ""),
-            "seeds": known["seeds"],
-            "enough": known["enough"],
-            "best": known["best"],
-            "split half": known["split_half"],
-            "judged": known["judged"],
-        }
-    )
-
-
-def _ours(row) -> str:
-    """Our value of a row, as its kind says it."""
+def ours(row: tuple) -> str:
+    """Our value of a row, as its kind says it; "" where there is none."""
     return "" if pd.isna(row.last) else KINDS[row.id].ours(row)
-
-
-def _predicted(row) -> str:
-    """The interval that the verdict on a number asks."""
-    if pd.isna(row.predicted_low):
-        return ""
-    digits = KINDS[row.id].number().unit.digits
-    return f"[{row.predicted_low:.{digits}f}, {row.predicted_high:.{digits}f}]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Numbers whose recipe the paper states in part: does that part give them, and does our best recipe reach them?"""
     asked = rows[rows["id"].isin(HALVES)]
-    asked = asked.assign(ours=[_ours(row) for row in asked.itertuples()])
+    asked = asked.assign(ours=[ours(row) for row in asked.itertuples()])
     stated, best = (asked[asked["profile"] == name].set_index("id") for name in PROFILES)
     return pd.DataFrame(
         {
@@ -246,19 +213,6 @@ def left_out(values: pd.Series) -> list[bool]:
     """Whether the interval that the other runs predict for one run holds each run."""
     others = [prediction_interval(values.drop(seed), 1) for seed in values.index]
     return [found.low <= value <= found.high for found, value in zip(others, values)]
-
-
-def statements_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The paper's theoretical statements: what it says, the verdict, and the tests that would fail were it wrong."""
-    stated = rows[rows["id"].isin(STATEMENTS) & (rows["profile"] == SETTLED)].join(claims()["setting"], on="id")
-    return pd.DataFrame(
-        {
-            "statement": [f"`{r.id}` {r.setting}" for r in stated.itertuples()],
-            "the paper": stated["paper_value"],
-            "verdict": stated["verdict"],
-            "checked by": [f"`{Path(STATEMENTS[claim].test).stem}`" for claim in stated["id"]],
-        }
-    )
 
 
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:

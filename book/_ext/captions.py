@@ -1,0 +1,111 @@
+"""Sphinx extension: captions say which claims a figure or table speaks to, and findings stand above their figures.
+
+A badge gives the verdicts and leads to the claims' cards. A table of many rows or columns is folded below the first
+sentence of its caption, and its headings say that they head columns.
+"""
+
+from functools import cache
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+from cot2lib.study.book import index
+from cot2lib.study.book.ledger import of_records
+
+MOST_ROWS, MOST_COLUMNS = 20, 6
+ALONE = "No counterpart in the paper"
+Caption = nodes.caption | nodes.title
+
+
+@cache
+def badges() -> dict[str, list[index.Badge]]:
+    """Badges by the name of a figure or table."""
+    return index.badges(of_records())
+
+
+def complete(app: Sphinx, doctree: nodes.document) -> None:
+    """Complete the figures and tables of a page that has been read."""
+    for shown in list(doctree.findall(lambda node: isinstance(node, nodes.figure | nodes.table))):
+        caption = next((part for part in shown.children if isinstance(part, Caption)), None)
+        name = next((name for name in shown["names"] if name.startswith(("fig-", "tab-"))), "")
+        if caption:
+            add_badges(app, caption, badges().get(name, []))
+            if isinstance(shown, nodes.figure) and name and name not in badges() and ALONE not in caption.astext():
+                caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
+        if isinstance(shown, nodes.figure):
+            raise_finding(shown, caption)
+        elif is_large(shown) and not folded(shown):
+            fold(shown, caption)
+
+
+def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:
+    """Links to cards at the end of a caption."""
+    for badge in made:
+        link = addnodes.pending_xref("", refdomain="std", reftype="ref", reftarget=badge.label, refexplicit=True)
+        link["refdoc"], link["refwarn"] = app.env.docname, True
+        link += nodes.inline("", badge.words)
+        marked = nodes.inline("", "", link, classes=["verdict", f"verdict-{badge.group.replace(' ', '-')}"])
+        caption += [nodes.Text(" "), marked]
+
+
+def raise_finding(figure: nodes.figure, caption: Caption | None) -> None:
+    """Put the finding that opens a caption above the figure."""
+    first = next((part for part in caption or () if part.astext()), None)
+    if isinstance(first, nodes.strong):
+        caption.remove(first)
+        figure.insert(0, nodes.paragraph("", "", *first.children, classes=["figure-title"]))
+
+
+def is_large(table: nodes.table) -> bool:
+    """Whether a table has more rows or columns than a reader takes in."""
+    rows = [row for body in table.findall(nodes.tbody) for row in body.findall(nodes.row)]
+    columns = max((len(row.children) for row in table.findall(nodes.row)), default=0)
+    return len(rows) > MOST_ROWS or columns > MOST_COLUMNS
+
+
+def folded(table: nodes.table) -> bool:
+    """Whether a fold is around a table: a dropdown, or a cell whose output is hidden."""
+    above, marks = table.parent, {"tag_hide-cell", "tag_hide-output", "dropdown", "sd-dropdown"}
+    while above is not None:
+        if marks & {*above.get("classes", []), above.get("type", "")}:
+            return True
+        above = above.parent
+    return False
+
+
+def fold(table: nodes.table, caption: Caption | None) -> None:
+    """Put a table into a fold that its caption's first sentence names."""
+    said = nodes.inline("", "", *first_sentence(caption)) if caption else nodes.inline("", "The table")
+    box = nodes.container(classes=["folded"])
+    table.replace_self(box)
+    box += [raw("<details><summary>"), said, raw("</summary>"), table, raw("</details>")]
+
+
+def first_sentence(caption: Caption) -> list[nodes.Node]:
+    """Copies of a caption's parts up to its first full stop."""
+    parts = []
+    for part in caption.children:
+        text, stop, _ = part.astext().partition(". ") if isinstance(part, nodes.Text) else ("", "", "")
+        if stop:
+            return [*parts, nodes.Text(text)]
+        parts.append(part.deepcopy())
+    return parts
+
+
+def raw(text: str) -> nodes.raw:
+    """HTML as it stands."""
+    return nodes.raw("", text, format="html")
+
+
+def say_what_headings_head(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Headings of tables say that they head a column."""
+    if "body" in context:
+        context["body"] = context["body"].replace('<th class="head', '<th scope="col" class="head')
+
+
+def setup(app: Sphinx) -> dict:
+    """Register with Sphinx."""
+    app.connect("doctree-read", complete)
+    app.connect("html-page-context", say_what_headings_head)
+    return {"version": "1", "parallel_read_safe": True}

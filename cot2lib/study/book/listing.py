@@ -1,0 +1,70 @@
+"""The ledger as a page shows it: a row a claim, in a folded table for each place of the paper."""
+
+import pandas as pd
+
+from cot2lib.study import report
+from cot2lib.study.book import index
+from cot2lib.study.book.ledger import is_measured, is_series, ours, short
+from cot2lib.study.judge import group
+from cot2lib.study.kinds import SETTLED
+from cot2lib.study.printed import plain, readable, sources, value_text
+
+ELSEWHERE = "What the text says"
+SERIES = "tab-series"
+
+
+def sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """Title, source and rows of each place of the paper that claims something, in its order.
+
+    What the paper prints twice stands where it does so last.
+    """
+    source, found = rows["id"].map(sources()), []
+    for place in index.places().drop_duplicates("source", keep="last").itertuples():
+        found.append((f"{place.printed}: {place.what}", place.source, rows[source == place.source]))
+    found.append((ELSEWHERE, "", rows[~source.isin(index.places()["source"])]))
+    return [section for section in found if len(section[-1])]
+
+
+def folds(rows: pd.DataFrame) -> report.Folds:
+    """All claims of the ledger; the points of a long series in a table of their own."""
+    series, shown = rows[is_series(rows)], []
+    for title, source, part in sections(rows[~is_series(rows)]):
+        settled = part[part["profile"] == SETTLED]
+        counts = index.counted(settled["verdict"].map(group))
+        table = report.table(claims_table(part), f"tab-ledger-{index.slug(source)}", f"{title}.")
+        shown.append(report.Fold(f"{title} ({counts})", table))
+    points = "The paper's Pass@k series point by point; its values stand in the public plotting script"
+    return report.Folds([*shown, report.Fold(points, report.table(claims_table(series), SERIES, f"{points}."))])
+
+
+def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each claim: what it is about, the paper's value, ours, our seeds, and the verdict.
+
+    Ours is of the authors' recipe; where that has no run, of the quick one, and said so. Verdicts lead to cards.
+    """
+    chosen = []
+    for _, both in rows.groupby("id", sort=False):
+        settled, quick = (both[both["profile"] == profile] for profile in (SETTLED, "quick"))
+        found = quick if not is_measured(settled).item() and is_measured(quick).item() else settled
+        chosen.append(next(found.assign(verdict=settled["verdict"].item()).itertuples()))
+    return pd.DataFrame(
+        {
+            "claim": [plain(readable(row.id)) for row in chosen],
+            "the paper": [value_text(row.id) for row in chosen],
+            "ours": [_ours(row) for row in chosen],
+            "seeds": [row.seeds or None for row in chosen],
+            "verdict": [_verdict(row) for row in chosen],
+        }
+    ).astype({"seeds": "Int64"})
+
+
+def _ours(row: tuple) -> str:
+    """Our value, with the recipe where it is not the authors'."""
+    found = ours(row)
+    return f"{found} (quick recipe)" if found and row.profile != SETTLED and row.seeds else found
+
+
+def _verdict(row: tuple) -> str:
+    """The verdict without its note; a link to the card, which the points of a series lack."""
+    said = short(row.verdict)
+    return said if index.in_series(row.id) else f"{{ref}}`{said} <claim-{row.id}>`"
