@@ -135,7 +135,7 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws
     "estimate": {
         "one token": (ORANGE, "s", DASHED),
         "K tokens": (BLUE, "o", SOLID),
-        "the law": (GREEN, "D", DASH_DOT),
+        "the distribution": (GREEN, "D", DASH_DOT),
         "K independent traces": (GREY, "^", DOTTED),
     },
     "size": {
@@ -150,10 +150,10 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws
         "other inputs": (GREY, ".", DOTTED),
     },
     "way": {"fused": (BLUE, "o", SOLID), "stack": (GREEN, "D", SOLID), "others": (GREY, "^", SOLID)},
-    "law": {
-        "law of step 2": (SKY, "o", SOLID),
-        "law of step 3": (YELLOW, "v", DASHED),
-        "law of step 4": (BLUE, "s", DASH_DOT),
+    "output": {
+        "step 2": (SKY, "o", SOLID),
+        "step 3": (YELLOW, "v", DASHED),
+        "step 4": (BLUE, "s", DASH_DOT),
         "1/K\N{SUPERSCRIPT TWO}": (GREY, ".", DOTTED),
     },
     "origin": {

@@ -187,11 +187,11 @@ def last_steps(distances: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
 def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Squared bias of sampled thoughts by K, a panel per group of models, a line per step; dotted: slopes of 1/K^2."""
     ks = sorted(rows["k"].unique())
-    named = rows.assign(law="law of step " + rows["step"].astype(str))[["models", "law", "k", "seed", "gap"]]
+    named = rows.assign(output="step " + rows["step"].astype(str))[["models", "output", "k", "seed", "gap"]]
     first = show.groups(at(rows, step=rows["step"].min(), k=ks[0]), "models")["gap"].mean()
     slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
-    both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "law", "k", "gap"])])
-    shown = look.lines(both, "k", "gap", "law", ("tokens K", "squared bias"), "models", finding)
+    both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "output", "k", "gap"])])
+    shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding)
     ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
     return shown
 

@@ -148,7 +148,7 @@ def read_out_errors(ks: Sequence[int]) -> pd.DataFrame:
     for chain, parts in kinds.items():
         for k in ks:
             found = estimators.read_outs(parts, k)
-            errors = {"one token": found.token, "K tokens": found.tokens, "the law": found.law}
+            errors = {"one token": found.token, "K tokens": found.tokens, "the distribution": found.law}
             errors[INDEPENDENT] = estimators.independent_error(parts, k)
             rows += [(chain, k, name, float(error.mean())) for name, error in errors.items()]
     return pd.DataFrame(rows, columns=["chain", "k", "estimate", "error"])
