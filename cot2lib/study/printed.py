@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 
 def value_text(claim: str) -> str:
-    """What the paper states, with its unit, as MyST."""
+    """The paper's statement, with its unit, as MyST."""
     known = claims().loc[claim]
     return plain(worded(known["paper_value"]) + UNITS.get(known["unit"], ""))
 

@@ -118,7 +118,7 @@ def _whose(row: tuple) -> str:
 
 
 def _judged(row: tuple) -> str:
-    """What the verdict on a number asks besides its mean; "" for what is no number."""
+    """The condition on a number besides its mean, in words; "" for other claims."""
     if pd.isna(row.difference):
         return ""
     unit = KINDS[row.id].number().unit

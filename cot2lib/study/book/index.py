@@ -93,7 +93,7 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Badge:
-    """What the caption of a figure or table says of the claims that it speaks to.
+    """The verdict that a caption shows of the claims that its figure or table speaks to.
 
     Attributes:
         group: that of their verdicts; `MIXED` where they differ.

@@ -4,7 +4,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from cot2lib.metrics import Values, mean_interval
+from cot2lib.metrics import Interval, Values, mean_interval
 from cot2lib.study import frame
 from cot2lib.study.controls import outcomes
 from cot2lib.study.controls.outcomes import GRAPHS, NUMBERS, OPEN, UNRUN
@@ -61,7 +61,7 @@ def _dots(axis: Axes, rows: pd.DataFrame, x: str, y: str, colour: str, shift: fl
         values = rows.loc[rows[y] == entry, x]
         if values.empty:
             continue
-        at, found = place + shift, mean_interval(values, 0.0, PERCENT)
+        at, found = place + shift, mean_percents(values)
         axis.scatter(values, [at] * len(values), s=10, alpha=0.45, color=colour, linewidths=0)
         axis.plot([found.low, found.high], [at, at], color=colour, linewidth=1.6)
         axis.scatter([found.mean], [at], s=42, color=colour, edgecolor="white", zorder=5)
@@ -108,16 +108,20 @@ def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
         entry = {"labels": told.labels, "fed": told.fed}
         for task, words in ON_BOTH.items():
             mine, csft = (frame.at(rows, told=task, control=c).set_index("seed")["last"] for c in (control, "csft"))
-            entry[f"{words} (%)"] = _interval(mine, 0.0, PERCENT) if len(mine) else ""
+            entry[f"{words} (%)"] = _percents(mine) if len(mine) else ""
             entry[f"{words}, minus CSFT"] = (
-                _interval((mine - csft).dropna()) if len(mine) and control != "csft" else ""
+                _told(mean_interval((mine - csft).dropna())) if len(mine) and control != "csft" else ""
             )
         table.append(entry)
     return pd.DataFrame(table)
 
 
-def _interval(values: Values, low: float = float("-inf"), high: float = float("inf")) -> str:
-    found = mean_interval(values, low, high)
+def _percents(values: Values) -> str:
+    """The mean of shares (%) with its interval."""
+    return _told(mean_interval(values, 0.0, PERCENT))
+
+
+def _told(found: Interval) -> str:
     return f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
 
 
@@ -168,7 +172,7 @@ def decoders(edited: pd.DataFrame) -> pd.DataFrame:
     """Right answers (%) on numbers by what a run was trained with, and the rule that makes its thoughts."""
     known = edited[(edited["told"] == NUMBERS) & edited["edit"].str.startswith("decoded by")]
     known = known.assign(rule=known["edit"].str.removeprefix("decoded by "), control=known["control"].map(name))
-    cells = known.groupby(["control", "rule"], sort=False)["right"].agg(lambda values: _interval(values, 0.0, PERCENT))
+    cells = known.groupby(["control", "rule"], sort=False)["right"].agg(_percents)
     return cells.unstack("rule", sort=False).reset_index() if len(cells) else pd.DataFrame()
 
 
@@ -211,7 +215,7 @@ def _cell(edited: pd.DataFrame, told: str, control: str, column: str, instead: s
     if instead:
         part, column = frame.at(part, edit="mean"), instead if column == "right" else ""
     values = part[column].dropna() if column else []
-    return _interval(values, 0.0, PERCENT) if len(values) else ""
+    return _percents(values) if len(values) else ""
 
 
 def call_table(edited: pd.DataFrame) -> pd.DataFrame:

@@ -109,7 +109,7 @@ class Thinking:
 
 
 class Edit(NamedTuple):
-    """What is fed, and to which inputs.
+    """Vectors that are fed, and the inputs that are asked.
 
     Attributes:
         name, dose: of the edit.
@@ -166,10 +166,11 @@ def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
 def _row(thinking: Thinking, specs: Sequence[RunSpec], edit: Edit) -> pd.DataFrame:
     """Shares of a run's answers after an edit."""
     answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
-    share = lambda is_so: (100 * (is_so & where).sum(1) / where.sum(1)).tolist()  # NaN where nothing is asked
+    told = {"before": thinking.answers == thinking.right, "right": answers == edit.right}
+    told |= {"follows": answers == edit.wanted}
+    shares = {name: (100 * (so & where).sum(1) / where.sum(1)).tolist() for name, so in told.items()}  # NaN for none
     table = {"id": [spec.id for spec in specs], "edit": edit.name, "dose": edit.dose, "inputs": where.sum(1).tolist()}
-    table |= {"before": share(thinking.answers == thinking.right), "right": share(answers == edit.right)}
-    return pd.DataFrame(table | {"follows": share(answers == edit.wanted)})
+    return pd.DataFrame(table | shares)
 
 
 def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule: Rule) -> pd.DataFrame:
