@@ -10,9 +10,19 @@ from cot2lib.metrics import Interval
 from cot2lib.study.controls import draw, edits, outcomes
 from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, GRAPH_SEEDS, ON_GRAPHS, SEEDS, every, graphs, numbers, thinking
+from cot2lib.study.controls.runs import (
+    CONTROLS,
+    GRAPH_SEEDS,
+    ON_GRAPHS,
+    SEEDS,
+    every,
+    graphs,
+    numbers,
+    own_rule,
+    thinking,
+)
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Discrete
+from cot2lib.thoughts import Always, Base, Discrete, Hidden
 
 NOT_YET = {"own-teacher", "lengths"}
 
@@ -147,12 +157,14 @@ def test_tables_say_what_came_out(rows, edited):
 
 
 def test_controls_are_judged_as_they_were_fed(rows):
-    """A model that was fed single tokens feeds itself its likeliest token; others keep what their runs recorded."""
-    known = rows.assign(id=range(len(rows)))
+    """A model feeds itself the kind of thing that it was fed: its likeliest token, the arrow, or a mixture."""
+    rules = {name: own_rule(numbers(name, SEEDS[:1])[0]) for name in CONTROLS}
+    tokens = {"path-fed", "fresh-path", "drawn-state", "discrete", "smoothed-path"}
+    assert {name for name, rule in rules.items() if rule == Discrete()} == tokens
+    assert {name for name, rule in rules.items() if rule == Always(3)} == {"nothing-fed", "deep-nothing-fed"}
+    assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden}
+    known = rows.assign(id=[run.id for some in outcomes.trained().values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)
-    found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"]
-    discrete = known["control"].map(lambda name: CONTROLS[name].decoder == Discrete())
-    assert (found[discrete] == 12.5).all() and (found[~discrete] == rows["last"][~discrete]).all()
-    assert {name for name, control in CONTROLS.items() if control.decoder == Discrete()} == {
-        "path-fed", "fresh-path", "drawn-state", "discrete", "smoothed-path",
-    }  # fmt: skip
+    found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"].to_numpy()
+    told = known["control"].isin(tokens).to_numpy()
+    assert (found[told] == 12.5).all() and (found[~told] == rows["last"].to_numpy()[~told]).all()

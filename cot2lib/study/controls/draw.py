@@ -61,7 +61,7 @@ def _dots(axis: Axes, rows: pd.DataFrame, x: str, y: str, colour: str, shift: fl
         values = rows.loc[rows[y] == entry, x]
         if values.empty:
             continue
-        at, found = place + shift, mean_percents(values)
+        at, found = place + shift, mean_interval(values, 0.0, PERCENT)
         axis.scatter(values, [at] * len(values), s=10, alpha=0.45, color=colour, linewidths=0)
         axis.plot([found.low, found.high], [at, at], color=colour, linewidth=1.6)
         axis.scatter([found.mean], [at], s=42, color=colour, edgecolor="white", zorder=5)

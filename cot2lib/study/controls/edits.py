@@ -16,8 +16,9 @@ every sign turned round has the same answer. Every edit asks the inputs alone th
 | `decoded` | all thoughts are made by another rule |
 | `longer` | no edit: the models are asked inputs of one digit more |
 
-Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
-(arXiv:2607.20952). The paper edits no thought.
+Models that were fed arrows have no thoughts to edit, and are decoded alone. Interchange follows Zhang and Nanda
+(arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar (arXiv:2607.20952). The paper edits no
+thought.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,9 +36,10 @@ from cot2lib.model import GPT2Stack
 from cot2lib.oracles import ancestors, mirrored, reachable
 from cot2lib.runs import records
 from cot2lib.specs import RunSpec
+from cot2lib.study.controls.runs import own_rule
 from cot2lib.supervision import graph_of, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
-from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Rule, Systematic
+from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import evaluate, rollouts
 
@@ -142,10 +144,12 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     Raises:
         RecordError: if the weights of a run are not here.
     """
+    own = own_rule(specs[0])
     with torch.no_grad():
         thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), specs)
-        parts = [_row(thinking, specs, edit) for edit in edits(thinking)]
-        asked = [_decoded(thinking, specs, rule) for rule in DECODERS if thinking.weights is not None]
+        parts = [] if isinstance(own, Always) else [_row(thinking, specs, edit) for edit in edits(thinking)]
+        mixed = () if thinking.weights is None else dict.fromkeys([*DECODERS, own])
+        asked = [_decoded(thinking, specs, rule) for rule in mixed]
         asked += [_longer(thinking, specs)] if isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
     return pd.concat(parts, ignore_index=True)[COLUMNS]

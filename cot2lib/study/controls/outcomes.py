@@ -15,7 +15,7 @@ from cot2lib.specs import RunSpec, by_shape
 from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, ON_GRAPHS, graphs, numbers, thinking
+from cot2lib.study.controls.runs import CONTROLS, ON_GRAPHS, graphs, numbers, own_rule, thinking
 
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
 NUMBERS, GRAPHS = "MNNS", "ProsQA"
@@ -107,9 +107,8 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
 
 def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     """Accuracies where a control is judged by another rule than that which its run was evaluated by."""
-    rules = {name: control.decoder for name, control in CONTROLS.items()}
-    wanted = edited["control"].map({name: f"decoded by {rule.label}" for name, rule in rules.items()})
-    decoded = edited[edited["edit"] == wanted].set_index("id")["right"]
+    own = {run.id: f"decoded by {own_rule(run).label}" for some in trained().values() for run in some}
+    decoded = edited[edited["edit"] == edited["id"].map(own)].set_index("id")["right"]
     return rows.assign(last=rows["id"].map(decoded).fillna(rows["last"]))
 
 

@@ -26,7 +26,7 @@ from cot2lib.targets import (
     Uniform,
     WrongStates,
 )
-from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.thoughts import Always, Discrete, Rule
 
 SEEDS = tuple(range(62, 72))  # on numbers
 GRAPH_SEEDS = SEEDS[:5]
@@ -41,7 +41,6 @@ class Control(NamedTuple):
         targets: the rule; None for those of a method.
         method: whose run it is.
         layers: of the model.
-        decoder: the rule that it thinks by when it is judged: as it was fed, mixtures by `Base`, tokens by `Discrete`.
     """
 
     labels: str
@@ -49,16 +48,15 @@ class Control(NamedTuple):
     targets: Targets | None = None
     method: str = "cot2"
     layers: int = 2
-    decoder: Rule = Base()
 
 
 CONTROLS: Mapping[str, Control] = {
     "csft": Control("frontier", "frontier"),
     "drawn-label": Control("one drawn state", "frontier", Apart(DrawnState(), Frontier())),
-    "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath()), decoder=Discrete()),
+    "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath())),
     "paths-fed": Control("frontier", "the mean of eight fresh paths", Apart(Frontier(), FreshPath(8))),
-    "fresh-path": Control("a fresh path", "the same path", FreshPath(), decoder=Discrete()),
-    "drawn-state": Control("one drawn state", "the same state", DrawnState(), decoder=Discrete()),
+    "fresh-path": Control("a fresh path", "the same path", FreshPath()),
+    "drawn-state": Control("one drawn state", "the same state", DrawnState()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
     "deep-nothing-fed": Control("frontier", "arrows (four layers)", Apart(Frontier(), Arrow()), layers=4),
     "other-step": Control("another step's frontier", "the same", Rotated()),
@@ -67,8 +65,8 @@ CONTROLS: Mapping[str, Control] = {
     "wrong-states": Control("wrong states", "the same", WrongStates()),
     "uniform": Control("all states alike", "the same", Uniform()),
     "geometric": Control("frontier, halving weights", "the same", Geometric()),
-    "discrete": Control("the discrete path", "the same path", method="discrete", decoder=Discrete()),
-    "smoothed-path": Control("the discrete path, smoothed", "the path", Apart(Smoothed(), PATH), decoder=Discrete()),
+    "discrete": Control("the discrete path", "the same path", method="discrete"),
+    "smoothed-path": Control("the discrete path, smoothed", "the path", Apart(Smoothed(), PATH)),
     "coconut": Control("the rest of the path, by stages", "own hidden states", method="coconut"),
     "no-cot": Control("answer alone", "nothing", method="no-cot"),
     "pause": Control("answer alone", "arrows", method="pause"),
@@ -87,6 +85,18 @@ def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[RunSpec]:
     """The runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     control = CONTROLS[name]
     return [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]
+
+
+def own_rule(run: RunSpec) -> Rule:
+    """The rule that a control is judged by: it feeds itself the kind of thing that it was fed.
+
+    These are arrows, tokens (its likeliest one) or mixtures.
+    """
+    targets = run.supervision.targets
+    fed = targets.fed if isinstance(targets, Apart) else targets
+    if fed == Arrow():
+        return Always(int(run.task.prompt()[0, -1]))
+    return Discrete() if fed in (PATH, FreshPath(), DrawnState()) else run.thought
 
 
 def _with(control: Control, run: RunSpec) -> RunSpec:
