@@ -80,17 +80,19 @@ Object.assign(window.COT2, (function () {
    * @param asked what `Reader.asked` returns for a question
    * @param thoughts how many thoughts there are before the answer
    * @param rule one of the rules' names
-   * @param options a seed, K (`k`) or gamma of at least 1, and `removed`: tokens that each thought must do without
+   * @param options a seed, K (`k`) or gamma of at least 1, `removed`: tokens that each thought must do without, and
+   *   `given`: weights that are fed at a step in place of the thought
    */
   function respond(asked, thoughts, rule, options = {}) {
-    const { seed = 0, removed = [] } = options;
+    const { seed = 0, removed = [], given = [] } = options;
     const now = asked.reader.fork();
     const draw = uniforms(seed);
     const steps = [];
     let { logits } = asked;
     for (let step = 0; step < thoughts; step++) {
       const alpha = softmax(logits);
-      const weights = rules[rule](without(alpha, removed[step] || []), draw, options);
+      const gone = removed[step] || [];
+      const weights = given[step] ? without(given[step], gone) : rules[rule](without(alpha, gone), draw, options);
       steps.push({ logits, alpha, weights });
       logits = now.logits(now.read(now.mix(weights)));
     }

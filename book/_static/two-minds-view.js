@@ -44,6 +44,7 @@
         "form",
         {},
         labelled(this.task.label, this.task.field),
+        ...(this.task.other ? [labelled("Last thought about", this.task.other)] : []),
         labelled("Thoughts", this.rule),
         labelled("K", this.k),
         labelled("γ", this.gamma),
@@ -80,11 +81,13 @@
 
     listen() {
       for (const control of [this.rule, this.k, this.gamma]) control.addEventListener("input", () => this.ask(1));
-      this.task.field.addEventListener("input", () => {
-        this.step = 0;
-        this.minds.forEach(({ radii }) => radii.clear());
-        this.ask(1);
-      });
+      for (const field of [this.task.field, this.task.other].filter(Boolean)) {
+        field.addEventListener("input", () => {
+          this.step = 0;
+          this.minds.forEach(({ radii }) => radii.clear());
+          this.ask(1);
+        });
+      }
       this.again.addEventListener("click", () => this.ask(this.seed + 1));
       this.whole.addEventListener("click", () => this.restore());
       this.form.addEventListener("submit", (event) => event.preventDefault());
@@ -137,10 +140,13 @@
       this.draw();
     }
 
-    thoughtsOf({ model, asked, removed }) {
+    thoughtsOf({ model, reader, asked, removed }) {
+      const { thoughts, other } = this.question;
       const rule = this.rule.value === "own" ? model.rule : this.rule.value;
-      const options = { seed: this.seed, k: number(this.k), gamma: number(this.gamma), removed };
-      return respond(asked, this.question.thoughts, rule, options);
+      const options = { seed: this.seed, k: number(this.k), gamma: number(this.gamma) };
+      const given = [];
+      if (other) given[thoughts - 1] = respond(reader.asked(other), thoughts, rule, options)[thoughts - 1].weights;
+      return respond(asked, thoughts, rule, { ...options, removed, given });
     }
 
     toggle(mind, step, id) {

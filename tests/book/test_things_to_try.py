@@ -41,6 +41,9 @@ WALKS = {
       set("question", "1199");
       set("rule", "mts");
       return ["2", "16"].map((k) => (set("k", k), draws(10).every((one) => one)));""",
+    "Exchange a thought": """
+      set("question", "1114");
+      return [set("other", "8392"), question()];""",
     "Follow the frontier": """
       set("question", 0);
       const names = [0, 1, 2, 3].map((step) => {
@@ -126,6 +129,12 @@ def test_force_a_choice(walk):
 
 def test_mix_a_few(walk):
     assert walk("Mix a few") == [False, True]
+
+
+def test_exchange_a_thought(walk):
+    said, asked = walk("Exchange a thought")
+    assert "CoT2 answers 0, which" in said and "discrete chain of thought answers −2, which" in said
+    assert "fed their last thought about 8, 3, 9 and 2; with your 4 it leads to 0." in asked
 
 
 def test_follow_the_frontier(walk):

@@ -10,7 +10,7 @@ import torch
 from chromium import BROWSER, MISSING, said_by
 from component import COMPONENT, ERRORS, HELPERS, STYLED
 
-from cot2lib.decode import decode
+from cot2lib.decode import decode, replay
 from cot2lib.study.prosqa.runs import whole
 from cot2lib.thoughts import Base, Discrete, Rule, State, Thought
 from cot2lib.training.supervised import build_stack
@@ -97,6 +97,46 @@ def test_what_is_taken_out_is_missed_as_in_the_library(site, explorer, shown, as
     expected = np.stack([logits_of(mind, task, rows, steps) for mind in explorer.minds(name)])
     assert np.abs(found - expected).max() < 1e-3
     assert np.array_equal(found[:, :, -1].argmax(-1), expected[:, :, -1].argmax(-1))
+
+
+def test_another_inputs_last_thought_is_fed_as_in_the_library(site, explorer, shown, asked):
+    """Every question is fed the last thought of the question after it."""
+    script = f"""{HELPERS}
+      await start();
+      const {{ Reader, respond }} = window.COT2;
+      const questions = {json.dumps(asked["mnns"])};
+      return window.COT2_DATA.mnns.models.map((model) => {{
+        const reader = new Reader(model);
+        const lasts = questions.map((one) => respond(reader.asked(one), 3, "base")[2].weights);
+        return questions.map((one, place) => {{
+          const given = [null, null, lasts[(place + 1) % lasts.length]];
+          return respond(reader.asked(one), 3, "base", {{ given }})[3].logits;
+        }});
+      }});"""
+    found = np.array(said_by(site, COMPONENT.format("mnns"), script))
+    task, rows = rows_of(explorer, "mnns", shown)
+    for mind, logits in zip(explorer.minds("mnns"), found):
+        prompts = task.prompt(mind.run.supervision.arrow)[None, rows]
+        fed = decode(mind.stack, prompts, [*[Base()] * 3, Discrete()]).weights[:, :, :-1].clone()
+        fed[:, :, -1] = fed[:, :, -1].roll(-1, 1)
+        expected = replay(mind.stack, prompts, mind.stack.mix(fed))[0, :, -1].detach().numpy()
+        assert np.abs(logits - expected).max() < 1e-3
+
+
+def test_a_reader_exchanges_a_thought(site):
+    """CoT2 answers what the fed thought leads to with the own last digit, and its own again when the field is empty."""
+    script = f"""{HELPERS}
+      await start();
+      const own = set("question", "1114");
+      const swapped = set("other", "9526");
+      const text = question();
+      const half = set("other", "95");
+      return [own, swapped, text, half, root.querySelectorAll(".stray").length];"""
+    own, swapped, text, half, _ = said_by(site, COMPONENT.format("mnns"), script)
+    assert "CoT2 answers 1" in own and half == own
+    sums = {abs(a * 9 + b * 5 + c * 2) for a in (1, -1) for b in (1, -1) for c in (1, -1)}
+    best = min(abs(s + sign * 4) for s in sums for sign in (1, -1))
+    assert f"with your 4 it leads to {best}." in text and f"CoT2 answers {best}" in swapped
 
 
 def test_models_of_all_hops_can_take_their_place(site, explorer):
