@@ -6,6 +6,7 @@ The pages are those that `make book` has built, or with the option `--build` bui
 import csv
 import gzip
 import inspect
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -199,7 +200,7 @@ def test_landing_page_shows_what_was_found(pages):
     page = pages["book/intro"]
     first = page.select_one("#finding-figure img[src*=finding]")
     assert first and len(first["alt"]) > 100 and len(page.select("div.finding a[href*=claim]")) == 9
-    assert len(page.select("div.finding")) == 4 and page.select_one("a.think")["href"] == "explorer.html"
+    assert len(page.select("div.finding")) == 4 and page.select_one(".two-minds[data-task=mnns]")
     assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
     assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
     found = page.select_one("#six-claims-and-what-the-records-say").select("li")
@@ -249,6 +250,25 @@ def test_the_explorer_has_its_models(pages):
     for task in ("mnns", "prosqa"):
         assert (SITE / "_static" / f"two-minds-data-{task}.js").read_text().count('"data"') == 2
     assert all(page.select('script[src$="filter.js"], script[src*="filter.js?"]') for page in pages.values())
+
+
+def test_two_minds_stand_where_their_tasks_are_trained(pages):
+    shown = {name: [box["data-task"] for box in page.select(".two-minds")] for name, page in pages.items()}
+    assert {name: tasks for name, tasks in shown.items() if tasks} == {
+        "book/intro": ["mnns"], "book/explorer": ["mnns", "prosqa"], "notebooks/csft": ["mnns"],
+        "notebooks/prosqa": ["prosqa"],
+    }  # fmt: skip
+
+
+def test_search_knows_sections_and_cards_without_code(pages):
+    text = (SITE / "_static" / "sections.js").read_text()
+    found = json.loads(text.removeprefix("window.COT2_SECTIONS = ").removesuffix(";\n"))
+    assert {part["page"] for part in found} >= {f"{name}.html" for name in pages}
+    for part in found:
+        assert pages[part["page"].removesuffix(".html")].find(id=part["at"]), part["at"]
+    prose = " ".join(part["text"] for part in found)
+    assert "import " not in prose and "\\frac" not in prose and "check = begin" not in prose
+    assert sum(part["at"].startswith("claim-") for part in found) == (claims()["metric"] != "pass_at_k").sum()
 
 
 def test_internal_links_lead_somewhere(pages):
