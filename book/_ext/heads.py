@@ -1,8 +1,8 @@
 """Sphinx extension: a box below the title of each chapter, which says what it takes and where it stands in the paper.
 
 It gives the minutes to read, counted from the text, the seconds to run, the chapters before it, the parts of the paper
-that its figures and tables stand beside, with their verdicts, and something to change. `heads.yml` holds what cannot
-be counted.
+that its figures and tables stand beside, with their verdicts, and something to change. Chapters on training let two
+models think. `heads.yml` holds what cannot be counted.
 """
 
 import json
@@ -18,6 +18,10 @@ from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records
 
 HEADS = Path(__file__).parent.parent / "heads.yml"
+PLAYED = """
+```{{raw}} html
+<div class="two-minds" data-task="{}"></div><script src="../_static/two-minds.js"></script>
+```"""  # two models that think side by side, on the task of a chapter
 PACE = 180  # words of such text that a reader takes in a minute
 
 
@@ -78,6 +82,7 @@ def head(chapter: str, notebook: dict, seconds: float | None) -> str:
             *([f"- **Beside the paper's** {beside}."] if beside else []),
             f"- **Change this:** {known['see']} `{changed(chapter, known['change'])}`",
             ":::",
+            *([PLAYED.format(known["play"])] if "play" in known else []),
         ]
     )
 

@@ -152,6 +152,48 @@ def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
     assert told == [5, 2, 5, 2, 2, "3 of 3 cards", [False, False, True]], "a card that is linked to is never hidden"
 
 
+FOLD = "<details><summary>{0}</summary><div>" + TABLE.format("tab-ledger-{0}", "verdict", "{1}") + "</div></details>"
+
+
+def test_one_field_searches_all_tables_of_the_ledger_and_opens_what_it_finds(folder):
+    rows = "<tr><td>claim {}</td><td>{}</td></tr>"
+    folds = FOLD.format("a", rows.format("one", "open") + rows.format("two", "near")) + FOLD.format(
+        "b", rows.format("three", "near")
+    )
+    told = said_by(
+        folder,
+        SCRIPT + f"<article>{folds}</article>",
+        """const state = () => [...document.querySelectorAll("details")].map((fold) => [fold.hidden, fold.open]);
+        const [field, list] = document.querySelector(".table-filter").children;
+        const type = (box, value) => { box.value = value; box.dispatchEvent(new Event("input")); return state(); };
+        const told = [state(), type(field, "TWO"), type(field, ""), type(list, "near"), type(list, "")];
+        window.location.hash = "#tab-ledger-b";
+        window.dispatchEvent(new HashChangeEvent("hashchange"));
+        return [...told, state(), document.querySelectorAll(".table-filter").length];""",
+    )
+    closed, shut = [False, False], [True, True]
+    assert told[0] == [closed, closed] and told[1] == [[False, True], shut] and told[2] == [closed, closed]
+    assert told[3] == [[False, True], [False, True]] and told[4] == [closed, closed]
+    assert told[5] == [closed, [False, True]] and told[6] == 1, "a link opens the fold that it leads into"
+
+
+NAMED = """<article><details><summary aria-label="Toggle hidden content"><span>Show</span></summary>hidden</details>
+    <button aria-label="Copy"></button></article><script src="../_static/accessible.js"></script>"""
+
+
+def test_folds_are_called_what_is_seen_and_paper_shows_what_they_hide(folder):
+    told = said_by(
+        folder,
+        NAMED,
+        """const fold = document.querySelector("details"), name = fold.firstElementChild.getAttribute("aria-label");
+        window.dispatchEvent(new Event("beforeprint"));
+        const printed = fold.open;
+        window.dispatchEvent(new Event("afterprint"));
+        return [name, document.querySelector("button").title, printed, fold.open];""",
+    )
+    assert told == [None, "Copy", True, False]
+
+
 def test_a_table_is_saved_as_it_stands(folder):
     table = (
         '<article><table id="tab-z"><caption><span class="caption-number">Table 2.1 </span>Told.</caption>'

@@ -10,14 +10,14 @@ import pytest
 
 from cot2lib.metrics import mean_interval
 from cot2lib.specs.profiles import TEN
-from cot2lib.study.book import cards, index, ledger
+from cot2lib.study.book import cards, index, ledger, listing
 from cot2lib.study.book.draw import MOST, picture
 from cot2lib.study.book.ledger import KINDS, is_series, of_records, reading_records
 from cot2lib.study.comparisons import Cell, apart, labels
 from cot2lib.study.gsm8k.claims import Most
 from cot2lib.study.judge import NAT, POINTS
 from cot2lib.study.kinds import Drawn, Fact, Kind, NotMeasured, Number, OfRuns, Statement
-from cot2lib.study.printed import claims, sources
+from cot2lib.study.printed import claims, plain, sources
 from cot2lib.study.readings import HalfStated
 
 ROOT = Path(__file__).parents[2]
@@ -53,8 +53,8 @@ def test_every_claim_but_the_points_of_the_series_has_one_card(rows):
     assert page.count(":::{dropdown}") == len(expected) and "\n\n\n\n" not in page
     known = [index.label(source) for source in index.places()["source"]]
     assert set(re.findall(r"^\((\S+)\)=$", page, re.M)) == set(known) & {index.label(s) for s in sources()}
-    outside = page[page.index(f"## {cards.ELSEWHERE}") :]
-    assert "claim-optimum-min3-max2" in outside and "claim-main-mnns-cot2" not in outside
+    outside = page[page.index(f"## {listing.ELSEWHERE}") :]
+    assert "claim-kl-coefficient" in outside and "claim-main-mnns-cot2" not in outside
 
 
 def test_a_card_draws_what_the_ledger_judges(rows, read):
@@ -92,7 +92,11 @@ def test_a_card_says_everything(rows, read):
     assert card.startswith(":::{dropdown} {bdg-warning}`open` two layers, d = 16, B = 16: 55.27 %\n")
     assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
     assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "10 seeds." in card
-    assert "Made by `cot2 run csft --profile paper && cot2 collect csft --profile paper`." in card
+    assert "```bash\ncot2 run csft --profile paper && cot2 collect csft --profile paper\n```" in card
+    assert "**Seen in** {numref}`fig-budget`, {numref}`tab-budget`. **Play with it:** {ref}`two models add" in card
+    row = next(row for row in both if row.profile == "paper")
+    assert f"Ours is {abs(row.difference):.1f} points below the paper's." in card and row.difference < 0
+    assert f"a mean between {row.predicted_low:.1f} and {row.predicted_high:.1f}." in card
     hours = KINDS["budget-b16-d16"].sample("paper", TEN)["hours"]
     assert f"These runs took {hours.sum():.2f} core-hours." in card
     assert (
@@ -134,7 +138,7 @@ def test_where_a_claim_is_defined(claim):
 
 
 def test_text_of_the_tables_is_shown_as_it_stands():
-    assert cards._plain("d in {16;24}  d>=24 *x* a_b") == (
+    assert plain("d in {16;24}  d>=24 *x* a_b") == (
         "d in \\{16, 24\\} d \N{GREATER-THAN OR EQUAL TO} 24 \\*x\\* a\\_b"
     )
 
@@ -181,12 +185,9 @@ def test_every_kind_of_claim_can_be_measured(measured):
     assert set(rows["id"]) - set(told["id"]) == {
         c for c in KINDS if isinstance(KINDS[c], Fact | Statement | NotMeasured)
     }
-    shown = ledger.measured_table(rows).assign(id=lambda table: table["claim"].str.extract("`(.*)`")[0])
-    assert (shown["ours"] != "").all() and set(told["id"]) <= set(shown["id"])
-    number = shown["id"].map(lambda claim: KINDS[claim].number())
-    assert ((shown["predicted"] != "") == number.notna()).all()
-    digits = shown["predicted"].str.extract(r"\.(\d+)\]")[0].str.len()
-    assert (digits[number.notna()] == number.dropna().map(lambda one: one.unit.digits)).all()
+    shown = listing.claims_table(rows).set_index(rows["id"].unique())
+    assert (shown.loc[told["id"], "ours"] != "").all() and (shown.loc[told["id"], "seeds"] == 5).all()
+    assert len(shown) == len(claims()) and list(shown) == ["claim", "the paper", "ours", "seeds", "verdict"]
 
 
 def test_tables_hold_every_kind_of_claim(measured):

@@ -63,6 +63,17 @@ def test_the_index_counts_verdicts_of_the_authors_recipe(rows):
     assert table["Figure 1: how a budget of trajectories makes the targets"] == ""
 
 
+def test_a_badge_leads_to_the_only_card_or_to_all_cards_of_a_place(rows):
+    made = index.badges(rows)
+    assert made["fig-curves"] == [index.Badge("agrees", "Figure 3: agrees", "claim-convergence-2l2h")]
+    assert [badge.words for badge in made["fig-budget"]] == ["Figure 2c: agrees 12"]
+    assert made["fig-budget"][0].label == index.label("fig:emb_k_bar")
+    assert {badge.label for badge in made["fig-passk"]} == {index.label("fig:pass-k")}, "a series has no card"
+    assert made["fig-path"][0].group == "not run" and made["fig-final"][0].group == "agrees"
+    mixed = rows.assign(verdict=rows["verdict"].mask(rows["id"] == "main-mnns-nocot", "open"))
+    assert index.badges(mixed)["fig-final"][0].group == index.MIXED and "fig-tree" not in made
+
+
 def test_what_is_rebuilt_counts_every_claim_once(rows):
     table = index.rebuilt(rows).set_index("part")
     assert int(table.to_numpy().sum()) == len(claims())

@@ -6,6 +6,7 @@ The pages are those that `make book` has built, or with the option `--build` bui
 import csv
 import gzip
 import inspect
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -77,10 +78,62 @@ def test_every_picture_has_alt_text_and_every_figure_a_number(pages):
             assert re.match(r"Fig\. \d", figure.select_one(".caption-number").get_text()), name
 
 
+def test_captions_lead_to_the_cards_of_what_they_speak_to(pages):
+    alone = 0
+    for name, page in pages.items():
+        for figure in page.select("article figure[id^=fig-]") if name.startswith("notebooks/") else ():
+            badges = figure.select("figcaption .verdict a[href*='claims.html#claim']")
+            alone += not badges
+            assert badges or "No counterpart in the paper" in figure.get_text(), figure["id"]
+            assert all(re.search("agrees|differs|told|not run", badge.get_text()) for badge in badges), figure["id"]
+    assert 0 < alone < 45
+    badge = pages["notebooks/csft"].select_one("#fig-curves .verdict a")
+    assert badge["href"] == "../book/claims.html#claim-convergence-2l2h"
+
+
+def test_findings_stand_above_their_figures(pages):
+    titled = [figure for page in pages.values() for figure in page.select("article figure:has(> .figure-title)")]
+    assert len(titled) > 40
+    for figure in titled:
+        title, picture = figure.select_one(".figure-title").get_text(), figure.select_one("img")["alt"]
+        assert picture.startswith(title.replace("\u2019", "'").replace("\xa0", " ")[:40]), figure["id"]
+        assert title not in figure.select_one("figcaption").get_text(), figure["id"]
+
+
+def test_large_tables_are_folded_and_headings_head_columns(pages):
+    for name, page in pages.items():
+        for table in page.select("article table"):
+            rows = table.select("tbody tr")
+            columns = max(len(row.select("td, th")) for row in table.select("tr"))
+            large = len(rows) > 20 or columns > 6
+            assert not large or table.find_parent("details"), f"{name}: {table.get('id')}"
+            assert all(head.get("scope") == "col" for head in table.select("thead th")), f"{name}: {table.get('id')}"
+
+
+def test_the_ledger_is_a_row_a_claim_in_five_columns(pages):
+    tables = pages["notebooks/ledger"].select("table[id^=tab-ledger], #tab-series")
+    assert sum(len(table.select("tbody tr")) for table in tables) == len(claims())
+    assert all(len(table.select("thead th")) == 5 for table in tables)
+    links = [link["href"] for table in tables for link in table.select("a[href*='claims.html#claim-']")]
+    assert len(set(links)) == len(links) == (claims()["metric"] != "pass_at_k").sum()
+
+
+def test_figures_have_a_size_and_a_palette_for_dark_pages(pages):
+    for name, page in pages.items():
+        pictures = page.select("article figure img")
+        assert all(int(picture["width"]) and int(picture["height"]) for picture in pictures), name
+        for picture in (one for one in pictures if one["src"].endswith(".svg")):
+            if "only-light" in picture["class"]:
+                dark = (SITE / "book" / picture["src"]).with_suffix(".dark.svg").resolve()
+                assert "#ffffff" not in dark.read_text(), dark.name
+            else:
+                assert "only-dark" in picture["class"] and picture["src"].endswith(".dark.svg"), name
+
+
 def test_figures_are_vectors_unless_these_weigh_too_much():
     kinds = [path.suffix for path in (SITE / "_images").iterdir() if path.stem.isalnum() and len(path.stem) == 64]
     assert set(kinds) == {".svg", ".png"} and kinds.count(".svg") > 3 * kinds.count(".png")
-    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
+    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg") if ".dark" not in path.name)
 
 
 def first_load(name, page):
@@ -135,11 +188,11 @@ def test_chapters_have_their_figures_and_tables(pages):
         "gsm8k": (3, 5),
         "speed": (3, 5),
         "extend": (4, 1),
-        "ledger": (0, 4),
+        "ledger": (0, 38),
     }
     for name, (figures, tables) in expected.items():
         page = pages[f"notebooks/{name}"]
-        assert len(page.select("article figure img")) == figures, name
+        assert len(page.select("article figure img:not(.only-dark)")) == figures, name
         assert len(page.select("article table .caption-number")) >= tables, name
 
 
@@ -147,12 +200,12 @@ def test_landing_page_shows_what_was_found(pages):
     page = pages["book/intro"]
     first = page.select_one("#finding-figure img[src*=finding]")
     assert first and len(first["alt"]) > 100 and len(page.select("div.finding a[href*=claim]")) == 9
-    assert len(page.select("div.finding")) == 4 and page.select_one("a.think")["href"] == "explorer.html"
+    assert len(page.select("div.finding")) == 4 and page.select_one(".two-minds[data-task=mnns]")
     assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
     assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
     found = page.select_one("#six-claims-and-what-the-records-say").select("li")
     assert len(found) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in found)
-    assert len(page.find("table", id="tab-paper").select("tbody tr")) == 29
+    assert len(page.find("table", id="tab-paper").select("tbody tr")) == 39
     assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
     assert len(page.find("table", id="tab-commands").select("tbody tr")) == 17
     assert len(page.find("table", id="tab-scale").select("tbody tr")) == 6
@@ -164,12 +217,20 @@ def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
     assert {card["id"] for card in cards} == {f"claim-{claim}" for claim in claims().index[~series]}
     for card in cards:
         assert card.select_one("summary .sd-badge").get_text(), card["id"]
+        runs = card.select_one(".holds[data-claim]")
+        assert bool(runs) == bool(card.select(".claim-picture")) and bool(runs or card.select("a[href]")), card["id"]
         at = card.select_one("a[href*='/blob/']")
         assert at["href"].startswith(f"{URL}/blob/") and "cot2lib/study/" in at["href"], card["id"]
         assert bool(card.select(".claim-picture svg")) == bool(card.select("a[download]")), card["id"]
     assert sum(bool(card.select(".claim-picture")) for card in cards) > 120
     found = pages["book/intro"].select_one("#six-claims-and-what-the-records-say")
     assert len(found.select("a[href*='claims.html#claim-']")) == 6
+    commands = [command.get_text().strip() for command in pages["book/claims"].select("details .highlight-bash pre")]
+    assert len(commands) > 150 and all(command.startswith(("cot2 ", "pytest ")) for command in commands)
+    seen = pages["book/claims"].select("details a[href*='#fig-'], details a[href*='#tab-']")
+    assert len({link.find_parent("details")["id"] for link in seen}) == len(cards) - 1, "one names a setting alone"
+    played = pages["book/claims"].select("details a[href*='explorer.html#play-'], details a[href*='gsm8k.html']")
+    assert len({link.find_parent("details")["id"] for link in played}) > 150
 
 
 def test_every_name_of_the_face_is_described(pages):
@@ -189,6 +250,25 @@ def test_the_explorer_has_its_models(pages):
     for task in ("mnns", "prosqa"):
         assert (SITE / "_static" / f"two-minds-data-{task}.js").read_text().count('"data"') == 2
     assert all(page.select('script[src$="filter.js"], script[src*="filter.js?"]') for page in pages.values())
+
+
+def test_two_minds_stand_where_their_tasks_are_trained(pages):
+    shown = {name: [box["data-task"] for box in page.select(".two-minds")] for name, page in pages.items()}
+    assert {name: tasks for name, tasks in shown.items() if tasks} == {
+        "book/intro": ["mnns"], "book/explorer": ["mnns", "prosqa"], "notebooks/csft": ["mnns"],
+        "notebooks/prosqa": ["prosqa"],
+    }  # fmt: skip
+
+
+def test_search_knows_sections_and_cards_without_code(pages):
+    text = (SITE / "_static" / "sections.js").read_text()
+    found = json.loads(text.removeprefix("window.COT2_SECTIONS = ").removesuffix(";\n"))
+    assert {part["page"] for part in found} >= {f"{name}.html" for name in pages}
+    for part in found:
+        assert pages[part["page"].removesuffix(".html")].find(id=part["at"]), part["at"]
+    prose = " ".join(part["text"] for part in found)
+    assert "import " not in prose and "\\frac" not in prose and "check = begin" not in prose
+    assert sum(part["at"].startswith("claim-") for part in found) == (claims()["metric"] != "pass_at_k").sum()
 
 
 def test_internal_links_lead_somewhere(pages):

@@ -1,0 +1,104 @@
+"""What becomes of captions, findings and large tables when a page is read, and what search keeps of it."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
+
+from cot2lib.study.book.index import Badge
+
+BOOK = Path(__file__).parents[2] / "book"
+
+
+@pytest.fixture(scope="module")
+def extensions():
+    sys.path.insert(0, str(BOOK / "_ext"))
+    try:
+        import captions
+        import sections
+    finally:
+        sys.path.pop(0)
+    return SimpleNamespace(captions=captions, sections=sections)
+
+
+@pytest.fixture
+def captions(extensions, monkeypatch):
+    made = {"fig-one": [Badge("agrees", "Figure 3: agrees", "claim-a")], "tab-two": [Badge("mixed", "x", "claims-b")]}
+    monkeypatch.setattr(extensions.captions, "badges", lambda: made)
+    return extensions.captions
+
+
+def read(captions, text, around=()):
+    """A page with names where MyST puts them, and with the classes of what is around."""
+    page = publish_doctree(text, settings_overrides={"report_level": 5})
+    for figure in page.findall(nodes.figure):
+        figure["names"] = next(figure.findall(nodes.image))["names"]
+    for box in page.findall(nodes.container):
+        box["classes"] = list(around)
+    captions.complete(SimpleNamespace(env=SimpleNamespace(docname="notebooks/csft")), page)
+    return page
+
+
+FIGURE = ".. figure:: a.svg\n   :name: {}\n\n   {}\n\n"
+
+
+def test_a_badge_ends_the_caption_and_the_finding_stands_above(captions):
+    page = read(captions, FIGURE.format("fig-one", "**It rises.** Accuracy over epochs."))
+    figure = next(page.findall(nodes.figure))
+    title, caption = figure.children[0], next(figure.findall(nodes.caption))
+    assert title["classes"] == ["figure-title"] and title.astext() == "It rises."
+    badge = caption.children[-1]
+    assert badge["classes"] == ["verdict", "verdict-agrees"] and badge.children[0]["reftarget"] == "claim-a"
+    assert caption.astext().strip() == "Accuracy over epochs. Figure 3: agrees"
+
+
+def test_a_figure_of_ours_alone_says_so_once(captions):
+    page = read(
+        captions, FIGURE.format("fig-x", "Bars.") + FIGURE.format("fig-y", "Dots. No counterpart in the paper.")
+    )
+    told = [caption.astext() for caption in page.findall(nodes.caption)]
+    assert told == ["Bars. No counterpart in the paper", "Dots. No counterpart in the paper."]
+
+
+def table(rows, columns, name="tab-x"):
+    line = lambda word: "   * - " + "\n     - ".join([word] * columns) + "\n"
+    return (
+        f".. list-table:: First. Second.\n   :header-rows: 1\n   :name: {name}\n\n"
+        + line("h")
+        + line("c") * rows
+        + "\n"
+    )
+
+
+@pytest.mark.parametrize("rows, columns, large", [(20, 6, False), (21, 6, True), (2, 7, True)])
+def test_large_tables_are_folded_below_their_first_sentence(captions, rows, columns, large):
+    page = read(captions, table(rows, columns))
+    boxes = [box for box in page.findall(nodes.container) if "folded" in box["classes"]]
+    assert len(boxes) == large and len(list(page.findall(nodes.table))) == 1
+    if large:
+        assert boxes[0].children[1].astext() == "First" and isinstance(boxes[0].children[3], nodes.table)
+
+
+@pytest.mark.parametrize("around, boxes", [(["tag_hide-cell"], 0), (["tag_hide-input"], 1)])
+def test_what_is_folded_is_not_folded_again(captions, around, boxes):
+    page = read(captions, ".. container:: cell\n\n   " + table(30, 2).replace("\n", "\n   "), around)
+    assert sum("folded" in box["classes"] for box in page.findall(nodes.container)) == boxes
+
+
+def test_headings_head_columns(captions):
+    context = {"body": '<tr><th class="head text-left">a</th></tr>'}
+    captions.say_what_headings_head(None, "a", "a", context, None)
+    assert context["body"] == '<tr><th scope="col" class="head text-left">a</th></tr>'
+
+
+def test_search_keeps_prose_of_each_section_and_no_code(extensions):
+    page = publish_doctree(
+        "Whole\n=====\n\nAbove all :math:`x^2`.\n\nPart\n----\n\nSaid here.\n\n.. code::\n\n   import torch\n\n"
+        "Other\n-----\n\nElsewhere.\n",
+        settings_overrides={"doctitle_xform": False},
+    )
+    found = {part["title"]: part["text"].strip() for part in extensions.sections.parts(page)}
+    assert found == {"Whole": "Above all .", "Part": "Said here.", "Other": "Elsewhere."}

@@ -1,0 +1,123 @@
+"""Figures in the book: a palette for dark pages, sizes, and one seed at a time."""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from chromium import BROWSER, MISSING, said_by
+
+from cot2lib.study import look
+
+BOOK = Path(__file__).parents[2] / "book"
+NAME = "fig-two"
+
+
+@pytest.fixture(scope="module")
+def figures():
+    sys.path.insert(0, str(BOOK / "_ext"))
+    try:
+        import figures
+    finally:
+        sys.path.pop(0)
+    return figures
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Two methods with three seeds at two dimensions."""
+    rows = [
+        {"recipe": "quick recipe", "method": method, "d_model": d, "seed": seed, "last": 10.0 * place + d + seed / 7}
+        for place, method in enumerate(("CoT2", "discrete CoT"))
+        for d in (16, 24)
+        for seed in (42, 43, 44)
+    ]
+    return look.ends(pd.DataFrame(rows))
+
+
+def curves():
+    rows = [
+        {
+            "recipe": "quick recipe",
+            "method": method,
+            "d_model": 16,
+            "seed": seed,
+            "epoch": epoch,
+            "accuracy": epoch + seed,
+        }
+        for method in ("CoT2", "discrete CoT")
+        for seed in (42, 43)
+        for epoch in range(5)
+    ]
+    return look.curves(pd.DataFrame(rows))
+
+
+def luminance(colour):
+    return sum(int(colour[at : at + 2], 16) * weight for at, weight in ((1, 0.21), (3, 0.72), (5, 0.07)))
+
+
+def test_colours_are_legible_on_the_ground_that_they_stand_on(figures):
+    """Greys turn round, in order; colours of the book's series are lighter than the ground by far."""
+    greys = [luminance(figures.in_the_dark(grey)) for grey in ("#000000", "#7a7a7a", "#e4e4e4", "#ffffff")]
+    assert greys == sorted(greys, reverse=True) and figures.in_the_dark("#ffffff") == "#14181e"
+    for colour in ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#B08D00", "#332288", "#882255"):
+        assert luminance(figures.in_the_dark(colour)) > 90 > luminance("#14181e"), colour
+
+
+def test_a_dark_figure_has_no_white_and_ids_of_its_own(figures, shown):
+    light = shown.svg()
+    dark = figures.darkened(light)
+    assert "#ffffff" in light and "#ffffff" not in dark and '<svg fill="#e6e6e6"' in dark
+    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in (light, dark)]
+    assert ids[0] and ids[0].isdisjoint(ids[1])
+    assert set(re.findall(r"url\(#([^)]+)\)", dark)) <= ids[1]
+
+
+def test_every_dot_and_line_says_its_seed(shown):
+    """In the order of the dots, each once; lines of each series and seed, with the height that they end at."""
+    named = re.findall(r'id="seeds-[\d-]+_([\d_]+)"', shown.svg())
+    assert sorted(named) == ["42_43_44"] * 4
+    drawn = curves()
+    lines = [
+        line for axis in drawn.figure.axes for line in axis.lines if (line.get_gid() or "").startswith(look.SEEDS)
+    ]
+    assert len(lines) == 4 and all(line.get_ydata()[-1] == 4 + int(line.get_gid().split("_")[1]) for line in lines)
+    ids = re.findall(r' id="([^"]+)"', drawn.svg())
+    assert len(set(ids)) == len(ids) and drawn.svg() == drawn.svg()
+
+
+@pytest.mark.skipif(BROWSER is None, reason=MISSING)
+def test_a_reader_looks_at_one_seed(figures, shown, tmp_path):
+    shutil.copytree(BOOK / "_static", tmp_path / "_static")
+    images, numbers = tmp_path / "_images", tmp_path / "_static" / "numbers"
+    images.mkdir(), numbers.mkdir()
+    (images / "a.svg").write_text(shown.svg())
+    (images / "a.dark.svg").write_text(figures.darkened(shown.svg()))
+    (numbers / f"{NAME}.csv").write_text(shown.csv())
+    figures.write_seeds(images, numbers, NAME, "a.svg")
+    pictures = "".join(f"<img class='only-{mode}' alt='What is seen.'>" for mode in ("light", "dark"))
+    told = said_by(
+        tmp_path,
+        f"<figure id='{NAME}' data-seeds>{pictures}<figcaption></figcaption></figure>"
+        '<script src="../_static/seeds.js"></script>',
+        """document.querySelector("button").click();
+        while (!document.querySelector("select")) await new Promise((go) => setTimeout(go, 20));
+        const list = document.querySelector("select"), dots = [...document.querySelectorAll("[data-drew] use")];
+        const seen = () => dots.filter((dot) => !dot.style.opacity).length;
+        const set = (value) => {
+          list.value = value;
+          list.dispatchEvent(new Event("input"));
+          return [seen(), document.querySelector("[role=status]").textContent];
+        };
+        const svgs = [...document.querySelectorAll("svg")];
+        return [[...list].map((one) => one.value), seen(), set("43"), set(""), list.labels.length,
+                svgs.map((svg) => [svg.getAttribute("aria-label"), svg.getAttribute("class")]),
+                document.activeElement === list];""",
+    )
+    seeds, before, one, every, labels, drawn, focused = told
+    assert seeds == ["", "42", "43", "44"] and before == every[0] == 24 and one[0] == 8, "two palettes of four groups"
+    value = f"{16 + 43 / 7:.1f}"
+    assert one[1].startswith("Seed 43: quick recipe, d_model 16, CoT2: ") and f"CoT2: {value};" in one[1]
+    assert labels == 1 and focused and drawn == [["What is seen.", "only-light"], ["What is seen.", "only-dark"]]

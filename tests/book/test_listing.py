@@ -1,0 +1,59 @@
+"""The ledger as a page shows it: one row a claim, five columns, and each verdict leads to its card."""
+
+import re
+
+import pytest
+
+from cot2lib.study.book import listing
+from cot2lib.study.book.ledger import is_series, of_records, short
+from cot2lib.study.printed import claims
+from cot2lib.study.report import bare
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return of_records()
+
+
+def test_every_claim_has_one_row_and_its_verdict_leads_to_its_card(rows):
+    shown = listing.folds(rows).folds
+    tables = [fold.table.data for fold in shown]
+    assert sum(map(len, tables)) == len(claims()) and all(table.shape[1] == 5 for table in tables)
+    linked = [link for table in tables for link in table["verdict"].str.extract(r"<claim-(.*)>`")[0].dropna()]
+    series = claims().index[claims()["metric"] == "pass_at_k"]
+    assert sorted(linked) == sorted(set(claims().index) - set(series))
+    names = [fold.table.name for fold in shown]
+    assert len(set(names)) == len(names) and names[-1] == listing.SERIES
+
+
+def test_a_row_says_what_the_authors_recipe_gives_and_else_what_the_quick_one_does(rows):
+    table = listing.claims_table(rows[rows["id"].isin(["main-mnns-cot2", "sparse-5-13", "gsm8k-96-mts"])])
+    settled, quick, unrun = table.itertuples(index=False)
+    known = rows.set_index(["id", "profile"])
+    assert settled.ours.startswith(f"{known.loc[('main-mnns-cot2', 'paper'), 'last']:.1f}") and settled.seeds == 10
+    assert settled.verdict == "{ref}`reproduced <claim-main-mnns-cot2>`" and settled[1] == "98.94\N{NO-BREAK SPACE}%"
+    assert quick.ours.endswith(" (quick recipe)") or "quick only" not in quick.verdict
+    assert unrun.ours == "" and "not run" in unrun.verdict
+
+
+def test_titles_count_verdicts_and_verdicts_are_short(rows):
+    settled = rows[~is_series(rows) & (rows["profile"] == "paper")].set_index("id")["verdict"]
+    for fold in listing.folds(rows).folds[:-1]:
+        counts = re.search(r"\(([^()]*)\)$", fold.title)[1]
+        numbers = [int(number) for number in re.findall(r"\d+", counts)]
+        assert (sum(numbers) or 1) == len(fold.table.data), fold.title
+        for said in fold.table.data["verdict"]:
+            claim = re.search("<claim-(.*)>", said)[1]
+            assert said.startswith(f"{{ref}}`{short(settled[claim])} <")
+
+
+def test_outside_the_book_tables_have_words_alone():
+    assert bare("{ref}`open <claim-x>`, {numref}`fig-a` \\{16, 24\\} $\\alpha$") == "open, fig-a {16, 24} $\\alpha$"
+
+
+def test_a_notebook_shows_the_folds(rows):
+    shown = listing.folds(rows)._repr_mimebundle_()
+    assert (
+        shown["text/html"].count("<details>") == len(listing.folds(rows).folds) and "{ref}" not in shown["text/html"]
+    )
+    assert shown["text/markdown"].count("::::{dropdown}") == shown["text/html"].count("<details>")
