@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import threading
+from datetime import datetime
 
 from cot2lib.cli.options import FAILED, check_counts, command, profile_option
 from cot2lib.errors import CoT2Error, SpecError
@@ -31,6 +32,12 @@ def add_training(commands) -> None:
     shards = command(commands, "shards", "print the commands that train a chapter in shards, one a line", _shards)
     _run_options(shards)
     shards.add_argument("--shards", type=int, default=8, help="how many (default: 8)")
+
+    plan = command(commands, "plan", "say what a chapter's missing runs take: hours, bytes, cost, shards", _plan)
+    _run_options(plan)
+    plan.add_argument("--rates", default="records", help="records, or here: time each kind of stack (default: records)")
+    plan.add_argument("--price", type=float, metavar="P", help="of an hour of one core, or of one GPU")
+    plan.add_argument("--by", metavar="TIME", help="how many shards end by then, say 18:30 or 2026-12-01T08:00")
 
     slurm = command(
         commands, "slurm", "queue a chapter's missing runs on a Slurm cluster, as an array of shards", _slurm
@@ -138,6 +145,22 @@ def _shares(options: argparse.Namespace) -> list[list[str]]:
 def _shards(options: argparse.Namespace) -> None:
     for share in _shares(options):
         print(shlex.join(["cot2", *share]))
+
+
+def _plan(options: argparse.Namespace) -> None:
+    from cot2lib.kit.machine import check_some
+    from cot2lib.kit.provenance import resolve_device
+    from cot2lib.study.book import forecast
+
+    check_counts(options, check_some, "stack")
+    forecast.check_price(options.price)
+    within = forecast.hours_until(options.by, datetime.now()) if options.by else None
+    specs = asked_for(options)
+    where = resolve_device if options.rates == "here" else forecast.device_of_records
+    device = where(options.device)
+    how = {name: getattr(options, name) for name in ("retrain", "stack", "engine")}
+    found = forecast.forecast(specs, options.chapter, device, options.rates, **how)
+    print(*forecast.told(found, device, options.rates, options.price, within), sep="\n")
 
 
 def _slurm(options: argparse.Namespace) -> None:
