@@ -1,13 +1,10 @@
 """An RO-Crate of records and pages, which libraries and archives can read without a question.
 
-    python release/crate.py write FOLDER    # the records of the manifest, their cards, the built pages, the PDF
-    python release/crate.py check FOLDER    # whether every file is still what the crate says
+    python release/crate.py FOLDER    # the records of the manifest, their cards, the built pages, the PDF
 
 It runs in the environment of release/release.txt. What it says of itself is from CITATION.cff.
 """
 
-import hashlib
-import json
 import mimetypes
 import shutil
 import subprocess
@@ -25,10 +22,10 @@ from requests_cache import CachedSession
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 from urllib3 import HTTPResponse
+from whole import CHECKSUM, MANIFEST, CrateError, check, listed, sha256
 
 ROOT = Path(__file__).parents[1]
 RECORDS, PAGES = ROOT / "cot2lib" / "study" / "records", ROOT / "_build" / "html"
-METADATA, MANIFEST, CHECKSUM = "ro-crate-metadata.json", "manifest.json", "sha256"
 CONTEXT = "https://w3id.org/ro/crate/1.3/context"  # of the RO-Crate that the library writes and has a copy of
 FORMATS = {".csv": "text/csv", ".gz": "application/gzip", ".safetensors": "application/octet-stream"}
 KINDS = {  # by the third part of a record's name
@@ -36,35 +33,6 @@ KINDS = {  # by the third part of a record's name
     "curves": "Learning curves, a row for each run and evaluation",
     "weights": "Trained weights of runs; the card beside it says of which",
 }
-
-
-class CrateError(Exception):
-    """What keeps a crate from being made or believed, in one sentence."""
-
-
-def listed(folder: Path) -> dict[str, str]:
-    """Checksums by name of the records that a manifest lists.
-
-    Raises:
-        CrateError: for a record that is missing or not what the manifest says.
-    """
-    entries = json.loads((folder / MANIFEST).read_text())
-    entries.pop("checksum", None)
-    for name, wanted in entries.items():
-        _compare(folder / name, wanted, "it was collected; put it back from git.")
-    return entries
-
-
-def _compare(path: Path, wanted: str, since: str) -> None:
-    if not path.is_file():
-        raise CrateError(f"{path} is missing, which was there when {since}")
-    if sha256(path) != wanted:
-        raise CrateError(f"{path} has changed since {since}")
-
-
-def sha256(path: Path) -> str:
-    """The checksum of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def described(path: Path) -> str:
@@ -86,14 +54,20 @@ def about(path: Path) -> dict:
 
 
 def contents(root: Path) -> Iterator[tuple[Path, str]]:
-    """Files of the crate, and where they go."""
+    """Files of the crate, and where they go; what pages only need, such as pictures, goes as whole folders.
+
+    Raises:
+        CrateError: where there is no book, or a record is not what the manifest says.
+    """
     records, pages = root / RECORDS.relative_to(ROOT), root / PAGES.relative_to(ROOT)
     if not (pages / "index.html").exists():
         raise CrateError(f"{pages} holds no book; make book first.")
     for name in sorted([*listed(records), MANIFEST, *(path.name for path in records.glob("*.md"))]):
         yield records / name, f"records/{name}"
-    for path in sorted(path for path in pages.rglob("*") if path.is_file() and path.name != ".buildinfo"):
-        yield path, f"book/{path.relative_to(pages)}"
+    folders = {path for path in pages.iterdir() if path.is_dir() and path.name.startswith("_")}
+    shown = (path for path in pages.rglob("*") if path.is_file() and not folders & set(path.parents))
+    for path in sorted([*folders, *(path for path in shown if path.name != ".buildinfo")]):
+        yield path, f"book/{path.relative_to(pages).as_posix()}"
     for path in [*sorted(root.glob("dist/*.pdf")), *(root / name for name in ("CITATION.cff", "LICENSE", "README.md"))]:
         yield path, path.name
 
@@ -110,7 +84,11 @@ def write(root: Path, folder: Path) -> None:
     crate = ROCrate(version="1.3")
     _say_whole(crate, cited)
     for path, place in given:
-        crate.add_file(path, place, properties=about(path))
+        if path.is_dir():
+            said = {"name": place, "description": "Parts of the book's pages", CHECKSUM: sha256(path)}
+            crate.add_dataset(path, f"{place}/", properties=said)
+        else:
+            crate.add_file(path, place, properties=about(path))
     crate.write(folder)
 
 
@@ -135,22 +113,6 @@ def _say_whole(crate: ROCrate, cited: dict) -> None:
     root = crate.root_dataset
     root["license"], root["author"], root["publisher"], root["citation"] = licensed, maker, maker, article
     root["version"], root["identifier"] = str(cited["version"]), cited["repository-code"]
-
-
-def check(folder: Path) -> int:
-    """How many files of a crate are what it says.
-
-    Raises:
-        CrateError: naming one that is missing or has changed, or if there is no crate.
-    """
-    try:
-        entities = json.loads((folder / METADATA).read_text())["@graph"]
-    except (OSError, ValueError, LookupError, TypeError):
-        raise CrateError(f"{folder} holds no readable {METADATA}; name the folder of a crate.") from None
-    summed = {one["@id"]: one[CHECKSUM] for one in entities if CHECKSUM in one}
-    for name, wanted in summed.items():
-        _compare(folder / name, wanted, "the crate was written; take a whole copy.")
-    return len(summed)
 
 
 class Packaged(BaseAdapter):
@@ -188,13 +150,12 @@ def validate(folder: Path) -> None:
         raise CrateError(f"the crate is not valid:\n{done.stdout}{done.stderr}")
 
 
-def main(what: str = "", folder: str = "dist/crate") -> int:
-    """Write, or check; returns the exit status."""
+def main(folder: str = "dist/crate") -> int:
+    """Write and validate; returns the exit status."""
     try:
-        if what == "write":
-            write(ROOT, Path(folder))
-            validate(Path(folder))
-        print(f"{folder}: {check(Path(folder))} files are what the crate says")
+        write(ROOT, Path(folder))
+        validate(Path(folder))
+        print(f"{folder}: {check(Path(folder))} files, valid")
     except CrateError as error:
         print(f"crate: {error}", file=sys.stderr)
         return 2

@@ -3,7 +3,8 @@
 Directives: `first` (figure of what was found, and four sentences), `scoreboard` (figure of every measured number, and
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and propositions in its
-order), `commands` (what trains the runs of each chapter), `costs` and `scale` (figure and table of what many runs cost).
+order), `commands` (what trains the runs of each chapter), `costs` and `scale` (figure and table of what many runs cost),
+`summary-...` (sections of the reproducibility summary).
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.book import first_page, forecast, index
+from cot2lib.study.book import first_page, forecast, index, summary
 from cot2lib.study.book.draw import costs, scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 
@@ -65,6 +66,10 @@ FOUND_ALT = (
 FOUND = (
     "Validation accuracy of CoT2 and of discrete chain of thought while they train. Thin lines are seeds, bars at the "
     "right edge the paper's final accuracies."
+)
+COUNTS = (
+    "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
+    "training loss that is no number."
 )
 DRAWN = "build/book"
 
@@ -118,6 +123,8 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
     "costs": cost,
     "scale": lambda _: table(forecast.scale(), "tab-scale", SCALE, digits=1),
+    "summary-counts": lambda _: table(summary.counts(), "tab-counts", COUNTS),
+    **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},
 }
 
 

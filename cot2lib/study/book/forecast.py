@@ -201,7 +201,7 @@ def scale() -> pd.DataFrame:
     Those are shares of stacks as they were recorded, by the engine that trains such runs today; the models that
     rewarded runs start from are not counted.
     """
-    return pd.DataFrame([_row(kind, name, each) for kind, name, each in _each()])
+    return pd.DataFrame([_row(kind, name, each) for kind, name, each in medians()])
 
 
 def _row(kind: str, recipe: str, each: float) -> dict:
@@ -213,7 +213,7 @@ def _row(kind: str, recipe: str, each: float) -> dict:
 
 def costs() -> pd.DataFrame:
     """Core-hours and cost at `PRICE` of many runs, by kind and recipe: columns run, recipe, runs, core-hours, cost."""
-    totals = [(kind, name, count, many(count, each).total) for kind, name, each in _each() for count in MANY]
+    totals = [(kind, name, count, many(count, each).total) for kind, name, each in medians() for count in MANY]
     table = pd.DataFrame(totals, columns=["run", "recipe", "runs", "core-hours"])
     return table.assign(cost=PRICE * table["core-hours"])
 
@@ -225,8 +225,8 @@ def many(count: int, each: float) -> Forecast:
     return Forecast(sizes, [size * each for size in sizes])
 
 
-def _each() -> list[tuple[str, str, float]]:
-    """Kind and recipe of runs, and the median core-hours of a recorded one."""
+def medians() -> list[tuple[str, str, float]]:
+    """Kind and recipe of runs, and the core-hours of a recorded one in the median."""
     found = []
     for chapter, kind in KINDS.items():
         for profile, name in RECIPES.items():
