@@ -8,8 +8,10 @@
 # make axe  look for accessibility violations on every built page (needs npm and Chromium)
 # make pdf  print every built page into _build/pdf (needs Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
-# make results  put the verdicts of the records into the README
+# make results  put the verdicts of the records into the README, and model cards beside weights
 # make installs  try the requirements in a clean environment: OF=floors, OF=newest or OF=environment.yml
+# make release  build and validate wheel, sdist, HTML, PDF and RO-Crate; VERSION=0.2.0 also writes and tags that version
+# make sphinx  build the pages by the newest Sphinx, without Jupyter Book's own command
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
@@ -28,7 +30,8 @@ export OMP_NUM_THREADS ?= 1
 # Dozens of processes import the same packages: bytecode is kept, also where the environment says that none is.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: book html chapters test thorough checks lint fresh trained retold gpu axe links pdf address results installs clean
+.PHONY: book html chapters test thorough checks lint fresh trained retold gpu axe links pdf address results installs release \
+	sphinx clean
 
 book: chapters html
 
@@ -95,8 +98,23 @@ results: $(READY)
 installs:
 	$(PYTHON) tests/repository/installs.py $(OF)
 
+release: $(READY)  # commits and tags here; nothing leaves this machine
+	$(PYTHON) release/version.py set $(VERSION)
+	rm -rf dist
+	$(MAKE) book
+	tools=$$($(PYTHON) release/tools.py release) && bin=$$(dirname $$tools) && \
+	  $$bin/cffconvert --validate && $$bin/cffconvert -f zenodo | cmp - .zenodo.json && \
+	  $$tools -m build --outdir dist . && \
+	  $$tools release/pdf.py dist/cot2-book.pdf && \
+	  $$tools release/crate.py dist/crate
+	$(PYTHON) tests/repository/installs.py dist/*.whl
+	$(PYTHON) release/version.py tag
+
+sphinx: $(READY)
+	$(PYTHON) release/sphinx.py
+
 clean:
-	rm -rf _build build/executed build/book build/fresh .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf _build dist build/executed build/book build/fresh .pytest_cache .ruff_cache .mypy_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -1,11 +1,12 @@
-"""Put the verdicts of the shipped records into the README: `make results`."""
+"""Put the verdicts of the shipped records into the README, and model cards beside weights: `make results`."""
 
 import sys
 from pathlib import Path
 
 import pandas as pd
 
-from cot2lib.study.book import index
+from cot2lib.kit import paths
+from cot2lib.study.book import index, model_cards
 from cot2lib.study.book.ledger import of_records, total, verdict_counts
 
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
@@ -30,3 +31,5 @@ def put(path: Path, text: str) -> None:
 
 if __name__ == "__main__":
     put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))
+    for name, card in model_cards.cards().items():
+        (paths.RECORDS / name).write_text(card)

@@ -3,7 +3,8 @@
 Directives: `first` (figure of what was found, and four sentences), `scoreboard` (figure of every measured number, and
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and propositions in its
-order), `commands` (what trains the runs of each chapter), `scale` (what many runs cost).
+order), `commands` (what trains the runs of each chapter), `costs` and `scale` (figure and table of what many runs cost),
+`summary-...` (sections of the reproducibility summary).
 """
 
 from collections.abc import Callable
@@ -16,8 +17,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.book import first_page, index
-from cot2lib.study.book.draw import scoreboard
+from cot2lib.study.book import first_page, forecast, index, summary
+from cot2lib.study.book.draw import costs, scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 
 ALT = (
@@ -49,9 +50,14 @@ COMMANDS = (
 )
 SCALE = (
     "Hours of one core for many runs, at the median rate of those recorded on a CPU by the engine that trains such "
-    "runs today. A run counts as its share of a stack as recorded. The models that rewarded runs start from are not "
-    "counted."
+    "runs today, and how many shards of one core end 100,000 of them in a day. A run counts as its share of a stack as "
+    "recorded. The models that rewarded runs start from are not counted."
 )
+COSTS_ALT = (
+    "Six lines on logarithmic axes, one for each kind of run and recipe: the cost grows in proportion to the number of "
+    "runs, from ten to a hundred thousand."
+)
+COSTS = f"Cost of many runs where an hour of one core costs {forecast.PRICE:g}, at the rates of recorded ones."
 
 FOUND_ALT = (
     "Learning curves in two panels, signed sums and ProsQA: continuous thoughts rise above discrete ones in both. "
@@ -60,6 +66,10 @@ FOUND_ALT = (
 FOUND = (
     "Validation accuracy of CoT2 and of discrete chain of thought while they train. Thin lines are seeds, bars at the "
     "right edge the paper's final accuracies."
+)
+COUNTS = (
+    "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
+    "training loss that is no number."
 )
 DRAWN = "build/book"
 
@@ -79,6 +89,13 @@ def scored(root: Path) -> list[str]:
     shown = figure("fig-scoreboard", "scoreboard.png", ALT, CAPTION)
     _file(root, "scoreboard.png").write_bytes(scoreboard(of_records()).png())
     return [*shown, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
+
+
+def cost(root: Path) -> list[str]:
+    """The figure of what many runs cost."""
+    drawn = costs(forecast.costs())
+    _file(root, "costs.svg").write_text(drawn.svg())
+    return figure("fig-costs", "costs.svg", COSTS_ALT, f"{drawn.finding} {COSTS}")
 
 
 def first(root: Path) -> list[str]:
@@ -104,7 +121,10 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "rebuilt": lambda _: table(index.rebuilt(of_records()), "tab-rebuilt", REBUILT),
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
-    "scale": lambda _: table(index.scale(), "tab-scale", SCALE, digits=1),
+    "costs": cost,
+    "scale": lambda _: table(forecast.scale(), "tab-scale", SCALE, digits=1),
+    "summary-counts": lambda _: table(summary.counts(), "tab-counts", COUNTS),
+    **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},
 }
 
 

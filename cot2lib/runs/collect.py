@@ -34,7 +34,7 @@ def collect(
     replace: bool = False,
     half: bool = False,
 ) -> list[Path]:
-    """Merge what is shipped, `sources` (folders that `collect` wrote elsewhere) and the local store.
+    """Merge what is shipped, `sources` (stores, or folders that `collect` wrote) and the local store.
 
     What was shipped under `stem` is replaced all at once (`cot2lib.runs.manifest`). If it cannot be read, say because
     an older version was interrupted, it is disregarded, unless runs that it names would be lost by that.
@@ -43,7 +43,7 @@ def collect(
         stem: what the records are called, `<chapter>.<profile>`.
         specs: the runs, in the order of the table; those that are not finished are left out.
         with_weights: runs whose weights ship too.
-        sources: more folders of records, say from another machine.
+        sources: stores and folders of records, say from other machines.
         folder: where to write, the package's records by default.
         replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
         half: ship weights in half precision, for models that would weigh too much.
@@ -93,17 +93,23 @@ def _own(folder: Path) -> tuple[Origin, dict[str, RecordError]]:
 
 
 def _source(folder: Path) -> Origin:
-    if not (folder / manifest.MANIFEST).is_file():
-        raise RecordError(f"{folder} holds no {manifest.MANIFEST}; name a folder that `cot2 collect --out` wrote.")
-    return Origin(records.shipped(folder), partial(records.shipped_weights, folder=folder))
+    """The records or, without a manifest, the store in a folder."""
+    if (folder / manifest.MANIFEST).is_file():
+        return Origin(records.shipped(folder), partial(records.shipped_weights, folder=folder))
+    if not any(folder.glob("*.safetensors")):
+        raise RecordError(
+            f"{folder} holds no {manifest.MANIFEST} and no finished stack; name a folder that `cot2 collect --out` "
+            "wrote, or a store."
+        )
+    return _store(folder)
 
 
-def _store() -> Origin:
+def _store(folder: Path | None = None) -> Origin:
     def weights(run_id: str) -> dict[str, Weight]:
-        stack, place = store.finished()[run_id]
+        stack, place = store.finished(folder)[run_id]
         return stack.weights(place)
 
-    return Origin(records.stored(), weights)
+    return Origin(records.stored(folder), weights)
 
 
 def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:

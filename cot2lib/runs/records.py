@@ -40,10 +40,10 @@ EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 # From finished stacks
 
 
-def stored() -> Tables:
-    """All rows and curves of the local store; leaves out and raises as `cot2lib.runs.store.finished`."""
+def stored(folder: Path | None = None) -> Tables:
+    """All rows and curves of a store, the local one by default; leaves out and raises as `store.finished`."""
     parts = []
-    for file in store.finished_files():
+    for file in store.finished_files(folder):
         with suppress(UndefinedError):
             parts.append(_stack_tables(*file))
     return join(parts)

@@ -165,13 +165,13 @@ def _checkpointed(path: Path) -> tuple:
         return ()
 
 
-def finished_files() -> list[tuple[Path, int]]:
-    """Files of the finished stacks in the store, and when each was changed (ns).
+def finished_files(folder: Path | None = None) -> list[tuple[Path, int]]:
+    """Files of the finished stacks in a store, the local one by default, and when each was changed (ns).
 
     Raises:
         RecordError: naming a link that leads nowhere.
     """
-    files = sorted(paths.store().glob("*.safetensors"))
+    files = sorted((folder or paths.store()).glob("*.safetensors"))
     return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
 
 
@@ -182,8 +182,8 @@ def _changed(path: Path) -> int:
         raise RecordError(f"{path} cannot be read ({error.strerror}); delete it or put back a whole copy.") from error
 
 
-def finished() -> dict[str, tuple[StackFile, int]]:
-    """Every finished run in the store by id: its stack and its place there; of runs that occur twice, the first.
+def finished(folder: Path | None = None) -> dict[str, tuple[StackFile, int]]:
+    """Every finished run in a store by id: its stack and its place there; of runs that occur twice, the first.
 
     Stacks that a class of a reader is part of, which this process has not defined, are left out.
 
@@ -191,7 +191,7 @@ def finished() -> dict[str, tuple[StackFile, int]]:
         RecordError: naming a file that is unreadable, truncated or foreign.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
-    for file in finished_files():
+    for file in finished_files(folder):
         try:
             stack = read(*file)
         except UndefinedError:

@@ -1,7 +1,7 @@
 """Samples: what was measured, by seed, for a profile. They read shipped records alone.
 
 A sample is a function from a profile and seeds to rows by seed. Their columns hold what is measured, accuracies as
-shares. The functions of `cot2lib.study.sweeps`, which the figures use too, say which runs it reads. Of a sweep's rows
+shares, and in `planned` how many runs were to be there. The functions of `cot2lib.study.sweeps`, which the figures use too, say which runs it reads. Of a sweep's rows
 it keeps those whose columns have the values that it names.
 """
 
@@ -62,12 +62,16 @@ def tabled(table: pd.DataFrame, models: Sequence[Run], temperature: float, k: in
     """Rows by seed of some models in a table of `cot2lib.study.passk`, at one temperature and number of samples."""
     seeds = {run.id: run.seed for run in models}
     rows = table[np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(seeds)]
-    return rows.assign(seed=rows["id"].map(seeds), method=models[0].method).set_index("seed").sort_index()
+    told = dict(seed=rows["id"].map(seeds), method=models[0].method, planned=len(seeds))
+    return rows.assign(**told).set_index("seed").sort_index()
 
 
 def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
     rows = runs.recorded(specs)
-    return rows if rows.empty else at(rows, **columns).assign(hours=hours).set_index("seed")
+    if rows.empty:
+        return rows
+    planned = len(at(pd.DataFrame([spec.columns() for spec in dict.fromkeys(specs)]), **columns))
+    return at(rows, **columns).assign(hours=hours, planned=planned).set_index("seed")
 
 
 def hours(rows: pd.DataFrame) -> pd.Series:

@@ -11,7 +11,7 @@ import pytest
 from cot2lib import runs, spec
 from cot2lib.runs.plan import operations
 from cot2lib.study.book import index, ledger
-from cot2lib.study.book.all_runs import SWEEPS, sweep
+from cot2lib.study.book.all_runs import SWEEPS
 from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.gsm8k.claims import Elsewhere, Most
 from cot2lib.study.kinds import Number
@@ -175,22 +175,6 @@ def test_the_first_page_is_right_about_what_is_not_rebuilt():
 
 def _of_task(part):
     return claims().index[claims()["task"].str.startswith(part)]
-
-
-def test_many_runs_cost_as_many_times_one():
-    table = index.scale()
-    assert list(table["run"].unique()) == list(index.KINDS_OF_RUNS.values()) and len(table) == 6
-    each = table["core-minutes"] / 60
-    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (
-        table["100,000 runs"] / 1e5 - each
-    ).abs().max() < 1e-9
-    known = runs.recorded(sweep("csft", "quick"))
-    forced = {run.id for run in sweep("csft", "quick") if run.supervision.feeding == "teacher"}
-    known = known[(known["engine"] == "fused") == known["id"].isin(forced)]
-    minutes = (known["seconds"] * known["threads"]).median() / 60
-    assert table.set_index(["run", "recipe"]).loc[("supervised", "quick recipe"), "core-minutes"] == pytest.approx(
-        minutes
-    )
 
 
 def test_no_panel_of_the_scoreboard_has_a_label_twice():

@@ -12,6 +12,7 @@ import torch
 from builders import SPECS
 
 from cot2lib import cli, runs
+from cot2lib.cli import training
 from cot2lib.runs import records
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.book import all_runs
@@ -86,7 +87,7 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["chapters", "ledger", "-p", "seeds", f"[{2**63}]"], "ledger: seeds has 64 bits"),
         (["chapters", "grpo_mts", "-p", "live_lr", "1e999"], "grpo_mts: live_lr=inf: give a finite number"),
         (["run", "csft", "--device", "cuda:1"], "device='cuda:1' is unknown"),
-        (["collect", "csft", "--source", "typo"], "typo holds no manifest.json; name a folder"),
+        (["collect", "csft", "--source", "typo"], "typo holds no manifest.json and no finished stack; name a folder"),
         (["ledger", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
         (["ledger", "--csv", "/"], "/: Is a directory; choose a path that can be read and written"),
         (["chapters", "ledger", "--out", "/dev/null/x"], "/dev/null/x"),
@@ -162,7 +163,7 @@ class Worker:
 
 @pytest.fixture
 def workers(monkeypatch):
-    monkeypatch.setattr(cli.subprocess, "Popen", Worker)
+    monkeypatch.setattr(training.subprocess, "Popen", Worker)
     monkeypatch.setattr(Worker, "commands", [])
     return Worker
 
@@ -183,7 +184,7 @@ def test_workers_share_their_shard(workers, monkeypatch):
     for shard in ("1/2", "2/2"):
         assert cli.main(["run", "csft", "--workers", "3", "--shard", shard, "--where", "d_model=32"]) == 0
     assert all(command[command.index("--where") :][:2] == ["--where", "d_model=32"] for command in Worker.commands)
-    shares = [cli._shard(command[-1]) for command in Worker.commands]
+    shares = [training._shard(command[-1]) for command in Worker.commands]
     assert sorted(k for k, _ in shares) == list(range(6)) and {n for _, n in shares} == {6}
 
 

@@ -3,6 +3,7 @@
     python tests/repository/installs.py floors                   # the lowest versions that pyproject.toml allows
     python tests/repository/installs.py newest                   # the newest that pip finds
     python tests/repository/installs.py newest torch==2.13.0     # ... but for these
+    python tests/repository/installs.py dist/cot2lib-0.1.0.whl   # that wheel, without extras, as constraints.txt has them
     python tests/repository/installs.py .binder/environment.yml  # pip's part of an environment, and postBuild
 
 For the first two, a wheel is installed without extras and used outside the checkout: every module, the README's
@@ -103,18 +104,23 @@ def try_wheel(clean: Clean, pins: list[str]) -> None:
     clean.run("wheel", "python", "-m", "pip", "wheel", "-q", "--no-deps", "-w", ".", str(clean.checkout))
     wheel = str(next(clean.folder.glob("*.whl")))
     pinned = ("--only-binary", ":all:", "-c", "pins.txt")
-    clean.install(*pinned, wheel)
-    clean.run("every module", "python", "-c", IMPORTS)
-    for snippet in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
-        clean.run("README", "python", "-c", snippet)
-    clean.run("cot2 list", "cot2", "list")
-    clean.run("cot2 ledger --csv", "cot2", "ledger", "--csv", "ledger.csv")
+    try_bare(clean, wheel, *pinned)
     there = ""
     for chapter in sorted(ROOT.glob("notebooks/*.ipynb"), key=lambda path: (asked(path), path)):
         if asked(chapter) != there:
             there = asked(chapter)
             clean.install(*pinned, f"{wheel}[{there}]")
         clean.run(chapter.stem, "python", "-c", CELLS, str(chapter))
+
+
+def try_bare(clean: Clean, wheel: str, *options: str) -> None:
+    """A wheel without extras, outside the checkout."""
+    clean.install(*options, wheel)
+    clean.run("every module", "python", "-c", IMPORTS)
+    for snippet in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        clean.run("README", "python", "-c", snippet)
+    clean.run("cot2 list", "cot2", "list")
+    clean.run("cot2 ledger --csv", "cot2", "ledger", "--csv", "ledger.csv")
 
 
 def try_environment(clean: Clean, path: str, pins: list[str]) -> None:
@@ -132,6 +138,8 @@ def main(what: str, *pins: str) -> int:
         clean = Clean(Path(folder))
         if what.endswith(".yml"):
             try_environment(clean, what, list(pins))
+        elif what.endswith(".whl"):
+            try_bare(clean, str(Path(what).resolve()), "-c", str(ROOT / "constraints.txt"))
         else:
             try_wheel(clean, [*pins, *{"floors": floors, "newest": list}[what]()])
         subprocess.run(["python", "-m", "pip", "freeze"], env=clean.environ, check=True)

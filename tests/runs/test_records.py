@@ -158,7 +158,7 @@ def test_weights_that_ship_no_more_leave_no_file(shipped, monkeypatch):
 def test_sources_without_records_are_named(shipped, tmp_path):
     (tmp_path / "empty").mkdir()
     for source in (tmp_path / "typo", tmp_path / "empty"):
-        with pytest.raises(RecordError, match=rf"{source} holds no manifest\.json; name a folder"):
+        with pytest.raises(RecordError, match=rf"{source} holds no manifest\.json and no finished stack; name"):
             collect("tiny", "quick", sources=[source], folder=shipped)
 
 

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
 from cot2lib import study
+from cot2lib.runs import records
 from cot2lib.study.book import index
 from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
@@ -75,6 +78,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
             else []
         ),
         _judged(shown),
+        counted(lines),
         _seen(claim),
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
         f"Defined in {{source}}`{_defined(claim)}`.",
@@ -162,6 +166,28 @@ def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
         return SETTLED, []
     settled = kind.drawn(claim, SETTLED, read)
     return (SETTLED, settled) if settled else ("quick", kind.drawn(claim, "quick", read))
+
+
+def counted(lines: Sequence[Drawn]) -> str:
+    """How many runs some lines were to have, and what became of those that they do not show; "" where unknown."""
+    parts = [(rows, line.values.index) for line in lines for rows in line.runs if {"id", "planned"} <= set(rows)]
+    if not parts:
+        return ""
+    seen = {frozenset(rows["id"]): int(rows["planned"].iloc[0]) for rows, _ in parts if len(rows)}
+    known = frozenset().union(*seen)
+    lacking = sum(planned - len(ids) for ids, planned in seen.items())
+    used = {run for rows, seeds in parts for seed, run in rows["id"].items() if seed in seeds}
+    return (
+        f"**Runs:** {len(known) + lacking} planned; {lacking} failed or not made, {len(known & diverged())} diverged, "
+        f"{len(known - used)} left out."
+    )
+
+
+@cache
+def diverged() -> frozenset[str]:
+    """Recorded runs with a training loss that is no number. Before its first step a run has none."""
+    points = records.shipped()[1]
+    return frozenset(points["id"][(points["step"] > 0) & ~np.isfinite(points["loss"])])
 
 
 def spent(lines: Sequence[Drawn]) -> float:

@@ -51,6 +51,21 @@ def scoreboard(ledger: pd.DataFrame) -> Shown:
     return Shown(figure, pd.concat(groups.values())[SCORED], finding)
 
 
+def costs(table: pd.DataFrame) -> Shown:
+    """What many runs cost, by kind of run (colour) and recipe (line), from rows of `cot2lib.study.book.forecast.costs`."""
+    figure, axes = panels(1, 1, width=6.4, height=3.4)
+    axis, kinds = axes[0, 0], list(dict.fromkeys(table["run"]))
+    for (kind, recipe), part in table.groupby(["run", "recipe"], sort=False):
+        look = {"color": f"C{kinds.index(kind)}", "marker": LOOKS["recipe"][recipe][1]}
+        axis.plot(part["runs"], part["cost"], label=f"{kind}, {recipe}", markersize=4, **look)
+    axis.set(xscale="log", yscale="log", xlabel="runs", ylabel="cost")
+    axis.legend(frameon=False, fontsize="small")
+    most = table[table["runs"] == table["runs"].max()].set_index(["run", "recipe"])["core-hours"]
+    kind, recipe = most.idxmax()
+    finding = f"{table['runs'].max():,} runs take at most {most.max():,.0f} core-hours: {kind}, {recipe}."
+    return Shown(figure, table, finding)
+
+
 def _numbers(axis: Axes, measured: pd.DataFrame) -> None:
     """One row per number, with the look of each profile."""
     names = list(dict.fromkeys(measured["id"]))

@@ -11,23 +11,17 @@ from functools import cache
 from pathlib import Path
 
 import pandas as pd
-import torch
 
 from cot2lib import runs
-from cot2lib.runs.plan import operations, trained_by
-from cot2lib.specs import Run
 from cot2lib.study import report
-from cot2lib.study.book import all_runs
+from cot2lib.study.book import all_runs, rates
 from cot2lib.study.book.ledger import KINDS, SERIES, short, verdicts
-from cot2lib.study.graph_runs import SWEEP
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.samples import hours
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
-KINDS_OF_RUNS = {"csft": "supervised", "grpo_mts": "by reward, sampled tokens", SWEEP: "supervised, on graphs"}
-CPU = torch.device("cpu")
 THEORY, LATER, MIXED = "theory", "not rebuilt yet", "mixed"
 
 
@@ -176,23 +170,6 @@ def _part(task: str) -> str:
     return next((name for start, name in PARTS.items() if task.startswith(start)), THEORY)
 
 
-def scale() -> pd.DataFrame:
-    """Core-hours of 10, 1,000 and 100,000 runs at the median rate of recorded ones, by kind of run.
-
-    Those are shares of stacks as they were recorded, by the engine that trains such runs today; the models that
-    rewarded runs start from are not counted.
-    """
-    rows = []
-    for chapter, kind in KINDS_OF_RUNS.items():
-        for profile, name in report.RECIPES.items():
-            known = _as_today(all_runs.sweep(chapter, profile))
-            rewarded = known["kind"].str.contains("GRPO") == chapter.startswith("grpo")
-            each = known.loc[rewarded, "hours"].median()
-            many = {f"{count:,} runs": count * each for count in (10, 1_000, 100_000)}
-            rows.append({"run": kind, "recipe": name, "core-minutes": 60 * each} | many)
-    return pd.DataFrame(rows)
-
-
 def commands() -> pd.DataFrame:
     """Commands that train each chapter's runs by either recipe, how many are recorded, and the core-hours these took.
 
@@ -205,7 +182,7 @@ def commands() -> pd.DataFrame:
         for profile in report.RECIPES
         if all_runs.sweep(chapter, profile)
     }
-    known = pd.concat([_as_today(specs).assign(chapter=chapter) for (chapter, _), specs in asked.items()])
+    known = pd.concat([rates.recorded(specs).assign(chapter=chapter) for (chapter, _), specs in asked.items()])
     rows = []
     for (chapter, profile), specs in asked.items():
         spent = runs.recorded(specs)
@@ -213,30 +190,5 @@ def commands() -> pd.DataFrame:
         left = [run for run in specs if run.id not in recorded]
         row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
         row |= {"runs": len(specs), "recorded": len(spent), "core-hours": hours(spent).sum()}
-        rows.append(row | {"left": sum(_rate(run, chapter, known) * operations(run) for run in left)})
+        rows.append(row | {"left": sum(rates.hours(run, chapter, known) for run in left)})
     return pd.DataFrame(rows)
-
-
-def _as_today(specs: Sequence[Run]) -> pd.DataFrame:
-    """Kind, hours and hours per operation of runs that were recorded on a CPU by the engine that trains them today."""
-    known, asked = runs.recorded(specs), {run.id: run for run in specs}
-    rows = [
-        {"kind": _kind(run), "engine": engine, "hours": spent, "rate": spent / operations(run)}
-        for run, engine, device, spent in zip(
-            known["id"].map(asked), known["engine"].fillna("torch"), known["device"], hours(known)
-        )
-        if device.startswith("cpu") and engine == trained_by(run, CPU)
-    ]
-    return pd.DataFrame(rows, columns=["kind", "engine", "hours", "rate"])
-
-
-def _rate(run: Run, chapter: str, known: pd.DataFrame) -> float:
-    """Hours per operation of the recorded runs that are most like one, of those by its engine."""
-    known = known[known["engine"] == trained_by(run, CPU)]
-    alike, here = known["kind"] == _kind(run), known["chapter"] == chapter
-    nearest = next((rows for rows in (known[alike & here], known[alike], known[here]) if len(rows)), known)
-    return nearest["rate"].median()
-
-
-def _kind(run: Run) -> str:
-    return f"{run.method}, {run.columns()['fed']}"

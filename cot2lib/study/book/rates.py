@@ -1,0 +1,78 @@
+"""Rates of training: hours of one core or GPU for a run, of recorded runs or measured on this machine.
+
+A run is told at the median rate of recorded runs of its kind, of the same chapter if it has any, by the engine that
+would train it. A rate is hours for an operation (`cot2lib.runs.plan.operations`).
+"""
+
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+
+from cot2lib import runs
+from cot2lib.kit import timing
+from cot2lib.runs.plan import operations, trained_by
+from cot2lib.specs import Run
+from cot2lib.study.samples import SECONDS_AN_HOUR
+from cot2lib.study.samples import hours as spent_hours
+from cot2lib.training.engines import preferred
+from cot2lib.training.settings import trained_once
+from cot2lib.training.supervised import build_stack
+
+CPU = torch.device("cpu")
+ROUNDS, STEPS = 1, 10  # timed turns after one that warms up, and at most so many steps in one
+
+
+def recorded(specs: Sequence[Run], device: torch.device = CPU) -> pd.DataFrame:
+    """Kind, hours and rate of runs that were recorded on such a device by the engine that trains them there today."""
+    known, asked = runs.recorded(specs), {run.id: run for run in specs}
+    rows = [
+        {"kind": _kind(run), "engine": engine, "hours": spent, "rate": spent / operations(run)}
+        for run, engine, name, spent in zip(
+            known["id"].map(asked), known["engine"].fillna("torch"), known["device"], spent_hours(known)
+        )
+        if name.startswith("cpu") == (device.type == "cpu") and engine == trained_by(run, device)
+    ]
+    return pd.DataFrame(rows, columns=["kind", "engine", "hours", "rate"])
+
+
+def hours(run: Run, chapter: str, known: pd.DataFrame, device: torch.device = CPU) -> float:
+    """Hours of one core or GPU for a run, at the rate of the runs most like it.
+
+    Args:
+        run: which.
+        chapter: whose runs count before those of others.
+        known: rows of `recorded`, with a column `chapter`.
+        device: where it would be trained.
+    """
+    known = known[known["engine"] == trained_by(run, device)]
+    alike, here = known["kind"] == _kind(run), known["chapter"] == chapter
+    nearest = next((rows for rows in (known[alike & here], known[alike], known[here]) if len(rows)), known)
+    return float(nearest["rate"].median()) * operations(run)
+
+
+def _kind(run: Run) -> str:
+    return f"{run.method}, {run.columns()['fed']}"
+
+
+def measured(stack: Sequence[Run], device: torch.device, engine: str = "auto") -> float:
+    """Hours of one core or GPU for a run of a stack: steps in the middle of training and evaluations, timed here.
+
+    Runs by reward are timed from models that nothing trained.
+    """
+    trainer = stack[0].trainer(stack, build_stack, device, False)
+    trainer = trainer if engine == "torch" else preferred(trainer, 1)
+    recipe, middle = trainer.recipe, trainer.recipe.steps // 2
+    trainer.progress.step = middle
+    steps = min(STEPS, trainer.ahead())
+
+    def turn() -> None:
+        trainer.progress.step = middle
+        trainer.advance(steps)
+
+    with timing.threads(1):
+        taken = timing.in_turns({"steps": turn, "evaluation": trainer.evaluate}, ROUNDS)
+    one = {name: statistics.median(each) for name, each in taken.items()}
+    whole = one["steps"] * recipe.steps / steps + one["evaluation"] * recipe.steps / recipe.evaluate_every
+    return whole / len(trained_once(stack)) / SECONDS_AN_HOUR
