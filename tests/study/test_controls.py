@@ -150,9 +150,16 @@ def test_tables_say_what_came_out(rows, edited):
     table = draw.accuracy_table(rows)
     assert list(table["labels"]) == [control.labels for control in CONTROLS.values()]
     assert table.loc[2, "numbers, minus CSFT"] == "-2.0 [-2.0, -2.0]" and table.loc[0, "numbers, minus CSFT"] == ""
-    shown = draw.outcome_table(outcomes.outcomes(rows, edited)).set_index(pd.Index(predictions()["id"].unique()))
-    assert shown.loc["swap", "set"] == "≥ 80 ✓" and shown.loc["swap", "labels"] == "≤ 25 ×"
-    assert shown.loc["own-teacher", "found"] == UNRUN and shown.loc["own-teacher", "set"] == "± 5"
+    whole = outcomes.outcomes(rows, edited)
+    folds = draw.outcome_tables(whole, "tab-x").folds
+    assert sum(len(fold.table.cells) for fold in folds) == len(whole) == predictions()["id"].nunique()
+    edit = folds[1].table.cells.set_index("experiment").filter(like="another input's last thought", axis=0).iloc[0]
+    assert edit["set"] == "≥ 80 ✓" and edit["labels"] == "≤ 25 ×"
+    lacking = folds[0].table.cells.set_index("experiment").filter(like="a discrete teacher", axis=0).iloc[0]
+    assert lacking["found"] == UNRUN and lacking["set"] == "± 5"
+    told = draw.verdicts(whole).set_index(whole["id"].to_numpy())
+    assert told.loc["swap", "verdict"] == "as predicted" and told.loc["gap", "verdict"] == "not as predicted"
+    assert told.loc["lengths", "verdict"] == UNRUN and told.loc["feed-alone", "found"].endswith("*")
     assert list(draw.decoders(edited).columns) == ["control", "Base"]
 
 

@@ -5,9 +5,9 @@ import seaborn as sns
 from matplotlib.axes import Axes
 
 from cot2lib.metrics import Interval, Values, mean_interval
-from cot2lib.study import frame
+from cot2lib.study import frame, report
 from cot2lib.study.controls import outcomes
-from cot2lib.study.controls.outcomes import GRAPHS, NUMBERS, OPEN, UNRUN
+from cot2lib.study.controls.outcomes import GRAPHS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import CONTROLS
 from cot2lib.study.look import Shown, panels
@@ -125,19 +125,43 @@ def _told(found: Interval) -> str:
     return f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
 
 
-def outcome_table(table: pd.DataFrame) -> pd.DataFrame:
+PARTS = {  # of the experiments, by task and whether they train something else
+    "Training on numbers": (NUMBERS, Gap),
+    "Edits on numbers": (NUMBERS, Answered),
+    "Graphs": (GRAPHS, Gap | Answered),
+}
+
+
+def outcome_tables(table: pd.DataFrame, name: str) -> report.Folds:
     """The frame of `outcomes.outcomes` as pages show it: what was predicted, what came out, and who was right."""
     told = predictions()
     said = {(row.id, row.explanation): _said(row.low, row.high) for row in told.itertuples()}
     shown = []
-    for row in table.to_dict("records"):
-        known = row["mean"] == row["mean"]
-        out = f"{row['mean']:.1f} [{row['low']:.1f}, {row['high']:.1f}]{'*' * bool(row['sure'])}" if known else UNRUN
-        marks = {who: f"{said[row['id'], who]} {MARK[row[who]]}".strip() for who in EXPLANATIONS}
-        shown.append(
-            {"task": row["task"], "experiment": row["experiment"], "measure": row["measure"], "found": out} | marks
-        )
-    return pd.DataFrame(shown)
+    for title, (task, kind) in PARTS.items():
+        experiments = [outcomes.EXPERIMENTS.get(name, Gap(task, "", "")) for name in table["id"]]
+        here = pd.Series([isinstance(experiment, kind) for experiment in experiments], index=table.index)
+        part, rows = table[here & (table["task"] == task)], []
+        for row in part.to_dict("records"):
+            marks = {who: f"{said[row['id'], who]} {MARK[row[who]]}".strip() for who in EXPLANATIONS}
+            rows.append({"experiment": row["experiment"], "found": found(row)} | marks)
+        shown.append(report.Fold(title, report.table(pd.DataFrame(rows), f"{name}-{len(shown) + 1}", f"{title}.")))
+    return report.Folds(shown)
+
+
+def found(row: dict) -> str:
+    """An outcome with its interval; a star marks a difference that Holm's test tells from 0."""
+    if row["mean"] != row["mean"]:
+        return UNRUN
+    return f"{_told(Interval(row['mean'], row['low'], row['high'], int(row['n'])))}{'*' * bool(row['sure'])}"
+
+
+def verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted."""
+    words = {"yes": "as predicted", "no": "not as predicted", OPEN: "cannot be told", UNRUN: UNRUN}
+    said = predictions().query("explanation == 'set'").set_index("id")
+    shown = table[["experiment", "measure"]].assign(found=[found(row) for row in table.to_dict("records")])
+    ranges = [_said(*said.loc[name, ["low", "high"]]) for name in table["id"]]
+    return shown.assign(predicted=ranges, verdict=table["set"].map(words))
 
 
 def _said(low: float, high: float) -> str:
