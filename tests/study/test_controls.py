@@ -160,7 +160,7 @@ def test_tables_say_what_came_out(rows, edited):
     told = draw.verdicts(whole).set_index(whole["id"].to_numpy())
     assert told.loc["swap", "verdict"] == "as predicted" and told.loc["gap", "verdict"] == "not as predicted"
     assert told.loc["lengths", "verdict"] == UNRUN and told.loc["feed-alone", "found"].endswith("*")
-    assert list(draw.decoders(edited).columns) == ["control", "Base"]
+    assert list(draw.decoders(edited).columns) == ["control", "mixture"]
 
 
 def test_controls_are_judged_as_they_were_fed(rows):

@@ -16,9 +16,9 @@ from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
 ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
 REMOVED = {  # edits of the figure: words, colour and dashes
-    "ancestors": ("states that lead to the answer", BLUE, "-"),
-    "elsewhere": ("as much from other states", ORANGE, "--"),
-    "direction": ("as far in a random direction", GREY, ":"),
+    "ancestors": ("leading to the answer", BLUE, "-"),
+    "elsewhere": ("other states", ORANGE, "--"),
+    "direction": ("random direction", GREY, ":"),
 }
 FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
 SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete", "coconut")
@@ -28,9 +28,7 @@ MARK = {"yes": "\N{CHECK MARK}", "no": "\N{MULTIPLICATION SIGN}", OPEN: "?", UNR
 def name(control: str) -> str:
     """A control as axes and tables call it: its labels, and what it is fed."""
     told = CONTROLS[control]
-    if told.fed.startswith("the same"):
-        return f"{told.labels}, fed"
-    return f"{told.labels}; {told.fed} fed" if told.method not in ("no-cot", "pause") else f"{told.labels}; {told.fed}"
+    return f"{told.labels} | {told.fed}"
 
 
 def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
@@ -40,7 +38,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
         rows, edited: the frames of `outcomes.read`.
         finding: what it shows.
     """
-    figure, axes = panels(1, 3, width=11.5, height=4.6, width_ratios=[1.25, 1, 1])
+    figure, axes = panels(1, 3, width=11.5, height=5.2, width_ratios=[1, 1.25, 0.8])
     drawn = [_accuracy(axes[0, 0], rows), _removal(axes[0, 1], edited), _followed(axes[0, 2], edited)]
     return Shown(figure, pd.concat(drawn, ignore_index=True), finding)
 
@@ -51,7 +49,7 @@ def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
     order = known.groupby("control")["last"].mean().sort_values(ascending=False).index
     known = known.assign(place=frame.ordered(known["control"].map(name), [name(control) for control in order]))
     _dots(axis, known, "last", "place", BLUE)
-    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102), title="labels; what is fed")
+    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102), title="labels | what is fed")
     return known.assign(panel="accuracy", value=known["last"])[["panel", "control", "seed", "value"]]
 
 
@@ -81,8 +79,8 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
         sns.lineplot(pd.concat([start, part]), x="dose", y="right", errorbar=None, ax=axis, label=label, **options)
         axis.scatter(part["dose"], part["right"], s=8, alpha=0.4, color=colour, linewidths=0)
     axis.set(xlabel="share of the weight that is removed", ylabel="right answers (%)", ylim=(0, 102))
-    axis.set_title("states removed from the last thought")
-    axis.legend(fontsize=7, frameon=False, loc="lower left")
+    axis.set_title("states removed from the thought")
+    axis.legend(fontsize=7.5, frameon=False, loc="lower left")
     return known.assign(panel="removal", value=known["right"])[
         ["panel", "told", "control", "edit", "dose", "seed", "value"]
     ]
@@ -95,7 +93,7 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     for shift, (column, (words, colour)) in zip((-0.14, 0.14), FOLLOWED.items()):
         _dots(axis, known, column, "place", colour, shift)
         axis.scatter([], [], color=colour, label=words)
-    axis.set(xlabel="answers that follow (%)", xlim=(-2, 102), title="another input's last thought is fed")
+    axis.set(xlabel="answers that follow (%)", xlim=(-2, 102), title="another input's thought is fed")
     axis.legend(fontsize=7.5, frameon=False, loc="lower right")
     long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     return long.assign(panel="swap")
@@ -192,12 +190,22 @@ def predicted(table: pd.DataFrame, finding: str) -> Shown:
     return Shown(figure, known.drop(columns="experiment"), finding)
 
 
+RULES = {  # of the table of decoders, in words
+    "Base": "mixture",
+    "Discrete": "likeliest token",
+    "MTS(k=3)": "MTS, K = 3",
+    "Systematic(k=3)": "systematic, K = 3",
+    "Dirichlet(gamma=20.0)": "Dirichlet, \N{GREEK SMALL LETTER GAMMA} = 20",
+}
+
+
 def decoders(edited: pd.DataFrame) -> pd.DataFrame:
-    """Right answers (%) on numbers by what a run was trained with, and the rule that makes its thoughts."""
+    """Right answers (%) on numbers by what a run was trained with, and the rule of `RULES` that makes its thoughts."""
     known = edited[(edited["told"] == NUMBERS) & edited["edit"].str.startswith("decoded by")]
-    known = known.assign(rule=known["edit"].str.removeprefix("decoded by "), control=known["control"].map(name))
-    cells = known.groupby(["control", "rule"], sort=False)["right"].agg(_percents)
-    return cells.unstack("rule", sort=False).reset_index() if len(cells) else pd.DataFrame()
+    rules = known["edit"].str.removeprefix("decoded by ").map(RULES)
+    known = known.assign(rule=frame.ordered(rules, tuple(RULES.values())), control=known["control"].map(name))
+    cells = known.dropna(subset="rule").groupby(["control", "rule"], sort=False, observed=True)["right"].agg(_percents)
+    return cells.unstack("rule", sort=False).reset_index()
 
 
 TOLD = {  # edits and doses of the table, in words

@@ -48,7 +48,7 @@ INSERTED = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
 LEAST, MOST = 0.02, 0.5  # weight of ancestors that can be taken away, and be taken elsewhere as well
 LONGER = 5000  # inputs of one digit more, of which a fifth are asked
 LOWER_BY = 2  # an inserted state's answer; sums of one input are all even or all odd
-DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0), Discrete(1.0))
+DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
 COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
 
 Tokens = Int[Tensor, "run input"]
@@ -152,7 +152,7 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
         asked = [_decoded(thinking, specs, rule) for rule in mixed]
         asked += [_longer(thinking, specs)] if isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
-    return pd.concat(parts, ignore_index=True)[COLUMNS]
+    return pd.concat(parts, ignore_index=True)[COLUMNS].round(2)
 
 
 def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:

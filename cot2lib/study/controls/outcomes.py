@@ -114,13 +114,15 @@ def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 
 def _measured(asked: Sequence[RunSpec]) -> pd.DataFrame:
     """Answers of trained runs after edits, of those that have thoughts."""
-    known = [run for run in asked if run in thinking("quick")]
+    ids = {run.id for run in thinking("quick")}
+    known = [run for run in asked if run.id in ids]
     return pd.concat([edits.measure(group, retrain=True) for group in by_shape(known)], ignore_index=True)
 
 
 def _told(rows: pd.DataFrame, asked: Sequence[RunSpec]) -> pd.DataFrame:
     """The rows of some runs, with whose they are."""
-    told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some if run in asked]
+    ids = {run.id for run in asked}
+    told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some if run.id in ids]
     known = pd.DataFrame(told, columns=["id", "told", "control", "seed"])
     return rows.drop(columns="seed", errors="ignore").merge(known, on="id")
 

@@ -52,24 +52,24 @@ class Control(NamedTuple):
 
 CONTROLS: Mapping[str, Control] = {
     "csft": Control("frontier", "frontier"),
-    "drawn-label": Control("one drawn state", "frontier", Apart(DrawnState(), Frontier())),
+    "drawn-label": Control("a drawn state", "frontier", Apart(DrawnState(), Frontier())),
     "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath())),
-    "paths-fed": Control("frontier", "the mean of eight fresh paths", Apart(Frontier(), FreshPath(8))),
-    "fresh-path": Control("a fresh path", "the same path", FreshPath()),
-    "drawn-state": Control("one drawn state", "the same state", DrawnState()),
+    "paths-fed": Control("frontier", "eight fresh paths", Apart(Frontier(), FreshPath(8))),
+    "fresh-path": Control("a fresh path", "that path", FreshPath()),
+    "drawn-state": Control("a drawn state", "that state", DrawnState()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
-    "deep-nothing-fed": Control("frontier", "arrows (four layers)", Apart(Frontier(), Arrow()), layers=4),
+    "deep-nothing-fed": Control("frontier", "arrows, four layers", Apart(Frontier(), Arrow()), layers=4),
     "other-step": Control("another step's frontier", "the same", Rotated()),
-    "renamed": Control("frontier, renamed", "the same", Renamed()),
+    "renamed": Control("renamed frontier", "the same", Renamed()),
     "other-input": Control("another input's frontier", "the same", Shuffled()),
     "wrong-states": Control("wrong states", "the same", WrongStates()),
     "uniform": Control("all states alike", "the same", Uniform()),
-    "geometric": Control("frontier, halving weights", "the same", Geometric()),
-    "discrete": Control("the discrete path", "the same path", method="discrete"),
-    "smoothed-path": Control("the discrete path, smoothed", "the path", Apart(Smoothed(), PATH)),
-    "coconut": Control("the rest of the path, by stages", "own hidden states", method="coconut"),
-    "no-cot": Control("answer alone", "nothing", method="no-cot"),
-    "pause": Control("answer alone", "arrows", method="pause"),
+    "geometric": Control("halving weights", "the same", Geometric()),
+    "discrete": Control("discrete path", "that path", method="discrete"),
+    "smoothed-path": Control("smoothed path", "the path", Apart(Smoothed(), PATH)),
+    "coconut": Control("path, by stages", "hidden states", method="coconut"),
+    "no-cot": Control("answer", "nothing", method="no-cot"),
+    "pause": Control("answer", "arrows", method="pause"),
 }  # fmt: skip
 ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input")
 
@@ -95,7 +95,7 @@ def own_rule(run: RunSpec) -> Rule:
     targets = run.supervision.targets
     fed = targets.fed if isinstance(targets, Apart) else targets
     if fed == Arrow():
-        return Always(int(run.task.prompt()[0, -1]))
+        return Always(int(replace(run.task, inputs=10).prompt()[0, -1]))  # graphs take their time
     return Discrete() if fed in (PATH, FreshPath(), DrawnState()) else run.thought
 
 
