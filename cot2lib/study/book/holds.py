@@ -1,4 +1,4 @@
-"""What a page needs to judge a claim anew from some of its seeds: the lines of its card, the rule and what it asks.
+"""Data by which a page judges a claim anew from some of its seeds: the lines of its card, the rule and what it asks.
 
 `holds-rules.js` of the book applies the rules of `cot2lib.study.judge` to these.
 """
