@@ -1,4 +1,4 @@
-"""Data with which a page judges a claim anew from some of its seeds: the lines of its card, and the rule.
+"""Data by which a page judges a claim anew from some of its seeds: the lines of its card, the rule and what it asks.
 
 `holds-rules.js` of the book applies the rules of `cot2lib.study.judge` to these.
 """
