@@ -106,7 +106,7 @@ def _say_whole(crate: ROCrate, cited: dict) -> None:
         known(f"#{one['family-names']}", "Person", name=f"{one['given-names']} {one['family-names']}")
         for one in paper["authors"]
     ]
-    article = known("#paper", "ScholarlyArticle", name=paper["title"], datePublished=str(paper["year"]))
+    article = known(paper["url"], "ScholarlyArticle", name=paper["title"], datePublished=str(paper["year"]))
     article["author"] = people
     licence = f"https://spdx.org/licenses/{cited['license']}"
     licensed = known(licence, "CreativeWork", name=f"{cited['license']} License", description="Free to use and change")

@@ -58,7 +58,8 @@ def test_the_citation_is_whole():
     assert {"title", "abstract", "version", "date-released", "keywords", "license", "authors"} <= set(CITED)
     assert str(CITED["version"]) == cot2lib.__version__ and len(CITED["keywords"]) > 3 and len(CITED["abstract"]) > 200
     paper = CITED["preferred-citation"]
-    assert paper["type"] == "conference-paper" and len(paper["authors"]) == 6 and paper["collection-title"]
+    assert paper["type"] == "conference-paper" and len(paper["authors"]) == 6
+    assert paper["url"] and paper["collection-title"]
 
 
 def test_zenodo_is_told_what_the_citation_says():
