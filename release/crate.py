@@ -68,7 +68,10 @@ def contents(root: Path) -> Iterator[tuple[Path, str]]:
     shown = (path for path in pages.rglob("*") if path.is_file() and not folders & set(path.parents))
     for path in sorted([*folders, *(path for path in shown if path.name != ".buildinfo")]):
         yield path, f"book/{path.relative_to(pages).as_posix()}"
-    for path in [*sorted(root.glob("dist/*.pdf")), *(root / name for name in ("CITATION.cff", "LICENSE", "README.md"))]:
+    for path in [
+        *sorted(root.glob("dist/*.pdf")),
+        *(root / name for name in ("CITATION.cff", "LICENSE", "README.md")),
+    ]:
         yield path, path.name
 
 
@@ -103,7 +106,7 @@ def _say_whole(crate: ROCrate, cited: dict) -> None:
         known(f"#{one['family-names']}", "Person", name=f"{one['given-names']} {one['family-names']}")
         for one in paper["authors"]
     ]
-    article = known("#paper", "ScholarlyArticle", name=paper["title"], datePublished=str(paper["year"]))
+    article = known(paper["url"], "ScholarlyArticle", name=paper["title"], datePublished=str(paper["year"]))
     article["author"] = people
     licence = f"https://spdx.org/licenses/{cited['license']}"
     licensed = known(licence, "CreativeWork", name=f"{cited['license']} License", description="Free to use and change")
@@ -143,7 +146,7 @@ def validate(folder: Path) -> None:
         session.mount("https://", Packaged())
         session.get(CONTEXT)
         program = Path(sys.executable).with_name("rocrate-validator")
-        options = ["-l", "required", "--no-paging", "--offline", "--cache-path", cache]
+        options = ["-v", "-l", "required", "--no-paging", "--offline", "--cache-path", cache]
         command = [program, "-y", "--disable-color", "validate", *options, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -1,6 +1,6 @@
 """The book as one PDF: Chromium prints each built page; links from page to page stay inside the file.
 
-    python release/pdf.py FILE    # in the environment of release/release.txt, after `make book`
+python release/pdf.py FILE    # in the environment of release/release.txt, after `make book`
 """
 
 import re

@@ -1,6 +1,6 @@
 """Environments of tools that the project itself does not need, made once below `build/tools`.
 
-    python release/tools.py release    # makes the environment of release/release.txt, and says where its Python is
+python release/tools.py release    # makes the environment of release/release.txt, and says where its Python is
 """
 
 import subprocess

@@ -1,7 +1,7 @@
 """The version of a release, wherever it stands, its changelog entry and its tag.
 
-    python release/version.py set 0.2.0    # from a clean tree: writes and commits it; again without effect
-    python release/version.py tag          # tags the commit that holds it; nothing is pushed
+python release/version.py set 0.2.0    # from a clean tree: writes and commits it; again without effect
+python release/version.py tag          # tags the commit that holds it; nothing is pushed
 """
 
 import datetime

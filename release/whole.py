@@ -1,6 +1,6 @@
 """Whether the files of a crate, or of shipped records, are what they were.
 
-    python release/whole.py FOLDER    # of an RO-Crate that a release wrote; needs nothing but Python
+python release/whole.py FOLDER    # of an RO-Crate that a release wrote; needs nothing but Python
 """
 
 import hashlib

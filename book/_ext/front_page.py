@@ -3,8 +3,8 @@
 Directives: `first` (figure of what was found, and four sentences), `scoreboard` (figure of every measured number, and
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and propositions in its
-order), `commands` (what trains the runs of each chapter), `costs` and `scale` (figure and table of what many runs cost),
-`summary-...` (sections of the reproducibility summary).
+order), `commands` (what trains the runs of each chapter), `costs` and `scale` (figure and table of what many runs
+cost), `summary-...` (sections of the reproducibility summary).
 """
 
 from collections.abc import Callable
@@ -50,12 +50,12 @@ COMMANDS = (
 )
 SCALE = (
     "Hours of one core for many runs, at the median rate of those recorded on a CPU by the engine that trains such "
-    "runs today, and how many shards of one core end 100,000 of them in a day. A run counts as its share of a stack as "
-    "recorded. The models that rewarded runs start from are not counted."
+    "runs today, and how many shards of one core end 100,000 of them in a day. A run counts as its share of a stack "
+    "as recorded. The models that rewarded runs start from are not counted."
 )
 COSTS_ALT = (
-    "Six lines on logarithmic axes, one for each kind of run and recipe: the cost grows in proportion to the number of "
-    "runs, from ten to a hundred thousand."
+    "Six lines on logarithmic axes, one for each kind of run and recipe: the cost grows in proportion to the number "
+    "of runs, from ten to a hundred thousand."
 )
 COSTS = f"Cost of many runs where an hour of one core costs {forecast.PRICE:g}, at the rates of recorded ones."
 

@@ -14,10 +14,12 @@ def command(commands, name: str, text: str, function, again: str = "begins anew"
 
 
 def profile_option(parser: argparse.ArgumentParser) -> None:
+    """The option that names a recipe."""
     parser.add_argument("--profile", default="quick", help="quick or paper (default: quick)")
 
 
 def check_counts(options: argparse.Namespace, check: Callable[[str, int], None], *names: str) -> None:
+    """Check those options, of these names, that are given."""
     for name in names:
         if getattr(options, name) is not None:
             check(f"--{name}", getattr(options, name))

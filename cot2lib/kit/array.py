@@ -58,8 +58,8 @@ def place(environ: Mapping[str, str]) -> tuple[int, int]:
     first, last = _given(environ[ARRAY]) if environ.get(ARRAY) else _told(scheduler, environ)
     if not first <= index <= last:
         raise SpecError(
-            f"--shard auto: the index {index} of {scheduler.name} is outside the array {first}-{last}; queue the array "
-            f"with the range that {ARRAY} says."
+            f"--shard auto: the index {index} of {scheduler.name} is outside the array {first}-{last}; queue the "
+            f"array with the range that {ARRAY} says."
         )
     return index - first, last - first + 1
 

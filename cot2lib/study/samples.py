@@ -1,8 +1,8 @@
 """Samples: what was measured, by seed, for a profile. They read shipped records alone.
 
 A sample is a function from a profile and seeds to rows by seed. Their columns hold what is measured, accuracies as
-shares, and in `planned` how many runs were to be there. The functions of `cot2lib.study.sweeps`, which the figures use too, say which runs it reads. Of a sweep's rows
-it keeps those whose columns have the values that it names.
+shares, and in `planned` how many runs were to be there. The functions of `cot2lib.study.sweeps`, which the figures use
+too, say which runs it reads. Of a sweep's rows it keeps those whose columns have the values that it names.
 """
 
 from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cot2lib import runs, spec
+from cot2lib import spec
 from cot2lib.runs.plan import operations
 from cot2lib.study.book import index, ledger
 from cot2lib.study.book.all_runs import SWEEPS

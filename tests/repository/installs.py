@@ -3,7 +3,7 @@
     python tests/repository/installs.py floors                   # the lowest versions that pyproject.toml allows
     python tests/repository/installs.py newest                   # the newest that pip finds
     python tests/repository/installs.py newest torch==2.13.0     # ... but for these
-    python tests/repository/installs.py dist/cot2lib-0.1.0.whl   # that wheel, without extras, as constraints.txt has them
+    python tests/repository/installs.py dist/some.whl            # that wheel, without extras, as locked
     python tests/repository/installs.py .binder/environment.yml  # pip's part of an environment, and postBuild
 
 For the first two, a wheel is installed without extras and used outside the checkout: every module, the README's

@@ -84,7 +84,9 @@ def test_kills_over_two_stores_and_a_merge_lose_nothing(tmp_path, monkeypatch, k
     while done < kills:
         shard = done % 2
         done += killed(specs, stacks["second" if shard else "first"], (shard, 2), draw.randrange(3, 20), monkeypatch)
-        assert not any(stores.finished(stacks[name]) for name in ("first", "second")), "more steps would see more kills"
+        assert not any(stores.finished(stacks[name]) for name in ("first", "second")), (
+            "more steps would see more kills"
+        )
     assert list(tmp_path.glob(f"*/*{stores.CHECKPOINT}")), "something was kept on the way"
     trains(specs, stacks["first"], (0, 2), monkeypatch)
     trains(specs, stacks["second"], (1, 2), monkeypatch)
@@ -108,7 +110,7 @@ def test_a_store_of_another_version_is_one_sentence_and_nothing_is_lost(tmp_path
     meta = stores.load_meta(next((tmp_path / "own").glob("*.safetensors"))) | {files.CHECKSUM: files.UNSEALED}
     meta["specs"][0]["width"] = 3
     files.save_tensors(other, {}, meta)
-    with pytest.raises(RecordError, match="was made by another version: .* Use that version, or move") as raised:
+    with pytest.raises(RecordError, match=r"was made by another version: .* Use that version, or move") as raised:
         collect.collect("tiny.quick", specs, sources=[other.parent], folder=tmp_path / "out")
     assert str(other) in str(raised.value) and "\n" not in str(raised.value)
     assert (tmp_path / "out" / "tiny.quick.runs.csv").read_bytes() == before and other.exists()

@@ -25,9 +25,8 @@ tags: [chain-of-thought, continuous-thoughts, reproducibility]
 ---
 """
 LIMITS = (
-    "These models are small and answer one kind of made-up question. They know no language, and were trained to compare "
-    "methods, not to be used. Means hide that runs of one setting may end far apart; the table has the lowest and the "
-    "highest."
+    "These models are small and answer one kind of made-up question. They were trained to compare methods, and not to "
+    "be used for anything else. Runs of one setting may end far apart, which a mean hides."
 )
 SETTING = ["task", "method", "layers", "heads", "d_model"]
 
@@ -57,7 +56,7 @@ def _of_runs(name: str, folder: Path) -> str:
     rows = records.shipped(folder)[0].set_index("id").loc[ids].reset_index()
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
     hours = rows["seconds"].sum() / 3600
-    made = ", ".join(sorted({f"{row.device}, torch {row.torch}" for row in rows.itertuples()}))
+    made = "; ".join(sorted({f"{row.device}, torch {row.torch}" for row in rows.itertuples()}))
     return _card(
         f"Models of the chapter {chapter}, {recipe(profile)}",
         f"{len(ids)} GPT-2s of {_sizes(specs)} parameters, trained from nothing by `cot2 run {chapter} --profile "
@@ -86,7 +85,7 @@ def _sizes(specs: Sequence[Run]) -> str:
 
 def _table(rows: pd.DataFrame) -> str:
     """A row for each setting: how many models, and their accuracies."""
-    found = (PERCENT * rows.set_index(SETTING)["last"]).groupby(level=SETTING, observed=True, sort=False)
+    found = (PERCENT * rows.set_index(SETTING)["last"]).groupby(level=SETTING, observed=True)
     told = found.agg(["size", "mean", "min", "max"]).round(1).reset_index()
     return _markdown(told.set_axis([*SETTING, "models", "accuracy (%)", "lowest", "highest"], axis=1))
 
@@ -106,8 +105,8 @@ def _of_language(name: str, folder: Path) -> str:
     table = ends[["step", "decoding", "accuracy", "length"]].assign(accuracy=(PERCENT * ends["accuracy"]).round(1))
     return _card(
         "A small language model that thinks before it writes",
-        f"One model before and after policy gradients (run `{run}`, {rows['method'].iloc[0]}), trained from nothing on "
-        f"made-up stories of sums. The file is `{name}` (sha256 `{manifest.listed(folder)[name]}`), in half precision; "
+        f"One model before and after policy gradients (run `{run}`, {rows['method'].iloc[0]}), trained on made-up "
+        f"stories of sums. The file is `{name}` (sha256 `{manifest.listed(folder)[name]}`), in half precision; "
         "tensors are named `before.<name>` and `after.<name>`.",
         _markdown(table.assign(length=table["length"].round(1))),
         f"Accuracy is the share of right answers (%) on stories that training did not show. Reward took "
