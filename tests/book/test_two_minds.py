@@ -124,7 +124,7 @@ def test_another_inputs_last_thought_is_fed_as_in_the_library(site, explorer, sh
 
 
 def test_a_reader_exchanges_a_thought(site):
-    """CoT2 answers what the fed thought leads to with the own last digit, and its own again when the field is empty."""
+    """CoT2 answers what the fed thought leads to with the own last digit, and its own when the field is not full."""
     script = f"""{HELPERS}
       await start();
       const own = set("question", "1114");
