@@ -6,7 +6,7 @@
 # make gpu    try a machine with a GPU by its own Python and torch: tests, speed, a chapter, runs; REHEARSE="--all"
 # make links  look whether every address in the book answers (needs the internet)
 # make axe  look for accessibility violations on every built page (needs npm and Chromium)
-# make pdf  print every built page into _build/pdf (needs Chromium)
+# make pdf  print the built book into _build/cot2-book.pdf (needs Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
 # make results  put the verdicts of the records into the README, and model cards beside weights
 # make installs  try the requirements in a clean environment: OF=floors, OF=newest or OF=environment.yml
@@ -20,7 +20,6 @@ CHAPTERS ?= csft
 PROFILE ?= quick
 SHARD ?= 1/1
 OF ?= newest
-CHROMIUM ?= chromium
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
@@ -78,12 +77,8 @@ gpu:  # neither network nor git nor .venv is needed
 links: $(READY)
 	$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck
 
-pdf:
-	mkdir -p _build/pdf
-	for page in _build/html/book/*.html _build/html/notebooks/*.html; do \
-	  $(CHROMIUM) --headless --no-sandbox --disable-gpu --no-pdf-header-footer --virtual-time-budget=15000 \
-	    --print-to-pdf="_build/pdf/$$(basename $$page .html).pdf" "file://$(CURDIR)/$$page" || exit 1; \
-	done
+pdf: $(READY)
+	$$($(PYTHON) release/tools.py release) release/pdf.py _build/cot2-book.pdf
 
 axe: $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@4.14.1

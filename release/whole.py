@@ -12,7 +12,7 @@ METADATA, MANIFEST, CHECKSUM = "ro-crate-metadata.json", "manifest.json", "sha25
 
 
 class CrateError(Exception):
-    """What keeps a crate from being made or believed, in one sentence."""
+    """A reason why a crate cannot be made or believed, in one sentence."""
 
 
 def listed(folder: Path) -> dict[str, str]:
