@@ -123,7 +123,7 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
     "costs": cost,
     "scale": lambda _: table(forecast.scale(), "tab-scale", SCALE, digits=1),
-    "summary-counts": lambda _: table(summary.counts(), "tab-counts", COUNTS),
+    "summary-counts": lambda _: table(summary.counts(), "tab-run-counts", COUNTS),
     **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},
 }
 
