@@ -149,6 +149,7 @@ def test_the_figures_draw_every_seed(rows, edited):
 def test_tables_say_what_came_out(rows, edited):
     table = draw.accuracy_table(rows)
     assert list(table["labels"]) == [control.labels for control in CONTROLS.values()]
+    assert len(draw.accuracy_table(rows[rows["control"] != "uniform"])) == len(CONTROLS) - 1
     assert table.loc[2, "numbers, minus CSFT"] == "-2.0 [-2.0, -2.0]" and table.loc[0, "numbers, minus CSFT"] == ""
     whole = outcomes.outcomes(rows, edited)
     folds = draw.outcome_tables(whole, "tab-x").folds

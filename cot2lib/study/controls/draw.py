@@ -32,14 +32,17 @@ def name(control: str) -> str:
 
 
 def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
-    """The chapter's figure: accuracy by labels and feed; what a removal costs, by dose; whom the answer follows.
+    """The chapter's figure: above, accuracy by labels and feed; below, the cost of a removal, and whom answers follow.
 
     Args:
         rows, edited: the frames of `outcomes.read`.
         finding: what it shows.
     """
-    figure, axes = panels(1, 3, width=11.5, height=5.2, width_ratios=[1, 1.25, 0.8])
-    drawn = [_accuracy(axes[0, 0], rows), _removal(axes[0, 1], edited), _followed(axes[0, 2], edited)]
+    figure, axes = panels(2, 2, width=9.0, height=4.0)
+    grid = axes[0, 0].get_gridspec()
+    axes[0, 1].remove()
+    axes[0, 0].set_subplotspec(grid[0, :])
+    drawn = [_accuracy(axes[0, 0], rows), _removal(axes[1, 0], edited), _followed(axes[1, 1], edited)]
     return Shown(figure, pd.concat(drawn, ignore_index=True), finding)
 
 
@@ -104,6 +107,8 @@ def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
     table = []
     for control, told in CONTROLS.items():
         entry = {"labels": told.labels, "fed": told.fed}
+        if frame.at(rows, control=control).empty:
+            continue
         for task, words in ON_BOTH.items():
             mine, csft = (frame.at(rows, told=task, control=c).set_index("seed")["last"] for c in (control, "csft"))
             entry[f"{words} (%)"] = _percents(mine) if len(mine) else ""
