@@ -16,6 +16,7 @@ from sphinx.application import Sphinx
 from cot2lib.study.look import SEEDS
 
 GROUND, INK = (0x14, 0x18, 0x1E), (0xE6, 0xE6, 0xE6)  # of dark pages
+POINT = 4 / 3  # pixels
 GREY = 24  # least difference of the channels of what is a colour and no grey
 LIGHTEST, PUREST = 0.6, 0.75  # the least lightness and the most saturation of a colour in the dark
 HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
@@ -52,10 +53,10 @@ def dark_name(name: str) -> str:
 
 @cache
 def size_of(path: Path) -> tuple[int, int]:
-    """Width and height of a picture, in its own unit."""
+    """Width and height of a picture in pixels of the page; vectors give theirs in points."""
     if path.suffix == ".svg":
         width, height = SIZE.search(path.read_text(encoding="utf-8")).groups()
-        return round(float(width)), round(float(height))
+        return round(float(width) * POINT), round(float(height) * POINT)
     with Image.open(path) as picture:
         return picture.size
 
