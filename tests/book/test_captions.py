@@ -1,4 +1,4 @@
-"""What becomes of captions, findings and large tables when a page is read, and what search keeps of it."""
+"""Captions, findings and large tables as pages have them, and the words by which search finds a section."""
 
 import sys
 from pathlib import Path
