@@ -100,5 +100,6 @@ def test_search_keeps_prose_of_each_section_and_no_code(extensions):
         "Other\n-----\n\nElsewhere.\n",
         settings_overrides={"doctitle_xform": False},
     )
-    found = {part["title"]: part["text"].strip() for part in extensions.sections.parts(page)}
-    assert found == {"Whole": "Above all .", "Part": "Said here.", "Other": "Elsewhere."}
+    page += nodes.container("", nodes.rubric("", "open"), nodes.paragraph("", "A card."), ids=["claim-a"])
+    found = [(part["title"], part["text"]) for part in extensions.sections.parts(page)]
+    assert found == [("Whole", "Above all ."), ("Part", "Said here."), ("Other", "Elsewhere."), ("open", "A card.")]

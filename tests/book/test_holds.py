@@ -48,7 +48,7 @@ def seeds_of(case):
 
 
 def verdict(claim, profile, read):
-    """What the rule says of a recipe's runs, whichever settles the claim."""
+    """Verdict of the rule on a recipe's runs, whichever settles the claim."""
     kind = KINDS[claim]
     if profile != SETTLED:
         kind, read = kind.best if isinstance(kind, HalfStated) else kind, of_profile(read, profile)
@@ -72,7 +72,7 @@ def asked_of(cases, subsets):
 
 
 def judged(folder, asked):
-    """What the page says of claims, recipes and seeds."""
+    """Verdicts of the page on claims, recipes and seeds."""
     return said_by(
         folder,
         LOADED,
