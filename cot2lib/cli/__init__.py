@@ -78,7 +78,9 @@ def _add_study(commands) -> None:
     collect = command(commands, "collect", "merge the local store into the shipped records", _collect)
     collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (README)")
     profile_option(collect)
-    collect.add_argument("--source", type=Path, nargs="+", default=[], help="stores, or folders of records, made elsewhere")
+    collect.add_argument(
+        "--source", type=Path, nargs="+", default=[], help="stores, or folders of records, made elsewhere"
+    )
     collect.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
     collect.add_argument("--replace", action="store_true", help="prefer newer results to shipped ones")
 

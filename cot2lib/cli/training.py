@@ -35,7 +35,9 @@ def add_training(commands) -> None:
 
     plan = command(commands, "plan", "say what a chapter's missing runs take: hours, bytes, cost, shards", _plan)
     _run_options(plan)
-    plan.add_argument("--rates", default="records", help="records, or here: time each kind of stack (default: records)")
+    plan.add_argument(
+        "--rates", default="records", help="records, or here: time each kind of stack (default: records)"
+    )
     plan.add_argument("--price", type=float, metavar="P", help="of an hour of one core, or of one GPU")
     plan.add_argument("--by", metavar="TIME", help="how many shards end by then, say 18:30 or 2026-12-01T08:00")
 
@@ -195,5 +197,3 @@ def _shard(text: str) -> tuple[int, int]:
     if not 1 <= first <= of:
         raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2, or auto.")
     return first - 1, of
-
-

@@ -67,7 +67,9 @@ def planned(*options):
 
 
 def test_the_command_says_hours_bytes_cost_and_shards(capsys, monkeypatch):
-    monkeypatch.setattr(forecast, "forecast", lambda *_, **options: Forecast([16, 0, 4], [2.0, 0.0, 1.0], 2**20, 2**21))
+    monkeypatch.setattr(
+        forecast, "forecast", lambda *_, **options: Forecast([16, 0, 4], [2.0, 0.0, 1.0], 2**20, 2**21)
+    )
     monkeypatch.setattr(forecast, "hours_until", lambda text, now: 2.5)
     assert planned("--price", "0.5", "--by", "18:30") == 0
     assert [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()] == [
@@ -103,7 +105,9 @@ def test_many_runs_cost_as_many_times_one():
     table = forecast.scale()
     assert list(table["run"].unique()) == list(forecast.KINDS.values()) and len(table) == 6
     each = table["core-minutes"] / 60
-    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (table["100,000 runs"] / 1e5 - each).abs().max() < 1e-6
+    assert (table["10 runs"] / 10 - each).abs().max() < 1e-9 and (
+        table["100,000 runs"] / 1e5 - each
+    ).abs().max() < 1e-6
     first = table.iloc[0]
     assert forecast.many(100_000, each[0]).slowest(first["shards for a day"]) <= 24
     assert forecast.many(100_000, each[0]).slowest(first["shards for a day"] - 1) > 24

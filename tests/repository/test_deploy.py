@@ -23,7 +23,7 @@ DEPLOY = ROOT / "deploy"
 CLAIM, JOB, POD = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
 SKY = yaml.safe_load((DEPLOY / "sky.yaml").read_text())
 POD_SPEC = JOB["spec"]["template"]["spec"]
-ENTRY = "#!/bin/bash\necho \"$0\" \"$@\"\nenv | grep -E '^(COT2_|OMP|PBS)' | sort\n"
+ENTRY = '#!/bin/bash\necho "$0" "$@"\nenv | grep -E \'^(COT2_|OMP|PBS)\' | sort\n'
 
 
 def stub(folder, *names):

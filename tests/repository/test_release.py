@@ -78,8 +78,10 @@ def test_a_version_is_written_everywhere(version, tree):
     version.write(tree, "1.2.3", DATE)
     assert version.current(tree) == "1.2.3"
     cited, told = yaml.safe_load((tree / "CITATION.cff").read_text()), json.loads((tree / ".zenodo.json").read_text())
-    assert (str(cited["version"]), cited["date-released"]) == ("1.2.3", DATE) == tuple(
-        told[name] for name in ("version", "publication_date")
+    assert (
+        (str(cited["version"]), cited["date-released"])
+        == ("1.2.3", DATE)
+        == tuple(told[name] for name in ("version", "publication_date"))
     )
     assert cited["cff-version"] == CITED["cff-version"], "the format's version is another"
     jobs = (tree / "deploy" / "kubernetes.yaml").read_text()
@@ -101,7 +103,9 @@ def test_a_release_is_committed_and_tagged_once(version, tree):
         version.begin(tree, "")
 
 
-@pytest.mark.parametrize("given, says", [("1.2", "version 1.2: write three numbers"), ("0.0.9", "is below the present")])
+@pytest.mark.parametrize(
+    "given, says", [("1.2", "version 1.2: write three numbers"), ("0.0.9", "is below the present")]
+)
 def test_what_is_no_later_version_is_one_sentence(version, tree, given, says):
     with pytest.raises(version.ReleaseError, match=says):
         version.begin(tree, given)
@@ -150,9 +154,11 @@ def test_a_changed_record_is_not_packed(whole, tmp_path):
 def test_weights_have_a_card_beside_them_with_the_numbers_of_the_records():
     made = model_cards.cards()
     weights = [name for name in manifest.listed(paths.RECORDS) if name.endswith(".safetensors")]
-    assert set(made) == {model_cards.card_name(name) for name in weights} == {
-        path.name for path in paths.RECORDS.glob("*.md")
-    }
+    assert (
+        set(made)
+        == {model_cards.card_name(name) for name in weights}
+        == {path.name for path in paths.RECORDS.glob("*.md")}
+    )
     for name, text in made.items():
         assert (paths.RECORDS / name).read_text() == text, "make results"
 

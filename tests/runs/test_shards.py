@@ -84,7 +84,9 @@ def test_kills_over_two_stores_and_a_merge_lose_nothing(tmp_path, monkeypatch, k
     while done < kills:
         shard = done % 2
         done += killed(specs, stacks["second" if shard else "first"], (shard, 2), draw.randrange(3, 20), monkeypatch)
-        assert not any(stores.finished(stacks[name]) for name in ("first", "second")), "more steps would see more kills"
+        assert not any(stores.finished(stacks[name]) for name in ("first", "second")), (
+            "more steps would see more kills"
+        )
     assert list(tmp_path.glob(f"*/*{stores.CHECKPOINT}")), "something was kept on the way"
     trains(specs, stacks["first"], (0, 2), monkeypatch)
     trains(specs, stacks["second"], (1, 2), monkeypatch)

@@ -151,7 +151,9 @@ def hours_until(text: str, now: datetime) -> float:
     """
     try:
         clock = re.fullmatch(r"(\d{1,2}):(\d{2})", text)
-        end = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0) if clock else datetime.fromisoformat(text)
+        end = (
+            now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0) if clock else datetime.fromisoformat(text)
+        )
         end += timedelta(days=1) if clock and end <= now else timedelta()
         left = (end - now).total_seconds() / 3600
     except (TypeError, ValueError):
@@ -188,7 +190,9 @@ def _shards(found: Forecast, within: float, unit: str) -> str:
     if count is None:
         longest = timing.span(3600 * max(found.hours))
         return f"no number ends within {left}: one stack takes {longest}; a smaller --stack makes shorter ones"
-    return f"{count} of one {unit} each end within {left}, the slowest after {timing.span(3600 * found.slowest(count))}"
+    return (
+        f"{count} of one {unit} each end within {left}, the slowest after {timing.span(3600 * found.slowest(count))}"
+    )
 
 
 def _mib(size: int) -> str:

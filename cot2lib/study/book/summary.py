@@ -77,7 +77,9 @@ def difficult() -> str:
     agree, judged = _agreeing("pro")
     waiting = of_records()["enough"].dropna().astype(str)
     more = pd.to_numeric(waiting.str.extract(r"(\d+)")[0], errors="coerce").dropna()
-    seeds = f" The open numbers whose runs spread would need {median(more):.0f} runs in the median." if len(more) else ""
+    seeds = (
+        f" The open numbers whose runs spread would need {median(more):.0f} runs in the median." if len(more) else ""
+    )
     return (
         f"The paper leaves things open: {read} verdicts hold under a reading or a condition that they name. No public "
         f"code trains on graphs, and the paper states half of that recipe: {agree} of {judged} claims on graphs agree."
