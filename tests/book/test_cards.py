@@ -185,7 +185,7 @@ def test_every_kind_of_claim_can_be_measured(measured):
     assert set(rows["id"]) - set(told["id"]) == {
         c for c in KINDS if isinstance(KINDS[c], Fact | Statement | NotMeasured)
     }
-    shown = listing.claims_table(rows).set_index(rows["id"].unique())
+    shown = listing.claims_table(rows).set_index(pd.Index(rows["id"].unique()))
     assert (shown.loc[told["id"], "ours"] != "").all() and (shown.loc[told["id"], "seeds"] == 5).all()
     assert len(shown) == len(claims()) and list(shown) == ["claim", "the paper", "ours", "seeds", "verdict"]
 
@@ -228,7 +228,11 @@ def test_cards_and_the_first_page_show_every_kind_of_claim(measured, monkeypatch
 
 def places(drawn):
     at = lambda pattern: [float(x) for x in re.findall(pattern, drawn)]
-    return at(r"circle cx='([\d.]+)%'"), at(r"text x='([\d.]+)%'"), at(r"class='range' x1='([\d.]+)%' x2='[\d.]+%'")
+    return (
+        at(r"circle[^>]* cx='([\d.]+)%'"),
+        at(r"text x='([\d.]+)%'"),
+        at(r"class='range' x1='([\d.]+)%' x2='[\d.]+%'"),
+    )
 
 
 def test_places_are_shares_of_what_is_shown():
