@@ -15,11 +15,7 @@ from sphinx.application import Sphinx
 
 from cot2lib.study.look import SEEDS
 
-<<<<<<< HEAD
-GROUND, INK = (0x14, 0x18, 0x1E), (0xE6, 0xE6, 0xE6)  # of dark pages
-=======
 GROUND, INK = (0x12, 0x12, 0x12), (0xE6, 0xE6, 0xE6)  # of dark pages
->>>>>>> ce441dd7ce9a0dafb5b4a32559984722e781a487
 POINT = 4 / 3  # pixels
 GREY = 24  # least difference of the channels of what is a colour and no grey
 LIGHTEST, PUREST = 0.6, 0.75  # the least lightness and the most saturation of a colour in the dark
