@@ -24,7 +24,8 @@ def scope() -> str:
     known = index.rebuilt(of_records()).set_index("part").sum(axis=1)
     parts = ", ".join(f"{count} on {part}" for part, count in known.items())
     main = "\n".join(f"{number}. {finding.sentence}" for number, finding in enumerate(index.FINDINGS, 1))
-    return f"The paper makes {known.sum()} claims that can be tested: {parts}. Six carry it:\n\n{main}"
+    each = "Here every point of a printed series counts; in the results a series counts once."
+    return f"The paper states {known.sum()} numbers and claims: {parts}. {each} Six carry it:\n\n{main}"
 
 
 def methodology() -> str:
