@@ -79,7 +79,7 @@ def test_the_page_has_the_sections_of_a_report_and_numbers_of_the_records():
     asked = set(re.findall(r"```\{(.*)\}", text))
     assert asked == {*summary.TEXTS, "summary-counts"}
     assert asked <= set(runpy.run_path(str(ROOT / "book" / "_ext" / "front_page.py"))["LINES"])
-    assert f"The paper makes {len(claims())} claims" in summary.scope()
+    assert f"The paper states {len(claims())} numbers and claims" in summary.scope()
     assert all(finding.sentence in summary.scope() for finding in index.FINDINGS)
     agree = verdict_counts(of_records()).groupby("group", observed=True)["claims"].sum()["agrees"]
     assert f"{agree} agree with our runs" in summary.results()

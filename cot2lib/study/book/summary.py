@@ -24,7 +24,8 @@ def scope() -> str:
     known = index.rebuilt(of_records()).set_index("part").sum(axis=1)
     parts = ", ".join(f"{count} on {part}" for part, count in known.items())
     main = "\n".join(f"{number}. {finding.sentence}" for number, finding in enumerate(index.FINDINGS, 1))
-    return f"The paper makes {known.sum()} claims that can be tested: {parts}. Six carry it:\n\n{main}"
+    each = "Here every point of a printed series counts; in the results a series counts once."
+    return f"The paper states {known.sum()} numbers and claims: {parts}. {each} Six carry it:\n\n{main}"
 
 
 def methodology() -> str:
@@ -65,7 +66,7 @@ def easy() -> str:
     minutes = each[forecast.KINDS["csft"], report.RECIPES["paper"]]
     agree, judged = _agreeing("mnns")
     return (
-        f"Signed sums: their data and a public code are there. A supervised run by the authors' recipe takes "
+        f"Signed sums: anyone can list them, and a public code trains on them. A supervised run by the authors' recipe takes "
         f"{minutes:.1f} core-minutes in the median. {agree} of the {judged} claims on sums agree."
     )
 
