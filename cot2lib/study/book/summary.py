@@ -66,8 +66,8 @@ def easy() -> str:
     minutes = each[forecast.KINDS["csft"], report.RECIPES["paper"]]
     agree, judged = _agreeing("mnns")
     return (
-        f"Signed sums: anyone can list them, and a public code trains on them. A supervised run by the authors' recipe takes "
-        f"{minutes:.1f} core-minutes in the median. {agree} of the {judged} claims on sums agree."
+        "Signed sums: anyone can list them, and a public code trains on them. A supervised run by the authors' recipe "
+        f"takes {minutes:.1f} core-minutes in the median. {agree} of the {judged} claims on sums agree."
     )
 
 

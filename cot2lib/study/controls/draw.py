@@ -21,7 +21,7 @@ REMOVED = {  # edits of the figure: words, colour and dashes
     "direction": ("random direction", GREY, ":"),
 }
 FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
-SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete", "coconut")
+SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete")
 MARK = {"yes": "\N{CHECK MARK}", "no": "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 
 
