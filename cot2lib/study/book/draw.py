@@ -52,7 +52,7 @@ def scoreboard(ledger: pd.DataFrame) -> Shown:
 
 
 def costs(table: pd.DataFrame) -> Shown:
-    """What many runs cost, by kind of run (colour) and recipe (marker), from rows of `forecast.costs`."""
+    """Costs of many runs, by kind of run (colour) and recipe (marker), from rows of `forecast.costs`."""
     figure, axes = panels(1, 1, width=6.4, height=3.4)
     axis, kinds = axes[0, 0], list(dict.fromkeys(table["run"]))
     for (kind, recipe), part in table.groupby(["run", "recipe"], sort=False):

@@ -1,4 +1,4 @@
-"""What training takes before it begins: core-hours or GPU-hours, bytes, cost, and how many shards end by an hour."""
+"""Forecasts of training before it begins: core-hours or GPU-hours, bytes, cost, and how many shards end by an hour."""
 
 import math
 import re
@@ -76,7 +76,7 @@ def forecast(
     stack: int | None = None,
     engine: str = "auto",
 ) -> Forecast:
-    """What the missing runs of a request take.
+    """Hours and bytes that the missing runs of a request take.
 
     Args:
         specs: the runs.
@@ -125,7 +125,11 @@ def _measured(planned: Sequence[Sequence[Run]], device: torch.device, engine: st
     firsts = {(some[0].shape(), some[0].method): some for some in reversed(planned)}
     print(f"timing {len(firsts)} stacks on {device}", flush=True)
     found = {kind: rates.measured(some, device, engine) for kind, some in firsts.items()}
-    return lambda run: found[run.shape(), run.method]
+
+    def hours(run: Run) -> float:
+        return found[run.shape(), run.method]
+
+    return hours
 
 
 def weights(run: Run) -> int:
