@@ -116,7 +116,7 @@ def walk_back(flat, shape, parts, number, kind, data, inputs, noise, w):
 
 @njit(**COMPILED)
 def mixture_back(flat, shape, low, tokens, w):
-    """What dz of the mixtures at a position adds to the gradients of the table and of the logits before."""
+    """Contribution of dz of the mixtures at a position to the gradients of the table and of the logits before."""
     b, v, d, begin = shape.batch, shape.vocab, shape.width, low * shape.batch
     alpha, given = w.alpha[begin - tokens * b : begin - tokens * b + b], w.d_x[begin : begin + b]
     d_table = matrix(w.gradient, 0, v, d)

@@ -119,7 +119,7 @@ def roll_out(flat, shape, data, last, inputs, policy, key, silent, t, w):
 
 @njit(**COMPILED)
 def draw_output(shape, last, inputs, policy, key, output, t, w):
-    """What all branches draw at an output: a thought, or the answer by the draws of the last one."""
+    """Draws of all branches at an output: a thought, or the answer by the draws of the last one."""
     here, final, v = fold(key, output), fold(key, len(t.old) - 1), shape.vocab
     cumulated = t.row[:v]
     for i in range(shape.batch):

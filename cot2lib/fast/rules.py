@@ -126,7 +126,7 @@ def log_gamma(shape, key, first):
 
 @njit(**COMPILED)
 def shares(policy, alpha, row, tokens, vocab):
-    """What own shares are divided by, and the share of all other tokens together."""
+    """Divisor of own shares, and the share of all other tokens together."""
     own, every = 0.0, 0.0
     for token in tokens:
         own += max(alpha[row, token], policy.floor) if policy.masked else alpha[row, token]

@@ -62,7 +62,7 @@ def unfit(spec: Run) -> str | None:
 
 
 def unknown(spec: Run) -> str | None:
-    """What of a run's training the engine does not do, or None."""
+    """The part of a run's training that the engine does not do, or None."""
     if isinstance(spec, Terms):
         if spec.task.renamed is not None:
             return "does not draw names anew under policy gradients"

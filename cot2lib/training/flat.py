@@ -1,4 +1,4 @@
-"""What trainers by the fused CPU engine share: flat arrays of weights and moments, threads, and decoding.
+"""Base of the trainers by the fused CPU engine: flat arrays of weights and moments, threads, and decoding.
 
 All parameters of a run lie in one flat array, all its moments in two more. The stack's parameters and the optimiser's
 state are views of them, so checkpoints and evaluation by other rules stay the torch trainer's. A run may change

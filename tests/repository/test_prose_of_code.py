@@ -14,7 +14,9 @@ FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 CORE = {path: tree for path, tree in TREES.items() if not path.startswith("study/")}
 LONGEST = 45  # lines of a function
-LONGER = {"runs/train.py run", "specs/profiles.py spec", "study/speed/peers.py jax_turn"}  # for now
+LONGER = {
+    "fast/reward.py reward", "runs/train.py run", "specs/profiles.py spec", "study/speed/peers.py jax_turn",
+}  # for now  # fmt: skip
 # At most, of the core and of the study, to be lowered as it falls: the whole package is to end with 130.
 LAMBDAS = {"core": 77, "study": 136}
 INVERTED = re.compile(r"(what|that of|as of|of)\b", re.IGNORECASE)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from cot2lib import runs
 from cot2lib.kit import timing
@@ -41,6 +43,8 @@ from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
+
+Rows = Int[Tensor, " question"]
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
 ALL_HOPS = tuple(range(FEWEST_HOPS, MOST_HOPS + 1))
@@ -121,7 +125,7 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
             yield summed(part, [name] * len(part), unseen.naming)
 
 
-def _asked(stack: GPT2Stack, specs: Sequence[RunSpec], task: ProsQA, rows: torch.Tensor) -> pd.DataFrame:
+def _asked(stack: GPT2Stack, specs: Sequence[RunSpec], task: ProsQA, rows: Rows) -> pd.DataFrame:
     return by_question(stack, specs, Test("", task, rows))
 
 
@@ -153,18 +157,18 @@ def rules(task: ProsQA) -> list[str]:
     return [RULES[2 - count] for count in right.tolist()]
 
 
-def moves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
+def moves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Questions that have an edge to move, with the answer and without; and both tasks."""
     rows = evenly(can_be_rewritten(task), INPUTS)
     return rows, *(Rewritten(**asdict(task), moved=moved) for moved in (True, False))
 
 
-def evenly(rows: torch.Tensor, most: int) -> torch.Tensor:
+def evenly(rows: Rows, most: int) -> Int[Tensor, " chosen"]:
     """At most so many of some rows, spread over all of them."""
     return rows[torch.linspace(0, len(rows) - 1, min(most, len(rows))).long()]
 
 
-def leaves(task: ProsQA) -> tuple[torch.Tensor, ProsQA, ProsQA]:
+def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Questions whose graphs have room for more leaves; with leaves elsewhere, and with leaves on the way."""
     rows = with_room(task)[:INPUTS]
     return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
