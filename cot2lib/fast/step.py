@@ -149,7 +149,7 @@ def backward(flat, shape, part, noise, w):
 
 @njit(**COMPILED)
 def inputs_back(layer, shape, qkv, rows, begin, end, d_qkv, w):
-    """Contribution of queries, from row `rows` on, and of keys and values to the gradients of their matrix and inputs."""
+    """Contribution of queries (from row `rows` on), keys and values to the gradients of their matrix and inputs."""
     d = shape.width
     d_matrix, d_bias = linear(w.gradient, qkv, d, 3 * d)
     normed, turned, key = w.normed[2 * layer], matrix(w.turned[layer], 0, 3 * d, d), d_matrix[:, d:]
