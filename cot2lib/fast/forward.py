@@ -32,6 +32,17 @@ class Shape(NamedTuple):
     batch: int
     positions: int
     scored: int  # the last positions, whose logits are needed
+    shared: int = 0  # positions that all branches share
+    branches: int = 1  # sequences that go on from those, laid out as `cot2lib.model.branches` has it
+
+
+class Pass(NamedTuple):
+    """Positions low..high, which are computed together; those before are there."""
+
+    low: int | np.int64
+    high: int | np.int64
+    scored: int | np.int64  # the last of them, whose logits are needed
+    lane: int | np.int64  # where its dropout multipliers begin
 
 
 class Data(NamedTuple):
@@ -45,6 +56,7 @@ class Data(NamedTuple):
     tokens: np.ndarray  # (entry,)
     weights: np.ndarray  # (entry,)
     steps: int  # outputs of the longest input
+    ending: int  # outputs after the answer
     mean: bool  # whether a loss is the mean over positions, else their sum
     sequence: bool  # whether the prompt is scored too
 
@@ -58,9 +70,12 @@ class Noise(NamedTuple):
     scale: np.float32
 
 
-def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
-    """Sizes of the arrays that a step fills on the way: float32, of positions x inputs rows."""
-    v, _, d, layers, heads, batch, positions, _ = shape
+def sizes(shape: Shape, own: int = 0) -> dict[str, tuple[int, ...]]:
+    """Sizes of the arrays that a step fills on the way: float32, of positions x inputs rows.
+
+    `own` is how many positions are fed with thoughts that the model makes itself.
+    """
+    v, _, d, layers, heads, batch, positions = shape[:7]
     padded = lambda n: -(-n // BLOCK) * BLOCK
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
     return dict(
@@ -82,18 +97,20 @@ def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
         d_x=(rows, d),  # gradients
         d_part=(rows, d),
         d_normed=(rows, d),
-        d_qkv=(rows, 3 * d),
+        d_qkv=(layers if own else 1, rows, 3 * d),
         d_wide=(rows, 4 * d),
         zeros=(max(4 * d, vocab, keys),),
         gradient=(parameters(shape),),
+        alpha=(own * batch, vocab),  # mixture weights of own thoughts
+        d_thought=(batch, max(vocab, d)),
     )
 
 
-def work(shape: Shape, lanes: int) -> tuple:
+def work(shape: Shape, lanes: int, own: int = 0) -> tuple:
     """Arrays for `train` with so many dropout multipliers, or, with one position scored and none, for decoding."""
     draws = np.zeros(-(-lanes // 4), np.uint64)
     noise = dict(draws=draws, lanes=draws.view(np.uint16), scales=np.zeros(4 * len(draws), np.float32))
-    return Work(**{name: np.zeros(size, np.float32) for name, size in sizes(shape).items()}, **noise)
+    return Work(**{name: np.zeros(size, np.float32) for name, size in sizes(shape, own).items()}, **noise)
 
 
 def parameters(shape: Shape) -> int:
@@ -196,12 +213,22 @@ def softmax_row(rows, q, columns, first, last, scale):
         rows[q, k] *= ONE / total
 
 
+@njit(**COMPILED)
+def hide_branches(rows, position, high, shape):
+    """Scores of a position's row for the keys of other branches become so small that nothing of them is seen."""
+    own = (position - shape.shared) % shape.branches
+    for start in range(shape.shared, high, shape.branches):
+        for branch in range(shape.branches):
+            if branch != own:
+                rows[position, start + branch] = LEAST
+
+
 @njit(inline="always", **COMPILED)
-def drop_seen(seen, out, queries, positions, scales, lane):
-    """out (query, key) = attention weights times dropout multipliers from number `lane` on."""
+def drop_seen(seen, first, out, queries, positions, scales, lane):
+    """out (query, key) = attention weights from row `first` on times dropout multipliers from number `lane` on."""
     for q in range(queries):
         for k in range(positions):
-            out[q, k] = seen[q, k] * scales[lane + q * positions + k]
+            out[q, k] = seen[first + q, k] * scales[lane + q * positions + k]
 
 
 @njit(inline="always", **COMPILED)
@@ -223,29 +250,31 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
             at, seen = h * size, w.seen[layer, i * shape.heads + h]
             turn_head(qkv, i, b, d + at, high, keys)
             query, value = place(qkv, low * b + i, at), place(qkv, i, 2 * d + at)
-            start = place(seen, 0, 0)
+            start = place(seen, low, 0)
             spaced_product(query, apart, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, across, size)
             for q in range(queries):
-                softmax_row(seen, q, across, padding[i], low + q + 1, scale)
-            used = seen
+                if shape.branches > 1:
+                    hide_branches(seen, low + q, high, shape)
+                softmax_row(seen, low + q, across, padding[i], low + q + 1, scale)
             if noise.threshold:
-                used = w.scores[0]
-                drop_seen(seen, used, queries, high, w.scales, lane + (i * shape.heads + h) * queries * high)
+                used, here = w.scores[0], lane + (i * shape.heads + h) * queries * high
+                drop_seen(seen, low, used, queries, high, w.scales, here)
+                start = place(used, 0, 0)
             out = place(mixed, low * b + i, at)
-            spaced_product(place(used, 0, 0), wide, 1, value, apart, out, d * b, w.zeros, queries, size, high)
+            spaced_product(start, wide, 1, value, apart, out, d * b, w.zeros, queries, size, high)
 
 
 @njit(**COMPILED)
-def forward(flat, shape, low, high, padding, noise, w):
-    """All layers for positions low..high, whose keys and values join those of the positions before.
+def forward(flat, shape, part, padding, noise, w):
+    """All layers for the positions of a pass, whose keys and values join those of the positions before.
 
     Leaves logits in the rows of the last scored positions.
     """
-    b, d = shape.batch, shape.width
-    begin, end, lane = low * b, high * b, b * (high - low) * d
+    b, d, low, high = shape.batch, shape.width, part.low, part.high
+    begin, end, lane = low * b, high * b, part.lane + b * (high - low) * d
     for layer in range(shape.layers):
         norm_1, qkv_start, projection, norm_2, up, down = layer_starts(shape, layer)
-        first = high - shape.scored if layer == shape.layers - 1 else low
+        first = high - part.scored if layer == shape.layers - 1 else low
         rows, queries = first * b, high - first
         norm(flat, norm_1, 2 * layer, w.x[layer], begin, end, w)
         weight, bias = linear(flat, qkv_start, d, 3 * d)
@@ -271,7 +300,7 @@ def forward(flat, shape, low, high, padding, noise, w):
             drop(out[rows:end], w.scales[lane:], b)
         lane += b * queries * d
         add(out[rows:end], middle[rows:end])
-    rows = (high - shape.scored) * b
+    rows = (high - part.scored) * b
     norm(flat, layer_starts(shape, shape.layers)[0], 2 * shape.layers, w.x[shape.layers], rows, end, w)
     product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
 
@@ -294,7 +323,7 @@ def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w
         padding, shift, low = data.padding[chunk], data.shift[chunk], np.int64(0)
         for step in range(len(entropies)):
             high = tokens + step
-            forward(flat, shape, low, high, padding, noise, w)
+            forward(flat, shape, Pass(low, high, shape.scored, np.int64(0)), padding, noise, w)
             low = high
             for i in range(min(b, len(inputs) - begin)):
                 best, entropy = soften(w.logits, (high - 1) * b + i, shape.vocab, greedy)
@@ -303,7 +332,8 @@ def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w
                 if step == last[begin + i]:
                     answers[begin + i] = best
             if step + 1 < len(entropies):
-                think(flat, shape, high, table, shift, w)
+                before = (high - 1) * b
+                think(flat, shape, w.logits[before : before + b, : shape.vocab], high, high, table, shift, w)
 
 
 @njit(**COMPILED)
@@ -325,10 +355,10 @@ def soften(logits, row, vocab, greedy):
 
 
 @njit(**COMPILED)
-def think(flat, shape, position, table, shift, w):
-    """x_0 of the position to come: E^T alpha of the thoughts before it, plus the position's embedding."""
-    b, places = shape.batch, matrix(flat, shape.vocab * shape.width, shape.places, shape.width)
-    x, before = w.x[0], (position - 1) * b
-    product(w.logits[before : before + b, : shape.vocab], table, x[position * b : (position + 1) * b], w.zeros)
-    for i in range(b):
-        add_row(x, position * b + i, places, max(position - shift[i], 0), ONE)
+def think(flat, shape, alpha, position, place, table, shift, w):
+    """x_0 of positions to come: E^T alpha of thoughts (position x input, token), plus the embedding of their place."""
+    b, d = shape.batch, shape.width
+    x, places, begin = w.x[0], matrix(flat, shape.vocab * d, shape.places, d), position * b
+    product(alpha, table, x[begin : begin + len(alpha)], w.zeros)
+    for row in range(len(alpha)):
+        add_row(x, begin + row, places, max(place - shift[row % b], 0), ONE)

@@ -157,6 +157,12 @@ def spaced_product(a, a_row, a_k, b, b_k, c, c_row, zeros, rows, columns, count)
     _product(a, U(a_row), U(a_k), b, U(b_k), c, U(c_row), nothing, U(0), U(rows), U(columns), U(count))
 
 
+@njit(inline="always", **COMPILED)
+def spaced_sum(a, a_row, a_k, b, b_k, c, c_row, rows, columns, count):
+    """c += a b, as `spaced_product`."""
+    _product(a, U(a_row), U(a_k), b, U(b_k), c, U(c_row), c, U(c_row), U(rows), U(columns), U(count))
+
+
 @njit(**COMPILED)
 def transpose(a, out):
     """out (j, i) = a (i, j)^T."""
@@ -167,8 +173,7 @@ def transpose(a, out):
 
 @njit(**COMPILED)
 def column_sums(a, out):
-    """out (j,) = sum over i of a (i, j)."""
-    out[:] = np.float32(0)
+    """out (j,) += sum over i of a (i, j)."""
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             out[j] += a[i, j]
@@ -225,10 +230,8 @@ def layer_norm(x, weight, bias, hat, inverse, out):
 
 @njit(**COMPILED)
 def layer_norm_back(given, weight, hat, inverse, d_weight, d_bias, d_x):
-    """d_x (i, j) += inverse (g - mean g - hat mean(g hat)), g = given weight; sums over i go to weight and bias."""
+    """d_x (i, j) += inverse (g - mean g - hat mean(g hat)), g = given weight; adds sums over i to weight and bias."""
     share = ONE / np.float32(hat.shape[1])
-    d_weight[:] = ZERO
-    d_bias[:] = ZERO
     for i in range(hat.shape[0]):
         mean, along = ZERO, ZERO
         for j in range(hat.shape[1]):
@@ -271,10 +274,16 @@ def mix(x):
     return x ^ (x >> U(31))
 
 
+@njit(inline="always", **COMPILED)
+def fold(key, part):
+    """A key one level deeper."""
+    return mix(mix(key + GOLDEN) + U(part))
+
+
 @njit(**COMPILED)
 def draw(key, step, counter, threshold, scale, draws, lanes, scales):
     """Dropout multipliers (lane,) of a run's key at a step; `lanes` are the 16-bit quarters of the draws (draw,)."""
-    here = mix(mix(key + GOLDEN) + U(step))
+    here = fold(key, step)
     for i in range(len(draws)):
         draws[i] = mix(counter[i] ^ here)
     for i in range(len(lanes)):

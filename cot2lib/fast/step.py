@@ -11,11 +11,11 @@ import numpy as np
 from numba import njit
 
 from cot2lib.fast.forward import (  # isort: skip
-    drop_seen, embed, entries, forward, layer_starts, linear, matrix, turn, turn_head,
+    Pass, drop_seen, embed, entries, forward, layer_starts, linear, matrix, turn, turn_head,
 )  # fmt: skip
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, layer_norm_back, place, product,
-    spaced_product,
+    COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, place,
+    product, spaced_product, spaced_sum,
 )  # fmt: skip
 
 
@@ -32,17 +32,20 @@ class Optimiser(NamedTuple):
 
 @njit(**COMPILED)
 def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
-    """Gradients of y = x W + bias from that of y: x^T given, the sum over rows, given W^T."""
-    product(x.T, given, d_weight, zeros)
+    """Gradients of y = x W + bias from that of y: adds x^T given and the sum over rows; leaves given W^T in d_x."""
+    product(x.T, given, d_weight, d_weight)
     column_sums(given, d_bias)
     product(given, turned, d_x, zeros)
 
 
 @njit(**COMPILED)
-def attend_back(layer, first, shape, noise, lane, w):
-    """Gradients of queries, keys and values, d_qkv, from that of `mixed`, which is in d_normed."""
-    b, d, size, high = shape.batch, shape.width, shape.width // shape.heads, shape.positions
-    qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv, w.keys, w.scores[1]
+def attend_back(layer, first, high, shape, noise, lane, w):
+    """Gradients of queries first..high, and what they add to those of keys and values, from d_normed, that of `mixed`.
+
+    They are in d_qkv.
+    """
+    b, d, size = shape.batch, shape.width, shape.width // shape.heads
+    qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv[min(layer, len(w.d_qkv) - 1)], w.keys, w.scores[1]
     scale, queries, apart, wide = np.float32(size**-0.5), high - first, 3 * d * b, keys.shape[1]
     for i in range(b):
         for h in range(shape.heads):
@@ -50,88 +53,120 @@ def attend_back(layer, first, shape, noise, lane, w):
             given, start = place(w.d_normed, first * b + i, at), place(d_seen, 0, 0)
             turn_head(qkv, i, b, 2 * d + at, high, keys)
             spaced_product(given, d * b, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, wide, size)
-            used = seen
+            shown = place(seen, first, 0)
             if noise.threshold:
                 used, here = w.scores[0], lane + (i * shape.heads + h) * queries * high
-                drop_seen(seen, used, queries, high, w.scales, here)
-                drop_seen(d_seen, d_seen, queries, high, w.scales, here)
+                drop_seen(seen, first, used, queries, high, w.scales, here)
+                drop_seen(d_seen, 0, d_seen, queries, high, w.scales, here)
+                shown = place(used, 0, 0)
             d_value = place(d_qkv, i, 2 * d + at)
-            spaced_product(place(used, 0, 0), 1, wide, given, d * b, d_value, apart, w.zeros, high, size, queries)
+            spaced_sum(shown, 1, wide, given, d * b, d_value, apart, high, size, queries)
             for q in range(queries):
-                softmax_row_back(seen, d_seen, q, high, scale)
+                softmax_row_back(seen, first + q, d_seen, q, high, scale)
             query, d_query = place(qkv, first * b + i, at), place(d_qkv, first * b + i, at)
             key, d_key = place(qkv, i, d + at), place(d_qkv, i, d + at)
             spaced_product(start, wide, 1, key, apart, d_query, apart, w.zeros, queries, size, high)
-            spaced_product(start, 1, wide, query, apart, d_key, apart, w.zeros, high, size, queries)
+            spaced_sum(start, 1, wide, query, apart, d_key, apart, high, size, queries)
 
 
 @njit(inline="always", **COMPILED)
-def softmax_row_back(rows, given, q, columns, scale):
-    """given[q] becomes the gradient of the scores before scaling: scale row (given - sum(row given))."""
+def softmax_row_back(rows, row, given, q, columns, scale):
+    """given[q] becomes the gradient of a row's scores before scaling: scale row (given - sum(row given))."""
     along = ZERO
     for k in range(columns):
-        along += rows[q, k] * given[q, k]
+        along += rows[row, k] * given[q, k]
     for k in range(columns):
-        given[q, k] = scale * rows[q, k] * (given[q, k] - along)
+        given[q, k] = scale * rows[row, k] * (given[q, k] - along)
 
 
 @njit(**COMPILED)
-def dropped(rows, lane, batch, noise, w):
-    """d_part (r, d) = d_x times dropout multipliers, from row `rows` on."""
-    w.d_part[rows:] = ZERO
-    add(w.d_part[rows:], w.d_x[rows:])
+def dropped(rows, end, lane, batch, noise, w):
+    """d_part (r, d) = d_x times dropout multipliers, in rows rows..end."""
+    w.d_part[rows:end] = ZERO
+    add(w.d_part[rows:end], w.d_x[rows:end])
     if noise.threshold:
-        drop(w.d_part[rows:], w.scales[lane:], batch)
+        drop(w.d_part[rows:end], w.scales[lane:], batch)
+
+
+@njit(**COMPILED)
+def draw_pass(noise, step, number, begin, end, w):
+    """Dropout multipliers of a step's pass, from draw `begin` to `end`; passes after the first have their own keys."""
+    key, last = (fold(noise.key, step), number) if number else (noise.key, step)
+    draws, lanes, scales = w.draws[begin:end], w.lanes[4 * begin : 4 * end], w.scales[4 * begin : 4 * end]
+    draw(key, last, noise.counter, noise.threshold, noise.scale, draws, lanes, scales)
+
+
+@njit(**COMPILED)
+def project_back(flat, shape, part, w):
+    """Gradients of logits = h E^T from that of the logits: adds that of E; leaves that of h in d_normed."""
+    v, d, final = shape.vocab, shape.width, 2 * shape.layers
+    rows, end = (part.high - part.scored) * shape.batch, part.high * shape.batch
+    given, d_table = w.logits[rows:end, :v], matrix(w.gradient, 0, v, d)
+    product(given.T, w.normed[final, rows:end], d_table, d_table)
+    product(given, matrix(flat, 0, v, d), w.d_normed[rows:end], w.zeros)
 
 
 @njit(inline="always", **COMPILED)
-def backward(flat, shape, noise, w):
-    """Gradients of all parameters but what the embeddings of the inputs add, which `scatter` does, from d logits."""
-    b, d, v, high = shape.batch, shape.width, shape.vocab, shape.positions
-    g, rows = w.gradient, (high - shape.scored) * b
-    table, final = matrix(flat, 0, v, d), 2 * shape.layers
-    product(w.logits[rows:, :v].T, w.normed[final, rows:], matrix(g, 0, v, d), w.zeros)
-    product(w.logits[rows:, :v], table, w.d_normed[rows:], w.zeros)
-    w.d_x[:] = ZERO
-    norm_back(flat, layer_starts(shape, shape.layers)[0], final, rows, w)
+def backward(flat, shape, part, noise, w):
+    """Adds what a pass does to the gradients of all parameters, from that of its last states, which is in d_normed.
+
+    Leaves that of its embeddings in d_x. What later passes add to the gradients of its keys and values is in d_qkv; a
+    pass over all positions has none later.
+    """
+    b, d, low, high = shape.batch, shape.width, part.low, part.high
+    g, begin, end = w.gradient, low * b, high * b
+    w.d_x[begin:end] = ZERO
+    norm_back(flat, layer_starts(shape, shape.layers)[0], 2 * shape.layers, (high - part.scored) * b, end, w)
     for layer in range(shape.layers - 1, -1, -1):
-        first = high - shape.scored if layer == shape.layers - 1 else 0
+        first = high - part.scored if layer == shape.layers - 1 else low
         rows, queries, turned = first * b, high - first, w.turned[layer]
-        attention = b * high * d + layer * b * high * (shape.heads * high + 2 * d)
+        attention = part.lane + b * (high - low) * (d + layer * (shape.heads * high + 2 * d))
         norm_1, qkv, projection, norm_2, up, down = layer_starts(shape, layer)
         after = attention + b * shape.heads * queries * high  # lanes of the projection, then of the MLP
-        part, d_wide = w.d_part[rows:], w.d_wide[rows:]
-        dropped(rows, after + b * queries * d, b, noise, w)
+        part_here, d_wide = w.d_part[rows:end], w.d_wide[rows:end]
+        dropped(rows, end, after + b * queries * d, b, noise, w)
         d_matrix, d_bias = linear(g, down, 4 * d, d)
-        linear_back(part, w.wide[layer, rows:], matrix(turned, 8 * d * d, d, 4 * d), d_matrix, d_bias, d_wide, w.zeros)
-        multiply_rows(d_wide, w.slope[layer, rows:])
+        turned_here = matrix(turned, 8 * d * d, d, 4 * d)
+        linear_back(part_here, w.wide[layer, rows:end], turned_here, d_matrix, d_bias, d_wide, w.zeros)
+        multiply_rows(d_wide, w.slope[layer, rows:end])
         d_matrix, d_bias = linear(g, up, d, 4 * d)
-        normed, d_normed = w.normed[2 * layer + 1, rows:], w.d_normed[rows:]
+        normed, d_normed = w.normed[2 * layer + 1, rows:end], w.d_normed[rows:end]
         linear_back(d_wide, normed, matrix(turned, 4 * d * d, 4 * d, d), d_matrix, d_bias, d_normed, w.zeros)
-        norm_back(flat, norm_2, 2 * layer + 1, rows, w)
-        dropped(rows, after, b, noise, w)
+        norm_back(flat, norm_2, 2 * layer + 1, rows, end, w)
+        dropped(rows, end, after, b, noise, w)
         d_matrix, d_bias = linear(g, projection, d, d)
         turned_here = matrix(turned, 3 * d * d, d, d)
-        linear_back(part, w.mixed[layer, rows:], turned_here, d_matrix, d_bias, d_normed, w.zeros)
-        attend_back(layer, first, shape, noise, attention, w)
-        d_matrix, d_bias = linear(g, qkv, d, 3 * d)
-        normed, turned_here = w.normed[2 * layer], matrix(turned, 0, 3 * d, d)
-        linear_back(w.d_qkv[:, d:], normed, turned_here[d:], d_matrix[:, d:], d_bias[d:], w.d_normed, w.zeros)
-        product(normed[rows:].T, w.d_qkv[rows:, :d], d_matrix[:, :d], w.zeros)
-        column_sums(w.d_qkv[rows:, :d], d_bias[:d])
-        product(w.d_qkv[rows:, :d], turned_here[:d], d_normed, d_normed)
-        norm_back(flat, norm_1, 2 * layer, np.int64(0), w)
+        linear_back(part_here, w.mixed[layer, rows:end], turned_here, d_matrix, d_bias, d_normed, w.zeros)
+        d_qkv = w.d_qkv[min(layer, len(w.d_qkv) - 1)]
+        if high - low == shape.positions:
+            d_qkv[:, d:] = ZERO
+        attend_back(layer, first, high, shape, noise, attention, w)
+        inputs_back(layer, shape, qkv, rows, begin, end, d_qkv, w)
+        norm_back(flat, norm_1, 2 * layer, begin, end, w)
     if noise.threshold:
-        drop(w.d_x, w.scales, b)
+        drop(w.d_x[begin:end], w.scales[part.lane :], b)
 
 
 @njit(**COMPILED)
-def norm_back(flat, at, which, rows, w):
-    """Adds to d_x what layer norm number `which` passes back from d_normed, from row `rows` on."""
+def inputs_back(layer, shape, qkv, rows, begin, end, d_qkv, w):
+    """What queries, from row `rows` on, and keys and values add to the gradients of their matrix and of its inputs."""
+    d = shape.width
+    d_matrix, d_bias = linear(w.gradient, qkv, d, 3 * d)
+    normed, turned, key = w.normed[2 * layer], matrix(w.turned[layer], 0, 3 * d, d), d_matrix[:, d:]
+    given, query = d_qkv[begin:end, d:], d_qkv[rows:end, :d]
+    linear_back(given, normed[begin:end], turned[d:], key, d_bias[d:], w.d_normed[begin:end], w.zeros)
+    product(normed[rows:end].T, query, d_matrix[:, :d], d_matrix[:, :d])
+    column_sums(query, d_bias[:d])
+    product(query, turned[:d], w.d_normed[rows:end], w.d_normed[rows:end])
+
+
+@njit(**COMPILED)
+def norm_back(flat, at, which, rows, end, w):
+    """Adds to d_x what layer norm number `which` passes back from d_normed, in rows rows..end."""
     d = w.d_x.shape[1]
     d_weight, d_bias = w.gradient[at : at + d], w.gradient[at + d : at + 2 * d]
-    hat, inverse = w.hat[which, rows:], w.inverse[which, rows:]
-    layer_norm_back(w.d_normed[rows:], flat[at : at + d], hat, inverse, d_weight, d_bias, w.d_x[rows:])
+    hat, inverse = w.hat[which, rows:end], w.inverse[which, rows:end]
+    layer_norm_back(w.d_normed[rows:end], flat[at : at + d], hat, inverse, d_weight, d_bias, w.d_x[rows:end])
 
 
 @njit(**COMPILED)
@@ -143,12 +178,11 @@ def multiply_rows(x, other):
 
 
 @njit(**COMPILED)
-def scatter(shape, data, inputs, variant, w):
-    """Adds d_x to the gradients of what `embed` has looked up."""
+def scatter(shape, data, inputs, positions, variant, own, w):
+    """Adds d_x to the gradients of what `embed` has looked up; the first `own` thoughts were not looked up."""
     b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
     table, places = matrix(w.gradient, 0, shape.vocab, d), matrix(w.gradient, shape.vocab * d, shape.places, d)
-    places[:] = ZERO
-    for p in range(shape.positions):
+    for p in range(positions):
         for i in range(b):
             row = p * b + i
             add_row(places, max(p - data.shift[inputs[i]], 0), w.d_x, row, ONE)
@@ -157,22 +191,26 @@ def scatter(shape, data, inputs, variant, w):
                 add_row(table, token % shape.vocab, w.d_x, row, ONE)
                 if token >= shape.vocab:
                     add_row(table, token // shape.vocab - 1, w.d_x, row, ONE)
-            else:
+            elif p >= tokens + own:
                 begin, end = entries(data, variant, inputs[i], p - tokens)
                 for entry in range(begin, end):
                     add_row(table, data.tokens[entry], w.d_x, row, data.weights[entry])
 
 
 @njit(**COMPILED)
-def score(shape, data, inputs, variant, w):
-    """Soft cross-entropy of the scored positions; their logits become its gradient, weight (alpha sum(t) - t)."""
+def score(shape, data, inputs, variant, skipped, w):
+    """Soft cross-entropy of the scored positions; their logits become its gradient, weight (alpha sum(t) - t).
+
+    The first `skipped` outputs do not count, as far as they come before the answer.
+    """
     b, v, tokens, loss = shape.batch, shape.vocab, data.prompts.shape[1], 0.0
     for p in range(shape.positions - shape.scored, shape.positions):
         for i in range(b):
             row, output = w.logits[p * b + i], p - tokens + 1
-            scored = data.outputs[inputs[i]] + (tokens - 1 if data.sequence else 0)
+            least = min(skipped, max(data.outputs[inputs[i]] - data.ending - 1, 0))
+            scored = data.outputs[inputs[i]] - least + (tokens - 1 if data.sequence else 0)
             weight = 1.0 / (b * scored) if data.mean else 1.0 / b
-            if output >= data.outputs[inputs[i]]:
+            if output >= data.outputs[inputs[i]] or 0 <= output < least:
                 row[:] = ZERO
                 continue
             top = row[0]
@@ -214,10 +252,13 @@ def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w)
         if noise.threshold:
             draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
             drop(w.x[0], w.scales, shape.batch)
-        forward(flat, shape, np.int64(0), shape.positions, data.padding[inputs], noise, w)
-        losses[s] = score(shape, data, inputs, variant, w)
-        backward(flat, shape, noise, w)
-        scatter(shape, data, inputs, variant, w)
+        part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
+        forward(flat, shape, part, data.padding[inputs], noise, w)
+        losses[s] = score(shape, data, inputs, variant, np.int64(0), w)
+        w.gradient[:] = ZERO
+        project_back(flat, shape, part, w)
+        backward(flat, shape, part, noise, w)
+        scatter(shape, data, inputs, shape.positions, variant, np.int64(0), w)
         rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
         adamw(flat[frozen:], w.gradient[frozen:], *rest)
 
@@ -236,9 +277,12 @@ def train_apart(flat, shape, data, fed, order, variant, optimiser, noise, first,
         if noise.threshold:
             draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
             drop(w.x[0], w.scales, shape.batch)
-        forward(flat, shape, np.int64(0), shape.positions, data.padding[inputs], noise, w)
-        losses[s] = score(shape, data, inputs, variant, w)
-        backward(flat, shape, noise, w)
-        scatter(shape, fed, inputs, variant, w)
+        part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
+        forward(flat, shape, part, data.padding[inputs], noise, w)
+        losses[s] = score(shape, data, inputs, variant, np.int64(0), w)
+        w.gradient[:] = ZERO
+        project_back(flat, shape, part, w)
+        backward(flat, shape, part, noise, w)
+        scatter(shape, fed, inputs, shape.positions, variant, np.int64(0), w)
         rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
         adamw(flat[frozen:], w.gradient[frozen:], *rest)

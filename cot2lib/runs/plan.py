@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from cot2lib.runs import store
-from cot2lib.specs import Run, RunSpec, by_shape
+from cot2lib.specs import GRPOSpec, Run, RunSpec, by_shape
 from cot2lib.training.engines import unfit
 from cot2lib.training.settings import trained_once
 
@@ -44,8 +44,8 @@ def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
 
 def trained_by(spec: Run, device: torch.device) -> str:
     """The engine that trains a run on a device, "fused" or "torch"."""
-    forced = isinstance(spec, RunSpec) and spec.supervision.feeding == "teacher"
-    return "fused" if device.type == "cpu" and forced and not unfit(spec) else "torch"
+    ours = isinstance(spec, RunSpec | GRPOSpec)
+    return "fused" if device.type == "cpu" and ours and not unfit(spec) else "torch"
 
 
 def operations(spec: Run) -> float:

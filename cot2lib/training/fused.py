@@ -1,43 +1,22 @@
-"""Supervised training by the fused CPU engine (`cot2lib.fast`).
+"""Supervised training by the fused CPU engine (`cot2lib.fast`), fed by the teacher or with own thoughts."""
 
-All parameters of a run lie in one flat array, all its moments in two more. The stack's parameters and the optimiser's
-state are views of them, so checkpoints and evaluation by other rules stay the torch trainer's. A run may change
-engines at any checkpoint. Data order, dropout and learning rates are the torch trainer's own.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cached_property
-from queue import Empty, SimpleQueue
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.kit import random
-from cot2lib.model import GPT2Stack
-from cot2lib.thoughts import Base, Discrete, Rule
-from cot2lib.training import evaluation
-from cot2lib.training.data import Names, StackData
-from cot2lib.training.settings import Run
+from cot2lib.thoughts import Base, Hidden, Rule, ZeroSlot
+from cot2lib.training.data import Names
+from cot2lib.training.flat import PIECES, FlatTrainer, Sparse, sparse
 from cot2lib.training.supervised import SupervisedTrainer
-from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 from cot2lib.training.visits import shown_outputs
 
-Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.forward.Data`
-
-AT_ONCE = 32  # inputs that are decoded side by side
-PIECES = 8  # of a segment, between which runs take turns
-
-
-def sparse(outputs: Float[Tensor, "place vocab"]) -> Sparse:
-    """Entries of distributions without their zeros: where each one's begin and the last one's end, tokens, weights."""
-    place, token = outputs.nonzero().unbind(1)
-    starts = torch.cat([place.new_zeros(1), torch.bincount(place, minlength=len(outputs)).cumsum(0)])
-    return starts.numpy(), token.numpy(), outputs[place, token].numpy()
+KINDS = (Base, Hidden, ZeroSlot)  # of thoughts that are fed, as `cot2lib.fast.own` numbers them
 
 
 def picked(data: Any, places: Int[Tensor, " place"]) -> Sparse:
@@ -49,64 +28,8 @@ def picked(data: Any, places: Int[Tensor, " place"]) -> Sparse:
     return ends.numpy(), data.tokens[entries], data.weights[entries]
 
 
-class FusedTrainer(SupervisedTrainer):
-    """Trains supervised runs of one shape, each alone, on several threads.
-
-    Args:
-        specs: the runs that are asked for.
-        stack, data: as of `StackTrainer`.
-        threads: how many runs are computed at a time.
-    """
-
-    engine = "fused"
-
-    def __init__(self, specs: Sequence[Run], stack: GPT2Stack, data: StackData, threads: int = 1):
-        self.at_once = min(threads, stack.runs)
-        StackTrainer.__init__(self, specs, stack, data)
-
-    @property
-    def threads(self) -> int:
-        return self.at_once
-
-    def _optimizer(self) -> torch.optim.AdamW:
-        """The torch trainer's, of parameters and with moments that are views of flat arrays, (run, parameter)."""
-        self.flat, *self.moments = (self._flat() for _ in range(3))
-        for parameter, view in zip(self.stack.parameters(), self._views(self.flat)):
-            view.copy_(parameter.detach())
-            parameter.data = view
-        optimizer = super()._optimizer()
-        for block, moments in self._blocks(optimizer):
-            optimizer.state[block].update(moments, step=torch.tensor(0.0))
-        return optimizer
-
-    def _flat(self) -> Float[Tensor, "run parameter"]:
-        return torch.zeros(len(self.specs), sum(p[0].numel() for p in self.stack.parameters()))
-
-    def _views(self, flat: Float[Tensor, "run parameter"]) -> list[Tensor]:
-        """A flat array by parameters, in the stack's order."""
-        shapes = [parameter.shape for parameter in self.stack.parameters()]
-        parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
-        return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
-
-    def _blocks(self, optimizer: torch.optim.AdamW) -> Iterator[tuple[Tensor, Tensors]]:
-        """Every block of parameters that is trained, and where its moments lie."""
-        trained = [place for place, parameter in enumerate(self.stack.parameters()) if parameter.requires_grad]
-        views, first = [self._views(moment) for moment in self.moments], 0
-        for group in optimizer.param_groups:
-            last = first + len(group["params"][0])
-            for block, place in zip(group["params"], trained):
-                mean, square = (view[place][first:last] for view in views)
-                yield block, {"exp_avg": mean, "exp_avg_sq": square}
-            first = last
-
-    def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
-        """The torch trainer's restoring; the moments move into the flat arrays."""
-        self.optimizer.state.clear()
-        super().restore(weights, optimizer, progress)
-        for block, moments in self._blocks(self.optimizer):
-            state = self.optimizer.state[block]
-            for name in moments.keys() & state.keys():
-                state[name] = moments[name].copy_(state[name])
+class FusedTrainer(FlatTrainer, SupervisedTrainer):
+    """Trains supervised runs of one shape, each alone; arguments as `FlatTrainer`."""
 
     @cached_property
     def _shape(self):
@@ -124,29 +47,6 @@ class FusedTrainer(SupervisedTrainer):
             batch=self.recipe.batch,
             positions=positions,
             scored=positions if self.spec.supervision.loss_on == "sequence" else outputs,
-        )
-
-    @cached_property
-    def _data(self):
-        """Inputs and targets, the latter without their zeros."""
-        from cot2lib.fast.forward import Data
-
-        data, supervision = self.data, self.spec.supervision
-        starts, tokens, weights = sparse(data.outputs.flatten(0, 2))  # of (variant x input x output)
-        inputs, steps = data.outputs.shape[1:3]
-        whole = lambda value, other: torch.full((inputs,), other) if value is None else value
-        padding = whole(data.padding, 0).numpy()
-        return Data(
-            prompts=data.prompts.numpy(),
-            padding=padding,
-            shift=padding * (not self.stack.reads["padding_counts"]),
-            outputs=(whole(data.last, steps - 1 - data.ending) + 1 + data.ending).numpy(),
-            starts=starts,
-            tokens=tokens,
-            weights=weights,
-            steps=steps,
-            mean=supervision.reduction == "mean",
-            sequence=supervision.loss_on == "sequence",
         )
 
     @cached_property
@@ -204,95 +104,63 @@ class FusedTrainer(SupervisedTrainer):
         visit = torch.arange(len(counts)).repeat_interleave(counts) // self._data.steps
         return names.flatten(0, 1)[visit, torch.from_numpy(tokens)].numpy()
 
+    @property
+    def _own(self) -> int:
+        """The most thoughts that a model makes itself."""
+        return 0 if self.spec.supervision.feeding == "teacher" else self.spec.outputs - 1
+
+    def _parts(self, own: int) -> Int[np.ndarray, "pass 5"]:
+        """Passes of a step with so many own thoughts, as of `cot2lib.fast.own.train_own`."""
+        shape, tokens = self._shape, self.data.prompts.shape[1]
+        slots = own and isinstance(self.spec.thought, ZeroSlot)
+        edges = [0, *range(tokens, tokens + own), shape.positions]  # where passes begin, and the end
+        rows, lane = [], 0
+        for number, (low, high) in enumerate(pairwise(edges)):
+            scored = shape.scored if not own else 1 if number < own else high - low
+            here = [(low, low + 1, 1)] if slots and number else []
+            for begin, end, count in [*here, (low, high, scored)]:
+                first, lane = lane, lane + sum(self.stack.dropout_lanes(shape.batch, end - begin, count, begin))
+                lane += -lane % random.LANES
+                rows.append((begin, end, count, first, lane))
+        return np.array(rows)
+
     @cached_property
     def _works(self) -> list:
         """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
-        shape = self._shape
-        lanes = sum(self.stack.dropout_lanes(shape.batch, shape.positions, shape.scored))
-        return [(work(shape, lanes), work(self._decoding, 0)) for _ in range(self.threads)]
-
-    @property
-    def _decoding(self):
-        """Sizes of decoding."""
-        return self._shape._replace(batch=AT_ONCE, scored=1)
-
-    def _noise(self, run: int, probability: float):
-        """Dropout of a run."""
-        from cot2lib.fast.forward import Noise
-
-        keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self.counter))
-        return Noise(keys[run], counter, np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability)))
-
-    def _each(self, work: Callable[[int, int, tuple], None], pieces: int = 1) -> None:
-        """Calls a function of a run, a piece and a thread's work arrays for the pieces of every run, in their order.
-
-        Runs take turns, so that no thread is idle for longer than a piece where runs do not divide by threads.
-        """
-        ready: SimpleQueue[tuple[int, int]] = SimpleQueue()
-        for run in range(len(self.specs)):
-            ready.put((run, 0))
-
-        def take_turns(arrays: tuple) -> None:
-            with suppress(Empty):  # what is left is in the hands of other threads
-                while True:
-                    run, piece = ready.get_nowait()
-                    work(run, piece, arrays)
-                    if piece + 1 < pieces:
-                        ready.put((run, piece + 1))
-
-        with ThreadPoolExecutor(self.threads) as pool:
-            list(pool.map(take_turns, self._works))  # raises what a turn raised
+        lanes = max(int(self._parts(own)[-1, -1]) for own in range(self._own + 1))
+        return [(work(self._shape, lanes, self._own), work(self._decoding, 0)) for _ in range(self.threads)]
 
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
-        from cot2lib.fast.step import Optimiser, train, train_apart
+        from cot2lib.fast.own import train_own
+        from cot2lib.fast.step import train, train_apart
 
-        pieces = min(PIECES, steps)  # none of them empty
-        frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
-        flat, (mean, square) = self.flat.numpy(), (moment.numpy() for moment in self.moments)
+        pieces, flat, (own, end) = min(PIECES, steps), self.flat.numpy(), self.phase  # no piece is empty
+        skipped, parts = own * (self.spec.supervision.feeding == "stages"), self._parts(own)
 
         def task(run: int, piece: int, works: tuple) -> None:
             part = slice(piece * steps // pieces, (piece + 1) * steps // pieces)
-            rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
-            optimiser = Optimiser(mean[run], square[run], rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
             order, losses = self.order[run, part], self.losses[run, part].numpy()
             noise, first = self._noise(run, self.recipe.dropout), self.progress.step + part.start
             data, fed, variant = self._data, self._fed, int(self.data.variant[run])
             if self.data.renames or self.drawn_anew:
                 (data, fed, order), variant = self._visited(run, first, order), 0
-            alike, data = fed is data, data._replace(outputs=np.minimum(data.outputs, self.phase[1]))
-            rest = order.numpy(), variant, optimiser, noise, first, losses, works[0]
-            if alike:
-                train(flat[run], self._shape, data, *rest)
+            alike, data = fed is data, data._replace(outputs=np.minimum(data.outputs, end))
+            rest = self._optimiser(run, part), noise, first, losses, works[0]
+            if own:
+                how = parts, own, KINDS.index(type(self.spec.thought)), skipped
+                train_own(flat[run], self._shape, data, order.numpy(), variant, *how, *rest)
+            elif alike:
+                train(flat[run], self._shape, data, order.numpy(), variant, *rest)
             else:
-                train_apart(flat[run], self._shape, data, fed, *rest)
+                train_apart(flat[run], self._shape, data, fed, order.numpy(), variant, *rest)
 
         self._each(task, pieces)
-        for group in self.optimizer.param_groups:
-            for block in group["params"]:
-                self.optimizer.state[block]["step"] += steps
+        self._count(steps)
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """The torch trainer's evaluation, by the engine where thoughts are base ones or the likeliest tokens."""
-        if rule not in (Base(), Discrete()):
-            return super().evaluate_by(rule)
-        from cot2lib.fast.forward import decode
-
-        held_out, outputs = self.data.held_out, self.spec.outputs
-        answers = torch.zeros_like(held_out.index)
-        means = torch.zeros(len(self.specs), outputs, dtype=torch.float64)
-        flat, greedy = self.flat.numpy(), isinstance(rule, Discrete)
-        last = torch.full((len(self.data.prompts),), outputs - 1) if self.data.last is None else self.data.last
-
-        def task(run: int, _: int, works: tuple) -> None:
-            inputs = held_out.index[run][held_out.real[run]]  # (input,)
-            ends, sums = last[inputs], np.zeros(outputs)
-            given = inputs.numpy(), ends.numpy(), greedy, self._noise(run, 0.0)
-            decode(flat[run], self._decoding, self._data, *given, answers[run].numpy(), sums, works[1])
-            count = torch.tensor([(ends >= step).sum() for step in range(outputs)])
-            means[run] = torch.from_numpy(sums) / count
-
-        self._each(task)
-        return evaluation.summary(self.data, self.data.right(answers, held_out.index), means)
+        """As `FlatTrainer`; torch evaluates where tokens follow thoughts."""
+        staged = self.spec.supervision.feeding == "stages"
+        return SupervisedTrainer.evaluate_by(self, rule) if staged else super().evaluate_by(rule)

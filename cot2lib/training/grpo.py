@@ -243,13 +243,17 @@ class GRPOTrainer(StackTrainer):
 
         `gradient_norm` and `clip_fraction` are those of the last update.
         """
-        seeds = [spec.seed for spec in self.specs]
-        by = cache(lambda rule: evaluate(self.stack, self.data, seeds, rules(rule, self.spec.outputs)))
+        by = cache(self.evaluate_by)
         others = {"base": by(Base()), "discrete": by(Discrete())}
         halves = {f"{name}_{half}": found[f"correct_{half}"] for name, found in others.items() for half in "ab"}
         norm = sum((gradient.flatten(1).square().sum(1) for gradient in self.gradients), torch.zeros(())).sqrt()
         last = {"gradient_norm": norm.tolist(), "clip_fraction": self.clip_fraction.tolist()}
         return {**by(self.spec.thought), **halves, **last}
+
+    def evaluate_by(self, rule: Rule) -> dict[str, list]:
+        """All models by one rule, see `cot2lib.training.evaluation.evaluate`."""
+        seeds = [spec.seed for spec in self.specs]
+        return evaluate(self.stack, self.data, seeds, rules(rule, self.spec.outputs))
 
 
 def check_start(specs: Sequence[Run], start: GPT2Stack) -> None:

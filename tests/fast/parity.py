@@ -27,9 +27,12 @@ def gradients(trainer):
     return {name: part for name, part in zip(sizes, flat) if name in names}
 
 
-def assert_same_step(run):
-    """One step from weights far from the start, where gradients are small: loss and every gradient."""
-    torch_, fused_ = both(run)
+def assert_same_step(run, trainers=None):
+    """One step from weights far from the start, where gradients are small: loss and every gradient.
+
+    `trainers` are the two of the run, if its first step is not meant.
+    """
+    torch_, fused_ = trainers or both(run)
     noise = random.normal(random.run_keys([7]), weights_of(torch_).numel())[0].float() * 0.1
     with torch.no_grad():
         for trainer in (torch_, fused_):

@@ -200,10 +200,10 @@ def test_other_rules_are_evaluated_by_torch():
 
 
 def test_run_takes_the_engine_and_says_so(store, nothing_shipped):
-    given = [short(seed=42), short("coconut")]
+    given = [short(seed=42), short("coconut"), replace(short("coconut"), thought=Base(2.0))]
     runs.run(given, device="cpu", threads=1)
-    made = {spec.id: file for spec in given for file in [stores.finished()[spec.id][0].provenance]}
-    assert made[given[0].id]["engine"] == "fused" and made[given[1].id]["engine"] == "torch"
+    made = [stores.finished()[spec.id][0].provenance["engine"] for spec in given]
+    assert made == ["fused", "fused", "torch"]
     again = runs.run([short(seed=43)], device="cpu", engine="torch")
     assert stores.finished()[short(seed=43).id][0].provenance["engine"] == "torch" and len(again) == 1
 
@@ -251,7 +251,7 @@ def test_what_the_engine_does_not_know_is_trained_by_torch(capsys):
         assert type(trainer) is SupervisedTrainer
         told = capsys.readouterr().err
         assert said in told and told.count("\n") == 1
-    assert type(preferred(SupervisedTrainer([short("coconut")]), 1)) is SupervisedTrainer
+    assert preferred(SupervisedTrainer([short("coconut")]), 1).engine == "fused"
     assert capsys.readouterr().err == ""
 
 

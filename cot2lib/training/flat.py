@@ -1,0 +1,217 @@
+"""What trainers by the fused CPU engine share: flat arrays of weights and moments, threads, and decoding.
+
+All parameters of a run lie in one flat array, all its moments in two more. The stack's parameters and the optimiser's
+state are views of them, so checkpoints and evaluation by other rules stay the torch trainer's. A run may change
+engines at any checkpoint. Data order, draws and learning rates are the torch trainer's own.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
+from queue import Empty, SimpleQueue
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from cot2lib.kit import random
+from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.training import evaluation
+from cot2lib.training.trainer import Progress, StackTrainer, Tensors
+
+Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.forward.Data`
+Task = Callable[[int, int, tuple], None]  # does a piece of a run's work in a thread's arrays
+
+AT_ONCE = 32  # inputs that are decoded side by side
+PIECES = 8  # of a segment, between which runs take turns
+DECODED = (Base(), Discrete())  # rules that the engine decodes by
+
+
+def sparse(outputs: Float[Tensor, "place vocab"]) -> Sparse:
+    """Entries of distributions without their zeros: where each one's begin and the last one's end, tokens, weights."""
+    place, token = outputs.nonzero().unbind(1)
+    starts = torch.cat([place.new_zeros(1), torch.bincount(place, minlength=len(outputs)).cumsum(0)])
+    return starts.numpy(), token.numpy(), outputs[place, token].numpy()
+
+
+class FlatTrainer(StackTrainer):
+    """Trains each run alone, on several threads. A trainer of torch comes after it among the bases.
+
+    Args:
+        trainer: one of that kind that has not begun, whose work it takes over.
+        threads: how many runs are computed at a time.
+
+    Attributes:
+        flat, moments: weights, means and squares of all runs.
+    """
+
+    engine = "fused"
+
+    def __init__(self, trainer: StackTrainer, threads: int):
+        vars(self).update(vars(trainer))
+        self.compiled, self.at_once = False, min(threads, self.stack.runs)
+        self.optimizer = self._optimizer()
+
+    @property
+    @abstractmethod
+    def _shape(self):
+        """Sizes of a training step (`cot2lib.fast.forward.Shape`)."""
+
+    @property
+    @abstractmethod
+    def _works(self) -> list:
+        """Work arrays of every thread: of a training step, and of decoding."""
+
+    @property
+    def threads(self) -> int:
+        return self.at_once
+
+    def _optimizer(self) -> torch.optim.AdamW:
+        """The torch trainer's, of parameters and with moments that are views of flat arrays, (run, parameter)."""
+        self.flat, *self.moments = (self._flat() for _ in range(3))
+        for parameter, view in zip(self.stack.parameters(), self._views(self.flat)):
+            view.copy_(parameter.detach())
+            parameter.data = view
+        optimizer = super()._optimizer()
+        for block, moments in self._blocks(optimizer):
+            optimizer.state[block].update(moments, step=torch.tensor(0.0))
+        return optimizer
+
+    def _flat(self) -> Float[Tensor, "run parameter"]:
+        return torch.zeros(len(self.specs), sum(p[0].numel() for p in self.stack.parameters()))
+
+    def _views(self, flat: Float[Tensor, "run parameter"]) -> list[Tensor]:
+        """A flat array by parameters, in the stack's order."""
+        shapes = [parameter.shape for parameter in self.stack.parameters()]
+        parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
+        return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
+
+    def _blocks(self, optimizer: torch.optim.AdamW) -> Iterator[tuple[Tensor, Tensors]]:
+        """Every block of parameters that is trained, and where its moments lie."""
+        trained = [place for place, parameter in enumerate(self.stack.parameters()) if parameter.requires_grad]
+        views, first = [self._views(moment) for moment in self.moments], 0
+        for group in optimizer.param_groups:
+            last = first + len(group["params"][0])
+            for block, place in zip(group["params"], trained):
+                mean, square = (view[place][first:last] for view in views)
+                yield block, {"exp_avg": mean, "exp_avg_sq": square}
+            first = last
+
+    def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
+        """The torch trainer's restoring; the moments move into the flat arrays."""
+        self.optimizer.state.clear()
+        super().restore(weights, optimizer, progress)
+        for block, moments in self._blocks(self.optimizer):
+            state = self.optimizer.state[block]
+            for name in moments.keys() & state.keys():
+                state[name] = moments[name].copy_(state[name])
+
+    @property
+    def _decoding(self):
+        """Sizes of decoding."""
+        positions = self.data.prompts.shape[1] + self.spec.outputs - 1
+        return self._shape._replace(batch=AT_ONCE, positions=positions, scored=1, shared=0, branches=1)
+
+    @cached_property
+    def _counters(self) -> Int[Tensor, " draw"]:
+        """Counters of as many draws as the passes of a step need together."""
+        return random.counters(len(self._works[0][0].draws))
+
+    def _noise(self, run: int, probability: float):
+        """Dropout of a run."""
+        from cot2lib.fast.forward import Noise
+
+        keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self._counters))
+        return Noise(keys[run], counter, np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability)))
+
+    def _each(self, task: Task, pieces: int = 1) -> None:
+        """Calls a function of a run, a piece and a thread's work arrays for the pieces of every run, in their order.
+
+        Runs take turns, so that no thread is idle for longer than a piece where runs do not divide by threads.
+        """
+        ready: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        for run in range(len(self.specs)):
+            ready.put((run, 0))
+
+        def take_turns(arrays: tuple) -> None:
+            with suppress(Empty):  # what is left is in the hands of other threads
+                while True:
+                    run, piece = ready.get_nowait()
+                    task(run, piece, arrays)
+                    if piece + 1 < pieces:
+                        ready.put((run, piece + 1))
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(take_turns, self._works))  # raises what a turn raised
+
+    @cached_property
+    def _data(self):
+        """Inputs and targets, the latter without their zeros."""
+        from cot2lib.fast.forward import Data
+
+        data, supervision = self.data, self.spec.supervision
+        starts, tokens, weights = sparse(data.outputs.flatten(0, 2))  # of (variant x input x output)
+        inputs, steps = data.outputs.shape[1:3]
+        whole = lambda value, other: torch.full((inputs,), other) if value is None else value
+        padding = whole(data.padding, 0).numpy()
+        return Data(
+            prompts=data.prompts.numpy(),
+            padding=padding,
+            shift=padding * (not self.stack.reads["padding_counts"]),
+            outputs=(whole(data.last, steps - 1 - data.ending) + 1 + data.ending).numpy(),
+            starts=starts,
+            tokens=tokens,
+            weights=weights,
+            steps=steps,
+            ending=data.ending,
+            mean=supervision.reduction == "mean",
+            sequence=supervision.loss_on == "sequence",
+        )
+
+    def _optimiser(self, run: int, part: slice):
+        """A run's AdamW for a part of the segment."""
+        from cot2lib.fast.step import Optimiser
+
+        frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
+        mean, square = (moment[run].numpy() for moment in self.moments)
+        rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
+        return Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
+
+    def _count(self, updates: int) -> None:
+        """Tell torch's optimiser how many updates were made."""
+        for group in self.optimizer.param_groups:
+            for block in group["params"]:
+                self.optimizer.state[block]["step"] += updates
+
+    @cached_property
+    def _last(self) -> Int[Tensor, " input"]:
+        """The step at which each input is answered."""
+        given = self.data.last
+        return torch.full((len(self.data.prompts),), self.spec.outputs - 1) if given is None else given
+
+    def evaluate_by(self, rule: Rule) -> dict[str, list]:
+        """The torch trainer's evaluation, by the engine where thoughts are base ones or the likeliest tokens."""
+        return self._decoded(rule) if rule in DECODED else super().evaluate_by(rule)  # type: ignore[misc]  # of a base to come
+
+    def _decoded(self, rule: Rule) -> dict[str, list]:
+        """Every run's held-out inputs by one of the rules `DECODED`, see `cot2lib.training.evaluation.evaluate`."""
+        from cot2lib.fast.forward import decode
+
+        held_out, outputs = self.data.held_out, self.spec.outputs
+        answers = torch.zeros_like(held_out.index)
+        means = torch.zeros(len(self.specs), outputs, dtype=torch.float64)
+        flat, greedy, last = self.flat.numpy(), isinstance(rule, Discrete), self._last
+
+        def task(run: int, _: int, works: tuple) -> None:
+            inputs = held_out.index[run][held_out.real[run]]  # (input,)
+            ends, sums = last[inputs], np.zeros(outputs)
+            given = inputs.numpy(), ends.numpy(), greedy, self._noise(run, 0.0)
+            decode(flat[run], self._decoding, self._data, *given, answers[run].numpy(), sums, works[1])
+            count = torch.tensor([(ends >= step).sum() for step in range(outputs)])
+            means[run] = torch.from_numpy(sums) / count
+
+        self._each(task)
+        return evaluation.summary(self.data, self.data.right(answers, held_out.index), means)

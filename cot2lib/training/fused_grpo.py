@@ -1,0 +1,121 @@
+"""Policy gradients by the fused CPU engine (`cot2lib.fast.reward`), for thoughts of K tokens and Dirichlet points."""
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from cot2lib.losses import RATIOS
+from cot2lib.thoughts import MTS, Dirichlet, Discrete, Rule
+from cot2lib.training.flat import PIECES, FlatTrainer
+from cot2lib.training.grpo import GRPOTrainer
+
+
+def is_sampled(thought: Rule) -> bool:
+    """Whether the engine can sample thoughts by a rule."""
+    one = type(thought) is Discrete and thought.samples and thought.top_k is None
+    return one or type(thought) in (MTS, Dirichlet)
+
+
+class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
+    """Trains policy-gradient runs of one shape, each alone; arguments as `FlatTrainer`."""
+
+    @cached_property
+    def _shape(self):
+        """Sizes of a training step."""
+        from cot2lib.fast.forward import Shape
+
+        tokens, sizes = self.data.prompts.shape[1], self.stack.shape
+        thoughts = self.group * (self.spec.outputs - 1)
+        return Shape(
+            vocab=sizes["vocab_size"],
+            places=sizes["positions"],
+            width=sizes["d_model"],
+            layers=sizes["layers"],
+            heads=sizes["heads"],
+            batch=self.recipe.batch,
+            positions=tokens + thoughts,
+            scored=1 + thoughts,
+            shared=tokens,
+            branches=self.group,
+        )
+
+    @cached_property
+    def _works(self) -> list:
+        """Work arrays of every thread: of a training step, and of decoding."""
+        from cot2lib.fast.forward import work
+
+        shape = self._shape
+        lanes = sum(self.stack.dropout_lanes(shape.batch, shape.positions, shape.scored)) if self.recipe.dropout else 0
+        own = shape.scored - 1
+        return [(work(shape, lanes, own), work(self._decoding, 0)) for _ in range(self.threads)]
+
+    @cached_property
+    def _right(self) -> Bool[Tensor, "input token"]:
+        """Which answers are rewarded, for every input."""
+        inputs, vocab = len(self.data.prompts), self._shape.vocab
+        rows = torch.arange(inputs)[None].expand(vocab, -1)
+        answers = torch.arange(vocab)[:, None].expand(-1, inputs)
+        return self.data.right(answers, rows).T.contiguous()
+
+    def _policy(self):
+        """How thoughts are sampled at the step to come."""
+        from cot2lib.fast.rules import POINT, TOKENS, Policy
+
+        thought, vocab = self.thought, self._shape.vocab
+        if isinstance(thought, Dirichlet):
+            most = min(thought.most or vocab, vocab)
+            return Policy(POINT, 1, most, np.float32(1), thought.gamma, thought.floor, thought.masked)
+        assert isinstance(thought, MTS | Discrete)
+        k = thought.k if isinstance(thought, MTS) else 1
+        return Policy(TOKENS, k, k, np.float32(thought.temperature), 0.0, 0.0, False)
+
+    def _traces(self, policy):
+        """Arrays of one step's rollouts."""
+        from cot2lib.fast.rules import Traces
+
+        thoughts, rollouts = self.spec.outputs - 1, self.group * self.recipe.batch
+        of_draws = lambda: np.zeros((thoughts + 1, rollouts, policy.draws))
+        return Traces(
+            tokens=np.zeros((thoughts, rollouts, policy.most), np.int64),
+            apart=np.zeros((thoughts, rollouts), np.int64),
+            points=np.zeros((thoughts, rollouts, policy.most + 1)),
+            answers=np.zeros(rollouts, np.int64),
+            old=of_draws(),
+            new=of_draws(),
+            reference=of_draws(),
+            gains=np.zeros(rollouts),
+            coefficients=np.zeros(policy.draws),
+            row=np.zeros(self._shape.vocab, np.float32),
+            slopes=np.zeros(self._shape.vocab),
+        )
+
+    @cached_property
+    def _start(self) -> np.ndarray:
+        """The weights that the divergence is from, (run, parameter)."""
+        parts = [] if self.reference is None else [value.detach().flatten(1) for value in self.reference.parameters()]
+        return torch.cat(parts, 1).numpy() if parts else self.flat.numpy()
+
+    def take_steps(self, steps: int) -> None:
+        """All runs, one segment each."""
+        from cot2lib.fast.reward import Terms, reward
+
+        spec, pieces, policy = self.spec, min(PIECES, steps), self._policy()  # no piece is empty
+        terms = Terms(RATIOS.index(spec.ratio), float(spec.clip), float(spec.kl), spec.scaled, spec.updates)
+        flat, clipped, right = self.flat.numpy(), self.clip_fraction.numpy(), self._right.numpy()
+        keys, last = self.keys.numpy().view(np.uint64), self._last.numpy()
+
+        def task(run: int, piece: int, works: tuple) -> None:
+            part = slice(piece * steps // pieces, (piece + 1) * steps // pieces)
+            given = self._data, right, last, self.order[run, part].numpy(), policy, terms, self._start[run], keys[run]
+            how = self._optimiser(run, part), self._noise(run, self.recipe.dropout), self.progress.step + part.start
+            out = self.losses[run, part].numpy(), clipped[run : run + 1], self._traces(policy), works[0]
+            reward(flat[run], self._shape, *given, *how, *out)
+            if piece + 1 == pieces:
+                for gradient, made in zip(self.gradients, self._views(torch.from_numpy(works[0].gradient)[None])):
+                    gradient[run] = made[0]
+
+        self._each(task, pieces)
+        self._count(steps * spec.updates)
