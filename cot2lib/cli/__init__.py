@@ -111,6 +111,7 @@ def _add_machine(commands) -> None:
 
     bench = command(commands, "bench", "measure speed side by side in one process", _bench)
     bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
+    bench.add_argument("--fed", default="teacher", choices=["teacher", "self"], help="train: whose thoughts are fed")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
 
 
@@ -203,4 +204,4 @@ def _prosqa(options: argparse.Namespace) -> None:
 def _bench(options: argparse.Namespace) -> None:
     from cot2lib.study.speed import bench
 
-    print(bench.measure(options.what, quick=options.quick))
+    print(bench.measure(options.what, quick=options.quick, fed=options.fed))

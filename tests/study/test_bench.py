@@ -1,6 +1,7 @@
 """Benchmarks are run small: what they print must be whole; how fast it is, no test says."""
 
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -8,12 +9,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
+from cot2lib.losses import soft_nll
 from cot2lib.model import Cache, GPT2Stack
 from cot2lib.study import costs, overhead, passk
-from cot2lib.study.speed import bench, reward, training
+from cot2lib.study.speed import bench, peers, reward, training
 from cot2lib.study.speed.plain_grpo import PlainGRPO
 from cot2lib.study.speed.variants import BASELINE
 from cot2lib.training import grpo
+from cot2lib.training.supervised import SupervisedTrainer
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -26,7 +29,8 @@ def small(monkeypatch):
     for module in (training, reward):
         monkeypatch.setattr(module, "SIZES", (1, 2))
     monkeypatch.setattr(training, "MOST", 2)
-    monkeypatch.setattr(training, "FUSED_STEPS", 2)
+    for module in (training, reward):
+        monkeypatch.setattr(module, "FUSED_STEPS", 2)
 
 
 def test_ways_are_timed_beside_the_first(monkeypatch):
@@ -58,9 +62,10 @@ def test_stages_are_timed_in_their_last_stage(monkeypatch):
     "measure, one, least, others",
     [
         (training.steps, training.one_step, 1e6, ["torch.func.vmap, 2 runs", "fused, 1 runs", "fused, 2 runs"]),
-        (reward.prompts, reward.one_prompt, 1e5, []),
+        (training.own_steps, partial(training.one_step, training.OWN), 1e6, ["fused, 1 runs", "fused, 2 runs"]),
+        (reward.prompts, reward.one_prompt, 1e5, ["fused, 1 runs", "fused, 2 runs"]),
     ],
-    ids=["train", "grpo"],
+    ids=["train", "own thoughts", "grpo"],
 )
 def test_stacks_are_timed_beside_the_loop_and_the_limit(measure, one, least, others, monkeypatch):
     pytest.importorskip("transformers")
@@ -81,6 +86,25 @@ def test_an_opponent_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     said = training.left_out(training.PEERS)
     assert any("jax is not installed; pip install 'cot2lib[peers]'" in reason for reason in said)
+
+
+def test_the_opponent_is_fed_as_we_are():
+    """Taught or on its own thoughts, its scores give our loss."""
+    pytest.importorskip("transformers")
+    for model, scores in ((training.MAIN, peers.taught_logits), (training.OWN, peers.own_logits)):
+        trainer = SupervisedTrainer([model(dropout=0.0)])
+        batch = trainer.data.batch(trainer.data.order([42], 0, 1, 16)[:, 0])
+        logits = scores(trainer.stack.to_hf(0), batch.prompts[0], batch.outputs[0])
+        loss = soft_nll(logits[None], batch.outputs).sum(-1).mean()
+        ours = trainer.loss(trainer.stack, trainer.spec, batch, *trainer.phase)
+        assert loss.item() == pytest.approx(ours.item(), rel=1e-5) and trainer.phase[0] == (
+            3 * (model is training.OWN)
+        )
+
+
+def test_own_thoughts_are_for_training_alone():
+    with pytest.raises(SpecError, match="fed='self': only the benchmark 'train'"):
+        bench.measure("grpo", quick=True, fed="self")
 
 
 @pytest.fixture

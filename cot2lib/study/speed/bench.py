@@ -2,10 +2,11 @@
 
 `train` times the paper's training step (batch 16, dropout, AdamW) of the main experiment's CoT2 model, written with
 Hugging Face's model and a plain loop, batched over runs by `torch.func.vmap` and by JAX, and with our stack at several
-sizes, eager, compiled and by the fused engine. `sampling` times training on own thoughts beside teacher forcing, and
-the whole Pass@k of the paper's experiment. `decoding` times what a continuous token costs beside a discrete one.
-`grpo` times steps of policy gradients, rollouts and update, beside the same steps with Hugging Face's model. Variants
-take turns, so that a machine that speeds up or slows down does so for all.
+sizes, eager, compiled and by the fused engine. Fed "self" it times the step through the model's own thoughts.
+`sampling` times training on own thoughts beside teacher forcing, and the whole Pass@k of the paper's experiment.
+`decoding` times what a continuous token costs beside a discrete one. `grpo` times steps of policy gradients, rollouts
+and update, beside the same steps with Hugging Face's model. Variants take turns, so that a machine that speeds up or
+slows down does so for all.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from collections.abc import Callable
 import pandas as pd
 import torch
 
+from cot2lib.errors import SpecError
 from cot2lib.kit.provenance import device_name
 from cot2lib.kit.timing import seconds, threads
 from cot2lib.runs import load
@@ -26,12 +28,24 @@ SHAPES = ((32, 2, 2), (768, 12, 12))  # width, layers, heads of the models that 
 FEW_SAMPLES = 28  # of a quick look at Pass@k
 
 
-def measure(what: str, quick: bool = False) -> str:
-    """One benchmark as printed text; `what` is a key of `WHATS`, `quick` takes fewer rounds and compiles nothing."""
+def measure(what: str, quick: bool = False, fed: str = "teacher") -> str:
+    """One benchmark as printed text.
+
+    Args:
+        what: a key of `WHATS`.
+        quick: whether to take fewer rounds and compile nothing.
+        fed: whose thoughts are fed in `train`, "teacher" or "self".
+
+    Raises:
+        SpecError: for own thoughts in another benchmark.
+    """
+    if fed != "teacher" and what != "train":
+        raise SpecError(f"fed={fed!r}: only the benchmark 'train' can be fed other thoughts than the teacher's.")
     with threads(1):
-        tables = WHATS[what](quick, QUICK_ROUNDS if quick else ROUNDS)
+        tables = (WHATS[what] if fed == "teacher" else own)(quick, QUICK_ROUNDS if quick else ROUNDS)
     shown = [table.dropna(axis="columns", how="all").round(2).to_string(index=False) for table in tables]
-    missing = [f"Left out: {reason}" for reason in training.left_out(training.PEERS)] if what == "train" else []
+    held = training.PEERS if (what, fed) == ("train", "teacher") else {}
+    missing = [f"Left out: {reason}" for reason in training.left_out(held)] if what == "train" else []
     where = f"One core of {device_name(CPU)}, torch {torch.__version__}; medians of turns taken in alternation.\n"
     units = "`rate` of a run in a second, `times` the first row's or the stack's, `share` of `sgemm` (Gflop/s)."
     return "\n\n".join([where + units, *shown, *missing])
@@ -42,6 +56,11 @@ def train(quick: bool, rounds: int) -> list[pd.DataFrame]:
     steps = training.steps(rounds, compiled=not quick)
     sizes = list(training.GROWTH)[: 2 if quick else None]
     return [steps, training.growth(QUICK_ROUNDS, sizes, steps["sgemm"].iloc[0])]
+
+
+def own(quick: bool, rounds: int) -> list[pd.DataFrame]:
+    """Training steps of the main model through its own thoughts."""
+    return [training.own_steps(rounds, compiled=not quick)]
 
 
 def sampling(quick: bool, rounds: int) -> list[pd.DataFrame]:

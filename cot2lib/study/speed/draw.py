@@ -9,11 +9,12 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from cot2lib.study.frame import at
 from cot2lib.study.look import SETTINGS, Shown, finished, panels
 from cot2lib.study.series import BLUE, told_apart
-from cot2lib.study.speed.record import GROWS, REWARD, STEPS
+from cot2lib.study.speed.record import GROWS, OWN, REWARD, STEPS
 from cot2lib.study.speed.variants import BASELINE
 
 UNITS = {
     STEPS: "steps of a run in a second",
+    OWN: "steps of a run on own thoughts in a second",
     REWARD: "prompts in a second",
     "training": "training steps of a run in a second",
     "reward": "prompts rewarded in a second",

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from cot2lib.losses import soft_nll
@@ -28,6 +30,29 @@ def hugging_face_model() -> torch.nn.Module:
         if isinstance(part, torch.nn.Dropout):
             part.p = run.recipe.dropout
     return model
+
+
+def taught_logits(
+    model: torch.nn.Module, prompts: Int[Tensor, "batch token"], outputs: Float[Tensor, "batch step vocab"]
+) -> Float[Tensor, "batch step vocab"]:
+    """Scores of every output of a Hugging Face model that is fed the outputs before it, in one forward."""
+    table = model.transformer.wte
+    inputs = torch.cat([table(prompts), outputs[:, :-1] @ table.weight], dim=1)
+    return model(inputs_embeds=inputs).logits[:, -outputs.shape[1] :]
+
+
+def own_logits(
+    model: torch.nn.Module, prompts: Int[Tensor, "batch token"], outputs: Float[Tensor, "batch step vocab"]
+) -> Float[Tensor, "batch step vocab"]:
+    """The same of one that is fed its own mixtures, step by step with its cache; gradients run through them."""
+    table = model.transformer.wte
+    out = model(inputs_embeds=table(prompts), use_cache=True)
+    logits = [out.logits[:, -1]]
+    for _ in range(outputs.shape[1] - 1):
+        fed = (logits[-1].softmax(-1) @ table.weight)[:, None]
+        out = model(inputs_embeds=fed, past_key_values=out.past_key_values, use_cache=True)
+        logits.append(out.logits[:, -1])
+    return torch.stack(logits, 1)
 
 
 def batches(specs: Sequence[RunSpec], steps: int) -> list[Batch]:

@@ -8,7 +8,7 @@ from cot2lib.runs import records
 from cot2lib.study.speed import reward, training
 from cot2lib.study.speed.variants import QUICK_ROUNDS, ROUNDS
 
-STEPS, GROWS, REWARD = "a training step", "what grows", "a step of reward"  # what is measured
+STEPS, OWN, GROWS, REWARD = "a training step", "a step on own thoughts", "what grows", "a step of reward"  # `what`
 COLUMNS = ["what", "variant", "rate", "times", "share", "minutes", "sgemm"]
 REHEARSED = ("rehearsal.cpu.measured", "rehearsal.gpu.measured")  # tables of `cot2lib.study.book.rehearsal`
 
@@ -30,6 +30,7 @@ def measure(profile: str) -> pd.DataFrame:
     with threads(1):
         parts = {STEPS: training.steps(ROUNDS, compiled=True)}
         sgemm = parts[STEPS]["sgemm"].iloc[0]
+        parts[OWN] = training.own_steps(ROUNDS, compiled=True)
         parts[GROWS] = training.growth(QUICK_ROUNDS, list(training.GROWTH), sgemm)
         parts[REWARD] = reward.prompts(ROUNDS, compiled=True)
     return pd.concat(parts, names=["what"]).reset_index("what").assign(sgemm=sgemm)[COLUMNS].reset_index(drop=True)

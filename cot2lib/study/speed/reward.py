@@ -1,4 +1,4 @@
-"""Steps of policy gradients, rollouts and update: our stack beside the same steps with Hugging Face's model."""
+"""Steps of policy gradients, rollouts and update: our stack and engine beside the same with Hugging Face's model."""
 
 import pandas as pd
 import torch
@@ -10,15 +10,17 @@ from cot2lib.study.costs import STEPS, Variant, steps_of
 from cot2lib.study.speed.plain_grpo import PlainGRPO
 from cot2lib.study.speed.variants import BASELINE, CPU, beside_the_limit, step_flops
 from cot2lib.thoughts import MTS
+from cot2lib.training.engines import preferred, unfit
 from cot2lib.training.grpo import GRPOTrainer
 
 SIZES = (1, 8, 16)  # runs side by side
+FUSED_STEPS = 50  # in a turn of the engine, which is called once for a segment
 
 
 def prompts(rounds: int, compiled: bool) -> pd.DataFrame:
     """Prompts of a run in a second by the loop and by stacks, beside the limit."""
     stacks = [stack(runs, fast) for runs in SIZES for fast in ((False, True) if compiled else (False,))]
-    return beside_the_limit([hugging_face(), *stacks], rounds, one_prompt())
+    return beside_the_limit([hugging_face(), *stacks, *fused()], rounds, one_prompt())
 
 
 def one_prompt() -> float:
@@ -42,6 +44,15 @@ def stack(runs: int, compiled: bool = False, device: torch.device = CPU) -> Vari
     """Our stacked trainer."""
     turn = steps_of(policy_trainer(runs, compiled, device), STEPS)
     return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, turn, STEPS * policy_run().recipe.batch)
+
+
+def fused() -> list[Variant]:
+    """The fused engine on one thread; none where it does not work."""
+    if unfit(policy_run()):
+        return []
+    work = FUSED_STEPS * policy_run().recipe.batch
+    turns = {runs: steps_of(preferred(policy_trainer(runs), 1), FUSED_STEPS) for runs in (SIZES[0], SIZES[-1])}
+    return [Variant(f"fused, {runs} runs", runs, turn, work) for runs, turn in turns.items()]
 
 
 def hugging_face(device: torch.device = CPU) -> Variant:

@@ -26,6 +26,7 @@ FEW = 2  # of those on graphs, which take longer
 LOOP, PEERS = {"transformers": "llm"}, {"jax": "peers", "threadpoolctl": "peers"}  # packages, and their extra
 FUSED_STEPS = 100  # in a turn of the engine, which is called once for a segment
 MAIN = partial(spec, "cot2", "paper")
+OWN = partial(MAIN, self_fed_from=0.0)
 PAIRS = partial(MAIN, task=ProsQA(inputs=2000))  # four layers, batch 64, inputs of many lengths
 GROWTH: dict[str, Callable[..., RunSpec]] = {  # what grows, beside the main model
     "main": MAIN,
@@ -51,6 +52,12 @@ def steps(rounds: int, compiled: bool) -> pd.DataFrame:
     stacks = [stack(runs, fast) for fast in ((False, True) if compiled else (False,)) for runs in SIZES]
     rows = beside_the_limit([hugging_face(), *stacks, *peers_of_ours(), *fused(SIZES[:2])], rounds, one_step())
     return rows.assign(minutes=MAIN().recipe.steps / rows["rate"] / 60)
+
+
+def own_steps(rounds: int, compiled: bool) -> pd.DataFrame:
+    """The same through the model's own thoughts, which the loop makes with a cache; without peers."""
+    stacks = [stack(runs, fast, OWN) for fast in ((False, True) if compiled else (False,)) for runs in SIZES[:2]]
+    return beside_the_limit([hugging_face(model=OWN), *stacks, *fused(SIZES[:2], OWN)], rounds, one_step(OWN))
 
 
 def one_step(model: Callable[..., RunSpec] = MAIN) -> float:
@@ -130,19 +137,18 @@ def peers_of_ours() -> list[Variant]:
     return [Variant(f"{name}, {len(specs)} runs", len(specs), turn, STEPS) for name, turn in made.items()]
 
 
-def hugging_face(device: torch.device = CPU) -> Variant:
+def hugging_face(device: torch.device = CPU, model: Callable[..., RunSpec] = MAIN) -> Variant:
     """The same model, loss and optimiser the usual way: one model, one batch, fused AdamW."""
-    run = MAIN()
-    data, model = stack_data([run], device), peers.hugging_face_model().to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=run.recipe.lr, fused=True)
+    run = model()
+    data, plain = stack_data([run], device), peers.hugging_face_model().to(device)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=run.recipe.lr, fused=True)
     batches = data.order([run.seed], 0, STEPS, run.recipe.batch)[0]
-    table = model.transformer.wte.weight
+    scores = peers.taught_logits if run.supervision.feeding == "teacher" else peers.own_logits
 
     def turn() -> None:
         for index in batches:
-            prompts, outputs = data.prompts[index], data.outputs[0, index]
-            inputs = torch.cat([model.transformer.wte(prompts), outputs[:, :-1] @ table], dim=1)
-            logits = model(inputs_embeds=inputs).logits[:, -outputs.shape[1] :]
+            outputs = data.outputs[0, index]
+            logits = scores(plain, data.prompts[index], outputs)
             optimizer.zero_grad()
             soft_nll(logits[None], outputs[None]).sum(-1).mean().backward()
             optimizer.step()
