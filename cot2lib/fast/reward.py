@@ -31,29 +31,14 @@ class Terms(NamedTuple):
 
 @njit(**ENTRY)
 def reward(
-    flat,
-    shape,
-    data,
-    right,
-    last,
-    order,
-    policy,
-    terms,
-    reference,
-    key,
-    optimiser,
-    noise,
-    first,
-    losses,
-    clipped,
-    t,
-    w,
-):
+    flat, shape, data, right, last, order, policy, terms, reference, key, optimiser, noise, first, losses, clipped,
+    t, w,
+):  # fmt: skip
     """Train on batches by reward, the first of which is step number `first` of the run.
 
-    Leaves each batch's share of failed rollouts in `losses` (step,), the last update's gradients in `w.gradient` and
-    its share of clipped ratios in `clipped` (1,). `right` (input, token) says which answers are rewarded, `last`
-    (input,) at which step each input is answered; `reference` is the flat array of the start, `key` the rollouts'.
+    Leaves each batch's share of failed rollouts in `losses` (step,), the last update's gradients in `w.gradient`, its
+    share of clipped ratios in `clipped` (1,). `right` (input, token) are rewarded answers, `last` (input,) each one's
+    step; `reference` is the flat array of the start, `key` the rollouts'.
     """
     silent = Noise(noise.key, noise.counter, np.int32(0), ONE)
     for s in range(len(order)):
