@@ -117,8 +117,8 @@ def test_actions_and_points_are_torchs(thought, monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [dict(thought=MTS(3)), dict(thought=MTS(3), recipe=DROPOUT, kl=0.1), dict(thought=FOUR)],
-    ids=["tokens", "dropout and divergence", "points"],
+    [dict(thought=MTS(3)), dict(thought=MTS(3), recipe=DROPOUT, kl=0.1)],
+    ids=["tokens", "dropout and divergence"],
 )
 def test_losses_of_two_hundred_steps_are_torchs(options):
     """A rewarded answer more or less is 1/64 of a loss; rounding may turn a draw near the edge of two tokens."""
@@ -129,6 +129,19 @@ def test_losses_of_two_hundred_steps_are_torchs(options):
     assert (apart > 0).float().mean() < 0.05 and apart.max() < 0.02
     assert torch_.losses[:, :200].std(1).min() > 0.003
     assert (weights_of(torch_, 1) - weights_of(fused_, 1)).abs().mean() < 1e-4
+
+
+def test_points_from_the_weights_of_each_of_forty_steps_are_torchs():
+    """One step at a time: rounding may swap two tokens of nearly one weight, and with them draws of a point."""
+    torch_, fused_ = map(moved, both(run(FOUR, recipe=replace(RECIPE, batch=8))))
+    alike = 0
+    for _ in range(40):
+        fused_.stack.load_state_dict(torch_.stack.state_dict())
+        torch_.advance(1), fused_.advance(1)
+        expected, made = (torch.cat([g.flatten() for g in trainer.gradients]) for trainer in (torch_, fused_))
+        near = (made - expected).abs().max() <= 1e-4 * expected.abs().max()
+        alike += bool(near and torch_.losses[0, 0] == fused_.losses[0, 0])
+    assert alike >= 36
 
 
 def test_a_rising_k():
