@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from cot2lib.losses import soft_nll
@@ -33,8 +32,8 @@ def hugging_face_model() -> torch.nn.Module:
 
 
 def taught_logits(
-    model: torch.nn.Module, prompts: Int[Tensor, "batch token"], outputs: Float[Tensor, "batch step vocab"]
-) -> Float[Tensor, "batch step vocab"]:
+    model: torch.nn.Module, prompts: Int[torch.Tensor, "batch token"], outputs: Float[torch.Tensor, "batch step vocab"]
+) -> Float[torch.Tensor, "batch step vocab"]:
     """Scores of every output of a Hugging Face model that is fed the outputs before it, in one forward."""
     table = model.transformer.wte
     inputs = torch.cat([table(prompts), outputs[:, :-1] @ table.weight], dim=1)
@@ -42,8 +41,8 @@ def taught_logits(
 
 
 def own_logits(
-    model: torch.nn.Module, prompts: Int[Tensor, "batch token"], outputs: Float[Tensor, "batch step vocab"]
-) -> Float[Tensor, "batch step vocab"]:
+    model: torch.nn.Module, prompts: Int[torch.Tensor, "batch token"], outputs: Float[torch.Tensor, "batch step vocab"]
+) -> Float[torch.Tensor, "batch step vocab"]:
     """The same of one that is fed its own mixtures, step by step with its cache; gradients run through them."""
     table = model.transformer.wte
     out = model(inputs_embeds=table(prompts), use_cache=True)
