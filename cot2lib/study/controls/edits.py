@@ -152,7 +152,7 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
         asked = [_decoded(thinking, specs, rule) for rule in mixed]
         asked += [_longer(thinking, specs)] if isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
-    return pd.concat(parts, ignore_index=True)[COLUMNS].round(2)
+    return pd.concat(parts, ignore_index=True)[COLUMNS].round({"before": 2, "right": 2, "follows": 2})
 
 
 def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
