@@ -118,7 +118,7 @@ def test_what_is_left_is_told_at_the_rate_of_the_engine_that_would_train_it(monk
     """Rows of the other engine, and of a GPU, do not count; a run of its kind elsewhere counts before other kinds."""
     old, new, left = (made("cot2", seed) for seed in (42, 43, 44))
     other, plain = made("discrete", 42), made("discrete", 43)
-    own = made("coconut", 42), made("coconut", 43)
+    own = made("coconut", 42, 12), made("coconut", 43, 12)  # of a width that torch alone trains
     rows = {old: (36000.0, None), new: (360.0, "fused"), other: (3600.0, "fused"), own[0]: (7200.0, "torch")}
     told(monkeypatch, rows, csft=[old, new, left], budget=[other, plain, *own])
     assert index.commands()["left"].tolist() == pytest.approx([0.1, 0.1, 3.0, 3.0])
@@ -131,8 +131,8 @@ def test_what_is_left_is_told_at_the_rate_of_the_engine_that_would_train_it(monk
     assert index.commands()["left"][0] == pytest.approx(rate)
 
 
-def made(method, seed):
-    return spec(method, "quick", seed=seed, task=MNNS(1, 4, 2), d_model=16)
+def made(method, seed, d_model=16):
+    return spec(method, "quick", seed=seed, task=MNNS(1, 4, 2), d_model=d_model)
 
 
 def told(monkeypatch, rows, **sweeps):
