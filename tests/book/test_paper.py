@@ -305,7 +305,7 @@ def test_what_computation_settles(found, verdict, monkeypatch, shipped):
     assert ours["verdict"].tolist() == [verdict] * 2 and set(ours["command"]) == {"pytest tests/test_x.py"}
     assert ledger.is_measured(ours).all()
     told = listing.claims_table(ours.reindex(columns=shipped.columns))["verdict"]
-    assert told.tolist() == [f"{{ref}}`{verdict} <claim-consistency>`"]
+    assert told.tolist() == [f"{{ref}}`{ledger.short(verdict)} <claim-consistency>`"]
 
 
 def test_a_statement_that_says_nothing_holds_vacuously():
