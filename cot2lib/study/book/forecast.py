@@ -206,8 +206,8 @@ def _mib(size: int) -> str:
 def scale() -> pd.DataFrame:
     """Core-minutes of a run at the median of recorded ones, by kind and recipe; core-hours of 100,000; shards.
 
-    Those are shares of stacks as they were recorded, by the engine that trains such runs today; the models that
-    rewarded runs start from are not counted.
+    Those are shares of stacks as they were recorded, by the engine that trains such runs today if it has trained any;
+    the models that rewarded runs start from are not counted.
     """
     return pd.DataFrame([_row(kind, name, each) for kind, name, each in medians()])
 

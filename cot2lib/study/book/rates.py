@@ -25,16 +25,21 @@ ROUNDS, STEPS = 1, 10  # timed turns after one that warms up, and at most so man
 
 
 def recorded(specs: Sequence[Run], device: torch.device = CPU) -> pd.DataFrame:
-    """Kind, hours and rate of runs that were recorded on such a device by the engine that trains them there today."""
+    """Kind, hours and rate of runs that were recorded on such a device by the engine that trains them there today.
+
+    Where that engine has none of them yet, the rows are those of another one.
+    """
     known, asked = runs.recorded(specs), {run.id: run for run in specs}
     rows = [
         {"kind": _kind(run), "engine": engine, "hours": spent, "rate": spent / operations(run)}
+        | {"today": engine == trained_by(run, device)}
         for run, engine, name, spent in zip(
             known["id"].map(asked), known["engine"].fillna("torch"), known["device"], spent_hours(known)
         )
-        if name.startswith("cpu") == (device.type == "cpu") and engine == trained_by(run, device)
+        if name.startswith("cpu") == (device.type == "cpu")
     ]
-    return pd.DataFrame(rows, columns=["kind", "engine", "hours", "rate"])
+    table = pd.DataFrame(rows, columns=["kind", "engine", "hours", "rate", "today"])
+    return (table[table["today"].astype(bool)] if table["today"].any() else table).drop(columns="today")
 
 
 def hours(run: Run, chapter: str, known: pd.DataFrame, device: torch.device = CPU) -> float:
