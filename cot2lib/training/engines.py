@@ -1,6 +1,5 @@
 """Which engine trains: the fused one where it applies, on a CPU, and torch everywhere else."""
 
-import sys
 from functools import cache
 
 import torch
@@ -23,7 +22,7 @@ FED = (Base(), Hidden(), ZeroSlot())  # own thoughts that the engine trains on
 def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer:
     """The fused trainer of runs on a CPU that the engine knows; else `trainer` itself.
 
-    Where torch trains on a CPU, a line on stderr says why.
+    Where torch trains on a CPU, a line says why.
 
     Args:
         trainer: the torch trainer, not begun.
@@ -42,7 +41,7 @@ def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer
 @cache
 def _say(line: str) -> None:
     """Once a process."""
-    print(line, file=sys.stderr)
+    print(line, flush=True)
 
 
 def unfit(spec: Run) -> str | None:
