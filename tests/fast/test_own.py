@@ -99,8 +99,8 @@ def test_the_switch_from_teacher_to_own_thoughts():
         torch_, fused_ = both(run)
         assert fused_.phase[0] == first
         torch_.train(), fused_.train()
-        assert [point["loss"] for point in torch_.progress.curves] == pytest.approx(
-            [point["loss"] for point in fused_.progress.curves], abs=5e-5
+        assert [point["loss"][0] for point in torch_.progress.curves] == pytest.approx(
+            [point["loss"][0] for point in fused_.progress.curves], abs=5e-5
         )
         assert (weights_of(torch_) - weights_of(fused_)).abs().mean() < 1e-5
 

@@ -9,6 +9,8 @@ from cot2lib.study.frame import at
 from cot2lib.study.speed import draw, record, training
 from cot2lib.study.speed.record import GROWS, REWARD, STEPS
 
+pytestmark = pytest.mark.usefixtures("unchecked")  # a compiler cannot look into the checks
+
 NONE = np.nan
 ROWS = pd.DataFrame(
     [
