@@ -7,9 +7,7 @@ import pytest
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.study.frame import at
 from cot2lib.study.speed import draw, record, training
-from cot2lib.study.speed.record import GROWS, REWARD, STEPS
-
-pytestmark = pytest.mark.usefixtures("unchecked")  # a compiler cannot look into the checks
+from cot2lib.study.speed.record import GROWS, OWN, REWARD, STEPS
 
 NONE = np.nan
 ROWS = pd.DataFrame(
@@ -84,13 +82,15 @@ def test_a_record_has_the_columns_that_ship(monkeypatch):
     part = ROWS.drop(columns=["what", "sgemm", "way"])
     monkeypatch.setattr(training, "left_out", lambda needed: [])
     monkeypatch.setattr(training, "steps", lambda rounds, compiled: part.assign(sgemm=90.0))
+    monkeypatch.setattr(training, "own_steps", lambda rounds, compiled: part.drop(columns="minutes"))
     monkeypatch.setattr(
         training, "growth", lambda rounds, names, sgemm: part.drop(columns="minutes").assign(stack=1.0)
     )
     monkeypatch.setattr(record.reward, "prompts", lambda rounds, compiled: part.drop(columns="minutes"))
     rows = record.measure("quick")
     assert list(rows) == record.COLUMNS and (rows["sgemm"] == 90).all()
-    assert rows["minutes"].notna().groupby(rows["what"]).any().to_dict() == {STEPS: True, GROWS: False, REWARD: False}
+    known = rows["minutes"].notna().groupby(rows["what"]).any().to_dict()
+    assert known == {STEPS: True, OWN: False, GROWS: False, REWARD: False}
 
 
 def test_speed_is_measured_once():
