@@ -1,5 +1,6 @@
 """Which engine trains: the fused one where it applies, on a CPU, and torch everywhere else."""
 
+import sys
 from functools import cache
 
 import torch
@@ -22,7 +23,7 @@ FED = (Base(), Hidden(), ZeroSlot())  # own thoughts that the engine trains on
 def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer:
     """The fused trainer of runs on a CPU that the engine knows; else `trainer` itself.
 
-    Where torch trains on a CPU, a line says why.
+    Where torch trains on a CPU, a line on stderr says why.
 
     Args:
         trainer: the torch trainer, not begun.
@@ -41,7 +42,7 @@ def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer
 @cache
 def _say(line: str) -> None:
     """Once a process."""
-    print(line, flush=True)
+    print(line, file=sys.stderr)
 
 
 def unfit(spec: Run) -> str | None:
