@@ -30,6 +30,13 @@ def ancestors(
     return (backward_counts(graph_of(task, inputs), ends)[step] > 0).view(*rows.shape, task.states)
 
 
+def as_tokens(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch vocab"]:
+    """The tokens of sets of states."""
+    tokens = torch.zeros(*states.shape[:-1], task.vocab_size, dtype=torch.bool)
+    tokens[..., task.state_ids] = states
+    return tokens
+
+
 def mirrored(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch state"]:
     """A set of states and the mirror of each; the set itself where a task has no symmetry."""
     return states if task.mirror is None else states | states[..., task.mirror]

@@ -22,7 +22,7 @@ from requests_cache import CachedSession
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 from urllib3 import HTTPResponse
-from whole import CHECKSUM, MANIFEST, CrateError, check, listed, sha256
+from whole import CHECKSUM, MANIFEST, CrateError, check, listed, reported, sha256
 
 ROOT = Path(__file__).parents[1]
 RECORDS, PAGES = ROOT / "cot2lib" / "study" / "records", ROOT / "_build" / "html"
@@ -155,14 +155,13 @@ def validate(folder: Path) -> None:
 
 def main(folder: str = "dist/crate") -> int:
     """Write and validate; returns the exit status."""
-    try:
+
+    def written() -> str:
         write(ROOT, Path(folder))
         validate(Path(folder))
-        print(f"{folder}: {check(Path(folder))} files, valid")
-    except CrateError as error:
-        print(f"crate: {error}", file=sys.stderr)
-        return 2
-    return 0
+        return f"{folder}: {check(Path(folder))} files, valid"
+
+    return reported(written)
 
 
 if __name__ == "__main__":

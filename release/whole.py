@@ -6,6 +6,7 @@ python release/whole.py FOLDER    # of an RO-Crate that a release wrote; needs n
 import hashlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 METADATA, MANIFEST, CHECKSUM = "ro-crate-metadata.json", "manifest.json", "sha256"
@@ -60,14 +61,19 @@ def check(folder: Path) -> int:
     return len(summed)
 
 
-def main(folder: str) -> int:
-    """Check a crate; returns the exit status."""
+def reported(work: Callable[[], str]) -> int:
+    """The exit status of some work on a crate, whose result or fault is printed."""
     try:
-        print(f"{folder}: {check(Path(folder))} files are what the crate says")
+        print(work())
     except CrateError as error:
         print(f"crate: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def main(folder: str) -> int:
+    """Check a crate; returns the exit status."""
+    return reported(lambda: f"{folder}: {check(Path(folder))} files are what the crate says")
 
 
 if __name__ == "__main__":

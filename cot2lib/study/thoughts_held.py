@@ -16,6 +16,7 @@ from cot2lib import runs
 from cot2lib.decode import rules
 from cot2lib.errors import RecordError
 from cot2lib.model import GPT2Stack
+from cot2lib.oracles import as_tokens
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, by_shape
 from cot2lib.study import sweeps
@@ -36,13 +37,7 @@ def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "
     final = (task.state_ids == task.answer_ids[:, None]).double()
     there = torch.stack(forward_counts(graph, task.states, task.start)[1:], 1) > 0
     leads = torch.stack(backward_counts(graph, final)[1:], 1) > 0
-    return tuple(_as_tokens(task, mask) for mask in (there, there & leads))
-
-
-def _as_tokens(task: Task, mask: Bool[Tensor, "input step state"]) -> Bool[Tensor, "input step vocab"]:
-    tokens = torch.zeros(*mask.shape[:2], task.vocab_size, dtype=torch.bool)
-    tokens[:, :, task.state_ids] = mask
-    return tokens
+    return tuple(as_tokens(task, mask) for mask in (there, there & leads))
 
 
 def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:

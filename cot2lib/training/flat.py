@@ -60,6 +60,23 @@ class FlatTrainer(StackTrainer):
     def _shape(self):
         """Sizes of a training step (`cot2lib.fast.forward.Shape`)."""
 
+    def _sized(self, positions: int, scored: int, **branches: int):
+        """A shape of so many positions, of which the last are scored."""
+        from cot2lib.fast.forward import Shape
+
+        sizes = self.stack.shape
+        return Shape(
+            vocab=sizes["vocab_size"],
+            places=sizes["positions"],
+            width=sizes["d_model"],
+            layers=sizes["layers"],
+            heads=sizes["heads"],
+            batch=self.recipe.batch,
+            positions=positions,
+            scored=scored,
+            **branches,
+        )
+
     @property
     @abstractmethod
     def _works(self) -> list:

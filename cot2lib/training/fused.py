@@ -34,20 +34,9 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
     @cached_property
     def _shape(self):
         """Sizes of a training step."""
-        from cot2lib.fast.forward import Shape
-
         outputs, prompt = self.data.outputs.shape[2], self.data.prompts.shape[1]
-        positions, sizes = prompt + outputs - 1, self.stack.shape
-        return Shape(
-            vocab=sizes["vocab_size"],
-            places=sizes["positions"],
-            width=sizes["d_model"],
-            layers=sizes["layers"],
-            heads=sizes["heads"],
-            batch=self.recipe.batch,
-            positions=positions,
-            scored=positions if self.spec.supervision.loss_on == "sequence" else outputs,
-        )
+        positions = prompt + outputs - 1
+        return self._sized(positions, positions if self.spec.supervision.loss_on == "sequence" else outputs)
 
     @cached_property
     def _fed(self):

@@ -25,22 +25,8 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
     @cached_property
     def _shape(self):
         """Sizes of a training step."""
-        from cot2lib.fast.forward import Shape
-
-        tokens, sizes = self.data.prompts.shape[1], self.stack.shape
-        thoughts = self.group * (self.spec.outputs - 1)
-        return Shape(
-            vocab=sizes["vocab_size"],
-            places=sizes["positions"],
-            width=sizes["d_model"],
-            layers=sizes["layers"],
-            heads=sizes["heads"],
-            batch=self.recipe.batch,
-            positions=tokens + thoughts,
-            scored=1 + thoughts,
-            shared=tokens,
-            branches=self.group,
-        )
+        tokens, thoughts = self.data.prompts.shape[1], self.group * (self.spec.outputs - 1)
+        return self._sized(tokens + thoughts, 1 + thoughts, shared=tokens, branches=self.group)
 
     @cached_property
     def _works(self) -> list:

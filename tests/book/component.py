@@ -1,8 +1,21 @@
 """What tests of the component `two-minds` share: its place on a page, and what a reader does there."""
 
+import importlib
+import sys
 from pathlib import Path
 
 BOOK = Path(__file__).parents[2] / "book"
+
+
+def extension(name):
+    """A Sphinx extension of the book, as a module."""
+    sys.path.insert(0, str(BOOK / "_ext"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
+
+
 COMPONENT = '<div class="two-minds" data-task="{}"></div><script src="../_static/two-minds.js"></script>'
 STYLED = '<link rel="stylesheet" href="../_static/book.css">' + COMPONENT
 ERRORS = """<script>

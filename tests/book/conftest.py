@@ -1,20 +1,14 @@
 """The component `two-minds` with its models and questions, made once for all tests of a session."""
 
 import shutil
-import sys
 
 import pytest
-from component import BOOK
+from component import BOOK, extension
 
 
 @pytest.fixture(scope="session")
 def explorer():
-    sys.path.insert(0, str(BOOK / "_ext"))
-    try:
-        import explorer
-    finally:
-        sys.path.pop(0)
-    return explorer
+    return extension("explorer")
 
 
 @pytest.fixture(scope="session")

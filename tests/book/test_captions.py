@@ -1,10 +1,10 @@
 """Captions, findings and large tables as pages have them, and the words by which search finds a section."""
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from component import extension
 from docutils import nodes
 from docutils.core import publish_doctree
 
@@ -15,13 +15,7 @@ BOOK = Path(__file__).parents[2] / "book"
 
 @pytest.fixture(scope="module")
 def extensions():
-    sys.path.insert(0, str(BOOK / "_ext"))
-    try:
-        import captions
-        import sections
-    finally:
-        sys.path.pop(0)
-    return SimpleNamespace(captions=captions, sections=sections)
+    return SimpleNamespace(captions=extension("captions"), sections=extension("sections"))
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from chromium import BROWSER, MISSING, said_by
+from component import extension
 
 from cot2lib.study import look
 
@@ -17,12 +17,7 @@ NAME = "fig-two"
 
 @pytest.fixture(scope="module")
 def figures():
-    sys.path.insert(0, str(BOOK / "_ext"))
-    try:
-        import figures
-    finally:
-        sys.path.pop(0)
-    return figures
+    return extension("figures")
 
 
 @pytest.fixture(scope="module")

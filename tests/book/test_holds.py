@@ -4,12 +4,12 @@ import json
 import random
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from chromium import BROWSER, MISSING, said_by
+from component import extension
 
 from cot2lib.study.book import holds
 from cot2lib.study.book.ledger import KINDS, PROFILES, of_records, reading, reading_records
@@ -34,12 +34,7 @@ def folder(tmp_path_factory, cases):
     """The scripts of the book, with the runs of the claims."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(BOOK / "_static", folder / "_static")
-    sys.path.insert(0, str(BOOK / "_ext"))
-    try:
-        import claim_cards
-    finally:
-        sys.path.pop(0)
-    claim_cards.write_cases(folder / "_static")
+    extension("claim_cards").write_cases(folder / "_static")
     return folder
 
 

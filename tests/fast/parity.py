@@ -17,6 +17,15 @@ def both(*specs, threads=1):
     return SupervisedTrainer(specs), made
 
 
+def assert_company_changes_nothing(company):
+    """Three runs together, on two threads, and the second one alone end with the same bits."""
+    one, two, alone = both(*company)[1], both(*company, threads=2)[1], both(company[1])[1]
+    for trainer in (one, two, alone):
+        trainer.advance(20)
+    assert torch.equal(one.losses, two.losses) and torch.equal(weights_of(one, 1), weights_of(alone))
+    assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
+
+
 def gradients(trainer):
     """Those of the last step, by parameter."""
     names = [name for name, parameter in trainer.stack.named_parameters() if parameter.requires_grad]

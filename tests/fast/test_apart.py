@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from builders import weights_of
-from parity import assert_same_step, both
+from parity import assert_company_changes_nothing, assert_same_step, both
 from ragged import Ragged
 
 from cot2lib.specs import RunSpec, Supervision
@@ -88,12 +88,7 @@ def test_inputs_of_several_lengths_and_names(task, rule):
     "rule", [Apart(Rotated(), Shuffled()), Apart(DrawnState(), FreshPath())], ids=["fixed", "fresh"]
 )
 def test_threads_and_company_change_nothing(rule):
-    company = [control(rule, seed=seed) for seed in (42, 43, 44)]
-    one, two, alone = both(*company)[1], both(*company, threads=2)[1], both(company[1])[1]
-    for trainer in (one, two, alone):
-        trainer.advance(20)
-    assert torch.equal(one.losses, two.losses) and torch.equal(weights_of(one, 1), weights_of(alone))
-    assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
+    assert_company_changes_nothing([control(rule, seed=seed) for seed in (42, 43, 44)])
 
 
 def test_the_frontier_for_both_is_csft():

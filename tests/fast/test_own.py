@@ -3,7 +3,7 @@
 import pytest
 import torch
 from builders import weights_of
-from parity import assert_same_step, both
+from parity import assert_company_changes_nothing, assert_same_step, both
 from ragged import Ragged
 
 from cot2lib.model.dropout import Dropout
@@ -113,12 +113,7 @@ def test_names_drawn_anew():
 
 @pytest.mark.parametrize("thought", RULES, ids=lambda rule: rule.label)
 def test_threads_and_company_change_nothing(thought):
-    company = [own(thought, seed=seed) for seed in (42, 43, 44)]
-    one, two, alone = both(*company)[1], both(*company, threads=2)[1], both(company[1])[1]
-    for trainer in (one, two, alone):
-        trainer.advance(20)
-    assert torch.equal(one.losses, two.losses) and torch.equal(weights_of(one, 1), weights_of(alone))
-    assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
+    assert_company_changes_nothing([own(thought, seed=seed) for seed in (42, 43, 44)])
 
 
 def test_rules_that_the_engine_does_not_feed_are_left_to_torch(capsys):

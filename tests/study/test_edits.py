@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cot2lib.model import GPT2Stack
-from cot2lib.oracles import ancestors, mirrored, reachable
+from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.specs.profiles import spec
 from cot2lib.study.controls import edits
 from cot2lib.study.graph_runs import placed
@@ -54,7 +54,7 @@ def test_a_frontier_continues_to_the_right_answer():
 def test_removals_take_the_same_weight_from_ancestors_and_elsewhere(seen):
     thinking, task, rows = seen, seen.task, seen.rows
     chosen = mirrored(task, ancestors(task, task.steps - 1, rows, edits.as_states(task, thinking.right)))
-    chosen = edits.as_tokens(task, chosen)
+    chosen = as_tokens(task, chosen)
     share = (thinking.last * chosen).sum(-1)
     fed = {}
     for edit in edits.removals(seen, torch.Generator()):
@@ -85,7 +85,7 @@ def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
 
 def test_an_inserted_state_is_reached_by_no_walk(seen):
     task, rows = seen.task, seen.rows
-    there = edits.as_tokens(task, reachable(task, task.steps - 1, rows))
+    there = as_tokens(task, reachable(task, task.steps - 1, rows))
     for edit in edits.insertions(seen):
         added = (edit.fed[:, :, -1] > 0) & ~there
         assert (added.sum(-1)[edit.where] == 1).all() and edit.where.any()

@@ -4,10 +4,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
-from cot2lib.metrics import Interval, Values, mean_interval
-from cot2lib.study import frame, report
+from cot2lib.metrics import mean_interval
+from cot2lib.study import frame, report, show
 from cot2lib.study.controls import outcomes
-from cot2lib.study.controls.outcomes import GRAPHS, NUMBERS, OPEN, UNRUN, Answered, Gap
+from cot2lib.study.controls.outcomes import GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import CONTROLS
 from cot2lib.study.look import Shown, panels
@@ -22,7 +22,7 @@ REMOVED = {  # edits of the figure: words, colour and dashes
 }
 FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
 SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete")
-MARK = {"yes": "\N{CHECK MARK}", "no": "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
+MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 
 
 def name(control: str) -> str:
@@ -111,21 +111,12 @@ def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
             continue
         for task, words in ON_BOTH.items():
             mine, csft = (frame.at(rows, told=task, control=c).set_index("seed")["last"] for c in (control, "csft"))
-            entry[f"{words} (%)"] = _percents(mine) if len(mine) else ""
+            entry[f"{words} (%)"] = show.mean_of(mine) if len(mine) else ""
             entry[f"{words}, minus CSFT"] = (
-                _told(mean_interval((mine - csft).dropna())) if len(mine) and control != "csft" else ""
+                show.shown(mean_interval((mine - csft).dropna())) if len(mine) and control != "csft" else ""
             )
         table.append(entry)
     return pd.DataFrame(table)
-
-
-def _percents(values: Values) -> str:
-    """The mean of shares (%) with its interval."""
-    return _told(mean_interval(values, 0.0, PERCENT))
-
-
-def _told(found: Interval) -> str:
-    return f"{found.mean:.1f} [{found.low:.1f}, {found.high:.1f}]"
 
 
 PARTS = {  # of the experiments, by task and whether they train something else
@@ -155,12 +146,12 @@ def found(row: dict) -> str:
     """An outcome with its interval; a star marks a difference that Holm's test tells from 0."""
     if row["mean"] != row["mean"]:
         return UNRUN
-    return f"{_told(Interval(row['mean'], row['low'], row['high'], int(row['n'])))}{'*' * bool(row['sure'])}"
+    return f"{report.describe(row['mean'], row['low'], row['high'])}{'*' * bool(row['sure'])}"
 
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted."""
-    words = {"yes": "as predicted", "no": "not as predicted", OPEN: "cannot be told", UNRUN: UNRUN}
+    words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "cannot be told", UNRUN: UNRUN}
     said = predictions().query("explanation == 'set'").set_index("id")
     shown = table[["experiment", "measure"]].assign(found=[found(row) for row in table.to_dict("records")])
     ranges = [_said(*said.loc[name, ["low", "high"]]) for name in table["id"]]
@@ -184,11 +175,11 @@ def predicted(table: pd.DataFrame, finding: str) -> Shown:
     for axis, who in zip(axes[0], EXPLANATIONS):
         for place, row in known.iterrows():
             low, high = (max(-105.0, min(105.0, end)) for end in said.loc[(row["id"], who), ["low", "high"]])
-            colour = {"yes": GREEN, "no": PINK}.get(row[who], GREY)
+            colour = {HIT: GREEN, MISS: PINK}.get(row[who], GREY)
             axis.barh(place, high - low, left=low, height=0.8, color=colour, alpha=0.28, linewidth=0)
             axis.plot([row["low"], row["high"]], [place, place], color="black", linewidth=1.4)
             axis.scatter([row["mean"]], [place], s=14, color="black", zorder=4)
-        right, asked = (known[who] == "yes").sum(), len(known)
+        right, asked = (known[who] == HIT).sum(), len(known)
         axis.set(title=f"{who}: {right} of {asked}", xlim=(-105, 105), ylim=(len(known) - 0.5, -0.5))
     axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
     figure.supxlabel("points, or % of answers", fontsize=9)
@@ -209,7 +200,9 @@ def decoders(edited: pd.DataFrame) -> pd.DataFrame:
     known = edited[(edited["told"] == NUMBERS) & edited["edit"].str.startswith("decoded by")]
     rules = known["edit"].str.removeprefix("decoded by ").map(RULES)
     known = known.assign(rule=frame.ordered(rules, tuple(RULES.values())), control=known["control"].map(name))
-    cells = known.dropna(subset="rule").groupby(["control", "rule"], sort=False, observed=True)["right"].agg(_percents)
+    cells = (
+        known.dropna(subset="rule").groupby(["control", "rule"], sort=False, observed=True)["right"].agg(show.mean_of)
+    )
     return cells.unstack("rule", sort=False).reset_index()
 
 
@@ -252,7 +245,7 @@ def _cell(edited: pd.DataFrame, told: str, control: str, column: str, instead: s
     if instead:
         part, column = frame.at(part, edit="mean"), instead if column == "right" else ""
     values = part[column].dropna() if column else []
-    return _percents(values) if len(values) else ""
+    return show.mean_of(values) if len(values) else ""
 
 
 def call_table(edited: pd.DataFrame) -> pd.DataFrame:

@@ -33,7 +33,7 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.oracles import ancestors, mirrored, reachable
+from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import records
 from cot2lib.specs import RunSpec
 from cot2lib.study.controls.runs import own_rule
@@ -316,12 +316,6 @@ def as_states(task: Task, tokens: Tokens) -> Tokens:
     """The states that some tokens name."""
     states = torch.full((task.vocab_size,), -1).index_copy_(0, task.state_ids, torch.arange(task.states))
     return states[tokens]
-
-
-def as_tokens(task: Task, states: Bool[Tensor, "run input state"]) -> Bool[Tensor, "run input vocab"]:
-    """Tokens of some states."""
-    tokens = torch.zeros(*states.shape[:2], task.vocab_size, dtype=torch.bool)
-    return tokens.index_copy_(2, task.state_ids, states)
 
 
 def _whole(weights: Float[Tensor, "run input vocab"]) -> Float[Tensor, "run input vocab"]:
