@@ -238,29 +238,35 @@ def score(shape, data, inputs, variant, skipped, w):
     return loss
 
 
+@njit(inline="always", **COMPILED)
+def one_step(flat, shape, data, fed, inputs, variant, optimiser, noise, first, s, w):
+    """One batch, the step number `first` + `s` of the run: targets of `data` scored, those of `fed` fed; its loss."""
+    turn(flat, shape, w)
+    embed(flat, shape, fed, inputs, shape.positions, variant, w)
+    if noise.threshold:
+        draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
+        drop(w.x[0], w.scales, shape.batch)
+    part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
+    forward(flat, shape, part, data.padding[inputs], noise, w)
+    loss = score(shape, data, inputs, variant, np.int64(0), w)
+    w.gradient[:] = ZERO
+    project_back(flat, shape, part, w)
+    backward(flat, shape, part, noise, w)
+    scatter(shape, fed, inputs, shape.positions, variant, np.int64(0), w)
+    mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
+    rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
+    adamw(flat[frozen:], w.gradient[frozen:], *rest)
+    return loss
+
+
 @njit(**ENTRY)
 def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w):
     """Train on the batches of `order` (step, batch), the first of which is step number `first` of the run.
 
     Leaves each batch's loss in `losses` (step,) and the last one's gradients in `w.gradient`.
     """
-    mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
     for s in range(len(order)):
-        inputs = order[s]
-        turn(flat, shape, w)
-        embed(flat, shape, data, inputs, shape.positions, variant, w)
-        if noise.threshold:
-            draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
-            drop(w.x[0], w.scales, shape.batch)
-        part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
-        forward(flat, shape, part, data.padding[inputs], noise, w)
-        losses[s] = score(shape, data, inputs, variant, np.int64(0), w)
-        w.gradient[:] = ZERO
-        project_back(flat, shape, part, w)
-        backward(flat, shape, part, noise, w)
-        scatter(shape, data, inputs, shape.positions, variant, np.int64(0), w)
-        rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
-        adamw(flat[frozen:], w.gradient[frozen:], *rest)
+        losses[s] = one_step(flat, shape, data, data, order[s], variant, optimiser, noise, first, s, w)
 
 
 @njit(**ENTRY)
@@ -269,20 +275,5 @@ def train_apart(flat, shape, data, fed, order, variant, optimiser, noise, first,
 
     It is an entry of its own so that `train`, and with it every recorded run, stays as it is.
     """
-    mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
     for s in range(len(order)):
-        inputs = order[s]
-        turn(flat, shape, w)
-        embed(flat, shape, fed, inputs, shape.positions, variant, w)
-        if noise.threshold:
-            draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
-            drop(w.x[0], w.scales, shape.batch)
-        part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
-        forward(flat, shape, part, data.padding[inputs], noise, w)
-        losses[s] = score(shape, data, inputs, variant, np.int64(0), w)
-        w.gradient[:] = ZERO
-        project_back(flat, shape, part, w)
-        backward(flat, shape, part, noise, w)
-        scatter(shape, fed, inputs, shape.positions, variant, np.int64(0), w)
-        rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
-        adamw(flat[frozen:], w.gradient[frozen:], *rest)
+        losses[s] = one_step(flat, shape, data, fed, order[s], variant, optimiser, noise, first, s, w)
