@@ -77,16 +77,23 @@ def span(seconds: float) -> str:
 def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Tell how far something is, each time the function that the block gets is called with the steps taken.
 
-    A terminal shows a bar. A log gets a line at the start and another about every minute. A notebook gets nothing,
-    since its outputs are pages.
+    A terminal shows a bar, as does a notebook that a person runs. A log gets a line at the start and another about
+    every minute. A notebook that papermill or nbval runs gets nothing, since its outputs are pages.
     """
-    if "JPY_PARENT_PID" in os.environ:
-        yield lambda step: None
-    elif sys.stderr.isatty():
-        with tqdm(total=total, initial=done, desc=label) as bar:
+    in_notebook = "JPY_PARENT_PID" in os.environ
+    if _is_attended() if in_notebook else sys.stderr.isatty():
+        with tqdm(total=total, initial=done, desc=label, leave=not in_notebook) as bar:
             yield lambda step: bar.update(step - bar.n)
+    elif in_notebook:
+        yield lambda step: None
     else:
         yield _lines(label, total, done)
+
+
+def _is_attended() -> bool:
+    """Whether a person runs this notebook: only then could its code ask for input."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return bool(getattr(getattr(shell, "kernel", None), "_allow_stdin", False))
 
 
 def _lines(label: str, total: int, done: int) -> Callable[[int], None]:

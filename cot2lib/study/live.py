@@ -8,6 +8,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.kit.provenance import resolve_device
+from cot2lib.kit.timing import told
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import TEN, shortened
 from cot2lib.study.frame import tidy
@@ -16,6 +17,7 @@ from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.tasks.mnns import ENUMERABLE
 from cot2lib.thoughts import Rule
+from cot2lib.training.engines import preferred
 from cot2lib.training.grpo import GRPOTrainer
 
 SAMPLED = 20_000  # inputs, where a task has too many to list
@@ -87,12 +89,14 @@ def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device
     if steps < 2:
         raise SpecError(f"live_steps={steps}: train for at least two.")
     chosen = [GRPOSpec(Recipe(steps, BATCH, lr, steps), start, rule) for start in starts]
-    trainer = GRPOTrainer(chosen, runs.load_stack(starts, missing="error"), resolve_device(device))
+    trainer = preferred(GRPOTrainer(chosen, runs.load_stack(starts, missing="error"), resolve_device(device)))
     found = []
-    while trainer.progress.step < steps:
-        taken = trainer.ahead()
-        trainer.advance(taken)
-        found.append(100 * (1 - trainer.losses[:, :taken].T.cpu().numpy()))
+    with told("learning by reward", steps) as tell:
+        while trainer.progress.step < steps:
+            taken = trainer.ahead()
+            trainer.advance(taken)
+            found.append(100 * (1 - trainer.losses[:, :taken].T.cpu().numpy()))
+            tell(trainer.progress.step)
     return pd.DataFrame(np.concatenate(found), columns=[spec.seed for spec in chosen])
 
 

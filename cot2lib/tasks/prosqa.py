@@ -201,23 +201,23 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
     parents."""
     count, rows = len(nodes), np.arange(len(nodes))
     above = np.zeros((count, names, names), bool)
-    depth, away = np.zeros((count, names)), np.full((count, 2, names), FAR)
+    depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
-    chances = _number_of_parents(parents, names)
+    chances, weight = _number_of_parents(parents, names), steep * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
         reached = away[:, :, :new] < FAR  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
         shut = np.select([draw <= NEAR, draw <= 2 * NEAR], [1, 0], 2)  # the root whose descendants may not be chosen
         free = np.where((shut == 2)[:, None], True, ~reached[rows, np.minimum(shut, 1)])
-        keys = steep * np.log1p(1.5 * depth[:, :new]) - np.log(-np.log(rng.random((count, new))))
+        keys = weight[depth[:, :new]] - np.log(-np.log(rng.random((count, new))))
         keys = np.where(free, keys, -np.inf)
         best = np.argsort(-keys, axis=1)
         chosen = np.zeros((count, new), bool)
         np.put_along_axis(chosen, best, np.arange(new) < wanted[:, None], 1)
         chosen &= free & (nodes > new)[:, None]
         above[:, :new, new] = chosen
-        nearest = np.where(chosen, depth[:, :new], np.inf).min(1)
-        depth[:, new] = np.where(np.isfinite(nearest), nearest + 1, 0)
+        nearest = np.where(chosen, depth[:, :new], FAR).min(1)
+        depth[:, new] = np.where(nearest < FAR, nearest + 1, 0)
         away[:, :, new] = np.minimum(np.where(chosen[:, None], away[:, :, :new], FAR).min(2) + 1, FAR)
     return Forest(above, depth, away)
 
@@ -231,29 +231,39 @@ def _number_of_parents(mean: float, most: int) -> np.ndarray:
 
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
     """Fields of `Graphs` of those that have a question, one drawn for each."""
-    rows = np.arange(len(nodes))
-    root = rng.integers(0, 2, len(nodes))
-    mine, theirs = forest.away[rows, root], forest.away[rows, 1 - root]  # (graph, node)
-    leaf = ~forest.above.any(2) & (np.arange(forest.above.shape[1]) < nodes[:, None])
+    count, names = forest.depth.shape
+    rows = np.arange(count)
+    root = rng.integers(0, 2, count)
+    luck, shuffle = rng.random((2, count, names * names))
+    mine, theirs = forest.away[rows, root].astype(int), forest.away[rows, 1 - root].astype(int)  # (graph, node)
+    leaf = ~forest.above.any(2) & (np.arange(names) < nodes[:, None])
     wanted = (mine == hops) if hops else (mine >= FEWEST_HOPS) & (mine <= MOST_HOPS)
     target, other = leaf & wanted & (theirs == FAR), leaf & (theirs < FAR) & (mine == FAR)
-    degree = forest.above.sum(1)
+    few = forest.above.sum((1, 2)) <= most_edges
+    kept = np.flatnonzero(target.any(1) & other.any(1) & few)
+    chosen = _pairs(forest.above[kept], mine[kept], theirs[kept], target[kept], other[kept], luck[kept])
+    kept, chosen = kept[chosen >= 0], chosen[chosen >= 0]
+    options = np.stack(np.divmod(chosen, names), 1)
+    edges = _shuffled(shuffle[kept], forest.above[kept], most_edges)
+    return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options
+
+
+def _pairs(above, mine, theirs, target, other, luck) -> np.ndarray:
+    """Of each graph a pair of leaves (target * names + other) that degrees and depths do not tell apart; -1 if none.
+
+    Those with the deepest target come first, and `luck` (graph, pair) chooses among them.
+    """
+    degree = above.sum(1)
     fair = (degree[:, :, None] == degree[:, None]) & (abs(mine[:, :, None] - theirs[:, None]) <= 1)
-    pairs = (target[:, :, None] & other[:, None] & fair).reshape(len(nodes), -1)
-    deep = np.repeat(mine, forest.above.shape[1], axis=1)  # the target's hops: the deepest one is asked for
-    chosen = np.where(pairs, rng.random(pairs.shape) + deep, -1).argmax(1)
-    kept = pairs.any(1) & (forest.above.sum((1, 2)) <= most_edges)
-    options = np.stack(np.divmod(chosen, forest.above.shape[1]), 1)
-    edges = _shuffled(rng, forest.above, most_edges)
-    fields = edges, np.zeros(edges.shape[:2], bool), nodes, mine[rows, options[:, 0]], root, options
-    return tuple(field[kept] for field in fields)
+    pairs = (target[:, :, None] & other[:, None] & fair).reshape(luck.shape)
+    deep = np.repeat(mine, mine.shape[1], axis=1)
+    return np.where(pairs.any(1), np.where(pairs, luck + deep, -1).argmax(1), -1)
 
 
-def _shuffled(rng: np.random.Generator, above: np.ndarray, most_edges: int) -> np.ndarray:
-    """Edges (graph, edge, 2) in random order, -1 after the last."""
-    count, names = len(above), above.shape[1]
-    flat = above.reshape(count, -1)
-    order = np.argsort(np.where(flat, rng.random(flat.shape), 2.0), axis=1)[:, :most_edges]
+def _shuffled(luck: np.ndarray, above: np.ndarray, most_edges: int) -> np.ndarray:
+    """Edges (graph, edge, 2) in the order of `luck` (graph, from * to), -1 after the last."""
+    flat = above.reshape(luck.shape)
+    order = np.argsort(np.where(flat, luck, 2.0), axis=1)[:, :most_edges]
     there = np.take_along_axis(flat, order, 1)
-    edges = np.stack(np.divmod(order, names), 2)
+    edges = np.stack(np.divmod(order, above.shape[1]), 2)
     return np.where(there[..., None], edges, -1)

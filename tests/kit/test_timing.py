@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from jupyter_client.manager import start_new_kernel
 
 from cot2lib.kit.timing import in_turns, ratio, seconds, threads
 
@@ -29,3 +30,27 @@ def test_threads_come_back_even_after_an_error():
         assert torch.get_num_threads() == before + 1
         raise RuntimeError
     assert torch.get_num_threads() == before
+
+
+COUNTED = """
+from cot2lib.kit.timing import told
+with told("training", 3) as tell:
+    tell(2)
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    started, client = start_new_kernel(kernel_name="python3")
+    yield client
+    client.stop_channels()
+    started.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("attended", [True, False])
+def test_a_notebook_shows_a_bar_to_a_person_alone(kernel, attended):
+    said = []
+    reply = kernel.execute_interactive(COUNTED, allow_stdin=attended, output_hook=said.append, timeout=60)
+    assert reply["content"]["status"] == "ok"
+    streams = "".join(message["content"]["text"] for message in said if message["msg_type"] == "stream")
+    assert ("training:" in streams) == attended == bool(streams)

@@ -1,6 +1,7 @@
 """The runs of all chapters, per profile: the one list that `cot2 run`, `cot2 collect` and the book's pages share."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
@@ -68,7 +69,13 @@ def sweep(chapter: str, profile: str) -> list[Run]:
     if chapter not in SWEEPS:
         other = " `cot2 llm train` trains its language models." if chapter == "gsm8k" else ""
         raise SpecError(f"chapter {chapter!r} has no runs; chapters with runs: {', '.join(SWEEPS)}.{other}")
-    return list(SWEEPS[chapter](profile))
+    return list(_listed(SWEEPS[chapter], profile))
+
+
+@cache
+def _listed(runs: Callable[[str], Sequence[Run]], profile: str) -> tuple[Run, ...]:
+    """A chapter's runs; whoever looks for the chapter of a run asks for all of them."""
+    return tuple(runs(profile))
 
 
 def ships_weights(chapter: str, run: Run) -> bool:
