@@ -11,6 +11,7 @@ from cot2lib.study import show
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.series import LOOKS, SKY, SOLID, Look, told_apart
 
+LIVE_SPANS = 40
 MODELS: dict[str, Look] = {"authors' recipe": LOOKS["method"]["CoT2"], "quick recipe": (SKY, "v", SOLID)}
 
 
@@ -97,12 +98,13 @@ def live_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def live_rewards(found: pd.DataFrame, start: float) -> Shown:
-    """Share (%) of right rollouts over steps, a column per seed: thin lines are seeds, smoothed; a thick one the mean.
+    """Share (%) of right rollouts, a row per step and a column per seed: thin lines are seeds, a thick one the mean.
 
-    A dashed line is the share before training, `start`.
+    They are means over `LIVE_SPANS` equal spans of steps. A dashed line is the share before training, `start`.
     """
-    smooth = found.ewm(span=max(2, len(found) // 5)).mean()
-    long = smooth.rename_axis("step").reset_index().melt("step", var_name="seed", value_name="right")
+    spans = found.groupby(np.arange(len(found)) * LIVE_SPANS // len(found)).mean()
+    spans.index = pd.Index((spans.index + 0.5) * len(found) / LIVE_SPANS, name="step")
+    long = spans.reset_index().melt("step", var_name="seed", value_name="right")
     colour = LOOKS["when"]["after"][0]
     figure, axes = panels(1, 1, width=6.0, height=3.0)
     axis = axes[0, 0]
