@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -248,20 +248,29 @@ def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: in
     return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options
 
 
-def _pairs(above, mine, theirs, target, other, luck) -> np.ndarray:
-    """Of each graph a pair of leaves (target * names + other) that degrees and depths do not tell apart; -1 if none.
+def _pairs(
+    above: Bool[np.ndarray, "graph name name"],
+    mine: Int[np.ndarray, "graph name"],
+    theirs: Int[np.ndarray, "graph name"],
+    target: Bool[np.ndarray, "graph name"],
+    other: Bool[np.ndarray, "graph name"],
+    luck: Float[np.ndarray, "graph pair"],
+) -> Int[np.ndarray, " graph"]:
+    """Target and other leaf of each question, as target * names + other; -1 where degrees or depths tell all apart.
 
-    Those with the deepest target come first, and `luck` (graph, pair) chooses among them.
+    The deepest target is asked for, and `luck` chooses among several.
     """
     degree = above.sum(1)
     fair = (degree[:, :, None] == degree[:, None]) & (abs(mine[:, :, None] - theirs[:, None]) <= 1)
     pairs = (target[:, :, None] & other[:, None] & fair).reshape(luck.shape)
-    deep = np.repeat(mine, mine.shape[1], axis=1)
+    deep = np.repeat(mine, mine.shape[1], axis=1)  # the target's hops
     return np.where(pairs.any(1), np.where(pairs, luck + deep, -1).argmax(1), -1)
 
 
-def _shuffled(luck: np.ndarray, above: np.ndarray, most_edges: int) -> np.ndarray:
-    """Edges (graph, edge, 2) in the order of `luck` (graph, from * to), -1 after the last."""
+def _shuffled(
+    luck: Float[np.ndarray, "graph pair"], above: Bool[np.ndarray, "graph name name"], most_edges: int
+) -> Int[np.ndarray, "graph edge 2"]:
+    """Edges in the order of `luck`, -1 after the last."""
     flat = above.reshape(luck.shape)
     order = np.argsort(np.where(flat, luck, 2.0), axis=1)[:, :most_edges]
     there = np.take_along_axis(flat, order, 1)

@@ -307,9 +307,10 @@ def test_the_row_of_a_task_gives_recipe_shape_and_thought():
 
 def test_a_full_budget_is_none_only_where_full_means_all_trajectories():
     """On graphs the default averages walks, which no budget does."""
-    most = ProsQA().most_trajectories
-    assert spec("cot2", task=ProsQA(), budget=most).supervision.budget == most
-    assert spec("cot2", task=ProsQA(frontier="complete"), budget=most).supervision.budget is None
+    few = ProsQA(inputs=200)
+    most = few.most_trajectories
+    assert spec("cot2", task=few, budget=most).supervision.budget == most
+    assert spec("cot2", task=replace(few, frontier="complete"), budget=most).supervision.budget is None
 
 
 def test_every_table_tells_the_rule():
