@@ -1,9 +1,9 @@
 """Records: one table of runs and one of learning curves, the same from the local store and as shipped.
 
 Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.csv.gz` and, for runs whose trained weights
-ship too, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. `manifest.json` holds their checksums
-(`cot2lib.runs.manifest`), so a truncated or foreign file is named and never half read; every row is checked against
-its own spec.
+ship too, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. What is measured on them lies beside them as
+`<stem>.<what>.csv`, large tables with `.gz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
+truncated or foreign file is named and never half read; every row is checked against its own spec.
 """
 
 import gzip
@@ -24,6 +24,7 @@ from cot2lib.kit.identity import UndefinedError
 from cot2lib.runs import manifest, store
 from cot2lib.specs import from_data, to_data
 
+LARGE = 2**18  # bytes from which a table of measurements is compressed
 RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.csv.gz", "weights.safetensors")
 LAST = 10  # evaluations in the closing mean
 DECIMALS = 5  # of losses and entropies in the curves
@@ -220,10 +221,11 @@ def shipped_weights(
 
 
 def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
-    """The table `<name>.csv` that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
-    folder, file = folder or paths.RECORDS, f"{name}.csv"
-    checksum = manifest.listed(folder).get(file)
-    return None if checksum is None else _shipped_table(folder, file, checksum)
+    """The table that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
+    folder = folder or paths.RECORDS
+    known = manifest.listed(folder)
+    file = next((file for file in _files(name) if file in known), None)
+    return None if file is None else _shipped_table(folder, file, known[file])
 
 
 def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
@@ -234,13 +236,20 @@ def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
 
 @lru_cache(maxsize=16)
 def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
-    return _table(folder, name, lambda content: content)
+    return _table(folder, name, gzip.decompress if name.endswith(".gz") else lambda content: content)
+
+
+def _files(name: str) -> list[str]:
+    """A table's file, as it is and compressed."""
+    return [f"{name}.csv", f"{name}.csv.gz"]
 
 
 def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
-    """Write what was measured on shipped models as `<name>.csv`, replacing what was there."""
-    files = {f"{name}.csv": lambda path: path.write_bytes(_csv(table))}
-    return manifest.replace(files, folder or paths.RECORDS)[0]
+    """Write what was measured on shipped models as `<name>.csv`, or compressed if it is large, replacing both."""
+    content, (plain, packed) = _csv(table), _files(name)
+    if len(content) > LARGE:
+        plain, content = packed, gzip.compress(content, mtime=0)
+    return manifest.replace({plain: lambda path: path.write_bytes(content)}, folder or paths.RECORDS, _files(name))[0]
 
 
 def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: Path | None = None) -> Path:

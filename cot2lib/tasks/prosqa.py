@@ -231,7 +231,7 @@ def _number_of_parents(mean: float, most: int) -> np.ndarray:
 
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
     """Fields of `Graphs` of those that have a question, one drawn for each."""
-    count, names = forest.depth.shape
+    count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
     root = rng.integers(0, 2, count)
     luck, shuffle = rng.random((2, count, names * names))
@@ -240,9 +240,9 @@ def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: in
     wanted = (mine == hops) if hops else (mine >= FEWEST_HOPS) & (mine <= MOST_HOPS)
     target, other = leaf & wanted & (theirs == FAR), leaf & (theirs < FAR) & (mine == FAR)
     few = forest.above.sum((1, 2)) <= most_edges
-    kept = np.flatnonzero(target.any(1) & other.any(1) & few)
-    chosen = _pairs(forest.above[kept], mine[kept], theirs[kept], target[kept], other[kept], luck[kept])
-    kept, chosen = kept[chosen >= 0], chosen[chosen >= 0]
+    able = np.flatnonzero(target.any(1) & other.any(1) & few)
+    pairs = _pairs(forest.above[able], mine[able], theirs[able], target[able], other[able], luck[able])
+    kept, chosen = able[pairs >= 0], pairs[pairs >= 0]
     options = np.stack(np.divmod(chosen, names), 1)
     edges = _shuffled(shuffle[kept], forest.above[kept], most_edges)
     return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options

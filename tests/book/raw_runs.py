@@ -180,8 +180,8 @@ def entropy(step, place=-1):
 
 @cache
 def table(name):
-    path = STUDY / "records" / f"{name}.csv"
-    return pd.read_csv(path) if path.exists() else None
+    paths = [STUDY / "records" / f"{name}.{ending}" for ending in ("csv", "csv.gz")]
+    return next((pd.read_csv(path) for path in paths if path.exists()), None)
 
 
 def held(runs_of, step, when):
