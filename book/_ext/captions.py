@@ -83,14 +83,23 @@ def fold(table: nodes.table, caption: Caption | None) -> None:
 
 
 def first_sentence(caption: Caption) -> list[nodes.Node]:
-    """Copies of a caption's parts up to its first full stop."""
+    """A caption's parts up to its first full stop, without badges; a link would not work within what opens a fold."""
     parts = []
     for part in caption.children:
+        if isinstance(part, nodes.Element) and "verdict" in part["classes"]:
+            continue
+        if next(part.findall(is_link), None):
+            part = nodes.Text(part.astext())
         text, stop, _ = part.astext().partition(". ") if isinstance(part, nodes.Text) else ("", "", "")
         if stop:
             return [*parts, nodes.Text(text)]
         parts.append(part.deepcopy())
     return parts
+
+
+def is_link(node: nodes.Node) -> bool:
+    """Whether a node is a link, or becomes one."""
+    return isinstance(node, nodes.reference | addnodes.pending_xref)
 
 
 def raw(text: str) -> nodes.raw:

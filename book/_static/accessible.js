@@ -9,9 +9,14 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!seen) named.title = label; // an icon, which some tools take for text that the label lacks
     if (!seen || !label.includes(seen)) named.removeAttribute("aria-label"); // what is seen changes when a fold opens
   }
-  for (const wide of document.querySelectorAll("article figure, article .cell_output")) {
-    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; // so that keys can scroll it
-  }
+  const reach = () => {
+    for (const wide of document.querySelectorAll("article figure, article .cell_output, article mjx-container")) {
+      if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; // so that keys can scroll it
+    }
+  };
+  reach();
+  window.addEventListener("load", () => window.MathJax?.startup?.promise.then(reach));
+  document.addEventListener("toggle", reach, true); // what is in a fold is wide when it opens
   let closed = [];
   window.addEventListener("beforeprint", () => {
     closed = [...document.querySelectorAll("article details:not([open])")];

@@ -76,6 +76,16 @@ def test_large_tables_are_folded_below_their_first_sentence(captions, rows, colu
         assert boxes[0].children[1].astext() == "First" and isinstance(boxes[0].children[3], nodes.table)
 
 
+def test_what_opens_a_fold_holds_no_link(captions):
+    """Badges and links stand in the caption below it."""
+    text = table(30, 2, "tab-two").replace("First. Second.", "First `of those <there.html>`_ alone.")
+    page = read(captions, text)
+    box = next(box for box in page.findall(nodes.container) if "folded" in box["classes"])
+    said, within = box.children[1], box.children[3]
+    assert said.astext().strip() == "First of those alone." and not list(said.findall(captions.is_link))
+    assert len(list(within.findall(captions.is_link))) == 2
+
+
 @pytest.mark.parametrize("around, boxes", [(["tag_hide-cell"], 0), (["tag_hide-input"], 1)])
 def test_what_is_folded_is_not_folded_again(captions, around, boxes):
     page = read(captions, ".. container:: cell\n\n   " + table(30, 2).replace("\n", "\n   "), around)
