@@ -124,6 +124,18 @@ def test_a_page_shortens_verdicts_as_the_ledger_does(folder):
     assert set(told) == {short(verdict) for verdict in verdicts} and len(told) > 10
 
 
+def test_keys_reach_wide_formulas_and_no_others(folder):
+    """Those on a line of their own scroll; those in a sentence never do."""
+    style = "<style>mjx-container { display: inline-block; width: 90px }</style>"
+    drawn = '<mjx-container id="{}" {}><span style="display: inline-block; width: {}px">x</span></mjx-container>'
+    own_line = 'display="true"'
+    made = [("wide", own_line, 300), ("narrow", own_line, 50), ("within", "", 300)]
+    formulas = "".join(drawn.format(*one) for one in made)
+    body = f'<script src="../_static/accessible.js"></script>{style}<article>{formulas}</article>'
+    script = "return [...document.querySelectorAll('[tabindex=\"0\"]')].map((one) => one.id)"
+    assert said_by(folder, body, script) == ["wide"]
+
+
 def test_short_tables_and_those_without_verdicts(folder):
     script = (
         "return [...document.querySelectorAll('.table-filter')].map((box) => box.querySelectorAll('select').length)"
