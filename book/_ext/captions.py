@@ -83,7 +83,10 @@ def fold(table: nodes.table, caption: Caption | None) -> None:
 
 
 def first_sentence(caption: Caption) -> list[nodes.Node]:
-    """A caption's parts up to its first full stop, without badges; a link would not work within what opens a fold."""
+    """A caption's parts up to its first full stop, without badges and with the text of links alone.
+
+    These words open a fold, so a link among them could not be followed.
+    """
     parts = []
     for part in caption.children:
         if isinstance(part, nodes.Element) and "verdict" in part["classes"]:

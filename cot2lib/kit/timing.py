@@ -81,7 +81,8 @@ def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None
     every minute. A notebook that papermill or nbval runs gets nothing, since its outputs are pages.
     """
     in_notebook = "JPY_PARENT_PID" in os.environ
-    if _is_attended() if in_notebook else sys.stderr.isatty():
+    is_watched = _is_attended() if in_notebook else sys.stderr.isatty()
+    if is_watched:
         with tqdm(total=total, initial=done, desc=label, leave=not in_notebook) as bar:
             yield lambda step: bar.update(step - bar.n)
     elif in_notebook:

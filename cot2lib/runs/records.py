@@ -9,7 +9,7 @@ truncated or foreign file is named and never half read; every row is checked aga
 import gzip
 import io
 import json
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -236,7 +236,7 @@ def shipped_rows(name: str, columns: Sequence[str]) -> pd.DataFrame:
 
 @lru_cache(maxsize=16)
 def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
-    return _table(folder, name, gzip.decompress if name.endswith(".gz") else lambda content: content)
+    return _table(folder, name)
 
 
 def _files(name: str) -> list[str]:
@@ -246,10 +246,10 @@ def _files(name: str) -> list[str]:
 
 def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
     """Write what was measured on shipped models as `<name>.csv`, or compressed if it is large, replacing both."""
-    content, (plain, packed) = _csv(table), _files(name)
+    content, (file, packed) = _csv(table), _files(name)
     if len(content) > LARGE:
-        plain, content = packed, gzip.compress(content, mtime=0)
-    return manifest.replace({plain: lambda path: path.write_bytes(content)}, folder or paths.RECORDS, _files(name))[0]
+        file, content = packed, gzip.compress(content, mtime=0)
+    return manifest.replace({file: lambda path: path.write_bytes(content)}, folder or paths.RECORDS, _files(name))[0]
 
 
 def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: Path | None = None) -> Path:
@@ -294,7 +294,7 @@ def _csv(table: pd.DataFrame) -> bytes:
 
 
 def _read_runs(folder: Path, name: str) -> pd.DataFrame:
-    rows = _table(folder, name, lambda content: content)
+    rows = _table(folder, name)
     if not {"id", "spec", *MEASURES} <= set(rows):
         raise RecordError(f"{folder / name} is not a table of runs that `cot2 collect` wrote.")
     for row in rows.itertuples():
@@ -309,7 +309,7 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _read_curves(folder: Path, name: str) -> pd.DataFrame:
-    curves = _table(folder, name, gzip.decompress)
+    curves = _table(folder, name)
     _check_curves(curves, folder / name)
     return curves
 
@@ -332,10 +332,10 @@ def _check_curves(curves: pd.DataFrame, path: Path) -> None:
         raise RecordError(f"{path} holds a point of run {curves['id'][twice].iloc[0]} twice; put a whole copy back.")
 
 
-def _table(folder: Path, name: str, unpack: Callable[[bytes], bytes]) -> pd.DataFrame:
+def _table(folder: Path, name: str) -> pd.DataFrame:
     path, content = manifest.content(folder, name)
     try:
-        return _read_csv(unpack(content))
+        return _read_csv(gzip.decompress(content) if name.endswith(".gz") else content)
     except (OSError, ValueError, EOFError) as error:
         raise RecordError(f"{path} is not a table ({brief(error)}); put it back from git.") from error
 

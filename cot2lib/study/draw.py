@@ -11,7 +11,7 @@ from cot2lib.study import show
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.series import LOOKS, SKY, SOLID, Look, told_apart
 
-LIVE_SPANS = 40
+LIVE_SPANS = 40  # points of a live curve; captions say so
 MODELS: dict[str, Look] = {"authors' recipe": LOOKS["method"]["CoT2"], "quick recipe": (SKY, "v", SOLID)}
 
 

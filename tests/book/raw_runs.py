@@ -215,9 +215,9 @@ def voted(runs_of, temperature, k, column):
     """Maj@k or Pass@k (%) on graphs, by seed; nothing where nothing was counted."""
 
     def values(profile):
-        if not (STUDY / "records" / f"votes.{profile}.majority.csv").exists():
-            return {}
         known = table(f"votes.{profile}.majority")
+        if known is None:
+            return {}
         at = (known["temperature"].round(6) == temperature) & (known["k"] == k)
         by_id = known[at].set_index("id")[column]
         return {seed: by_id[run["id"]] for seed, run in runs_of(profile).items() if run["id"] in by_id.index}
