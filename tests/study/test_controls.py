@@ -24,7 +24,7 @@ from cot2lib.study.controls.runs import (
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Always, Base, Discrete
 
-NOT_YET = {"own-teacher", "lengths", "graph-feed-alone", "graph-other-input", "graph-nothing-fed"}
+NOT_YET = {"own-teacher", "lengths"}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_differences_pair_seeds(rows, edited):
     assert np.allclose(found["elsewhere"], [0.9 + s % 62 / 10 for s in SEEDS])
     lacking = outcomes.measured(rows[rows["control"] != "path-fed"], edited[edited["edit"] != "swap"])
     assert set(EXPERIMENTS) - set(lacking) == {
-        "labels-alone", "feed-alone", "paths-fed", "swap", "swap-fresh-path",
+        "labels-alone", "feed-alone", "paths-fed", "swap", "swap-fresh-path", "graph-feed-alone",
     }  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def test_calls_follow_the_thresholds(edited):
 def test_the_figures_draw_every_seed(rows, edited):
     shown = draw.main(rows, edited, "A finding.")
     drawn = shown.numbers[shown.numbers["panel"] == "accuracy"]
-    assert len(drawn) == len(CONTROLS) * len(SEEDS) and shown.finding == "A finding."
+    assert len(drawn) == len(CONTROLS) * len(SEEDS) + len(ON_GRAPHS) * len(GRAPH_SEEDS) and shown.finding == "A finding."
     removed = shown.numbers[shown.numbers["panel"] == "removal"]
     assert len(removed) == 3 * len(edits.DOSES) * (len(SEEDS) + len(GRAPH_SEEDS))
     assert set(shown.numbers.loc[shown.numbers["panel"] == "swap", "follows"]) == {"follows", "right"}

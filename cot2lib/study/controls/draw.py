@@ -15,6 +15,7 @@ from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
 ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
+TASK_COLOURS = {NUMBERS: BLUE, GRAPHS: GREEN}
 REMOVED = {  # edits of the figure: words, colour and dashes
     "ancestors": ("leading to the answer", BLUE, "-"),
     "elsewhere": ("other states", ORANGE, "--"),
@@ -47,13 +48,15 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
 
 
 def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of each control on numbers: every seed, the mean and its interval."""
-    known = frame.at(rows, told=NUMBERS)
-    order = known.groupby("control")["last"].mean().sort_values(ascending=False).index
-    known = known.assign(place=frame.ordered(known["control"].map(name), [name(control) for control in order]))
-    _dots(axis, known, "last", "place", BLUE)
+    """Accuracy of each control on both tasks, in the order of numbers: every seed, the mean and its interval."""
+    order = frame.at(rows, told=NUMBERS).groupby("control")["last"].mean().sort_values(ascending=False).index
+    known = rows.assign(place=frame.ordered(rows["control"].map(name), [name(control) for control in order]))
+    for shift, (told, colour) in zip((-0.14, 0.14), TASK_COLOURS.items()):
+        _dots(axis, frame.at(known, told=told), "last", "place", colour, shift)
+        axis.scatter([], [], color=colour, label=ON_BOTH[told])
     axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102), title="labels | what is fed")
-    return known.assign(panel="accuracy", value=known["last"])[["panel", "control", "seed", "value"]]
+    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
+    return known.assign(panel="accuracy", value=known["last"])[["panel", "told", "control", "seed", "value"]]
 
 
 def _dots(axis: Axes, rows: pd.DataFrame, x: str, y: str, colour: str, shift: float = 0.0) -> None:

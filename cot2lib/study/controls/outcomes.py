@@ -67,6 +67,9 @@ EXPERIMENTS: Mapping[str, Gap | Answered] = {
     "late-digit": Answered(NUMBERS, "csft", "late digit", "follows"),
     "longer": Answered(NUMBERS, "csft", "longer", "right"),
     "graph-gap": Gap(GRAPHS, "csft", "fresh-path"),
+    "graph-feed-alone": Gap(GRAPHS, "csft", "path-fed"),
+    "graph-other-input": Gap(GRAPHS, "csft", "other-input"),
+    "graph-nothing-fed": Gap(GRAPHS, "csft", "nothing-fed"),
     "graph-removed": Answered(GRAPHS, "csft", "ancestors", "right"),
     "graph-elsewhere": Answered(GRAPHS, "csft", "elsewhere"),
 }

@@ -64,7 +64,7 @@ CONTROLS: Mapping[str, Control] = {
     "smoothed-path": Control("smoothed path", "the path", Apart(Smoothed(), PATH)),
     "no-cot": Control("answer", "nothing", method="no-cot"),
 }  # fmt: skip
-ON_GRAPHS = ("csft", "fresh-path")
+ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")
 
 
 def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
