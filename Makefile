@@ -5,7 +5,7 @@
 # make trained, make retold  the two halves of it; SHARD=1/2 trains one half of the stacks, say on another machine
 # make gpu    try a machine with a GPU by its own Python and torch: tests, speed, a chapter, runs; REHEARSE="--all"
 # make links  look whether every address in the book answers (needs the internet)
-# make axe  look for accessibility violations on every built page (needs npm and Chromium)
+# make axe  look for accessibility violations on every built page, and at its layout (needs npm and Chromium)
 # make pdf  print the built book into _build/cot2-book.pdf (needs Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
 # make results  put the verdicts of the records into the README, and model cards beside weights
@@ -82,7 +82,7 @@ pdf: $(READY)
 
 axe: $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@4.14.1
-	$(BIN)/pytest tests/book/test_axe.py -m thorough -n $(JOBS)
+	$(BIN)/pytest tests/book/test_axe.py tests/book/test_layout.py -m thorough -n $(JOBS)
 
 address: $(READY)
 	$(BIN)/python book/address.py

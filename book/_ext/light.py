@@ -1,5 +1,5 @@
-"""Sphinx extension: pages weigh less. Icons that no page shows are not sent, large pictures have 256 colours, and
-pictures load when they come into sight."""
+"""Sphinx extension: pages weigh less. Icons that no page shows are not sent, large pictures have 256 colours, pictures
+load when they come into sight, and the theme's search scripts on the page of results alone."""
 
 import re
 from pathlib import Path
@@ -14,6 +14,7 @@ ICON = re.compile(r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\
 BY_SCRIPT = {"xmark"}  # shown by the theme's own script
 LEAST = 1000  # icons that the theme's file holds before it is lightened
 LARGE = 100_000  # bytes of a picture
+SEARCH = re.compile(r'\s*<script src="[^"]*(?:/searchtools|/language_data|searchindex)\.js[^"]*"></script>')
 
 
 def setup(app: Sphinx) -> dict:
@@ -34,6 +35,9 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     folder = Path(app.outdir)
+    for page in folder.rglob("*.html"):
+        if page.name != "search.html":
+            page.write_text(SEARCH.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
     drop_icons(folder / ICONS, shown_icons(folder))
     for path in [*folder.glob("_images/*.png"), *folder.glob("_static/*.png")]:
         if path.stat().st_size > LARGE:

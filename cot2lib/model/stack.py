@@ -373,7 +373,7 @@ class GPT2Stack(nn.Module):
 
     @classmethod
     def from_hf(cls, models: Sequence) -> "GPT2Stack":
-        """A stack of `transformers.GPT2LMHeadModel`s of one shape (needs the extra `llm`)."""
+        """A stack of models of `transformers.GPT2LMHeadModel` of one shape (needs the extra `llm`)."""
         from cot2lib.model.huggingface import from_hf
 
         return from_hf(cls, models)

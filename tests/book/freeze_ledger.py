@@ -430,7 +430,8 @@ def tokens():
     for d in (24, 32):
         rows[f"grpo-mts-d{d}-sft"] = accuracy(once(DISCRETE, size(d, 1)), 1)
     for d, k in every:
-        runs_of = policy_once(mts, k, d) if d == 24 else mts(k, d)
+        one, own = policy_once(mts, k, d), mts(k, d)
+        runs_of = lambda profile, one=one, own=own if d == 32 else one: (one if profile == "paper" else own)(profile)
         ours = {"best": of(runs_of, best), "split_half": of(runs_of, split_half)}
         rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(runs_of, last), 1, judged="best", **ours)
         before, after = (lambda t, r=runs_of, place=place: of(r, entropy(t, place)) for place in (0, -1))

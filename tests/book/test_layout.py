@@ -1,0 +1,120 @@
+"""No page is wider than a phone, moves while it loads, or weighs too much; all of them in one browser, `make axe`."""
+
+import functools
+import gzip
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from chromium import BROWSER, MISSING, SAID, said_at
+from test_axe import SITE, pages
+
+WIDTHS = 360, 1400
+SHIFT = 0.1  # above it the web vitals call a page's layout shift too large
+LARGE = 1.2e6  # bytes as hosts send them
+TEXT = {".html", ".css", ".js", ".svg"}
+NEAR = 2500  # pixels below the window at which browsers begin to load a lazy picture; headless ones load all at once
+HARNESS = """
+const shown = (frame) => new Promise((done) => (frame.onload = () => setTimeout(done, 1500)));
+const shifts = (view) => new Promise((done) => {
+  const watcher = new view.PerformanceObserver((list) => done(list.getEntries().filter((one) => !one.hadRecentInput)));
+  watcher.observe({type: "layout-shift", buffered: true});
+  setTimeout(() => done([]), 200);
+});
+const named = (one) => one && `${one.nodeName}.${one.className}: ${one.textContent.slice(0, 40)}`;
+const right = (one) => one.getBoundingClientRect().right;
+const held = (view, one) => {  // by a box that can be scrolled by itself
+  const boxes = [];
+  for (let box = one.parentElement; box && box !== view.document.body; box = box.parentElement) boxes.push(box);
+  return boxes.some((box) => !["visible", "clip"].includes(view.getComputedStyle(box).overflowX));
+};
+const beyond = (view) => {
+  const whole = view.document.scrollingElement, all = [...view.document.body.querySelectorAll("*")];
+  if (whole.scrollWidth <= whole.clientWidth) return [];
+  const wide = all.filter((one) => right(one) > whole.clientWidth + 1 && !held(view, one));
+  return [`${whole.scrollWidth} px`, ...wide.slice(0, 8).map(named)];
+};
+const waits = (view, one) => !one.offsetParent || one.getBoundingClientRect().top > view.innerHeight + NEAR;
+const weigh = (view) => {
+  const later = [...view.document.querySelectorAll("img[loading=lazy]")].filter((one) => waits(view, one));
+  const sources = new Set(later.map((one) => one.src));
+  const loaded = ["navigation", "resource"].flatMap((type) => view.performance.getEntriesByType(type));
+  return loaded.filter((one) => !sources.has(one.name)).map((one) => [one.name, one.encodedBodySize]);
+};
+const measure = async (page, width) => {
+  const frame = document.createElement("iframe");
+  Object.assign(frame.style, {width: `${width}px`, height: "900px", border: 0});
+  frame.src = page;
+  const loaded = shown(frame);
+  document.body.append(frame);
+  await loaded;
+  const view = frame.contentWindow, moved = await shifts(view);
+  const found = {page, width, inner: view.innerWidth, beyond: beyond(view), weights: weigh(view),
+    shift: moved.reduce((sum, one) => sum + one.value, 0),
+    moved: moved.flatMap((one) => one.sources.map((source) => named(source.node)))};
+  frame.remove();
+  return found;
+};
+window.addEventListener("load", async () => {
+  await measure("search.html", WIDTHS[0]);  // what all pages share is there after a visit's first one
+  const found = [];
+  for (const page of PAGES) for (const width of WIDTHS) found.push(await measure(page, width));
+  document.getElementById("said").textContent = JSON.stringify(found);
+});
+"""
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`"),
+    pytest.mark.skipif(BROWSER is None, reason=MISSING),
+]
+
+
+class Host(SimpleHTTPRequestHandler):
+    """Sends text compressed, as hosts of pages do."""
+
+    def do_GET(self):
+        path = Path(self.translate_path(self.path))
+        if path.suffix not in TEXT or not path.exists():
+            return super().do_GET()
+        body = gzip.compress(path.read_bytes())
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Nothing: a report of a test is no log of a server."""
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """Every page at every width, as an inner frame shows it; the folder of the site is served."""
+    harness = SITE / "layout.html"
+    told = f"const PAGES = {pages()!r}, WIDTHS = {list(WIDTHS)}, NEAR = {NEAR};{HARNESS}"
+    harness.write_text(f'<!doctype html><meta charset="utf-8"><body>{SAID}<script>{told}</script></body>')
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=SITE)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            return said_at(f"http://127.0.0.1:{server.server_port}/layout.html", budget=600_000)[0]
+        finally:
+            server.shutdown()
+            harness.unlink()
+
+
+def test_no_page_is_wider_than_a_phone(measured):
+    assert {one["inner"] for one in measured} == set(WIDTHS)
+    assert {(one["page"], one["width"]): one["beyond"] for one in measured if one["beyond"]} == {}
+
+
+def test_no_page_moves_while_it_loads(measured):
+    assert {(one["page"], one["width"], one["shift"]): one["moved"] for one in measured if one["shift"] > SHIFT} == {}
+
+
+def test_no_page_weighs_too_much_at_first(measured):
+    weights = {one["page"]: sum(size for _, size in one["weights"]) for one in measured}
+    assert min(weights.values()) > 50_000  # the styles alone
+    assert {page: weight for page, weight in weights.items() if weight > LARGE} == {}
