@@ -1,5 +1,8 @@
-"""Sphinx extension: serve MathJax's browser bundle and fonts from the site itself, not from a CDN."""
+"""Sphinx extension: serve MathJax's browser bundle and fonts from the site itself, not from a CDN, and tell pages how
+wide a formula will be, so that lines do not break elsewhere once it is set."""
 
+import html
+import re
 import shutil
 from importlib.metadata import distribution
 from pathlib import Path
@@ -7,12 +10,50 @@ from pathlib import Path
 from sphinx.application import Sphinx
 
 PARTS = ("tex-chtml.js", "output/chtml/fonts/woff-v2")
+FORMULA = re.compile(r'(<span class="math notranslate nohighlight")(>\\\((.*?)\\\)</span>)', re.DOTALL)
+RAISED = re.compile(r"[_^](?:\{([^{}]*)\}|(\\[A-Za-z]+|[^\s{}]))")
+SIGN = re.compile(r"\\[A-Za-z]+|\\.|\S")
+SMALL = 0.7  # of a sign above or below the line
+SET = 1.25  # size of formulas beside text
+# Widths of signs in em, by kind; those of one letter or of a Greek one are `LETTER`.
+LETTER, WIDTHS = (
+    0.6,
+    {
+        0.0: set("{}") | {r"\,", r"\mathrm", r"\text", r"\mathbb", r"\left", r"\right", r"\tfrac", r"\operatorname"},
+        0.3: set("()[]|.,/!'ijlt"),
+        0.5: set("0123456789"),
+        1.3: set("=<>+-")
+        | {r"\ge", r"\le", r"\in", r"\approx", r"\to", r"\pm", r"\times", r"\cdot", r"\log", r"\sum"},
+    },
+)
 
 
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
+    app.connect("html-page-context", reserve)
     app.connect("build-finished", copy_mathjax)
     return {"version": "1", "parallel_read_safe": True}
+
+
+def reserve(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Write each formula's width within a line to its element."""
+
+    def told(found: re.Match) -> str:
+        return f'{found[1]} style="--wide: {width(html.unescape(found[3])):.1f}em"{found[2]}'
+
+    if "body" in context:
+        context["body"] = FORMULA.sub(told, context["body"])
+
+
+def width(tex: str) -> float:
+    """About how wide a formula is when it is set, in em of the text around it."""
+    raised = sum(_signs(found[1] or found[2]) for found in RAISED.finditer(tex))
+    return SET * (_signs(RAISED.sub("", tex)) + SMALL * raised)
+
+
+def _signs(tex: str) -> float:
+    known = {sign: wide for wide, signs in WIDTHS.items() for sign in signs}
+    return sum(known.get(sign, LETTER) for sign in SIGN.findall(tex))
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:

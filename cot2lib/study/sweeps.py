@@ -63,11 +63,13 @@ def one_layer(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunS
     return methods(profile, seeds, D_MODELS, ("cot2", "discrete"), layers=1)
 
 
-def feeding(profile: str = "quick", seeds: Sequence[int] = SEEDS[:3]) -> list[RunSpec]:
+def feeding(
+    profile: str = "quick", seeds: Sequence[int] = SEEDS[:3], ways: Sequence[str] = tuple(FEEDINGS)
+) -> list[RunSpec]:
     """Teacher forcing, self-feeding and the curriculum from one to the other, 4 layers, 4 heads."""
     return [
-        spec("cot2", profile, d_model=d_model, layers=4, heads=4, self_fed_from=start, seed=seed)
-        for start in FEEDINGS.values()
+        spec("cot2", profile, d_model=d_model, layers=4, heads=4, self_fed_from=FEEDINGS[way], seed=seed)
+        for way in ways
         for d_model in D_MODELS
         for seed in seeds
     ]

@@ -13,14 +13,9 @@ SAID = '<pre id="said" hidden></pre>'  # where a script of the page writes JSON
 
 
 def said_in(page: Path, *flags: str, budget: int = 8000) -> tuple[object, str]:
-    """What the script of a page on disk wrote, and the page as it is then (`said_at`)."""
-    return said_at(page.as_uri(), *flags, budget=budget)
-
-
-def said_at(address: str, *flags: str, budget: int = 8000) -> tuple[object, str]:
     """What a page's script wrote, and the page as it is then; `budget` is in milliseconds of the page's own time."""
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--virtual-time-budget={budget}", "--dump-dom"]
-    out = subprocess.run([*command, *flags, address], capture_output=True, text=True, timeout=300).stdout
+    out = subprocess.run([*command, *flags, page.as_uri()], capture_output=True, text=True, timeout=300).stdout
     said = re.search(r'<pre id="said"[^>]*>(.*?)</pre>', out, re.DOTALL)
     assert said and said[1], "the page's script has not finished"
     return json.loads(html.unescape(said[1])), out

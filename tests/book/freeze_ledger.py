@@ -431,7 +431,8 @@ def tokens():
         rows[f"grpo-mts-d{d}-sft"] = accuracy(once(DISCRETE, size(d, 1)), 1)
     for d, k in every:
         one, own = policy_once(mts, k, d), mts(k, d)
-        runs_of = lambda profile, one=one, own=own if d == 32 else one: (one if profile == "paper" else own)(profile)
+        quick = one if d == 24 else own
+        runs_of = lambda profile, one=one, quick=quick: (one if profile == "paper" else quick)(profile)
         ours = {"best": of(runs_of, best), "split_half": of(runs_of, split_half)}
         rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(runs_of, last), 1, judged="best", **ours)
         before, after = (lambda t, r=runs_of, place=place: of(r, entropy(t, place)) for place in (0, -1))

@@ -107,3 +107,13 @@ def test_search_keeps_prose_of_each_section_and_no_code(extensions):
     page += nodes.container("", nodes.rubric("", "open"), nodes.paragraph("", "A card."), ids=["claim-a"])
     found = [(part["title"], part["text"]) for part in extensions.sections.parts(page)]
     assert found == [("Whole", "Above all ."), ("Part", "Said here."), ("Other", "Elsewhere."), ("open", "A card.")]
+
+
+def test_a_formula_is_told_how_wide_it_will_be():
+    """Names of signs are one sign, what is raised is small, and what is not seen has no width."""
+    mathjax = extension("offline_mathjax")
+    assert mathjax.width(r"\alpha") == mathjax.width("d") < mathjax.width("d=24") < mathjax.width(r"d=\Omega(24)")
+    assert mathjax.width("2^{n}") == mathjax.width("2^n") < mathjax.width("2n") and mathjax.width("{}") == 0
+    context = {"body": '<span class="math notranslate nohighlight">\\(B &lt; 8\\)</span>'}
+    mathjax.reserve(None, "a", "page.html", context, None)
+    assert f'style="--wide: {mathjax.width("B < 8"):.1f}em">' in context["body"]

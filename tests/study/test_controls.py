@@ -137,7 +137,8 @@ def test_calls_follow_the_thresholds(edited):
 def test_the_figures_draw_every_seed(rows, edited):
     shown = draw.main(rows, edited, "A finding.")
     drawn = shown.numbers[shown.numbers["panel"] == "accuracy"]
-    assert len(drawn) == len(CONTROLS) * len(SEEDS) + len(ON_GRAPHS) * len(GRAPH_SEEDS) and shown.finding == "A finding."
+    assert shown.finding == "A finding."
+    assert len(drawn) == len(CONTROLS) * len(SEEDS) + len(ON_GRAPHS) * len(GRAPH_SEEDS)
     removed = shown.numbers[shown.numbers["panel"] == "removal"]
     assert len(removed) == 3 * len(edits.DOSES) * (len(SEEDS) + len(GRAPH_SEEDS))
     assert set(shown.numbers.loc[shown.numbers["panel"] == "swap", "follows"]) == {"follows", "right"}

@@ -28,7 +28,10 @@ from cot2lib.study.sweeps import (
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
+    found = [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
+    if profile == "paper":
+        found += feeding(profile, SEEDS[3:], ("teacher", "self"))  # three seeds left their row open
+    return found
 
 
 def _one_split(profile: str) -> list[Run]:
