@@ -82,7 +82,7 @@ pdf: $(READY)
 
 axe: $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@4.14.1
-	$(BIN)/pytest tests/book/test_axe.py tests/book/test_layout.py -m thorough -n $(JOBS)
+	$(BIN)/pytest tests/book/test_axe.py tests/book/test_page_layout.py -m thorough -n $(JOBS)
 
 address: $(READY)
 	$(BIN)/python book/address.py

@@ -1,7 +1,9 @@
 """Samples and kinds of the claims on policy gradients over thoughts of K tokens (chapter `grpo_mts`)."""
 
+from collections.abc import Sequence
 from functools import cache
 
+from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
 from cot2lib.study.comparisons import Cell, Direction, NoGain, Parts, against
@@ -45,8 +47,12 @@ def single_policy(k: int, d_model: int) -> Sample:
 
     The quick recipe has such runs at d = 24 alone; at d = 32 its runs have a split each.
     """
-    one_split = lambda profile: profile == "paper" or d_model == ONE_SPLIT
-    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (d_model,), (k,), one_split(profile)))
+
+    def sweep(profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
+        one_split = profile == "paper" or d_model == ONE_SPLIT
+        return sweeps.sampled(profile, seeds, (d_model,), (k,), one_split)
+
+    return rewarded(sweep)
 
 
 def _best(k: int, d_model: int) -> Number:
