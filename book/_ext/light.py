@@ -1,5 +1,5 @@
-"""Sphinx extension: pages weigh less. Icons that no page shows are not sent, large pictures have 256 colours, pictures
-load when they come into sight, and the theme's search scripts on the page of results alone."""
+"""Sphinx extension: pages weigh less. Icons that no page shows are not sent, large pictures have 256 colours, and
+pictures load when they come into sight. Only the page of results loads the theme's search scripts."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,7 @@
-"""Sphinx extension: serve MathJax's browser bundle and fonts from the site itself, not from a CDN, and tell pages how
-wide a formula will be, so that lines do not break elsewhere once it is set."""
+"""Sphinx extension: serve MathJax's browser bundle and fonts from the site itself, not from a CDN.
+
+Pages are also told how wide each formula will be. So lines break in the same places before it is set and after.
+"""
 
 import html
 import re
@@ -15,17 +17,11 @@ RAISED = re.compile(r"[_^](?:\{([^{}]*)\}|(\\[A-Za-z]+|[^\s{}]))")
 SIGN = re.compile(r"\\[A-Za-z]+|\\.|\S")
 SMALL = 0.7  # of a sign above or below the line
 SET = 1.25  # size of formulas beside text
-# Widths of signs in em, by kind; those of one letter or of a Greek one are `LETTER`.
-LETTER, WIDTHS = (
-    0.6,
-    {
-        0.0: set("{}") | {r"\,", r"\mathrm", r"\text", r"\mathbb", r"\left", r"\right", r"\tfrac", r"\operatorname"},
-        0.3: set("()[]|.,/!'ijlt"),
-        0.5: set("0123456789"),
-        1.3: set("=<>+-")
-        | {r"\ge", r"\le", r"\in", r"\approx", r"\to", r"\pm", r"\times", r"\cdot", r"\log", r"\sum"},
-    },
-)
+LETTER = 0.6  # em, as other signs that are not listed
+UNSEEN = set("{}") | {r"\,", r"\mathrm", r"\text", r"\mathbb", r"\left", r"\right", r"\tfrac", r"\operatorname"}
+BETWEEN = set("=<>+-") | {r"\ge", r"\le", r"\in", r"\approx", r"\to", r"\pm", r"\times", r"\cdot", r"\log", r"\sum"}
+KINDS = {0.0: UNSEEN, 0.3: set("()[]|.,/!'ijlt"), 0.5: set("0123456789"), 1.3: BETWEEN}
+WIDTHS = {sign: wide for wide, signs in KINDS.items() for sign in signs}
 
 
 def setup(app: Sphinx) -> dict:
@@ -52,8 +48,7 @@ def width(tex: str) -> float:
 
 
 def _signs(tex: str) -> float:
-    known = {sign: wide for wide, signs in WIDTHS.items() for sign in signs}
-    return sum(known.get(sign, LETTER) for sign in SIGN.findall(tex))
+    return sum(WIDTHS.get(sign, LETTER) for sign in SIGN.findall(tex))
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:

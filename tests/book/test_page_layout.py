@@ -63,14 +63,14 @@ const measure = async (page, width) => {
   frame.remove();
   return found;
 };
-const steady = async (page, width) => {  // a busy machine may paint before the styles are there; once more, then
+const steady = async (page, width) => {  // once more: a busy machine may paint before the styles are there
   const first = await measure(page, width);
   if (first.shift <= SHIFT) return first;
   const again = await measure(page, width);
   return again.shift < first.shift ? again : first;
 };
 window.addEventListener("load", async () => {
-  await measure("search.html", WIDTHS[0]);  // what all pages share is there after a visit's first one
+  await measure("search.html", WIDTHS[0]);  // a visit's first page brings what all share
   const found = [];
   for (const page of PAGES) for (const width of WIDTHS) found.push(await steady(page, width));
   fetch("/said", {method: "POST", body: JSON.stringify(found)});
@@ -110,14 +110,14 @@ class Host(SimpleHTTPRequestHandler):
 
 def measure(pages, profile):
     """Pages at every width, as an inner frame shows them in a browser that keeps real time; the site is served."""
-    harness = SITE / "layout.html"
     known = dict(PAGES=pages, WIDTHS=WIDTHS, NEAR=NEAR, SHIFT=SHIFT, PAUSE=PAUSE)
     told = "".join(f"const {name} = {json.dumps(value)};" for name, value in known.items())
-    harness.write_text(f'<!doctype html><meta charset="utf-8"><body><script>{told}{HARNESS}</script>')
     with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=SITE)) as server:
+        harness = SITE / f"layout-{server.server_port}.html"  # test processes run side by side
+        harness.write_text(f'<!doctype html><meta charset="utf-8"><body><script>{told}{HARNESS}</script>')
         server.said = Queue()
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/layout.html"
+        address = f"http://127.0.0.1:{server.server_port}/{harness.name}"
         flags = [
             "--headless",
             "--no-sandbox",
@@ -172,3 +172,5 @@ def test_no_page_weighs_too_much_at_first(measured):
     weights = {one["page"]: weight(one) for one in measured}
     assert min(weights.values()) > 50_000  # the styles alone
     assert {page: weight for page, weight in weights.items() if weight > LARGE} == {}
+    loaded = {(one["page"], name) for one in measured for name, _ in one["weights"]}
+    assert {page for page, name in loaded if "searchindex" in name} == set()
