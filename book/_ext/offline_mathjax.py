@@ -6,6 +6,7 @@ Pages are also told how wide each formula will be. So lines break in the same pl
 import html
 import re
 import shutil
+import string
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -20,7 +21,13 @@ SET = 1.25  # size of formulas beside text
 LETTER = 0.6  # em, as other signs that are not listed
 UNSEEN = set("{}") | {r"\,", r"\mathrm", r"\text", r"\mathbb", r"\left", r"\right", r"\tfrac", r"\operatorname"}
 BETWEEN = set("=<>+-") | {r"\ge", r"\le", r"\in", r"\approx", r"\to", r"\pm", r"\times", r"\cdot", r"\log", r"\sum"}
-KINDS = {0.0: UNSEEN, 0.3: set("()[]|.,/!'ijlt"), 0.5: set("0123456789"), 1.3: BETWEEN}
+KINDS = {
+    0.0: UNSEEN,
+    0.3: set("()[]|.,/!'ijlt"),
+    0.5: set("0123456789"),
+    0.8: set(string.ascii_uppercase),
+    1.3: BETWEEN,
+}
 WIDTHS = {sign: wide for wide, signs in KINDS.items() for sign in signs}
 
 
