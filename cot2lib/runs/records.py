@@ -1,14 +1,14 @@
 """Records: one table of runs and one of learning curves, the same from the local store and as shipped.
 
-Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.csv.gz` and, for runs whose trained weights
+Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.csv.xz` and, for runs whose trained weights
 ship too, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. What is measured on them lies beside them as
-`<stem>.<what>.csv`, large tables with `.gz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
+`<stem>.<what>.csv`, large tables with `.xz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
 truncated or foreign file is named and never half read; every row is checked against its own spec.
 """
 
-import gzip
 import io
 import json
+import lzma
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -25,7 +25,7 @@ from cot2lib.runs import manifest, store
 from cot2lib.specs import from_data, to_data
 
 LARGE = 2**18  # bytes from which a table of measurements is compressed
-RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.csv.gz", "weights.safetensors")
+RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.csv.xz", "weights.safetensors")
 LAST = 10  # evaluations in the closing mean
 DECIMALS = 5  # of losses and entropies in the curves
 ROUNDED = 1e-9  # most by which an accuracy may differ from its curve's
@@ -241,14 +241,14 @@ def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
 
 def _files(name: str) -> list[str]:
     """A table's file, as it is and compressed."""
-    return [f"{name}.csv", f"{name}.csv.gz"]
+    return [f"{name}.csv", f"{name}.csv.xz"]
 
 
 def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Path:
     """Write what was measured on shipped models as `<name>.csv`, or compressed if it is large, replacing both."""
     content, (file, packed) = _csv(table), _files(name)
     if len(content) > LARGE:
-        file, content = packed, gzip.compress(content, mtime=0)
+        file, content = packed, lzma.compress(content)
     return manifest.replace({file: lambda path: path.write_bytes(content)}, folder or paths.RECORDS, _files(name))[0]
 
 
@@ -281,7 +281,7 @@ def ship(
     rows, curves = tables
     files = {
         f"{stem}.{RUNS}": lambda path: path.write_bytes(_csv(rows)),
-        f"{stem}.{CURVES}": lambda path: path.write_bytes(gzip.compress(_csv(curves), mtime=0)),
+        f"{stem}.{CURVES}": lambda path: path.write_bytes(lzma.compress(_csv(curves))),
     }
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
@@ -335,8 +335,8 @@ def _check_curves(curves: pd.DataFrame, path: Path) -> None:
 def _table(folder: Path, name: str) -> pd.DataFrame:
     path, content = manifest.content(folder, name)
     try:
-        return _read_csv(gzip.decompress(content) if name.endswith(".gz") else content)
-    except (OSError, ValueError, EOFError) as error:
+        return _read_csv(lzma.decompress(content) if name.endswith(".xz") else content)
+    except (lzma.LZMAError, ValueError, EOFError) as error:
         raise RecordError(f"{path} is not a table ({brief(error)}); put it back from git.") from error
 
 

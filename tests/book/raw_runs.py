@@ -69,7 +69,7 @@ def runs():
     """Every shipped run: its id, seed, conditions, row and curve."""
     found = {}
     for path in sorted((STUDY / "records").glob("*.runs.csv")):
-        curves = pd.read_csv(str(path).replace(".runs.csv", ".curves.csv.gz")).sort_values("step", kind="stable")
+        curves = pd.read_csv(str(path).replace(".runs.csv", ".curves.csv.xz")).sort_values("step", kind="stable")
         by_id = dict(iter(curves.groupby("id")))
         for row in pd.read_csv(path).to_dict("records"):
             spec = json.loads(row["spec"])
@@ -180,7 +180,7 @@ def entropy(step, place=-1):
 
 @cache
 def table(name):
-    paths = [STUDY / "records" / f"{name}.{ending}" for ending in ("csv", "csv.gz")]
+    paths = [STUDY / "records" / f"{name}.{ending}" for ending in ("csv", "csv.xz")]
     return next((pd.read_csv(path) for path in paths if path.exists()), None)
 
 

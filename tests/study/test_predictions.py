@@ -11,7 +11,7 @@ import pytest
 from cot2lib.study.controls.predicted import EXPLANATIONS, bounds, predictions
 
 ROOT = Path(__file__).parents[2]
-CONFIRMING = ("controls.quick.runs.csv", "edits.quick.answers.csv.gz")
+CONFIRMING = ("controls.quick.runs.csv", "edits.quick.answers.csv.xz")
 
 
 def test_every_entry_can_be_read():

@@ -17,11 +17,13 @@ from cot2lib.targets import (
     DrawnState,
     FreshPath,
     Frontier,
+    Geometric,
     Renamed,
     Rotated,
     Shuffled,
     Smoothed,
     Targets,
+    Uniform,
     WrongStates,
 )
 from cot2lib.thoughts import Always, Discrete, Rule
@@ -54,15 +56,20 @@ CONTROLS: Mapping[str, Control] = {
     "path-fed": Control("frontier", "a fresh path", Apart(Frontier(), FreshPath())),
     "paths-fed": Control("frontier", "eight fresh paths", Apart(Frontier(), FreshPath(8))),
     "fresh-path": Control("a fresh path", "that path", FreshPath()),
+    "drawn-state": Control("a drawn state", "that state", DrawnState()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
     "deep-nothing-fed": Control("frontier", "arrows, four layers", Apart(Frontier(), Arrow()), layers=4),
     "other-step": Control("another step's frontier", "the same", Rotated()),
     "renamed": Control("renamed frontier", "the same", Renamed()),
     "other-input": Control("another input's frontier", "the same", Shuffled()),
     "wrong-states": Control("wrong states", "the same", WrongStates()),
+    "uniform": Control("all states alike", "the same", Uniform()),
+    "geometric": Control("halving weights", "the same", Geometric()),
     "discrete": Control("discrete path", "that path", method="discrete"),
     "smoothed-path": Control("smoothed path", "the path", Apart(Smoothed(), PATH)),
+    "coconut": Control("path, by stages", "hidden states", method="coconut"),
     "no-cot": Control("answer", "nothing", method="no-cot"),
+    "pause": Control("answer", "arrows", method="pause"),
 }  # fmt: skip
 ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")
 
@@ -89,7 +96,7 @@ def own_rule(run: RunSpec) -> Rule:
     fed = targets.fed if isinstance(targets, Apart) else targets
     if fed == Arrow():
         return Always(int(replace(run.task, inputs=10).prompt()[0, -1]))  # graphs take their time
-    return Discrete() if fed in (PATH, FreshPath()) else run.thought
+    return Discrete() if fed in (PATH, FreshPath(), DrawnState()) else run.thought
 
 
 def _with(control: Control, run: RunSpec) -> RunSpec:
