@@ -15,7 +15,7 @@ import inspect
 import json
 import linecache
 import textwrap
-from functools import cache
+from functools import cache, lru_cache
 
 from cot2lib.errors import SpecError, brief
 
@@ -104,7 +104,16 @@ def _whole(value):
     """The reverse of `_plain`; JSON knows lists alone, and no field is one."""
     if isinstance(value, list):
         return tuple(_whole(entry) for entry in value)
-    return from_data(value) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    text = json.dumps(value)
+    return from_data(value) if '"source"' in text else _shared(text)  # outside, a class may be defined anew
+
+
+@lru_cache(maxsize=1024)
+def _shared(text: str):
+    """A part of a spec; thousands of runs share their tasks, models and recipes."""
+    return from_data(json.loads(text))
 
 
 def is_outside(kind: type) -> bool:
