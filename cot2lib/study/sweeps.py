@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cot2lib.specs import GRPOSpec, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
+from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
@@ -124,8 +124,9 @@ def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
 
 def one_split(profile: str) -> list[RunSpec]:
     """Supervised models that the paper trained once, on the split of that run; d = 24 and 32."""
-    discrete = [*starts(d_model=32, profile=profile), *starts(layers=2, profile=profile)]
-    return on_split([*small(profile), *discrete])
+    seeds = TEN if profile == "paper" else SEEDS
+    discrete = [*starts(seeds, 32, profile=profile), *starts(seeds, layers=2, profile=profile)]
+    return on_split([*small(profile, seeds), *discrete])
 
 
 def starts(

@@ -1,9 +1,7 @@
 """Samples and kinds of the claims on policy gradients over thoughts of K tokens (chapter `grpo_mts`)."""
 
-from collections.abc import Sequence
 from functools import cache
 
-from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
 from cot2lib.study.comparisons import Cell, Direction, NoGain, Parts, against
@@ -18,7 +16,6 @@ from cot2lib.study.sweeps import KS
 
 CHAPTER = "grpo_mts"
 D_MODELS = (24, 32)
-ONE_SPLIT = 24  # the dimension at which runs of the quick recipe are on one split
 EVERY = [(k, d) for d in D_MODELS for k in KS]
 
 
@@ -43,16 +40,8 @@ def scaled(k: int) -> Sample:
 
 @cache
 def single_policy(k: int, d_model: int) -> Sample:
-    """MTS of K tokens from several initialisations on the split of the paper's run.
-
-    The quick recipe has such runs at d = 24 alone; at d = 32 its runs have a split each.
-    """
-
-    def sweep(profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
-        one_split = profile == "paper" or d_model == ONE_SPLIT
-        return sweeps.sampled(profile, seeds, (d_model,), (k,), one_split)
-
-    return rewarded(sweep)
+    """MTS of K tokens from several initialisations on the split of the paper's run."""
+    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (d_model,), (k,), one_split=True))
 
 
 def _best(k: int, d_model: int) -> Number:
