@@ -94,6 +94,7 @@ def sizes(shape: Shape, own: int = 0) -> dict[str, tuple[int, ...]]:
         turned=(layers, 12 * d * d),  # transposed matrices of each layer
         keys=(d // heads, keys),  # of one head, transposed
         scores=(2, positions, keys),  # of one head
+        sides=(6, positions, d // heads),  # rows of one head: what its products read and make
         d_x=(rows, d),  # gradients
         d_part=(rows, d),
         d_normed=(rows, d),
@@ -239,29 +240,52 @@ def turn_head(rows, i, batch, at, positions, out):
             out[j, p] = rows[p * batch + i, at + j]
 
 
+@njit(inline="always", **COMPILED)
+def take_head(rows, i, batch, at, first, last, out):
+    """out (position, j) = columns at.. of input i's rows, from position first to last.
+
+    In place they lie a multiple of 4 KiB apart where b d does, so that few of them fit the cache's sets at once.
+    """
+    for p in range(first, last):
+        for j in range(out.shape[1]):
+            out[p - first, j] = rows[p * batch + i, at + j]
+
+
+@njit(inline="always", **COMPILED)
+def give_head(made, i, batch, at, first, last, rows):
+    """The reverse: columns at.. of input i's rows, from position first to last, = made (position, j)."""
+    for p in range(first, last):
+        for j in range(made.shape[1]):
+            rows[p * batch + i, at + j] = made[p - first, j]
+
+
 @njit(**COMPILED)
 def attend(layer, low, high, padding, shape, noise, lane, w):
     """mixed = softmax(q k^T / sqrt(d / h)) v of every input and head, for queries low..high over keys 0..high."""
     b, d, size, queries = shape.batch, shape.width, shape.width // shape.heads, high - low
     qkv, mixed, keys, scale = w.qkv[layer], w.mixed[layer], w.keys, np.float32(size**-0.5)
-    across, apart, wide = (high + BLOCK - 1) // BLOCK * BLOCK, 3 * d * b, keys.shape[1]
+    across, wide = (high + BLOCK - 1) // BLOCK * BLOCK, keys.shape[1]
+    query, value, out = w.sides[0], w.sides[2], w.sides[3]
     for i in range(b):
         for h in range(shape.heads):
             at, seen = h * size, w.seen[layer, i * shape.heads + h]
             turn_head(qkv, i, b, d + at, high, keys)
-            query, value = place(qkv, low * b + i, at), place(qkv, i, 2 * d + at)
-            start = place(seen, low, 0)
-            spaced_product(query, apart, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, across, size)
+            take_head(qkv, i, b, at, low, high, query)
+            take_head(qkv, i, b, 2 * d + at, 0, high, value)
+            here, start = place(query, 0, 0), place(seen, low, 0)
+            spaced_product(here, size, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, across, size)
             for q in range(queries):
                 if shape.branches > 1:
                     hide_branches(seen, low + q, high, shape)
                 softmax_row(seen, low + q, across, padding[i], low + q + 1, scale)
             if noise.threshold:
-                used, here = w.scores[0], lane + (i * shape.heads + h) * queries * high
-                drop_seen(seen, low, used, queries, high, w.scales, here)
+                used, drawn = w.scores[0], lane + (i * shape.heads + h) * queries * high
+                drop_seen(seen, low, used, queries, high, w.scales, drawn)
                 start = place(used, 0, 0)
-            out = place(mixed, low * b + i, at)
-            spaced_product(start, wide, 1, value, apart, out, d * b, w.zeros, queries, size, high)
+            spaced_product(
+                start, wide, 1, place(value, 0, 0), size, place(out, 0, 0), size, w.zeros, queries, size, high
+            )
+            give_head(out, i, b, at, low, high, mixed)
 
 
 @njit(**COMPILED)

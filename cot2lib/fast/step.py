@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from cot2lib.fast.forward import (  # isort: skip
-    Pass, drop_seen, embed, entries, forward, layer_starts, linear, matrix, turn, turn_head,
+    Pass, drop_seen, embed, entries, forward, give_head, layer_starts, linear, matrix, take_head, turn, turn_head,
 )  # fmt: skip
 from cot2lib.fast.kernels import (  # isort: skip
     COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, place,
@@ -46,27 +46,33 @@ def attend_back(layer, first, high, shape, noise, lane, w):
     """
     b, d, size = shape.batch, shape.width, shape.width // shape.heads
     qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv[min(layer, len(w.d_qkv) - 1)], w.keys, w.scores[1]
-    scale, queries, apart, wide = np.float32(size**-0.5), high - first, 3 * d * b, keys.shape[1]
+    scale, queries, wide, mixed = np.float32(size**-0.5), high - first, keys.shape[1], w.d_normed
+    query, key, given, d_query, d_key, d_value = w.sides
     for i in range(b):
         for h in range(shape.heads):
             at, seen = h * size, w.seen[layer, i * shape.heads + h]
-            given, start = place(w.d_normed, first * b + i, at), place(d_seen, 0, 0)
             turn_head(qkv, i, b, 2 * d + at, high, keys)
-            spaced_product(given, d * b, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, wide, size)
-            shown = place(seen, first, 0)
+            take_head(mixed, i, b, at, first, high, given)
+            here, start, shown = place(given, 0, 0), place(d_seen, 0, 0), place(seen, first, 0)
+            spaced_product(here, size, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, wide, size)
             if noise.threshold:
-                used, here = w.scores[0], lane + (i * shape.heads + h) * queries * high
-                drop_seen(seen, first, used, queries, high, w.scales, here)
-                drop_seen(d_seen, 0, d_seen, queries, high, w.scales, here)
+                used, drawn = w.scores[0], lane + (i * shape.heads + h) * queries * high
+                drop_seen(seen, first, used, queries, high, w.scales, drawn)
+                drop_seen(d_seen, 0, d_seen, queries, high, w.scales, drawn)
                 shown = place(used, 0, 0)
-            d_value = place(d_qkv, i, 2 * d + at)
-            spaced_sum(shown, 1, wide, given, d * b, d_value, apart, high, size, queries)
+            take_head(d_qkv, i, b, 2 * d + at, 0, high, d_value)
+            spaced_sum(shown, 1, wide, here, size, place(d_value, 0, 0), size, high, size, queries)
+            give_head(d_value, i, b, 2 * d + at, 0, high, d_qkv)
             for q in range(queries):
                 softmax_row_back(seen, first + q, d_seen, q, high, scale)
-            query, d_query = place(qkv, first * b + i, at), place(d_qkv, first * b + i, at)
-            key, d_key = place(qkv, i, d + at), place(d_qkv, i, d + at)
-            spaced_product(start, wide, 1, key, apart, d_query, apart, w.zeros, queries, size, high)
-            spaced_sum(start, 1, wide, query, apart, d_key, apart, high, size, queries)
+            take_head(qkv, i, b, d + at, 0, high, key)
+            here = place(d_query, 0, 0)
+            spaced_product(start, wide, 1, place(key, 0, 0), size, here, size, w.zeros, queries, size, high)
+            give_head(d_query, i, b, at, first, high, d_qkv)
+            take_head(qkv, i, b, at, first, high, query)
+            take_head(d_qkv, i, b, d + at, 0, high, d_key)
+            spaced_sum(start, 1, wide, place(query, 0, 0), size, place(d_key, 0, 0), size, high, size, queries)
+            give_head(d_key, i, b, d + at, 0, high, d_qkv)
 
 
 @njit(inline="always", **COMPILED)
