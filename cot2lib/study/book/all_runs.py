@@ -28,10 +28,8 @@ from cot2lib.study.sweeps import (
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    found = [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
-    if profile == "paper":
-        found += feeding(profile, SEEDS[3:], ("teacher", "self"))  # three seeds left their row open
-    return found
+    fed = SEEDS if profile == "paper" else SEEDS[:3]  # three seeds left rows open
+    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile, fed)]
 
 
 def _one_split(profile: str) -> list[Run]:
