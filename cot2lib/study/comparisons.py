@@ -48,7 +48,8 @@ SAID: dict[str, Callable[[object], str]] = {
 
 
 COLUMNS = {
-    "last": "last epoch", "best": "best epoch", "curve_mean": "mean over training", "gain": "gained by reward",
+    "last": "last epoch", "best": "best epoch", "before": "what it starts from",
+    "curve_mean": "mean over training", "gain": "gained by reward",
     "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
     "base_last": "last epoch by base decoding", "base_best": "best epoch by base decoding",
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Samples: what was measured, by seed, for a profile. They read shipped records alone.
 
 A sample is a function from a profile and seeds to rows by seed. Their columns hold what is measured, accuracies as
-shares, and in `planned` how many runs were to be there. The functions of `cot2lib.study.sweeps`, which the figures use
-too, say which runs it reads. Of a sweep's rows it keeps those whose columns have the values that it names.
+shares, and in `asked` the ids of all runs that were looked for. The functions of `cot2lib.study.sweeps`, which the
+figures use too, say which runs it reads. Of a sweep's rows it keeps those whose columns have the values that it names.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def tabled(table: pd.DataFrame, models: Sequence[Run], temperature: float, k: in
     """Rows by seed of some models in a table of `cot2lib.study.passk`, at one temperature and number of samples."""
     seeds = {run.id: run.seed for run in models}
     rows = table[np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(seeds)]
-    told = dict(seed=rows["id"].map(seeds), method=models[0].method, planned=len(seeds))
+    told = dict(seed=rows["id"].map(seeds), method=models[0].method, asked=" ".join(seeds))
     return rows.assign(**told).set_index("seed").sort_index()
 
 
@@ -70,8 +70,8 @@ def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
     rows = runs.recorded(specs)
     if rows.empty:
         return rows
-    planned = len(at(pd.DataFrame([spec.columns() for spec in dict.fromkeys(specs)]), **columns))
-    return at(rows, **columns).assign(hours=hours, planned=planned).set_index("seed")
+    asked = at(pd.DataFrame([spec.columns() | {"id": spec.id} for spec in dict.fromkeys(specs)]), **columns)
+    return at(rows, **columns).assign(hours=hours, asked=" ".join(asked["id"])).set_index("seed")
 
 
 def hours(rows: pd.DataFrame) -> pd.Series:

@@ -430,9 +430,7 @@ def tokens():
     for d in (24, 32):
         rows[f"grpo-mts-d{d}-sft"] = accuracy(once(DISCRETE, size(d, 1)), 1)
     for d, k in every:
-        one, own = policy_once(mts, k, d), mts(k, d)
-        quick = one if d == 24 else own
-        runs_of = lambda profile, one=one, quick=quick: (one if profile == "paper" else quick)(profile)
+        runs_of = policy_once(mts, k, d)
         ours = {"best": of(runs_of, best), "split_half": of(runs_of, split_half)}
         rows[f"grpo-mts-d{d}-k{k}"] = numbers(of(runs_of, last), 1, judged="best", **ours)
         before, after = (lambda t, r=runs_of, place=place: of(r, entropy(t, place)) for place in (0, -1))
@@ -443,6 +441,8 @@ def tokens():
             f"refuted: by its own table, which prints {printed_too} for it, which depends on the prompt alone and "
             "not on K",
         )
+    begun = lambda d: lambda _: of(once(DISCRETE, size(d, 1)), last)("paper")
+    rows["grpo-improves"] = paired([(of(policy_once(mts, k, d), best), begun(d)) for d, k in every])
     divided = lambda k: policy({"kind": "MTS", "k": k, "temperature": float(k)}, "mts", ratio="product")
     rows["logit-scaling"] = paired([(of(mts(k), last), of(divided(k), last)) for k in (3, 6)])
     left = lambda k, d: of(mts(k, d), lambda run: np.mean([entropy(t)(run) for t in (1, 2, 3, 4)]))

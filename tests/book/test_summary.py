@@ -18,9 +18,10 @@ from cot2lib.study.printed import claims
 ROOT = Path(__file__).parents[2]
 
 
-def line(seeds, planned, used):
-    """A line of a card: runs of some seeds, of so many that were planned; those that its values are of."""
-    rows = pd.DataFrame({"id": [f"run{seed}" for seed in seeds], "planned": planned}, index=seeds)
+def line(seeds, asked, used):
+    """A line of a card: runs of some seeds, of so many from 42 on that were asked for; those that its values are of."""
+    ids = " ".join(f"run{seed}" for seed in range(42, 42 + asked))
+    rows = pd.DataFrame({"id": [f"run{seed}" for seed in seeds], "asked": ids}, index=seeds)
     return Drawn("", pd.Series(1.0, index=used), 0.0, POINTS, (rows,))
 
 
@@ -28,7 +29,7 @@ def line(seeds, planned, used):
     "lines, told",
     [
         ([line([42, 43], 2, [42, 43])], "2 planned; 0 failed or not made, 0 diverged, 0 left out"),
-        ([line([42, 43], 5, [42, 43])], "5 planned; 3 failed or not made, 0 diverged, 0 left out"),
+        ([line([42, 43], 5, [42, 43])], "4 planned; 2 failed or not made, 0 diverged, 0 left out"),
         ([line([42, 43, 44], 3, [42, 43])], "3 planned; 0 failed or not made, 1 diverged, 1 left out"),
         (
             [line([42, 43], 3, [42]), line([43, 42], 3, [43])],
@@ -38,6 +39,7 @@ def line(seeds, planned, used):
 )
 def test_a_card_counts_what_it_does_not_show(monkeypatch, lines, told):
     monkeypatch.setattr(cards, "diverged", lambda: frozenset({"run44"}))
+    monkeypatch.setattr(cards, "planned", lambda: frozenset(f"run{seed}" for seed in range(42, 46)))  # 46 is not
     assert cards.counted(lines) == f"**Runs:** {told}."
 
 

@@ -11,7 +11,9 @@ import pandas as pd
 
 from cot2lib import study
 from cot2lib.runs import records
+from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.book import index
+from cot2lib.study.book.all_runs import SWEEPS, sweep
 from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
 from cot2lib.study.book.listing import SERIES, sections
@@ -35,6 +37,10 @@ PLAYED = {  # by the beginning of a task
     "pro": "{ref}`two models go through a graph <play-graphs>`",
     "gsm8k": "{doc}`a language model thinks <../notebooks/gsm8k>`",
 }
+OF_CHAPTER = (
+    "The command trains what has no record yet, of the whole chapter ({numref}`tab-commands`); with `--retrain` it "
+    "trains all of it, and `cot2 collect` then takes `--replace`. `--where` narrows it, as in `--where d_model=32`."
+)
 CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
     "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
@@ -147,7 +153,8 @@ def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
     """The command, in a box that copies it, and what the runs took."""
     parts = ["**Make it again:**", f"```bash\n{row.command}\n```"] if isinstance(row.command, str) else []
     if hours:
-        parts.append(f"These runs took {hours:.2f} core-hours{', without their starts' if rewarded else ''}.")
+        took = f"These runs took {hours:.2f} core-hours{', without their starts' if rewarded else ''}."
+        parts.append(f"{took} {OF_CHAPTER}" if parts else took)
     return parts
 
 
@@ -169,18 +176,27 @@ def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
 
 
 def counted(lines: Sequence[Drawn]) -> str:
-    """How many runs some lines were to have, and what became of those that they do not show; "" where unknown."""
-    parts = [(rows, line.values.index) for line in lines for rows in line.runs if {"id", "planned"} <= set(rows)]
+    """How many runs of the study some lines ask for, and what became of those that they do not show; "" where unknown.
+
+    A claim asks for all seeds of the ledger; its chapter may plan fewer.
+    """
+    parts = [(rows, line.values.index) for line in lines for rows in line.runs if {"id", "asked"} <= set(rows)]
     if not parts:
         return ""
-    seen = {frozenset(rows["id"]): int(rows["planned"].iloc[0]) for rows, _ in parts if len(rows)}
-    known = frozenset().union(*seen)
-    lacking = sum(planned - len(ids) for ids, planned in seen.items())
+    asked = {run for rows, _ in parts for text in rows["asked"].unique() for run in text.split()}
+    known = {run for rows, _ in parts for run in rows["id"]}
+    lacking = len((asked & planned()) - known)
     used = {run for rows, seeds in parts for seed, run in rows["id"].items() if seed in seeds}
     return (
         f"**Runs:** {len(known) + lacking} planned; {lacking} failed or not made, {len(known & diverged())} diverged, "
         f"{len(known - used)} left out."
     )
+
+
+@cache
+def planned() -> frozenset[str]:
+    """Runs of all chapters by both recipes."""
+    return frozenset(run.id for chapter in SWEEPS for profile in PROFILES for run in sweep(chapter, profile))
 
 
 @cache

@@ -59,9 +59,12 @@ def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ours(row: tuple) -> str:
-    """Our value, with the recipe where it is not the authors'."""
+    """Our value, at the best epochs too where these are judged, and with the recipe where it is not the authors'."""
     found = ours(row)
-    return f"{found} (quick recipe)" if found and row.profile != SETTLED and row.seeds else found
+    notes = [f"best epochs {row.best:.1f}"] if row.judged == "best" else []
+    if found and row.profile != SETTLED and row.seeds:
+        notes.append("quick recipe")
+    return f"{found} ({', '.join(notes)})" if found and notes else found
 
 
 def _verdict(row: tuple) -> str:

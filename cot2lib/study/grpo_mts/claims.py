@@ -1,6 +1,9 @@
 """Samples and kinds of the claims on policy gradients over thoughts of K tokens (chapter `grpo_mts`)."""
 
+from collections.abc import Sequence
 from functools import cache
+
+import pandas as pd
 
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import sweeps
@@ -8,7 +11,7 @@ from cot2lib.study.comparisons import Cell, Direction, NoGain, Parts, against
 from cot2lib.study.grpo_mts import runs
 from cot2lib.study.grpo_mts.runs import MANY
 from cot2lib.study.judge import NAT
-from cot2lib.study.kinds import ENTROPY, Kind, Number, accuracy
+from cot2lib.study.kinds import ENTROPY, SETTLED, Kind, Number, accuracy
 from cot2lib.study.printed import paper_value
 from cot2lib.study.readings import OfStart, entropies
 from cot2lib.study.samples import Sample, rewarded, single
@@ -59,6 +62,25 @@ def _left(more: int, less: int, d_model: int) -> Cell:
     return against(sampled(more, d_model), sampled(less, d_model), "entropy")
 
 
+@cache
+def begun(k: int, d_model: int) -> Sample:
+    """`single_policy` with the accuracy of the discrete model that each run starts from in `before`.
+
+    Models that decode greedily; the profile `paper` trained them for both.
+    """
+
+    def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
+        rows, starts = single_policy(k, d_model)(profile, seeds), single("discrete", d_model)(SETTLED, seeds)
+        return starts if starts.empty else rows.join(starts["last"].rename("before"), how="inner")
+
+    return sample
+
+
+def _gained(k: int, d_model: int) -> Cell:
+    """What reward reaches is above what it starts from."""
+    return Cell(begun(k, d_model), "best", begun(k, d_model), "before")
+
+
 def _first_before(k: int, d_model: int) -> str:
     """The claim on the first thought's entropy before training: K tokens are sampled after it."""
     return f"grpo-mts-d{d_model}-k{k}-entropy1-sft"
@@ -84,6 +106,7 @@ TOKENS: dict[str, Kind] = {
         )
         for k, d in EVERY
     },
+    "grpo-improves": Direction(CHAPTER, [_gained(k, d) for k, d in EVERY]),
     "logit-scaling": Direction(CHAPTER, [against(sampled(k), scaled(k)) for k in KS[1:]]),
     "grpo-k-moderate": Parts(
         {
