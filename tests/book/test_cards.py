@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 MEASURES = (
     "last", "best", "split_half", "curve_mean", "hours", "lost", "gain", "entropy", "base_last", "base_best",
     "base_split_half", "base_lost", "claimed", "other", "pass_at_k", "maj_at_k", "accuracy", "length",
-    "start_accuracy", "first",
+    "start_accuracy", "first", "before",
 )  # fmt: skip
 
 

@@ -28,8 +28,7 @@ from cot2lib.study.sweeps import (
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    fed = SEEDS if profile == "paper" else SEEDS[:3]  # three seeds left rows open
-    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile, fed)]
+    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
 
 
 def _one_split(profile: str) -> list[Run]:
