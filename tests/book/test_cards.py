@@ -121,6 +121,12 @@ def test_claims_without_runs_have_cards_without_pictures(rows, read):
         assert "<svg" not in card and "CSV" not in card and "**Verdict:**" in card
 
 
+def test_cards_lead_to_errata_that_are_there():
+    errata = (ROOT / "book" / "errata.md").read_text()
+    for claim, label in cards.ERRATA.items():
+        assert claim in KINDS and f"\n(erratum-{label})=\n### " in errata, claim
+
+
 def test_hours_count_a_run_once(read):
     runs = pd.DataFrame({"id": ["a", "b"], "hours": [1.0, 0.5], "device": "cpu (x)"})
     assert cards.spent([line()._replace(runs=(runs, runs)), line()._replace(runs=(runs.iloc[:1],))]) == 1.5

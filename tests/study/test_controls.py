@@ -69,7 +69,7 @@ def test_controls_differ_in_their_targets_alone():
     assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
     assert every("paper") == [] and {run.method for run in every("quick")} - {
         run.method for run in thinking("quick")
-    } == {"no-CoT"}
+    } == {"no-CoT", "no-CoT, pauses"}
     assert {run.seed for run in graphs("csft")} == set(GRAPH_SEEDS)
 
 

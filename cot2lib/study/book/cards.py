@@ -37,6 +37,11 @@ PLAYED = {  # by the beginning of a task
     "pro": "{ref}`two models go through a graph <play-graphs>`",
     "gsm8k": "{doc}`a language model thinks <../notebooks/gsm8k>`",
 }
+ERRATA = {  # labels of what the errata say of a claim
+    "construction": "zero", "read-off": "zero", "packing": "packing", "threshold-packing": "packing",
+    "sample-complexity-ratio": "ratio", "sample-complexity-rate": "size", "assumption-1": "assumption",
+    "gamma-direction": "scale", "curriculum-no-gain": "curriculum",
+}  # fmt: skip
 OF_CHAPTER = (
     "The command trains what has no record yet, of the whole chapter ({numref}`tab-commands`); with `--retrain` it "
     "trains all of it, and `cot2 collect` then takes `--replace`. `--where` narrows it, as in `--where d_model=32`."
@@ -76,6 +81,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     epochs = ", best epochs" if shown.judged == "best" else ""
     parts = [
         f"**The paper:** {_sentence(claim)}. **Verdict:** {plain(shown.verdict)}.",
+        f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
         _reached(row),
         *(_ours(row) for row in rows if row.seeds),
         *(
