@@ -64,8 +64,7 @@ FOUND_ALT = (
     "Bars at the right edge are the paper's values."
 )
 FOUND = (
-    "Validation accuracy of CoT2 and of discrete chain of thought while they train. Thin lines are seeds, bars at the "
-    "right edge the paper's final accuracies (d = 32 on both tasks)."
+    "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks)."
 )
 COUNTS = (
     "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "

@@ -7,6 +7,7 @@
   const HERE = document.currentScript.src.replace(/[^/]*$/, "");
   const CODE = ["explorer-common", "explorer-model", "explorer-rules", "two-minds-picture", "two-minds-view"];
   const BUTTON = "Let it think";
+  const TOLD = "Two models answer one question. Press a disc to take a state out of a thought.";
   const loaded = {}; // by name, a promise
 
   function load(name) {
@@ -46,13 +47,16 @@
     root.classList.add("explorer");
     const box = document.createElement("div");
     const button = document.createElement("button");
+    const told = document.createElement("span");
     const status = document.createElement("p");
+    box.className = "two-minds-box";
+    told.textContent = TOLD;
     button.type = "button";
     button.className = "two-minds-start";
     button.textContent = BUTTON;
     status.setAttribute("role", "status");
     button.addEventListener("click", () => start(root, button, status));
-    box.append(button, status);
+    box.append(button, told, status);
     root.append(box);
   }
 

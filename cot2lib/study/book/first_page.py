@@ -77,7 +77,7 @@ def _reward() -> str:
     wide, narrow = (_number(f"grpo-mts-d{d}-k{K}") for d in (WIDE, NARROW))
     return (
         f"**Reward.** Rewarded thoughts of sampled tokens raise what a discrete model of one layer starts from: "
-        f"{_gap('grpo-improves')}. With three tokens it comes to {wide} at *d* = {WIDE}, and to {narrow} at *d* = "
+        f"{_gap('grpo-improves')}. With {K} tokens it comes to {wide} at *d* = {WIDE}, and to {narrow} at *d* = "
         f"{NARROW}, where some runs end with one answer to everything."
     )
 
