@@ -63,9 +63,7 @@ FOUND_ALT = (
     "Learning curves in two panels, signed sums and ProsQA: continuous thoughts rise above discrete ones in both. "
     "Bars at the right edge are the paper's values."
 )
-FOUND = (
-    "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks)."
-)
+FOUND = "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks)."
 COUNTS = (
     "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
     "training loss that is no number."

@@ -49,6 +49,12 @@ const weigh = (view) => {
   const loaded = ["navigation", "resource"].flatMap((type) => view.performance.getEntriesByType(type));
   return loaded.filter((one) => !sources.has(one.name)).map((one) => [one.name, one.encodedBodySize]);
 };
+const untold = (view) => [...view.document.querySelectorAll("figure")]
+  .filter((one) => one.offsetParent && [...one.querySelectorAll("figcaption")].some((told) => !told.offsetParent))
+  .map((one) => one.id);
+const below = (view) => ["#finding-figure", ".finding", ".two-minds-start"]
+  .flatMap((name) => [...view.document.querySelectorAll(name)])
+  .filter((one) => one.getBoundingClientRect().bottom > view.innerHeight).map(named);
 const measure = async (page, width) => {
   const frame = document.createElement("iframe");
   Object.assign(frame.style, {width: `${width}px`, height: "900px", border: 0});
@@ -58,6 +64,7 @@ const measure = async (page, width) => {
   await loaded;
   const view = frame.contentWindow, moved = await shifts(view);
   const found = {page, width, inner: view.innerWidth, beyond: beyond(view), weights: weigh(view),
+    untold: untold(view), below: below(view),
     shift: moved.reduce((sum, one) => sum + one.value, 0),
     moved: moved.flatMap((one) => one.sources.map((source) => named(source.node)))};
   frame.remove();
@@ -162,6 +169,17 @@ def test_what_is_wide_or_moves_or_weighs_much_is_seen(tmp_path):
 def test_no_page_is_wider_than_a_phone(measured):
     assert {one["inner"] for one in measured} == set(WIDTHS)
     assert {(one["page"], one["width"]): one["beyond"] for one in measured if one["beyond"]} == {}
+
+
+def test_every_figure_that_is_seen_has_its_caption(measured):
+    assert {(one["page"], one["width"]): one["untold"] for one in measured if one["untold"]} == {}
+
+
+def test_the_first_page_tells_everything_in_one_screen(measured):
+    """The figure, four sentences and the button, at 1,400 x 900 pixels."""
+    wide = next(one for one in measured if one["page"].endswith("intro.html") and one["width"] == WIDTHS[1])
+    assert wide["below"] == []
+    assert any(one["below"] for one in measured), "what is below the window is seen"
 
 
 def test_no_page_moves_while_it_loads(measured):

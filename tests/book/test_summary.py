@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def line(seeds, asked, used):
-    """A line of a card: runs of some seeds, of so many from 42 on that were asked for; those that its values are of."""
+    """A line of a card: runs of some seeds, how many from 42 on were asked for, and those that its values are of."""
     ids = " ".join(f"run{seed}" for seed in range(42, 42 + asked))
     rows = pd.DataFrame({"id": [f"run{seed}" for seed in seeds], "asked": ids}, index=seeds)
     return Drawn("", pd.Series(1.0, index=used), 0.0, POINTS, (rows,))

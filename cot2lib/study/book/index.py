@@ -54,11 +54,7 @@ FINDINGS = (
     ),
     Finding("budget-d16", "The smallest model does best with eight of the sixteen trajectories.", "fig-budget"),
     Finding("passk-mnns", "Discrete thoughts need several samples to match one continuous trace.", "fig-passk"),
-    Finding(
-        "grpo-k-moderate",
-        "Rewarded thoughts of a moderate number of tokens are best; those of fewer lower the entropy more.",
-        "fig-grpo",
-    ),
+    Finding("grpo-improves", "Reward improves a discrete model, however many tokens its thoughts sample.", "fig-grpo"),
     Finding("construction", "One layer with trigonometric embeddings solves the task exactly.", "tab-variants"),
 )  # fmt: skip
 
