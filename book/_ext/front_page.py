@@ -83,7 +83,7 @@ def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
 
 def scored(root: Path) -> list[str]:
     """The figure, which is drawn below `root`, and the table of verdicts."""
-    shown = figure("fig-scoreboard", "scoreboard.png", ALT, CAPTION)
+    shown = figure("fig-scoreboard", "scoreboard.png", f"{total(of_records())} {ALT}", CAPTION)
     _file(root, "scoreboard.png").write_bytes(scoreboard(of_records()).png())
     return [*shown, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
 
