@@ -31,8 +31,8 @@ def sampled(k: int, d_model: int = 24, **options) -> Sample:
 @cache
 def high(ratio: str) -> Sample:
     """K = 3, d = 24 at ten times the learning rate."""
-    rate = lambda profile: POLICIES[profile].high_lr
-    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, (24,), (3,), lr=rate(profile), ratio=ratio))
+    fixed = dict(d_models=(24,), ks=(3,), ratio=ratio)
+    return rewarded(lambda profile, seeds: sweeps.sampled(profile, seeds, lr=POLICIES[profile].high_lr, **fixed))
 
 
 @cache
@@ -77,7 +77,7 @@ def begun(k: int, d_model: int) -> Sample:
 
 
 def _gained(k: int, d_model: int) -> Cell:
-    """What reward reaches is above what it starts from."""
+    """Reward ends above what it starts from."""
     return Cell(begun(k, d_model), "best", begun(k, d_model), "before")
 
 
