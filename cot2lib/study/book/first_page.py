@@ -106,7 +106,8 @@ def _gap(claim: str) -> str:
     """The group of a verdict, and the difference of each of two cells; of more, that of the one that decides."""
     lines = KINDS[claim].drawn(claim, SETTLED, reading_records())
     found = [(mean_interval(line.values), line.label.partition(":")[0]) for line in lines]
-    shown = found if len(found) == 2 else [min(found, key=lambda cell: cell[0].low)]
+    lows = [gap.low for gap, _ in found]
+    shown = found if len(found) == 2 else [found[lows.index(min(lows))]]
     told = (f"{describe(gap.mean, gap.low, gap.high)} at {cell.replace('d =', '*d* =')}" for gap, cell in shown)
     return f"{_linked(claim)}, gap in points {' and '.join(told)}"
 
