@@ -244,7 +244,7 @@ def turn_head(rows, i, batch, at, positions, out):
 def take_head(rows, i, batch, at, first, last, out):
     """out (position, j) = columns at.. of input i's rows, from position first to last.
 
-    In place they lie a multiple of 4 KiB apart where b d does, so that few of them fit the cache's sets at once.
+    Rows of one input lie apart, often by a multiple of 4 KiB. Then they compete for the same few places of the cache.
     """
     for p in range(first, last):
         for j in range(out.shape[1]):
@@ -265,7 +265,7 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
     b, d, size, queries = shape.batch, shape.width, shape.width // shape.heads, high - low
     qkv, mixed, keys, scale = w.qkv[layer], w.mixed[layer], w.keys, np.float32(size**-0.5)
     across, wide = (high + BLOCK - 1) // BLOCK * BLOCK, keys.shape[1]
-    query, value, out = w.sides[0], w.sides[2], w.sides[3]
+    query, value, out = w.sides[0], w.sides[1], w.sides[2]
     for i in range(b):
         for h in range(shape.heads):
             at, seen = h * size, w.seen[layer, i * shape.heads + h]

@@ -46,13 +46,13 @@ def attend_back(layer, first, high, shape, noise, lane, w):
     """
     b, d, size = shape.batch, shape.width, shape.width // shape.heads
     qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv[min(layer, len(w.d_qkv) - 1)], w.keys, w.scores[1]
-    scale, queries, wide, mixed = np.float32(size**-0.5), high - first, keys.shape[1], w.d_normed
+    scale, queries, wide = np.float32(size**-0.5), high - first, keys.shape[1]
     query, key, given, d_query, d_key, d_value = w.sides
     for i in range(b):
         for h in range(shape.heads):
             at, seen = h * size, w.seen[layer, i * shape.heads + h]
             turn_head(qkv, i, b, 2 * d + at, high, keys)
-            take_head(mixed, i, b, at, first, high, given)
+            take_head(w.d_normed, i, b, at, first, high, given)
             here, start, shown = place(given, 0, 0), place(d_seen, 0, 0), place(seen, first, 0)
             spaced_product(here, size, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, wide, size)
             if noise.threshold:

@@ -66,7 +66,7 @@ def _left(more: int, less: int, d_model: int) -> Cell:
 def begun(k: int, d_model: int) -> Sample:
     """`single_policy` with the accuracy of the discrete model that each run starts from in `before`.
 
-    Models that decode greedily; the profile `paper` trained them for both.
+    Those models decode greedily. The profile `paper` trained them, also for runs of `quick`.
     """
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
