@@ -29,7 +29,7 @@ def test_there_is_a_sentence_for_each_part_of_the_paper(said):
 
 def test_verdicts_are_those_of_the_ledger_and_lead_to_cards(said, known):
     links = re.findall(r"\{ref\}`(.+?) <claim-(.+?)>`", " ".join(said))
-    assert len(links) == 9
+    assert len(links) == 10
     for words, claim in links:
         verdict = known.loc[claim, "verdict"]
         assert words.lower() == (verdict if claim in ledger.STATEMENTS else group(verdict)), claim
@@ -44,9 +44,15 @@ def test_our_number_stands_beside_the_papers(said, known, claim):
     assert papers == pytest.approx(float(known.loc[claim, "paper_value"]), abs=0.006)
 
 
-def test_the_cell_that_decides_is_named(said, known):
-    gap = known.loc["small-cot2-beats-large-discrete"]
-    assert re.search(rf"gap\s{gap['last']:.1f}\s\[.*\] points at d = 24", said[0])
+def test_both_of_two_cells_are_told(said, known):
+    gaps = re.findall(r"([\d.]+)\s\[[-\d., \s]+\] at \*d\* = (24|32)", said[0])
+    assert [wide for _, wide in gaps] == ["24", "32"]
+    assert float(gaps[0][0]) == pytest.approx(known.loc["small-cot2-beats-large-discrete", "last"], abs=0.051)
+
+
+def test_of_more_cells_the_one_that_decides_is_named(said, known):
+    gap = known.loc["grpo-improves", "last"]
+    assert re.search(rf"gap in points {gap:.1f}\s\[.*\] at \*d\* = 24, k = 1\.", said[2])
 
 
 def test_some_rewarded_runs_end_with_one_answer(said, known):

@@ -201,7 +201,7 @@ def test_chapters_have_their_figures_and_tables(pages):
 def test_landing_page_shows_what_was_found(pages):
     page = pages["book/intro"]
     first = page.select_one("#finding-figure img[src*=finding]")
-    assert first and len(first["alt"]) > 100 and len(page.select("div.finding a[href*=claim]")) == 9
+    assert first and len(first["alt"]) > 100 and len(page.select("div.finding a[href*=claim]")) == 10
     assert len(page.select("div.finding")) == 4 and page.select_one(".two-minds[data-task=mnns]")
     assert page.select_one("figure img[src*=scoreboard]") and page.find("table", id="tab-verdicts")
     assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
