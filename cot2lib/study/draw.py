@@ -15,9 +15,7 @@ LIVE_SPANS = 40  # points of a live curve; captions say so
 MODELS: dict[str, Look] = {"authors' recipe": LOOKS["method"]["CoT2"], "quick recipe": (SKY, "v", SOLID)}
 
 
-def entropies(
-    finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: Sequence[float] = (), finding: str = ""
-) -> Shown:
+def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: Sequence[float] = ()) -> Shown:
     """Entropy of a CoT2 model's step-t distribution against what its targets hold.
 
     Args:
@@ -25,7 +23,6 @@ def entropies(
         exact: entropy (nat) of the targets of each step, which count coinciding sums once; grey bars. Dotted lines are
             t ln 2, which does not.
         stated: the paper's entropies, step by step.
-        finding: what the figure shows.
     """
     steps, recipes = np.arange(1, len(exact) + 1), list(finals["recipe"].unique())
     names = {f"entropy_{t}": t for t in steps}
@@ -43,6 +40,9 @@ def entropies(
         axis.scatter(steps - 1, stated, s=420, label="paper", **PAPER)
     axis.set(xlabel="step t", ylabel="entropy (nat)")
     axis.legend(loc="upper left", frameon=False)
+    t = len(thoughts)
+    means = show.groups(finals, "recipe")[f"entropy_{t}"].mean().reset_index(name="ours").assign(exact=exact[t - 1])
+    finding = show.finding(means, f"By the {{recipe}} thought {t} holds {{ours:.3f}} nat, its targets {{exact:.3f}}.")
     return Shown(figure, long[["recipe", "seed", "step", "entropy"]], finding)
 
 
@@ -88,7 +88,11 @@ def live_curves(
         axis.axhline(level[1], color="black", linestyle="--", linewidth=1.2, label=level[0])
     axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
     axis.legend(loc="best", frameon=False)
-    return Shown(figure, data[[*dict.fromkeys(["method", hue, "seed", "epoch", "accuracy"])]])
+    ends = data.sort_values("epoch").groupby(["series", "seed"], observed=True)["accuracy"].last()
+    told = [f"{name} ends at {mean:.1f} %" for name, mean in ends.groupby("series", observed=True).mean().items()]
+    said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])
+    numbers = data[[*dict.fromkeys(["method", hue, "seed", "epoch", "accuracy"])]]
+    return Shown(figure, numbers, f"{'; '.join(said)}.")
 
 
 def live_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -115,4 +119,5 @@ def live_rewards(found: pd.DataFrame, start: float) -> Shown:
     axis.axhline(start, color=LOOKS["when"]["before"][0], linestyle="--", label="before training")
     axis.set(xlabel="step", ylabel="right rollouts (%)", ylim=(0, 100))
     axis.legend(loc="upper left", frameon=False)
-    return Shown(figure, long)
+    end = spans.iloc[-1].mean()
+    return Shown(figure, long, f"Training takes right rollouts from {start:.1f} to {end:.1f} % on average.")

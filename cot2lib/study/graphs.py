@@ -77,7 +77,10 @@ def hops(rows: pd.DataFrame) -> look.Shown:
     labels = ("hop", "share of the thought (%)")
     thinking = held(rows)
     thinking = thinking.assign(method=thinking["method"].cat.remove_unused_categories())
-    return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels)
+    shares = frame.at(thinking, held="frontier").groupby("method", observed=True)["share"].mean()
+    told = ", ".join(f"of {name} {share:.0f} %" for name, share in shares.items())
+    finding = f"Over all hops the frontier holds, of the thoughts {told}."
+    return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels, finding=finding)
 
 
 def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from cot2lib.tasks import MNNS
 
 DECODERS = ("own", "base", "discrete")
 ENTROPIES = tuple(f"entropy_{step}" for step in STEPS)
-RUN = ["profile", "id"]
+RUN, ENDS = ["profile", "id"], ("first", "last")
 LIKE_CONSTANT = 0.3  # points
 SHORT = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
@@ -160,7 +160,10 @@ def held(rows: pd.DataFrame, table: pd.DataFrame, hue: str) -> Shown:
     long = table.merge(rows[["id", hue, "seed"]], on="id").rename(columns={"step": "token"})
     long["when"] = ordered(long["when"], ("before", "after"))
     long = long.rename(columns=HELD).melt(["when", "token", hue, "seed"], [*HELD.values()], "measure")
-    return look.ends(long, hue, "token", "when", "value", label="", row="measure")
+    third = show.groups(long[long["token"] == 3], ["measure", "when"])["value"].mean().unstack("when")
+    told = [f"{name} from {row.before:.1f} to {row.after:.1f}" for name, row in third.iterrows()]
+    finding = f"On average, training takes, of the third token's distribution, {', '.join(told)}."
+    return look.ends(long, hue, "token", "when", "value", finding=finding, label="", row="measure")
 
 
 def learning(points: pd.DataFrame, hue: str, decoder: str) -> Shown:
@@ -170,7 +173,14 @@ def learning(points: pd.DataFrame, hue: str, decoder: str) -> Shown:
     told = points[points["step"] > 0].rename(columns=names)
     long = told.melt(["recipe", hue, "seed", "epoch"], [*names.values()], "measure")
     long["measure"] = ordered(long["measure"], tuple(names.values()))
-    return look.curves(long, hue, "measure", y="value", labels=("epoch", ""), free=True)
+    rewards = frame.at(long, measure=names["reward"]).sort_values("epoch")
+    first, last = (getattr(rewards.groupby(["recipe", hue, "seed"], observed=True)["value"], end)() for end in ENDS)
+    means = pd.DataFrame({"first": first, "last": last}).groupby("recipe", observed=True).mean().reset_index()
+    told = (
+        "By the {recipe} rollouts are right {first:.1f} % of the time at first, {last:.1f} % in the end, on average."
+    )
+    finding = show.finding(means, told)
+    return look.curves(long, hue, "measure", y="value", labels=("epoch", ""), free=True, finding=finding)
 
 
 def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", value: str = "gain") -> Shown:
@@ -192,6 +202,20 @@ def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", val
         look.legend(grid.figure, apart, lines=False)
         look.finished(grid.figure)
     return Shown(grid.figure, data[[*dict.fromkeys([col, y, hue, "seed", value])]], finding)
+
+
+def extremes(rows: pd.DataFrame, y: str, decoder: str = "own") -> str:
+    """A sentence for each recipe: which `y` gains most in accuracy by a decoder, and which least."""
+    means = show.groups(rows, ["recipe", y])[f"{decoder}_gain"].mean().dropna().reset_index(y)
+    said = []
+    for recipe, part in means.groupby("recipe", observed=True):
+        part = part.sort_values(f"{decoder}_gain", ascending=False)
+        (most, high), (least, low) = (tuple(part.iloc[place]) for place in (0, -1))
+        said.append(
+            f"By the {recipe}, decoded by {SHORT[decoder]}, {most} brings {show.in_points(high, GAIN)}, the best of "
+            f"all, and {least} {show.in_points(low, GAIN)}, the worst."
+        )
+    return " ".join(said)
 
 
 def by_decoder(rows: pd.DataFrame, decoders: Sequence[str] = DECODERS) -> pd.DataFrame:

@@ -93,8 +93,9 @@ def test_entropies_of_the_exact_targets_and_of_models():
     table = draw.entropy_table(finals, np.array([0.69, 1.3])).set_index("what")
     assert table.loc["CoT2, authors' recipe"].tolist() == pytest.approx([0.7, 1.1])
     assert table.loc["exact targets", "t = 2"] == 1.3 and np.isnan(table.loc["t ln 2", "t = 2"])
-    shown = draw.entropies(finals, np.array([0.69, 1.3]), finding="near")
-    assert sorted(shown.numbers["entropy"]) == [0.6, 0.8, 1.0, 1.2] and shown.finding == "near"
+    shown = draw.entropies(finals, np.array([0.69, 1.3]))
+    assert sorted(shown.numbers["entropy"]) == [0.6, 0.8, 1.0, 1.2]
+    assert shown.finding == "By the authors' recipe thought 1 holds 0.700 nat, its targets 0.690."
 
 
 def test_papers_numbers_beside_the_methods():
@@ -145,6 +146,8 @@ def test_live_curves_lie_before_the_range_of_the_recorded_seeds():
     inside = lambda value: areas[0].get_paths()[0].contains_point((then["epoch"].mean(), value))
     assert len(areas) == 2 and inside(then["accuracy"].mean()) and not inside(then["accuracy"].max() + 1)
     assert len(shown.numbers) == len(found)
+    ends = found.sort_values("epoch").groupby("budget")["accuracy"].last()
+    assert all(f"{end:.1f} %" in shown.finding for end in ends) and shown.finding.count("ends at") == 2
     assert live.recorded(live.specs(live.task(1, 5, 3), "quick", [1], 24, 2, 42), "quick") is None
 
 

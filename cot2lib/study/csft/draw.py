@@ -11,7 +11,7 @@ from cot2lib.metrics import at_widest_gap
 from cot2lib.study import printed, show
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
-from cot2lib.study.report import ends
+from cot2lib.study.report import PERCENT, ends
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
 
@@ -51,7 +51,9 @@ def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Fl
         axis.set_ylabel(f"t = {step + 1} (%)")
     axes[0, 0].legend(loc="upper right", ncols=2, frameon=False)
     axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
-    return Shown(figure, thought_table(task, made, wanted))
+    aimed = [f"{PERCENT * share:.1f}" for share in made.where(wanted > 0, 0.0).sum(-1).tolist()]
+    finding = f"Of the model's thoughts {', '.join(aimed[:-1])} and {aimed[-1]} % lie on sums in the targets."
+    return Shown(figure, thought_table(task, made, wanted), finding)
 
 
 def thought_table(task: MNNS, made: Float[Tensor, "step vocab"], wanted: Float[Tensor, "step vocab"]) -> pd.DataFrame:

@@ -76,7 +76,12 @@ def gamma_curves(table: pd.DataFrame) -> Shown:
         axis.set(xscale="log", xlabel="\N{GREEK SMALL LETTER GAMMA}", ylabel=label, ylim=(0, None))
     axes[0, 0].axhline(table["most"].iloc[0], color="black", linewidth=1.0, linestyle=":", label="base thought")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    return Shown(figure, table)
+    least, most = (table.loc[table["gamma"].agg(end)] for end in ("idxmin", "idxmax"))
+    finding = (
+        f"Points of scale {least.gamma:g} hold {least.entropy:.2f} nat, points of scale {most.gamma:g} "
+        f"{most.entropy:.2f}; their mean holds {most.most:.2f}."
+    )
+    return Shown(figure, table, finding)
 
 
 # Variants

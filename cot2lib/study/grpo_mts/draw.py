@@ -87,7 +87,15 @@ def gain_against_start(rows: pd.DataFrame) -> Shown:
         look.panel_titles(grid, "recipe")
         look.legend(grid.figure, apart, lines=False)
         look.finished(grid.figure)
-    return Shown(grid.figure, data[["recipe", "begun", "seed", "own_before", "own_gain"]])
+    numbers = data[["recipe", "begun", "seed", "own_before", "own_gain"]]
+    told = []
+    for (recipe,), part in show.groups(numbers, ["recipe"]):
+        least, most = part.loc[part["own_gain"].idxmin()], part.loc[part["own_gain"].idxmax()]
+        told.append(
+            f"By the {recipe} the start of {least.own_before:.1f} % ends with {show.in_points(least.own_gain, policies.GAIN)}, "
+            f"the least; that of {most.own_before:.1f} % with {show.in_points(most.own_gain, policies.GAIN)}, the most."
+        )
+    return Shown(grid.figure, numbers, " ".join(told))
 
 
 def best_epochs(rows: pd.DataFrame) -> list[str]:

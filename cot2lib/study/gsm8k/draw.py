@@ -86,7 +86,11 @@ def while_training(table: pd.DataFrame) -> Shown | None:
     for axis, limit in zip(axes[0], limits):
         axis.set_title(f"{limit} tokens", fontsize=9.5)
     legend(figure, apart)
-    return Shown(figure, data[["answers", "limit", "model", "seed", "step", "right"]])
+    last = at(data, step=data["step"].max(), limit=limits[0], answers=KINDS["accuracy"])
+    means = last.groupby("model", observed=True)["right"].mean()
+    told = " and ".join(f"those of {name} {mean:.1f} %" for name, mean in means.items())
+    finding = f"At the end, within {limits[0]} tokens, sampled answers are right: {told}."
+    return Shown(figure, data[["answers", "limit", "model", "seed", "step", "right"]], finding)
 
 
 def answering(table: pd.DataFrame) -> pd.DataFrame:
@@ -183,7 +187,9 @@ def pretrained(table: pd.DataFrame) -> Shown:
     seeds(right, data[data["step"].isna()], apart, "model", "right", side_by_side=False)
     right.set(xlabel="", ylabel="right greedy answers (%)", ylim=(0, None))
     legend(figure, apart)
-    return Shown(figure, data[["model", "seed", "step", "right"]])
+    means = data[data["step"].isna()].groupby("model", observed=True)["right"].mean()
+    told = ", ".join(f"{name} {mean:.0f} %" for name, mean in means.items())
+    return Shown(figure, data[["model", "seed", "step", "right"]], f"Right greedy answers: {told}.")
 
 
 def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:

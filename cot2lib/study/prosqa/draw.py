@@ -47,7 +47,9 @@ def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop stat
         axis.set_title(f"after hop {hop}", fontsize=9.5)
     shares = pd.DataFrame(PERCENT * thoughts[:, list(graph.nodes)].T, index=pd.Index(graph.nodes, name="node"))
     shares.columns = pd.RangeIndex(1, len(thoughts) + 1, name="hop")
-    return Shown(figure, shares.stack().rename("share (%)").reset_index())
+    at_target, at_other = shares.loc[[target, other]].iloc[:, -1]
+    finding = f"After the last hop {at_target:.1f} % of the thought lies on the target, {at_other:.1f} % on the other."
+    return Shown(figure, shares.stack().rename("share (%)").reset_index(), finding)
 
 
 def _places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
