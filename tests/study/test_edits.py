@@ -7,8 +7,9 @@ import torch
 
 from cot2lib.model import GPT2Stack
 from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
+from cot2lib.runs import How, make_trainer
 from cot2lib.specs.profiles import spec
-from cot2lib.study.controls import edits
+from cot2lib.study.controls import along, edits
 from cot2lib.study.graph_runs import placed
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, ProsQA
@@ -132,3 +133,18 @@ def test_models_are_asked_inputs_of_one_digit_more(monkeypatch):
     thinking = edits.thought(build_stack([run]), [run])
     found = edits._longer(thinking, [run]).iloc[0]
     assert found["edit"] == "longer" and 0 < found["inputs"] < 30 and 0 <= found["right"] < 50
+
+
+def test_a_training_is_edited_on_its_way(monkeypatch):
+    """The last point is what the trained models answer, and points before it are of models that know less."""
+    run = spec("cot2", task=TASK, d_model=16, steps=300, evaluate_every=30)
+    monkeypatch.setattr(along, "POINTS", (1, 10))
+    found = along.along([run])
+    assert list(found) == along.COLUMNS and found["step"].unique().tolist() == [30, 300]
+    assert set(found["edit"]) == set(along.ASKED) and set(found["id"]) == {run.id}
+    trainer = make_trainer([run], How(torch.device("cpu")))
+    trainer.train()
+    last = edits.answers(trainer.stack, [run], along.ASKED)
+    assert found[found["step"] == 300][last.columns].reset_index(drop=True).equals(last)
+    right = found[found["edit"] == "swap"].set_index("step")["before"]
+    assert right[300] > right[30]

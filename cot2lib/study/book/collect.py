@@ -18,7 +18,7 @@ from cot2lib.specs.profiles import TEN
 from cot2lib.study import graph_runs, graph_tests, sweeps, thoughts_held
 from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
-from cot2lib.study.controls import edits
+from cot2lib.study.controls import along, edits
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
@@ -161,6 +161,7 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "steps": ("costs", step_costs.measure),
     "speed": ("measured", speed.measure),
     "following": ("along", following.measure),
+    "along": ("edits", along.measure),
 }
 
 OF_MODELS = {

@@ -21,7 +21,7 @@ Models that were fed arrows have no thoughts to edit, and are decoded alone. Int
 thought.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -152,6 +152,18 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
         asked = [_decoded(thinking, specs, rule) for rule in mixed]
         asked += [_longer(thinking, specs)] if isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
+    return _table(parts)
+
+
+def answers(stack: GPT2Stack, specs: Sequence[RunSpec], names: Container[str]) -> pd.DataFrame:
+    """Answers of models after the edits of these names at full dose, with the columns of `measure`."""
+    with torch.no_grad():
+        thinking = thought(stack, specs)
+        chosen = (edit for edit in edits(thinking) if edit.name in names and edit.dose == 1.0)
+        return _table([_row(thinking, specs, edit) for edit in chosen])
+
+
+def _table(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[COLUMNS].round({"before": 2, "right": 2, "follows": 2})
 
 

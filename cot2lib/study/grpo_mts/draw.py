@@ -92,10 +92,14 @@ def gain_against_start(rows: pd.DataFrame) -> Shown:
     for (recipe,), part in show.groups(numbers, ["recipe"]):
         least, most = part.loc[part["own_gain"].idxmin()], part.loc[part["own_gain"].idxmax()]
         told.append(
-            f"By the {recipe} the start of {least.own_before:.1f} % ends with {show.in_points(least.own_gain, policies.GAIN)}, "
-            f"the least; that of {most.own_before:.1f} % with {show.in_points(most.own_gain, policies.GAIN)}, the most."
+            f"By the {recipe} the start of {least.own_before:.1f} % ends with {_gain(least.own_gain)}, the least; that "
+            f"of {most.own_before:.1f} % with {_gain(most.own_gain)}, the most."
         )
     return Shown(grid.figure, numbers, " ".join(told))
+
+
+def _gain(value: float) -> str:
+    return show.in_points(value, policies.GAIN)
 
 
 def best_epochs(rows: pd.DataFrame) -> list[str]:

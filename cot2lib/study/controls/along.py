@@ -1,0 +1,87 @@
+"""Edits along training: when does a model begin to read its thought?
+
+Models are trained once more, and their last thought is edited on the way (`cot2lib.study.controls.edits`). A model may
+be right before it follows what it is fed, or follow before it is right. Jin, Yang and Wang (arXiv:2607.06648) ask
+fine-tuned models so while they train. The paper asks nothing of the kind.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import torch
+
+from cot2lib.errors import SpecError
+from cot2lib.runs import How, make_trainer, records
+from cot2lib.specs import RunSpec
+from cot2lib.specs.table import epoch_steps
+from cot2lib.study import frame
+from cot2lib.study.controls import edits
+from cot2lib.study.controls.runs import SEEDS, numbers
+from cot2lib.study.look import Shown, curves
+from cot2lib.study.report import RECIPES
+
+NAMES = ("csft", "fresh-path")
+POINTS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50)  # evaluations of the training after which it is asked
+ASKED = ("swap", "ancestors", "elsewhere")  # edits at full dose
+COLUMNS = ["id", "step", *edits.COLUMNS[1:]]
+MEASURES: Mapping[tuple[str, str], str] = {  # an edit's column, in words
+    ("swap", "before"): "right, nothing edited",
+    ("swap", "follows"): "follow another input's thought",
+    ("ancestors", "right"): "right without what leads to it",
+}
+
+
+def measure(profile: str) -> pd.DataFrame:
+    """Answers of `NAMES` on their way; it takes a training of each.
+
+    Raises:
+        SpecError: for the paper profile, by which no control is trained.
+    """
+    if profile != "quick":
+        raise SpecError(f"controls under {profile!r}: they are trained by the quick recipe; choose 'quick'.")
+    return pd.concat([along(numbers(name)) for name in NAMES], ignore_index=True)
+
+
+def along(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Train runs of one shape on the CPU and edit their thoughts: a row for each run, point and edit of `ASKED`."""
+    trainer, found = make_trainer(specs, How(torch.device("cpu"))), []
+    steps = {point * specs[0].recipe.evaluate_every for point in POINTS}
+
+    def ask(_: int) -> None:
+        if trainer.progress.step in steps:
+            found.append(edits.answers(trainer.stack, specs, ASKED).assign(step=trainer.progress.step))
+
+    trainer.train(ask)
+    return pd.concat(found, ignore_index=True)[COLUMNS]
+
+
+def shipped() -> pd.DataFrame:
+    """The table that `cot2 collect along` has shipped; empty where there is none."""
+    return records.shipped_rows("along.quick.edits", COLUMNS)
+
+
+def shares(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+    """Shares (%) of answers by epoch: a row for each recorded point, control, seed and measure of `MEASURES`."""
+    known = {run.id: (name, run.seed) for name in NAMES for run in numbers(name, seeds)}
+    rows = shipped()
+    rows = rows[rows["id"].isin(known)]
+    told = pd.DataFrame([known[name] for name in rows["id"]], columns=["control", "seed"], index=rows.index)
+    run = numbers(NAMES[0])[0]
+    rows = rows.join(told).assign(epoch=rows["step"] / epoch_steps(run.task, run.recipe.batch))
+    parts = [
+        frame.at(rows, edit=edit).assign(answers=words, share=lambda part, column=column: part[column])
+        for (edit, column), words in MEASURES.items()
+    ]
+    return pd.concat(parts)[["control", "seed", "epoch", "answers", "share"]].assign(recipe=RECIPES["quick"])
+
+
+def drawn(table: pd.DataFrame, names: Mapping[str, str], finding: str) -> Shown:
+    """The frame of `shares`, a panel for each control, by the words for it in `names`."""
+    table = table.assign(control=frame.ordered(table["control"].map(names), tuple(names.values())))
+    return curves(table, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
+
+
+def reached(table: pd.DataFrame, measure: str, level: float) -> pd.Series:
+    """The first recorded epoch at which each seed of CSFT has a share of at least `level` (%)."""
+    known = frame.at(table, control="csft", answers=measure)
+    return known[known["share"] >= level].groupby("seed")["epoch"].min()
