@@ -92,8 +92,8 @@ def gain_against_start(rows: pd.DataFrame) -> Shown:
     for (recipe,), part in show.groups(numbers, ["recipe"]):
         least, most = part.loc[part["own_gain"].idxmin()], part.loc[part["own_gain"].idxmax()]
         told.append(
-            f"By the {recipe} the start of {least.own_before:.1f} % ends with {_gain(least.own_gain)}, the least; that "
-            f"of {most.own_before:.1f} % with {_gain(most.own_gain)}, the most."
+            f"By the {recipe} the start of {least.own_before:.1f} % ends with {_gain(least.own_gain)}, the least; "
+            f"that of {most.own_before:.1f} % with {_gain(most.own_gain)}, the most."
         )
     return Shown(grid.figure, numbers, " ".join(told))
 
