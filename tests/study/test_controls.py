@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.metrics import Interval
-from cot2lib.study.controls import draw, edits, outcomes
+from cot2lib.study.controls import along, draw, edits, outcomes
 from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import (
@@ -181,3 +181,24 @@ def test_controls_are_judged_as_they_were_fed(rows):
     found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"].to_numpy()
     told = known["control"].isin(tokens).to_numpy()
     assert (found[told] == 12.5).all() and (found[~told] == rows["last"].to_numpy()[~told]).all()
+
+
+def test_the_recorded_trainings_end_where_the_recorded_models_are():
+    """Trained once more, a run ends elsewhere by rounding: a few points on a seed, one on average."""
+    along_training, edited = along.shipped(), edits.shipped()
+    ids = [run.id for name in along.NAMES for run in numbers(name)]
+    assert set(along_training["id"]) == set(ids) and along_training.groupby("id")["step"].nunique().eq(12).all()
+    last = along_training[along_training["step"] == along_training["step"].max()]
+    both = last.merge(edited, on=["id", "edit", "dose"], suffixes=("", "_recorded"))
+    apart = both[["before", "right"]] - both[["before_recorded", "right_recorded"]].to_numpy()
+    assert len(both) == len(ids) * len(along.ASKED) and apart.abs().max().max() < 8
+    assert both.assign(apart=apart["right"]).groupby("edit")["apart"].mean().abs().max() < 1
+
+
+def test_edits_along_training_are_drawn_by_control():
+    shares = along.shares(SEEDS[:2])
+    assert len(shares) == 2 * 2 * 12 * len(along.MEASURES) and shares["epoch"].max() == 100
+    shown = along.drawn(shares, {name: name.upper() for name in along.NAMES}, "said")
+    assert [axis.get_title().partition(", ")[2] for axis in shown.figure.axes] == ["CSFT", "FRESH-PATH"]
+    assert set(shown.numbers["answers"]) == set(along.MEASURES.values()) and set(shown.numbers["seed"]) == {62, 63}
+    assert along.shares([1]).empty

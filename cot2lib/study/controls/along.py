@@ -24,10 +24,11 @@ NAMES = ("csft", "fresh-path")
 POINTS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50)  # evaluations of the training after which it is asked
 ASKED = ("swap", "ancestors", "elsewhere")  # edits at full dose
 COLUMNS = ["id", "step", *edits.COLUMNS[1:]]
-MEASURES: Mapping[tuple[str, str], str] = {  # an edit's column, in words
-    ("swap", "before"): "right, nothing edited",
-    ("swap", "follows"): "follow another input's thought",
-    ("ancestors", "right"): "right without what leads to it",
+RIGHT, FOLLOWS, WITHOUT = ("swap", "before"), ("swap", "follows"), ("ancestors", "right")  # columns of edits
+MEASURES: Mapping[tuple[str, str], str] = {
+    RIGHT: "right, nothing edited",
+    FOLLOWS: "follow another input's thought",
+    WITHOUT: "right without what leads to it",
 }
 
 
@@ -79,9 +80,3 @@ def drawn(table: pd.DataFrame, names: Mapping[str, str], finding: str) -> Shown:
     """The frame of `shares`, a panel for each control, by the words for it in `names`."""
     table = table.assign(control=frame.ordered(table["control"].map(names), tuple(names.values())))
     return curves(table, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
-
-
-def reached(table: pd.DataFrame, measure: str, level: float) -> pd.Series:
-    """The first recorded epoch at which each seed of CSFT has a share of at least `level` (%)."""
-    known = frame.at(table, control="csft", answers=measure)
-    return known[known["share"] >= level].groupby("seed")["epoch"].min()
