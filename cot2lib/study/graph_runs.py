@@ -262,6 +262,11 @@ def voting(
     return [run for task in tasks for run in asked[task]]
 
 
+def polled(profile: str) -> list[RunSpec]:
+    """All runs whose samples are counted; by the authors' recipe three seeds left the row of ProsQA open."""
+    return voting(profile) + (voting(profile, TEN[len(THREE) : 7], tasks=("ProsQA",)) if profile == "paper" else [])
+
+
 def looked_into() -> list[RunSpec]:
     """Runs whose weights are shipped: pages look into them, and policy gradients start from them."""
     return [run for task in TASKS for run in starts(task)]
@@ -270,7 +275,7 @@ def looked_into() -> list[RunSpec]:
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
     widened = [run for task in (BY_AGE, REACHED) for run in dimension(profile, task=task)]
-    found = [*naming(profile), *widened, *answering(profile)]
+    found = [*naming(profile), *widened, *answering(profile), *polled(profile)]
     if profile == "quick":
         found += [*twinned(), *surface(), *sized(), *of_published_size()]
         found += [run for part in changes().values() for run in part]

@@ -28,7 +28,7 @@ RIGHT, FOLLOWS, WITHOUT = ("swap", "before"), ("swap", "follows"), ("ancestors",
 MEASURES: Mapping[tuple[str, str], str] = {
     RIGHT: "right, nothing edited",
     FOLLOWS: "follow another input's thought",
-    WITHOUT: "right without what leads to it",
+    WITHOUT: "right, without the states that lead to it",
 }
 
 
@@ -73,7 +73,8 @@ def shares(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
         frame.at(rows, edit=edit).assign(answers=words, share=lambda part, column=column: part[column])
         for (edit, column), words in MEASURES.items()
     ]
-    return pd.concat(parts)[["control", "seed", "epoch", "answers", "share"]].assign(recipe=RECIPES["quick"])
+    found = pd.concat(parts)[["control", "seed", "epoch", "answers", "share"]]
+    return found.assign(answers=frame.ordered(found["answers"], [*MEASURES.values()]), recipe=RECIPES["quick"])
 
 
 def drawn(table: pd.DataFrame, names: Mapping[str, str], finding: str) -> Shown:
