@@ -51,7 +51,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"live_vocabularies": [50000, 150000]},
     "prosqa": {
         "seeds": [*SEEDS[:3]],
-        "whole_seeds": [*SEEDS[:3]],
+        "whole_seeds": [*SEEDS],
         "question": 3,
         "live_inputs": 3000,
         "live_steps": 2000,

@@ -162,7 +162,7 @@ def held(rows: pd.DataFrame, table: pd.DataFrame, hue: str) -> Shown:
     long = long.rename(columns=HELD).melt(["when", "token", hue, "seed"], [*HELD.values()], "measure")
     third = show.groups(long[long["token"] == 3], ["measure", "when"])["value"].mean().unstack("when")
     told = [f"{name} from {row.before:.1f} to {row.after:.1f}" for name, row in third.iterrows()]
-    finding = f"On average, training takes, of the third token's distribution, {', '.join(told)}."
+    finding = f"In the third token's distribution training takes, on average, {', '.join(told)}."
     return look.ends(long, hue, "token", "when", "value", finding=finding, label="", row="measure")
 
 

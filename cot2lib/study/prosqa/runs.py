@@ -38,7 +38,7 @@ class Trial(NamedTuple):
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 TRIED = {"cot2": 1, "discrete": 2, "coconut": 1, "no-cot": 1}  # trials by method
 CHOSEN = dict.fromkeys(METHODS, TRIALS[0])
-COMPARED = {"cot2": 3, "discrete": 1, "coconut": 1, "no-cot": 1}  # seeds by method; the weights of all ship
+COMPARED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}  # seeds by method; the weights of all ship
 
 
 def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0]) -> RunSpec:
