@@ -168,6 +168,8 @@ def test_thoughts_are_drawn_hop_by_hop(tested):
     shown = graphs.hops(frame.at(tested, test=UNSEEN, naming="fresh"))
     assert len(shown.figure.axes) == 2
     means = shown.numbers.groupby("hop")["share"].mean()
+    frontier = frame.at(shown.numbers, held="frontier").groupby("method", observed=True)["share"].mean()
+    assert all(f"of {name} {share:.0f} %" in shown.finding for name, share in frontier.items())
     assert means.tolist() == pytest.approx([100, 50, 100 / 3]) and len(shown.numbers) == 2 * 2 * 3 * 3
 
 
