@@ -17,7 +17,6 @@ from cot2lib.specs.table import epoch_steps
 from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.runs import SEEDS, numbers
-from cot2lib.study.look import Shown, curves
 from cot2lib.study.report import RECIPES
 
 NAMES = ("csft", "fresh-path")
@@ -70,14 +69,8 @@ def shares(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     run = numbers(NAMES[0])[0]
     rows = rows.join(told).assign(epoch=rows["step"] / epoch_steps(run.task, run.recipe.batch))
     parts = [
-        frame.at(rows, edit=edit).assign(answers=words, share=lambda part, column=column: part[column])
+        frame.at(rows, edit=edit).rename(columns={column: "share"}).assign(answers=words)
         for (edit, column), words in MEASURES.items()
     ]
     found = pd.concat(parts)[["control", "seed", "epoch", "answers", "share"]]
     return found.assign(answers=frame.ordered(found["answers"], [*MEASURES.values()]), recipe=RECIPES["quick"])
-
-
-def drawn(table: pd.DataFrame, names: Mapping[str, str], finding: str) -> Shown:
-    """The frame of `shares`, a panel for each control, by the words for it in `names`."""
-    table = table.assign(control=frame.ordered(table["control"].map(names), tuple(names.values())))
-    return curves(table, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)

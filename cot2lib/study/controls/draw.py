@@ -6,11 +6,11 @@ from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study import frame, report, show
-from cot2lib.study.controls import outcomes
+from cot2lib.study.controls import along, outcomes
 from cot2lib.study.controls.outcomes import GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import CONTROLS
-from cot2lib.study.look import Shown, panels
+from cot2lib.study.look import Shown, curves, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
@@ -103,6 +103,19 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     axis.legend(fontsize=7.5, frameon=False, loc="lower right")
     long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     return long.assign(panel="swap")
+
+
+def along_training(shares: pd.DataFrame, finding: str) -> Shown:
+    """Answers by epoch, a panel for each control; thin lines are seeds.
+
+    Args:
+        shares: the frame of `along.shares`.
+        finding: what it shows.
+    """
+    told = shares.assign(
+        control=frame.ordered(shares["control"].map(name), [name(control) for control in along.NAMES])
+    )
+    return curves(told, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
 
 
 def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
