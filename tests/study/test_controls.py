@@ -196,10 +196,10 @@ def test_the_recorded_trainings_end_where_the_recorded_models_are():
 
 
 def test_edits_along_training_are_drawn_by_control():
-    shares = along.shares(SEEDS[:2])
+    shares = along.shares(along.asked(SEEDS[:2]))
     assert len(shares) == 2 * 2 * 12 * len(along.MEASURES) and shares["epoch"].max() == 100
     shown = draw.along_training(shares, "said")
     titles = [axis.get_title().partition(", ")[2] for axis in shown.figure.axes]
     assert titles == [draw.name(control) for control in along.NAMES]
     assert set(shown.numbers["answers"]) == set(along.MEASURES.values()) and set(shown.numbers["seed"]) == {62, 63}
-    assert along.shares([1]).empty
+    assert along.shares(along.asked([1])).empty

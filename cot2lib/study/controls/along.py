@@ -60,14 +60,18 @@ def shipped() -> pd.DataFrame:
     return records.shipped_rows("along.quick.edits", COLUMNS)
 
 
-def shares(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
-    """Shares (%) of answers by epoch: a row for each recorded point, control, seed and measure of `MEASURES`."""
+def asked(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+    """The recorded rows of some seeds, with `control`, `seed` and `epoch`."""
     known = {run.id: (name, run.seed) for name in NAMES for run in numbers(name, seeds)}
     rows = shipped()
     rows = rows[rows["id"].isin(known)]
     told = pd.DataFrame([known[name] for name in rows["id"]], columns=["control", "seed"], index=rows.index)
     run = numbers(NAMES[0])[0]
-    rows = rows.join(told).assign(epoch=rows["step"] / epoch_steps(run.task, run.recipe.batch))
+    return rows.join(told).assign(epoch=rows["step"] / epoch_steps(run.task, run.recipe.batch))
+
+
+def shares(rows: pd.DataFrame) -> pd.DataFrame:
+    """Shares (%) of answers by epoch: a row for each point, control, seed and measure of `MEASURES` in `asked`."""
     parts = [
         frame.at(rows, edit=edit).rename(columns={column: "share"}).assign(answers=words)
         for (edit, column), words in MEASURES.items()
