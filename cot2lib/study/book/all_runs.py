@@ -85,7 +85,7 @@ def ships_weights(chapter: str, run: Run) -> bool:
     if chapter == graph_runs.SWEEP:
         return run in graph_runs.looked_into()
     if chapter == "prosqa":
-        return run in prosqa.chosen()
+        return run in prosqa.with_weights()
     if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
         return False
     looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)

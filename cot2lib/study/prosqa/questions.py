@@ -38,7 +38,7 @@ from cot2lib.study.graph_tests import (
 from cot2lib.study.prosqa.measure import ANCESTORS, looks
 from cot2lib.study.prosqa.measure import DEEPER as FARTHER
 from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
-from cot2lib.study.prosqa.runs import chosen
+from cot2lib.study.prosqa.runs import with_weights
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
@@ -71,7 +71,7 @@ def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
         RecordError: if the models are neither shipped nor stored.
     """
     task = published(path, naming=naming, padding_counts=True, waiting=MOST_HOPS)
-    groups, parts, done = by_shape(chosen()), [], 0
+    groups, parts, done = by_shape(with_weights()), [], 0
     with timing.told(f"{Path(path).name}, answers", task.size * len(groups)) as tell:
         for specs in groups:
             stack = runs.load_stack(specs, missing="error")
