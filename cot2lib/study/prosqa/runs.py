@@ -4,7 +4,7 @@ Every question has six thoughts; a walk that has ended stays where it is. So no 
 Long chains are rare in the published file. Here five hops are as common as four, so that they can be learnt.
 
 Methods differ in nothing but the method. Each is tried with the first seed, by as many of `TRIALS` as `TRIED` says.
-CoT2 made no error on held-out generated graphs in its first trial, and so had no other. No second trial of another
+CoT2 made no error on held-out generated graphs in its first trial, and so had no other. No later trial of another
 method was more than a point better than the first, by which all are compared. Runs are to cost as many core-minutes.
 COCONUT makes its thoughts one by one, so it takes half as many steps.
 """
@@ -36,7 +36,7 @@ class Trial(NamedTuple):
 
 
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
-TRIED = {"cot2": 1, "discrete": 2, "coconut": 2, "no-cot": 2}  # trials by method
+TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
 CHOSEN = dict.fromkeys(METHODS, TRIALS[0])
 SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}  # seeds by method whose weights ship
 
