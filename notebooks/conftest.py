@@ -6,8 +6,8 @@ import pytest
 
 from cot2lib.study import chapters
 
-# The first chapter compiles what trains. Until that is done the other worker has chapters that do not train much; then
-# what takes longest begins first.
+# The first chapter compiles the fused engine. Until that is done the other worker has chapters that train little.
+# After them, what takes longest begins first.
 ORDER = (
     "csft",
     "ledger",

@@ -34,8 +34,9 @@ def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) ->
 
 
 def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
-    """Roughly how many seconds training takes, from the model sizes and this machine's matrix product rate."""
-    seconds, rate = 0.0, sgemm_rate(device)
+    """Roughly how many seconds training takes, from the model sizes and this machine's matrix product rate, which
+    is measured once a process."""
+    seconds, rate = 0.0, _rate_of_process(device)
     for specs in stacks:
         spec = specs[0]
         share = SHARE_OF_FUSED if trained_by(spec, device) == "fused" else SHARE_OF_SGEMM[device.type]
@@ -55,9 +56,8 @@ def operations(spec: Run) -> float:
     return 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps
 
 
-@cache
 def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> float:
-    """Float32 matrix product rate in flop/s, measured once a process."""
+    """Measured float32 matrix product rate in flop/s."""
     a = torch.rand(size, size, device=device)
     rates = []
     for _ in range(repeats + 1):
@@ -65,6 +65,9 @@ def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> floa
         (a @ a)[0, 0].item()
         rates.append(2 * size**3 / (time.perf_counter() - began))
     return max(rates[1:])
+
+
+_rate_of_process = cache(sgemm_rate)
 
 
 def stacks_of_shard(

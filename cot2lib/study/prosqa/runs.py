@@ -37,8 +37,8 @@ class Trial(NamedTuple):
 
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
-CHOSEN = dict.fromkeys(METHODS, TRIALS[0])
-SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}  # seeds by method whose weights ship
+# Seeds by method whose weights ship: the records have no room for all.
+SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
 
 
 def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0]) -> RunSpec:
@@ -62,8 +62,8 @@ def tried(methods: Sequence[str] = METHODS) -> list[RunSpec]:
 
 
 def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> list[RunSpec]:
-    """Each method by its best trial."""
-    return [whole(method, seed, CHOSEN[method]) for method in methods for seed in seeds]
+    """Each method by its first trial."""
+    return [whole(method, seed) for method in methods for seed in seeds]
 
 
 def with_weights() -> list[RunSpec]:
