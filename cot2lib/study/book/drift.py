@@ -25,7 +25,7 @@ SIGNS = {
     "temperature": "\N{GREEK SMALL LETTER TAU}",
 }
 COLUMNS = ("last", "curve_mean", "engine", "device", "stacked")
-NAMES = ("cot2", "discrete")
+NAMES = ("cot2", "discrete", "no-cot")
 MTS_K = 3
 
 
