@@ -16,11 +16,11 @@ from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS, spec
 from cot2lib.study.graph_runs import METHODS, OFFICIAL
 from cot2lib.tasks import ProsQA
+from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
 from cot2lib.tasks.reachability import MOST_HOPS
 
 SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
 STEPS = 16_000
-D_MODEL = 64
 
 
 class Trial(NamedTuple):
@@ -29,31 +29,36 @@ class Trial(NamedTuple):
     Attributes:
         heads: of each layer.
         lr: the peak of the learning rate.
+        layers, d_model: of the model.
     """
 
     heads: int
     lr: float
+    layers: int = 2
+    d_model: int = 64
 
 
+MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
+SHAPES, DIMENSIONS = ((1, 1), (2, 1), (3, 1)), (16, 24, 32, 48)  # layers and heads
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
 # Seeds by method whose weights ship: the records have no room for all.
 SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
 
 
-def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0]) -> RunSpec:
-    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes."""
-    task = ProsQA(
-        names=OFFICIAL,
-        hops=None,
-        mixture=SHARES,
-        frontier="nodes" if method == "cot2" else ProsQA.frontier,
-        padding_counts=True,
-        waiting=MOST_HOPS,
-    )
+def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed) -> RunSpec:
+    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes.
+
+    Args:
+        changed: fields of the task that are others.
+    """
+    usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
+    frontier = "nodes" if method == "cot2" else ProsQA.frontier
+    task = ProsQA(hops=None, frontier=frontier, padding_counts=True, **usual | changed)
     steps, cycles = (STEPS // 2, task.steps) if method == "coconut" else (STEPS, 1)
     schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
-    return spec(method, task=task, d_model=D_MODEL, heads=trial.heads, lr=trial.lr, seed=seed, **schedule)
+    shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
+    return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
 
 
 def tried(methods: Sequence[str] = METHODS) -> list[RunSpec]:
@@ -74,6 +79,23 @@ def with_weights() -> list[RunSpec]:
 def compared(profile: str) -> list[RunSpec]:
     """The runs that tests compare; the paper has no such recipe."""
     return chosen() if profile == "quick" else []
+
+
+def farther(seeds: Sequence[int] = SEEDS[:3], reaches: Sequence[int] = REACHES) -> list[RunSpec]:
+    """CoT2 on graphs of up to 60 nodes, trained on as many questions of each number of hops up to a reach."""
+    even = {reach: (1 / (reach - FEWEST_HOPS + 1),) * (reach - FEWEST_HOPS + 1) for reach in reaches}
+    asked = dict(names=MOST_NAMES, waiting=max(REACHES))
+    return [whole("cot2", seed, mixture=even[reach], **asked) for reach in reaches for seed in seeds]
+
+
+def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
+    """CoT2 with models of other sizes."""
+    return [
+        whole("cot2", seed, Trial(heads, 1e-3, layers, d_model))
+        for layers, heads in SHAPES
+        for d_model in DIMENSIONS
+        for seed in seeds
+    ]
 
 
 def every(profile: str) -> list[RunSpec]:
