@@ -15,7 +15,18 @@ from cot2lib.study import graph_tests
 from cot2lib.study.book import all_runs
 from cot2lib.study.graph_facts import depths
 from cot2lib.study.prosqa import following, questions
-from cot2lib.study.prosqa.runs import TRIALS, chosen, every, tried, with_weights
+from cot2lib.study.prosqa.runs import (
+    REACHES,
+    TRIALS,
+    Trial,
+    chosen,
+    compared,
+    every,
+    farther,
+    sizes,
+    tried,
+    with_weights,
+)
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
 
@@ -155,13 +166,34 @@ def test_rules_are_counted_question_by_question():
 
 
 def test_methods_differ_in_nothing_but_the_method():
-    trials = [(run.model.heads, run.recipe.lr) for run in tried()]
-    assert set(trials) <= {tuple(trial) for trial in TRIALS} and len({run.seed for run in tried()}) == 1
+    trials = [Trial(run.model.heads, run.recipe.lr, run.model.layers, run.model.d_model) for run in tried()]
+    assert set(trials) <= set(TRIALS) and len({run.seed for run in tried()}) == 1
     assert {run.task.naming for run in every("quick")} == {"fresh"}
-    assert {run.task.waiting for run in every("quick")} == {6}
+    assert {run.task.waiting for run in compared("quick")} == {6}
     steps = {run.method: run.recipe.steps for run in tried()}
     assert steps.pop("COCONUT") * 2 == steps["CoT2"] and len(set(steps.values())) == 1
     assert {run.task.frontier for run in tried(["cot2"])} == {"nodes"}
     first = [run for run in chosen() if run.seed == 42]
     assert set(first) <= set(tried()) and every("paper") == []
     assert {run for run in every("quick") if all_runs.ships_weights("prosqa", run)} == set(with_weights())
+
+
+def test_models_of_large_graphs_differ_in_the_questions_they_learnt():
+    """Both have thoughts enough for all, and learn as many questions of each number of hops."""
+    short, long = ([run.task for run in farther([42], [reach])] for reach in REACHES)
+    for reach, (task,) in zip(REACHES, (short, long)):
+        assert task.most_hops == reach and len(set(task.mixture)) == 1 and (task.names, task.steps) == (60, 13)
+    first = chosen([42], ["cot2"])[0]
+    assert {run.task for run in sizes()} == {first.task} and {run.recipe for run in sizes()} == {first.recipe}
+    assert first.model not in {run.model for run in sizes()} and len(set(sizes())) == len(sizes())
+
+
+def test_answers_of_models_that_wait_longer_are_of_more_hops(store, monkeypatch):
+    """Questions go as far as there are thoughts; strict accuracies are those of each number of hops."""
+    monkeypatch.setattr(questions, "INPUTS", 12)
+    monkeypatch.setattr(graph_tests, "answered", knowing(lambda test: test.task.graphs.hops[test.rows] <= 8))
+    run = spec("cot2", task=ProsQA(inputs=60, names=60, hops=None, mixture=SHARES, waiting=9), **RECIPE)
+    runs.run([run])
+    table = questions.measure_hops([run]).set_index("hops")
+    assert table.index.tolist() == [3, 4, 5, 6, 7, 8, 9] and set(table["inputs"]) == {12}
+    assert table["strict"].tolist() == [1.0] * 6 + [0.0] and "frontier_9" in table

@@ -169,5 +169,6 @@ OF_MODELS = {
     "searched": OfModels("tested", graph_runs.supervised, graph_tests.measure),
     "votes": OfModels("majority", graph_runs.polled, graph_tests.votes),
     "questions": OfModels("tested", prosqa.compared, questions.measure),
+    "farther": OfModels("tested", prosqa.tried_farther, questions.measure_hops),
     "edits": OfModels("answers", controls.thinking, edits.measure),
 }

@@ -38,16 +38,14 @@ from cot2lib.study.graph_tests import (
 from cot2lib.study.prosqa.measure import ANCESTORS, looks
 from cot2lib.study.prosqa.measure import DEEPER as FARTHER
 from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
-from cot2lib.study.prosqa.runs import with_weights
+from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.prosqa import FEWEST_HOPS
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 
 Rows = Int[Tensor, " question"]
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
-ALL_HOPS = tuple(range(FEWEST_HOPS, MOST_HOPS + 1))
 GENERATED, PUBLISHED = "generated", "published"
 BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge moved"
 RULES = ("both rules are right", "one rule is right", "no rule is right")
@@ -111,11 +109,10 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
     ask = partial(_asked, stack, specs)
     for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
         task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
-        each = ask(task, torch.arange(task.size))
-        yield summed(each, [PUBLISHED] * len(each), naming, ["hops"])
+        yield _all_hops(ask(task, torch.arange(task.size)), PUBLISHED, naming)
     unseen = generated(specs[0].task)
     each = ask(unseen, torch.arange(unseen.size))
-    yield summed(each, [GENERATED] * len(each), unseen.naming, ["hops"])
+    yield _all_hops(each, GENERATED, unseen.naming)
     for names in (depths(unseen), rules(unseen)):
         yield summed(each, [names[question] for question in each["question"]], unseen.naming)
     for names, variants in ((LEAVES, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
@@ -125,14 +122,25 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
             yield summed(part, [name] * len(part), unseen.naming)
 
 
+def measure_hops(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The rows of `measure` that are of generated questions of each number of hops; errors as there."""
+    unseen = generated(specs[0].task)
+    each = _asked(runs.load_stack(specs, missing="error"), specs, unseen, torch.arange(unseen.size))
+    return _all_hops(each, GENERATED, unseen.naming)
+
+
 def _asked(stack: GPT2Stack, specs: Sequence[RunSpec], task: ProsQA, rows: Rows) -> pd.DataFrame:
     return by_question(stack, specs, Test("", task, rows))
 
 
 def generated(task: ProsQA) -> ProsQA:
-    """Unseen graphs like a task's, `INPUTS` of each number of hops."""
-    even = tuple(1 / len(ALL_HOPS) for _ in ALL_HOPS)
-    return replace(task, inputs=len(ALL_HOPS) * INPUTS, mixture=even, seed=TEST_SEED)
+    """Unseen graphs like a task's, `INPUTS` of each number of hops that it has thoughts for."""
+    even = evenly_mixed(task.steps - 1)
+    return replace(task, inputs=len(even) * INPUTS, mixture=even, seed=TEST_SEED)
+
+
+def _all_hops(each: pd.DataFrame, test: str, naming: str) -> pd.DataFrame:
+    return summed(each, [test] * len(each), naming, ["hops"])
 
 
 def summed(each: pd.DataFrame, tests: Sequence[str], naming: str, by: Sequence[str] = ()) -> pd.DataFrame:
@@ -174,6 +182,6 @@ def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
 
 
-def shipped() -> pd.DataFrame:
-    """The table that `cot2 collect questions` has shipped; empty where there is none."""
-    return records.shipped_rows("questions.quick.tested", COLUMNS)
+def shipped(name: str = "questions") -> pd.DataFrame:
+    """The table that `cot2 collect questions` or `farther` has shipped; empty where there is none."""
+    return records.shipped_rows(f"{name}.quick.tested", COLUMNS)

@@ -83,9 +83,14 @@ def compared(profile: str) -> list[RunSpec]:
 
 def farther(seeds: Sequence[int] = SEEDS[:3], reaches: Sequence[int] = REACHES) -> list[RunSpec]:
     """CoT2 on graphs of up to 60 nodes, trained on as many questions of each number of hops up to a reach."""
-    even = {reach: (1 / (reach - FEWEST_HOPS + 1),) * (reach - FEWEST_HOPS + 1) for reach in reaches}
     asked = dict(names=MOST_NAMES, waiting=max(REACHES))
-    return [whole("cot2", seed, mixture=even[reach], **asked) for reach in reaches for seed in seeds]
+    return [whole("cot2", seed, mixture=evenly_mixed(reach), **asked) for reach in reaches for seed in seeds]
+
+
+def evenly_mixed(reach: int) -> tuple[float, ...]:
+    """Shares of as many questions of each number of hops, up to a reach."""
+    count = reach - FEWEST_HOPS + 1
+    return (1 / count,) * count
 
 
 def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
@@ -98,6 +103,12 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
     ]
 
 
+def tried_farther(profile: str) -> list[RunSpec]:
+    """CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
+    return [*farther(), *sizes()] if profile == "quick" else []
+
+
 def every(profile: str) -> list[RunSpec]:
     """All of them, each once."""
-    return list(dict.fromkeys([*tried(), *compared(profile)])) if profile == "quick" else []
+    known = tried() if profile == "quick" else []
+    return list(dict.fromkeys([*known, *compared(profile), *tried_farther(profile)]))
