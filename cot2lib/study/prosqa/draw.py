@@ -14,7 +14,7 @@ from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.prosqa import questions
+from cot2lib.study.prosqa import questions, runs
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
@@ -119,9 +119,10 @@ ALL = "all"
 HELD_OUT = "held-out graphs (%)"
 
 
-def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The rows (%) that `cot2 collect questions` has shipped of some runs, with what tells their graphs apart."""
-    table = questions.shipped()
+def tested(specs: Sequence[RunSpec], name: str = "questions") -> pd.DataFrame:
+    """The rows (%) that `cot2 collect questions` or `farther` has shipped of some runs, with what tells their graphs
+    apart."""
+    table = questions.shipped(name)
     table = table[table["id"].isin({run.id for run in specs})]
     shares = [name for name in table if name in MEASURES or name.rpartition("_")[0] in graphs.MASSES]
     return graphs.described(table.assign(**PERCENT * table[shares]), specs)
@@ -177,11 +178,44 @@ def printed() -> pd.DataFrame:
 
 def size(run: RunSpec) -> str:
     """A model's shape and number of parameters, in words."""
-    count = sum(parameter[0].numel() for parameter in build_stack([run]).parameters())
-    heads = called("heads", run.model.heads)
-    return (
-        f"{called('layers', run.model.layers)}, {heads}, {called('d_model', run.model.d_model)}; {count:,} parameters"
+    shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
+    return f"{', '.join(shape)}; {parameters(run):,} parameters"
+
+
+def parameters(run: RunSpec) -> int:
+    """Weights of a run's model."""
+    return sum(parameter[0].numel() for parameter in build_stack([run]).parameters())
+
+
+def farther(rows: pd.DataFrame, finding: str) -> Shown:
+    """Strict accuracy on generated questions by hops, of models that learnt questions up to some number of hops."""
+    return look.lines(
+        rows,
+        x="hops",
+        y="strict",
+        hue="learnt",
+        labels=("hops of the question", "right answers (%)"),
+        finding=finding,
+        limits=(0, PERCENT),
     )
+
+
+def reached(seeds: Sequence[int]) -> pd.DataFrame:
+    """Tests of models on graphs of up to 60 nodes; `learnt` says which questions they were trained on."""
+    parts = [
+        tested(runs.farther(seeds, [reach]), "farther").assign(learnt=f"learnt 3 to {reach} hops")
+        for reach in runs.REACHES
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def sizes(seeds: Sequence[int]) -> pd.DataFrame:
+    """Tests of models of all sizes on generated questions, over all hops, and how many parameters each has."""
+    specs = [*runs.sizes(seeds), *runs.chosen(seeds, ["cot2"])]
+    both = [tested(specs, name) for name in ("farther", "questions")]
+    rows = frame.at(pd.concat(both, ignore_index=True), test=questions.GENERATED)
+    known = pd.DataFrame([{"id": run.id, "layers": run.model.layers, "parameters": parameters(run)} for run in specs])
+    return weighed(rows.merge(known, on="id"), ["layers", "d_model", "parameters", "seed"])
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,12 +10,14 @@ COCONUT makes its thoughts one by one, so it takes half as many steps.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS, spec
 from cot2lib.study.graph_runs import METHODS, OFFICIAL
-from cot2lib.tasks import ProsQA
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
 from cot2lib.tasks.reachability import MOST_HOPS
 
@@ -40,6 +42,7 @@ class Trial(NamedTuple):
 
 MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
 SHAPES, DIMENSIONS = ((1, 1), (2, 1), (3, 1)), (16, 24, 32, 48)  # layers and heads
+READ = (READINGS[0], TWINS)  # of ProntoQA: as the paper reads it, and our control
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
 # Seeds by method whose weights ship: the records have no room for all.
@@ -103,6 +106,20 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
     ]
 
 
+def of_concepts(
+    seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS, readings: Sequence[str] = READ
+) -> list[RunSpec]:
+    """The same recipe on ProntoQA, names drawn anew at every visit; all its questions have six hops."""
+    tasks = {
+        (reading, frontier): ProntoQA(reading=reading, frontier=frontier, padding_counts=True)
+        for reading in readings
+        for frontier in ("nodes", ProntoQA.frontier)
+    }
+    return [
+        replace(run, task=tasks[reading, run.task.frontier]) for reading in readings for run in chosen(seeds, methods)
+    ]
+
+
 def tried_farther(profile: str) -> list[RunSpec]:
     """CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
     return [*farther(), *sizes()] if profile == "quick" else []
@@ -111,4 +128,5 @@ def tried_farther(profile: str) -> list[RunSpec]:
 def every(profile: str) -> list[RunSpec]:
     """All of them, each once."""
     known = tried() if profile == "quick" else []
-    return list(dict.fromkeys([*known, *compared(profile), *tried_farther(profile)]))
+    pronto = of_concepts() if profile == "quick" else []
+    return list(dict.fromkeys([*known, *compared(profile), *tried_farther(profile), *pronto]))
