@@ -36,12 +36,16 @@ class Trial(NamedTuple):
 
     heads: int
     lr: float
-    layers: int = 2
+    layers: int = 4
     d_model: int = 64
 
 
 MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
-SHAPES, DIMENSIONS = ((1, 1), (2, 1), (3, 1)), (16, 24, 32, 48)  # layers and heads
+SHAPES = (  # layers, heads and dimension of other models
+    *((4, 1, d_model) for d_model in (16, 24, 32, 48)),
+    *((layers, 1, 64) for layers in (1, 2, 3)),
+    (2, 1, 48), (2, 2, 64), (4, 2, 64),
+)  # fmt: skip
 READ = (READINGS[0], TWINS)  # of ProntoQA: as the paper reads it, and our control
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
@@ -98,12 +102,8 @@ def evenly_mixed(reach: int) -> tuple[float, ...]:
 
 def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
     """CoT2 with models of other sizes."""
-    return [
-        whole("cot2", seed, Trial(heads, 1e-3, layers, d_model))
-        for layers, heads in SHAPES
-        for d_model in DIMENSIONS
-        for seed in seeds
-    ]
+    trials = [Trial(heads, TRIALS[0].lr, layers, d_model) for layers, heads, d_model in SHAPES]
+    return [whole("cot2", seed, trial) for trial in trials for seed in seeds]
 
 
 def of_concepts(
