@@ -1,15 +1,17 @@
 """Runs: train what is missing, look up what is known, keep both.
 
 `train` trains and loads, `lookup` reads rows and curves, `plan` stacks and forecasts, `store` is the local store,
-`records` the shipped tables.
+`records` the shipped tables; `taught` has targets that a trained run gives.
 """
 
 from cot2lib.runs.lookup import by_profile, curves, recorded
 from cot2lib.runs.plan import forecast, plan, sgemm_rate
+from cot2lib.runs.taught import Taught
 from cot2lib.runs.train import How, load, load_stack, load_starts, make_trainer, run
 
 __all__ = [
     "How",
+    "Taught",
     "by_profile",
     "curves",
     "forecast",

@@ -9,11 +9,12 @@ from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, kno
 from cot2lib.specs.policy import Continued, GRPOSpec
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.targets import TARGETS
-from cot2lib.tasks import MNNS, ProntoQA, ProsQA, PublishedProsQA
+from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA
 from cot2lib.thoughts import RULES
 from cot2lib.training.settings import Model, Recipe, Run, Supervision, by_shape
 
-know(RunSpec, GRPOSpec, Recipe, Supervision, Model, MNNS, ProntoQA, ProsQA, PublishedProsQA, *RULES, *TARGETS)
+TASKS = (MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA)
+know(RunSpec, GRPOSpec, Recipe, Supervision, Model, *TASKS, *RULES, *TARGETS)
 
 __all__ = [
     "KINDS",

@@ -106,7 +106,7 @@ class MNNS(Task):
         return self.length
 
     @property
-    def trajectories(self) -> int:
+    def trajectories(self) -> int | Int[Tensor, " input"]:
         """Sign assignments |T| = 2^m of one input."""
         return 2**self.length
 

@@ -16,9 +16,9 @@ every sign turned round has the same answer. Every edit asks the inputs alone th
 | `decoded` | all thoughts are made by another rule |
 | `longer` | no edit: the models are asked inputs of one digit more |
 
-Models that were fed arrows have no thoughts to edit, and are decoded alone. Interchange follows Zhang and Nanda
-(arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar (arXiv:2607.20952). The paper edits no
-thought.
+Models that were fed arrows have no thoughts to edit, and are decoded alone, as are those of several lengths.
+Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
+(arXiv:2607.20952). The paper edits no thought.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -147,10 +147,12 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     own = own_rule(specs[0])
     with torch.no_grad():
         thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), specs)
-        parts = [] if isinstance(own, Always) else [_row(thinking, specs, edit) for edit in edits(thinking)]
+        alike = thinking.task.lengths is None  # edits are of inputs with as many steps
+        chosen = edits(thinking) if alike and not isinstance(own, Always) else ()
+        parts = [_row(thinking, specs, edit) for edit in chosen]
         mixed = () if thinking.weights is None else dict.fromkeys([*DECODERS, own])
         asked = [_decoded(thinking, specs, rule) for rule in mixed]
-        asked += [_longer(thinking, specs)] if isinstance(thinking.task, MNNS) else []
+        asked += [_longer(thinking, specs)] if alike and isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
     return _table(parts)
 

@@ -65,6 +65,8 @@ EXPERIMENTS: Mapping[str, Gap | Answered] = {
     "control-bites": Answered(NUMBERS, "fresh-path", "ancestors"),
     "early-digit": Answered(NUMBERS, "csft", "early digit", "follows"),
     "late-digit": Answered(NUMBERS, "csft", "late digit", "follows"),
+    "own-teacher": Gap(NUMBERS, "own-teacher", "discrete"),
+    "lengths": Gap(NUMBERS, "lengths", "lengths-fresh-path"),
     "longer": Answered(NUMBERS, "csft", "longer", "right"),
     "graph-gap": Gap(GRAPHS, "csft", "fresh-path"),
     "graph-feed-alone": Gap(GRAPHS, "csft", "path-fed"),

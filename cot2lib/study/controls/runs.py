@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from cot2lib.runs import Taught
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.study.graph_runs import SMALL, placed
@@ -26,6 +27,7 @@ from cot2lib.targets import (
     Uniform,
     WrongStates,
 )
+from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import Always, Discrete, Rule
 
 SEEDS = tuple(range(62, 72))  # on numbers
@@ -41,6 +43,8 @@ class Control(NamedTuple):
         targets: the rule; None for those of a method.
         method: whose run it is.
         layers: of the model.
+        task: the numbers.
+        teacher: the control whose run of the same seed says what is scored and fed.
     """
 
     labels: str
@@ -48,6 +52,8 @@ class Control(NamedTuple):
     targets: Targets | None = None
     method: str = "cot2"
     layers: int = 2
+    task: MNNS = MNNS()
+    teacher: str | None = None
 
 
 CONTROLS: Mapping[str, Control] = {
@@ -67,9 +73,12 @@ CONTROLS: Mapping[str, Control] = {
     "geometric": Control("halving weights", "the same", Geometric()),
     "discrete": Control("discrete path", "that path", method="discrete"),
     "smoothed-path": Control("smoothed path", "the path", Apart(Smoothed(), PATH)),
+    "own-teacher": Control("a discrete model's path", "that path", teacher="discrete"),
     "coconut": Control("path, by stages", "hidden states", method="coconut"),
     "no-cot": Control("answer", "nothing", method="no-cot"),
     "pause": Control("answer", "arrows", method="pause"),
+    "lengths": Control("frontier, 2 to 4 digits", "frontier", task=MNNSLengths()),
+    "lengths-fresh-path": Control("a fresh path, 2 to 4 digits", "that path", FreshPath(), task=MNNSLengths()),
 }  # fmt: skip
 ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")
 
@@ -78,7 +87,7 @@ def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
     """The runs of a control on four digits from 1 to 9: d = 32, the quick recipe."""
     control = CONTROLS[name]
     shape = dict(d_model=32, layers=control.layers, heads=control.layers)
-    return [_with(control, spec(control.method, seed=seed, **shape)) for seed in seeds]
+    return [_with(control, spec(control.method, task=control.task, seed=seed, **shape)) for seed in seeds]
 
 
 def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[RunSpec]:
@@ -96,11 +105,13 @@ def own_rule(run: RunSpec) -> Rule:
     fed = targets.fed if isinstance(targets, Apart) else targets
     if fed == Arrow():
         return Always(int(replace(run.task, inputs=10).prompt()[0, -1]))  # graphs take their time
-    return Discrete() if fed in (PATH, FreshPath(), DrawnState()) else run.thought
+    return Discrete() if fed in (PATH, FreshPath(), DrawnState()) or isinstance(fed, Taught) else run.thought
 
 
 def _with(control: Control, run: RunSpec) -> RunSpec:
-    return replace(run, supervision=replace(run.supervision, targets=control.targets))
+    teachers = [] if control.teacher is None else numbers(control.teacher, [run.seed])
+    targets = Taught(*teachers) if teachers else control.targets
+    return replace(run, supervision=replace(run.supervision, targets=targets))
 
 
 def every(profile: str) -> list[RunSpec]:

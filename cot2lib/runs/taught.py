@@ -1,0 +1,57 @@
+"""Targets that another run gives: its likeliest token at every step is the label, and is fed.
+
+A student of a discrete model sees the teacher's path and answer where other runs see the true ones. The paper has no
+such runs.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from cot2lib.decode import PROMPTS_AT_ONCE, decode, rules
+from cot2lib.errors import SpecError
+from cot2lib.kit.identity import know
+from cot2lib.runs.train import load
+from cot2lib.specs import RunSpec
+from cot2lib.targets import Shown, Targets, Visits
+
+
+@dataclass(frozen=True)
+class Taught(Targets):
+    """The outputs of a trained run on the student's task.
+
+    Attributes:
+        teacher: the run; it is trained first where its weights are not here.
+
+    Calling it raises SpecError for a teacher of another task, or whose inputs have different lengths.
+    """
+
+    teacher: RunSpec
+
+    def __call__(self, visits: Visits) -> Shown:
+        if visits.task != self.teacher.task or visits.task.lengths is not None:
+            raise SpecError("a teacher has the task of its student, whose inputs all have as many steps.")
+        tokens = _outputs(self.teacher)[visits.rows]  # (visit, step)
+        given = torch.nn.functional.one_hot(tokens, visits.task.vocab_size).double()
+        return Shown(given, given)
+
+    @property
+    def label(self) -> str:
+        """Its name, and whose outputs they are."""
+        return f"Taught({self.teacher.method}, seed={self.teacher.seed})"
+
+
+@lru_cache(maxsize=16)
+@torch.no_grad()
+def _outputs(teacher: RunSpec) -> Int[Tensor, "input step"]:
+    """Likeliest tokens of a run at every step of every input."""
+    stack, steps = load(teacher), rules(teacher.thought, teacher.outputs)
+    prompts = teacher.task.prompt(teacher.supervision.arrow)
+    parts = [decode(stack, part[None], steps).logits[0].argmax(-1) for part in prompts.split(PROMPTS_AT_ONCE)]
+    return torch.cat(parts)
+
+
+know(Taught)

@@ -1,0 +1,61 @@
+"""Targets that a trained run gives."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cot2lib import runs
+from cot2lib.decode import decode, rules
+from cot2lib.errors import SpecError
+from cot2lib.runs import Taught
+from cot2lib.runs.taught import _outputs
+from cot2lib.specs import from_data, to_data
+from cot2lib.specs.profiles import spec
+from cot2lib.tasks import MNNS
+from cot2lib.training.data import check_run
+
+TASK = MNNS(1, 3, 3)
+RECIPE = dict(task=TASK, d_model=8, layers=1, heads=1, warmup=0, batch=9)
+TEACHER = spec("discrete", steps=8, evaluate_every=8, **RECIPE)
+
+
+def student(teacher=TEACHER, **options):
+    run = spec("cot2", **RECIPE | dict(steps=300, evaluate_every=300, lr=1e-2) | options)
+    return replace(run, supervision=replace(run.supervision, targets=Taught(teacher)))
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    """Another store has another teacher."""
+    _outputs.cache_clear()
+
+
+def test_a_student_says_what_its_teacher_says(store):
+    """On the training inputs, right or wrong; this teacher is mostly wrong."""
+    run = student()
+    runs.run([run])
+    train = TASK.split(42)
+    prompts, steps = TASK.prompts[train][None], rules(TEACHER.thought, TASK.steps)
+    teacher, taught = (decode(runs.load(one), prompts, steps).logits[0].argmax(-1) for one in (TEACHER, run))
+    assert (teacher[:, -1] == TASK.answer_ids[train]).double().mean() < 0.6
+    assert (teacher == taught).double().mean() > 0.95
+
+
+def test_a_teacher_is_trained_if_it_is_not_here(store):
+    assert runs.recorded([TEACHER], retrain=True).empty
+    check_run(student(seed=44))
+    assert len(runs.recorded([TEACHER], retrain=True)) == 1
+
+
+def test_a_teacher_of_another_task_is_refused(store):
+    with pytest.raises(SpecError, match="the task of its student"):
+        check_run(student(task=MNNS(1, 4, 3)))
+
+
+def test_a_run_holds_its_teacher(store):
+    run = student()
+    again = from_data(to_data(run))
+    assert again == run and again.id == run.id != student(replace(TEACHER, seed=43)).id
+    assert run.columns()["targets"] == "Taught(discrete CoT, seed=42)"
+    assert torch.equal(_outputs(TEACHER), _outputs(TEACHER)) and _outputs(TEACHER).shape == (27, 3)

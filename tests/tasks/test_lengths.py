@@ -1,0 +1,90 @@
+"""Inputs of several lengths at places that differ."""
+
+import itertools
+
+import pytest
+import torch
+
+from cot2lib import runs
+from cot2lib.decode import decode, rules
+from cot2lib.errors import SpecError
+from cot2lib.specs.profiles import spec
+from cot2lib.supervision import hindsight_targets
+from cot2lib.tasks import MNNS, MNNSLengths
+from cot2lib.tasks.mnns import ARROW, BOS, PAD
+
+TASK = MNNSLengths(1, 3, 3, shortest=1, places=2)
+
+
+def test_inputs_are_those_of_each_length():
+    alone = [MNNS(1, 3, length) for length in (1, 2, 3)]
+    assert TASK.size == 3 + 9 + 27 and TASK.name == "MNNS 1-3 x 1-3"
+    for length, task in enumerate(alone, 1):
+        rows = TASK.lengths == length
+        assert torch.equal(TASK.digits[rows][:, :length], task.digits) and (TASK.digits[rows][:, length:] == 0).all()
+        assert torch.equal(TASK.answers[rows], task.answers), "a sum of zeros changes no answer"
+
+
+def test_targets_are_those_of_each_length():
+    targets, start = hindsight_targets(TASK), 0
+    for length in (1, 2, 3):
+        alone = MNNS(1, 3, length, max_sum=9)
+        found = targets[start : start + alone.size]
+        assert torch.allclose(found[:, :length], hindsight_targets(alone)) and not found[:, length:].any()
+        start += alone.size
+
+
+def test_a_prompt_is_shifted_by_what_the_model_sees():
+    """Behind the padding stand as many `<PAD>` as its shift, then the input as `MNNS` has it."""
+    prompts = TASK.prompt()
+    assert TASK.shifts.unique().tolist() == [0, 1, 2] and prompts.shape[1] == 2 + 1 + 3 + 1
+    for row, (prompt, padding) in enumerate(zip(prompts.tolist(), TASK.padding.tolist())):
+        shift, length = int(TASK.shifts[row]), int(TASK.lengths[row])
+        digits = [TASK.digit_id(int(digit)) for digit in TASK.digits[row, :length]]
+        assert prompt[padding:] == [PAD] * shift + [BOS, *digits, ARROW] and set(prompt[:padding]) <= {PAD}
+    assert torch.equal(TASK.prompt(arrow=False), prompts[:, :-1])
+    assert prompts.shape[1] + 3 <= TASK.positions
+
+
+def test_the_longest_inputs_are_held_out_as_without_the_others():
+    train = TASK.split(5)
+    assert train[TASK.lengths < 3].all() and torch.equal(train[TASK.lengths == 3], MNNS(1, 3, 3).split(5))
+    whole = MNNSLengths()
+    assert whole.train_size == 81 + 729 + MNNS().train_size
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_a_run_learns_them(store, engine):
+    """Every training input, whatever its length and place."""
+    task = MNNSLengths(1, 2, 3, places=2)
+    run = spec("cot2", task=task, d_model=16, steps=600, warmup=20, evaluate_every=600, batch=16, lr=5e-3)
+    row = runs.run([run], engine=engine).iloc[0]
+    assert (row["engine"] == "fused") == (engine == "auto")
+    train = task.split(42).nonzero()[:, 0]
+    prompts, padding = task.prompt()[train][None], task.padding[train][None]
+    for length in (2, 3):
+        chosen = task.lengths[train] == length
+        steps = rules(run.thought, length)
+        found = decode(runs.load(run), prompts[:, chosen], steps, padding=padding[:, chosen]).answers[0]
+        assert torch.equal(found, task.answer_ids[train][chosen]), length
+
+
+@pytest.mark.parametrize(
+    "fields, says",
+    [
+        (dict(shortest=0), "shortest=0"),
+        (dict(shortest=5), "shortest=5"),
+        (dict(low=0), "low=0"),
+        (dict(inputs=10), "inputs=10"),
+        (dict(places=-1), "places=-1"),
+    ],
+)
+def test_bad_arguments_are_named(fields, says):
+    with pytest.raises(SpecError, match=says):
+        MNNSLengths(**fields)
+
+
+def test_every_input_appears_once():
+    listed = list(itertools.chain(*(itertools.product(range(1, 4), repeat=length) for length in (1, 2, 3))))
+    digits = [tuple(int(digit) for digit in row if digit) for row in TASK.digits]
+    assert digits == listed and len(set(digits)) == len(digits)
