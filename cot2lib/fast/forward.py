@@ -1,9 +1,10 @@
 """The model on arrays of one run: what a step or a decoding keeps, the forward pass, and decoding with a cache.
 
 The model is that of `cot2lib.model.stack`, which is what a reader should read. Rows of all arrays are positions x
-inputs: position 0 of every input first. So the positions from t on are the rows from t inputs on, and a pass over
-some positions finds the keys and values of those before it in place. The last layer computes queries and MLP for the
-scored positions alone. Decoding follows `cot2lib.decode` for the rules `Base()` and `Discrete()`.
+inputs: position 0 of every input first. So a pass over some positions finds the keys and values of those before it in
+place. Inputs may come by their padding, and rows of padding be left out: `starts` says where each position begins. The
+last layer computes queries and MLP for the scored positions alone. Decoding follows `cot2lib.decode` for the rules
+`Base()` and `Discrete()`.
 """
 
 from collections import namedtuple
@@ -13,12 +14,11 @@ import numpy as np
 from numba import njit
 
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, ZERO, add, add_row, drop, exp, gelu, layer_norm, place, product, spaced_product, transpose,
+    COMPILED, ENTRY, FLOATS, LANES, LEAST, ONE, U, ZERO, add, add_row, drop, exp, gelu, layer_norm, multiply_row,
+    place, product, soft_row, spaced_product, transpose,
 )  # fmt: skip
 
-LEAST = np.float32(-1e30)  # a score that is never the largest
-TINY = np.float32(1e-30)  # where nothing is seen
-BLOCK = 8  # keys and vocabulary are padded to a multiple
+QUERIES = 32  # that attend together, to the keys that the last of them sees
 
 
 class Shape(NamedTuple):
@@ -76,7 +76,7 @@ def sizes(shape: Shape, own: int = 0) -> dict[str, tuple[int, ...]]:
     `own` is how many positions are fed with thoughts that the model makes itself.
     """
     v, _, d, layers, heads, batch, positions = shape[:7]
-    padded = lambda n: -(-n // BLOCK) * BLOCK
+    padded = lambda n: -(-n // LANES) * LANES
     rows, keys, vocab = positions * batch, padded(positions), padded(v)
     return dict(
         x=(layers + 1, rows, d),  # into each layer, and out of the last
@@ -110,8 +110,12 @@ def sizes(shape: Shape, own: int = 0) -> dict[str, tuple[int, ...]]:
 def work(shape: Shape, lanes: int, own: int = 0) -> tuple:
     """Arrays for `train` with so many dropout multipliers, or, with one position scored and none, for decoding."""
     draws = np.zeros(-(-lanes // 4), np.uint64)
-    noise = dict(draws=draws, lanes=draws.view(np.uint16), scales=np.zeros(4 * len(draws), np.float32))
-    return Work(**{name: np.zeros(size, np.float32) for name, size in sizes(shape, own).items()}, **noise)
+    noise = dict(draws=draws, lanes=draws.view(np.uint16), scales=np.zeros(4 * len(draws) + LANES, np.float32))
+    rows = dict(starts=shape.batch * np.arange(shape.positions + 1), first=np.zeros(shape.batch, np.int64))
+    order = dict(inputs=np.zeros(shape.batch, np.int64))
+    return Work(
+        **{name: np.zeros(size, np.float32) for name, size in sizes(shape, own).items()}, **noise, **rows, **order
+    )
 
 
 def parameters(shape: Shape) -> int:
@@ -120,7 +124,8 @@ def parameters(shape: Shape) -> int:
     return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
 
 
-Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), "draws", "lanes", "scales"])  # type: ignore[misc]  # names that a function gives
+OTHERS = ("draws", "lanes", "scales", "starts", "first", "inputs")  # arrays that are not of float32, but for one
+Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), *OTHERS])  # type: ignore[misc]  # from a function
 
 
 @njit(inline="always", **COMPILED)
@@ -163,6 +168,28 @@ def turn(flat, shape, w):
         transpose(matrix(flat, down, 4 * d, d), matrix(out, 8 * d * d, d, 4 * d))
 
 
+@njit(**COMPILED)
+def arrange(data, inputs, sparse, w):
+    """Rows of a batch: inputs as they come, or if it is `sparse` by their padding, whose rows are left out.
+
+    Leaves the order in `inputs`, the first position of each that has a row in `first`, and where each position's rows
+    begin in `starts`.
+    """
+    for i in range(len(inputs)):
+        at = i
+        while sparse and at > 0 and data.padding[w.inputs[at - 1]] > data.padding[inputs[i]]:
+            w.inputs[at] = w.inputs[at - 1]
+            at -= 1
+        w.inputs[at] = inputs[i]
+    for i in range(len(inputs)):
+        w.first[i] = data.padding[w.inputs[i]] if sparse else 0
+    there = 0
+    for p in range(len(w.starts) - 1):
+        while there < len(inputs) and w.first[there] <= p:
+            there += 1
+        w.starts[p + 1] = w.starts[p] + there
+
+
 @njit(inline="always", **COMPILED)
 def entries(data, variant, row, output):
     """First and last entry of an input's target at an output."""
@@ -173,12 +200,12 @@ def entries(data, variant, row, output):
 @njit(**COMPILED)
 def embed(flat, shape, data, inputs, positions, variant, w):
     """x_0 = embedding of each prompt's token, then E^T alpha* of each fed target, plus that of its position."""
-    b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
+    d, tokens = shape.width, data.prompts.shape[1]
     table, places = matrix(flat, 0, shape.vocab, d), matrix(flat, shape.vocab * d, shape.places, d)
     x = w.x[0]
     for p in range(positions):
-        for i in range(b):
-            row, at = p * b + i, max(p - data.shift[inputs[i]], 0)
+        for i in range(w.starts[p + 1] - w.starts[p]):
+            row, at = w.starts[p] + i, max(p - data.shift[inputs[i]], 0)
             x[row] = ZERO  # copying a row would compile Numba's message about shapes, for seconds
             add_row(x, row, places, at, ONE)
             if p < tokens:
@@ -200,20 +227,6 @@ def norm(flat, at, which, source, first, last, w):
     layer_norm(source[first:last], weight, bias, hat[first:last], inverse[first:last], w.normed[which, first:last])
 
 
-@njit(inline="always", **COMPILED)
-def softmax_row(rows, q, columns, first, last, scale):
-    """rows[q] = softmax over keys first..last of scale x row, zero elsewhere; nothing is seen where there is none."""
-    top, total = LEAST, TINY
-    for k in range(columns):
-        rows[q, k] = rows[q, k] * scale if first <= k < last else LEAST
-        top = max(top, rows[q, k])
-    for k in range(columns):
-        rows[q, k] = exp(rows[q, k] - top) if first <= k < last else ZERO
-        total += rows[q, k]
-    for k in range(columns):
-        rows[q, k] *= ONE / total
-
-
 @njit(**COMPILED)
 def hide_branches(rows, position, high, shape):
     """Scores of a position's row for the keys of other branches become so small that nothing of them is seen."""
@@ -225,38 +238,52 @@ def hide_branches(rows, position, high, shape):
 
 
 @njit(inline="always", **COMPILED)
-def drop_seen(seen, first, out, queries, positions, scales, lane):
-    """out (query, key) = attention weights from row `first` on times dropout multipliers from number `lane` on."""
-    for q in range(queries):
-        for k in range(positions):
-            out[q, k] = seen[first + q, k] * scales[lane + q * positions + k]
+def drop_seen(seen, first, out, low, high, begin, end, positions, scales, lane):
+    """out (query, key) = attention weights times dropout multipliers, of queries low..high and keys begin..end.
+
+    Query 0 stands in row `first` of `seen`. Multipliers begin with number `lane`, as many a query as `positions`; keys
+    beyond have a weight of zero.
+    """
+    for q in range(low, high):
+        times = U(scales.ctypes.data) + U(lane + q * positions + begin) * FLOATS
+        multiply_row(place(seen, first + q, begin), times, place(out, q, begin), U(end - begin))
 
 
 @njit(inline="always", **COMPILED)
-def turn_head(rows, i, batch, at, positions, out):
-    """out (j, position) = columns at.. of input i's rows, transposed."""
-    for p in range(positions):
+def turn_head(rows, i, starts, at, first, last, out):
+    """out (j, position) = columns at.. of input i's rows, transposed, from position first to last."""
+    for p in range(first, last):
+        row = starts[p] + i
         for j in range(out.shape[0]):
-            out[j, p] = rows[p * batch + i, at + j]
+            out[j, p] = rows[row, at + j]
 
 
 @njit(inline="always", **COMPILED)
-def take_head(rows, i, batch, at, first, last, out):
-    """out (position, j) = columns at.. of input i's rows, from position first to last.
+def take_head(rows, i, starts, at, first, last, low, out):
+    """out (position - low, j) = columns at.. of input i's rows, from position first to last.
 
     Rows of one input lie apart, often by a multiple of 4 KiB. Then they compete for the same few places of the cache.
     """
     for p in range(first, last):
+        row = starts[p] + i
         for j in range(out.shape[1]):
-            out[p - first, j] = rows[p * batch + i, at + j]
+            out[p - low, j] = rows[row, at + j]
 
 
 @njit(inline="always", **COMPILED)
-def give_head(made, i, batch, at, first, last, rows):
-    """The reverse: columns at.. of input i's rows, from position first to last, = made (position, j)."""
+def give_head(made, i, starts, at, first, last, low, rows):
+    """The reverse: columns at.. of input i's rows, from position first to last, = made (position - low, j)."""
     for p in range(first, last):
+        row = starts[p] + i
         for j in range(made.shape[1]):
-            rows[p * batch + i, at + j] = made[p - first, j]
+            rows[row, at + j] = made[p - low, j]
+
+
+@njit(inline="always", **COMPILED)
+def block_of(first, high, padding):
+    """Queries from `first` on that attend together: where they end; from which key to which they see, no padding."""
+    last = min(first + QUERIES, high)
+    return last, min(padding // LANES * LANES, last), (last + LANES - 1) // LANES * LANES
 
 
 @njit(**COMPILED)
@@ -264,28 +291,35 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
     """mixed = softmax(q k^T / sqrt(d / h)) v of every input and head, for queries low..high over keys 0..high."""
     b, d, size, queries = shape.batch, shape.width, shape.width // shape.heads, high - low
     qkv, mixed, keys, scale = w.qkv[layer], w.mixed[layer], w.keys, np.float32(size**-0.5)
-    across, wide = (high + BLOCK - 1) // BLOCK * BLOCK, keys.shape[1]
-    query, value, out = w.sides[0], w.sides[1], w.sides[2]
+    wide, starts, query, value, out = keys.shape[1], w.starts, w.sides[0], w.sides[1], w.sides[2]
     for i in range(b):
         for h in range(shape.heads):
             at, seen = h * size, w.seen[layer, i * shape.heads + h]
-            turn_head(qkv, i, b, d + at, high, keys)
-            take_head(qkv, i, b, at, low, high, query)
-            take_head(qkv, i, b, 2 * d + at, 0, high, value)
-            here, start = place(query, 0, 0), place(seen, low, 0)
-            spaced_product(here, size, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, across, size)
-            for q in range(queries):
-                if shape.branches > 1:
-                    hide_branches(seen, low + q, high, shape)
-                softmax_row(seen, low + q, across, padding[i], low + q + 1, scale)
-            if noise.threshold:
-                used, drawn = w.scores[0], lane + (i * shape.heads + h) * queries * high
-                drop_seen(seen, low, used, queries, high, w.scales, drawn)
-                start = place(used, 0, 0)
-            spaced_product(
-                start, wide, 1, place(value, 0, 0), size, place(out, 0, 0), size, w.zeros, queries, size, high
-            )
-            give_head(out, i, b, at, low, high, mixed)
+            there, first = w.first[i], max(low, w.first[i])
+            turn_head(qkv, i, starts, d + at, there, high, keys)
+            take_head(qkv, i, starts, at, first, high, low, query)
+            take_head(qkv, i, starts, 2 * d + at, there, high, 0, value)
+            while first < high:
+                last, begin, end = block_of(first, high, padding[i])
+                rows, own = last - first, first - low  # of the block, in query and out
+                here, start = place(query, own, 0), place(seen, first, begin)
+                if begin < last:
+                    known = place(keys, 0, begin)
+                    spaced_product(here, size, 1, known, wide, start, wide, w.zeros, rows, end - begin, size)
+                    for q in range(first, last):
+                        if shape.branches > 1:
+                            hide_branches(seen, q, high, shape)
+                        soft_row(place(seen, q, 0), U(begin), U(end), U(padding[i]), U(q + 1), scale)
+                if noise.threshold:
+                    drawn = lane + (i * shape.heads + h) * queries * high
+                    drop_seen(seen, low, w.scores[0], own, last - low, begin, end, high, w.scales, drawn)
+                    start = place(w.scores[0], own, begin)
+                out[own : last - low] = ZERO
+                if begin < last:
+                    made, held = place(out, own, 0), place(value, begin, 0)
+                    spaced_product(start, wide, 1, held, size, made, size, w.zeros, rows, size, last - begin)
+                first = last
+            give_head(out, i, starts, at, max(low, there), high, low, mixed)
 
 
 @njit(**COMPILED)
@@ -295,11 +329,11 @@ def forward(flat, shape, part, padding, noise, w):
     Leaves logits in the rows of the last scored positions.
     """
     b, d, low, high = shape.batch, shape.width, part.low, part.high
-    begin, end, lane = low * b, high * b, part.lane + b * (high - low) * d
+    begin, end, lane = w.starts[low], w.starts[high], part.lane + b * (high - low) * d
     for layer in range(shape.layers):
         norm_1, qkv_start, projection, norm_2, up, down = layer_starts(shape, layer)
         first = high - part.scored if layer == shape.layers - 1 else low
-        rows, queries = first * b, high - first
+        rows, queries = w.starts[first], high - first
         norm(flat, norm_1, 2 * layer, w.x[layer], begin, end, w)
         weight, bias = linear(flat, qkv_start, d, 3 * d)
         normed, qkv = w.normed[2 * layer], w.qkv[layer]
@@ -324,7 +358,7 @@ def forward(flat, shape, part, padding, noise, w):
             drop(out[rows:end], w.scales[lane:], b)
         lane += b * queries * d
         add(out[rows:end], middle[rows:end])
-    rows = (high - part.scored) * b
+    rows = w.starts[high - part.scored]
     norm(flat, layer_starts(shape, shape.layers)[0], 2 * shape.layers, w.x[shape.layers], rows, end, w)
     product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
 

@@ -11,8 +11,8 @@ it, and its first position's gradient goes through the thought that was fed ther
 
 from numba import njit
 
-from cot2lib.fast.forward import Pass, embed, forward, matrix, softmax_row, think, turn
-from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, drop, product
+from cot2lib.fast.forward import Pass, arrange, embed, forward, matrix, think, turn
+from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, U, adamw, add, add_row, drop, place, product, soft_row
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter, score
 
 MIXTURE, HIDDEN, SLOT = range(3)  # thoughts are those of `Base()`, `Hidden()`, `ZeroSlot()`
@@ -30,6 +30,7 @@ def train_own(flat, shape, data, order, variant, parts, own, kind, skipped, opti
     for s in range(len(order)):
         inputs = order[s]
         turn(flat, shape, w)
+        arrange(data, inputs, False, w)
         w.gradient[:] = ZERO
         w.d_qkv[:] = ZERO
         embed(flat, shape, data, inputs, shape.positions, variant, w)
@@ -71,7 +72,7 @@ def feed(flat, shape, part, slot, kind, data, inputs, w):
         for i in range(b):
             alpha[i] = ZERO
             add_row(alpha, i, w.logits, begin - b + i, ONE)
-            softmax_row(alpha, i, v, 0, v, ONE)
+            soft_row(place(alpha, i, 0), U(0), U(alpha.shape[1]), U(0), U(v), ONE)
         think(flat, shape, alpha[:, :v], part.low, part.low, matrix(flat, 0, v, d), shift, w)
         return
     before = begin if kind == SLOT else begin - b
@@ -92,9 +93,9 @@ def run(flat, shape, part, padding, noise, w):
 
 
 @njit(**COMPILED)
-def pass_back(flat, shape, part, noise, w):
+def pass_back(flat, shape, part, padding, noise, w):
     """`backward`, compiled once."""
-    backward(flat, shape, part, noise, w)
+    backward(flat, shape, part, padding, noise, w)
 
 
 @njit(**COMPILED)
@@ -105,7 +106,7 @@ def walk_back(flat, shape, parts, number, kind, data, inputs, noise, w):
     project_back(flat, shape, part, w)
     if kind == HIDDEN and number + 1 < len(parts):  # the next pass was fed the last states of this one
         add(w.d_normed[end - b : end], w.d_x[end : end + b])
-    pass_back(flat, shape, part, noise, w)
+    pass_back(flat, shape, part, data.padding[inputs], noise, w)
     if number == 0:
         return
     if kind == MIXTURE:
@@ -146,5 +147,5 @@ def slot_back(flat, shape, part, data, inputs, noise, w):
     w.d_normed[begin:end] = ZERO
     add(w.d_normed[begin:end], given)
     w.d_qkv[:, begin:end] = ZERO
-    pass_back(flat, shape, part, noise, w)
+    pass_back(flat, shape, part, data.padding[inputs], noise, w)
     add(w.d_x[begin:end], kept)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.forward import Noise, Pass, embed, forward, matrix, softmax_row, think, turn
-from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, adamw, add_row, drop, fold, product
+from cot2lib.fast.forward import Noise, Pass, embed, forward, matrix, think, turn
+from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, U, adamw, add_row, drop, fold, place, product, soft_row
 from cot2lib.fast.rules import POINT, draw_point, draw_tokens, point_density, point_slopes
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter
 
@@ -98,7 +98,8 @@ def soften(shape, last, inputs, policy, output, w):
     for branch in range(shape.branches if output else 1):
         for i in range(shape.batch):
             heat = policy.temperature if output < last[inputs[i]] else ONE
-            softmax_row(w.logits, row_of(shape, output, i, branch), shape.vocab, 0, shape.vocab, ONE / heat)
+            row = place(w.logits, row_of(shape, output, i, branch), 0)
+            soft_row(row, U(0), U(w.logits.shape[1]), U(0), U(shape.vocab), ONE / heat)
 
 
 @njit(**COMPILED)
@@ -285,7 +286,7 @@ def descend(flat, shape, data, inputs, noise, w):
     part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
     w.gradient[:] = ZERO
     project_back(flat, shape, part, w)
-    backward(flat, shape, part, noise, w)
+    backward(flat, shape, part, data.padding[inputs], noise, w)
     scatter(shape, data, inputs, shape.shared, np.int64(0), np.int64(0), w)
     table, places = matrix(w.gradient, 0, v, d), matrix(w.gradient, v * d, shape.places, d)
     product(w.alpha[:, :v].T, w.d_x[begin:], table, table)

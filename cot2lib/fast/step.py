@@ -11,11 +11,12 @@ import numpy as np
 from numba import njit
 
 from cot2lib.fast.forward import (  # isort: skip
-    Pass, drop_seen, embed, entries, forward, give_head, layer_starts, linear, matrix, take_head, turn, turn_head,
+    Pass, arrange, block_of, drop_seen, embed, entries, forward, give_head, layer_starts, linear, matrix, take_head,
+    turn, turn_head,
 )  # fmt: skip
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, place,
-    product, spaced_product, spaced_sum,
+    COMPILED, ENTRY, ONE, U, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, place,
+    product, soft_row_back, spaced_product, spaced_sum,
 )  # fmt: skip
 
 
@@ -39,50 +40,52 @@ def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
 
 
 @njit(**COMPILED)
-def attend_back(layer, first, high, shape, noise, lane, w):
+def attend_back(layer, first, high, padding, shape, noise, lane, w):
     """Gradients of queries first..high, and what they add to those of keys and values, from d_normed, that of `mixed`.
 
     They are in d_qkv.
     """
     b, d, size = shape.batch, shape.width, shape.width // shape.heads
     qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv[min(layer, len(w.d_qkv) - 1)], w.keys, w.scores[1]
-    scale, queries, wide = np.float32(size**-0.5), high - first, keys.shape[1]
+    scale, queries, wide, starts = np.float32(size**-0.5), high - first, keys.shape[1], w.starts
     query, key, given, d_query, d_key, d_value = w.sides
     for i in range(b):
         for h in range(shape.heads):
-            at, seen = h * size, w.seen[layer, i * shape.heads + h]
-            turn_head(qkv, i, b, 2 * d + at, high, keys)
-            take_head(w.d_normed, i, b, at, first, high, given)
-            here, start, shown = place(given, 0, 0), place(d_seen, 0, 0), place(seen, first, 0)
-            spaced_product(here, size, 1, place(keys, 0, 0), wide, start, wide, w.zeros, queries, wide, size)
-            if noise.threshold:
-                used, drawn = w.scores[0], lane + (i * shape.heads + h) * queries * high
-                drop_seen(seen, first, used, queries, high, w.scales, drawn)
-                drop_seen(d_seen, 0, d_seen, queries, high, w.scales, drawn)
-                shown = place(used, 0, 0)
-            take_head(d_qkv, i, b, 2 * d + at, 0, high, d_value)
-            spaced_sum(shown, 1, wide, here, size, place(d_value, 0, 0), size, high, size, queries)
-            give_head(d_value, i, b, 2 * d + at, 0, high, d_qkv)
-            for q in range(queries):
-                softmax_row_back(seen, first + q, d_seen, q, high, scale)
-            take_head(qkv, i, b, d + at, 0, high, key)
-            here = place(d_query, 0, 0)
-            spaced_product(start, wide, 1, place(key, 0, 0), size, here, size, w.zeros, queries, size, high)
-            give_head(d_query, i, b, at, first, high, d_qkv)
-            take_head(qkv, i, b, at, first, high, query)
-            take_head(d_qkv, i, b, d + at, 0, high, d_key)
-            spaced_sum(start, 1, wide, place(query, 0, 0), size, place(d_key, 0, 0), size, high, size, queries)
-            give_head(d_key, i, b, d + at, 0, high, d_qkv)
-
-
-@njit(inline="always", **COMPILED)
-def softmax_row_back(rows, row, given, q, columns, scale):
-    """given[q] becomes the gradient of a row's scores before scaling: scale row (given - sum(row given))."""
-    along = ZERO
-    for k in range(columns):
-        along += rows[row, k] * given[q, k]
-    for k in range(columns):
-        given[q, k] = scale * rows[row, k] * (given[q, k] - along)
+            at, seen, drawn = (
+                h * size,
+                w.seen[layer, i * shape.heads + h],
+                lane + (i * shape.heads + h) * queries * high,
+            )
+            there, low = w.first[i], max(first, w.first[i])
+            turn_head(qkv, i, starts, 2 * d + at, there, high, keys)
+            take_head(w.d_normed, i, starts, at, low, high, first, given)
+            take_head(qkv, i, starts, at, low, high, first, query)
+            take_head(qkv, i, starts, d + at, there, high, 0, key)
+            take_head(d_qkv, i, starts, d + at, there, high, 0, d_key)
+            take_head(d_qkv, i, starts, 2 * d + at, there, high, 0, d_value)
+            d_query[:queries] = ZERO
+            while low < high:
+                last, begin, end = block_of(low, high, padding[i])
+                rows, own, many = last - low, low - first, last - begin
+                if begin < last:
+                    here, start, shown = place(given, own, 0), place(d_seen, own, begin), place(seen, low, begin)
+                    known = place(keys, 0, begin)
+                    spaced_product(here, size, 1, known, wide, start, wide, w.zeros, rows, end - begin, size)
+                    if noise.threshold:
+                        drop_seen(seen, first, w.scores[0], own, last - first, begin, end, high, w.scales, drawn)
+                        drop_seen(d_seen, 0, d_seen, own, last - first, begin, end, high, w.scales, drawn)
+                        shown = place(w.scores[0], own, begin)
+                    spaced_sum(shown, 1, wide, here, size, place(d_value, begin, 0), size, many, size, rows)
+                    for q in range(low, last):
+                        soft_row_back(place(seen, q, 0), place(d_seen, q - first, 0), U(begin), U(end), scale)
+                    made = place(d_query, own, 0)
+                    spaced_product(start, wide, 1, place(key, begin, 0), size, made, size, w.zeros, rows, size, many)
+                    asked = place(query, own, 0)
+                    spaced_sum(start, 1, wide, asked, size, place(d_key, begin, 0), size, many, size, rows)
+                low = last
+            give_head(d_value, i, starts, 2 * d + at, there, high, 0, d_qkv)
+            give_head(d_query, i, starts, at, max(first, there), high, first, d_qkv)
+            give_head(d_key, i, starts, d + at, there, high, 0, d_qkv)
 
 
 @njit(**COMPILED)
@@ -106,26 +109,26 @@ def draw_pass(noise, step, number, begin, end, w):
 def project_back(flat, shape, part, w):
     """Gradients of logits = h E^T from that of the logits: adds that of E; leaves that of h in d_normed."""
     v, d, final = shape.vocab, shape.width, 2 * shape.layers
-    rows, end = (part.high - part.scored) * shape.batch, part.high * shape.batch
+    rows, end = w.starts[part.high - part.scored], w.starts[part.high]
     given, d_table = w.logits[rows:end, :v], matrix(w.gradient, 0, v, d)
     product(given.T, w.normed[final, rows:end], d_table, d_table)
     product(given, matrix(flat, 0, v, d), w.d_normed[rows:end], w.zeros)
 
 
 @njit(inline="always", **COMPILED)
-def backward(flat, shape, part, noise, w):
+def backward(flat, shape, part, padding, noise, w):
     """Adds what a pass does to the gradients of all parameters, from that of its last states, which is in d_normed.
 
     Leaves that of its embeddings in d_x. What later passes add to the gradients of its keys and values is in d_qkv; a
     pass over all positions has none later.
     """
     b, d, low, high = shape.batch, shape.width, part.low, part.high
-    g, begin, end = w.gradient, low * b, high * b
+    g, begin, end = w.gradient, w.starts[low], w.starts[high]
     w.d_x[begin:end] = ZERO
-    norm_back(flat, layer_starts(shape, shape.layers)[0], 2 * shape.layers, (high - part.scored) * b, end, w)
+    norm_back(flat, layer_starts(shape, shape.layers)[0], 2 * shape.layers, w.starts[high - part.scored], end, w)
     for layer in range(shape.layers - 1, -1, -1):
         first = high - part.scored if layer == shape.layers - 1 else low
-        rows, queries, turned = first * b, high - first, w.turned[layer]
+        rows, queries, turned = w.starts[first], high - first, w.turned[layer]
         attention = part.lane + b * (high - low) * (d + layer * (shape.heads * high + 2 * d))
         norm_1, qkv, projection, norm_2, up, down = layer_starts(shape, layer)
         after = attention + b * shape.heads * queries * high  # lanes of the projection, then of the MLP
@@ -146,7 +149,7 @@ def backward(flat, shape, part, noise, w):
         d_qkv = w.d_qkv[min(layer, len(w.d_qkv) - 1)]
         if high - low == shape.positions:
             d_qkv[:, d:] = ZERO
-        attend_back(layer, first, high, shape, noise, attention, w)
+        attend_back(layer, first, high, padding, shape, noise, attention, w)
         inputs_back(layer, shape, qkv, rows, begin, end, d_qkv, w)
         norm_back(flat, norm_1, 2 * layer, begin, end, w)
     if noise.threshold:
@@ -186,11 +189,11 @@ def multiply_rows(x, other):
 @njit(**COMPILED)
 def scatter(shape, data, inputs, positions, variant, own, w):
     """Adds d_x to the gradients of what `embed` has looked up; the first `own` thoughts were not looked up."""
-    b, d, tokens = shape.batch, shape.width, data.prompts.shape[1]
+    d, tokens = shape.width, data.prompts.shape[1]
     table, places = matrix(w.gradient, 0, shape.vocab, d), matrix(w.gradient, shape.vocab * d, shape.places, d)
     for p in range(positions):
-        for i in range(b):
-            row = p * b + i
+        for i in range(w.starts[p + 1] - w.starts[p]):
+            row = w.starts[p] + i
             add_row(places, max(p - data.shift[inputs[i]], 0), w.d_x, row, ONE)
             if p < tokens:
                 token = data.prompts[inputs[i], p]
@@ -212,7 +215,7 @@ def score(shape, data, inputs, variant, skipped, w):
     b, v, tokens, loss = shape.batch, shape.vocab, data.prompts.shape[1], 0.0
     for p in range(shape.positions - shape.scored, shape.positions):
         for i in range(b):
-            row, output = w.logits[p * b + i], p - tokens + 1
+            row, output = w.logits[w.starts[p] + i], p - tokens + 1
             least = min(skipped, max(data.outputs[inputs[i]] - data.ending - 1, 0))
             scored = data.outputs[inputs[i]] - least + (tokens - 1 if data.sequence else 0)
             weight = 1.0 / (b * scored) if data.mean else 1.0 / b
@@ -248,16 +251,19 @@ def score(shape, data, inputs, variant, skipped, w):
 def one_step(flat, shape, data, fed, inputs, variant, optimiser, noise, first, s, w):
     """One batch, the step number `first` + `s` of the run: targets of `data` scored, those of `fed` fed; its loss."""
     turn(flat, shape, w)
+    arrange(data, inputs, noise.threshold == 0 and not data.sequence, w)
+    inputs = w.inputs
     embed(flat, shape, fed, inputs, shape.positions, variant, w)
     if noise.threshold:
         draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
         drop(w.x[0], w.scales, shape.batch)
     part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
-    forward(flat, shape, part, data.padding[inputs], noise, w)
+    padding = data.padding[inputs]
+    forward(flat, shape, part, padding, noise, w)
     loss = score(shape, data, inputs, variant, np.int64(0), w)
     w.gradient[:] = ZERO
     project_back(flat, shape, part, w)
-    backward(flat, shape, part, noise, w)
+    backward(flat, shape, part, padding, noise, w)
     scatter(shape, fed, inputs, shape.positions, variant, np.int64(0), w)
     mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
     rest = mean[frozen:], square[frozen:], optimiser.rates[s], optimiser.decay, optimiser.beta2, first + s + 1
