@@ -24,7 +24,7 @@ from cot2lib.study.controls.runs import (
     thinking,
 )
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Always, Base, Discrete, Hidden
+from cot2lib.thoughts import MTS, Always, Base, Discrete, Hidden
 
 NOT_YET = {"own-teacher", "lengths"}  # experiments without runs in some tests
 
@@ -63,6 +63,9 @@ def test_controls_differ_in_their_targets_alone():
     assert csft.seed == 62 and csft.task == MNNS() and csft.supervision.targets is None
     for name, control in CONTROLS.items():
         for run in numbers(name, SEEDS[:1]):
+            if control.rewarded is not None:
+                assert [run.start] == numbers("discrete", SEEDS[:1]) and run.thought == MTS(3)
+                continue
             assert run.seed == csft.seed and (run.task == csft.task or name.startswith("lengths"))
             stages = run.task.steps if name == "coconut" else 1  # its rate falls anew in each
             passes = dict(steps=csft.recipe.steps, evaluate_every=csft.recipe.evaluate_every)
@@ -181,7 +184,7 @@ def test_controls_are_judged_as_they_were_fed(rows):
     tokens |= {"lengths-fresh-path"}
     assert {name for name, rule in rules.items() if rule == Discrete()} == tokens
     assert {name for name, rule in rules.items() if rule == Always(3)} == {"nothing-fed", "deep-nothing-fed"}
-    assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden}
+    assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden, MTS}
     known = rows.assign(id=[run.id for some in outcomes.trained().values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)
     found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"].to_numpy()

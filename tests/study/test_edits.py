@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+from cot2lib import runs
 from cot2lib.model import GPT2Stack
 from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import How, make_trainer
-from cot2lib.specs.profiles import spec
+from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.controls import along, edits
 from cot2lib.study.graph_runs import placed
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
+from cot2lib.thoughts import MTS
 from cot2lib.training.supervised import build_stack
 
 TASK = MNNS(1, 5, 3)
@@ -148,3 +150,25 @@ def test_a_training_is_edited_on_its_way(monkeypatch):
     assert found[found["step"] == 300][last.columns].reset_index(drop=True).equals(last)
     right = found[found["edit"] == "swap"].set_index("step")["before"]
     assert right[300] > right[30]
+
+
+def test_models_trained_by_reward_think_by_their_own_rule(store, monkeypatch):
+    """Their thoughts are of sampled tokens: they are edited as others are, and decoded by every rule."""
+    monkeypatch.setattr(edits, "LONGER", 60)
+    short = dict(steps=4, evaluate_every=4, warmup=0)
+    start = spec("discrete", task=TASK, d_model=16, layers=1, heads=1, **short)
+    run = grpo(start, thought=MTS(3), steps=2, evaluate_every=2, batch=8)
+    runs.run([start, run])
+    table = edits.measure([run], retrain=True)
+    assert set(table["id"]) == {run.id} and {"swap", "ancestors", "longer"} <= set(table["edit"])
+    assert {f"decoded by {rule.label}" for rule in edits.DECODERS} <= set(table["edit"])
+    thinking = edits.thought(runs.load_stack([run], missing="error", retrain=True), [edits._as_supervised(run)])
+    tokens = (thinking.weights > 0).sum(-1)
+    assert tokens.max() == 3, "three draws of a hardly trained model are mostly three tokens"
+
+
+def test_inputs_of_several_lengths_are_decoded_alone(store):
+    run = spec("cot2", task=MNNSLengths(1, 3, 3), d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
+    runs.run([run])
+    table = edits.measure([run], retrain=True)
+    assert set(table["edit"]) == {f"decoded by {rule.label}" for rule in edits.DECODERS}

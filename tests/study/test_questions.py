@@ -1,6 +1,7 @@
 """Models that answer the questions of a file, and tests of the whole of ProsQA."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -14,7 +15,8 @@ from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_tests
 from cot2lib.study.book import all_runs
 from cot2lib.study.graph_facts import depths
-from cot2lib.study.prosqa import following, questions
+from cot2lib.study.prosqa import draw, following, questions
+from cot2lib.study.prosqa.measure import growth_table
 from cot2lib.study.prosqa.runs import (
     REACHES,
     TRIALS,
@@ -25,10 +27,13 @@ from cot2lib.study.prosqa.runs import (
     farther,
     sizes,
     tried,
+    whole,
     with_weights,
 )
+from cot2lib.study.speed.variants import step_flops
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
+from cot2lib.training.supervised import SupervisedTrainer
 
 SHARES = (0.25, 0.25, 0.25, 0.25)
 TASK = ProsQA(inputs=60, names=28, hops=None, mixture=SHARES, waiting=6, padding_counts=True)
@@ -197,3 +202,43 @@ def test_answers_of_models_that_wait_longer_are_of_more_hops(store, monkeypatch)
     table = questions.measure_hops([run]).set_index("hops").sort_index()
     assert table.index.tolist() == [3, 4, 5, 6, 7, 8, 9] and set(table["inputs"]) == {12}
     assert table["strict"].tolist() == [1.0] * 6 + [0.0] and "frontier_9" in table
+
+
+def test_growth_on_paper_is_what_a_step_computes():
+    """Flops as torch counts them in one step, and the parameters of the model."""
+    few = replace(whole("cot2"), task=replace(whole("cot2").task, inputs=40))
+    (row,) = growth_table(few, [28]).to_dict("records")
+    assert row["Gflop a step"] == pytest.approx(step_flops(SupervisedTrainer([few])) / 1e9, rel=0.01)
+    assert row["parameters"] == draw.parameters(few) and row["positions"] == 54 + 3 + 6
+    table = growth_table(few, [28, 280, 2800])
+    by = table["Gflop a step"].pct_change() + 1
+    assert 10 < by[1] < by[2] < 100, "faster than the nodes, more slowly than their square"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answers of models that know questions of as many hops as they have layers, and those that they learnt."""
+    rows = []
+    for run in [*farther([42, 43]), *sizes(), *chosen([42], ["cot2"])]:
+        for hops in range(3, run.task.steps):
+            knows = run.model.layers if run.task.names == 28 else run.task.most_hops
+            told = dict(id=run.id, test=questions.GENERATED, asked="fresh", hops=hops, inputs=100)
+            rows.append(told | dict(strict=float(hops <= knows), pair=1.0))
+    monkeypatch.setattr(questions, "shipped", lambda name="questions": pd.DataFrame(rows))
+
+
+def test_models_of_large_graphs_are_told_apart_by_what_they_learnt(asked):
+    rows = draw.reached([42, 43])
+    right = rows.groupby(["learnt", "hops"])["strict"].mean()
+    assert right["learnt 3 to 6 hops"].tolist() == [100.0] * 4 + [0.0] * 6
+    assert right["learnt 3 to 12 hops"].tolist() == [100.0] * 10
+    shown = draw.farther(rows, "A finding.")
+    assert len(shown.numbers) == 2 * 2 * 10 and shown.finding == "A finding."
+
+
+def test_sizes_stand_by_their_parameters(asked):
+    table = draw.sizes(42)
+    assert len(table) == len(sizes()) + 1 and table["parameters"].is_monotonic_increasing
+    assert [*table][4:] == ["3 hops", "4 hops", "5 hops", "6 hops", "all"]
+    of_four = table[table["layers"] == 4]
+    assert set(of_four["4 hops"]) == {100.0} and set(of_four["6 hops"]) == {0.0} and set(of_four["all"]) == {50.0}

@@ -35,7 +35,7 @@ from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
 from cot2lib.model import GPT2Stack
 from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import records
-from cot2lib.specs import RunSpec
+from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import own_rule
 from cot2lib.supervision import graph_of, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
@@ -131,7 +131,7 @@ class Edit(NamedTuple):
     rows: Tokens | None = None
 
 
-def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
+def measure(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Answers of trained runs of one shape after each edit: a row for each run, edit and dose.
 
     Columns: `inputs` that were asked; shares (%) of right answers `before` the edit and after it (`right`), and of
@@ -146,15 +146,21 @@ def measure(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
     """
     own = own_rule(specs[0])
     with torch.no_grad():
-        thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), specs)
+        supervised = [_as_supervised(spec) for spec in specs]
+        thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), supervised)
         alike = thinking.task.lengths is None  # edits are of inputs with as many steps
         chosen = edits(thinking) if alike and not isinstance(own, Always) else ()
         parts = [_row(thinking, specs, edit) for edit in chosen]
         mixed = () if thinking.weights is None else dict.fromkeys([*DECODERS, own])
-        asked = [_decoded(thinking, specs, rule) for rule in mixed]
-        asked += [_longer(thinking, specs)] if alike and isinstance(thinking.task, MNNS) else []
+        asked = [_decoded(thinking, supervised, rule) for rule in mixed]
+        asked += [_longer(thinking, supervised)] if alike and isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
     return _table(parts)
+
+
+def _as_supervised(run: Run) -> RunSpec:
+    """A run as it is asked: one that was trained by reward is its start, which thinks by the run's own rule."""
+    return replace(run.start, thought=run.thought) if isinstance(run, GRPOSpec) else run
 
 
 def answers(stack: GPT2Stack, specs: Sequence[RunSpec], names: Container[str]) -> pd.DataFrame:
@@ -181,7 +187,7 @@ def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
     return Thinking(stack, data, data.held_out.index, data.held_out.real, vectors, weights, answers)
 
 
-def _row(thinking: Thinking, specs: Sequence[RunSpec], edit: Edit) -> pd.DataFrame:
+def _row(thinking: Thinking, specs: Sequence[Run], edit: Edit) -> pd.DataFrame:
     """Shares of a run's answers after an edit."""
     answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
     told = {"before": thinking.answers == thinking.right, "right": answers == edit.right}

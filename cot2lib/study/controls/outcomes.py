@@ -11,7 +11,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval, by_seed, holm, mean_interval
-from cot2lib.specs import RunSpec, by_shape
+from cot2lib.specs import Run, by_shape
 from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
@@ -77,10 +77,10 @@ EXPERIMENTS: Mapping[str, Gap | Answered] = {
 }
 
 
-def trained() -> dict[tuple[str, str], list[RunSpec]]:
+def trained() -> dict[tuple[str, str], list[Run]]:
     """Runs by task and control."""
     found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
-    return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
+    return found | {(GRAPHS, name): [*graphs(name)] for name in ON_GRAPHS}
 
 
 def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -114,14 +114,14 @@ def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(last=rows["id"].map(decoded).fillna(rows["last"]))
 
 
-def _measured(asked: Sequence[RunSpec]) -> pd.DataFrame:
+def _measured(asked: Sequence[Run]) -> pd.DataFrame:
     """Answers of trained runs after edits, of those that have thoughts."""
     ids = {run.id for run in thinking("quick")}
     known = [run for run in asked if run.id in ids]
     return pd.concat([edits.measure(group, retrain=True) for group in by_shape(known)], ignore_index=True)
 
 
-def _told(rows: pd.DataFrame, asked: Sequence[RunSpec]) -> pd.DataFrame:
+def _told(rows: pd.DataFrame, asked: Sequence[Run]) -> pd.DataFrame:
     """The rows of some runs, with whose they are."""
     ids = {run.id for run in asked}
     told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some if run.id in ids]

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cot2lib.runs import Taught
-from cot2lib.specs import RunSpec
-from cot2lib.specs.profiles import spec
+from cot2lib.specs import Run, RunSpec
+from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.graph_runs import SMALL, placed
 from cot2lib.targets import (
     Apart,
@@ -28,7 +28,7 @@ from cot2lib.targets import (
     WrongStates,
 )
 from cot2lib.tasks import MNNS, MNNSLengths
-from cot2lib.thoughts import Always, Discrete, Rule
+from cot2lib.thoughts import MTS, Always, Discrete, Rule
 
 SEEDS = tuple(range(62, 72))  # on numbers
 GRAPH_SEEDS = SEEDS[:5]
@@ -45,6 +45,7 @@ class Control(NamedTuple):
         layers: of the model.
         task: the numbers.
         teacher: the control whose run of the same seed says what is scored and fed.
+        rewarded: the rule by which thoughts are sampled in policy gradients, where these follow.
     """
 
     labels: str
@@ -54,6 +55,7 @@ class Control(NamedTuple):
     layers: int = 2
     task: MNNS = MNNS()
     teacher: str | None = None
+    rewarded: Rule | None = None
 
 
 CONTROLS: Mapping[str, Control] = {
@@ -74,6 +76,7 @@ CONTROLS: Mapping[str, Control] = {
     "discrete": Control("discrete path", "that path", method="discrete"),
     "smoothed-path": Control("smoothed path", "the path", Apart(Smoothed(), PATH)),
     "own-teacher": Control("a discrete model's path", "that path", teacher="discrete"),
+    "reward": Control("reward, after a discrete path", "three sampled tokens", method="discrete", rewarded=MTS(3)),
     "coconut": Control("path, by stages", "hidden states", method="coconut"),
     "no-cot": Control("answer", "nothing", method="no-cot"),
     "pause": Control("answer", "arrows", method="pause"),
@@ -83,11 +86,12 @@ CONTROLS: Mapping[str, Control] = {
 ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")
 
 
-def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[Run]:
     """The runs of a control on four digits from 1 to 9: d = 32, the quick recipe."""
     control = CONTROLS[name]
     shape = dict(d_model=32, layers=control.layers, heads=control.layers)
-    return [_with(control, spec(control.method, task=control.task, seed=seed, **shape)) for seed in seeds]
+    made = [_with(control, spec(control.method, task=control.task, seed=seed, **shape)) for seed in seeds]
+    return [*made] if control.rewarded is None else [grpo(run, thought=control.rewarded) for run in made]
 
 
 def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[RunSpec]:
@@ -96,7 +100,7 @@ def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[RunSpec]:
     return [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]
 
 
-def own_rule(run: RunSpec) -> Rule:
+def own_rule(run: Run) -> Rule:
     """The rule that a control is judged by: it feeds itself the kind of thing that it was fed.
 
     These are arrows, tokens (its likeliest one) or mixtures.
@@ -114,7 +118,7 @@ def _with(control: Control, run: RunSpec) -> RunSpec:
     return replace(run, supervision=replace(run.supervision, targets=targets))
 
 
-def every(profile: str) -> list[RunSpec]:
+def every(profile: str) -> list[Run]:
     """All of them, each once; the controls are of the quick recipe."""
     if profile != "quick":
         return []
@@ -122,6 +126,6 @@ def every(profile: str) -> list[RunSpec]:
     return [*named, *(run for name in ON_GRAPHS for run in graphs(name))]
 
 
-def thinking(profile: str) -> list[RunSpec]:
+def thinking(profile: str) -> list[Run]:
     """Those of `every` that have thoughts to edit."""
     return [run for run in every(profile) if run.supervision.every is not None]

@@ -196,7 +196,7 @@ def farther(rows: pd.DataFrame, finding: str) -> Shown:
         hue="learnt",
         labels=("hops of the question", "right answers (%)"),
         finding=finding,
-        limits=(0, PERCENT),
+        limits=(0.0, PERCENT),
     )
 
 
@@ -209,13 +209,18 @@ def reached(seeds: Sequence[int]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def sizes(seeds: Sequence[int]) -> pd.DataFrame:
-    """Tests of models of all sizes on generated questions, over all hops, and how many parameters each has."""
-    specs = [*runs.sizes(seeds), *runs.chosen(seeds, ["cot2"])]
+def sizes(seed: int) -> pd.DataFrame:
+    """Accuracy (%) of models of all sizes on generated questions, by hops and over all."""
+    specs = [*runs.sizes([seed]), *runs.chosen([seed], ["cot2"])]
     both = [tested(specs, name) for name in ("farther", "questions")]
     rows = frame.at(pd.concat(both, ignore_index=True), test=questions.GENERATED)
-    known = pd.DataFrame([{"id": run.id, "layers": run.model.layers, "parameters": parameters(run)} for run in specs])
-    return weighed(rows.merge(known, on="id"), ["layers", "d_model", "parameters", "seed"])
+    shape = ["layers", "heads", "d_model", "parameters"]
+    known = [{"id": run.id, "layers": run.model.layers, "parameters": parameters(run)} for run in specs]
+    rows = rows.merge(pd.DataFrame(known), on="id")
+    by_hops = rows.assign(questions=rows["hops"].map("{:g} hops".format))
+    over_all = weighed(rows, shape).assign(questions=ALL)
+    table = pd.concat([by_hops, over_all]).pivot_table("strict", shape, "questions", sort=False)
+    return table.sort_values("parameters").reset_index().rename_axis(columns=None)
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Facts about questions of ProsQA, rules that answer without a search, and a model's thoughts about one."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from cot2lib.study.graph_tests import Test, answered
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.published import published
-from cot2lib.tasks.reachability import MOST_HOPS, Reachability
+from cot2lib.tasks.reachability import MOST_HOPS, SPECIALS, Reachability
 
 PUBLISHED = (0.41, 0.44, 0.13, 0.02)  # shares of three to six hops in the published validation file, to a hundredth
 DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that say more than chance
@@ -109,6 +110,34 @@ def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[
     wide = with_none(values)
     total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
     return total / degrees(task)[0].clamp(min=1)
+
+
+def growth_table(run: RunSpec, nodes: Sequence[int]) -> pd.DataFrame:
+    """Costs of a run on larger graphs, on paper: with more names, and as many edges a node as it has.
+
+    A row for each number of nodes: `positions` that the model reads, its `parameters`, and gigaflops of a training
+    step, three times those of the forward pass. Attention alone grows with the square. The last layer has queries of
+    the outputs alone. Whether the run's dimension holds so many names is not known.
+    """
+    d, layers, task = run.model.d_model, run.model.layers, run.task
+    edges, outputs, rows = task.most_edges / task.names, task.steps, []
+    for count in nodes:
+        read = round(edges * count) + _read(task) - task.most_edges
+        vocab = len(SPECIALS) + task.roles * count
+        parts = [
+            4 * d**2 * read + 20 * d**2 * asked + 4 * d * asked * read for asked in [read] * (layers - 1) + [outputs]
+        ]
+        forward = sum(parts) + 2 * d * vocab * outputs
+        places = read + task.positions - _read(task)
+        parameters = (vocab + places) * d + layers * (12 * d**2 + 13 * d) + 2 * d
+        step = 3 * run.recipe.batch * forward / 1e9
+        rows.append({"nodes": count, "positions": read, "parameters": parameters, "Gflop a step": step})
+    return pd.DataFrame(rows)
+
+
+def _read(task: ProsQA) -> int:
+    """Positions of the longest question that a model reads: edges, what is asked, and thoughts."""
+    return task.most_edges + task.asked.shape[1] + task.steps - 1
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
