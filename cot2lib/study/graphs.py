@@ -132,15 +132,20 @@ def rewarded(task: str, seeds: Sequence[int]) -> tuple[dict[str, Sequence[Run]],
     return requests, policies.outcomes(policies.evaluations(requests))
 
 
+def gains_table(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Accuracy (%) before reward and at its best by the own sampler, and gains of the last evaluation by each decoder,
+    of what columns tell apart."""
+    told = {"own_before": "ours before", "own_best": "best"}
+    gains = {f"{name}_gain": f"gain, {name}" for name in policies.DECODERS}
+    cut = show.groups(rows, by)[[*told]].agg(show.mean_of).rename(columns=told)
+    free = show.groups(rows, by)[[*gains]].agg(lambda values: show.mean_of(values, -PERCENT)).rename(columns=gains)
+    return cut.join(free)
+
+
 def rewards_table(rows: pd.DataFrame, task: str) -> pd.DataFrame:
     """Accuracy (%) before and after reward by start, K and recipe: the paper's, and ours by the own sampler; gains of
     the last evaluation by each decoder, paired by seed. The paper prints the best epoch."""
-    told = {"own_before": "ours before", "own_best": "best"}
-    gains = {f"{name}_gain": f"gain, {name}" for name in policies.DECODERS}
-    by = ["started", "k", "recipe"]
-    cut = show.groups(rows, by)[[*told]].agg(show.mean_of).rename(columns=told)
-    free = show.groups(rows, by)[[*gains]].agg(lambda values: show.mean_of(values, -PERCENT)).rename(columns=gains)
-    table = cut.join(free)
+    table = gains_table(rows, ["started", "k", "recipe"])
     claimed = lambda start, after: f"grpo-{task.lower()}-{CLAIMED[start]}-{after}"
     pairs = [(claimed(start, "sft"), claimed(start, f"k{k:g}")) for start, k, _ in table.index]
     table.insert(

@@ -25,6 +25,7 @@ from cot2lib.study.prosqa.runs import (
     compared,
     every,
     farther,
+    rewarded,
     sizes,
     tried,
     whole,
@@ -33,6 +34,7 @@ from cot2lib.study.prosqa.runs import (
 from cot2lib.study.speed.variants import step_flops
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
+from cot2lib.thoughts import MTS
 from cot2lib.training.supervised import SupervisedTrainer
 
 SHARES = (0.25, 0.25, 0.25, 0.25)
@@ -174,6 +176,8 @@ def test_methods_differ_in_nothing_but_the_method():
     trials = [Trial(run.model.heads, run.recipe.lr, run.model.layers, run.model.d_model) for run in tried()]
     assert set(trials) <= set(TRIALS) and len({run.seed for run in tried()}) == 1
     assert {run.task.naming for run in every("quick")} == {"fresh"}
+    assert {run.start for run in rewarded()} == set(chosen(methods=["cot2", "discrete"])) < set(every("quick"))
+    assert {run.thought for run in rewarded()} == {MTS(8)}
     assert {run.task.waiting for run in compared("quick")} == {6}
     steps = {run.method: run.recipe.steps for run in tried()}
     assert steps.pop("COCONUT") * 2 == steps["CoT2"] and len(set(steps.values())) == 1

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from cot2lib.specs import RunSpec
-from cot2lib.specs.profiles import SEEDS, spec
-from cot2lib.study.graph_runs import METHODS, OFFICIAL
+from cot2lib.specs import GRPOSpec, Run, RunSpec
+from cot2lib.specs.profiles import SEEDS, grpo, spec
+from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
 from cot2lib.tasks.reachability import MOST_HOPS
+from cot2lib.thoughts import MTS
 
 SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
 STEPS = 16_000
@@ -40,6 +41,7 @@ class Trial(NamedTuple):
     d_model: int = 64
 
 
+SAMPLED = 8  # tokens of a thought, where reward samples them
 READ = (READINGS[0], TWINS)  # of ProntoQA: as the paper reads it, and our control
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 WIDE = TRIALS[0]._replace(d_model=128)
@@ -121,13 +123,18 @@ def of_concepts(
     ]
 
 
+def rewarded(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = BOTH) -> list[GRPOSpec]:
+    """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
+    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, methods)]
+
+
 def tried_farther(profile: str) -> list[RunSpec]:
     """CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
     return [*farther(), *sizes()] if profile == "quick" else []
 
 
-def every(profile: str) -> list[RunSpec]:
-    """All of them, each once."""
-    known = tried() if profile == "quick" else []
-    pronto = of_concepts() if profile == "quick" else []
-    return list(dict.fromkeys([*known, *compared(profile), *tried_farther(profile), *pronto]))
+def every(profile: str) -> list[Run]:
+    """All of them, each once; the paper has no such recipe."""
+    if profile != "quick":
+        return []
+    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *of_concepts(), *rewarded()]))
