@@ -314,10 +314,11 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
                     drawn = lane + (i * shape.heads + h) * queries * high
                     drop_seen(seen, low, w.scores[0], own, last - low, begin, end, high, w.scales, drawn)
                     start = place(w.scores[0], own, begin)
-                out[own : last - low] = ZERO
                 if begin < last:
                     made, held = place(out, own, 0), place(value, begin, 0)
                     spaced_product(start, wide, 1, held, size, made, size, w.zeros, rows, size, last - begin)
+                else:
+                    out[own : last - low] = ZERO
                 first = last
             give_head(out, i, starts, at, max(low, there), high, low, mixed)
 

@@ -63,7 +63,6 @@ def attend_back(layer, first, high, padding, shape, noise, lane, w):
             take_head(qkv, i, starts, d + at, there, high, 0, key)
             take_head(d_qkv, i, starts, d + at, there, high, 0, d_key)
             take_head(d_qkv, i, starts, 2 * d + at, there, high, 0, d_value)
-            d_query[:queries] = ZERO
             while low < high:
                 last, begin, end = block_of(low, high, padding[i])
                 rows, own, many = last - low, low - first, last - begin
@@ -82,6 +81,8 @@ def attend_back(layer, first, high, padding, shape, noise, lane, w):
                     spaced_product(start, wide, 1, place(key, begin, 0), size, made, size, w.zeros, rows, size, many)
                     asked = place(query, own, 0)
                     spaced_sum(start, 1, wide, asked, size, place(d_key, begin, 0), size, many, size, rows)
+                else:
+                    d_query[own : last - first] = ZERO
                 low = last
             give_head(d_value, i, starts, 2 * d + at, there, high, 0, d_qkv)
             give_head(d_query, i, starts, at, max(first, there), high, first, d_qkv)
