@@ -8,7 +8,7 @@ import torch
 from cot2lib import runs
 from cot2lib.model import GPT2Stack
 from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
-from cot2lib.runs import How, make_trainer
+from cot2lib.runs import How, Taught, make_trainer
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.controls import along, edits
 from cot2lib.study.graph_runs import placed
@@ -162,7 +162,7 @@ def test_models_trained_by_reward_think_by_their_own_rule(store, monkeypatch):
     table = edits.measure([run], retrain=True)
     assert set(table["id"]) == {run.id} and {"swap", "ancestors", "longer"} <= set(table["edit"])
     assert {f"decoded by {rule.label}" for rule in edits.DECODERS} <= set(table["edit"])
-    thinking = edits.thought(runs.load_stack([run], missing="error", retrain=True), [edits._as_supervised(run)])
+    thinking = edits.thought(runs.load_stack([run], missing="error", retrain=True), [edits.as_asked(run)])
     tokens = (thinking.weights > 0).sum(-1)
     assert tokens.max() == 3, "three draws of a hardly trained model are mostly three tokens"
 
@@ -172,3 +172,13 @@ def test_inputs_of_several_lengths_are_decoded_alone(store):
     runs.run([run])
     table = edits.measure([run], retrain=True)
     assert set(table["edit"]) == {f"decoded by {rule.label}" for rule in edits.DECODERS}
+
+
+def test_a_student_is_asked_without_its_teacher(store, monkeypatch):
+    monkeypatch.setattr(edits, "LONGER", 60)
+    recipe = dict(task=TASK, d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
+    student = spec("cot2", **recipe)
+    student = replace(student, supervision=replace(student.supervision, targets=Taught(spec("discrete", **recipe))))
+    runs.run([student])
+    monkeypatch.setattr(Taught, "__call__", lambda *_: pytest.fail("nothing is trained"))
+    assert "longer" in set(edits.measure([student], retrain=True)["edit"])

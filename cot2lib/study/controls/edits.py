@@ -146,21 +146,23 @@ def measure(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """
     own = own_rule(specs[0])
     with torch.no_grad():
-        supervised = [_as_supervised(spec) for spec in specs]
-        thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), supervised)
+        questions = [as_asked(spec) for spec in specs]
+        thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), questions)
         alike = thinking.task.lengths is None  # edits are of inputs with as many steps
         chosen = edits(thinking) if alike and not isinstance(own, Always) else ()
         parts = [_row(thinking, specs, edit) for edit in chosen]
         mixed = () if thinking.weights is None else dict.fromkeys([*DECODERS, own])
-        asked = [_decoded(thinking, supervised, rule) for rule in mixed]
-        asked += [_longer(thinking, supervised)] if alike and isinstance(thinking.task, MNNS) else []
+        asked = [_decoded(thinking, questions, rule) for rule in mixed]
+        asked += [_longer(thinking, questions)] if alike and isinstance(thinking.task, MNNS) else []
     parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
     return _table(parts)
 
 
-def _as_supervised(run: Run) -> RunSpec:
-    """A run as it is asked: one that was trained by reward is its start, which thinks by the run's own rule."""
-    return replace(run.start, thought=run.thought) if isinstance(run, GRPOSpec) else run
+def as_asked(run: Run) -> RunSpec:
+    """A run without its targets, which only a training needs; one that was trained by reward is its start, which
+    thinks by the run's own rule."""
+    asked = replace(run.start, thought=run.thought) if isinstance(run, GRPOSpec) else run
+    return replace(asked, supervision=replace(asked.supervision, targets=None))
 
 
 def answers(stack: GPT2Stack, specs: Sequence[RunSpec], names: Container[str]) -> pd.DataFrame:
