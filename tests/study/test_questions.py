@@ -25,6 +25,7 @@ from cot2lib.study.prosqa.runs import (
     compared,
     every,
     farther,
+    longer,
     rewarded,
     sizes,
     tried,
@@ -194,6 +195,8 @@ def test_models_of_large_graphs_differ_in_the_questions_they_learnt():
         assert task.most_hops == reach and len(set(task.mixture)) == 1 and (task.names, task.steps) == (60, 13)
     first = chosen([42], ["cot2"])[0]
     assert {run.task for run in sizes()} == {first.task} and {run.recipe for run in sizes()} == {first.recipe}
+    (more,) = longer()
+    assert more.task == long.task and more.recipe.steps == 3 * first.recipe.steps
     assert first.model not in {run.model for run in sizes()} and len(set(sizes())) == len(sizes())
 
 
@@ -223,7 +226,7 @@ def test_growth_on_paper_is_what_a_step_computes():
 def asked(monkeypatch):
     """Answers of models that know questions of as many hops as they have layers, and those that they learnt."""
     rows = []
-    for run in [*farther([42, 43]), *sizes(), *chosen([42], ["cot2"])]:
+    for run in [*farther([42, 43]), *longer(), *sizes(), *chosen([42], ["cot2"])]:
         for hops in range(3, run.task.steps):
             knows = run.model.layers if run.task.names == 28 else run.task.most_hops
             told = dict(id=run.id, test=questions.GENERATED, asked="fresh", hops=hops, inputs=100)
@@ -234,10 +237,10 @@ def asked(monkeypatch):
 def test_models_of_large_graphs_are_told_apart_by_what_they_learnt(asked):
     rows = draw.reached([42, 43])
     right = rows.groupby(["learnt", "hops"])["strict"].mean()
-    assert right["learnt 3 to 6 hops"].tolist() == [100.0] * 4 + [0.0] * 6
-    assert right["learnt 3 to 12 hops"].tolist() == [100.0] * 10
+    assert right["3 to 6 hops"].tolist() == [100.0] * 4 + [0.0] * 6
+    assert right["3 to 12 hops"].tolist() == [100.0] * 10
     shown = draw.farther(rows, "A finding.")
-    assert len(shown.numbers) == 2 * 2 * 10 and shown.finding == "A finding."
+    assert len(shown.numbers) == 5 * 10 and shown.finding == "A finding."
 
 
 def test_sizes_stand_by_their_parameters(asked):

@@ -23,7 +23,6 @@ from cot2lib.tasks.reachability import MOST_HOPS
 from cot2lib.thoughts import MTS
 
 SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
-STEPS = 16_000
 
 
 class Trial(NamedTuple):
@@ -33,12 +32,14 @@ class Trial(NamedTuple):
         heads: of each layer.
         lr: the peak of the learning rate.
         layers, d_model: of the model.
+        steps: of the training.
     """
 
     heads: int
     lr: float
     layers: int = 4
     d_model: int = 64
+    steps: int = 16_000
 
 
 SAMPLED = 8  # tokens of a thought, where reward samples them
@@ -65,7 +66,7 @@ def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed
     usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
     task = ProsQA(hops=None, frontier=frontier, padding_counts=True, **usual | changed)
-    steps, cycles = (STEPS // 2, task.steps) if method == "coconut" else (STEPS, 1)
+    steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
     schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
     shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
     return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
@@ -91,10 +92,15 @@ def compared(profile: str) -> list[RunSpec]:
     return chosen() if profile == "quick" else []
 
 
-def farther(seeds: Sequence[int] = SEEDS[:3], reaches: Sequence[int] = REACHES) -> list[RunSpec]:
+def farther(seeds: Sequence[int] = SEEDS[:2], reaches: Sequence[int] = REACHES, trial: Trial = WIDE) -> list[RunSpec]:
     """CoT2 on graphs of up to 60 nodes, trained on as many questions of each number of hops up to a reach."""
     asked = dict(names=MOST_NAMES, waiting=max(REACHES))
-    return [whole("cot2", seed, WIDE, mixture=evenly_mixed(reach), **asked) for reach in reaches for seed in seeds]
+    return [whole("cot2", seed, trial, mixture=evenly_mixed(reach), **asked) for reach in reaches for seed in seeds]
+
+
+def longer() -> list[RunSpec]:
+    """One of `farther` that learns all hops for three times as long."""
+    return farther(SEEDS[:1], REACHES[1:], WIDE._replace(steps=48_000))
 
 
 def evenly_mixed(reach: int) -> tuple[float, ...]:
@@ -130,7 +136,7 @@ def rewarded(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = BOTH) -> lis
 
 def tried_farther(profile: str) -> list[RunSpec]:
     """CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
-    return [*farther(), *sizes()] if profile == "quick" else []
+    return [*farther(), *longer(), *sizes()] if profile == "quick" else []
 
 
 def every(profile: str) -> list[Run]:
