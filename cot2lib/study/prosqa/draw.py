@@ -201,9 +201,9 @@ def farther(rows: pd.DataFrame, finding: str) -> Shown:
     )
 
 
-def reached(seeds: Sequence[int]) -> pd.DataFrame:
+def reached() -> pd.DataFrame:
     """Tests of models on graphs of up to 60 nodes; `learnt` says which questions they were trained on."""
-    learnt = {f"3 to {reach} hops": runs.farther(seeds, [reach]) for reach in runs.REACHES}
+    learnt = {f"3 to {reach} hops": runs.farther(reaches=[reach]) for reach in runs.REACHES}
     learnt |= {LONGER: runs.longer()}
     parts = [tested(specs, "farther").assign(learnt=words) for words, specs in learnt.items()]
     return pd.concat(parts, ignore_index=True)
