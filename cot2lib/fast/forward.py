@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, FLOATS, LANES, LEAST, ONE, U, ZERO, add, add_row, drop, exp, gelu, layer_norm, multiply_row,
-    place, product, soft_row, spaced_product, transpose,
-)  # fmt: skip
+from cot2lib.fast.attention import attend
 
-QUERIES = 32  # that attend together, to the keys that the last of them sees
+from cot2lib.fast.kernels import (  # isort: skip
+    COMPILED, ENTRY, ONE, ZERO, add, add_row, drop, exp, gelu, layer_norm, product, transpose,
+)  # fmt: skip
+from cot2lib.fast.rows import LANES
 
 
 class Shape(NamedTuple):
@@ -225,102 +225,6 @@ def norm(flat, at, which, source, first, last, w):
     d = source.shape[1]
     weight, bias, hat, inverse = flat[at : at + d], flat[at + d : at + 2 * d], w.hat[which], w.inverse[which]
     layer_norm(source[first:last], weight, bias, hat[first:last], inverse[first:last], w.normed[which, first:last])
-
-
-@njit(**COMPILED)
-def hide_branches(rows, position, high, shape):
-    """Scores of a position's row for the keys of other branches become so small that nothing of them is seen."""
-    own = (position - shape.shared) % shape.branches
-    for start in range(shape.shared, high, shape.branches):
-        for branch in range(shape.branches):
-            if branch != own:
-                rows[position, start + branch] = LEAST
-
-
-@njit(inline="always", **COMPILED)
-def drop_seen(seen, first, out, low, high, begin, end, positions, scales, lane):
-    """out (query, key) = attention weights times dropout multipliers, of queries low..high and keys begin..end.
-
-    Query 0 stands in row `first` of `seen`. Multipliers begin with number `lane`, as many a query as `positions`; keys
-    beyond have a weight of zero.
-    """
-    for q in range(low, high):
-        times = U(scales.ctypes.data) + U(lane + q * positions + begin) * FLOATS
-        multiply_row(place(seen, first + q, begin), times, place(out, q, begin), U(end - begin))
-
-
-@njit(inline="always", **COMPILED)
-def turn_head(rows, i, starts, at, first, last, out):
-    """out (j, position) = columns at.. of input i's rows, transposed, from position first to last."""
-    for p in range(first, last):
-        row = starts[p] + i
-        for j in range(out.shape[0]):
-            out[j, p] = rows[row, at + j]
-
-
-@njit(inline="always", **COMPILED)
-def take_head(rows, i, starts, at, first, last, low, out):
-    """out (position - low, j) = columns at.. of input i's rows, from position first to last.
-
-    Rows of one input lie apart, often by a multiple of 4 KiB. Then they compete for the same few places of the cache.
-    """
-    for p in range(first, last):
-        row = starts[p] + i
-        for j in range(out.shape[1]):
-            out[p - low, j] = rows[row, at + j]
-
-
-@njit(inline="always", **COMPILED)
-def give_head(made, i, starts, at, first, last, low, rows):
-    """The reverse: columns at.. of input i's rows, from position first to last, = made (position - low, j)."""
-    for p in range(first, last):
-        row = starts[p] + i
-        for j in range(made.shape[1]):
-            rows[row, at + j] = made[p - low, j]
-
-
-@njit(inline="always", **COMPILED)
-def block_of(first, high, padding):
-    """Queries from `first` on that attend together: where they end; from which key to which they see, no padding."""
-    last = min(first + QUERIES, high)
-    return last, min(padding // LANES * LANES, last), (last + LANES - 1) // LANES * LANES
-
-
-@njit(**COMPILED)
-def attend(layer, low, high, padding, shape, noise, lane, w):
-    """mixed = softmax(q k^T / sqrt(d / h)) v of every input and head, for queries low..high over keys 0..high."""
-    b, d, size, queries = shape.batch, shape.width, shape.width // shape.heads, high - low
-    qkv, mixed, keys, scale = w.qkv[layer], w.mixed[layer], w.keys, np.float32(size**-0.5)
-    wide, starts, query, value, out = keys.shape[1], w.starts, w.sides[0], w.sides[1], w.sides[2]
-    for i in range(b):
-        for h in range(shape.heads):
-            at, seen = h * size, w.seen[layer, i * shape.heads + h]
-            there, first = w.first[i], max(low, w.first[i])
-            turn_head(qkv, i, starts, d + at, there, high, keys)
-            take_head(qkv, i, starts, at, first, high, low, query)
-            take_head(qkv, i, starts, 2 * d + at, there, high, 0, value)
-            while first < high:
-                last, begin, end = block_of(first, high, padding[i])
-                rows, own = last - first, first - low  # of the block, in query and out
-                here, start = place(query, own, 0), place(seen, first, begin)
-                if begin < last:
-                    known = place(keys, 0, begin)
-                    spaced_product(here, size, 1, known, wide, start, wide, w.zeros, rows, end - begin, size)
-                    for q in range(first, last):
-                        if shape.branches > 1:
-                            hide_branches(seen, q, high, shape)
-                        soft_row(place(seen, q, 0), U(begin), U(end), U(padding[i]), U(q + 1), scale)
-                if noise.threshold:
-                    drawn = lane + (i * shape.heads + h) * queries * high
-                    drop_seen(seen, low, w.scores[0], own, last - low, begin, end, high, w.scales, drawn)
-                    start = place(w.scores[0], own, begin)
-                if begin < last:
-                    made, held = place(out, own, 0), place(value, begin, 0)
-                    spaced_product(start, wide, 1, held, size, made, size, w.zeros, rows, size, last - begin)
-                else:
-                    out[own : last - low] = ZERO
-                first = last
-            give_head(out, i, starts, at, max(low, there), high, low, mixed)
 
 
 @njit(**COMPILED)

@@ -2,8 +2,7 @@
 
 A product of the engine is C = I + A B with I zeros, a bias row or C itself. `_tile` emits the innermost loop as LLVM
 vectors: a few rows of C times one or two vectors stay in registers while k runs. The rows fit the registers that the
-processor has. Plain loops would be slower: LLVM must assume that C may overlap A or B. Rows of a softmax are vectors,
-too: they are short, and LLVM would leave what does not fill four vectors to scalar code. All else is plain loops.
+processor has. Plain loops would be slower: LLVM must assume that C may overlap A or B. All else is plain loops.
 """
 
 import math
@@ -46,8 +45,8 @@ def _tile(rows: int, lanes: int, vectors: int):
         loop, after = builder.append_basic_block("over_k"), builder.append_basic_block("done")
         builder.branch(loop)
         builder.position_at_end(loop)
-        k, a_now, b_now = (_phi(builder, INDEX, start, before) for start in (INDEX(0), a, b))
-        sums = [_phi(builder, vector, start, before) for start in first]
+        k, a_now, b_now = (phi_of(builder, INDEX, start, before) for start in (INDEX(0), a, b))
+        sums = [phi_of(builder, vector, start, before) for start in first]
         columns = [builder.load(at(step(b_now, INDEX(1), v * lanes), vector), align=SIZE) for v in range(vectors)]
         fused = builder.module.globals.get(f"llvm.fma.v{lanes}f32") or ir.Function(
             builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{lanes}f32"
@@ -70,7 +69,7 @@ def _tile(rows: int, lanes: int, vectors: int):
     return tile
 
 
-def _phi(builder, kind, start, before):
+def phi_of(builder, kind, start, before):
     """A value of a loop that begins as `start`."""
     phi = builder.phi(kind)
     phi.add_incoming(start, before)
@@ -203,7 +202,6 @@ def column_sums(a, out):
 
 LOG2E, LN2_HIGH, LN2_LOW = np.float32(1.44269504), np.float32(0.693359375), np.float32(-2.12194440e-4)
 LOWEST, HIGHEST = np.float32(-87.0), np.float32(88.0)
-NOTHING = np.float32(-88.0)  # 2^n has no exponent left: its power is 0
 ZERO, HALF, ONE, TWO, THREE = (np.float32(x) for x in (0, 0.5, 1, 2, 3))
 C6, C5, C4, C3, C2 = (np.float32(1 / math.factorial(n)) for n in (6, 5, 4, 3, 2))
 GELU, CUBE = np.float32(math.sqrt(2 / math.pi)), np.float32(0.044715)
@@ -218,156 +216,6 @@ def exp(x):
     f = (x - n * LN2_HIGH) - n * LN2_LOW
     tail = ((((C6 * f + C5) * f + C4) * f + C3) * f + C2) * f * f + f + ONE
     return tail * from_bits((np.int32(n) + np.int32(127)) << np.int32(23))
-
-
-LANES = 16  # floats of a vector of a softmax; rows begin and end at multiples
-VECTOR, PLACES = ir.VectorType(FLOAT, LANES), ir.VectorType(ir.IntType(32), LANES)
-LEAST, HIDDEN = np.float32(-1e30), np.float32(-1e29)  # score of what is not seen; less than any score that is
-TINY = np.float32(1e-30)  # the sum where nothing is seen
-
-
-@intrinsic
-def soft_row(context, row, begin, end, first, last, scale):
-    """Floats begin..end from address `row` on: softmax over first..last of scale x, zero elsewhere.
-
-    Nothing is seen where nothing lies between first and last; begin and end are multiples of `LANES`.
-    """
-    return types.void(row, begin, end, first, last, types.float32), _soft_row
-
-
-def _soft_row(context, builder, signature, arguments):
-    row, begin, end, first, last, scale = arguments
-    least, hidden = _spread(builder, LEAST), _spread(builder, HIDDEN)
-    bounds = [_spread(builder, builder.trunc(bound, ir.IntType(32)), PLACES) for bound in (first, last)]
-    factor = _spread(builder, scale)
-
-    def scaled(k, highest):
-        steps = ir.Constant(PLACES, [*range(LANES)])
-        places = builder.add(_spread(builder, builder.trunc(k, ir.IntType(32)), PLACES), steps)
-        seen = builder.and_(builder.icmp_signed(">=", places, bounds[0]), builder.icmp_signed("<", places, bounds[1]))
-        at = _address(builder, row, k)
-        value = builder.select(seen, builder.fmul(builder.load(at, align=SIZE), factor), least)
-        builder.store(value, at, align=SIZE)
-        return _call(builder, "maxnum", highest, value)
-
-    top = _spread(builder, _reduced(builder, "fmax", _over(builder, begin, end, hidden, scaled)))
-
-    def raised(k, total):
-        at = _address(builder, row, k)
-        value = _vector_exp(builder, builder.fsub(builder.load(at, align=SIZE), top))
-        builder.store(value, at, align=SIZE)
-        return builder.fadd(total, value)
-
-    total = _reduced(builder, "fadd", _over(builder, begin, end, _spread(builder, ZERO), raised))
-    share = _spread(builder, builder.fdiv(FLOAT(1.0), builder.fadd(total, FLOAT(float(TINY)))))
-
-    def divided(k, carried):
-        at = _address(builder, row, k)
-        builder.store(builder.fmul(builder.load(at, align=SIZE), share), at, align=SIZE)
-        return carried
-
-    _over(builder, begin, end, share, divided)
-    return context.get_dummy_value()
-
-
-@intrinsic
-def soft_row_back(context, row, given, begin, end, scale):
-    """Floats begin..end from address `given` on, gradients of a softmax that is at `row`, become those of its scores
-    before scaling: scale p (g - sum(p g))."""
-    return types.void(row, given, begin, end, types.float32), _soft_row_back
-
-
-def _soft_row_back(context, builder, signature, arguments):
-    row, given, begin, end, scale = arguments
-    factor = _spread(builder, scale)
-    both = lambda k: [builder.load(_address(builder, start, k), align=SIZE) for start in (row, given)]
-    along = lambda k, total: _call(builder, "fma", *both(k), total)
-    summed = _spread(builder, _reduced(builder, "fadd", _over(builder, begin, end, _spread(builder, ZERO), along)))
-
-    def centred(k, carried):
-        share, slope = both(k)
-        value = builder.fmul(builder.fmul(factor, share), builder.fsub(slope, summed))
-        builder.store(value, _address(builder, given, k), align=SIZE)
-        return carried
-
-    _over(builder, begin, end, summed, centred)
-    return context.get_dummy_value()
-
-
-@intrinsic
-def multiply_row(context, row, other, out, count):
-    """Floats 0..count from address `out` on = those at `row` times those at `other`, a multiple of `LANES` of them."""
-    return types.void(row, other, out, count), _multiply_row
-
-
-def _multiply_row(context, builder, signature, arguments):
-    row, other, out, count = arguments
-
-    def multiplied(k, carried):
-        value = builder.fmul(*(builder.load(_address(builder, start, k), align=SIZE) for start in (row, other)))
-        builder.store(value, _address(builder, out, k), align=SIZE)
-        return carried
-
-    _over(builder, INDEX(0), count, _spread(builder, ZERO), multiplied)
-    return context.get_dummy_value()
-
-
-def _over(builder, begin, end, carried, body):
-    """A loop over the vectors at k = begin.. up to end, at least one: body(k, carried) gives what is carried on."""
-    before = builder.block
-    loop, after = builder.append_basic_block("over_row"), builder.append_basic_block("done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k, now = _phi(builder, INDEX, begin, before), _phi(builder, carried.type, carried, before)
-    given = body(k, now)
-    following = builder.add(k, INDEX(LANES))
-    k.add_incoming(following, loop)
-    now.add_incoming(given, loop)
-    builder.cbranch(builder.icmp_unsigned("<", following, end), loop, after)
-    builder.position_at_end(after)
-    return given
-
-
-def _address(builder, start, k):
-    """Pointer to the vector at float k from an address on."""
-    return builder.inttoptr(builder.add(start, builder.mul(k, INDEX(SIZE))), VECTOR.as_pointer())
-
-
-def _spread(builder, value, kind=VECTOR):
-    """A vector of one value."""
-    if isinstance(value, np.float32):
-        return ir.Constant(kind, [float(value)] * LANES)
-    one = builder.insert_element(kind(ir.Undefined), value, ir.IntType(32)(0))
-    return builder.shuffle_vector(one, kind(ir.Undefined), PLACES(None))
-
-
-def _call(builder, name, *values):
-    """An operation of LLVM on vectors."""
-    full = f"llvm.{name}.v{LANES}f32"
-    kind = ir.FunctionType(VECTOR, [VECTOR] * len(values))
-    return builder.call(builder.module.globals.get(full) or ir.Function(builder.module, kind, full), values)
-
-
-def _reduced(builder, name, vector):
-    """The sum or the maximum of a vector's entries."""
-    full, starts = f"llvm.vector.reduce.{name}.v{LANES}f32", [FLOAT(0.0)] if name == "fadd" else []
-    kind = ir.FunctionType(FLOAT, [start.type for start in starts] + [VECTOR])
-    function = builder.module.globals.get(full) or ir.Function(builder.module, kind, full)
-    return builder.call(function, [*starts, vector], fastmath=("reassoc",))
-
-
-def _vector_exp(builder, x):
-    """`exp` of a vector, but exactly 0 below -88."""
-    fma = lambda a, b, c: _call(builder, "fma", a, b, c)
-    constant = lambda value: _spread(builder, np.float32(value))
-    x = _call(builder, "minnum", _call(builder, "maxnum", x, constant(NOTHING)), constant(HIGHEST))
-    n = _call(builder, "floor", fma(x, constant(LOG2E), constant(HALF)))
-    f = fma(n, constant(-LN2_LOW), fma(n, constant(-LN2_HIGH), x))
-    tail = constant(C6)
-    for coefficient in (C5, C4, C3, C2, ONE, ONE):
-        tail = fma(tail, f, constant(coefficient))
-    power = builder.add(builder.fptosi(n, PLACES), ir.Constant(PLACES, [127] * LANES))
-    return builder.fmul(tail, builder.bitcast(builder.shl(power, ir.Constant(PLACES, [23] * LANES)), VECTOR))
 
 
 @njit(**COMPILED)

@@ -10,13 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.forward import (  # isort: skip
-    Pass, arrange, block_of, drop_seen, embed, entries, forward, give_head, layer_starts, linear, matrix, take_head,
-    turn, turn_head,
-)  # fmt: skip
+from cot2lib.fast.attention import attend_back
+from cot2lib.fast.forward import Pass, arrange, embed, entries, forward, layer_starts, linear, matrix, turn
+
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, U, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, place,
-    product, soft_row_back, spaced_product, spaced_sum,
+    COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, product,
 )  # fmt: skip
 
 
@@ -37,56 +35,6 @@ def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
     product(x.T, given, d_weight, d_weight)
     column_sums(given, d_bias)
     product(given, turned, d_x, zeros)
-
-
-@njit(**COMPILED)
-def attend_back(layer, first, high, padding, shape, noise, lane, w):
-    """Gradients of queries first..high, and what they add to those of keys and values, from d_normed, that of `mixed`.
-
-    They are in d_qkv.
-    """
-    b, d, size = shape.batch, shape.width, shape.width // shape.heads
-    qkv, d_qkv, keys, d_seen = w.qkv[layer], w.d_qkv[min(layer, len(w.d_qkv) - 1)], w.keys, w.scores[1]
-    scale, queries, wide, starts = np.float32(size**-0.5), high - first, keys.shape[1], w.starts
-    query, key, given, d_query, d_key, d_value = w.sides
-    for i in range(b):
-        for h in range(shape.heads):
-            at, seen, drawn = (
-                h * size,
-                w.seen[layer, i * shape.heads + h],
-                lane + (i * shape.heads + h) * queries * high,
-            )
-            there, low = w.first[i], max(first, w.first[i])
-            turn_head(qkv, i, starts, 2 * d + at, there, high, keys)
-            take_head(w.d_normed, i, starts, at, low, high, first, given)
-            take_head(qkv, i, starts, at, low, high, first, query)
-            take_head(qkv, i, starts, d + at, there, high, 0, key)
-            take_head(d_qkv, i, starts, d + at, there, high, 0, d_key)
-            take_head(d_qkv, i, starts, 2 * d + at, there, high, 0, d_value)
-            while low < high:
-                last, begin, end = block_of(low, high, padding[i])
-                rows, own, many = last - low, low - first, last - begin
-                if begin < last:
-                    here, start, shown = place(given, own, 0), place(d_seen, own, begin), place(seen, low, begin)
-                    known = place(keys, 0, begin)
-                    spaced_product(here, size, 1, known, wide, start, wide, w.zeros, rows, end - begin, size)
-                    if noise.threshold:
-                        drop_seen(seen, first, w.scores[0], own, last - first, begin, end, high, w.scales, drawn)
-                        drop_seen(d_seen, 0, d_seen, own, last - first, begin, end, high, w.scales, drawn)
-                        shown = place(w.scores[0], own, begin)
-                    spaced_sum(shown, 1, wide, here, size, place(d_value, begin, 0), size, many, size, rows)
-                    for q in range(low, last):
-                        soft_row_back(place(seen, q, 0), place(d_seen, q - first, 0), U(begin), U(end), scale)
-                    made = place(d_query, own, 0)
-                    spaced_product(start, wide, 1, place(key, begin, 0), size, made, size, w.zeros, rows, size, many)
-                    asked = place(query, own, 0)
-                    spaced_sum(start, 1, wide, asked, size, place(d_key, begin, 0), size, many, size, rows)
-                else:
-                    d_query[own : last - first] = ZERO
-                low = last
-            give_head(d_value, i, starts, 2 * d + at, there, high, 0, d_qkv)
-            give_head(d_query, i, starts, at, max(first, there), high, first, d_qkv)
-            give_head(d_key, i, starts, d + at, there, high, 0, d_qkv)
 
 
 @njit(**COMPILED)

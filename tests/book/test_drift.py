@@ -47,7 +47,7 @@ def test_every_kind_has_a_name():
     quick = drift.trained_again("quick")
     names = {drift.kind(run) for run in quick}
     gamma = "\N{GREEK SMALL LETTER GAMMA} = 20"
-    assert names == {"CoT2", "discrete CoT", f"reward, MTS, K = {MTS(3).k}", f"reward, Dirichlet, {gamma}"}
+    assert names == {"CoT2", "discrete CoT", "no-CoT", f"reward, MTS, K = {MTS(3).k}", f"reward, Dirichlet, {gamma}"}
     assert {drift.kind(run) for run in drift.trained_again("paper")} == {"CoT2", "discrete CoT", "no-CoT"}
 
 

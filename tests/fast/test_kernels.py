@@ -8,7 +8,8 @@ pytest.importorskip("numba")
 from numba import njit
 
 from cot2lib.fast.forward import Data, Shape, arrange, work
-from cot2lib.fast.kernels import ENTRY, LANES, LEAST, U, multiply_row, place, soft_row, soft_row_back
+from cot2lib.fast.kernels import ENTRY, U, place
+from cot2lib.fast.rows import LANES, LEAST, multiply_row, soft_row, soft_row_back
 
 HERE = ENTRY | dict(cache=False)
 SCALE = np.float32(0.25)

@@ -70,7 +70,13 @@ def marked(specs):
     return [pytest.param(run, marks=[pytest.mark.thorough] * costly(run), id=named(run)) for run in specs]
 
 
-@pytest.mark.parametrize("run", marked(kinds(shipped())))
+def replayable():
+    """Shipped runs but those by reward whose start is not shipped: trained again, it would be another one."""
+    known = {run.id for run in weighted()}
+    return [run for run in shipped() if not isinstance(run, GRPOSpec) or run.start.id in known]
+
+
+@pytest.mark.parametrize("run", marked(kinds(replayable())))
 def test_shipped_records_replay(run):
     """The first ten losses, trained again: a mismatch means the code has drifted from its records.
 

@@ -41,6 +41,7 @@ def test_defaults_are_frozen():
         "pauses=0 feeding='teacher' switch=0 curriculum='none' targets=None",
         "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
+        "MNNSLengths": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None shortest=2 places=4",
         "ProsQA": GRAPHS + "inputs=18886 names=19 hops=4 parents=1.5 mixture=()",
         "ProntoQA": GRAPHS + "inputs=10000 reading='reachable'",
         "PublishedProsQA": GRAPHS + "inputs=18886 names=28 hops=None parents=1.5 mixture=() path='' sha256=''",
@@ -65,6 +66,7 @@ def test_defaults_are_frozen():
         "Rotated": f"{FRONTIER} by=1",
         "Shuffled": FRONTIER,
         "Smoothed": f"of=Frontier(budget=1, ties='plus-first') {FRONTIER.replace('of', 'like')}",
+        "Taught": "",
         "Uniform": "",
         "WrongStates": FRONTIER,
         # where another test of the process has imported them
