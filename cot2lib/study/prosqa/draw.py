@@ -16,7 +16,7 @@ from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import questions, runs
 from cot2lib.study.prosqa.questions import PUBLISHED
-from cot2lib.study.report import PERCENT
+from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks.reachability import Reachability
 from cot2lib.training.supervised import build_stack
@@ -190,15 +190,9 @@ def parameters(run: RunSpec) -> int:
 
 def farther(rows: pd.DataFrame, finding: str) -> Shown:
     """Strict accuracy on generated questions by hops, of models that learnt questions up to some number of hops."""
-    return look.lines(
-        rows,
-        x="hops",
-        y="strict",
-        hue="learnt",
-        labels=("hops of the question", "right answers (%)"),
-        finding=finding,
-        limits=(0.0, PERCENT),
-    )
+    labels = ("hops of the question", "right answers (%)")
+    told = rows.assign(recipe=RECIPES["quick"])
+    return look.curves(told, "learnt", None, finding=finding, x="hops", y="strict", labels=labels)
 
 
 def reached() -> pd.DataFrame:
@@ -217,10 +211,11 @@ def sizes(seed: int) -> pd.DataFrame:
     shape = ["layers", "heads", "d_model", "parameters"]
     known = [{"id": run.id, "layers": run.model.layers, "parameters": parameters(run)} for run in specs]
     rows = rows.merge(pd.DataFrame(known), on="id")
-    by_hops = rows.assign(questions=rows["hops"].map("{:g} hops".format))
+    by_hops = rows.sort_values("hops").assign(questions=rows["hops"].map("{:g} hops".format))
     over_all = weighed(rows, shape).assign(questions=ALL)
-    table = pd.concat([by_hops, over_all]).pivot_table("strict", shape, "questions", sort=False)
-    return table.sort_values("parameters").reset_index().rename_axis(columns=None)
+    table = pd.concat([by_hops, over_all]).pivot_table("strict", shape, "questions")
+    table = table[[*by_hops["questions"].unique(), ALL]].sort_values("parameters")
+    return table.reset_index().rename_axis(columns=None)
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,14 +10,12 @@ COCONUT makes its thoughts one by one, so it takes half as many steps.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, grpo, spec
-from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
-from cot2lib.tasks import ProntoQA, ProsQA
-from cot2lib.tasks.prontoqa import READINGS, TWINS
+from cot2lib.study.graph_runs import ALONE, METHODS, OFFICIAL
+from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
 from cot2lib.tasks.reachability import MOST_HOPS
 from cot2lib.thoughts import MTS
@@ -43,7 +41,6 @@ class Trial(NamedTuple):
 
 
 SAMPLED = 8  # tokens of a thought, where reward samples them
-READ = (READINGS[0], TWINS)  # of ProntoQA: as the paper reads it, and our control
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 WIDE = TRIALS[0]._replace(layers=1, d_model=128)  # one layer does nearly as well as four
 MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
@@ -115,23 +112,9 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
     return [whole("cot2", seed, trial) for trial in trials for seed in seeds]
 
 
-def of_concepts(
-    seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS, readings: Sequence[str] = READ
-) -> list[RunSpec]:
-    """The same recipe on ProntoQA, names drawn anew at every visit; all its questions have six hops."""
-    tasks = {
-        (reading, frontier): ProntoQA(reading=reading, frontier=frontier, padding_counts=True)
-        for reading in readings
-        for frontier in ("nodes", ProntoQA.frontier)
-    }
-    return [
-        replace(run, task=tasks[reading, run.task.frontier]) for reading in readings for run in chosen(seeds, methods)
-    ]
-
-
-def rewarded(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = BOTH) -> list[GRPOSpec]:
-    """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, methods)]
+def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """Policy gradients from CoT2 with thoughts of eight sampled tokens, one pass over the graphs."""
+    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, ALONE)]
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
@@ -143,4 +126,4 @@ def every(profile: str) -> list[Run]:
     """All of them, each once; the paper has no such recipe."""
     if profile != "quick":
         return []
-    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *of_concepts(), *rewarded()]))
+    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *rewarded()]))
