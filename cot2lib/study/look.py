@@ -96,6 +96,7 @@ def curves(
     labels: tuple[str, str] = ("epoch", "validation accuracy (%)"),
     free: bool = False,
     sharex: bool | str = "row",
+    height: float = 2.3,
 ) -> Shown:
     """Learning curves: a row of panels per recipe, a column per value of `col`; thin lines are seeds.
 
@@ -109,13 +110,20 @@ def curves(
         labels: of the axes.
         free: whether each panel has a scale of its own.
         sharex: which panels have one axis of epochs, as in `seaborn.FacetGrid`.
+        height: of a panel (inches).
     """
     data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
         shared = {"sharex": sharex, "sharey": not free}
         grid = sns.FacetGrid(
-            data, row=None if col == "recipe" else "recipe", col=col, height=2.3, aspect=1.3, despine=False, **shared
+            data,
+            row=None if col == "recipe" else "recipe",
+            col=col,
+            height=height,
+            aspect=1.3,
+            despine=False,
+            **shared,
         )
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         name_lines(grid, apart["hue_order"])
