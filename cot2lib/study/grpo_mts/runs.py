@@ -14,14 +14,7 @@ PENALTY = f"\N{GREEK SMALL LETTER BETA} = {DIVERGENCE}"
 
 def every(profile: str) -> list[GRPOSpec]:
     """All runs of the chapter but those on one split."""
-    return distinct(sampled(profile), runs_of(variants(profile)), widened(profile))
-
-
-def widened(profile: str) -> list[GRPOSpec]:
-    """Five further seeds of the paper's table and of more tokens, where five left claims on K open; the quick recipe
-    has none."""
-    further = TEN[len(SEEDS) :] if profile == "paper" else ()
-    return [*sampled(profile, further), *sampled(profile, further, (24,), (MANY,))]
+    return distinct(sampled(profile), runs_of(variants(profile)))
 
 
 def on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
