@@ -47,7 +47,7 @@ MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models 
 SHAPES = (  # layers, heads and dimension of other models
     *((1, 1, d_model) for d_model in (32, 48, 64, 96, 128)),
     (2, 1, 48), (2, 1, 64), (2, 2, 64), (3, 1, 64),
-    *((4, 1, d_model) for d_model in (16, 24, 32, 48)), (4, 2, 64),
+    *((4, 1, d_model) for d_model in (24, 32, 48)),
 )  # fmt: skip
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
 # Seeds by method whose weights ship: the records have no room for all.
