@@ -74,4 +74,4 @@ def test_records_are_named_by_their_runs():
         assert drift.shipped(profile).drop(columns="kind").equals(shipped.drop(columns="kind"))
         assert set(drift.shipped(profile)["kind"]) == {drift.kind(run) for run in drift.trained_again(profile)}
     table = drift.both()
-    assert len(table) == 6 and not table["runs"].str.contains(r"[$\\]").any() and (table["seeds"] == 5).all()
+    assert len(table) == 8 and not table["runs"].str.contains(r"[$\\]").any() and (table["seeds"] == 5).all()
