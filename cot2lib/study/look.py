@@ -115,16 +115,8 @@ def curves(
     data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
-        shared = {"sharex": sharex, "sharey": not free}
-        grid = sns.FacetGrid(
-            data,
-            row=None if col == "recipe" else "recipe",
-            col=col,
-            height=height,
-            aspect=1.3,
-            despine=False,
-            **shared,
-        )
+        shared = {"sharex": sharex, "sharey": not free, "height": height, "aspect": 1.3}
+        grid = sns.FacetGrid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         name_lines(grid, apart["hue_order"])
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
