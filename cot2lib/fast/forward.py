@@ -124,7 +124,7 @@ def parameters(shape: Shape) -> int:
     return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
 
 
-OTHERS = ("draws", "lanes", "scales", "starts", "first", "inputs")  # arrays that are not of float32, but for one
+OTHERS = ("draws", "lanes", "scales", "starts", "first", "inputs")  # arrays that have no entry in `sizes`
 Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), *OTHERS])  # type: ignore[misc]  # from a function
 
 

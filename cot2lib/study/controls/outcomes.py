@@ -80,7 +80,7 @@ EXPERIMENTS: Mapping[str, Gap | Answered] = {
 def trained() -> dict[tuple[str, str], list[Run]]:
     """Runs by task and control."""
     found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
-    return found | {(GRAPHS, name): [*graphs(name)] for name in ON_GRAPHS}
+    return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
 
 
 def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -91,10 +91,10 @@ def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[Run]:
     control = CONTROLS[name]
     shape = dict(d_model=32, layers=control.layers, heads=control.layers)
     made = [_with(control, spec(control.method, task=control.task, seed=seed, **shape)) for seed in seeds]
-    return [*made] if control.rewarded is None else [grpo(run, thought=control.rewarded) for run in made]
+    return made if control.rewarded is None else [grpo(run, thought=control.rewarded) for run in made]
 
 
-def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[RunSpec]:
+def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[Run]:
     """The runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     control = CONTROLS[name]
     return [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]

@@ -16,7 +16,7 @@ from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import questions, runs
 from cot2lib.study.prosqa.questions import PUBLISHED
-from cot2lib.study.report import PERCENT
+from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks.reachability import Reachability
 from cot2lib.training.supervised import build_stack
@@ -191,7 +191,7 @@ def parameters(run: RunSpec) -> int:
 def farther(rows: pd.DataFrame, finding: str) -> Shown:
     """Strict accuracy on generated questions by hops, of models that learnt questions up to some number of hops."""
     labels = ("hops of the question", "right answers (%)")
-    told = rows.assign(recipe="graphs of up to 60 nodes")
+    told = rows.assign(recipe=RECIPES["quick"])
     return look.curves(told, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
 
 

@@ -7,6 +7,8 @@ Methods differ in nothing but the method. Each is tried with the first seed, by 
 CoT2 made no error on held-out generated graphs in its first trial, and so had no other. No later trial of another
 method was more than a point better than the first, by which all are compared. Runs are to cost as many core-minutes.
 COCONUT makes its thoughts one by one, so it takes half as many steps.
+
+Other runs ask how far CoT2 carries: with larger graphs and longer chains, with smaller models, and by reward.
 """
 
 from collections.abc import Sequence
@@ -58,7 +60,7 @@ def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed
     """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes.
 
     Args:
-        changed: fields of the task that are others.
+        changed: fields of the task, in place of the usual ones.
     """
     usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
