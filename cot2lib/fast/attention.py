@@ -74,46 +74,37 @@ def block_of(first, high, padding):
 @njit(**COMPILED)
 def attend(layer, low, high, padding, shape, noise, lane, w):
     """mixed = softmax(q k^T / sqrt(d / h)) v of every input and head, for queries low..high over keys 0..high."""
-    b, d, size, starts = shape.batch, shape.width, shape.width // shape.heads, w.starts
-    query, value, out = w.sides[0], w.sides[1], w.sides[2]
+    b, d, size, queries = shape.batch, shape.width, shape.width // shape.heads, high - low
+    qkv, mixed, keys, scale = w.qkv[layer], w.mixed[layer], w.keys, np.float32(size**-0.5)
+    wide, starts, query, value, out = keys.shape[1], w.starts, w.sides[0], w.sides[1], w.sides[2]
     for i in range(b):
         for h in range(shape.heads):
-            at, number = h * size, i * shape.heads + h
+            at, seen = h * size, w.seen[layer, i * shape.heads + h]
             there, first = w.first[i], max(low, w.first[i])
-            turn_head(w.qkv[layer], i, starts, d + at, there, high, w.keys)
-            take_head(w.qkv[layer], i, starts, at, first, high, low, query)
-            take_head(w.qkv[layer], i, starts, 2 * d + at, there, high, 0, value)
-            drawn = lane + number * (high - low) * high
+            turn_head(qkv, i, starts, d + at, there, high, keys)
+            take_head(qkv, i, starts, at, first, high, low, query)
+            take_head(qkv, i, starts, 2 * d + at, there, high, 0, value)
             while first < high:
-                first = attend_block(first, low, high, padding[i], shape, w.seen[layer, number], noise, drawn, w)
-            give_head(out, i, starts, at, max(low, there), high, low, w.mixed[layer])
-
-
-@njit(inline="always", **COMPILED)
-def attend_block(first, low, high, padding, shape, seen, noise, drawn, w):
-    """Mixed values of one head's block of queries, which begins at `first`, in `sides`; where it ends.
-
-    The rows of its queries and values are in `sides` too, its keys in `keys`.
-    """
-    query, value, out = w.sides[0], w.sides[1], w.sides[2]
-    keys, used, wide, size = w.keys, w.scores[0], w.keys.shape[1], w.keys.shape[0]
-    last, begin, end = block_of(first, high, padding)
-    rows, own, after = last - first, first - low, last - low  # of the block, in query and out
-    if begin == last:
-        out[own:after] = ZERO
-        return last
-    here, start = place(query, own, 0), place(seen, first, begin)
-    spaced_product(here, size, 1, place(keys, 0, begin), wide, start, wide, w.zeros, rows, end - begin, size)
-    for q in range(first, last):
-        if shape.branches > 1:
-            hide_branches(seen, q, high, shape)
-        soft_row(place(seen, q, 0), U(begin), U(end), U(padding), U(q + 1), np.float32(size**-0.5))
-    if noise.threshold:
-        drop_seen(seen, low, used, own, after, begin, end, high, w.scales, drawn)
-        start = place(used, own, begin)
-    made, held = place(out, own, 0), place(value, begin, 0)
-    spaced_product(start, wide, 1, held, size, made, size, w.zeros, rows, size, last - begin)
-    return last
+                last, begin, end = block_of(first, high, padding[i])
+                rows, own = last - first, first - low  # of the block, in query and out
+                here, start = place(query, own, 0), place(seen, first, begin)
+                if begin < last:
+                    known = place(keys, 0, begin)
+                    spaced_product(here, size, 1, known, wide, start, wide, w.zeros, rows, end - begin, size)
+                    for q in range(first, last):
+                        if shape.branches > 1:
+                            hide_branches(seen, q, high, shape)
+                        soft_row(place(seen, q, 0), U(begin), U(end), U(padding[i]), U(q + 1), scale)
+                    if noise.threshold:
+                        drawn = lane + (i * shape.heads + h) * queries * high
+                        drop_seen(seen, low, w.scores[0], own, last - low, begin, end, high, w.scales, drawn)
+                        start = place(w.scores[0], own, begin)
+                    made, held = place(out, own, 0), place(value, begin, 0)
+                    spaced_product(start, wide, 1, held, size, made, size, w.zeros, rows, size, last - begin)
+                else:
+                    out[own : last - low] = ZERO
+                first = last
+            give_head(out, i, starts, at, max(low, there), high, low, mixed)
 
 
 @njit(**COMPILED)
