@@ -31,9 +31,10 @@ def typed(data) -> None:
         SpecError: naming a field whose value is of another type, an integer of more than 64 bits, or a declared type
             that a field cannot have.
     """
-    hints = _hints(type(data))  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
-    for entry in dataclasses.fields(data):
-        object.__setattr__(data, entry.name, _as(entry.name, hints[entry.name], getattr(data, entry.name)))
+    for name, hint in _hints(type(data)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
+        value = getattr(data, name)
+        if not _fits(hint, type(value)):  # type: ignore[arg-type]
+            object.__setattr__(data, name, _as(name, hint, value))
 
 
 def label(data) -> str:
@@ -88,9 +89,20 @@ def distinct(name: str, values: Sequence) -> None:
 def _hints(kind: type) -> dict[str, object]:
     """Declared type of each field."""
     try:
-        return typing.get_type_hints(kind)
+        hints = typing.get_type_hints(kind)
+        return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
     except (NameError, TypeError, SyntaxError) as error:
         raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
+
+
+@cache
+def _fits(hint, kind: type) -> bool:
+    """Whether every value of a class is one of a declared type as it stands: words, truths, parts of the package."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if kind in (str, bool, type(None)):
+        return kind in kinds
+    parts = tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
+    return "__dataclass_params__" in vars(kind) and not is_outside(kind) and issubclass(kind, parts)
 
 
 def _as(name: str, hint, value):

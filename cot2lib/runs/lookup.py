@@ -21,24 +21,16 @@ COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command
 def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Rows of `run` for specs that have a shipped record; with `retrain`, a result in the local store."""
     rows = (records.stored() if retrain else records.shipped())[0]
-    return described(_in_order(specs, rows))
+    return described(records.in_order(rows, [spec.id for spec in specs]))
 
 
 def tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
     """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
-    wanted = {spec.id for spec in specs}
-    tables = records.stored() if retrain else records.shipped()
-    if not retrain and not wanted <= set(tables[0]["id"]):
-        tables = records.join([tables, records.stored()])
-    rows, points = records.choose(tables, wanted)
-    return _in_order(specs, rows), points
-
-
-def _in_order(specs: Sequence[Run], rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of those specs that have one, in the order of the specs."""
     asked = [spec.id for spec in specs]
-    rows = rows[rows["id"].isin(asked)].set_index("id")
-    return rows.loc[[name for name in asked if name in rows.index]].reset_index()
+    if not retrain and len(rows := records.in_order(records.shipped()[0], asked)) == len(asked):
+        return rows, records.shipped_curves(asked)
+    known = records.stored() if retrain else records.join([records.shipped(), records.stored()])
+    return records.in_order(known[0], asked), records.choose(known, asked)[1]
 
 
 def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
@@ -54,7 +46,7 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     measured = {*points.columns, "accuracy", "epoch"}
     told = _told(rows, measured).assign(id=rows["id"])
     points = points.merge(told, on="id")
-    inputs = described(rows).set_index("id").loc[points["id"]]
+    inputs = described(rows).set_index("id")[["inputs_a", "inputs_b", "train_inputs"]].loc[points["id"]]
     points["accuracy"] = (points["correct_a"] + points["correct_b"]) / (inputs["inputs_a"] + inputs["inputs_b"]).values
     points["epoch"] = points["step"] * points["batch"] / inputs["train_inputs"].values
     return points

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int, Shaped
 
 from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
@@ -126,13 +127,36 @@ def shipped(folder: Path | None = None) -> Tables:
     Raises:
         RecordError: naming a file that is missing, truncated or foreign.
     """
-    folder = folder or paths.RECORDS
-    return _shipped(folder, tuple(sorted(manifest.listed(folder).items())))
+    return _shipped(*_key(folder))
 
 
 @lru_cache(maxsize=4)
 def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> Tables:
     return _reselected(*join(shipped_stem(stem, folder) for stem in stems(folder)))
+
+
+def shipped_curves(ids: Iterable[str], folder: Path | None = None) -> pd.DataFrame:
+    """Shipped curves of some runs, in the order of the files; raises as `shipped`."""
+    curves, places = shipped(folder)[1], _places(*_key(folder))
+    found = sorted(places[name] for name in set(ids) & places.keys())
+    return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])] if found else curves.iloc[:0]
+
+
+def _key(folder: Path | None) -> tuple[Path, tuple[tuple[str, str], ...]]:
+    return (place := folder or paths.RECORDS), tuple(sorted(manifest.listed(place).items()))
+
+
+@lru_cache(maxsize=4)
+def _places(folder: Path, listed: tuple[tuple[str, str], ...]) -> dict[str, tuple[int, int]]:
+    """Where the points of each run begin and end."""
+    ids = _shipped(folder, listed)[1]["id"].to_numpy()
+    first = _first(ids).tolist()
+    return dict(zip(ids[first], zip(first, [*first[1:], len(ids)])))
+
+
+def _first(ids: Shaped[np.ndarray, " point"]) -> Int[np.ndarray, " run"]:
+    """Where each run's points begin; they follow each other."""
+    return np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])
 
 
 def stems(folder: Path) -> list[str]:
@@ -154,7 +178,7 @@ def shipped_stem(stem: str, folder: Path) -> Tables:
 def _check_pairs(rows: pd.DataFrame, points: pd.DataFrame, folder: Path) -> None:
     """Raise RecordError for a row without a curve, a curve without a row, or one of other accuracies."""
     ids, table = points["id"].to_numpy(), rows.set_index("id")
-    first = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]][: len(ids)])  # points of a run follow each other
+    first = _first(ids)
     told = {"no curve of run": set(table.index) - set(ids[first]), "no row of run": set(ids[first]) - set(table.index)}
     if not any(told.values()) and len(ids):
         total, after = (points["correct_a"] + points["correct_b"]).to_numpy(), np.r_[first[1:], len(ids)]
@@ -350,6 +374,12 @@ def _read_csv(content: bytes) -> pd.DataFrame:
 def choose(tables: Tables, ids: Iterable[str]) -> Tables:
     """The rows and curves of some runs."""
     return tuple(table[table["id"].isin(set(ids))] for table in tables)
+
+
+def in_order(rows: pd.DataFrame, ids: Sequence[str]) -> pd.DataFrame:
+    """The rows of those runs that have one, in the order of `ids`."""
+    found = pd.Index(rows["id"]).get_indexer(ids)
+    return rows.iloc[found[found >= 0]].reset_index(drop=True)
 
 
 def join(parts: Iterable[Tables]) -> Tables:

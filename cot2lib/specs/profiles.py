@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import fields, replace
+from functools import cache
 
 import pandas as pd
 
@@ -112,10 +113,11 @@ def _shown(
     return usual
 
 
-def arguments(function: Callable) -> list[str]:
+@cache
+def arguments(function: Callable) -> tuple[str, ...]:
     """Names of a function's arguments, without those that it passes on."""
     found = inspect.signature(function).parameters.values()
-    return [argument.name for argument in found if argument.kind is not argument.VAR_KEYWORD]
+    return tuple(argument.name for argument in found if argument.kind is not argument.VAR_KEYWORD)
 
 
 def staged(training: Recipe, supervision: Supervision, task: Task) -> Recipe:

@@ -19,6 +19,7 @@ from cot2lib.runs import records
 from cot2lib.specs.profiles import spec
 from cot2lib.study.book import rehearsal
 from cot2lib.study.book.collect import collect
+from cot2lib.study.costs import Variant
 from cot2lib.study.speed import draw, record, rehearsed
 from cot2lib.tasks import MNNS
 
@@ -38,6 +39,14 @@ def small(monkeypatch, store):
     monkeypatch.setattr(rehearsed, "SIZES", {"cpu": (1, 2)})
     monkeypatch.setattr(rehearsed, "REWARD_SIZES", {"cpu": (1,)})
     return store.parent / "out"
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Turns that only wait, for tests of what becomes of a step."""
+    turns = [Variant(name, 1, lambda: time.sleep(0.001), 1) for name in (rehearsed.BASELINE, "stack of 1")]
+    for name in rehearsed.WAYS:
+        monkeypatch.setitem(rehearsed.WAYS, name, lambda device: turns)
 
 
 def refuse(name):
@@ -63,7 +72,7 @@ def test_every_step_is_taken_told_and_collected(small, capsys):
     assert "2 runs" in report and report.count("\n## ") == 6
 
 
-def test_called_again_it_does_nothing_twice(small, capsys, monkeypatch):
+def test_called_again_it_does_nothing_twice(small, instant, capsys, monkeypatch):
     rehearsal.rehearse("cpu", small)
     first = records.shipped_table("rehearsal.cpu.measured", small)
     capsys.readouterr()
@@ -80,7 +89,7 @@ def test_called_again_it_does_nothing_twice(small, capsys, monkeypatch):
     assert rehearsal.rehearse("cpu", small) == 1, "another commit takes the steps again"
 
 
-def test_a_kill_loses_the_step_alone(small, monkeypatch):
+def test_a_kill_loses_the_step_alone(small, instant, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setitem(rehearsed.WAYS, "reward", lambda device: (_ for _ in ()).throw(KeyboardInterrupt))
         rehearsal.rehearse("cpu", small)
@@ -89,7 +98,7 @@ def test_a_kill_loses_the_step_alone(small, monkeypatch):
     assert rehearsal.rehearse("cpu", small) == 0
 
 
-def test_a_step_that_fails_is_told_and_tried_again(small, monkeypatch, capsys):
+def test_a_step_that_fails_is_told_and_tried_again(small, instant, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setitem(rehearsed.WAYS, "training", lambda device: (_ for _ in ()).throw(RuntimeError("no room")))
         assert rehearsal.rehearse("cpu", small) == 1
