@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import positive
 from cot2lib.thoughts.rule import Rule, State, Thought
 
 
@@ -12,12 +13,13 @@ from cot2lib.thoughts.rule import Rule, State, Thought
 class Base(Rule):
     """The paper's continuous token (section 2): softmax of logits / temperature.
 
-    Entries below the threshold are dropped and the rest renormalised (a later ablation). The largest entry
-    always stays. temperature > 0, 0 <= threshold < 1.
+    Entries below the threshold are dropped and the rest renormalised (a later ablation); with `top` only so many of
+    the largest stay. The largest always stays. temperature > 0, 0 <= threshold < 1.
     """
 
     temperature: float = 1.0
     threshold: float = 0.0
+    top: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -25,11 +27,15 @@ class Base(Rule):
             raise SpecError(f"temperature={self.temperature}: a base thought needs one above 0.")
         if not 0 <= self.threshold < 1:
             raise SpecError(f"threshold={self.threshold}: choose 0 <= threshold < 1.")
+        if self.top is not None:
+            positive(top=self.top)
 
     def __call__(self, state: State) -> Thought:
         weights = (state.logits / self.temperature).softmax(-1)
-        if self.threshold:
-            floor = weights.amax(-1, keepdim=True).clamp(max=self.threshold)
+        if self.threshold or self.top:
+            kept = min(self.top or weights.shape[-1], weights.shape[-1])
+            least = weights.topk(kept).values[..., -1:]
+            floor = torch.maximum(weights.amax(-1, keepdim=True).clamp(max=self.threshold), least)
             weights = weights * (weights >= floor)
             weights = weights / weights.sum(-1, keepdim=True)
         return Thought(weights)

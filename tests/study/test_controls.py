@@ -9,12 +9,14 @@ import pytest
 
 from cot2lib.metrics import Interval
 from cot2lib.runs import Taught
+from cot2lib.specs.profiles import spec
 from cot2lib.study.controls import along, draw, edits, outcomes
 from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
     GRAPH_SEEDS,
+    MAIN,
     ON_GRAPHS,
     SEEDS,
     every,
@@ -63,8 +65,10 @@ def test_controls_differ_in_their_targets_alone():
     assert csft.seed == 62 and csft.task == MNNS() and csft.supervision.targets is None
     for name, control in CONTROLS.items():
         for run in numbers(name, SEEDS[:1]):
-            if control.rewarded is not None:
-                assert [run.start] == numbers("discrete", SEEDS[:1]) and run.thought == MTS(3)
+            if control.rewarded:
+                before = {"reward": "discrete", "csft-reward": "csft"}[name]
+                assert [run.start] == numbers(before, SEEDS[:1]) and run.thought == MTS(3)
+                assert [run.start for run in graphs(name)] == graphs(before) and graphs(name)[0].thought == MTS(8)
                 continue
             assert run.seed == csft.seed and (run.task == csft.task or name.startswith("lengths"))
             stages = run.task.steps if name == "coconut" else 1  # its rate falls anew in each
@@ -74,9 +78,14 @@ def test_controls_differ_in_their_targets_alone():
             teacher = Taught(numbers("discrete", SEEDS[:1])[0]) if name == "own-teacher" else None
             assert run.supervision.targets == (teacher or control.targets) and run.model.layers == control.layers
     assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
-    assert every("paper") == [] and {run.method for run in every("quick")} - {
-        run.method for run in thinking("quick")
-    } == {"no-CoT", "no-CoT, pauses"}
+    assert len(set(every("paper"))) == 5 * len(MAIN) and thinking("paper") == []
+    for quick, paper in zip(numbers("path-fed"), numbers("path-fed", profile="paper")):
+        assert paper.supervision.targets == quick.supervision.targets and paper.recipe != quick.recipe
+        assert paper.recipe == spec("cot2", "paper").recipe
+    assert {run.method for run in every("quick")} - {run.method for run in thinking("quick")} == {
+        "no-CoT",
+        "no-CoT, pauses",
+    }
     assert {run.seed for run in graphs("csft")} == set(GRAPH_SEEDS)
 
 

@@ -177,6 +177,17 @@ def test_systematic_decodes():
     assert (4 * (thoughts - laws)).abs().max() < 1 + 1e-5
 
 
+@pytest.mark.parametrize("top", [1, 3, 100])
+def test_the_likeliest_tokens_alone_stay(top):
+    full, weights = Base()(state()).weights, Base(top=top)(state()).weights
+    order = full.argsort(-1, descending=True)[..., :top]
+    kept = torch.zeros_like(full, dtype=torch.bool).scatter(-1, order, True)
+    assert torch.equal(weights > 0, kept & (full > 0))
+    assert torch.allclose(weights, full * kept / (full * kept).sum(-1, keepdim=True))
+    both = Base(threshold=0.2, top=top)(state()).weights
+    assert torch.equal(both > 0, kept & (Base(threshold=0.2)(state()).weights > 0))
+
+
 @pytest.mark.parametrize("rule", [Hidden(), ZeroSlot()])
 @torch.no_grad()
 def test_latent_thoughts(rule):
@@ -199,6 +210,7 @@ def test_latent_thoughts(rule):
     [
         (lambda: Base(temperature=0.0), "temperature=0.0"),
         (lambda: Base(threshold=1.0), "threshold=1.0"),
+        (lambda: Base(top=0), "top=0"),
         (lambda: Discrete(temperature=-1.0), "temperature=-1.0"),
         (lambda: Discrete(top_k=0), "top_k=0"),
         (lambda: MTS(0), "k=0"),

@@ -28,10 +28,10 @@ from cot2lib.targets import (
     WrongStates,
 )
 from cot2lib.tasks import MNNS, MNNSLengths
-from cot2lib.thoughts import MTS, Always, Discrete, Rule
+from cot2lib.thoughts import Always, Discrete, Rule
 
 SEEDS = tuple(range(62, 72))  # on numbers
-GRAPH_SEEDS = SEEDS[:5]
+GRAPH_SEEDS = SEEDS[:5]  # by the authors' recipe too
 PATH = Frontier(budget=1, ties="plus-first")  # of discrete CoT
 
 
@@ -45,7 +45,7 @@ class Control(NamedTuple):
         layers: of the model.
         task: the numbers.
         teacher: the control whose run of the same seed says what is scored and fed.
-        rewarded: the rule by which thoughts are sampled in policy gradients, where these follow.
+        rewarded: whether policy gradients follow, with thoughts of sampled tokens: 3 on numbers, 8 on graphs.
     """
 
     labels: str
@@ -55,7 +55,7 @@ class Control(NamedTuple):
     layers: int = 2
     task: MNNS = MNNS()
     teacher: str | None = None
-    rewarded: Rule | None = None
+    rewarded: bool = False
 
 
 CONTROLS: Mapping[str, Control] = {
@@ -76,28 +76,31 @@ CONTROLS: Mapping[str, Control] = {
     "discrete": Control("discrete path", "that path", method="discrete"),
     "smoothed-path": Control("smoothed path", "the path", Apart(Smoothed(), PATH)),
     "own-teacher": Control("a discrete model's path", "that path", teacher="discrete"),
-    "reward": Control("reward, after a discrete path", "three sampled tokens", method="discrete", rewarded=MTS(3)),
+    "reward": Control("reward, after a discrete path", "sampled tokens", method="discrete", rewarded=True),
+    "csft-reward": Control("reward, after the frontier", "sampled tokens", rewarded=True),
     "coconut": Control("path, by stages", "hidden states", method="coconut"),
     "no-cot": Control("answer", "nothing", method="no-cot"),
     "pause": Control("answer", "arrows", method="pause"),
     "lengths": Control("frontier, 2 to 4 digits", "frontier", task=MNNSLengths()),
     "lengths-fresh-path": Control("a fresh path, 2 to 4 digits", "that path", FreshPath(), task=MNNSLengths()),
 }  # fmt: skip
-ON_GRAPHS = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")
+MAIN = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")  # by the authors' recipe too
+ON_GRAPHS = (*MAIN, "reward", "csft-reward")
 
 
-def numbers(name: str, seeds: Sequence[int] = SEEDS) -> list[Run]:
-    """The runs of a control on four digits from 1 to 9: d = 32, the quick recipe."""
+def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick") -> list[Run]:
+    """The runs of a control on four digits from 1 to 9: d = 32."""
     control = CONTROLS[name]
     shape = dict(d_model=32, layers=control.layers, heads=control.layers)
-    made = [_with(control, spec(control.method, task=control.task, seed=seed, **shape)) for seed in seeds]
-    return made if control.rewarded is None else [grpo(run, thought=control.rewarded) for run in made]
+    made = [_with(control, spec(control.method, profile, task=control.task, seed=seed, **shape)) for seed in seeds]
+    return [grpo(run) for run in made] if control.rewarded else made
 
 
 def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[Run]:
     """The runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     control = CONTROLS[name]
-    return [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]
+    made = [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]
+    return [grpo(run) for run in made] if control.rewarded else made
 
 
 def own_rule(run: Run) -> Rule:
@@ -119,13 +122,13 @@ def _with(control: Control, run: RunSpec) -> RunSpec:
 
 
 def every(profile: str) -> list[Run]:
-    """All of them, each once; the controls are of the quick recipe."""
-    if profile != "quick":
-        return []
+    """All of them, each once; by the authors' recipe those of `MAIN` on numbers."""
+    if profile == "paper":
+        return [run for name in MAIN for run in numbers(name, GRAPH_SEEDS, profile)]
     named = [run for name in CONTROLS for run in numbers(name)]
     return [*named, *(run for name in ON_GRAPHS for run in graphs(name))]
 
 
 def thinking(profile: str) -> list[Run]:
-    """Those of `every` that have thoughts to edit."""
-    return [run for run in every(profile) if run.supervision.every is not None]
+    """Those of `every` that have thoughts to edit; runs by the authors' recipe are not edited."""
+    return [run for run in every(profile) if run.supervision.every is not None] if profile == "quick" else []
