@@ -8,16 +8,19 @@ CoT2 made no error on held-out generated graphs in its first trial, and so had n
 method was more than a point better than the first, by which all are compared. Runs are to cost as many core-minutes.
 COCONUT makes its thoughts one by one, so it takes half as many steps.
 
-Other runs ask how far CoT2 carries: with larger graphs and longer chains, with smaller models, and by reward.
+Other runs ask what single choices of the task are worth, how far CoT2 carries, with larger graphs and longer chains,
+with smaller models and by reward, and what the recipe gives on ProntoQA.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, grpo, spec
-from cot2lib.study.graph_runs import ALONE, METHODS, OFFICIAL
-from cot2lib.tasks import ProsQA
+from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
 from cot2lib.tasks.reachability import MOST_HOPS
 from cot2lib.thoughts import MTS
@@ -42,6 +45,7 @@ class Trial(NamedTuple):
     steps: int = 16_000
 
 
+READ = (READINGS[0], TWINS)  # of ProntoQA: as the paper reads it, and our control
 SAMPLED = 8  # tokens of a thought, where reward samples them
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 WIDE = TRIALS[0]._replace(layers=1, d_model=128)  # one layer does nearly as well as four
@@ -52,6 +56,13 @@ SHAPES = (  # layers, heads and dimension of other models
     *((4, 1, d_model) for d_model in (24, 32, 48)),
 )  # fmt: skip
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
+CHOICES = {  # of the task, one changed at a time
+    "as above": {},
+    "weights by walks": dict(frontier="walks"),
+    "an answer as soon as the walk ends": dict(waiting=None),
+    "names drawn once": dict(naming="once"),
+    "ages as names": dict(naming="age"),
+}
 # Seeds by method whose weights ship: the records have no room for all.
 SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
 
@@ -64,7 +75,7 @@ def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed
     """
     usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
     frontier = "nodes" if method == "cot2" else ProsQA.frontier
-    task = ProsQA(hops=None, frontier=frontier, padding_counts=True, **usual | changed)
+    task = ProsQA(**dict(hops=None, frontier=frontier, padding_counts=True) | usual | changed)
     steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
     schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
     shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
@@ -79,6 +90,20 @@ def tried(methods: Sequence[str] = METHODS) -> list[RunSpec]:
 def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> list[RunSpec]:
     """Each method by its first trial."""
     return [whole(method, seed) for method in methods for seed in seeds]
+
+
+def changed(seeds: Sequence[int] = SEEDS[:1]) -> dict[str, list[RunSpec]]:
+    """CoT2 by what is chosen otherwise (`CHOICES`)."""
+    return {words: [whole("cot2", seed, **choice) for seed in seeds] for words, choice in CHOICES.items()}
+
+
+def of_concepts(
+    seeds: Sequence[int] = SEEDS[:2], methods: Sequence[str] = METHODS, readings: Sequence[str] = READ
+) -> list[RunSpec]:
+    """The same recipe on ProntoQA, names drawn anew at every visit; all its questions have six hops."""
+    runs = [(run, reading) for reading in readings for run in chosen(seeds, methods)]
+    task = lambda run, reading: ProntoQA(reading=reading, frontier=run.task.frontier, padding_counts=True)
+    return [replace(run, task=task(run, reading)) for run, reading in runs]
 
 
 def with_weights() -> list[RunSpec]:
@@ -115,8 +140,8 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
 
 
 def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Policy gradients from CoT2 with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, ALONE)]
+    """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
+    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, BOTH)]
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
@@ -128,4 +153,5 @@ def every(profile: str) -> list[Run]:
     """All of them, each once; the paper has no such recipe."""
     if profile != "quick":
         return []
-    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *rewarded()]))
+    others = [run for some in changed().values() for run in some]
+    return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *others, *of_concepts(), *rewarded()]))
