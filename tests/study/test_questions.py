@@ -1,7 +1,7 @@
 """Models that answer the questions of a file, and tests of the whole of ProsQA."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pandas as pd
 import pytest
@@ -18,14 +18,18 @@ from cot2lib.study.graph_facts import depths
 from cot2lib.study.prosqa import draw, following, questions
 from cot2lib.study.prosqa.measure import growth_table
 from cot2lib.study.prosqa.runs import (
+    CHOICES,
     REACHES,
+    READ,
     TRIALS,
     Trial,
+    changed,
     chosen,
     compared,
     every,
     farther,
     longer,
+    of_concepts,
     rewarded,
     sizes,
     tried,
@@ -34,7 +38,7 @@ from cot2lib.study.prosqa.runs import (
 )
 from cot2lib.study.speed.variants import step_flops
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import ProsQA
+from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.thoughts import MTS
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -176,8 +180,8 @@ def test_rules_are_counted_question_by_question():
 def test_methods_differ_in_nothing_but_the_method():
     trials = [Trial(run.model.heads, run.recipe.lr, run.model.layers, run.model.d_model) for run in tried()]
     assert set(trials) <= set(TRIALS) and len({run.seed for run in tried()}) == 1
-    assert {run.task.naming for run in every("quick")} == {"fresh"}
-    assert {run.start for run in rewarded()} == set(chosen(methods=["cot2"])) < set(every("quick"))
+    assert {run.task.naming for run in (*tried(), *compared("quick"))} == {"fresh"}
+    assert {run.start for run in rewarded()} == set(chosen(methods=["cot2", "discrete"])) < set(every("quick"))
     assert {run.thought for run in rewarded()} == {MTS(8)}
     assert {run.task.waiting for run in compared("quick")} == {6}
     steps = {run.method: run.recipe.steps for run in tried()}
@@ -186,6 +190,22 @@ def test_methods_differ_in_nothing_but_the_method():
     first = [run for run in chosen() if run.seed == 42]
     assert set(first) <= set(tried()) and every("paper") == []
     assert {run for run in every("quick") if all_runs.ships_weights("prosqa", run)} == set(with_weights())
+
+
+def test_choices_differ_in_one_field_of_the_task():
+    usual, *others = (run for (run,) in changed().values())
+    assert usual == whole("cot2") and len(CHOICES) == len(set(others)) + 1
+    for run, words in zip(others, list(CHOICES)[1:]):
+        differing = {name for name, value in asdict(run.task).items() if value != getattr(usual.task, name)}
+        assert differing == set(CHOICES[words]) and replace(run, task=usual.task) == usual
+
+
+def test_proofs_are_learnt_by_the_same_recipe():
+    for run in of_concepts():
+        (same,) = (other for other in chosen() if (other.method, other.seed) == (run.method, run.seed))
+        assert replace(run, task=same.task) == same and isinstance(run.task, ProntoQA)
+        assert run.task.naming == "fresh" and run.task.frontier == same.task.frontier
+    assert {run.task.reading for run in of_concepts()} == set(READ) and len(set(of_concepts())) == 2 * 4 * 2
 
 
 def test_models_of_large_graphs_differ_in_the_questions_they_learnt():
