@@ -2,7 +2,8 @@
 
 Page names, launch buttons and downloads thus point to the clean sources. A chapter without an executed
 copy, or with one whose code differs from the source, is a warning, which fails a strict build. The finding that a
-figure carries opens its caption and its alternative text; its numbers become a file, which the caption links to.
+figure carries opens its caption and its alternative text; its numbers become a file. The caption links to it, and to
+the commands that make the figure again. Folded cells that show nothing are one with the folded cell after them.
 """
 
 import json
@@ -68,12 +69,14 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
             open_with_finding(cell)
             offer_numbers(app, docname, cell)
+            offer_commands(path.stem, cell)
+    notebook["cells"] = joined(notebook["cells"])
     if stale:
         log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
                     location=docname, type="executed")  # fmt: skip
     notebook["metadata"]["language_info"] = executed["metadata"].get("language_info", {"name": "python"})
     notebook["metadata"]["cot2"] = executed["metadata"].get("cot2", {})
-    notebook["cells"].insert(1, run_card(notebook["metadata"]["cot2"]))
+    notebook["cells"].insert(1, run_card(path.stem, notebook["metadata"]["cot2"]))
     source[0] = json.dumps(notebook)
 
 
@@ -127,13 +130,46 @@ def write_numbers(app: Sphinx, error: Exception | None) -> None:
             (folder / f"{name}.csv").write_text(text, encoding="utf-8", newline="\n")
 
 
-def run_card(made: dict) -> dict:
-    """A folded box that says how the page was made."""
-    parameters = ", ".join(f"`{name} = {value!r}`" for name, value in made.get("parameters", {}).items())
+def offer_commands(chapter: str, cell: dict) -> None:
+    """A link in a figure's caption to the chapter's commands."""
+    if "figure" in cell["metadata"].get("mystnb", {}):
+        link = f'<a class="table-csv" href="#{remake(chapter)}">Remake</a>'
+        cell["metadata"]["mystnb"]["figure"]["caption"] += f" {link}"
+
+
+def remake(chapter: str) -> str:
+    """The place on a page where a chapter's commands stand."""
+    return f"remake-{chapter.replace('_', '-')}"
+
+
+def joined(cells: list[dict]) -> list[dict]:
+    """The cells of a page; folded code without output, but for the parameters, is put before the next folded code."""
+    left: list[dict] = []
+    for cell in cells:
+        last = left[-1] if left else {}
+        if is_folded(last) and not last["outputs"] and is_folded(cell):
+            cell["source"] = ["".join(last["source"]), "\n\n", "".join(cell["source"])]
+            left.pop()
+        left.append(cell)
+    return left
+
+
+def is_folded(cell: dict) -> bool:
+    """Whether a cell is code that a page folds, and none that a reader is to change."""
+    return "hide-input" in (tags := cell.get("metadata", {}).get("tags", [])) and "parameters" not in tags
+
+
+def run_card(chapter: str, made: dict) -> dict:
+    """A folded box that says how the page was made, and how to make it again."""
+    given = made.get("parameters", {})
+    parameters = ", ".join(f"`{name} = {value!r}`" for name, value in given.items())
     keys = ("device", "python", "torch", "cot2lib", "commit", "date")
     facts = "; ".join(f"{key} {made[key]}" for key in keys if key in made)
+    run = f"papermill notebooks/{chapter}.ipynb out.ipynb"
+    trained = f"\n{run} -p retrain True  # trains its runs first" if "retrain" in given else ""
     text = (
-        ":::{admonition} How this page was run\n:class: dropdown note run-card\n\n"
-        f"Parameters: {parameters}.\n\nExecuted in {made.get('seconds', '?')} s: {facts}.\n:::\n"
+        f"({remake(chapter)})=\n:::{{admonition}} How this page was run\n:class: dropdown note run-card\n\n"
+        f"Parameters: {parameters}.\n\nExecuted in {made.get('seconds', '?')} s: {facts}.\n\n"
+        f"```bash\n{run}{trained}\n```\n:::\n"
     )
     return {"cell_type": "markdown", "id": "run-card", "metadata": {}, "source": text}

@@ -24,6 +24,13 @@ document.addEventListener("DOMContentLoaded", () => {
     closed.forEach((fold) => (fold.open = true));
   });
   window.addEventListener("afterprint", () => closed.forEach((fold) => (fold.open = false)));
+  const unfold = () => {
+    const found = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const box = found && (found.matches(".dropdown") ? found : found.querySelector?.(":scope > .dropdown"));
+    if (box?.matches(".toggle-hidden")) box.querySelector("button.toggle-button")?.click();
+  }; // a link to a fold opens it
+  window.addEventListener("hashchange", unfold);
+  window.addEventListener("load", unfold);
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role"); // it has no list items
   for (const logo of document.querySelectorAll("a.navbar-brand")) {
     logo.parentElement.setAttribute("role", "region");

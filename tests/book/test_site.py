@@ -209,7 +209,7 @@ def test_landing_page_shows_what_was_found(pages):
     assert len(found) == 6 and all(claim.select_one("strong") and claim.select_one("a[href]") for claim in found)
     assert len(page.find("table", id="tab-paper").select("tbody tr")) == 39
     assert len(page.find("table", id="tab-rebuilt").select("tbody tr")) == 4
-    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 2 * len(SWEEPS) - 2
+    assert len(page.find("table", id="tab-commands").select("tbody tr")) == 2 * len(SWEEPS) - 1
     assert len(pages["book/scale"].find("table", id="tab-scale").select("tbody tr")) == 6
 
 
@@ -310,6 +310,15 @@ def test_every_chapter_says_how_it_was_run(pages):
     for name in chapters():
         card = pages[name].select_one(".run-card").get_text()
         assert "profile =" in card and "commit" in card and "torch" in card, name
+        assert f"papermill {name}.ipynb out.ipynb" in card, name
+        for figure in pages[name].select("article figure[id^=fig-]"):
+            assert figure.select_one(f"figcaption a[href='#remake-{Path(name).name.replace('_', '-')}']"), figure["id"]
+
+
+def test_folds_that_show_nothing_are_one_with_the_next(pages):
+    bare = ".cell.tag_hide-input:not(.tag_parameters):not(:has(> .cell_output))"
+    for name in chapters():
+        assert not pages[name].select(f"{bare} + {bare}, {bare} + .cell.tag_hide-input:has(> .cell_output)"), name
 
 
 def test_colab_cell_is_not_shown(pages):
