@@ -64,8 +64,6 @@ def unfit(spec: Run) -> str | None:
 def unknown(spec: Run) -> str | None:
     """The part of a run's training that the engine does not do, or None."""
     if isinstance(spec, Terms):
-        if spec.task.renamed is not None:
-            return "does not draw names anew under policy gradients"
         return None if is_sampled(spec.thought) else f"does not sample {spec.thought.label} in training"
     if spec.supervision.feeding != "teacher" and spec.thought not in FED:
         return f"does not feed {spec.thought.label} in training"

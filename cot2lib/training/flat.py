@@ -20,6 +20,7 @@ from torch import Tensor
 from cot2lib.kit import random
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training import evaluation
+from cot2lib.training.data import Names
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.forward.Data`
@@ -202,6 +203,20 @@ class FlatTrainer(StackTrainer):
         for group in self.optimizer.param_groups:
             for block in group["params"]:
                 self.optimizer.state[block]["step"] += updates
+
+    def _names(self, run: int, first: int, order: Int[Tensor, "step batch"]) -> Names | None:
+        """Names of some steps' visits, the first of which has a number, where they are drawn anew."""
+        if not self.data.renames:
+            return None
+        steps = torch.arange(first, first + len(order))
+        return self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
+
+    def _shown(self, order: Int[Tensor, "step batch"], names: Names | None):
+        """The engine's data of some steps' visits, as inputs of their own."""
+        prompts, rows = self.data.shown(order, names).flatten(0, 1).numpy(), order.flatten()
+        return self._data._replace(
+            prompts=prompts, **{name: getattr(self._data, name)[rows] for name in ("padding", "shift", "outputs")}
+        )
 
     @cached_property
     def _last(self) -> Int[Tensor, " input"]:

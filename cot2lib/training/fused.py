@@ -57,17 +57,12 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         Returns:
             what is scored, what is fed (one object where they are the same), and the order of the new inputs.
         """
-        rows, steps, names = order.flatten(), torch.arange(first, first + len(order)), None
-        if self.data.renames:
-            names = self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
-        visits = steps.repeat_interleave(order.shape[1])
+        rows, names = order.flatten(), self._names(run, first, order)
+        visits = torch.arange(first, first + len(order)).repeat_interleave(order.shape[1])
         scored, fed = self._drawn_at(run, rows, visits) if self.drawn_anew else self._looked_up(run, rows)
-        prompts = self.data.shown(order, names).flatten(0, 1).numpy()
-        kept = {name: getattr(self._data, name)[rows] for name in ("padding", "shift", "outputs")}
+        shown = self._shown(order, names)
         made = [
-            self._data._replace(
-                prompts=prompts, **kept, starts=starts, tokens=self._renamed(starts, tokens, names), weights=weights
-            )
+            shown._replace(starts=starts, tokens=self._renamed(starts, tokens, names), weights=weights)
             for starts, tokens, weights in ([scored] if fed is scored else [scored, fed])
         ]
         return made[0], made[-1], torch.arange(len(rows)).view_as(order)

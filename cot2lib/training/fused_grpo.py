@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib.losses import RATIOS
@@ -84,21 +84,40 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         parts = [] if self.reference is None else [value.detach().flatten(1) for value in self.reference.parameters()]
         return torch.cat(parts, 1).numpy() if parts else self.flat.numpy()
 
+    def _visited(self, run: int, first: int, order: Int[Tensor, "step batch"]):
+        """Some steps' inputs as inputs of their own, under the names of their visits.
+
+        Args:
+            run: which run.
+            first: number of the first of the steps.
+            order: rows of the task's inputs.
+
+        Returns:
+            what is shown, which answers are rewarded, when each input is answered, and the order of the new inputs.
+        """
+        rows, names = order.flatten(), self._names(run, first, order)
+        assert names is not None
+        right = torch.zeros(len(rows), self._shape.vocab, dtype=torch.bool)
+        right.scatter_(1, names.flatten(0, 1), self._right[rows])
+        return self._shown(order, names), right, self._last[rows], torch.arange(len(rows)).view_as(order)
+
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
         from cot2lib.fast.reward import Terms, reward
 
         spec, pieces, policy = self.spec, min(PIECES, steps), self._policy()  # no piece is empty
         terms = Terms(RATIOS.index(spec.ratio), float(spec.clip), float(spec.kl), spec.scaled, spec.updates)
-        flat, clipped, right = self.flat.numpy(), self.clip_fraction.numpy(), self._right.numpy()
-        keys, last = self.keys.numpy().view(np.uint64), self._last.numpy()
+        flat, clipped, keys = self.flat.numpy(), self.clip_fraction.numpy(), self.keys.numpy().view(np.uint64)
 
         def task(run: int, piece: int, works: tuple) -> None:
             part = slice(piece * steps // pieces, (piece + 1) * steps // pieces)
-            given = self._data, right, last, self.order[run, part].numpy(), policy, terms, self._start[run], keys[run]
-            how = self._optimiser(run, part), self._noise(run, self.recipe.dropout), self.progress.step + part.start
+            order, first = self.order[run, part], self.progress.step + part.start
+            shown = self._data, self._right, self._last, order
+            data, *asked = self._visited(run, first, order) if self.data.renames else shown
+            given = *(tensor.numpy() for tensor in asked), policy, terms, self._start[run], keys[run]
+            how = self._optimiser(run, part), self._noise(run, self.recipe.dropout), first
             out = self.losses[run, part].numpy(), clipped[run : run + 1], self._traces(policy), works[0]
-            reward(flat[run], self._shape, *given, *how, *out)
+            reward(flat[run], self._shape, data, *given, *how, *out)
             if piece + 1 == pieces:
                 for gradient, made in zip(self.gradients, self._views(torch.from_numpy(works[0].gradient)[None])):
                     gradient[run] = made[0]
