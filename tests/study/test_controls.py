@@ -78,7 +78,7 @@ def test_controls_differ_in_their_targets_alone():
             teacher = Taught(numbers("discrete", SEEDS[:1])[0]) if name == "own-teacher" else None
             assert run.supervision.targets == (teacher or control.targets) and run.model.layers == control.layers
     assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
-    assert len(set(every("paper"))) == 5 * len(MAIN) and thinking("paper") == []
+    assert len(set(every("paper"))) == 5 * len(MAIN) and thinking("paper") == every("paper")
     for quick, paper in zip(numbers("path-fed"), numbers("path-fed", profile="paper")):
         assert paper.supervision.targets == quick.supervision.targets and paper.recipe != quick.recipe
         assert paper.recipe == spec("cot2", "paper").recipe
@@ -194,7 +194,7 @@ def test_controls_are_judged_as_they_were_fed(rows):
     assert {name for name, rule in rules.items() if rule == Discrete()} == tokens
     assert {name for name, rule in rules.items() if rule == Always(3)} == {"nothing-fed", "deep-nothing-fed"}
     assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden, MTS}
-    known = rows.assign(id=[run.id for some in outcomes.trained().values() for run in some])
+    known = rows.assign(id=[run.id for some in outcomes.trained("quick").values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)
     found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"].to_numpy()
     told = known["control"].isin(tokens).to_numpy()

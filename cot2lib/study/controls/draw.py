@@ -9,7 +9,7 @@ from cot2lib.study import frame, report, show
 from cot2lib.study.controls import along, outcomes
 from cot2lib.study.controls.outcomes import GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS
+from cot2lib.study.controls.runs import CONTROLS, MAIN
 from cot2lib.study.look import Shown, curves, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
@@ -131,6 +131,25 @@ def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
             entry[f"{words}, minus CSFT"] = (
                 show.shown(mean_interval((mine - csft).dropna())) if len(mine) and control != "csft" else ""
             )
+        table.append(entry)
+    return pd.DataFrame(table)
+
+
+def recipes_table(rows: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%) on numbers of the controls of `MAIN` by both recipes, over the seeds of the authors', and the
+    differences from CSFT.
+
+    Args:
+        rows, theirs: the first frames of `outcomes.read`, by the quick recipe and by the authors'.
+    """
+    both = {"authors' recipe": theirs, "quick recipe": frame.at(rows, told=NUMBERS, seed=[*theirs["seed"].unique()])}
+    table = []
+    for control in MAIN:
+        entry = {"labels": CONTROLS[control].labels, "fed": CONTROLS[control].fed}
+        for words, part in both.items():
+            mine, csft = (frame.at(part, control=c).set_index("seed")["last"] for c in (control, "csft"))
+            entry[f"{words} (%)"] = show.mean_of(mine)
+            entry[f"{words}, minus CSFT"] = "" if control == "csft" else show.shown(mean_interval(mine - csft))
         table.append(entry)
     return pd.DataFrame(table)
 

@@ -344,6 +344,6 @@ def _whole(weights: Float[Tensor, "run input vocab"]) -> Float[Tensor, "run inpu
     return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
 
 
-def shipped() -> pd.DataFrame:
+def shipped(profile: str = "quick") -> pd.DataFrame:
     """The table that `cot2 collect edits` has shipped; empty where there is none."""
-    return records.shipped_rows("edits.quick.answers", COLUMNS)
+    return records.shipped_rows(f"edits.{profile}.answers", COLUMNS)

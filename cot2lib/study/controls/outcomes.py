@@ -15,10 +15,11 @@ from cot2lib.specs import Run, by_shape
 from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, ON_GRAPHS, graphs, numbers, own_rule, thinking
+from cot2lib.study.controls.runs import CONTROLS, GRAPH_SEEDS, MAIN, ON_GRAPHS, graphs, numbers, own_rule, thinking
 
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
 NUMBERS, GRAPHS = "MNNS", "ProsQA"
+Known = Mapping[tuple[str, str], Sequence[Run]]  # runs by task and control
 SUFFICIENT, COMPETITOR, COSTS = 80.0, 25.0, 50.0  # thresholds of SCIT (Ding, Huang and Yang, arXiv:2608.27265), in %
 
 
@@ -77,13 +78,17 @@ EXPERIMENTS: Mapping[str, Gap | Answered] = {
 }
 
 
-def trained() -> dict[tuple[str, str], list[Run]]:
+def trained(profile: str) -> Known:
     """Runs by task and control."""
+    if profile == "paper":
+        return {(NUMBERS, name): numbers(name, GRAPH_SEEDS, profile) for name in MAIN}
     found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
     return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
 
 
-def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> tuple[pd.DataFrame, pd.DataFrame]:
+def read(
+    seeds: Sequence[int], retrain: bool = False, device: str = "auto", profile: str = "quick"
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two frames of runs of some seeds: accuracies of all controls (%), and answers after edits of their thoughts.
 
     Both have `told` (the task), `control` and `seed`. Accuracies (`last`) are by each control's own decoder. `lost` is
@@ -93,23 +98,26 @@ def read(seeds: Sequence[int], retrain: bool = False, device: str = "auto") -> t
         seeds: of the runs.
         retrain: whether to train and measure the runs here, instead of reading the shipped records.
         device: of the trainings.
+        profile: the recipe.
 
     Raises:
         RecordError: if nothing is recorded of these runs.
     """
-    asked = [run for some in trained().values() for run in some if run.seed in seeds]
+    known = trained(profile)
+    asked = [run for some in known.values() for run in some if run.seed in seeds]
     if retrain:
         runs.run(asked, retrain=True, device=device)
-    rows = _told(frame.tidy(runs.recorded(asked, retrain=retrain)), asked)
-    edited = _told(_measured(asked) if retrain else edits.shipped(), asked)
+    rows = _told(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
+    edited = _told(_measured(asked) if retrain else edits.shipped(profile), known)
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
-    return _by_own_decoder(rows, edited), edited.assign(lost=edited["before"] - edited["right"])
+    rows, edited = (part[part["seed"].isin(seeds)] for part in (rows, edited))
+    return _by_own_decoder(rows, edited, known), edited.assign(lost=edited["before"] - edited["right"])
 
 
-def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame, known: Known) -> pd.DataFrame:
     """Accuracies where a control is judged by another rule than that which its run was evaluated by."""
-    own = {run.id: f"decoded by {own_rule(run).label}" for some in trained().values() for run in some}
+    own = {run.id: f"decoded by {own_rule(run).label}" for some in known.values() for run in some}
     decoded = edited[edited["edit"] == edited["id"].map(own)].set_index("id")["right"]
     return rows.assign(last=rows["id"].map(decoded).fillna(rows["last"]))
 
@@ -121,12 +129,11 @@ def _measured(asked: Sequence[Run]) -> pd.DataFrame:
     return pd.concat([edits.measure(group, retrain=True) for group in by_shape(known)], ignore_index=True)
 
 
-def _told(rows: pd.DataFrame, asked: Sequence[Run]) -> pd.DataFrame:
+def _told(rows: pd.DataFrame, known: Known) -> pd.DataFrame:
     """The rows of some runs, with whose they are."""
-    ids = {run.id for run in asked}
-    told = [(run.id, *place, run.seed) for place, some in trained().items() for run in some if run.id in ids]
-    known = pd.DataFrame(told, columns=["id", "told", "control", "seed"])
-    return rows.drop(columns="seed", errors="ignore").merge(known, on="id")
+    told = [(run.id, *place, run.seed) for place, some in known.items() for run in some]
+    named = pd.DataFrame(told, columns=["id", "told", "control", "seed"])
+    return rows.drop(columns="seed", errors="ignore").merge(named, on="id")
 
 
 def measured(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:

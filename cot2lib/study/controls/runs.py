@@ -130,5 +130,5 @@ def every(profile: str) -> list[Run]:
 
 
 def thinking(profile: str) -> list[Run]:
-    """Those of `every` that have thoughts to edit; runs by the authors' recipe are not edited."""
-    return [run for run in every(profile) if run.supervision.every is not None] if profile == "quick" else []
+    """Those of `every` that have thoughts to edit."""
+    return [run for run in every(profile) if run.supervision.every is not None]
