@@ -196,7 +196,7 @@ def test_controls_are_judged_as_they_were_fed(rows):
     assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden, MTS}
     known = rows.assign(id=[run.id for some in outcomes.trained("quick").values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)
-    found = outcomes._by_own_decoder(known, decoded).set_index("id")["last"].to_numpy()
+    found = outcomes._by_own_decoder(known, decoded, outcomes.trained("quick")).set_index("id")["last"].to_numpy()
     told = known["control"].isin(tokens).to_numpy()
     assert (found[told] == 12.5).all() and (found[~told] == rows["last"].to_numpy()[~told]).all()
 
