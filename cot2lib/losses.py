@@ -38,6 +38,11 @@ def soft_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tenso
     return -(targets * logits.log_softmax(-1)).sum(-1)
 
 
+def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor, "run batch step vocab"]) -> Nll:
+    """-log of the probability that a step's token is any of those with a share in the target, in nats."""
+    return -logits.log_softmax(-1).masked_fill(targets == 0, -torch.inf).logsumexp(-1)
+
+
 def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor, "run batch position"]) -> Nll:
     """Cross-entropy of given tokens, in nats."""
     return -logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]

@@ -47,6 +47,8 @@ class RunSpec(Run):
             return "COCONUT, zero slot" if isinstance(self.thought, ZeroSlot) else "COCONUT"
         if self.supervision.every is None:
             return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
+        if self.supervision.scoring == "set":
+            return "CoT2, set likelihood"
         if self.supervision.targets is not None:
             return "CoT2, other targets"
         return "discrete CoT" if self.supervision.budget == 1 else "CoT2"

@@ -65,6 +65,8 @@ def unknown(spec: Run) -> str | None:
     """The part of a run's training that the engine does not do, or None."""
     if isinstance(spec, Terms):
         return None if is_sampled(spec.thought) else f"does not sample {spec.thought.label} in training"
+    if spec.supervision.scoring != "shares":
+        return "does not score sets"
     if spec.supervision.feeding != "teacher" and spec.thought not in FED:
         return f"does not feed {spec.thought.label} in training"
     return None

@@ -27,6 +27,7 @@ from cot2lib.thoughts import Rule
 
 LOSS_ON = ("outputs", "sequence")
 REDUCTIONS = ("sum", "mean")
+SCORING = ("shares", "set")
 FEEDING = ("teacher", "self", "stages")
 SCHEDULES = ("constant", "cosine")
 CURRICULA = ("none", "first", "growing")
@@ -92,6 +93,8 @@ class Supervision:
         eos: whether an end token follows the answer and is trained on.
         loss_on: "outputs", or "sequence" for every position after the first.
         reduction: "sum" or "mean" over the positions scored.
+        scoring: "shares", the cross-entropy with each target; or "set", -log of the probability of any of the tokens
+            that have a share.
         pauses: further arrows after the prompt's own, which the model may use to compute (pause tokens).
         feeding: whose thoughts are fed in training. "teacher": the targets; "self": the model's own by the
             run's rule, gradients flowing through them; "stages": COCONUT's left-to-right curriculum of m
@@ -116,13 +119,18 @@ class Supervision:
     switch: int = 0
     curriculum: str = "none"
     targets: Targets | None = None
+    scoring: str = "shares"
 
     def __post_init__(self):
         typed(self)
         choose(ties=(self.ties, TIES), loss_on=(self.loss_on, LOSS_ON), reduction=(self.reduction, REDUCTIONS))
-        choose(feeding=(self.feeding, FEEDING), curriculum=(self.curriculum, CURRICULA))
+        choose(
+            feeding=(self.feeding, FEEDING), curriculum=(self.curriculum, CURRICULA), scoring=(self.scoring, SCORING)
+        )
         at_least(1, every=self.every, budget=self.budget)
         at_least(0, pauses=self.pauses, switch=self.switch)
+        if self.scoring == "set" and self.loss_on == "sequence":
+            raise SpecError("scoring='set' needs loss_on='outputs', not 'sequence'.")
         if self.feeding != "teacher" and self.loss_on == "sequence":
             raise SpecError(f"loss_on='sequence' needs feeding='teacher', not {self.feeding!r}.")
         if self.pauses and not self.arrow:

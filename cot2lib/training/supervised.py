@@ -78,7 +78,8 @@ def batch_loss(
     if supervision.loss_on == "sequence":
         nll = losses.sequence_nll(logits[0], batch.prompts, targets)
         return losses.reduce(nll, supervision.reduction)
-    nll = losses.soft_nll(torch.cat(logits, dim=2), targets)  # (run, batch, step)
+    score = losses.set_nll if supervision.scoring == "set" else losses.soft_nll
+    nll = score(torch.cat(logits, dim=2), targets)  # (run, batch, step)
     first = own if supervision.feeding == "stages" else 0
     there = batch.scored(first, end)
     return losses.reduce(nll[:, :, first:] if there is None else nll, supervision.reduction, there)

@@ -1,5 +1,7 @@
 """The fused engine on own thoughts: gradients, dropout bits and losses are torch's, for each feeding."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from builders import weights_of
@@ -121,3 +123,7 @@ def test_rules_that_the_engine_does_not_feed_are_left_to_torch(capsys):
     assert type(preferred(SupervisedTrainer([own(Base(2.0))]))) is SupervisedTrainer
     assert "does not feed Base(temperature=2.0) in training" in capsys.readouterr().err
     assert both(own(Base(2.0), "teacher"))[1].engine == "fused", "there it acts at evaluation alone"
+    of_set = own(Base(), "teacher")
+    of_set = replace(of_set, supervision=replace(of_set.supervision, scoring="set"))
+    assert type(preferred(SupervisedTrainer([of_set]))) is SupervisedTrainer
+    assert "does not score sets" in capsys.readouterr().err

@@ -32,13 +32,13 @@ def test_defaults_are_frozen():
         "model=Model(d_model=32, layers=2, heads=2, embedding='learned', embedding_sd=0.02) "
         "supervision=Supervision(budget=None, ties='minus-first', every=1, "
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0, "
-        "curriculum='none', targets=None) "
+        "curriculum='none', targets=None, scoring='shares') "
         "thought=Base(temperature=1.0, threshold=0.0, top=None) "
         "seed=42 split=None",
         "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1 beta2=0.999",
         "Supervision": "budget=None ties='minus-first' every=1 arrow=True eos=False loss_on='outputs' reduction='sum' "
-        "pauses=0 feeding='teacher' switch=0 curriculum='none' targets=None",
+        "pauses=0 feeding='teacher' switch=0 curriculum='none' targets=None scoring='shares'",
         "Model": "d_model=32 layers=2 heads=2 embedding='learned' embedding_sd=0.02",
         "MNNS": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None",
         "MNNSLengths": "low=1 high=9 length=4 inputs=None seed=0 max_sum=None shortest=2 places=4",
@@ -204,7 +204,8 @@ def test_shortened():
 def test_comparison_shows_every_field():
     table = comparison().set_index("field")
     own = {field.name for field in dataclasses.fields(Row)} - {"supervision", "model"}
-    formats = {field.name for field in dataclasses.fields(Supervision)} - {"budget", "every", "switch", "targets"}
+    apart = {"budget", "every", "switch", "targets", "scoring"}
+    formats = {field.name for field in dataclasses.fields(Supervision)} - apart
     assert set(table.index) == own | formats | {"cycles"}, "what tells methods apart by name is not repeated"
     assert table.loc["lr", "paper"] == "0.0001" and table.loc["lr", "quick"] == "0.003"
     assert table.loc["arrow", "paper"].startswith("cot2: False, discrete: True, no-cot: True")

@@ -77,6 +77,7 @@ def test_controls_differ_in_their_targets_alone():
             assert run.recipe.steps == csft.recipe.steps or name.startswith("lengths")
             teacher = Taught(numbers("discrete", SEEDS[:1])[0]) if name == "own-teacher" else None
             assert run.supervision.targets == (teacher or control.targets) and run.model.layers == control.layers
+            assert run.supervision.scoring == control.scoring and (run.fed == "self") == control.self_fed
     assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
     assert len(set(every("paper"))) == 5 * len(MAIN) and thinking("paper") == every("paper")
     for quick, paper in zip(numbers("path-fed"), numbers("path-fed", profile="paper")):
@@ -192,7 +193,9 @@ def test_controls_are_judged_as_they_were_fed(rows):
     tokens = {"path-fed", "fresh-path", "drawn-state", "discrete", "smoothed-path", "own-teacher"}
     tokens |= {"lengths-fresh-path"}
     assert {name for name, rule in rules.items() if rule == Discrete()} == tokens
-    assert {name for name, rule in rules.items() if rule == Always(3)} == {"nothing-fed", "deep-nothing-fed"}
+    assert {name for name, rule in rules.items() if rule == Always(3)} == {
+        "nothing-fed", "deep-nothing-fed", "six-layers-nothing-fed",
+    }  # fmt: skip
     assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden, MTS}
     known = rows.assign(id=[run.id for some in outcomes.trained("quick").values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from builders import weights_of
 
+from cot2lib import losses
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.specs.profiles import shortened, spec
@@ -288,6 +289,28 @@ def test_loss_on_own_thoughts_by_hand(method, own):
     theirs = torch.autograd.grad(expected.sum(), list(stack.parameters()))
     for a, b in zip(mine, theirs):
         assert torch.allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("own", [0, 2])
+def test_a_set_is_scored_by_the_probability_of_any_of_its_states(own):
+    """By hand from the logits that shares are scored by; of one state it is that state's cross-entropy."""
+    run = spec("cot2", task=MNNS(1, 3, 3), d_model=8, layers=1, heads=1, **({"self_fed_from": 0.0} if own else {}))
+    of_set = replace(run, supervision=replace(run.supervision, scoring="set"))
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(6)[None])
+    logits = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses, "soft_nll", lambda scores, targets: logits.append(scores) or scores[..., 0] * 0)
+        batch_loss(stack, run, batch, own)
+    chances = (logits[0].softmax(-1) * (batch.outputs > 0)).sum(-1)  # (run, batch, step)
+    found = batch_loss(stack, of_set, batch, own)
+    assert torch.allclose(found, -chances.log().sum(-1).mean(-1), atol=1e-5) and found > 0
+    assert found < batch_loss(stack, run, batch, own), "which state it is costs more"
+    alone = replace(
+        batch,
+        outputs=torch.nn.functional.one_hot(batch.outputs.argmax(-1), batch.outputs.shape[-1]).float(),
+    )
+    assert torch.allclose(*(batch_loss(stack, some, alone) for some in (run, of_set)))
 
 
 def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():

@@ -44,6 +44,8 @@ class Control(NamedTuple):
         method: whose run it is.
         layers: of the model.
         task: the numbers.
+        scoring: see `cot2lib.training.settings.Supervision`.
+        self_fed: whether the model is fed its own mixtures in training.
         teacher: the control whose run of the same seed says what is scored and fed.
         rewarded: whether policy gradients follow, with thoughts of sampled tokens: 3 on numbers, 8 on graphs.
     """
@@ -54,6 +56,8 @@ class Control(NamedTuple):
     method: str = "cot2"
     layers: int = 2
     task: MNNS = MNNS()
+    scoring: str = "shares"
+    self_fed: bool = False
     teacher: str | None = None
     rewarded: bool = False
 
@@ -67,6 +71,10 @@ CONTROLS: Mapping[str, Control] = {
     "drawn-state": Control("a drawn state", "that state", DrawnState()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
     "deep-nothing-fed": Control("frontier", "arrows, four layers", Apart(Frontier(), Arrow()), layers=4),
+    "six-layers-nothing-fed": Control("frontier", "arrows, six layers", Apart(Frontier(), Arrow()), layers=6),
+    "self-fed": Control("frontier", "its own mixtures", self_fed=True),
+    "set-fed": Control("any state of the frontier", "frontier", scoring="set"),
+    "set-self-fed": Control("any state of the frontier", "its own mixtures", scoring="set", self_fed=True),
     "other-step": Control("another step's frontier", "the same", Rotated()),
     "renamed": Control("renamed frontier", "the same", Renamed()),
     "other-input": Control("another input's frontier", "the same", Shuffled()),
@@ -91,8 +99,9 @@ ON_GRAPHS = (*MAIN, "reward", "csft-reward")
 def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick") -> list[Run]:
     """The runs of a control on four digits from 1 to 9: d = 32."""
     control = CONTROLS[name]
-    shape = dict(d_model=32, layers=control.layers, heads=control.layers)
-    made = [_with(control, spec(control.method, profile, task=control.task, seed=seed, **shape)) for seed in seeds]
+    options = dict(d_model=32, layers=control.layers, heads=min(control.layers, 4))
+    options |= dict(self_fed_from=0.0) if control.self_fed else {}
+    made = [_with(control, spec(control.method, profile, task=control.task, seed=seed, **options)) for seed in seeds]
     return [grpo(run) for run in made] if control.rewarded else made
 
 
@@ -118,7 +127,7 @@ def own_rule(run: Run) -> Rule:
 def _with(control: Control, run: RunSpec) -> RunSpec:
     teachers = [] if control.teacher is None else numbers(control.teacher, [run.seed])
     targets = Taught(*teachers) if teachers else control.targets
-    return replace(run, supervision=replace(run.supervision, targets=targets))
+    return replace(run, supervision=replace(run.supervision, targets=targets, scoring=control.scoring))
 
 
 def every(profile: str) -> list[Run]:
