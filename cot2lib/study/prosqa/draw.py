@@ -9,12 +9,13 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
+from cot2lib import runs as lib
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.prosqa import questions, runs
+from cot2lib.study.prosqa import following, questions, runs
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
@@ -217,6 +218,30 @@ def sizes(seed: int) -> pd.DataFrame:
     table = pd.concat([by_hops, over_all]).pivot_table("strict", shape, "questions")
     table = table[[*by_hops["questions"].unique(), ALL]].sort_values("parameters")
     return table.reset_index().rename_axis(columns=None)
+
+
+FOLLOWED = {questions.BEFORE: "right, as they are", questions.MOVED: "right, with an edge moved"}
+
+
+def followed() -> pd.DataFrame:
+    """Right answers (%) along a training of each method, to questions as they are and with one edge moved so that the
+    answer moves (`answers`)."""
+    rows = following.shipped()
+    answers = frame.ordered(rows["test"].map(FOLLOWED), tuple(FOLLOWED.values()))
+    methods = frame.ordered(rows["method"], frame.ORDER["method"])
+    return rows.assign(answers=answers, method=methods, strict=PERCENT * rows["strict"], recipe=RECIPES["quick"])
+
+
+def along_training(rows: pd.DataFrame, finding: str) -> Shown:
+    """The rows of `followed` by step, a panel for each method."""
+    labels = ("step", "right answers (%)")
+    return look.curves(rows, "answers", "method", finding=finding, x="step", y="strict", labels=labels)
+
+
+def changed() -> pd.DataFrame:
+    """Accuracy (%) of CoT2 on held-out questions of its own task, by the one choice that differs."""
+    parts = [frame.tidy(lib.recorded(specs)).assign(choice=words) for words, specs in runs.changed().items()]
+    return pd.concat(parts, ignore_index=True)
 
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ moved so that the other option becomes the target (`cot2lib.study.prosqa.rewritt
 import pandas as pd
 import torch
 
-from cot2lib.runs import How, make_trainer
+from cot2lib.runs import How, make_trainer, records
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.study.graph_runs import BOTH
@@ -41,3 +41,8 @@ def along(run: RunSpec) -> pd.DataFrame:
 
     trainer.train(ask)
     return pd.concat(points, ignore_index=True).assign(method=run.method, seed=run.seed)[COLUMNS]
+
+
+def shipped() -> pd.DataFrame:
+    """The table that `cot2 collect following` has shipped; empty where there is none."""
+    return records.shipped_rows("following.quick.along", COLUMNS)
