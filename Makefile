@@ -21,7 +21,8 @@ PROFILE ?= quick
 SHARD ?= 1/1
 OF ?= newest
 BIN := .venv/bin
-PYTEST := $(BIN)/pytest -n $(shell expr $(JOBS) + 1) --dist loadfile --no-loadscope-reorder
+# Tests wait for browsers and other processes, so there is one worker more than cores.
+PYTEST := $(BIN)/pytest -n $(shell echo $$(($(JOBS) + 1))) --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
 
 # The matrices are small, and tests run side by side: more threads only wait for each other.

@@ -39,8 +39,13 @@ def soft_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tenso
 
 
 def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor, "run batch step vocab"]) -> Nll:
-    """-log of the probability that a step's token is any of those with a share in the target, in nats."""
-    return -logits.log_softmax(-1).masked_fill(targets == 0, -torch.inf).logsumexp(-1)
+    """-log of the probability that a step's token is any of those with a share in the target, in nats.
+
+    Zero where a target has no share at all, as of a step that an input does not have.
+    """
+    shares = targets > 0
+    others = ~shares & shares.any(-1, keepdim=True)
+    return -logits.log_softmax(-1).masked_fill(others, -torch.inf).logsumexp(-1)
 
 
 def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor, "run batch position"]) -> Nll:

@@ -26,9 +26,9 @@ document.addEventListener("DOMContentLoaded", () => {
   window.addEventListener("afterprint", () => closed.forEach((fold) => (fold.open = false)));
   const unfold = () => {
     const found = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const box = found && (found.matches(".dropdown") ? found : found.querySelector?.(":scope > .dropdown"));
-    if (box?.matches(".toggle-hidden")) box.querySelector("button.toggle-button")?.click();
-  }; // a link to a fold opens it
+    const box = found && found.closest(".dropdown");
+    if (box?.matches(".toggle-hidden")) box.querySelector("button.toggle-button").click();
+  }; // a link to a fold, or into it, opens it
   window.addEventListener("hashchange", unfold);
   window.addEventListener("load", unfold);
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role"); // it has no list items

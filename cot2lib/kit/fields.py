@@ -33,8 +33,8 @@ def typed(data) -> None:
     """
     for name, hint in _hints(type(data)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
         value = getattr(data, name)
-        if not _fits(hint, type(value)):  # type: ignore[arg-type]
-            object.__setattr__(data, name, _as(name, hint, value))
+        if not _fits(type(value), *hint[1:]):
+            object.__setattr__(data, name, _as(name, hint[0], value))
 
 
 def label(data) -> str:
@@ -86,32 +86,39 @@ def distinct(name: str, values: Sequence) -> None:
 
 
 @cache
-def _hints(kind: type) -> dict[str, object]:
-    """Declared type of each field."""
+def _hints(kind: type) -> dict[str, tuple]:
+    """Declared type of each field, and its `_kinds`."""
     try:
         hints = typing.get_type_hints(kind)
-        return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
     except (NameError, TypeError, SyntaxError) as error:
         raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
+    declared = {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
+    return {name: (hint, *_kinds(hint)) for name, hint in declared.items()}
+
+
+def _kinds(hint) -> tuple[tuple, tuple[type, ...]]:
+    """The types that a declared type allows, and those of them that are dataclasses."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    return kinds, tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
+
+
+def _fits(kind: type, kinds: tuple, parts: tuple[type, ...]) -> bool:
+    """Whether values of a class need no conversion: strings, truths, None and allowed parts of the package."""
+    return kind in kinds if kind in (str, bool, type(None)) else _is_ours(kind) and issubclass(kind, parts)
 
 
 @cache
-def _fits(hint, kind: type) -> bool:
-    """Whether every value of a class is one of a declared type as it stands: words, truths, parts of the package."""
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    if kind in (str, bool, type(None)):
-        return kind in kinds
-    parts = tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
-    return "__dataclass_params__" in vars(kind) and not is_outside(kind) and issubclass(kind, parts)
+def _is_ours(kind: type) -> bool:
+    """Whether a class is a dataclass of the package."""
+    return "__dataclass_params__" in vars(kind) and not is_outside(kind)
 
 
 def _as(name: str, hint, value):
     """A value as its declared type; of several the first that it fits."""
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    kinds, parts = _kinds(hint)
     if value is None and type(None) in kinds:
         return None
     kinds = tuple(kind for kind in kinds if kind is not type(None))
-    parts = tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
     if parts and (parts == kinds or isinstance(value, parts)):
         return part(name, value, *parts)
     for kind in kinds[:-1]:

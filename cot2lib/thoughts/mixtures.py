@@ -32,13 +32,14 @@ class Base(Rule):
 
     def __call__(self, state: State) -> Thought:
         weights = (state.logits / self.temperature).softmax(-1)
-        if self.threshold or self.top:
-            kept = min(self.top or weights.shape[-1], weights.shape[-1])
-            least = weights.topk(kept).values[..., -1:]
-            floor = torch.maximum(weights.amax(-1, keepdim=True).clamp(max=self.threshold), least)
+        full = weights
+        if self.threshold:
+            floor = weights.amax(-1, keepdim=True).clamp(max=self.threshold)
             weights = weights * (weights >= floor)
-            weights = weights / weights.sum(-1, keepdim=True)
-        return Thought(weights)
+        if self.top is not None:
+            largest = weights.topk(min(self.top, weights.shape[-1]))
+            weights = torch.zeros_like(weights).scatter(-1, largest.indices, largest.values)
+        return Thought(weights if weights is full else weights / weights.sum(-1, keepdim=True))
 
 
 @dataclass(frozen=True)

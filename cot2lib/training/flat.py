@@ -205,7 +205,7 @@ class FlatTrainer(StackTrainer):
                 self.optimizer.state[block]["step"] += updates
 
     def _names(self, run: int, first: int, order: Int[Tensor, "step batch"]) -> Names | None:
-        """Names of some steps' visits, the first of which has a number, where they are drawn anew."""
+        """Names of each visit of some steps, from the step number `first` on; None where names are fixed."""
         if not self.data.renames:
             return None
         steps = torch.arange(first, first + len(order))

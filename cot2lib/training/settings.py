@@ -129,8 +129,8 @@ class Supervision:
         )
         at_least(1, every=self.every, budget=self.budget)
         at_least(0, pauses=self.pauses, switch=self.switch)
-        if self.scoring == "set" and self.loss_on == "sequence":
-            raise SpecError("scoring='set' needs loss_on='outputs', not 'sequence'.")
+        if self.scoring == "set" and (self.loss_on == "sequence" or self.budget == 1 or self.targets is not None):
+            raise SpecError("scoring='set' is CoT2's: it needs loss_on='outputs', a budget above 1 and no targets.")
         if self.feeding != "teacher" and self.loss_on == "sequence":
             raise SpecError(f"loss_on='sequence' needs feeding='teacher', not {self.feeding!r}.")
         if self.pauses and not self.arrow:

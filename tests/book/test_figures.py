@@ -116,3 +116,18 @@ def test_a_reader_looks_at_one_seed(figures, shown, tmp_path):
     value = f"{16 + 43 / 7:.1f}"
     assert one[1].startswith("Seed 43: quick recipe, d_model 16, CoT2: ") and f"CoT2: {value};" in one[1]
     assert labels == 1 and focused and drawn == [["What is seen.", "only-light"], ["What is seen.", "only-dark"]]
+
+
+def test_folded_code_that_shows_nothing_joins_the_next():
+    """Parameters stay apart, text parts two cells, and a cell that shows something ends one."""
+    joined = extension("executed").joined
+
+    def cell(source, *tags, shows=False, kind="code"):
+        return {"cell_type": kind, "metadata": {"tags": [*tags]}, "source": [source], "outputs": [1] * shows}
+
+    hide = "hide-input"
+    cells = [
+        cell("p", "parameters", hide), cell("a", hide), cell("b", hide), cell("c", hide, shows=True),
+        cell("d", hide), cell("text", kind="markdown"), cell("e", hide), cell("open"), cell("f", hide, shows=True),
+    ]  # fmt: skip
+    assert ["".join(one["source"]) for one in joined(cells)] == ["p", "a\n\nb\n\nc", "d", "text", "e", "open", "f"]

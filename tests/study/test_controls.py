@@ -7,15 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval
 from cot2lib.runs import Taught
-from cot2lib.specs.profiles import spec
+from cot2lib.specs.profiles import grpo, spec
+from cot2lib.study import frame
 from cot2lib.study.controls import along, draw, edits, outcomes
 from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
-    GRAPH_SEEDS,
+    FIVE,
     MAIN,
     ON_GRAPHS,
     SEEDS,
@@ -34,9 +36,7 @@ NOT_YET = {"own-teacher", "lengths"}  # experiments without runs in some tests
 @pytest.fixture(scope="module")
 def rows():
     """Accuracies that fall by a point from control to control, and by a tenth from seed to seed."""
-    some = [(NUMBERS, c, s) for c in CONTROLS for s in SEEDS] + [
-        (GRAPHS, c, s) for c in ON_GRAPHS for s in GRAPH_SEEDS
-    ]
+    some = [(NUMBERS, c, s) for c in CONTROLS for s in SEEDS] + [(GRAPHS, c, s) for c in ON_GRAPHS for s in FIVE]
     table = pd.DataFrame(some, columns=["told", "control", "seed"])
     place = table["control"].map({c: i for i, c in enumerate(CONTROLS)})
     return table.assign(last=98 - place - table["seed"] % 62 / 10)
@@ -47,7 +47,7 @@ def edited():
     """Answers after edits: each dose of removal costs as many points as it takes per cent."""
     table = []
     for told, control, seed in [(NUMBERS, c, s) for c in ("csft", "fresh-path") for s in SEEDS] + [
-        (GRAPHS, "csft", s) for s in GRAPH_SEEDS
+        (GRAPHS, "csft", s) for s in FIVE
     ]:
         wiggle, base = seed % 62 / 10, dict(told=told, control=control, seed=seed, inputs=100, before=99.0)
         for name in ("ancestors", "elsewhere", "direction"):
@@ -87,7 +87,31 @@ def test_controls_differ_in_their_targets_alone():
         "no-CoT",
         "no-CoT, pauses",
     }
-    assert {run.seed for run in graphs("csft")} == set(GRAPH_SEEDS)
+    assert {run.seed for run in graphs("csft")} == set(FIVE)
+
+
+def test_a_recipe_is_that_of_starts_and_teachers_too():
+    (student,), (rewarded,) = (numbers(name, SEEDS[:1], "paper") for name in ("own-teacher", "reward"))
+    (discrete,) = numbers("discrete", SEEDS[:1], "paper")
+    assert student.supervision.targets == Taught(discrete) and rewarded == grpo(discrete, "paper")
+
+
+def test_five_controls_stand_by_both_recipes(rows):
+    theirs = frame.at(rows, told=NUMBERS, control=list(MAIN), seed=list(FIVE)).assign(last=lambda t: t["last"] - 1)
+    table = draw.recipes_table(rows, theirs)
+    assert len(table) == len(MAIN) and list(table)[2:] == [
+        "authors' recipe (%)", "authors' recipe, minus CSFT", "quick recipe (%)", "quick recipe, minus CSFT",
+    ]  # fmt: skip
+    assert table["authors' recipe (%)"][0].startswith("96.8") and table["quick recipe (%)"][0].startswith("97.8")
+    assert (table["authors' recipe, minus CSFT"] == table["quick recipe, minus CSFT"]).all()
+
+
+def test_records_without_the_seeds_are_named(monkeypatch, rows, edited):
+    known = [run for some in outcomes.trained("quick").values() for run in some]
+    monkeypatch.setattr(outcomes.runs, "recorded", lambda *a, **o: pd.DataFrame({"id": [run.id for run in known]}))
+    monkeypatch.setattr(outcomes.edits, "shipped", lambda profile: pd.DataFrame({"id": [known[0].id]}))
+    with pytest.raises(RecordError, match="no control of these seeds"):
+        outcomes.read([SEEDS[1]])
 
 
 def test_every_predicted_experiment_has_its_measure():
@@ -158,9 +182,9 @@ def test_the_figures_draw_every_seed(rows, edited):
     shown = draw.main(rows, edited, "A finding.")
     drawn = shown.numbers[shown.numbers["panel"] == "accuracy"]
     assert shown.finding == "A finding."
-    assert len(drawn) == len(CONTROLS) * len(SEEDS) + len(ON_GRAPHS) * len(GRAPH_SEEDS)
+    assert len(drawn) == len(CONTROLS) * len(SEEDS) + len(ON_GRAPHS) * len(FIVE)
     removed = shown.numbers[shown.numbers["panel"] == "removal"]
-    assert len(removed) == 3 * len(edits.DOSES) * (len(SEEDS) + len(GRAPH_SEEDS))
+    assert len(removed) == 3 * len(edits.DOSES) * (len(SEEDS) + len(FIVE))
     assert set(shown.numbers.loc[shown.numbers["panel"] == "swap", "follows"]) == {"follows", "right"}
     table = outcomes.outcomes(rows, edited)
     known = draw.predicted(table, "").numbers

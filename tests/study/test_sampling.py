@@ -306,13 +306,13 @@ def test_a_recipe_without_all_seeds_is_named():
 
 def test_decoding_accuracies_and_costs(continuous, discrete):
     specs = specs_of("cot2")
-    table = sampling_measure.accuracies([(continuous, specs)], [Base(), Base(temperature=5.0), Base()])
+    table = sampling_measure.accuracies([(continuous, specs)], [Base(), Base(5.0), Base(), Base(top=2)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
     with pytest.raises(SpecError, match="no thought rules"):
         sampling_measure.accuracies([(continuous, specs)], [])
     plain = sampling_measure.varied(table)
-    assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 4
-    assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:])
+    assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 6
+    assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:4])
     stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, specs_of("discrete"))}
     cost = sampling_measure.rollout_costs(stacks, (1, 3), prompts=4)
     assert cost.set_index(["method", "tries"])["positions"].to_dict() == {

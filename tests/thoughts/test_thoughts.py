@@ -184,6 +184,8 @@ def test_the_likeliest_tokens_alone_stay(top):
     kept = torch.zeros_like(full, dtype=torch.bool).scatter(-1, order, True)
     assert torch.equal(weights > 0, kept & (full > 0))
     assert torch.allclose(weights, full * kept / (full * kept).sum(-1, keepdim=True))
+    ties = state(torch.zeros_like(LOGITS[:1, :1]))
+    assert (Base(top=top)(ties).weights > 0).sum() == min(top, LOGITS.shape[-1])
     both = Base(threshold=0.2, top=top)(state()).weights
     assert torch.equal(both > 0, kept & (Base(threshold=0.2)(state()).weights > 0))
 

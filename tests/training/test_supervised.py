@@ -10,7 +10,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import MTS, Discrete, Hidden
 from cot2lib.training.data import Batch, stack_data
 from cot2lib.training.engines import preferred
@@ -311,6 +311,17 @@ def test_a_set_is_scored_by_the_probability_of_any_of_its_states(own):
         outputs=torch.nn.functional.one_hot(batch.outputs.argmax(-1), batch.outputs.shape[-1]).float(),
     )
     assert torch.allclose(*(batch_loss(stack, some, alone) for some in (run, of_set)))
+
+
+def test_sets_of_inputs_of_several_lengths():
+    """Steps that an input does not have count nothing, in the gradient neither."""
+    run = spec("cot2", task=MNNSLengths(1, 3, 3), d_model=8, layers=1, heads=1)
+    of_set = replace(run, supervision=replace(run.supervision, scoring="set"))
+    stack, data = build_stack([run]), stack_data([run], "cpu")
+    batch = data.batch(torch.arange(run.task.size)[None])
+    loss = batch_loss(stack, of_set, batch)
+    assert 0 < loss < batch_loss(stack, run, batch)
+    assert all(part.isfinite().all() for part in torch.autograd.grad(loss.sum(), list(stack.parameters())))
 
 
 def test_a_curriculum_is_the_teacher_before_its_switch_and_the_model_after():

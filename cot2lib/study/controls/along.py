@@ -35,10 +35,10 @@ def measure(profile: str) -> pd.DataFrame:
     """Answers of `NAMES` on their way; it takes a training of each.
 
     Raises:
-        SpecError: for the paper profile, by which no control is trained.
+        SpecError: for the paper profile: these are asked along the quick recipe alone.
     """
     if profile != "quick":
-        raise SpecError(f"controls under {profile!r}: they are trained by the quick recipe; choose 'quick'.")
+        raise SpecError(f"along under {profile!r}: models are asked along the quick recipe; choose 'quick'.")
     return pd.concat([along(numbers(name)) for name in NAMES], ignore_index=True)
 
 

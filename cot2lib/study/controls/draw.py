@@ -1,5 +1,7 @@
 """Figures and tables of the chapter `controls`."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -9,7 +11,7 @@ from cot2lib.study import frame, report, show
 from cot2lib.study.controls import along, outcomes
 from cot2lib.study.controls.outcomes import GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, MAIN
+from cot2lib.study.controls.runs import CONTROLS
 from cot2lib.study.look import Shown, curves, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
@@ -120,36 +122,31 @@ def along_training(shares: pd.DataFrame, finding: str) -> Shown:
 
 def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Each control's labels, feed and accuracy on both tasks, and its difference from CSFT paired by seed."""
-    table = []
-    for control, told in CONTROLS.items():
-        entry = {"labels": told.labels, "fed": told.fed}
-        if frame.at(rows, control=control).empty:
-            continue
-        for task, words in ON_BOTH.items():
-            mine, csft = (frame.at(rows, told=task, control=c).set_index("seed")["last"] for c in (control, "csft"))
-            entry[f"{words} (%)"] = show.mean_of(mine) if len(mine) else ""
-            entry[f"{words}, minus CSFT"] = (
-                show.shown(mean_interval((mine - csft).dropna())) if len(mine) and control != "csft" else ""
-            )
-        table.append(entry)
-    return pd.DataFrame(table)
+    return _beside_csft({words: frame.at(rows, told=told) for told, words in ON_BOTH.items()})
 
 
 def recipes_table(rows: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) on numbers of the controls of `MAIN` by both recipes, over the seeds of the authors', and the
-    differences from CSFT.
+    """The same on numbers by both recipes, over the seeds of the authors'.
 
     Args:
         rows, theirs: the first frames of `outcomes.read`, by the quick recipe and by the authors'.
     """
-    both = {"authors' recipe": theirs, "quick recipe": frame.at(rows, told=NUMBERS, seed=[*theirs["seed"].unique()])}
+    alike = frame.at(rows, told=NUMBERS, seed=[*theirs["seed"].unique()], control=[*theirs["control"].unique()])
+    return _beside_csft({"authors' recipe": theirs, "quick recipe": alike})
+
+
+def _beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """A row for each control that some part has, with two columns for each part."""
     table = []
-    for control in MAIN:
-        entry = {"labels": CONTROLS[control].labels, "fed": CONTROLS[control].fed}
-        for words, part in both.items():
-            mine, csft = (frame.at(part, control=c).set_index("seed")["last"] for c in (control, "csft"))
-            entry[f"{words} (%)"] = show.mean_of(mine)
-            entry[f"{words}, minus CSFT"] = "" if control == "csft" else show.shown(mean_interval(mine - csft))
+    for control, told in CONTROLS.items():
+        entry = {"labels": told.labels, "fed": told.fed}
+        found = {words: frame.at(part, control=control).set_index("seed")["last"] for words, part in parts.items()}
+        if not any(map(len, found.values())):
+            continue
+        for words, mine in found.items():
+            entry[f"{words} (%)"] = show.mean_of(mine) if len(mine) else ""
+            less = (mine - frame.at(parts[words], control="csft").set_index("seed")["last"]).dropna()
+            entry[f"{words}, minus CSFT"] = show.shown(mean_interval(less)) if len(mine) and control != "csft" else ""
         table.append(entry)
     return pd.DataFrame(table)
 

@@ -15,10 +15,9 @@ from cot2lib.specs import Run, by_shape
 from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, GRAPH_SEEDS, MAIN, ON_GRAPHS, graphs, numbers, own_rule, thinking
+from cot2lib.study.controls.runs import GRAPHS, NUMBERS, has_thoughts, own_rule, trained
 
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
-NUMBERS, GRAPHS = "MNNS", "ProsQA"
 Known = Mapping[tuple[str, str], Sequence[Run]]  # runs by task and control
 SUFFICIENT, COMPETITOR, COSTS = 80.0, 25.0, 50.0  # thresholds of SCIT (Ding, Huang and Yang, arXiv:2608.27265), in %
 
@@ -78,14 +77,6 @@ EXPERIMENTS: Mapping[str, Gap | Answered] = {
 }
 
 
-def trained(profile: str) -> Known:
-    """Runs by task and control."""
-    if profile == "paper":
-        return {(NUMBERS, name): numbers(name, GRAPH_SEEDS, profile) for name in MAIN}
-    found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
-    return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
-
-
 def read(
     seeds: Sequence[int], retrain: bool = False, device: str = "auto", profile: str = "quick"
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -109,9 +100,9 @@ def read(
         runs.run(asked, retrain=True, device=device)
     rows = _told(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
     edited = _told(_measured(asked) if retrain else edits.shipped(profile), known)
+    edited = edited[edited["seed"].isin(seeds)]
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
-    rows, edited = (part[part["seed"].isin(seeds)] for part in (rows, edited))
     return _by_own_decoder(rows, edited, known), edited.assign(lost=edited["before"] - edited["right"])
 
 
@@ -124,9 +115,8 @@ def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame, known: Known) -> p
 
 def _measured(asked: Sequence[Run]) -> pd.DataFrame:
     """Answers of trained runs after edits, of those that have thoughts."""
-    ids = {run.id for run in thinking("quick")}
-    known = [run for run in asked if run.id in ids]
-    return pd.concat([edits.measure(group, retrain=True) for group in by_shape(known)], ignore_index=True)
+    groups = by_shape([run for run in asked if has_thoughts(run)])
+    return pd.concat([edits.measure(group, retrain=True) for group in groups], ignore_index=True)
 
 
 def _told(rows: pd.DataFrame, known: Known) -> pd.DataFrame:

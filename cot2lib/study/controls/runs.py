@@ -6,7 +6,7 @@ was used, with the predictions (`predicted`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cot2lib.runs import Taught
 from cot2lib.specs import Run, RunSpec
@@ -30,8 +30,9 @@ from cot2lib.targets import (
 from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import Always, Discrete, Rule
 
+NUMBERS, GRAPHS = "MNNS", "ProsQA"
 SEEDS = tuple(range(62, 72))  # on numbers
-GRAPH_SEEDS = SEEDS[:5]  # by the authors' recipe too
+FIVE = SEEDS[:5]  # on graphs, and by the authors' recipe
 PATH = Frontier(budget=1, ties="plus-first")  # of discrete CoT
 
 
@@ -96,16 +97,25 @@ MAIN = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discret
 ON_GRAPHS = (*MAIN, "reward", "csft-reward")
 
 
+def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
+    """Runs by task and control; by the authors' recipe those of `MAIN` on numbers, with five seeds."""
+    if profile == "paper":
+        return {(NUMBERS, name): numbers(name, FIVE, profile) for name in MAIN}
+    found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
+    return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
+
+
 def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick") -> list[Run]:
     """The runs of a control on four digits from 1 to 9: d = 32."""
     control = CONTROLS[name]
-    options = dict(d_model=32, layers=control.layers, heads=min(control.layers, 4))
+    heads = min(control.layers, 4)  # six do not divide d
+    options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=heads)
     options |= dict(self_fed_from=0.0) if control.self_fed else {}
-    made = [_with(control, spec(control.method, profile, task=control.task, seed=seed, **options)) for seed in seeds]
-    return [grpo(run) for run in made] if control.rewarded else made
+    made = [_with(control, spec(control.method, profile, seed=seed, **options), profile) for seed in seeds]
+    return [grpo(run, profile) for run in made] if control.rewarded else made
 
 
-def graphs(name: str, seeds: Sequence[int] = GRAPH_SEEDS) -> list[Run]:
+def graphs(name: str, seeds: Sequence[int] = FIVE) -> list[Run]:
     """The runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     control = CONTROLS[name]
     made = [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in seeds]
@@ -124,20 +134,22 @@ def own_rule(run: Run) -> Rule:
     return Discrete() if fed in (PATH, FreshPath(), DrawnState()) or isinstance(fed, Taught) else run.thought
 
 
-def _with(control: Control, run: RunSpec) -> RunSpec:
-    teachers = [] if control.teacher is None else numbers(control.teacher, [run.seed])
+def _with(control: Control, run: RunSpec, profile: str = "quick") -> RunSpec:
+    teachers = [] if control.teacher is None else numbers(control.teacher, [run.seed], profile)
     targets = Taught(*teachers) if teachers else control.targets
     return replace(run, supervision=replace(run.supervision, targets=targets, scoring=control.scoring))
 
 
 def every(profile: str) -> list[Run]:
-    """All of them, each once; by the authors' recipe those of `MAIN` on numbers."""
-    if profile == "paper":
-        return [run for name in MAIN for run in numbers(name, GRAPH_SEEDS, profile)]
-    named = [run for name in CONTROLS for run in numbers(name)]
-    return [*named, *(run for name in ON_GRAPHS for run in graphs(name))]
+    """All of them, each once."""
+    return [run for some in trained(profile).values() for run in some]
 
 
 def thinking(profile: str) -> list[Run]:
     """Those of `every` that have thoughts to edit."""
-    return [run for run in every(profile) if run.supervision.every is not None]
+    return [run for run in every(profile) if has_thoughts(run)]
+
+
+def has_thoughts(run: Run) -> bool:
+    """Whether a run thinks before it answers."""
+    return run.supervision.every is not None

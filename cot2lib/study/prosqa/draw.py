@@ -224,8 +224,10 @@ FOLLOWED = {questions.BEFORE: "right, as they are", questions.MOVED: "right, wit
 
 
 def followed() -> pd.DataFrame:
-    """Right answers (%) along a training of each method, to questions as they are and with one edge moved so that the
-    answer moves (`answers`)."""
+    """Right answers (`strict`, %) along a training of each method; `answers` says to which questions.
+
+    These are questions as they are, and the same with one edge moved so that the answer moves.
+    """
     rows = following.shipped()
     answers = frame.ordered(rows["test"].map(FOLLOWED), tuple(FOLLOWED.values()))
     methods = frame.ordered(rows["method"], frame.ORDER["method"])
