@@ -42,7 +42,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"live_d_model": 24, "live_budgets": [1, 4, 16]},
     "sampling": {"top_k": 0, "ks": [1, 5, 14], "cost_temperature": 1.0}
     | {"temperatures": [0.5, 0.75, 1.0, 1.25, 1.5, 2.0], "thresholds": [0.0, 0.02, 0.05, 0.1, 0.2]}
-    | {"sampled": [1, 4, 16, 64, 256, 1024]},
+    | {"tops": [1, 2, 4, 8, 16], "sampled": [1, 4, 16, 64, 256, 1024]},
     "construction": {"live_digits": [2, 1, 4, 3], "live_sharpness": None, "length": 4, "lengths": [1, 2, 3, 4, 5]},
     "sample_complexity": {"ks": [1, 2, 3, 4, 6, 8, 16], "steps": 6, "live_chain": "lazy 0.1", "inputs": 100}
     | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
@@ -60,12 +60,12 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "prontoqa": {"seeds": [*SEEDS[:3]]},
     "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]},
     "graph_choices": {"seeds": [*SEEDS[:3]]},
-    "grpo_mts": {"live_k": 3, "live_steps": 6000, "live_lr": 0.0003},
+    "grpo_mts": {"split_seeds": [*TEN], "live_k": 3, "live_steps": 4000, "live_lr": 0.0003},
     "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
     | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6], "updates_k": 2}
     | {"batch_updates": [1, 2, 4, 8]},
     "grpo_dirichlet": {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0], "drawn_samples": 4000}
-    | {"live_gamma": 20.0, "live_steps": 6000, "live_lr": 0.0001},
+    | {"live_gamma": 20.0, "live_steps": 4000, "live_lr": 0.0001},
     "gsm8k": {"seeds": [*SEEDS[:3]], "live_k": 4, "live_thoughts": 3, "live_sums": 3},
     "speed": {"seeds": [42], "live_sizes": [1, 16], "live_rounds": 2},
     "extend": {"live_steps": 1500, "live_powers": [2.0, 8.0], "live_reward_steps": 100, "live_hours": 12},

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 from cot2lib.specs import GRPOSpec, RunSpec
 from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
@@ -46,13 +45,12 @@ def methods(
     layers: int = 2,
 ) -> list[RunSpec]:
     """Methods on MNNS 4 x 1-9 over embedding dimensions, as many heads as layers."""
-    return [_method(name, profile, d_model, layers, seed) for name in names for d_model in d_models for seed in seeds]
-
-
-@cache
-def _method(name: str, profile: str, d_model: int, layers: int, seed: int) -> RunSpec:
-    """One of them; hundreds of claims are about the same runs."""
-    return spec(name, profile, d_model=d_model, layers=layers, heads=layers, seed=seed)
+    return [
+        spec(name, profile, d_model=d_model, layers=layers, heads=layers, seed=seed)
+        for name in names
+        for d_model in d_models
+        for seed in seeds
+    ]
 
 
 def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import positive
 from cot2lib.thoughts.rule import Rule, State, Thought
 
 
@@ -19,7 +18,7 @@ class Base(Rule):
 
     temperature: float = 1.0
     threshold: float = 0.0
-    top: int | None = None
+    top: int = 0
 
     def __post_init__(self):
         super().__post_init__()
@@ -27,8 +26,8 @@ class Base(Rule):
             raise SpecError(f"temperature={self.temperature}: a base thought needs one above 0.")
         if not 0 <= self.threshold < 1:
             raise SpecError(f"threshold={self.threshold}: choose 0 <= threshold < 1.")
-        if self.top is not None:
-            positive(top=self.top)
+        if self.top < 0:
+            raise SpecError(f"top={self.top}: must be at least 0, which is for all.")
 
     def __call__(self, state: State) -> Thought:
         weights = (state.logits / self.temperature).softmax(-1)
@@ -36,7 +35,7 @@ class Base(Rule):
         if self.threshold:
             floor = weights.amax(-1, keepdim=True).clamp(max=self.threshold)
             weights = weights * (weights >= floor)
-        if self.top is not None:
+        if self.top:
             largest = weights.topk(min(self.top, weights.shape[-1]))
             weights = torch.zeros_like(weights).scatter(-1, largest.indices, largest.values)
         return Thought(weights if weights is full else weights / weights.sum(-1, keepdim=True))

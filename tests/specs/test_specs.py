@@ -33,7 +33,7 @@ def test_defaults_are_frozen():
         "supervision=Supervision(budget=None, ties='minus-first', every=1, "
         "arrow=True, eos=False, loss_on='outputs', reduction='sum', pauses=0, feeding='teacher', switch=0, "
         "curriculum='none', targets=None, scoring='shares') "
-        "thought=Base(temperature=1.0, threshold=0.0, top=None) "
+        "thought=Base(temperature=1.0, threshold=0.0, top=0) "
         "seed=42 split=None",
         "GRPOSpec": "ratio='geometric' group=8 clip=0.1 kl=0.0 updates=1 scaled=True first_k=None mask=0.0",
         "Recipe": "schedule='constant' warmup=0 weight_decay=0.0 dropout=0.0 cycles=1 beta2=0.999",
@@ -45,7 +45,7 @@ def test_defaults_are_frozen():
         "ProsQA": GRAPHS + "inputs=18886 names=19 hops=4 parents=1.5 mixture=()",
         "ProntoQA": GRAPHS + "inputs=10000 reading='reachable'",
         "PublishedProsQA": GRAPHS + "inputs=18886 names=28 hops=None parents=1.5 mixture=() path='' sha256=''",
-        "Base": "temperature=1.0 threshold=0.0 top=None",
+        "Base": "temperature=1.0 threshold=0.0 top=0",
         "Discrete": "temperature=0.0 top_k=None",
         "MTS": "temperature=1.0",
         "Systematic": "",

@@ -212,7 +212,7 @@ def test_latent_thoughts(rule):
     [
         (lambda: Base(temperature=0.0), "temperature=0.0"),
         (lambda: Base(threshold=1.0), "threshold=1.0"),
-        (lambda: Base(top=0), "top=0"),
+        (lambda: Base(top=-1), "top=-1"),
         (lambda: Discrete(temperature=-1.0), "temperature=-1.0"),
         (lambda: Discrete(top_k=0), "top_k=0"),
         (lambda: MTS(0), "k=0"),

@@ -220,7 +220,6 @@ def predicted(table: pd.DataFrame, finding: str) -> Shown:
 
 RULES = {  # of the table of decoders, in words
     "Base": "mixture",
-    "Base(top=4)": "its four likeliest tokens",
     "Discrete": "likeliest token",
     "MTS(k=3)": "MTS, K = 3",
     "Systematic(k=3)": "systematic, K = 3",

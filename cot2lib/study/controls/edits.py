@@ -48,7 +48,7 @@ INSERTED = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
 LEAST, MOST = 0.02, 0.5  # weight of ancestors that can be taken away, and be taken elsewhere as well
 LONGER = 5000  # inputs of one digit more, of which a fifth are asked
 LOWER_BY = 2  # an inserted state's answer; sums of one input are all even or all odd
-DECODERS = (Base(), Base(top=4), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
+DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
 COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
 
 Tokens = Int[Tensor, "run input"]

@@ -165,11 +165,17 @@ def crossing_costs(one: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
 
 # One trace, fed in other ways
 
+SHARPER = {  # fields of a base thought, in words
+    "temperature": "temperature of the thoughts",
+    "threshold": "threshold of the thoughts",
+    "top": "tokens that are kept",
+}
+
 
 def other_thoughts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far models are above their trained thoughts with each temperature or threshold, by layers."""
-    others = rows[rows["temperature"].ne(1) | rows["threshold"].ne(0)]
-    return above(others, varied(rows), ["layers", "temperature", "threshold"], "accuracy")
+    """How far models are above their trained thoughts with each other temperature, threshold or `top`, by layers."""
+    others = rows[rows["temperature"].ne(1) | rows["threshold"].ne(0) | rows["top"].ne(0)]
+    return above(others, varied(rows), ["layers", "temperature", "threshold", "top"], "accuracy")
 
 
 def told(gaps: pd.DataFrame, template: str) -> str:
@@ -178,18 +184,24 @@ def told(gaps: pd.DataFrame, template: str) -> str:
 
 
 def sharpened(rows: pd.DataFrame, gained: pd.DataFrame) -> Shown:
-    """Accuracy over temperature and over threshold of the thoughts, a line per kind of model, dots are seeds.
+    """Accuracy over temperature, threshold and number of tokens of the thoughts, a line per kind of model; dots are
+    seeds.
 
     `gained` is `other_thoughts` of the rows.
     """
-    figure, axes = panels(1, 2, width=8.4, height=3.0, sharey=True)
-    for axis, field in zip(axes[0], ("temperature", "threshold")):
-        seeds_and_means(axis, varied(rows, field), field, "layers", legend=axis is axes[0, 0])
-        axis.set(xlabel=f"{field} of the thoughts", ylabel="validation accuracy (%)")
+    asked = [field for field in SHARPER if varied(rows, field)[field].nunique() > 1]
+    figure, axes = panels(1, len(asked), width=3.3 * len(asked), height=3.0, sharey=True)
+    for axis, field in zip(axes[0], asked):
+        drawn = varied(rows, field)
+        seeds_and_means(
+            axis, drawn[drawn[field] > 0] if field == "top" else drawn, field, "layers", axis is axes[0, 0]
+        )
+        axis.set(xlabel=SHARPER[field], ylabel="validation accuracy (%)", xscale="log" if field == "top" else "linear")
     best = gained.sort_values("mean").groupby("layers").tail(1).sort_values("layers")
-    others = "the best other thoughts (temperature {temperature:g}, threshold {threshold:g})"
+    best = best.assign(kept=best["top"].map("the {:g} likeliest tokens".format).mask(best["top"] == 0, "all tokens"))
+    others = "the best other thoughts (temperature {temperature:g}, threshold {threshold:g}, {kept})"
     finding = told(best, f"With {{layers}} {others} are {{told}} the trained ones.")
-    return Shown(figure, rows[["layers", "d_model", "temperature", "threshold", "seed", "accuracy"]], finding)
+    return Shown(figure, rows[["layers", "d_model", *SHARPER, "seed", "accuracy"]], finding)
 
 
 def fewer_tokens(rows: pd.DataFrame) -> pd.DataFrame:

@@ -154,7 +154,7 @@ def varied(rows: pd.DataFrame, *fields: str) -> pd.DataFrame:
     """Rows of base thoughts in which these fields alone may differ from the default."""
     keep = rows["sampler"] == Base.__name__
     for name, value in asdict(Base()).items():
-        keep &= (name in fields) | (rows[name].isna() if value is None else rows[name].eq(value))
+        keep &= (name in fields) | rows[name].eq(value)
     return rows[keep]
 
 
