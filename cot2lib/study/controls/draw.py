@@ -41,7 +41,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
         rows, edited: the frames of `outcomes.read`.
         finding: what it shows.
     """
-    figure, axes = panels(2, 2, width=9.0, height=4.0)
+    figure, axes = panels(2, 2, width=9.0, height=4.6)
     grid = axes[0, 0].get_gridspec()
     axes[0, 1].remove()
     axes[0, 0].set_subplotspec(grid[0, :])

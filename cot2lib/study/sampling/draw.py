@@ -196,7 +196,10 @@ def sharpened(rows: pd.DataFrame, gained: pd.DataFrame) -> Shown:
         seeds_and_means(
             axis, drawn[drawn[field] > 0] if field == "top" else drawn, field, "layers", axis is axes[0, 0]
         )
-        axis.set(xlabel=SHARPER[field], ylabel="validation accuracy (%)", xscale="log" if field == "top" else "linear")
+        axis.set(xlabel=SHARPER[field], ylabel="validation accuracy (%)")
+        if field == "top":
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(counts := sorted(set(drawn[field]) - {0}), [f"{count:g}" for count in counts])
     best = gained.sort_values("mean").groupby("layers").tail(1).sort_values("layers")
     best = best.assign(kept=best["top"].map("the {:g} likeliest tokens".format).mask(best["top"] == 0, "all tokens"))
     others = "the best other thoughts (temperature {temperature:g}, threshold {threshold:g}, {kept})"
