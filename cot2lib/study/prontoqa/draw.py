@@ -2,9 +2,11 @@
 
 import pandas as pd
 
-from cot2lib.study import frame, show
+from cot2lib import runs
+from cot2lib.study import frame, graphs, show
 from cot2lib.study.graph_facts import MOVED
 from cot2lib.study.graph_tests import RENAMED, SEEN, UNSEEN
+from cot2lib.study.prosqa.runs import of_concepts
 from cot2lib.tasks.prontoqa import HOPS, READINGS
 
 
@@ -22,3 +24,20 @@ def blocked(tested: pd.DataFrame) -> pd.DataFrame:
     """Strict accuracies (%) on unseen questions, as in training and where rules without a search are blocked."""
     asked = frame.at(tested, reading=READINGS[0], test=[UNSEEN, *MOVED])
     return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of)
+
+
+def concepts() -> pd.DataFrame:
+    """Recorded runs by the recipe of all of ProsQA: accuracy (%) at the end, and after half of the steps (`half`)."""
+    specs = of_concepts()
+    rows = graphs.described(frame.tidy(runs.recorded(specs)), specs)
+    curves = frame.tidy(runs.curves([run for run in specs if run.id in set(rows["id"])]))
+    middle = curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"]
+    return rows.assign(half=rows["id"].map(middle))
+
+
+def concepts_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies (%) of each run of `concepts` after half of the steps and at the end."""
+    cells = rows.sort_values(["reading", "method", "seed"])
+    told = cells.assign(reading=[frame.called("reading", name) for name in cells["reading"]])
+    words = {"half": "after half of the steps (%)", "last": "at the end (%)"}
+    return told[["reading", "method", "seed", *words]].rename(columns=words)
