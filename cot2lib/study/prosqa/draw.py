@@ -246,6 +246,11 @@ def changed() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def changed_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%) of each run of `changed`."""
+    return rows[["choice", "last"]].rename(columns={"choice": "the task", "last": HELD_OUT})
+
+
 def trials(rows: pd.DataFrame) -> pd.DataFrame:
     """Every trial of the search: accuracy (%) on held-out generated graphs at the end, and what it cost."""
     told = rows.assign(minutes=rows["seconds"] * rows["threads"] / 60)
