@@ -84,21 +84,19 @@ def hops(rows: pd.DataFrame) -> look.Shown:
 
 
 def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """Right majorities (%) of k samples on a task by recipe, see `polls`."""
-    asked = {name: graph_runs.voting(name, seeds, tasks=(task,)) for name in RECIPES}
-    rows = pd.concat([polls(specs, name).assign(recipe=RECIPES[name]) for name, specs in asked.items()])
-    return rows.assign(recipe=frame.ordered(rows["recipe"], frame.ORDER["recipe"])).reset_index(drop=True)
-
-
-def polls(specs: Sequence[RunSpec], profile: str = "quick") -> pd.DataFrame:
-    """Right majorities (%) of k samples of some runs, in `right`: a row for each run, temperature and k.
+    """Right majorities (%) of k samples on a task, in `right`: a row for each run, temperature and k.
 
     CoT2 answers once, at temperature 0. A line of the figure is named in `answers`.
     """
-    rows = described(graph_tests.shipped_votes(profile), specs)
+    parts = []
+    for profile, recipe in RECIPES.items():
+        table = described(graph_tests.shipped_votes(profile), graph_runs.voting(profile, seeds, tasks=(task,)))
+        parts.append(table.assign(recipe=recipe))
+    rows = pd.concat(parts, ignore_index=True)
     once = rows["method"] == SIDES[0]
     drawn = rows["temperature"].map("discrete CoT, T = {:g}".format).mask(once, "CoT2, one answer")
     rows = rows.assign(right=rows["maj_at_k"].mask(once, rows["pass_at_k"]), answers=drawn)
+    rows = rows.assign(recipe=frame.ordered(rows["recipe"], frame.ORDER["recipe"]))
     return rows[~once | (rows["temperature"] == 0)]
 
 

@@ -13,7 +13,7 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.runs import collect as merge
 from cot2lib.runs import records
 from cot2lib.runs.lookup import absent, absent_message, weights
-from cot2lib.specs import GRPOSpec, Run, RunSpec, by_shape
+from cot2lib.specs import GRPOSpec, Run, by_shape
 from cot2lib.specs.profiles import TEN
 from cot2lib.study import graph_runs, graph_tests, sweeps, thoughts_held
 from cot2lib.study.book import all_runs, drift
@@ -135,10 +135,6 @@ def _pass_at_k(profile: str) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _polled(profile: str) -> list[RunSpec]:
-    return graph_runs.polled(profile) + prosqa.polled(profile)
-
-
 def _expert_blocks(profile: str) -> pd.DataFrame:
     """Training curves of the construction's block.
 
@@ -171,7 +167,7 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
 OF_MODELS = {
     "thoughts": OfModels("contents", sweeps.looked_into, _contents),
     "searched": OfModels("tested", graph_runs.supervised, graph_tests.measure),
-    "votes": OfModels("majority", _polled, graph_tests.votes),
+    "votes": OfModels("majority", graph_runs.polled, graph_tests.votes),
     "questions": OfModels("tested", prosqa.compared, questions.measure),
     "farther": OfModels("tested", prosqa.tried_farther, questions.measure_hops),
     "edits": OfModels("answers", controls.thinking, edits.measure),

@@ -1,12 +1,14 @@
 """Tables of the chapter `prontoqa`."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from cot2lib import runs
+from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, show
 from cot2lib.study.graph_facts import MOVED
 from cot2lib.study.graph_tests import RENAMED, SEEN, UNSEEN
-from cot2lib.study.prosqa.runs import of_concepts
 from cot2lib.tasks.prontoqa import HOPS, READINGS
 
 
@@ -26,9 +28,8 @@ def blocked(tested: pd.DataFrame) -> pd.DataFrame:
     return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of)
 
 
-def concepts() -> pd.DataFrame:
-    """Recorded runs by the recipe of all of ProsQA: accuracy (%) at the end, and after half of the steps (`half`)."""
-    specs = of_concepts()
+def concepts(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """The recorded ones of some runs: accuracy (%) at the end, and after half of the steps (`half`)."""
     rows = graphs.described(frame.tidy(runs.recorded(specs)), specs)
     curves = frame.tidy(runs.curves([run for run in specs if run.id in set(rows["id"])]))
     middle = curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, grpo, spec
-from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
+from cot2lib.study.graph_runs import ALONE, METHODS, OFFICIAL
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
@@ -142,13 +142,8 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
 
 
 def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, BOTH)]
-
-
-def polled(profile: str) -> list[RunSpec]:
-    """Models of both methods whose samples are counted; the paper has no such recipe."""
-    return chosen(SEEDS[:3], BOTH) if profile == "quick" else []
+    """Policy gradients from CoT2 with thoughts of eight sampled tokens, one pass over the graphs."""
+    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, ALONE)]
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
