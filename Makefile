@@ -21,7 +21,7 @@ PROFILE ?= quick
 SHARD ?= 1/1
 OF ?= newest
 BIN := .venv/bin
-PYTEST := $(BIN)/pytest --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
 
 # The matrices are small, and tests run side by side: more threads only wait for each other.
@@ -50,8 +50,8 @@ thorough: $(READY)
 
 checks: $(READY)
 	$(MAKE) lint
-	$(PYTEST) -n $(JOBS) notebooks --nbval --durations 5
-	$(PYTEST) -n $$(($(JOBS) + 1)) tests --build --durations 15  # which wait for browsers and other processes
+	$(PYTEST) notebooks --nbval --durations 5
+	$(PYTEST) tests --build --durations 15
 
 lint: $(READY)
 	$(BIN)/ruff check .

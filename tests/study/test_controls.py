@@ -217,9 +217,7 @@ def test_controls_are_judged_as_they_were_fed(rows):
     tokens = {"path-fed", "fresh-path", "drawn-state", "discrete", "smoothed-path", "own-teacher"}
     tokens |= {"lengths-fresh-path"}
     assert {name for name, rule in rules.items() if rule == Discrete()} == tokens
-    assert {name for name, rule in rules.items() if rule == Always(3)} == {
-        "nothing-fed", "deep-nothing-fed", "six-layers-nothing-fed",
-    }  # fmt: skip
+    assert {name for name, rule in rules.items() if rule == Always(3)} == {"nothing-fed", "deep-nothing-fed"}
     assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden, MTS}
     known = rows.assign(id=[run.id for some in outcomes.trained("quick").values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)

@@ -89,7 +89,7 @@ def _of_models(stem: str, table: OfModels, profile: str) -> pd.DataFrame:
     if not here:
         raise RecordError(absent_message(asked, retrain=True, lacks="no trained weights"))
     measured = pd.concat([table.measure(group) for group in by_shape(here)], ignore_index=True)
-    shipped = records.shipped_rows(stem, measured.columns)
+    shipped = records.shipped_rows(stem, [*measured.columns])
     others = {run.id for run in asked} - {run.id for run in here}
     kept = shipped[shipped["id"].isin(others)]
     return pd.concat([kept, _provided(measured)], ignore_index=True) if len(kept) else _provided(measured)

@@ -72,10 +72,8 @@ CONTROLS: Mapping[str, Control] = {
     "drawn-state": Control("a drawn state", "that state", DrawnState()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
     "deep-nothing-fed": Control("frontier", "arrows, four layers", Apart(Frontier(), Arrow()), layers=4),
-    "six-layers-nothing-fed": Control("frontier", "arrows, six layers", Apart(Frontier(), Arrow()), layers=6),
     "self-fed": Control("frontier", "its own mixtures", self_fed=True),
     "set-fed": Control("any state of the frontier", "frontier", scoring="set"),
-    "set-self-fed": Control("any state of the frontier", "its own mixtures", scoring="set", self_fed=True),
     "other-step": Control("another step's frontier", "the same", Rotated()),
     "renamed": Control("renamed frontier", "the same", Renamed()),
     "other-input": Control("another input's frontier", "the same", Shuffled()),
@@ -108,8 +106,7 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
 def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick") -> list[Run]:
     """The runs of a control on four digits from 1 to 9: d = 32."""
     control = CONTROLS[name]
-    heads = min(control.layers, 4)  # six do not divide d
-    options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=heads)
+    options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=control.layers)
     options |= dict(self_fed_from=0.0) if control.self_fed else {}
     made = [_with(control, spec(control.method, profile, seed=seed, **options), profile) for seed in seeds]
     return [grpo(run, profile) for run in made] if control.rewarded else made

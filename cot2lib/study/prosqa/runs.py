@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, grpo, spec
-from cot2lib.study.graph_runs import ALONE, METHODS, OFFICIAL
+from cot2lib.study.graph_runs import ALONE, BOTH, METHODS, OFFICIAL
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
@@ -45,7 +45,7 @@ class Trial(NamedTuple):
     steps: int = 16_000
 
 
-READ = (READINGS[0], TWINS)  # of ProntoQA: as the paper reads it, and our control
+READ = {READINGS[0]: SEEDS[:2], TWINS: SEEDS[:1]}  # seeds by what ProntoQA is asked
 SAMPLED = 8  # tokens of a thought, where reward samples them
 TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 WIDE = TRIALS[0]._replace(layers=1, d_model=128)  # one layer does nearly as well as four
@@ -97,14 +97,15 @@ def changed(seeds: Sequence[int] = SEEDS[:1]) -> dict[str, list[RunSpec]]:
     return {words: [whole("cot2", seed, **choice) for seed in seeds] for words, choice in CHOICES.items()}
 
 
-def of_concepts(
-    seeds: Sequence[int] = SEEDS[:2], methods: Sequence[str] = METHODS, readings: Sequence[str] = READ
-) -> list[RunSpec]:
-    """The same recipe on ProntoQA, names drawn anew at every visit; all its questions have six hops."""
+def of_concepts() -> list[RunSpec]:
+    """The same recipe on ProntoQA by both methods: two seeds as the paper reads it, one of our control.
+
+    Names are drawn anew at every visit, and all its questions have six hops.
+    """
     return [
         replace(run, task=ProntoQA(reading=reading, frontier=run.task.frontier, padding_counts=True))
-        for reading in readings
-        for run in chosen(seeds, methods)
+        for reading, seeds in READ.items()
+        for run in chosen(seeds, BOTH)
     ]
 
 
