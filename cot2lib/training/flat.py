@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from queue import Empty, SimpleQueue
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from cot2lib.training.data import Names
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 
 Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.forward.Data`
+Order = Int[Tensor, "step batch"]  # inputs that steps visit
 Task = Callable[[int, int, tuple], None]  # does a piece of a run's work in a thread's arrays
 
 AT_ONCE = 32  # inputs that are decoded side by side
@@ -204,19 +206,24 @@ class FlatTrainer(StackTrainer):
             for block in group["params"]:
                 self.optimizer.state[block]["step"] += updates
 
-    def _names(self, run: int, first: int, order: Int[Tensor, "step batch"]) -> Names | None:
-        """Names of each visit of some steps, from the step number `first` on; None where names are fixed."""
-        if not self.data.renames:
-            return None
-        steps = torch.arange(first, first + len(order))
-        return self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
+    def _visited(self, run: int, first: int, order: Order) -> tuple[Any, Names | None, Order]:
+        """Some steps' inputs as inputs of their own, under the names of their visits.
 
-    def _shown(self, order: Int[Tensor, "step batch"], names: Names | None):
-        """The engine's data of some steps' visits, as inputs of their own."""
-        prompts, rows = self.data.shown(order, names).flatten(0, 1).numpy(), order.flatten()
-        return self._data._replace(
-            prompts=prompts, **{name: getattr(self._data, name)[rows] for name in ("padding", "shift", "outputs")}
-        )
+        Args:
+            run: which run.
+            first: number of the first of the steps.
+            order: rows of the task's inputs.
+
+        Returns:
+            the engine's data of the new inputs, their names where these are drawn anew, and their order.
+        """
+        rows, names = order.flatten(), None
+        if self.data.renames:
+            steps = torch.arange(first, first + len(order))
+            names = self.data.names(random.fold(self.name_keys[run : run + 1], steps), order.shape[1])
+        prompts = self.data.shown(order, names).flatten(0, 1).numpy()
+        kept = {name: getattr(self._data, name)[rows] for name in ("padding", "shift", "outputs")}
+        return self._data._replace(prompts=prompts, **kept), names, torch.arange(len(rows)).view_as(order)
 
     @cached_property
     def _last(self) -> Int[Tensor, " input"]:

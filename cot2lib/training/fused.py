@@ -12,7 +12,7 @@ from torch import Tensor
 from cot2lib.kit import random
 from cot2lib.thoughts import Base, Hidden, Rule, ZeroSlot
 from cot2lib.training.data import Names
-from cot2lib.training.flat import PIECES, FlatTrainer, Sparse, sparse
+from cot2lib.training.flat import PIECES, FlatTrainer, Order, Sparse, sparse
 from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.visits import shown_outputs
 
@@ -46,26 +46,16 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         starts, tokens, weights = sparse(self.data.fed.flatten(0, 2))
         return self._data._replace(starts=starts, tokens=tokens, weights=weights)
 
-    def _visited(self, run: int, first: int, order: Int[Tensor, "step batch"]):
-        """Some steps' inputs and targets as inputs of their own, under the names of their visits or drawn at them.
-
-        Args:
-            run: which run.
-            first: number of the first of the steps.
-            order: rows of the task's inputs.
-
-        Returns:
-            what is scored, what is fed (one object where they are the same), and the order of the new inputs.
-        """
-        rows, names = order.flatten(), self._names(run, first, order)
-        visits = torch.arange(first, first + len(order)).repeat_interleave(order.shape[1])
-        scored, fed = self._drawn_at(run, rows, visits) if self.drawn_anew else self._looked_up(run, rows)
-        shown = self._shown(order, names)
+    def _taught(self, run: int, first: int, order: Order) -> tuple[Any, Any, Order]:
+        """Data of visits that is scored, data that is fed (one object where both are the same), and their order."""
+        shown, names, places = self._visited(run, first, order)
+        rows, steps = order.flatten(), torch.arange(first, first + len(order)).repeat_interleave(order.shape[1])
+        scored, fed = self._drawn_at(run, rows, steps) if self.drawn_anew else self._looked_up(run, rows)
         made = [
             shown._replace(starts=starts, tokens=self._renamed(starts, tokens, names), weights=weights)
             for starts, tokens, weights in ([scored] if fed is scored else [scored, fed])
         ]
-        return made[0], made[-1], torch.arange(len(rows)).view_as(order)
+        return made[0], made[-1], places
 
     def _drawn_at(self, run: int, rows: Int[Tensor, " visit"], steps: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
         """Sparse labels and fed mixtures of visits, where they are drawn anew."""
@@ -130,7 +120,7 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
             noise, first = self._noise(run, self.recipe.dropout), self.progress.step + part.start
             data, fed, variant = self._data, self._fed, int(self.data.variant[run])
             if self.data.renames or self.drawn_anew:
-                (data, fed, order), variant = self._visited(run, first, order), 0
+                (data, fed, order), variant = self._taught(run, first, order), 0
             alike, data = fed is data, data._replace(outputs=np.minimum(data.outputs, end))
             rest = self._optimiser(run, part), noise, first, losses, works[0]
             if own:

@@ -1,6 +1,7 @@
 """Policy gradients by the fused CPU engine (`cot2lib.fast.reward`), for thoughts of K tokens and Dirichlet points."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from cot2lib.losses import RATIOS
 from cot2lib.thoughts import MTS, Dirichlet, Discrete, Rule
-from cot2lib.training.flat import PIECES, FlatTrainer
+from cot2lib.training.flat import PIECES, FlatTrainer, Order
 from cot2lib.training.grpo import GRPOTrainer
 
 
@@ -84,22 +85,16 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         parts = [] if self.reference is None else [value.detach().flatten(1) for value in self.reference.parameters()]
         return torch.cat(parts, 1).numpy() if parts else self.flat.numpy()
 
-    def _visited(self, run: int, first: int, order: Int[Tensor, "step batch"]):
-        """Some steps' inputs as inputs of their own, under the names of their visits.
-
-        Args:
-            run: which run.
-            first: number of the first of the steps.
-            order: rows of the task's inputs.
-
-        Returns:
-            what is shown, which answers are rewarded, when each input is answered, and the order of the new inputs.
-        """
-        rows, names = order.flatten(), self._names(run, first, order)
+    def _judged(
+        self, run: int, first: int, order: Order
+    ) -> tuple[Any, Bool[Tensor, "visit token"], Int[Tensor, " visit"], Order]:
+        """Data of visits, the answers that are rewarded, the step of each answer, and the order of the visits."""
+        shown, names, places = self._visited(run, first, order)
         assert names is not None
+        rows = order.flatten()
         right = torch.zeros(len(rows), self._shape.vocab, dtype=torch.bool)
         right.scatter_(1, names.flatten(0, 1), self._right[rows])
-        return self._shown(order, names), right, self._last[rows], torch.arange(len(rows)).view_as(order)
+        return shown, right, self._last[rows], places
 
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
@@ -113,7 +108,7 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
             part = slice(piece * steps // pieces, (piece + 1) * steps // pieces)
             order, first = self.order[run, part], self.progress.step + part.start
             shown = self._data, self._right, self._last, order
-            data, *asked = self._visited(run, first, order) if self.data.renames else shown
+            data, *asked = self._judged(run, first, order) if self.data.renames else shown
             given = *(tensor.numpy() for tensor in asked), policy, terms, self._start[run], keys[run]
             how = self._optimiser(run, part), self._noise(run, self.recipe.dropout), first
             out = self.losses[run, part].numpy(), clipped[run : run + 1], self._traces(policy), works[0]
