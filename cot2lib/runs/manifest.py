@@ -22,7 +22,7 @@ from cot2lib.kit.files import CHECKSUM, UNSEALED, is_sealed, sealed, write_atomi
 MANIFEST = "manifest.json"
 STAGED = ".staged"
 PLAIN = re.compile(r"[\w-][\w.-]*")  # a name without folders that is neither hidden nor '..'
-RECORD = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\.(csv|csv\.xz|safetensors)")  # <chapter>.<profile>.<what>.<ending>
+RECORD = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\.(csv|xz|csv\.xz|safetensors)")  # <chapter>.<profile>.<what>.<ending>
 
 
 def listed(folder: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Records: one table of runs and one of learning curves, the same from the local store and as shipped.
 
-Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.csv.xz` and, for runs whose trained weights
-ship too, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. What is measured on them lies beside them as
+Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.xz` (`cot2lib.runs.packed`) and, if weights
+ship, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. Measurements on them lie beside them as
 `<stem>.<what>.csv`, large tables with `.xz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
 truncated or foreign file is named and never half read; every row is checked against its own spec.
 """
@@ -9,7 +9,7 @@ truncated or foreign file is named and never half read; every row is checked aga
 import io
 import json
 import lzma
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -22,13 +22,12 @@ from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_tensors, save_tensors
 from cot2lib.kit.identity import UndefinedError
-from cot2lib.runs import manifest, store
+from cot2lib.runs import manifest, packed, store
 from cot2lib.specs import from_data, to_data
 
 LARGE = 2**18  # bytes from which a table of measurements is compressed
-RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.csv.xz", "weights.safetensors")
+RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.xz", "weights.safetensors")
 LAST = 10  # evaluations in the closing mean
-DECIMALS = 5  # of losses and entropies in the curves
 ROUNDED = 1e-9  # most by which an accuracy may differ from its curve's
 SHARES = ("last", "closing_mean", "best", "curve_mean", "split_half")
 INPUTS = ["inputs_a", "inputs_b"]
@@ -69,7 +68,7 @@ def _stack_tables(path: Path, changed: int) -> Tables:
 def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
     at = lambda value: value[place] if isinstance(value, list) else value
     points = [{name: at(value) for name, value in point.items()} for point in stack.progress.curves]
-    curve = pd.DataFrame(points).round(DECIMALS)
+    curve = pd.DataFrame(points).round(packed.DECIMALS)
     curve.insert(0, "id", stack.specs[place].id)
     return curve
 
@@ -305,7 +304,7 @@ def ship(
     rows, curves = tables
     files = {
         f"{stem}.{RUNS}": lambda path: path.write_bytes(_csv(rows)),
-        f"{stem}.{CURVES}": lambda path: path.write_bytes(lzma.compress(_csv(curves))),
+        f"{stem}.{CURVES}": lambda path: path.write_bytes(packed.pack(curves)),
     }
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
@@ -333,7 +332,7 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _read_curves(folder: Path, name: str) -> pd.DataFrame:
-    curves = _table(folder, name)
+    curves = _table(folder, name, packed.unpack)
     _check_curves(curves, folder / name)
     return curves
 
@@ -356,10 +355,10 @@ def _check_curves(curves: pd.DataFrame, path: Path) -> None:
         raise RecordError(f"{path} holds a point of run {curves['id'][twice].iloc[0]} twice; put a whole copy back.")
 
 
-def _table(folder: Path, name: str) -> pd.DataFrame:
+def _table(folder: Path, name: str, read: Callable[[bytes], pd.DataFrame] | None = None) -> pd.DataFrame:
     path, content = manifest.content(folder, name)
     try:
-        return _read_csv(lzma.decompress(content) if name.endswith(".xz") else content)
+        return read(content) if read else _read_csv(lzma.decompress(content) if name.endswith(".xz") else content)
     except (lzma.LZMAError, ValueError, EOFError) as error:
         raise RecordError(f"{path} is not a table ({brief(error)}); put it back from git.") from error
 

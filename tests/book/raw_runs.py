@@ -5,6 +5,7 @@ Nothing here imports cot2lib.
 
 import itertools
 import json
+import lzma
 import math
 import random
 from functools import cache
@@ -64,12 +65,30 @@ def told_apart(spec):
     return asked
 
 
+def unpacked(content):
+    """A table of curves: each column's steps from number to number, low bytes first, the sign in the last bit."""
+    first, body = lzma.decompress(content).split(b"\n", 1)
+    head = json.loads(first)
+    table = {}
+    for place, name in enumerate(["id", *head["columns"]]):
+        planes = np.frombuffer(body, np.uint8).reshape(-1, 8, head["points"])[place].astype(object)
+        zigzag = sum(plane << 8 * at for at, plane in enumerate(planes))
+        column = list(itertools.accumulate(-((n + 1) // 2) if n % 2 else n // 2 for n in zigzag))
+        if name == "id":
+            column = [head["ids"][n] for n in column]
+        elif head["columns"][name] == "decimal":
+            column = [math.nan if n == -(2**53) else n / 100_000 for n in column]
+        table[name] = column
+    return pd.DataFrame(table)
+
+
 @cache
 def runs():
     """Every shipped run: its id, seed, conditions, row and curve."""
     found = {}
     for path in sorted((STUDY / "records").glob("*.runs.csv")):
-        curves = pd.read_csv(str(path).replace(".runs.csv", ".curves.csv.xz")).sort_values("step", kind="stable")
+        packed = Path(str(path).replace(".runs.csv", ".curves.xz"))
+        curves = unpacked(packed.read_bytes()).sort_values("step", kind="stable")
         by_id = dict(iter(curves.groupby("id")))
         for row in pd.read_csv(path).to_dict("records"):
             spec = json.loads(row["spec"])

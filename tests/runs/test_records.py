@@ -14,7 +14,7 @@ from builders import SPECS, short
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit.files import TEMPORARY, UNSEALED, load_meta, write_atomic
-from cot2lib.runs import manifest, records
+from cot2lib.runs import manifest, packed, records
 from cot2lib.runs import store as stores
 from cot2lib.study import samples
 from cot2lib.study.book import all_runs
@@ -162,7 +162,7 @@ def test_sources_without_records_are_named(shipped, tmp_path):
             collect("tiny", "quick", sources=[source], folder=shipped)
 
 
-POINTS = b"id,step,loss,correct_a,correct_b\n"
+POINT = pd.DataFrame({"id": ["x"], "step": [2], "loss": [1.0], "correct_a": [3], "correct_b": [4]})
 
 
 def _foreign(folder, name, content):
@@ -182,15 +182,12 @@ def _write_manifest(folder, listed):
     [
         ("tiny.quick.runs.csv", b"", "is not a table"),
         ("tiny.quick.runs.csv", b"a,b\n1,2\n", "is not a table of runs"),
-        ("tiny.quick.curves.csv.xz", b"no xz", "is not a table"),
-        ("tiny.quick.curves.csv.xz", lzma.compress(b"a,b\n1,2\n"), "is not a table of curves"),
-        ("tiny.quick.curves.csv.xz", lzma.compress(POINTS + b"x,2,1.0,3,4\n"), "holds no curve of run"),
-        (
-            "tiny.quick.curves.csv.xz",
-            lzma.compress(POINTS + b"x,2,1.0,3,4\nx,2,1.0,3,4\n"),
-            "holds a point of run x twice",
-        ),
-        ("tiny.quick.curves.csv.xz", lzma.compress(POINTS + b"x,2,1.0,many,4\n"), "not a table of curves"),
+        ("tiny.quick.curves.xz", b"no xz", "is not a table"),
+        ("tiny.quick.curves.xz", lzma.compress(b"a,b\n1,2\n"), "is not a table"),
+        ("tiny.quick.curves.xz", lzma.compress(b"{}\n"), "is not a table .*no packed table"),
+        ("tiny.quick.curves.xz", packed.pack(POINT.drop(columns="loss")), "is not a table of curves"),
+        ("tiny.quick.curves.xz", packed.pack(POINT), "holds no curve of run"),
+        ("tiny.quick.curves.xz", packed.pack(pd.concat([POINT, POINT])), "holds a point of run x twice"),
         ("manifest.json", b"[1, 2]", "is not a list of checksums"),
         ("manifest.json", b"[" * 100_000, "is not valid JSON"),
     ],
@@ -223,7 +220,7 @@ def test_rows_that_cannot_be_are_named(shipped, change, says):
 
 def _curves(folder):
     """The curves that a folder ships, the runs in the order of their rows."""
-    return pd.read_csv(folder / "tiny.quick.curves.csv.xz", dtype={"id": str})
+    return packed.unpack((folder / "tiny.quick.curves.xz").read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -239,8 +236,7 @@ def _curves(folder):
 )
 def test_rows_and_curves_that_do_not_belong_together_are_named(shipped, change, says):
     """Though every checksum is right."""
-    changed = change(_curves(shipped)).to_csv(index=False).encode()
-    _foreign(shipped, "tiny.quick.curves.csv.xz", lzma.compress(changed))
+    _foreign(shipped, "tiny.quick.curves.xz", packed.pack(change(_curves(shipped))))
     for use in (lambda: runs.recorded(SPECS), lambda: runs.run(SPECS, "error")):
         with pytest.raises(RecordError, match=rf"{shipped} holds {says}.*; put its files back or collect again"):
             use()
@@ -277,7 +273,13 @@ def test_any_changed_byte_of_a_manifest_is_noticed(shipped):
 def test_a_record_that_the_manifest_leaves_out_is_named(shipped):
     (shipped / "ledger.csv").write_text("a reader's own table")
     assert len(runs.recorded(SPECS)) == 3
-    for name in ("tiny.paper.runs.csv", "tiny.quick.curve.csv.xz", "tiny.quick.more.safetensors", "tiny.quick.x.csv"):
+    for name in (
+        "tiny.paper.runs.csv",
+        "tiny.quick.curve.xz",
+        "tiny.quick.x.csv.xz",
+        "tiny.quick.more.safetensors",
+        "tiny.quick.x.csv",
+    ):
         (shipped / name).write_text("")
         with pytest.raises(
             RecordError, match=rf"{name} is not listed by the manifest\.json beside it; .* move the file"
@@ -285,7 +287,7 @@ def test_a_record_that_the_manifest_leaves_out_is_named(shipped):
             runs.recorded(SPECS)
         (shipped / name).rename(shipped.parent / name)
     (shipped / "manifest.json").unlink()
-    with pytest.raises(RecordError, match=r"tiny\.quick\.curves\.csv\.xz is not listed"):
+    with pytest.raises(RecordError, match=r"tiny\.quick\.curves\.xz is not listed"):
         runs.recorded(SPECS)
 
 
@@ -392,7 +394,7 @@ def test_nothing_to_collect_is_named(store, nothing_shipped):
         collect("nowhere", "paper", folder=nothing_shipped)
 
 
-PARTS = ("tiny.quick.runs.csv", "tiny.quick.curves.csv.xz", "tiny.quick.weights.safetensors", "manifest.json")
+PARTS = ("tiny.quick.runs.csv", "tiny.quick.curves.xz", "tiny.quick.weights.safetensors", "manifest.json")
 
 
 @pytest.mark.parametrize("name", PARTS[:3])
@@ -531,7 +533,7 @@ def test_damaged_records_whose_runs_are_nowhere_else_are_kept(collects, store, m
     damaged = files(old)
     monkeypatch.setenv("COT2_STORE", str(store / "one"))
     runs.run(SPECS[1:2], retrain=True)
-    with pytest.raises(RecordError, match=r"curves\.csv\.xz is truncated or changed.* 1 of its runs .* --replace"):
+    with pytest.raises(RecordError, match=r"curves\.xz is truncated or changed.* 1 of its runs .* --replace"):
         collect("tiny", "quick", folder=old)
     assert files(old) == damaged
     capsys.readouterr()
@@ -570,7 +572,7 @@ def test_files_of_killed_writers_are_removed(tmp_path):
 
 
 def test_the_killed_leave_files_of_the_pattern_that_is_cleared(tmp_path, monkeypatch):
-    for name in ("a.checkpoint.safetensors", "b.c.curves.csv.xz", ".b.runs.csv.staged", "manifest.json"):
+    for name in ("a.checkpoint.safetensors", "b.c.curves.xz", ".b.runs.csv.staged", "manifest.json"):
         with monkeypatch.context() as patched, pytest.raises(Killed):
             kill_at(patched, 0)
             write_atomic(tmp_path / name, lambda path: path.write_text("half"))

@@ -1,0 +1,52 @@
+"""Packed curves come back as they were."""
+
+import lzma
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cot2lib.kit import paths
+from cot2lib.runs import packed
+
+WHOLE = st.integers(-(2**50), 2**50)
+POINTS = st.lists(st.tuples(st.sampled_from(["a", "b", "a1"]), WHOLE, st.none() | WHOLE), max_size=20)
+
+
+def table(points):
+    ids, whole, decimals = zip(*points) if points else ((), (), ())
+    values = [np.nan if value is None else value / 10**5 for value in decimals]
+    numbers = {"step": np.array(whole, np.int64), "loss": np.array(values, float)}
+    return pd.DataFrame({"id": pd.Series(ids, dtype="str"), **numbers})
+
+
+@given(POINTS)
+def test_a_table_comes_back_to_the_bit(points):
+    made = table(points)
+    pd.testing.assert_frame_equal(packed.unpack(packed.pack(made)), made, check_exact=True)
+
+
+@pytest.mark.parametrize("value", [1.000001, 1 / 3, 2.0**70, np.inf])
+def test_a_value_that_does_not_fit_is_named(value):
+    with pytest.raises(ValueError, match="loss has more than 5 decimals"):
+        packed.pack(pd.DataFrame({"id": ["a"], "loss": [value]}))
+
+
+@pytest.mark.parametrize("content", [b"[]\n", b"{}\n", b"5\n", b"\n", b"{", b""])
+def test_bytes_of_another_kind_are_refused(content):
+    with pytest.raises(ValueError):
+        packed.unpack(lzma.compress(content))
+
+
+def test_a_table_that_lost_its_end_is_refused():
+    whole = lzma.decompress(packed.pack(table([("a", 1, 2), ("b", 3, None)])))
+    with pytest.raises(ValueError, match="47 bytes where 2 points of 2 columns have others"):
+        packed.unpack(lzma.compress(whole[:-1]))
+
+
+def test_shipped_curves_take_less_than_their_csv():
+    content = (paths.RECORDS / "csft.quick.curves.xz").read_bytes()
+    csv = packed.unpack(content).to_csv(index=False).encode()
+    assert len(content) < 0.65 * len(lzma.compress(csv))
