@@ -72,8 +72,10 @@ CONTROLS: Mapping[str, Control] = {
     "drawn-state": Control("a drawn state", "that state", DrawnState()),
     "nothing-fed": Control("frontier", "arrows", Apart(Frontier(), Arrow())),
     "deep-nothing-fed": Control("frontier", "arrows, four layers", Apart(Frontier(), Arrow()), layers=4),
+    "deepest-nothing-fed": Control("frontier", "arrows, six layers", Apart(Frontier(), Arrow()), layers=6),
     "self-fed": Control("frontier", "its own mixtures", self_fed=True),
     "set-fed": Control("any state of the frontier", "frontier", scoring="set"),
+    "set-self-fed": Control("any state of the frontier", "its own mixtures", scoring="set", self_fed=True),
     "other-step": Control("another step's frontier", "the same", Rotated()),
     "renamed": Control("renamed frontier", "the same", Renamed()),
     "other-input": Control("another input's frontier", "the same", Shuffled()),
@@ -93,6 +95,9 @@ CONTROLS: Mapping[str, Control] = {
 }  # fmt: skip
 MAIN = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")  # by the authors' recipe too
 ON_GRAPHS = (*MAIN, "reward", "csft-reward")
+GROWING = ("csft", "fresh-path", "discrete", "no-cot")  # with more digits, too
+DIGITS = (3, 4, 5, 6, 7, 8)
+INPUTS = 9**4  # of any number of digits: as many as there are of four
 
 
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
@@ -103,10 +108,11 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     return found | {(GRAPHS, name): graphs(name) for name in ON_GRAPHS}
 
 
-def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick") -> list[Run]:
-    """The runs of a control on four digits from 1 to 9: d = 32."""
+def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", digits: int = 4) -> list[Run]:
+    """The runs of a control on digits from 1 to 9, on all inputs or `INPUTS` of them: d = 32."""
     control = CONTROLS[name]
-    options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=control.layers)
+    task = control.task if digits == 4 else MNNS(length=digits, inputs=min(INPUTS, 9**digits))
+    options: dict[str, Any] = dict(task=task, d_model=32, layers=control.layers, heads=min(control.layers, 4))
     options |= dict(self_fed_from=0.0) if control.self_fed else {}
     made = [_with(control, spec(control.method, profile, seed=seed, **options), profile) for seed in seeds]
     return [grpo(run, profile) for run in made] if control.rewarded else made
@@ -137,14 +143,20 @@ def _with(control: Control, run: RunSpec, profile: str = "quick") -> RunSpec:
     return replace(run, supervision=replace(run.supervision, targets=targets, scoring=control.scoring))
 
 
+def grown(seeds: Sequence[int] = FIVE) -> Mapping[tuple[int, str], Sequence[Run]]:
+    """Runs by number of digits and control."""
+    return {(digits, name): numbers(name, seeds, digits=digits) for digits in DIGITS for name in GROWING}
+
+
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
-    return [run for some in trained(profile).values() for run in some]
+    longer = [run for (digits, _), some in grown().items() for run in some if digits != 4]
+    return [run for some in trained(profile).values() for run in some] + (longer if profile == "quick" else [])
 
 
 def thinking(profile: str) -> list[Run]:
-    """Those of `every` that have thoughts to edit."""
-    return [run for run in every(profile) if has_thoughts(run)]
+    """Those of `trained` that have thoughts to edit."""
+    return [run for some in trained(profile).values() for run in some if has_thoughts(run)]
 
 
 def has_thoughts(run: Run) -> bool:
