@@ -40,9 +40,8 @@ def evaluated(sweep: Sweep, **columns) -> Sample:
     """
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        specs = sweep(profile, seeds)
-        rows = _rows(specs, columns)
-        return rows if rows.empty else _with_entropies(rows, _points(specs, rows))
+        rows = _rows(sweep(profile, seeds), columns)
+        return rows if rows.empty else _with_entropies(rows, _points(rows))
 
     return sample
 
@@ -53,7 +52,7 @@ def rewarded(sweep: Sweep) -> Sample:
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         rows = evaluated(sweep)(profile, seeds)
-        return rows if rows.empty else _with_base(rows, _points(sweep(profile, seeds), rows))
+        return rows if rows.empty else _with_base(rows, _points(rows))
 
     return sample
 
@@ -80,10 +79,11 @@ def hours(rows: pd.DataFrame) -> pd.Series:
     return rows["seconds"] * cores / SECONDS_AN_HOUR
 
 
-def _points(specs: Sequence[Run], rows: pd.DataFrame) -> pd.DataFrame:
-    """Every evaluation of the runs in some rows, in the order of steps."""
-    known = set(rows["id"])
-    return runs.curves([spec for spec in specs if spec.id in known]).sort_values("step", kind="stable")
+def _points(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every evaluation of the runs in some rows, with their seed, in the order of steps."""
+    points = records.shipped_curves(rows["id"])
+    seeds = points["id"].map(dict(zip(rows["id"], rows.index)))
+    return points.assign(seed=seeds).sort_values("step", kind="stable")
 
 
 def _with_entropies(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:

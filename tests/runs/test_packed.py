@@ -5,7 +5,7 @@ import lzma
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.kit import paths
@@ -22,6 +22,7 @@ def table(points):
     return pd.DataFrame({"id": pd.Series(ids, dtype="str"), **numbers})
 
 
+@settings(max_examples=30)
 @given(POINTS)
 def test_a_table_comes_back_to_the_bit(points):
     made = table(points)

@@ -223,12 +223,12 @@ def test_models_of_large_graphs_differ_in_the_questions_they_learnt():
 def test_answers_of_models_that_wait_longer_are_of_more_hops(store, monkeypatch):
     """Questions go as far as there are thoughts; strict accuracies are those of each number of hops."""
     monkeypatch.setattr(questions, "INPUTS", 12)
-    monkeypatch.setattr(graph_tests, "answered", knowing(lambda test: test.task.graphs.hops[test.rows] <= 8))
-    run = spec("cot2", task=ProsQA(inputs=60, names=60, hops=None, mixture=SHARES, waiting=9), **RECIPE)
+    monkeypatch.setattr(graph_tests, "answered", knowing(lambda test: test.task.graphs.hops[test.rows] <= 6))
+    run = spec("cot2", task=ProsQA(inputs=60, names=60, hops=None, mixture=SHARES, waiting=7), **RECIPE)
     runs.run([run])
     table = questions.measure_hops([run]).set_index("hops").sort_index()
-    assert table.index.tolist() == [3, 4, 5, 6, 7, 8, 9] and set(table["inputs"]) == {12}
-    assert table["strict"].tolist() == [1.0] * 6 + [0.0] and "frontier_9" in table
+    assert table.index.tolist() == [3, 4, 5, 6, 7] and set(table["inputs"]) == {12}
+    assert table["strict"].tolist() == [1.0] * 4 + [0.0] and "frontier_7" in table
 
 
 def test_growth_on_paper_is_what_a_step_computes():

@@ -144,14 +144,16 @@ def _with(control: Control, run: RunSpec, profile: str = "quick") -> RunSpec:
 
 
 def grown(seeds: Sequence[int] = FIVE) -> Mapping[tuple[int, str], Sequence[Run]]:
-    """Runs by number of digits and control."""
-    return {(digits, name): numbers(name, seeds, digits=digits) for digits in DIGITS for name in GROWING}
+    """Runs by number of digits and control, each evaluated by its `own_rule`."""
+    places = [(digits, name) for digits in DIGITS for name in GROWING]
+    made = {(digits, name): numbers(name, seeds, digits=digits) for digits, name in places}
+    return {place: [replace(run, thought=own_rule(run)) for run in some] for place, some in made.items()}
 
 
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
-    longer = [run for (digits, _), some in grown().items() for run in some if digits != 4]
-    return [run for some in trained(profile).values() for run in some] + (longer if profile == "quick" else [])
+    longer = [run for some in grown().values() for run in some] if profile == "quick" else []
+    return list(dict.fromkeys([*(run for some in trained(profile).values() for run in some), *longer]))
 
 
 def thinking(profile: str) -> list[Run]:

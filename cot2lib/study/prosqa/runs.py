@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, grpo, spec
-from cot2lib.study.graph_runs import ALONE, BOTH, METHODS, OFFICIAL
+from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
@@ -142,9 +142,9 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
     return [whole("cot2", seed, trial) for trial in trials for seed in seeds]
 
 
-def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
-    """Policy gradients from CoT2 with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, ALONE)]
+def rewarded(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = BOTH) -> list[GRPOSpec]:
+    """Policy gradients with thoughts of eight sampled tokens, one pass over the graphs."""
+    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, methods)]
 
 
 def tried_farther(profile: str) -> list[RunSpec]:

@@ -1,0 +1,80 @@
+"""More digits: held-out accuracy of some controls by the number of digits, and of rules that do not search."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+
+from cot2lib import runs
+from cot2lib.errors import RecordError
+from cot2lib.oracles import reachable
+from cot2lib.study import frame, look, show
+from cot2lib.study.controls.draw import name
+from cot2lib.study.controls.runs import DIGITS, GROWING, grown
+from cot2lib.study.report import PERCENT
+from cot2lib.study.series import GREY
+from cot2lib.tasks import MNNS
+
+COMMONEST, BY_PARITY = "the commonest answer", "the commonest answer of each parity"
+
+
+def read(seeds: Sequence[int]) -> pd.DataFrame:
+    """Accuracies (%) after the last epoch of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`.
+
+    Raises:
+        RecordError: if nothing is recorded of these seeds.
+    """
+    told = {run.id: place for place, some in grown(seeds).items() for run in some}
+    rows = runs.recorded([run for some in grown(seeds).values() for run in some])
+    if rows.empty:
+        raise RecordError(f"no run of more digits is recorded for the seeds {list(seeds)}; choose 62 to 66.")
+    rows = frame.tidy(rows)
+    digits, controls = zip(*rows["id"].map(told))
+    return rows.assign(digits=digits, control=frame.ordered(controls, GROWING))
+
+
+def rules() -> pd.DataFrame:
+    """A row for each number of digits: its sizes, and how often (%) rules are right.
+
+    `states` count the last frontier before the answer, on average, and `paths` lead there; a model reads `positions`.
+    The parity of the digits' sum is the parity of the answer.
+    """
+    table = []
+    for digits in DIGITS:
+        task = grown()[digits, GROWING[0]][0].task
+        answers = pd.DataFrame({"answer": task.answers.tolist(), "parity": (task.digits.sum(1) % 2).tolist()})
+        best = answers.groupby("parity")["answer"].agg(lambda values: values.value_counts().iloc[0]).sum()
+        most = answers["answer"].value_counts().iloc[0]
+        right = {COMMONEST: PERCENT * most / task.size, BY_PARITY: PERCENT * best / task.size}
+        held = {"states": _states(task), "paths": 2 ** (digits - 1), "positions": task.positions}
+        table.append({"digits": digits, "inputs": task.size} | held | right)
+    return pd.DataFrame(table)
+
+
+def _states(task: MNNS) -> float:
+    """States of the last frontier before the answer, on average over at most a thousand inputs."""
+    rows = torch.arange(0, task.size, 1 + task.size // 1000)
+    return reachable(task, task.steps - 1, rows).sum(1).float().mean().item()
+
+
+def draw(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> look.Shown:
+    """Accuracy by number of digits and control, every seed as a dot; dashes: the better rule.
+
+    Args:
+        rows: the frame of `read`.
+        known: that of `rules`.
+        finding: what the figure shows.
+    """
+    named = rows.assign(trained=rows["control"].map(name))
+    shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
+    axis = shown.figure.axes[0]
+    axis.plot(range(len(known)), known[BY_PARITY], "_", markersize=40, color=GREY, zorder=1)
+    axis.set_xlabel("digits; grey bars: answers by parity alone")
+    return shown
+
+
+def table(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracies with their intervals beside the rules, a row for each number of digits."""
+    cells = rows.groupby(["digits", "control"], observed=True)["last"].agg(show.mean_of).unstack()
+    cells.columns = [name(control) for control in cells]
+    return known.merge(cells.reset_index(), on="digits")
