@@ -93,6 +93,12 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws
         "CoT2, 4 heads": (GREEN, "D", DASH_DOT),
         "discrete CoT, 2 heads": (ORANGE, "s", DASHED),
     },
+    "trained": {
+        "frontier | frontier": (BLUE, "o", SOLID),
+        "a fresh path | that path": (GREEN, "D", DASH_DOT),
+        "discrete path | that path": (ORANGE, "s", DASHED),
+        "answer | nothing": (GREY, "^", DOTTED),
+    },
     "when": {"before": (GREY, "^", DOTTED), "after": (BLUE, "o", SOLID)},
     "layers": {1: (BLUE, "o", SOLID), 2: (SKY, "v", DASHED)},
     "counted": {

@@ -13,16 +13,21 @@ from cot2lib.runs import Taught
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study import frame
 from cot2lib.study.controls import along, draw, edits, outcomes
+from cot2lib.study.controls import digits as more_digits
 from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
+    DIGITS,
     FIVE,
+    GROWING,
+    INPUTS,
     MAIN,
     ON_GRAPHS,
     SEEDS,
     every,
     graphs,
+    grown,
     numbers,
     own_rule,
     thinking,
@@ -78,7 +83,9 @@ def test_controls_differ_in_their_targets_alone():
             teacher = Taught(numbers("discrete", SEEDS[:1])[0]) if name == "own-teacher" else None
             assert run.supervision.targets == (teacher or control.targets) and run.model.layers == control.layers
             assert run.supervision.scoring == control.scoring and (run.fed == "self") == control.self_fed
-    assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS)
+    both = 5 * len({"csft", "discrete", "no-cot"})  # runs on four digits that stand beside those on more
+    more = 5 * len(DIGITS) * len(GROWING) - both
+    assert len(every("quick")) == len(set(every("quick"))) == 10 * len(CONTROLS) + 5 * len(ON_GRAPHS) + more
     assert len(set(every("paper"))) == 5 * len(MAIN) and thinking("paper") == every("paper")
     for quick, paper in zip(numbers("path-fed"), numbers("path-fed", profile="paper")):
         assert paper.supervision.targets == quick.supervision.targets and paper.recipe != quick.recipe
@@ -88,6 +95,47 @@ def test_controls_differ_in_their_targets_alone():
         "no-CoT, pauses",
     }
     assert {run.seed for run in graphs("csft")} == set(FIVE)
+
+
+def test_more_digits_change_the_task_alone():
+    """And every control is evaluated as it is judged."""
+    for (digits, name), some in grown().items():
+        for run, usual in zip(some, numbers(name, FIVE), strict=True):
+            assert run.task == usual.task if digits == 4 else run.task.size == min(INPUTS, 9**digits)
+            assert (run.task.low, run.task.high, run.task.length) == (1, 9, digits)
+            assert replace(run, task=usual.task, thought=usual.thought) == usual and run.thought == own_rule(usual)
+    assert {digits for digits, _ in grown()} == set(DIGITS) == {3, 4, 5, 6, 7, 8}
+
+
+def test_rules_are_those_of_all_inputs_counted_by_hand(monkeypatch):
+    monkeypatch.setattr(more_digits, "DIGITS", (3,))
+    (row,) = more_digits.rules().to_dict("records")
+    signed = lambda *digits: {a + s * b + t * c for a, b, c in [digits] for s in (1, -1) for t in (1, -1)}
+    inputs = [(a, b, c) for a in range(1, 10) for b in range(1, 10) for c in range(1, 10)]
+    answers = [min(abs(total) for total in signed(*digits)) for digits in inputs]
+    by_parity = [[n for n in answers if n % 2 == parity] for parity in (0, 1)]
+    assert row[more_digits.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
+    assert row[more_digits.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
+    assert row["states"] == pytest.approx(
+        np.mean([len({s * a + t * b for s in (1, -1) for t in (1, -1)}) for a, b, _ in inputs])
+    )
+    assert (row["digits"], row["inputs"], row["paths"], row["positions"]) == (3, 729, 4, 9)
+
+
+def test_more_digits_are_drawn_and_told(monkeypatch):
+    told = [(run.id, run.seed, digits / 10) for (digits, _), some in grown().items() for run in some]
+    known = pd.DataFrame(told, columns=["id", "seed", "last"])
+    asked = lambda specs: known[known["id"].isin([spec.id for spec in specs])].reset_index(drop=True)
+    monkeypatch.setattr(more_digits.runs, "recorded", asked)
+    rows, rules = more_digits.read(FIVE[:2]), more_digits.rules()
+    assert len(rows) == 2 * len(DIGITS) * len(GROWING) and (rows["last"] == 10 * rows["digits"]).all()
+    table = more_digits.table(rows, rules)
+    assert table["digits"].tolist() == list(DIGITS) and table["frontier | frontier"].str.startswith("30.0").iloc[0]
+    bars = more_digits.draw(rows, rules, "found").figure.axes[0].get_lines()[-1]
+    assert bars.get_ydata().tolist() == rules[more_digits.BY_PARITY].tolist()
+    monkeypatch.setattr(more_digits.runs, "recorded", lambda specs: pd.DataFrame())
+    with pytest.raises(RecordError, match=r"no run of more digits is recorded for the seeds \[1\]"):
+        more_digits.read([1])
 
 
 def test_a_recipe_is_that_of_starts_and_teachers_too():
@@ -217,7 +265,11 @@ def test_controls_are_judged_as_they_were_fed(rows):
     tokens = {"path-fed", "fresh-path", "drawn-state", "discrete", "smoothed-path", "own-teacher"}
     tokens |= {"lengths-fresh-path"}
     assert {name for name, rule in rules.items() if rule == Discrete()} == tokens
-    assert {name for name, rule in rules.items() if rule == Always(3)} == {"nothing-fed", "deep-nothing-fed"}
+    assert {name for name, rule in rules.items() if rule == Always(3)} == {
+        "nothing-fed",
+        "deep-nothing-fed",
+        "deepest-nothing-fed",
+    }
     assert {type(rules[name]) for name in rules if name not in tokens} == {Base, Always, Hidden, MTS}
     known = rows.assign(id=[run.id for some in outcomes.trained("quick").values() for run in some])
     decoded = known[["id", "control"]].assign(edit="decoded by Discrete", right=12.5)

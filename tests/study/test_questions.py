@@ -181,7 +181,7 @@ def test_methods_differ_in_nothing_but_the_method():
     trials = [Trial(run.model.heads, run.recipe.lr, run.model.layers, run.model.d_model) for run in tried()]
     assert set(trials) <= set(TRIALS) and len({run.seed for run in tried()}) == 1
     assert {run.task.naming for run in (*tried(), *compared("quick"))} == {"fresh"}
-    assert {run.start for run in rewarded()} == set(chosen(methods=["cot2"])) < set(every("quick"))
+    assert {run.start for run in rewarded()} == set(chosen(methods=["cot2", "discrete"])) < set(every("quick"))
     assert {run.thought for run in rewarded()} == {MTS(8)}
     assert {run.task.waiting for run in compared("quick")} == {6}
     steps = {run.method: run.recipe.steps for run in tried()}

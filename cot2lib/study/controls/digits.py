@@ -58,7 +58,7 @@ def _states(task: MNNS) -> float:
 
 
 def draw(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> look.Shown:
-    """Accuracy by number of digits and control, every seed as a dot; dashes: the better rule.
+    """Accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
 
     Args:
         rows: the frame of `read`.
@@ -69,7 +69,7 @@ def draw(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> look.Shown:
     shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
     axis = shown.figure.axes[0]
     axis.plot(range(len(known)), known[BY_PARITY], "_", markersize=40, color=GREY, zorder=1)
-    axis.set_xlabel("digits; grey bars: answers by parity alone")
+    axis.set_xlabel("grey bars: answers by parity alone")
     return shown
 
 

@@ -109,12 +109,17 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
 
 
 def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", digits: int = 4) -> list[Run]:
-    """The runs of a control on digits from 1 to 9, on all inputs or `INPUTS` of them: d = 32."""
+    """The runs of a control on digits from 1 to 9: d = 32.
+
+    All numbers of digits are trained for as many steps, on all inputs or `INPUTS` of them.
+    """
     control = CONTROLS[name]
-    task = control.task if digits == 4 else MNNS(length=digits, inputs=min(INPUTS, 9**digits))
-    options: dict[str, Any] = dict(task=task, d_model=32, layers=control.layers, heads=min(control.layers, 4))
+    options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=min(control.layers, 4))
     options |= dict(self_fed_from=0.0) if control.self_fed else {}
     made = [_with(control, spec(control.method, profile, seed=seed, **options), profile) for seed in seeds]
+    if digits != 4:
+        task = MNNS(length=digits, inputs=min(INPUTS, 9**digits))
+        made = [replace(run, task=task) for run in made]
     return [grpo(run, profile) for run in made] if control.rewarded else made
 
 
