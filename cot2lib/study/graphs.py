@@ -83,15 +83,19 @@ def hops(rows: pd.DataFrame) -> look.Shown:
     return look.curves(thinking, hue="held", col="method", x="hop", y="share", labels=labels, finding=finding)
 
 
-def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
+def votes(task: str, seeds: Sequence[int], more: Mapping[str, Sequence[RunSpec]] | None = None) -> pd.DataFrame:
     """Right majorities (%) of k samples on a task, in `right`: a row for each run, temperature and k.
 
     CoT2 answers once, at temperature 0. A line of the figure is named in `answers`.
+
+    Args:
+        task: which.
+        seeds: of the runs.
+        more: other runs by our recipe, by what stands in the place of the recipe.
     """
-    parts = []
-    for profile, recipe in RECIPES.items():
-        table = described(graph_tests.shipped_votes(profile), graph_runs.voting(profile, seeds, tasks=(task,)))
-        parts.append(table.assign(recipe=recipe))
+    asked = [(name, RECIPES[name], graph_runs.voting(name, seeds, tasks=(task,))) for name in RECIPES]
+    asked += [("quick", told, specs) for told, specs in (more or {}).items()]
+    parts = [described(graph_tests.shipped_votes(name), specs).assign(recipe=told) for name, told, specs in asked]
     rows = pd.concat(parts, ignore_index=True)
     once = rows["method"] == SIDES[0]
     drawn = rows["temperature"].map("discrete CoT, T = {:g}".format).mask(once, "CoT2, one answer")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, grpo, spec
+from cot2lib.study import graph_runs
 from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
@@ -145,6 +146,11 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
 def rewarded(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = BOTH) -> list[GRPOSpec]:
     """Policy gradients with thoughts of eight sampled tokens, one pass over the graphs."""
     return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, methods)]
+
+
+def polled(profile: str) -> list[RunSpec]:
+    """All runs on graphs whose samples are counted, those of all hops by our recipe alone."""
+    return graph_runs.polled(profile) + (chosen(methods=BOTH) if profile == "quick" else [])
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
