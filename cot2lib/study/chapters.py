@@ -33,7 +33,7 @@ KERNEL = "python3"
 REPEATING = {"digits", "others", "live_digits"}  # lists in which a value may stand twice: the digits of one input
 SHOWN = 60  # characters of a value that a message repeats
 EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain": False}
-LIVE = {"live_epochs": 100, "live_low": 1, "live_high": 9, "live_length": 4}
+LIVE = {"live_epochs": 40, "live_low": 1, "live_high": 9, "live_length": 4}
 PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "tasks": {"digits": [2, 1, 4], "budgets": [1, 2, 8], "ties": "minus-first"},
     "csft": LIVE | {"seeds": [*TEN], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},

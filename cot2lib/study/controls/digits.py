@@ -10,7 +10,7 @@ from cot2lib.errors import RecordError
 from cot2lib.oracles import reachable
 from cot2lib.study import frame, look, show
 from cot2lib.study.controls.draw import name
-from cot2lib.study.controls.runs import DIGITS, GROWING, grown
+from cot2lib.study.controls.runs import DIGITS, FIVE, GROWING, grown
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import GREY
 from cot2lib.tasks import MNNS
@@ -24,8 +24,9 @@ def read(seeds: Sequence[int]) -> pd.DataFrame:
     Raises:
         RecordError: if nothing is recorded of these seeds.
     """
-    told = {run.id: place for place, some in grown(seeds).items() for run in some}
-    rows = runs.recorded([run for some in grown(seeds).values() for run in some])
+    asked = grown([seed for seed in FIVE if seed in seeds])
+    told = {run.id: place for place, some in asked.items() for run in some}
+    rows = runs.recorded([run for some in asked.values() for run in some])
     if rows.empty:
         raise RecordError(f"no run of more digits is recorded for the seeds {list(seeds)}; choose 62 to 66.")
     rows = frame.tidy(rows)
