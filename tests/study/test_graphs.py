@@ -196,6 +196,8 @@ def test_votes_are_held_against_one_answer(monkeypatch):
     (row,) = graphs.vote_gaps(voted).to_dict("records")
     assert (row["recipe"], row["voted"], row["once"], row["ahead"]) == ("quick recipe", 70, 80, 10)
     assert sorted(set(graphs.vote_curves(voted).numbers["right"])) == [60, 70, 80]
+    more = graphs.vote_gaps(graphs.votes("ProsQA", (42,), {"elsewhere": [cot2, discrete]}))
+    assert more.set_index("recipe")["ahead"].to_dict() == {"quick recipe": 10, "elsewhere": 10}
 
 
 def test_the_question_shows_where_the_thought_is():
