@@ -44,8 +44,8 @@ def rules() -> pd.DataFrame:
     for digits in DIGITS:
         task = grown()[digits, GROWING[0]][0].task
         answers = pd.DataFrame({"answer": task.answers.tolist(), "parity": (task.digits.sum(1) % 2).tolist()})
-        best = answers.groupby("parity")["answer"].agg(lambda values: values.value_counts().iloc[0]).sum()
-        most = answers["answer"].value_counts().iloc[0]
+        best = answers.value_counts().groupby("parity").max().sum()
+        most = answers["answer"].value_counts().max()
         right = {COMMONEST: PERCENT * most / task.size, BY_PARITY: PERCENT * best / task.size}
         held = {"states": _states(task), "paths": 2 ** (digits - 1), "positions": task.positions}
         table.append({"digits": digits, "inputs": task.size} | held | right)
