@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int, Num
 
+from cot2lib.errors import RecordError
+
 DECIMALS = 5  # that a value may have
 WIDTH = 8  # bytes of a number, the least first
 GAP = -(2**53)  # the number of a value that is missing
@@ -21,7 +23,7 @@ def pack(table: pd.DataFrame) -> bytes:
     """A table of runs' points (`id`, then numbers of at most five decimals; gaps allowed) as bytes.
 
     Raises:
-        ValueError: naming a column that these bytes cannot hold.
+        RecordError: naming a column that these bytes cannot hold.
     """
     codes, ids = pd.factorize(table["id"])
     columns = {name: _whole(name, table[name].to_numpy()) for name in table if name != "id"}
@@ -39,14 +41,18 @@ def unpack(content: bytes) -> pd.DataFrame:
     """
     first, _, body = lzma.decompress(content).partition(b"\n")
     head = json.loads(first)
-    if not isinstance(head, dict) or head.keys() != {"ids", "points", "columns"}:
+    kinds = {"ids": list, "points": int, "columns": dict}
+    if not isinstance(head, dict) or {name: type(value) for name, value in head.items()} != kinds:
         raise ValueError("no packed table")
     points, forms = head["points"], head["columns"]
     if len(body) != WIDTH * points * (1 + len(forms)):
         raise ValueError(f"{len(body)} bytes where {points} points of {len(forms)} columns have others")
     numbers = [_numbers(body[at : at + WIDTH * points]) for at in range(0, len(body), WIDTH * points or 1)]
-    made = {"id": np.array(head["ids"], dtype=object)[numbers[0]] if points else np.array([], dtype=object)}
     empty = np.zeros(0, np.int64)
+    codes, ids = numbers[0] if points else empty, np.array(head["ids"], dtype=object)
+    if points and not 0 <= codes.min() <= codes.max() < len(ids):
+        raise ValueError("a point of no run")
+    made = {"id": ids[codes]}
     for place, (name, form) in enumerate(forms.items(), 1):
         made[name] = _column(numbers[place] if points else empty, form)
     return pd.DataFrame(made).astype({"id": "str"})
@@ -58,7 +64,9 @@ def _whole(name: str, values: Num[np.ndarray, " point"]) -> tuple[str, Num[np.nd
         return "whole", values
     gaps, scaled = np.isnan(values), np.rint(values * 10**DECIMALS)
     if not ((scaled / 10**DECIMALS == values) & (abs(scaled) < 2**53) | gaps).all():
-        raise ValueError(f"{name} has more than {DECIMALS} decimals, or a number too large")
+        raise RecordError(
+            f"{name} of a curve has more than {DECIMALS} decimals or is too large; train that run again."
+        )
     return "decimal", np.where(gaps, GAP, scaled)
 
 

@@ -23,8 +23,8 @@ class RunSpec(Run):
     """
 
     telling = (
-        "task", "method", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd", "seed",
-        "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2", "targets",
+        "task", "method", "rule", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd",
+        "seed", "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2", "targets",
     )  # fmt: skip
 
     recipe: Recipe

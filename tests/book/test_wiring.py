@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cot2lib import runs
+from cot2lib.runs import records
 from cot2lib.study import policies, sweeps, thoughts_held
 from cot2lib.study.book.ledger import KINDS
 from cot2lib.study.book.ledger import of_records as made
@@ -62,7 +63,10 @@ def told(specs, column, seed):
 def at_hand(monkeypatch, own_last=None):
     """Two evaluations of every asked run: entropy_t is t before and t / 10 after; 30 then 20 of 100 right by base."""
 
+    asked = {}
+
     def recorded(specs, retrain=False):
+        asked.update({spec.id: spec for spec in specs})
         rows = [{"id": s.id, "seed": s.seed, **{c: told(specs, c, s.seed) for c in COLUMNS}} for s in specs]
         rows = pd.DataFrame(rows).assign(
             inputs_a=60, inputs_b=40, seconds=36.0, threads=1, device="cpu", fed="teacher"
@@ -82,6 +86,7 @@ def at_hand(monkeypatch, own_last=None):
 
     monkeypatch.setattr(runs, "recorded", recorded)
     monkeypatch.setattr(runs, "curves", curves)
+    monkeypatch.setattr(records, "shipped_curves", lambda ids: curves([asked[name] for name in ids]))
 
 
 COLUMNS = ("last", "best", "split_half", "curve_mean")

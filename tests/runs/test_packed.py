@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cot2lib.errors import RecordError
 from cot2lib.kit import paths
 from cot2lib.runs import packed
 
@@ -31,14 +32,22 @@ def test_a_table_comes_back_to_the_bit(points):
 
 @pytest.mark.parametrize("value", [1.000001, 1 / 3, 2.0**70, np.inf])
 def test_a_value_that_does_not_fit_is_named(value):
-    with pytest.raises(ValueError, match="loss has more than 5 decimals"):
+    with pytest.raises(RecordError, match="loss of a curve has more than 5 decimals or is too large; train"):
         packed.pack(pd.DataFrame({"id": ["a"], "loss": [value]}))
 
 
-@pytest.mark.parametrize("content", [b"[]\n", b"{}\n", b"5\n", b"\n", b"{", b""])
+@pytest.mark.parametrize(
+    "content", [b"[]\n", b"{}\n", b"5\n", b"\n", b"{", b"", b'{"ids": {}, "points": 1, "columns": []}\n']
+)
 def test_bytes_of_another_kind_are_refused(content):
     with pytest.raises(ValueError):
         packed.unpack(lzma.compress(content))
+
+
+def test_a_point_of_no_run_is_refused():
+    head, body = lzma.decompress(packed.pack(table([("a", 1, 2), ("b", 3, None)]))).split(b"\n", 1)
+    with pytest.raises(ValueError, match="a point of no run"):
+        packed.unpack(lzma.compress(head.replace(b'["a", "b"]', b'["a"]') + b"\n" + body))
 
 
 def test_a_table_that_lost_its_end_is_refused():
