@@ -10,9 +10,10 @@ from cot2lib.errors import RecordError
 from cot2lib.oracles import reachable
 from cot2lib.study import frame, look, show
 from cot2lib.study.controls.draw import name
+from cot2lib.study.controls.outcomes import placed
 from cot2lib.study.controls.runs import DIGITS, FIVE, GROWING, grown
-from cot2lib.study.report import PERCENT
 from cot2lib.study.series import GREY
+from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 
 COMMONEST, BY_PARITY = "the commonest answer", "the commonest answer of each parity"
@@ -25,28 +26,23 @@ def read(seeds: Sequence[int]) -> pd.DataFrame:
         RecordError: if nothing is recorded of these seeds.
     """
     asked = grown([seed for seed in FIVE if seed in seeds])
-    told = {run.id: place for place, some in asked.items() for run in some}
     rows = runs.recorded([run for some in asked.values() for run in some])
     if rows.empty:
         raise RecordError(f"no run of more digits is recorded for the seeds {list(seeds)}; choose 62 to 66.")
-    rows = frame.tidy(rows)
-    digits, controls = zip(*rows["id"].map(told))
-    return rows.assign(digits=digits, control=frame.ordered(controls, GROWING))
+    rows = placed(frame.tidy(rows), asked, "digits")
+    return rows.assign(control=frame.ordered(rows["control"], GROWING))
 
 
 def rules() -> pd.DataFrame:
     """A row for each number of digits: its sizes, and how often (%) rules are right.
 
-    `states` count the last frontier before the answer, on average, and `paths` lead there; a model reads `positions`.
-    The parity of the digits' sum is the parity of the answer.
+    `states` are those of the last frontier before the answer, on average. `paths` lead there. A model reads
+    `positions`. The parity of the digits' sum is the parity of the answer.
     """
     table = []
     for digits in DIGITS:
         task = grown()[digits, GROWING[0]][0].task
-        answers = pd.DataFrame({"answer": task.answers.tolist(), "parity": (task.digits.sum(1) % 2).tolist()})
-        best = answers.value_counts().groupby("parity").max().sum()
-        most = answers["answer"].value_counts().max()
-        right = {COMMONEST: PERCENT * most / task.size, BY_PARITY: PERCENT * best / task.size}
+        right = dict(zip((COMMONEST, BY_PARITY), baselines(task)["all inputs (%)"]))
         held = {"states": _states(task), "paths": 2 ** (digits - 1), "positions": task.positions}
         table.append({"digits": digits, "inputs": task.size} | held | right)
     return pd.DataFrame(table)

@@ -4,7 +4,7 @@ A difference pairs two controls by seed, in accuracy after the last epoch, or a 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -98,8 +98,8 @@ def read(
     asked = [run for some in known.values() for run in some if run.seed in seeds]
     if retrain:
         runs.run(asked, retrain=True, device=device)
-    rows = _told(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
-    edited = _told(_measured(asked) if retrain else edits.shipped(profile), known)
+    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
+    edited = placed(_measured(asked) if retrain else edits.shipped(profile), known)
     edited = edited[edited["seed"].isin(seeds)]
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
@@ -119,10 +119,10 @@ def _measured(asked: Sequence[Run]) -> pd.DataFrame:
     return pd.concat([edits.measure(group, retrain=True) for group in groups], ignore_index=True)
 
 
-def _told(rows: pd.DataFrame, known: Known) -> pd.DataFrame:
-    """The rows of some runs, with whose they are."""
+def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
+    """The rows of some runs with their `control`, `seed` and, in the column `by`, what they are known by besides."""
     told = [(run.id, *place, run.seed) for place, some in known.items() for run in some]
-    named = pd.DataFrame(told, columns=["id", "told", "control", "seed"])
+    named = pd.DataFrame(told, columns=["id", by, "control", "seed"])
     return rows.drop(columns="seed", errors="ignore").merge(named, on="id")
 
 

@@ -143,9 +143,9 @@ def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
     return [whole("cot2", seed, trial) for trial in trials for seed in seeds]
 
 
-def rewarded(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = BOTH) -> list[GRPOSpec]:
-    """Policy gradients with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, methods)]
+def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+    """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
+    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, BOTH)]
 
 
 def polled(profile: str) -> list[RunSpec]:
