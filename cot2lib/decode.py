@@ -84,11 +84,14 @@ def at_last(
     return x.gather(2, last[..., None, None].expand(-1, -1, 1, x.shape[-1]))
 
 
-def keyed_noise(keys: Int[Tensor, " run"], batch: int) -> Noise:
-    """Uniform draws for (step, count), a function of the runs' keys alone."""
+def keyed_noise(keys: Int[Tensor, "run ..."], batch: int, samples: int = 1) -> Noise:
+    """Uniform draws for (step, count), a function of the keys alone: one a run, or one for each chunk of
+    `PROMPTS_AT_ONCE` prompts."""
+    size = batch if keys.ndim == 1 else PROMPTS_AT_ONCE * samples
 
     def noise(step: int, count: int) -> Float[Tensor, "run batch draw"]:
-        return random.uniform(random.fold(keys, step), batch * count).view(len(keys), batch, count)
+        draws = random.uniform(random.fold(keys.flatten(), step), size * count)  # (run x chunk, size x count)
+        return draws.view(len(keys), -1, count)[:, :batch]
 
     return noise
 
@@ -135,7 +138,7 @@ def decode(
     stack: GPT2Stack,
     prompts: Int[Tensor, "#run prompt token"],
     steps: Sequence[Rule],
-    keys: Int[Tensor, " run"] | None = None,
+    keys: Int[Tensor, "run ..."] | None = None,
     padding: Int[Tensor, "#run prompt"] | None = None,
     samples: int = 1,
     dropout: Dropout | None = None,
@@ -148,7 +151,8 @@ def decode(
         stack: the models.
         prompts: token ids, one set for all runs (first axis 1) or one per run.
         steps: the rule of each output token (see `rules`); the last one makes the answer.
-        keys: random keys of the runs (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
+        keys: random keys of the runs (`cot2lib.kit.random.run_keys`), or of their chunks of `PROMPTS_AT_ONCE` prompts;
+            needed only by rules that sample.
         padding: how many tokens on the left of each prompt are padding.
         samples: rollouts per prompt, side by side on the batch axis: prompt 0's first.
         dropout: multipliers for every pass.
@@ -158,7 +162,7 @@ def decode(
     Raises:
         SpecError: if a rule samples and `keys` is missing.
     """
-    noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples)
+    noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples, samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
     inputs = None if rows is None else rows.repeat_interleave(samples, 1)  # (run, batch)
     layout = Branches(prompts.shape[2], samples)

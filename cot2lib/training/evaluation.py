@@ -19,18 +19,31 @@ from cot2lib.thoughts import Rule
 from cot2lib.thoughts.checks import check_thoughts
 from cot2lib.training.data import StackData
 
+TOKENS_AT_ONCE = 2**20  # of all runs, that a GPU decodes at a time
+
+
+def parts_at_once(stack: GPT2Stack, positions: int) -> int:
+    """How many chunks of `PROMPTS_AT_ONCE` prompts are decoded together: one on a CPU, whose cache it fills."""
+    if stack.device.type == "cpu":
+        return 1
+    return max(1, TOKENS_AT_ONCE // (stack.runs * positions * decode.PROMPTS_AT_ONCE))
+
 
 def rollouts(
-    stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Sequence[Rule]
+    stack: GPT2Stack, data: StackData, seeds: Sequence[int] | Int[Tensor, " run"], steps: Sequence[Rule]
 ) -> Iterator[tuple[Int[Tensor, "run batch"], Bool[Tensor, "run batch"], Rollout]]:
     """Decode every run's held-out inputs in chunks: their rows, which of them are not padding, and the rollout.
 
-    For callers that turn gradients off: a generator cannot do it for them.
+    Draws do not depend on how many chunks are decoded together. For callers that turn gradients off: a generator
+    cannot do it for them.
     """
     keys = random.run_keys(seeds, Site.DECODE, device=stack.device)
-    parts = [part.split(decode.PROMPTS_AT_ONCE, dim=1) for part in (data.held_out.index, data.held_out.real)]
-    for chunk, (index, real) in enumerate(zip(*parts)):
-        keyed = random.fold(keys, chunk)
+    together = parts_at_once(stack, data.prompts.shape[1] + len(steps) - 1)
+    size = together * decode.PROMPTS_AT_ONCE
+    parts = [part.split(size, dim=1) for part in (data.held_out.index, data.held_out.real)]
+    for place, (index, real) in enumerate(zip(*parts)):
+        chunks = range(place * together, place * together + -(-index.shape[1] // decode.PROMPTS_AT_ONCE))
+        keyed = torch.stack([random.fold(keys, chunk) for chunk in chunks], 1)  # (run, chunk)
         padding, last = data.padding_of(index), data.last_of(index)
         rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last, rows=index)
         for rule in set(steps[:-1]):
@@ -38,20 +51,29 @@ def rollouts(
         yield index, real, rollout
 
 
-@torch.no_grad()
-def evaluate(stack: GPT2Stack, data: StackData, seeds: Sequence[int], steps: Sequence[Rule]) -> dict[str, list]:
+def evaluate(
+    stack: GPT2Stack, data: StackData, seeds: Sequence[int] | Int[Tensor, " run"], steps: Sequence[Rule]
+) -> dict[str, list]:
     """Self-fed decoding of every run's held-out inputs by the rules of its steps.
 
     Returns per-run lists: `correct_a`, `correct_b`, right answers in the two halves of the validation
     classes, and `entropy_t`, mean entropy in nats of the step-t distribution.
     """
+    return summary(data, *measured(stack, data, seeds, steps))
+
+
+@torch.no_grad()
+def measured(
+    stack: GPT2Stack, data: StackData, seeds: Sequence[int] | Int[Tensor, " run"], steps: Sequence[Rule]
+) -> tuple[Bool[Tensor, "run input"], Float[Tensor, "run step"]]:
+    """Which answers are right, padding included, and the mean entropies, as tensors of the device."""
     right, entropies, existing = [], [], []
     for index, real, rollout in rollouts(stack, data, seeds, steps):
         right.append(data.right(rollout.answers, index))
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
         existing.append(_exists(rollout, real))
     entropy, there = torch.cat(entropies, 1), torch.cat(existing, 1)
-    return summary(data, torch.cat(right, 1), (entropy * there).sum(1) / there.sum(1))
+    return torch.cat(right, 1), (entropy * there).sum(1) / there.sum(1)
 
 
 def summary(

@@ -40,7 +40,6 @@ from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.thoughts import Base, Discrete, Rule, Sampled
 from cot2lib.training.data import Names, stack_data
-from cot2lib.training.evaluation import evaluate
 from cot2lib.training.settings import Run
 from cot2lib.training.trainer import StackTrainer, compiled
 
@@ -251,9 +250,8 @@ class GRPOTrainer(StackTrainer):
         return {**by(self.spec.thought), **halves, **last}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """All models by one rule, see `cot2lib.training.evaluation.evaluate`."""
-        seeds = [spec.seed for spec in self.specs]
-        return evaluate(self.stack, self.data, seeds, rules(rule, self.spec.outputs))
+        """All models by one rule."""
+        return self.decoded(rules(rule, self.spec.outputs))
 
 
 def check_start(specs: Sequence[Run], start: GPT2Stack) -> None:

@@ -153,9 +153,9 @@ class SupervisedTrainer(StackTrainer):
         return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """All models by one rule, see the function `evaluate`."""
-        specs = [replace(spec, thought=rule) for spec in self.specs]  # type: ignore[call-arg]  # a field of supervised runs
-        return evaluate(self.stack, self.data, specs, self.phase[0])
+        """All models by one rule."""
+        spec = replace(self.spec, thought=rule)  # type: ignore[call-arg]  # a field of supervised runs
+        return self.decoded(evaluation_rules(spec, self.phase[0]))
 
 
 def evaluation_rules(spec: Run, own: int) -> list[Rule]:

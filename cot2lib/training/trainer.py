@@ -10,25 +10,30 @@ changing.
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from cot2lib.kit import random, timing
+from cot2lib.kit.captured import Captured
+from cot2lib.kit.identity import is_outside
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.thoughts import Rule
+from cot2lib.training import evaluation
 from cot2lib.training.data import Names, StackData
 from cot2lib.training.settings import Recipe, Run, trained_once
 
 Tensors = dict[str, Shaped[Tensor, "..."]]
+T = TypeVar("T")
 
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
-WARM_UP = 3  # eager steps before a CUDA graph is captured
 
 
 def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " step"]:
@@ -97,7 +102,7 @@ class StackTrainer(ABC):
         self.phase = self.phase_at(0)  # of the step to come
         self.progress = Progress(loss_sum=[0.0] * len(self.specs))
         self.optimizer = self._optimizer()
-        self.graph: torch.cuda.CUDAGraph | None = None
+        self.repeated: dict[Hashable, Captured] = {}  # of this phase
         self._allocate()
 
     @abstractmethod
@@ -146,8 +151,9 @@ class StackTrainer(ABC):
         self.losses = torch.zeros(runs, SEGMENT, device=device)
         self.position = torch.zeros(1, dtype=torch.int64, device=device)
         self.step = torch.zeros((), dtype=torch.int64, device=device)
-        self.name_keys = random.run_keys([spec.seed for spec in self.specs], Site.NAMES, device=device)
-        self.dropout_keys = random.run_keys([spec.seed for spec in self.specs], Site.DROPOUT, device=device)
+        self.seeds = torch.tensor([spec.seed for spec in self.specs], device=device)
+        self.name_keys = random.run_keys(self.seeds, Site.NAMES)
+        self.dropout_keys = random.run_keys(self.seeds, Site.DROPOUT)
         length = self.data.prompts.shape[1] + self.group * (self.data.outputs.shape[2] - 1)
         self.counter = self.stack.dropout_counter(self.recipe.batch, length)
 
@@ -186,7 +192,7 @@ class StackTrainer(ABC):
         """Take `steps` steps: at most SEGMENT, and none beyond a change of phase (see `ahead`)."""
         start = self.progress.step
         if (phase := self.phase_at(start)) != self.phase:
-            self.phase, self.graph = phase, None
+            self.phase, self.repeated = phase, {}
         self.order[:, :steps] = self.data.order([s.seed for s in self.specs], start, steps, self.recipe.batch)
         self.rates[:steps] = learning_rates(self.recipe, start, steps)
         self.position.zero_()
@@ -203,30 +209,24 @@ class StackTrainer(ABC):
     def take_steps(self, steps: int) -> None:
         """Take the steps whose order and rates are set.
 
-        On CUDA the step is captured once, after a few eager ones on a side stream, and replayed.
+        On CUDA the step is captured once, after a few eager ones, and replayed.
         """
-        if self.device.type != "cuda":
-            for place in range(steps):
-                self.prepare(place)
-                self.take_step()
-            return
-        first = 0
-        if self.graph is None:
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            eager = min(steps, WARM_UP)
-            with torch.cuda.stream(side):
-                for place in range(eager):
-                    self.prepare(place)
-                    self.take_step()
-            torch.cuda.current_stream().wait_stream(side)
-            self.graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graph):
-                self.take_step()
-            first = eager
-        for place in range(first, steps):
+        take = self.repeat("step", self.take_step)
+        for place in range(steps):
             self.prepare(place)
-            self.graph.replay()
+            take()
+
+    def repeat(self, name: Hashable, work: Callable[[], T]) -> Callable[[], T]:
+        """Work that is done again and again in a phase, under its name; captured on CUDA."""
+        if self.device.type != "cuda":
+            return work
+        return self.repeated.setdefault(name, Captured(work))
+
+    def decoded(self, steps: Sequence[Rule]) -> dict[str, list]:
+        """The held-out inputs decoded by the rules of their steps, see `cot2lib.training.evaluation.evaluate`."""
+        work = partial(evaluation.measured, self.stack, self.data, self.seeds, steps)
+        looked_at = any(is_outside(type(rule)) for rule in steps)  # on the CPU, so that it cannot be captured
+        return evaluation.summary(self.data, *(work if looked_at else self.repeat(tuple(steps), work))())
 
     def _log(self, steps: int) -> None:
         progress, taken = self.progress, self.losses[:, :steps].cpu()

@@ -4,14 +4,15 @@ import pytest
 import torch
 
 from cot2lib import runs
+from cot2lib.decode import PROMPTS_AT_ONCE, rules
 from cot2lib.kit import random
+from cot2lib.kit.captured import WARM_UP
 from cot2lib.kit.random import Site
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 from cot2lib.training.supervised import SupervisedTrainer, build_stack, evaluate
-from cot2lib.training.trainer import WARM_UP
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 TASK = MNNS(1, 5, 3)
@@ -19,7 +20,7 @@ TASK = MNNS(1, 5, 3)
 
 def short(method="cot2", seed=42, **options):
     recipe = dict(steps=60, evaluate_every=30, batch=16) | options.pop("recipe", {})
-    return spec(method, "paper", task=TASK, d_model=16, seed=seed, **recipe, **options)
+    return spec(method, "paper", task=options.pop("task", TASK), d_model=16, seed=seed, **recipe, **options)
 
 
 def weights(trainer):
@@ -41,7 +42,7 @@ def test_captured_training_equals_training_on_the_cpu(method):
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
         trainer.advance(10)
-    assert gpu.graph is not None
+    assert gpu.repeated["step"].graph is not None
     assert (cpu.losses[:, :10] - gpu.losses[:, :10].cpu()).abs().max() < 1e-3
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
@@ -52,7 +53,7 @@ def test_a_frozen_table_stays_under_capture():
     before = gpu.stack.transformer.wte.weight.clone()
     for trainer in (cpu, gpu):
         trainer.advance(WARM_UP + 20)
-    assert gpu.graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
+    assert gpu.repeated["step"].graph is not None and torch.equal(before, gpu.stack.transformer.wte.weight)
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
 
 
@@ -71,7 +72,7 @@ def test_a_captured_switch_to_own_thoughts_equals_that_on_the_cpu():
     cpu, gpu = SupervisedTrainer(specs, "cpu"), SupervisedTrainer(specs, "cuda")
     graphs = []
     for trainer in (cpu, gpu):
-        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.phase[0], trainer.graph)))
+        trainer.train(lambda steps, trainer=trainer: graphs.append((trainer.phase[0], trainer.repeated.get("step"))))
     assert [own for own, _ in graphs] == [0, 2, 2] * 2, "segments end at the switch, step 24, and at both evaluations"
     (_, before), (_, after), (_, last) = graphs[3:]
     assert before is not after and after is last
@@ -109,6 +110,24 @@ def test_evaluation_agrees_with_the_cpu():
         assert there[name] == pytest.approx(values, abs=1 if name.startswith("correct") else 1e-4)
 
 
+@pytest.mark.parametrize("rule", [Base(), MTS(2), Dirichlet(20.0)])
+def test_a_replayed_evaluation_equals_the_one_on_the_cpu(rule):
+    """As the weights go on, whatever the rule draws; a GPU decodes in one chunk what a CPU decodes in several."""
+    specs = [short(seed=seed, task=MNNS(1, 9, 3)) for seed in (42, 43)]
+    gpu, cpu = SupervisedTrainer(specs, "cuda"), SupervisedTrainer(specs, "cpu")
+    assert gpu.data.held_out.index.shape[1] > PROMPTS_AT_ONCE
+    found = []
+    for _ in range(WARM_UP + 2):
+        gpu.advance(20)
+        cpu.stack.load_state_dict({name: value.cpu() for name, value in gpu.stack.state_dict().items()})
+        steps = rules(rule, specs[0].outputs)
+        found.append(gpu.decoded(steps))
+        for name, values in cpu.decoded(steps).items():
+            near = 2 if name.startswith("correct") else 1e-2
+            assert found[-1][name] == pytest.approx(values, abs=near), name
+    assert gpu.repeated[tuple(steps)].graph is not None and found[-1] != found[-2]
+
+
 def test_resumed_on_the_gpu_equals_uninterrupted(store, nothing_shipped, monkeypatch):
     specs = [short(seed=42), short(seed=43)]
     whole = SupervisedTrainer(specs, "cuda")
@@ -142,7 +161,7 @@ def test_captured_policy_gradients_equal_those_on_the_cpu(thought, options):
     cpu, gpu = (specs[0].trainer(specs, lambda _: start, torch.device(device), False) for device in ("cpu", "cuda"))
     for trainer in (cpu, gpu):
         trainer.train()
-    assert gpu.graph is not None
+    assert gpu.repeated["step"].graph is not None
     assert (weights(cpu) - weights(gpu)).abs().max() < 1e-3
     for here, there in zip(cpu.progress.curves, gpu.progress.curves):
         assert there["entropy_2"] == pytest.approx(here["entropy_2"], abs=1e-2)

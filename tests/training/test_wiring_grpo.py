@@ -12,9 +12,10 @@ from cot2lib.kit.random import Site
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Base, Discrete
+from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete
+from cot2lib.training import evaluation
 from cot2lib.training.data import StackData
-from cot2lib.training.evaluation import evaluate
+from cot2lib.training.evaluation import evaluate, rollouts
 from cot2lib.training.grpo import GRPOTrainer, objective
 from cot2lib.training.supervised import build_stack
 
@@ -70,6 +71,18 @@ def test_chunks_of_the_held_out_inputs_change_nothing(trainer, monkeypatch):
     assert trainer.data.held_out.index.shape[1] > 10 and whole[5].keys() == whole[128].keys()
     for name, value in whole[128].items():
         assert whole[5][name] == pytest.approx(value, abs=1e-5), name
+
+
+@pytest.mark.parametrize("thought", [MTS(2), Dirichlet(20.0)])
+def test_draws_do_not_depend_on_how_many_chunks_are_decoded_together(trainer, monkeypatch, thought):
+    """Chunks of five prompts, one after another and three at a time: the same draws, the last chunk's too."""
+    monkeypatch.setattr(decoding, "PROMPTS_AT_ONCE", 5)
+    found = {}
+    for together in (1, 3):
+        monkeypatch.setattr(evaluation, "parts_at_once", lambda stack, positions, together=together: together)
+        parts = rollouts(trainer.stack, trainer.data, [42], rules(thought, 3))
+        found[together] = torch.cat([part.weights for _, _, part in parts], 1)
+    assert found[1].shape[1] % 5 and torch.allclose(found[1], found[3], atol=1e-5)
 
 
 @pytest.mark.parametrize("place", [0, 1])
