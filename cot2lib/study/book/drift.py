@@ -39,11 +39,17 @@ def trained_again(profile: str) -> list[Run]:
 
 
 def measure(profile: str) -> pd.DataFrame:
-    """Every run of `trained_again` as it is recorded and as it comes out here: a row each, `COLUMNS` of both."""
+    """Every run of `trained_again` as it is recorded and as it comes out here: a row each, `COLUMNS` of both.
+
+    Rows of other devices stay.
+    """
     specs = trained_again(profile)
     with paths.storing(paths.store().parent / f"engines-{profile}"):  # never counts as results
-        again = runs.run(specs, retrain=True, device="cpu")
-    return beside(specs, runs.recorded(specs), again)
+        again = runs.run(specs, retrain=True)
+    rows, others = beside(specs, runs.recorded(specs), again), shipped(profile)
+    if others is None:
+        return rows
+    return pd.concat([others[~others["device_again"].isin(rows["device_again"])], rows], ignore_index=True)
 
 
 def beside(specs: Sequence[Run], recorded: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +89,7 @@ def both() -> pd.DataFrame:
 def drift_table(rows: pd.DataFrame) -> pd.DataFrame:
     """For each kind: who trained the records and who trained again, and how many points apart they end, paired."""
     found = []
-    for name, part in rows.groupby("kind", sort=False):
+    for (name, _), part in rows.groupby(["kind", "device_again"], sort=False):
         ends = paired_interval(PERCENT * part["last_again"], PERCENT * part["last_recorded"])
         means = paired_interval(PERCENT * part["curve_mean_again"], PERCENT * part["curve_mean_recorded"])
         found.append(
