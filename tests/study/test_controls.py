@@ -6,13 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
+from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval
 from cot2lib.runs import Taught
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study import frame
-from cot2lib.study.controls import along, draw, edits, outcomes
+from cot2lib.study.controls import along, draw, edits, outcomes, transfer
 from cot2lib.study.controls import digits as more_digits
 from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
@@ -34,6 +36,8 @@ from cot2lib.study.controls.runs import (
 )
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Always, Base, Discrete, Hidden
+from cot2lib.training.data import stack_data
+from cot2lib.training.supervised import evaluate
 
 NOT_YET = {"own-teacher", "lengths"}  # experiments without runs in some tests
 
@@ -298,3 +302,25 @@ def test_edits_along_training_are_drawn_by_control():
     assert titles == [draw.name(control) for control in along.NAMES]
     assert set(shown.numbers["answers"]) == set(along.MEASURES.values()) and set(shown.numbers["seed"]) == {62, 63}
     assert along.shares(along.asked([1])).empty
+
+
+def test_a_trained_model_is_asked_as_it_is_and_learns_from_the_few(monkeypatch):
+    """Before a step it answers what the trained stack answers; a fresh one guesses; both see the same few inputs."""
+    monkeypatch.setattr(transfer, "STEPS", 40)
+    run = spec("cot2", "quick", seed=42)
+    stack = runs.load(run, missing="error")
+    carried, fresh = (transfer.tuned([run], start, 0.01).iloc[0] for start in (stack, None))
+    asked = [replace(run, task=transfer.MORE)]
+    found = evaluate(stack, stack_data(asked, "cpu"), asked)
+    held = transfer.MORE.size - int(transfer.MORE.split(42).sum())
+    right = found["correct_a"][0] + found["correct_b"][0]
+    assert right > 200 and carried["before"] == pytest.approx(100 * right / held, abs=0.1)
+    assert carried["shown"] == fresh["shown"] == round(0.01 * (transfer.MORE.size - held))
+    assert fresh["before"] < 5 < fresh["right"] and carried["right"] > carried["before"]
+
+
+def test_the_few_are_of_the_training_inputs_and_differ_by_seed():
+    rows = torch.arange(100, 1100)
+    one, other = transfer.some(rows, 62, 0.1), transfer.some(rows, 63, 0.1)
+    assert len(one) == len(one.unique()) == 100 and set(one.tolist()) <= set(rows.tolist())
+    assert not torch.equal(one, other) and torch.equal(one, transfer.some(rows, 62, 0.1))

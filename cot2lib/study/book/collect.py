@@ -18,7 +18,7 @@ from cot2lib.specs.profiles import TEN
 from cot2lib.study import graph_runs, graph_tests, sweeps, thoughts_held
 from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
-from cot2lib.study.controls import along, edits
+from cot2lib.study.controls import along, edits, transfer
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
@@ -162,6 +162,7 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "speed": ("measured", speed.measure),
     "following": ("along", following.measure),
     "along": ("edits", along.measure),
+    "transfer": ("tuned", transfer.measure),
 }
 
 OF_MODELS = {

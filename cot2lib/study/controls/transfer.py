@@ -1,0 +1,119 @@
+"""One digit more, after a few examples: do trained models carry over what they learnt of four digits?
+
+Models are trained on four digits, asked five that fit their vocabulary, and then trained on a share of these. Beside
+them fresh models are trained on the same few inputs. The paper asks nothing of the kind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from cot2lib import runs
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model import GPT2Stack
+from cot2lib.runs import How, make_trainer, records
+from cot2lib.specs import RunSpec
+from cot2lib.study import show
+from cot2lib.study.controls.draw import name
+from cot2lib.study.controls.runs import FIVE, GROWING, numbers, own_rule
+from cot2lib.study.frame import at, ordered
+from cot2lib.tasks import MNNS
+from cot2lib.training.trainer import StackTrainer
+
+NAMES = (*GROWING[:2], "path-fed", "nothing-fed", *GROWING[2:])
+MORE = MNNS(1, 7, 5, max_sum=36)  # whose sums are those of four digits from 1 to 9
+STEPS = 2000
+SHARES = (0.01, 0.1)  # of the inputs that are not held out
+TRAINED, FRESH = "trained on four digits", "fresh"  # models that a few examples are shown to
+COLUMNS = ["control", "seed", "start", "share", "shown", "before", "right"]
+
+
+def measure(profile: str) -> pd.DataFrame:
+    """A row for each control, seed, share and start: right answers (%) to held-out inputs, before and after.
+
+    Raises:
+        SpecError: for the paper profile: models of the quick recipe are asked.
+    """
+    if profile != "quick":
+        raise SpecError(f"transfer under {profile!r}: models of the quick recipe are asked; choose 'quick'.")
+    return pd.concat([_carried(control) for control in NAMES], ignore_index=True)[COLUMNS]
+
+
+def _carried(control: str) -> pd.DataFrame:
+    """The rows of one control."""
+    specs = numbers(control, FIVE)
+    trained, found = runs.load_stack(specs), []
+    for share in SHARES:
+        for start, stack in ((TRAINED, trained), (FRESH, None)):
+            found.append(tuned(specs, stack, share).assign(control=control, start=start, share=share))
+    return pd.concat(found)
+
+
+def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd.DataFrame:
+    """Train models on a share of `MORE` at a constant rate: each run's right answers before and after.
+
+    Args:
+        specs: runs of one shape; what is scored and fed stays as it was.
+        stack: their models; None for fresh ones.
+        share: of the inputs that are not held out.
+    """
+    recipe = replace(specs[0].recipe, steps=STEPS, evaluate_every=STEPS, schedule="constant", warmup=0)
+    asked = [replace(run, task=MORE, recipe=recipe, thought=own_rule(run)) for run in specs]
+    trainer = make_trainer(asked, How(torch.device("cpu")))
+    few = [some(rows, run.seed, share) for rows, run in zip(trainer.data.train, asked)]
+    trainer.data = replace(trainer.data, train=few)
+    if stack is not None:
+        _take_over(trainer.stack, stack)
+    before = _right(trainer)
+    trainer.train()
+    made = {"seed": [run.seed for run in asked], "shown": [len(rows) for rows in few]}
+    return pd.DataFrame(made | {"before": before, "right": _right(trainer)})
+
+
+def some(rows: Tensor, seed: int, share: float) -> Tensor:
+    """A share of the rows, drawn by the seed."""
+    order = random.permutations(random.run_keys([seed], Site.PROBE), len(rows))[0]
+    return rows[order[: round(share * len(rows))]]
+
+
+@torch.no_grad()
+def _take_over(stack: GPT2Stack, trained: GPT2Stack) -> None:
+    """The weights of trained models; they have no more than the positions that are read."""
+    theirs = trained.state_dict()
+    for key, value in stack.state_dict().items():
+        value[:, : theirs[key].shape[1]].copy_(theirs[key])
+
+
+def _right(trainer: StackTrainer) -> list[float]:
+    """Right answers (%) of each run."""
+    found, inputs = trainer.evaluate(), trainer.data.held_out.real.sum(1)
+    counts = torch.tensor(found["correct_a"]) + torch.tensor(found["correct_b"])
+    return (100 * counts / inputs).tolist()
+
+
+def asked(seeds: Sequence[int]) -> pd.DataFrame:
+    """The recorded rows of some seeds, `control` in the order of `NAMES`.
+
+    Raises:
+        RecordError: if nothing is recorded of these seeds.
+    """
+    rows = records.shipped_rows("transfer.quick.tuned", COLUMNS)
+    rows = rows[rows["seed"].isin(seeds)]
+    if rows.empty:
+        raise RecordError(f"no transfer is recorded for the seeds {list(seeds)}; choose 62 to 66.")
+    return rows.assign(control=ordered(rows["control"], NAMES))
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means with their intervals: a row for each control, a column for each share and start."""
+    means = lambda part, column: part.groupby("control", observed=True)[column].agg(show.mean_of)
+    cells = {"asked at once (%)": means(at(rows, start=TRAINED, share=SHARES[0]), "before")}
+    for (share, start), part in rows.groupby(["share", "start"], sort=False):
+        cells[f"{100 * share:.0f} % shown, {start} (%)"] = means(part, "right")
+    found = pd.DataFrame(cells)
+    return found.set_axis([name(control) for control in found.index]).rename_axis("labels | fed").reset_index()
