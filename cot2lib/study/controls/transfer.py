@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pandas as pd
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib import runs
@@ -22,6 +23,7 @@ from cot2lib.study import show
 from cot2lib.study.controls.draw import name
 from cot2lib.study.controls.runs import FIVE, GROWING, numbers, own_rule
 from cot2lib.study.frame import at, ordered
+from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.training.trainer import StackTrainer
 
@@ -75,7 +77,7 @@ def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd
     return pd.DataFrame(made | {"before": before, "right": _right(trainer)})
 
 
-def some(rows: Tensor, seed: int, share: float) -> Tensor:
+def some(rows: Int[Tensor, " row"], seed: int, share: float) -> Int[Tensor, " shown"]:
     """A share of the rows, drawn by the seed."""
     order = random.permutations(random.run_keys([seed], Site.PROBE), len(rows))[0]
     return rows[order[: round(share * len(rows))]]
@@ -109,11 +111,15 @@ def asked(seeds: Sequence[int]) -> pd.DataFrame:
     return rows.assign(control=ordered(rows["control"], NAMES))
 
 
+def by_parity() -> float:
+    """Right answers (%) of the rule that says the commonest answer of the sum's parity."""
+    return float(baselines(MORE)["all inputs (%)"].iloc[1])
+
+
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Means with their intervals: a row for each control, a column for each share and start."""
-    means = lambda part, column: part.groupby("control", observed=True)[column].agg(show.mean_of)
-    cells = {"asked at once (%)": means(at(rows, start=TRAINED, share=SHARES[0]), "before")}
+    parts = {"asked at once (%)": at(rows, start=TRAINED, share=SHARES[0]).set_index("control")["before"]}
     for (share, start), part in rows.groupby(["share", "start"], sort=False):
-        cells[f"{100 * share:.0f} % shown, {start} (%)"] = means(part, "right")
-    found = pd.DataFrame(cells)
+        parts[f"{100 * share:.0f} % shown, {start} (%)"] = part.set_index("control")["right"]
+    found = pd.DataFrame({k: part.groupby(level=0, observed=True).agg(show.mean_of) for k, part in parts.items()})
     return found.set_axis([name(control) for control in found.index]).rename_axis("labels | fed").reset_index()

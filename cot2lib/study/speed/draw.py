@@ -55,10 +55,12 @@ def _ladder(axis: Axes, part: pd.DataFrame) -> None:
     looks = {name: apart[name] for name in ("hue", "palette", "markers")}
     sns.scatterplot(data, x="rate", y="variant", style="series", s=55, legend=False, ax=axis, zorder=3, **looks)
     for place, (name, rate, times) in enumerate(zip(part["variant"], part["rate"], part["times"])):
-        said = "" if name.endswith(BASELINE) else f"{times:.1f} x"
+        said = "" if name.endswith(BASELINE) else f"{times:,.0f} x" if times >= 100 else f"{times:.1f} x"
         axis.annotate(said, (rate, place), (7, 0), textcoords="offset points", va="center", fontsize=8.5)
-    axis.set(xscale="log", xlim=(0.8 * part["rate"].min(), 1.5 * part["rate"].max()), ylim=(len(part) - 0.4, -0.6))
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    low, high = part["rate"].min(), part["rate"].max()
+    room = 1.3 * (high / low) ** 0.12  # for what stands beside the last mark
+    axis.set(xscale="log", xlim=(0.8 * low, room * high), ylim=(len(part) - 0.4, -0.6))
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axis.xaxis.set_minor_locator(NullLocator())
 
