@@ -28,6 +28,12 @@ SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete")
 MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 
 
+DRAWN = (  # in the main figure; the table has all
+    "csft", "drawn-label", "self-fed", "other-step", "paths-fed", "path-fed", "fresh-path", "discrete",
+    "deepest-nothing-fed", "nothing-fed", "other-input", "wrong-states", "no-cot", "csft-reward", "reward",
+)  # fmt: skip
+
+
 def name(control: str) -> str:
     """A control as axes and tables call it: its labels, and what it is fed."""
     told = CONTROLS[control]
@@ -50,7 +56,8 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
 
 
 def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of each control on both tasks, in the order of numbers: every seed, the mean and its interval."""
+    """Accuracy of the controls `DRAWN` on both tasks, by rank on numbers: every seed, the mean and its interval."""
+    rows = frame.at(rows, control=[*DRAWN])
     order = frame.at(rows, told=NUMBERS).groupby("control")["last"].mean().sort_values(ascending=False).index
     known = rows.assign(place=frame.ordered(rows["control"].map(name), [name(control) for control in order]))
     for shift, (told, colour) in zip((-0.14, 0.14), TASK_COLOURS.items()):
