@@ -37,6 +37,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "fed": lambda feeder: f"fed by {feeder}",
     "sampler": str,
     "k": lambda samples: f"k = {samples}",
+    "K": lambda tokens: f"K = {tokens}",
     "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
     "temperature": lambda temperature: f"T = {temperature:g}",
     "ratio": lambda kind: f"{kind} ratio",
@@ -305,7 +306,8 @@ def _label(above: Sequence[str], below: Sequence[str]) -> str:
 
 
 def _words(rows: pd.DataFrame) -> list[str]:
-    """Words for columns that are the same in all rows."""
+    """Words for columns that are the same in all rows; K is the tokens of a sampled thought."""
+    rows = rows.rename(columns={"k": "K"}) if "sampler" in rows else rows
     same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
     return [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]
 

@@ -52,7 +52,7 @@ def test_both_of_two_cells_are_told(said, known):
 
 def test_of_more_cells_the_one_that_decides_is_named(said, known):
     gap = known.loc["grpo-improves", "last"]
-    assert re.search(rf"gap in points {gap:.1f}\s\[.*\] at \*d\* = 24, k = 1\.", said[2])
+    assert re.search(rf"gap in points {gap:.1f}\s\[.*\] at \*d\* = 24, K = 1\.", said[2])
 
 
 def test_some_rewarded_runs_end_with_one_answer(said, known):
