@@ -1,24 +1,88 @@
 """Pages in a real browser, for tests that need one."""
 
-import html
+import atexit
+import functools
 import json
-import re
+import os
 import shutil
-import subprocess
+import tempfile
+from itertools import count
 from pathlib import Path
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "needs Chromium (Debian's package)"
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe")
 SAID = '<pre id="said" hidden></pre>'  # where a script of the page writes JSON
+LOOK = """new Promise((done, fail) => {
+  const look = () => {
+    const said = document.getElementById("said")?.textContent;
+    if (said) done([said, document.documentElement.outerHTML]);
+    else setTimeout(look, 5);
+  };
+  setTimeout(() => fail("the page's script has not finished"), 60_000);
+  look();
+})"""
 
 
-def said_in(page: Path, *flags: str, budget: int = 8000) -> tuple[object, str]:
-    """What a page's script wrote, and the page as it is then; `budget` is in milliseconds of the page's own time."""
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--virtual-time-budget={budget}", "--dump-dom"]
-    out = subprocess.run([*command, *flags, page.as_uri()], capture_output=True, text=True, timeout=300).stdout
-    said = re.search(r'<pre id="said"[^>]*>(.*?)</pre>', out, re.DOTALL)
-    assert said and said[1], "the page's script has not finished"
-    return json.loads(html.unescape(said[1])), out
+class Browser:
+    """A browser that obeys the DevTools protocol in a pipe; it begins in the time of several pages, so it is kept."""
+
+    def __init__(self, *flags: str) -> None:
+        self.profile, self.numbers = tempfile.TemporaryDirectory(), count(1)
+        heard, commands = os.pipe()
+        answers, told = os.pipe()
+        pipes = [(os.POSIX_SPAWN_DUP2, heard, 3), (os.POSIX_SPAWN_DUP2, told, 4)]  # the numbers that Chromium knows
+        silent = [(os.POSIX_SPAWN_OPEN, file, os.devnull, os.O_RDWR, 0) for file in (1, 2)]
+        command = [BROWSER, *FLAGS, f"--user-data-dir={self.profile.name}", *flags]
+        self.process = os.posix_spawn(BROWSER, command, os.environ, file_actions=[*pipes, *silent])
+        os.close(heard), os.close(told)
+        self.commands, self.answers = os.fdopen(commands, "wb", 0), os.fdopen(answers, "rb", 0)
+        self.left = b""
+        atexit.register(self.end)
+
+    def ask(self, method: str, session: str | None = None, **given: object) -> dict:
+        """What a command gives."""
+        number = next(self.numbers)
+        command = {"id": number, "method": method, "params": given} | ({"sessionId": session} if session else {})
+        self.commands.write(json.dumps(command).encode() + b"\0")
+        while (answer := self.told()).get("id") != number:
+            pass  # an event
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def told(self) -> dict:
+        """The next answer or event."""
+        while b"\0" not in self.left:
+            more = self.answers.read(1 << 20)
+            assert more, "the browser has ended"
+            self.left += more
+        one, _, self.left = self.left.partition(b"\0")
+        return json.loads(one)
+
+    def show(self, page: Path) -> tuple[str, str]:
+        """What a page's script wrote, and the page as it is then; the visitor has never been there."""
+        visitor = self.ask("Target.createBrowserContext")
+        target = self.ask("Target.createTarget", url="about:blank", **visitor)
+        session = self.ask("Target.attachToTarget", flatten=True, **target)["sessionId"]
+        self.ask("Page.navigate", session, url=page.as_uri())
+        found = self.ask("Runtime.evaluate", session, expression=LOOK, awaitPromise=True, returnByValue=True)
+        self.ask("Target.disposeBrowserContext", **visitor)
+        assert "exceptionDetails" not in found, found
+        return found["result"]["value"]
+
+    def end(self) -> None:
+        self.ask("Browser.close")
+        os.waitpid(self.process, 0)
+        self.profile.cleanup()
+
+
+browser = functools.cache(Browser)
+
+
+def said_in(page: Path, *flags: str) -> tuple[object, str]:
+    """What a page's script wrote, and the page as it is then."""
+    said, shown = browser(*flags).show(page)
+    return json.loads(said), shown
 
 
 def said_by(folder: Path, body: str, script: str, *flags: str) -> object:

@@ -44,7 +44,7 @@ def violations(page, width, mode, opened=False):
     text = re.sub(r'(dataset\.mode = localStorage\.getItem\("mode"\) \|\| )"auto"', rf'\1"{mode}"', text)
     copy.write_text(text.replace("</body>", added))
     try:
-        found, seen = said_in(copy, f"--window-size={width},1000", budget=60_000)
+        found, seen = said_in(copy, f"--window-size={width},1000")
     finally:
         copy.unlink()
     assert f'data-theme="{mode}"' in seen
