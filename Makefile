@@ -50,7 +50,7 @@ thorough: $(READY)
 
 checks: $(READY)
 	$(MAKE) lint
-	$(PYTEST) notebooks --nbval --durations 5
+	$(PYTEST) tests/fast/test_entries.py notebooks --nbval --durations 5
 	$(PYTEST) tests --build --durations 15
 
 lint: $(READY)
