@@ -37,7 +37,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "fed": lambda feeder: f"fed by {feeder}",
     "sampler": str,
     "k": lambda samples: f"k = {samples}",
-    "K": lambda tokens: f"K = {tokens}",
+    "K": "K = {}".format,
     "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
     "temperature": lambda temperature: f"T = {temperature:g}",
     "ratio": lambda kind: f"{kind} ratio",

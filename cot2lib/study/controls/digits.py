@@ -9,9 +9,8 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.oracles import reachable
 from cot2lib.study import frame, look, show
-from cot2lib.study.controls.draw import name
 from cot2lib.study.controls.outcomes import placed
-from cot2lib.study.controls.runs import DIGITS, FIVE, GROWING, grown
+from cot2lib.study.controls.runs import DIGITS, FIVE, GROWING, grown, name
 from cot2lib.study.series import GREY
 from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS

@@ -11,7 +11,7 @@ from cot2lib.study import frame, report, show
 from cot2lib.study.controls import along, outcomes
 from cot2lib.study.controls.outcomes import GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS
+from cot2lib.study.controls.runs import CONTROLS, name
 from cot2lib.study.look import Shown, curves, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
@@ -32,12 +32,6 @@ DRAWN = (  # in the main figure; the table has all
     "csft", "drawn-label", "self-fed", "other-step", "paths-fed", "path-fed", "fresh-path", "discrete",
     "deepest-nothing-fed", "nothing-fed", "other-input", "wrong-states", "no-cot", "csft-reward", "reward",
 )  # fmt: skip
-
-
-def name(control: str) -> str:
-    """A control as axes and tables call it: its labels, and what it is fed."""
-    told = CONTROLS[control]
-    return f"{told.labels} | {told.fed}"
 
 
 def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:

@@ -100,6 +100,12 @@ DIGITS = (3, 4, 5, 6, 7, 8)
 INPUTS = 9**4  # of any number of digits: as many as there are of four
 
 
+def name(control: str) -> str:
+    """A control as axes and tables call it: its labels, and what it is fed."""
+    told = CONTROLS[control]
+    return f"{told.labels} | {told.fed}"
+
+
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     """Runs by task and control; by the authors' recipe those of `MAIN` on numbers, with five seeds."""
     if profile == "paper":

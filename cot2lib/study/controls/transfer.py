@@ -20,8 +20,7 @@ from cot2lib.model import GPT2Stack
 from cot2lib.runs import How, make_trainer, records
 from cot2lib.specs import RunSpec
 from cot2lib.study import show
-from cot2lib.study.controls.draw import name
-from cot2lib.study.controls.runs import FIVE, GROWING, numbers, own_rule
+from cot2lib.study.controls.runs import FIVE, GROWING, name, numbers, own_rule
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
