@@ -98,7 +98,7 @@ def _right(trainer: StackTrainer) -> list[float]:
 
 
 def asked(seeds: Sequence[int]) -> pd.DataFrame:
-    """The recorded rows of some seeds, `control` in the order of `NAMES`.
+    """The recorded rows of some seeds, controls in the order of `NAMES`.
 
     Raises:
         RecordError: if nothing is recorded of these seeds.
@@ -107,7 +107,7 @@ def asked(seeds: Sequence[int]) -> pd.DataFrame:
     rows = rows[rows["seed"].isin(seeds)]
     if rows.empty:
         raise RecordError(f"no transfer is recorded for the seeds {list(seeds)}; choose 62 to 66.")
-    return rows.assign(control=ordered(rows["control"], NAMES))
+    return rows.assign(control=ordered(rows["control"], NAMES), start=ordered(rows["start"], (TRAINED, FRESH)))
 
 
 def by_parity() -> float:
@@ -116,9 +116,12 @@ def by_parity() -> float:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means with their intervals: a row for each control, a column for each share and start."""
-    parts = {"asked at once (%)": at(rows, start=TRAINED, share=SHARES[0]).set_index("control")["before"]}
-    for (share, start), part in rows.groupby(["share", "start"], sort=False):
-        parts[f"{100 * share:.0f} % shown, {start} (%)"] = part.set_index("control")["right"]
-    found = pd.DataFrame({k: part.groupby(level=0, observed=True).agg(show.mean_of) for k, part in parts.items()})
-    return found.set_axis([name(control) for control in found.index]).rename_axis("labels | fed").reset_index()
+    """Means with their intervals: a row for each control and start, a column for each share."""
+    rows = rows.set_index(["control", "start"])
+    parts = {"asked at once (%)": at(rows, share=SHARES[0])["before"]}
+    parts |= {f"{100 * share:.0f} % shown (%)": at(rows, share=share)["right"] for share in SHARES}
+    means = {words: part.groupby(level=[0, 1], observed=True).agg(show.mean_of) for words, part in parts.items()}
+    found = pd.DataFrame(means).reset_index()
+    return found.assign(control=found["control"].map(name)).rename(
+        columns={"control": "labels | fed", "start": "model"}
+    )
