@@ -9,9 +9,9 @@ from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
-from cot2lib.training import grpo
+from cot2lib.training import evaluation, grpo
 from cot2lib.training.grpo import GRPOTrainer
-from cot2lib.training.supervised import build_stack
+from cot2lib.training.supervised import build_stack, evaluation_rules
 
 ROOT = Path(__file__).parents[1]
 QUESTIONS = ROOT / "tests" / "data" / "prosqa_valid.json"
@@ -22,6 +22,11 @@ def short(method="cot2", seed=42, **options):
     """A run of sixty quick steps."""
     recipe = dict(steps=60, evaluate_every=20, batch=16)
     return spec(method, "quick", task=SUMS, d_model=16, seed=seed, **recipe | options)
+
+
+def evaluate(stack, data, specs):
+    """Every run's held-out inputs decoded by the rules of its steps."""
+    return evaluation.evaluate(stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], 0))
 
 
 SPECS = [short("cot2", 43), short("discrete", 42), short("cot2", 42)]

@@ -89,6 +89,12 @@ def summary(
     }
 
 
+def accuracy(data: StackData, found: dict[str, list]) -> Float[Tensor, " run"]:
+    """Each run's share of right answers, from what `evaluate` returns."""
+    counts = torch.tensor([found["correct_a"], found["correct_b"]], dtype=torch.float64)  # (half, run)
+    return counts.sum(0) / data.held_out.real.sum(1).cpu()
+
+
 def _exists(rollout: Rollout, real: Bool[Tensor, "run batch"]) -> Bool[Tensor, "run batch #step"]:
     """Which steps of which inputs are there: up to the answer, and not of padding."""
     if rollout.last is None:

@@ -28,8 +28,7 @@ from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
-from cot2lib.training import evaluation
-from cot2lib.training.data import Batch, Outcomes, StackData, stack_data
+from cot2lib.training.data import Batch, Outcomes, stack_data
 from cot2lib.training.settings import Run, trained_once
 from cot2lib.training.trainer import StackTrainer, compiled
 from cot2lib.training.visits import shown_outputs
@@ -163,8 +162,3 @@ def evaluation_rules(spec: Run, own: int) -> list[Rule]:
     if spec.supervision.feeding == "stages":
         return [*[spec.thought] * own, *[Discrete()] * (spec.outputs - own)]
     return decode.rules(spec.thought, spec.outputs)
-
-
-def evaluate(stack: GPT2Stack, data: StackData, specs: Sequence[Run], own: int = 0) -> dict[str, list]:
-    """Every run's held-out inputs decoded by its rules, see `cot2lib.training.evaluation.evaluate`."""
-    return evaluation.evaluate(stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], own))

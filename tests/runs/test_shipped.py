@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from builders import evaluate
 
 from cot2lib import runs
 from cot2lib.kit import paths
@@ -16,7 +17,6 @@ from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 from cot2lib.training.settings import EMBEDDINGS
-from cot2lib.training.supervised import evaluate
 
 STEPS = 10  # of those that records keep
 

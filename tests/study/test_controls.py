@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from builders import evaluate
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
@@ -37,7 +38,6 @@ from cot2lib.study.controls.runs import (
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Always, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
-from cot2lib.training.supervised import evaluate
 
 NOT_YET = {"own-teacher", "lengths"}  # experiments without runs in some tests
 

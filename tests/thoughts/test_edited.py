@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from builders import short, walks
+from builders import evaluate, short, walks
 from ragged import Ragged
 
 from cot2lib import runs
@@ -18,7 +18,7 @@ from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import Always, Base, Discrete, Edit, Edited, Hidden
 from cot2lib.training.data import stack_data
-from cot2lib.training.supervised import build_stack, evaluate
+from cot2lib.training.supervised import build_stack
 
 TASK, GRAPHS = MNNS(1, 5, 3), ProsQA(inputs=60)
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from builders import evaluate
 
 from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, rules
@@ -12,7 +13,7 @@ from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
-from cot2lib.training.supervised import SupervisedTrainer, build_stack, evaluate
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 TASK = MNNS(1, 5, 3)

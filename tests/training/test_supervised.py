@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from builders import weights_of
+from builders import evaluate, weights_of
 
 from cot2lib import losses
 from cot2lib.kit import random
@@ -14,7 +14,7 @@ from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import MTS, Discrete, Hidden
 from cot2lib.training.data import Batch, stack_data
 from cot2lib.training.engines import preferred
-from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluate, evaluation_rules
+from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluation_rules
 from cot2lib.training.trainer import learning_rates
 
 TASK = MNNS(1, 5, 3)

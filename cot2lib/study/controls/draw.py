@@ -26,8 +26,6 @@ REMOVED = {  # edits of the figure: words, colour and dashes
 FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
 SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete")
 MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
-
-
 DRAWN = (  # in the main figure; the table has all
     "csft", "drawn-label", "self-fed", "other-step", "paths-fed", "path-fed", "fresh-path", "discrete",
     "deepest-nothing-fed", "nothing-fed", "other-input", "wrong-states", "no-cot", "csft-reward", "reward",

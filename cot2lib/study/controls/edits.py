@@ -36,12 +36,12 @@ from cot2lib.model import GPT2Stack
 from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.study.controls.runs import own_rule
+from cot2lib.study.controls.runs import one_more, own_rule
 from cot2lib.supervision import graph_of, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
-from cot2lib.training.evaluation import evaluate, rollouts
+from cot2lib.training.evaluation import accuracy, evaluate, rollouts
 
 DOSES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the ancestors' weight
 INSERTED = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
@@ -205,10 +205,8 @@ def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule: Rule) -> pd.Dat
 
 
 def _longer(thinking: Thinking, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Right answers to inputs of one digit more, which are small enough for the vocabulary of the trained ones."""
-    task = thinking.task
-    more = MNNS(task.low, task.bound // (task.length + 1), task.length + 1, inputs=LONGER, max_sum=task.bound)
-    asked = [replace(spec, task=more) for spec in specs]
+    """Right answers to inputs of one digit more."""
+    asked = [replace(spec, task=one_more(thinking.task, LONGER)) for spec in specs]
     return _asked(thinking, asked, stack_data(asked, thinking.stack.device), specs[0].thought, "longer")
 
 
@@ -216,7 +214,7 @@ def _asked(thinking: Thinking, specs: Sequence[RunSpec], data: StackData, rule: 
     """Right answers to held-out inputs of some data, beside those to the models' own."""
     found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
     inputs, own = data.held_out.real.sum(1), thinking.real.sum(1)
-    right = 100 * (torch.tensor(found["correct_a"]) + torch.tensor(found["correct_b"])) / inputs
+    right = 100 * accuracy(data, found)
     before = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / own
     table = {"inputs": inputs, "before": before, "right": right}
     found = pd.DataFrame({name: values.tolist() for name, values in table.items()})

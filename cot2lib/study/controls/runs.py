@@ -106,6 +106,12 @@ def name(control: str) -> str:
     return f"{told.labels} | {told.fed}"
 
 
+def one_more(task: MNNS, inputs: int | None = None) -> MNNS:
+    """Inputs of one digit more, small enough for a task's vocabulary."""
+    length = task.length + 1
+    return MNNS(task.low, task.bound // length, length, inputs=inputs, max_sum=task.bound)
+
+
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
     """Runs by task and control; by the authors' recipe those of `MAIN` on numbers, with five seeds."""
     if profile == "paper":

@@ -20,14 +20,15 @@ from cot2lib.model import GPT2Stack
 from cot2lib.runs import How, make_trainer, records
 from cot2lib.specs import RunSpec
 from cot2lib.study import show
-from cot2lib.study.controls.runs import FIVE, GROWING, name, numbers, own_rule
+from cot2lib.study.controls.runs import FIVE, GROWING, name, numbers, one_more, own_rule
 from cot2lib.study.frame import at, ordered
 from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
+from cot2lib.training.evaluation import accuracy
 from cot2lib.training.trainer import StackTrainer
 
 NAMES = (*GROWING[:2], "path-fed", "nothing-fed", *GROWING[2:])
-MORE = MNNS(1, 7, 5, max_sum=36)  # whose sums are those of four digits from 1 to 9
+MORE = one_more(MNNS())
 STEPS = 2000
 SHARES = (0.01, 0.1)  # of the inputs that are not held out
 TRAINED, FRESH = "trained on four digits", "fresh"  # models that a few examples are shown to
@@ -92,9 +93,7 @@ def _take_over(stack: GPT2Stack, trained: GPT2Stack) -> None:
 
 def _right(trainer: StackTrainer) -> list[float]:
     """Right answers (%) of each run."""
-    found, inputs = trainer.evaluate(), trainer.data.held_out.real.sum(1)
-    counts = torch.tensor(found["correct_a"]) + torch.tensor(found["correct_b"])
-    return (100 * counts / inputs).tolist()
+    return (100 * accuracy(trainer.data, trainer.evaluate())).tolist()
 
 
 def asked(seeds: Sequence[int]) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.study.report import RECIPES, Text, bullets
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training.data import StackData, stack_data
-from cot2lib.training.evaluation import evaluate
+from cot2lib.training.evaluation import accuracy, evaluate
 
 ROUNDS = 5  # of timed rollouts
 
@@ -140,13 +140,12 @@ def accuracies(models: Sequence[tuple[GPT2Stack, Sequence[RunSpec]]], thoughts: 
     rows = []
     for stack, specs in models:
         data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
-        held_out = data.held_out.real.sum(1).tolist()
         for thought in dict.fromkeys(thoughts):
             found = evaluate(stack, data, seeds, rules(thought, specs[0].outputs))
             named = {"sampler": type(thought).__name__, **asdict(thought)}
-            for spec, a, b, inputs in zip(specs, found["correct_a"], found["correct_b"], held_out):
+            for spec, share in zip(specs, accuracy(data, found).tolist()):
                 of_run = {"layers": spec.model.layers, "d_model": spec.model.d_model, "seed": spec.seed}
-                rows.append(of_run | named | {"accuracy": (a + b) / inputs})
+                rows.append(of_run | named | {"accuracy": share})
     return tidy(pd.DataFrame(rows))
 
 
