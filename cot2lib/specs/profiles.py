@@ -17,11 +17,12 @@ from cot2lib.thoughts import Rule
 from cot2lib.training.settings import Recipe, Supervision
 
 __all__ = [
-    "METHODS", "POLICIES", "PROFILES", "SEEDS", "TEN", "comparison", "grpo", "profile", "shortened", "spec",
+    "METHODS", "POLICIES", "PROFILES", "SEEDS", "TEN", "TWENTY", "comparison", "grpo", "profile", "shortened", "spec",
 ]  # fmt: skip
 
 SEEDS = (42, 43, 44, 45, 46)
 TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of the supervised MNNS runs: methods, budgets, one layer
+TWENTY = (*TEN, *range(52, 62))  # of methods and budgets with two layers and d = 32
 RECIPE = [field.name for field in fields(Recipe)]
 POLICIES = {name: rows_of(MNNS(), name)[REWARD] for name in PROFILES}
 

@@ -27,7 +27,7 @@ from cot2lib.kit import paths
 from cot2lib.kit.fields import distinct, whole
 from cot2lib.kit.machine import check_count
 from cot2lib.kit.provenance import provenance, resolve_device
-from cot2lib.specs.profiles import SEEDS, TEN, profile
+from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile
 
 KERNEL = "python3"
 REPEATING = {"digits", "others", "live_digits"}  # lists in which a value may stand twice: the digits of one input
@@ -36,9 +36,9 @@ EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain"
 LIVE = {"live_epochs": 40, "live_low": 1, "live_high": 9, "live_length": 4}
 PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "tasks": {"digits": [2, 1, 4], "budgets": [1, 2, 8], "ties": "minus-first"},
-    "csft": LIVE | {"seeds": [*TEN], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},
+    "csft": LIVE | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},
     "budget": LIVE
-    | {"seeds": [*TEN], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
+    | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
     | {"live_d_model": 24, "live_budgets": [1, 4, 16]},
     "sampling": {"top_k": 0, "ks": [1, 5, 14], "cost_temperature": 1.0}
     | {"temperatures": [0.5, 0.75, 1.0, 1.25, 1.5, 2.0], "thresholds": [0.0, 0.02, 0.05, 0.1, 0.2]}
@@ -46,7 +46,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "construction": {"live_digits": [2, 1, 4, 3], "live_sharpness": None, "length": 4, "lengths": [1, 2, 3, 4, 5]},
     "sample_complexity": {"ks": [1, 2, 3, 4, 6, 8, 16], "steps": 6, "live_chain": "lazy 0.1", "inputs": 100}
     | {"gap_ks": [1, 2, 4, 8, 16, 64], "rollouts": 16},
-    "capacity": {"seeds": [*TEN], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
+    "capacity": {"seeds": [*TWENTY], "live_vocab": 73, "live_budgets": [1, 4, 8, 16], "live_share": 0.5}
     | {"live_dimensions": [4, 8, 16, 32], "live_steps": 120, "live_head_dimensions": [4, 6, 8, 16]}
     | {"live_vocabularies": [50000, 150000]},
     "prosqa": {
@@ -69,7 +69,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "gsm8k": {"seeds": [*SEEDS[:3]], "live_k": 4, "live_thoughts": 3, "live_sums": 3},
     "speed": {"seeds": [42], "live_sizes": [1, 16], "live_rounds": 2},
     "extend": {"live_steps": 1500, "live_powers": [2.0, 8.0], "live_reward_steps": 100, "live_hours": 12},
-    "ledger": {"profile": "paper", "seeds": [*TEN]},
+    "ledger": {"profile": "paper", "seeds": [*TWENTY]},
 }
 
 

@@ -10,7 +10,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.provenance import resolve_device
 from cot2lib.kit.timing import told
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
-from cot2lib.specs.profiles import TEN, shortened
+from cot2lib.specs.profiles import TWENTY, shortened
 from cot2lib.study.frame import tidy
 from cot2lib.study.sweeps import of_budget
 from cot2lib.study.targets import baselines
@@ -63,7 +63,7 @@ def recorded(asked: Sequence[RunSpec], profile: str) -> pd.DataFrame | None:
     wanted = [
         of_budget(run.columns()["budget"], profile, task=run.task, d_model=run.model.d_model, seed=seed)
         for run in asked
-        for seed in TEN
+        for seed in TWENTY
     ]
     known = set(runs.recorded(wanted)["id"])
     return tidy(runs.curves([run for run in wanted if run.id in known])) if known else None

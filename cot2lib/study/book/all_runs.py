@@ -6,7 +6,7 @@ from functools import cache
 from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import Run, RunSpec
-from cot2lib.specs.profiles import SEEDS, TEN
+from cot2lib.specs.profiles import SEEDS, TEN, TWENTY
 from cot2lib.study import graph_runs
 from cot2lib.study.construction.runs import trigonometric
 from cot2lib.study.controls import runs as controls
@@ -28,7 +28,7 @@ from cot2lib.study.sweeps import (
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile, TEN), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
+    return [*methods(profile, TWENTY), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
 
 
 def _one_split(profile: str) -> list[Run]:
@@ -41,8 +41,8 @@ def _one_split(profile: str) -> list[Run]:
 
 
 def _budget(profile: str) -> list[RunSpec]:
-    known = {run.id for run in methods(profile, TEN)}
-    return [run for run in [*budgets(profile, TEN), *sparse(profile)] if run.id not in known]
+    known = {run.id for run in methods(profile, TWENTY)}
+    return [run for run in [*budgets(profile, TWENTY), *sparse(profile)] if run.id not in known]
 
 
 SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {

@@ -6,7 +6,7 @@ Everything is read from the records. A verdict leads to the card of its claim.
 import pandas as pd
 
 from cot2lib.metrics import mean_interval
-from cot2lib.specs.profiles import TEN
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import frame, graphs, look
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.graph_runs import BOTH
@@ -27,7 +27,7 @@ CLAIMED = {SUMS: "main-mnns", GRAPHS: "main-prosqa"}
 def curves() -> look.Shown:
     """Learning curves of continuous and discrete thoughts on both tasks, beside the paper's values."""
     parts = {
-        SUMS: frame.read({"paper": methods("paper", TEN, (32,), BOTH)})[1],
+        SUMS: frame.read({"paper": methods("paper", TWENTY, (32,), BOTH)})[1],
         GRAPHS: frame.read({"quick": whole.chosen(methods=BOTH)})[1],
     }
     drawn = pd.concat([part.assign(recipe=panel) for panel, part in parts.items()])

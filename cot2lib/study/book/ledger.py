@@ -12,7 +12,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import distinct
 from cot2lib.metrics import LEVEL, prediction_interval
 from cot2lib.specs import profiles
-from cot2lib.specs.profiles import TEN
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study.book.statements import COMPUTED
 from cot2lib.study.book.tables import TABLES
 from cot2lib.study.budget.claims import BUDGETS
@@ -49,7 +49,7 @@ HALVES = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)
 STATEMENTS = {claim: kind for claim, kind in KINDS.items() if isinstance(kind, Statement)}
 
 
-def ledger(seeds: Sequence[int] = TEN) -> pd.DataFrame:
+def ledger(seeds: Sequence[int] = TWENTY) -> pd.DataFrame:
     """One row per claim and profile (`COLUMNS`); values in the claim's unit, missing where not measured.
 
     `last` and its interval are of the last epoch. A direction has no number: there they are the paired difference of
@@ -82,7 +82,7 @@ def reading(seeds: Sequence[int]) -> Read:
 @cache
 def reading_records() -> Read:
     """The same for all seeds; what it has read is kept for the process."""
-    return reading(TEN)
+    return reading(TWENTY)
 
 
 @cache
