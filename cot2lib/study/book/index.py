@@ -53,7 +53,7 @@ FINDINGS = (
         "fig-one-layer",
     ),
     Finding("budget-d16", "The smallest model does best with eight of the sixteen trajectories.", "fig-budget"),
-    Finding("passk-mnns", "Discrete thoughts need several samples to match one continuous trace.", "fig-passk"),
+    Finding("passk-mnns", "Discrete thoughts need more tries than continuous ones to be right as often.", "fig-passk"),
     Finding("grpo-improves", "Reward improves a discrete model, however many tokens its thoughts sample.", "fig-grpo"),
     Finding("construction", "One layer with trigonometric embeddings solves the task exactly.", "tab-variants"),
 )  # fmt: skip

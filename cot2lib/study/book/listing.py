@@ -4,7 +4,7 @@ import pandas as pd
 
 from cot2lib.study import report
 from cot2lib.study.book import index
-from cot2lib.study.book.ledger import is_measured, is_series, ours, short
+from cot2lib.study.book.ledger import is_measured, is_series, ours, short, verdicts
 from cot2lib.study.judge import group
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import plain, readable, sources, value_text
@@ -26,11 +26,12 @@ def sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 
 def folds(rows: pd.DataFrame) -> report.Folds:
-    """All claims of the ledger; the points of a long series in a table of their own."""
-    series, shown = rows[is_series(rows)], []
+    """All claims of the ledger; the points of a long series in a table of their own, and counted at their place."""
+    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(group)
+    there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
-        settled = part[part["profile"] == SETTLED]
-        counts = index.counted(settled["verdict"].map(group))
+        here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
+        counts = index.counted(settled[here]) + (", its series below among them" if source in there else "")
         table = report.table(claims_table(part), f"tab-ledger-{index.slug(source)}", f"{title}.")
         shown.append(report.Fold(f"{title} ({counts})", table))
     points = "The paper's Pass@k series point by point; its values stand in the public plotting script"
