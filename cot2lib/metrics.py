@@ -201,7 +201,8 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
         The probability for each item (item,).
 
     Raises:
-        SpecError: if `counts` is no table of counts, or an item has fewer than k samples.
+        SpecError: if `counts` is no table of counts, or an item has fewer than k samples, or so many that the ways to
+            draw k of them have no float.
     """
     counts = _counts("counts", counts)
     if counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():
@@ -210,10 +211,13 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
     if not 1 <= k <= fewest:
         raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")
+    every = special.comb(counts.sum(1), k)
+    if np.isinf(every).any():
+        raise SpecError(f"k={k} votes of {counts.sum(1).max()} samples: too many ways to draw them; take fewer.")
     # Ways to draw 0..k samples of each answer: (item, answer, k + 1).
     ways = special.comb(counts[:, :, None], np.arange(k + 1))
     won = sum(ways[:, 0, votes] * _others(ways[:, 1:], votes, k - votes) for votes in range(1, k + 1))
-    return won / special.comb(counts.sum(1), k)
+    return won / every
 
 
 def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:

@@ -194,6 +194,8 @@ def _prosqa(options: argparse.Namespace) -> None:
     from cot2lib.study.prosqa import questions
     from cot2lib.study.report import PERCENT
 
+    if options.csv:
+        options.csv.open("a").close()  # a path that cannot be written is refused before the work
     rows = questions.of_file(options.file, options.naming)
     print("right answers (%), means over seeds")
     print((PERCENT * questions.by_hops(rows)).round(1).to_string(), flush=True)

@@ -83,11 +83,15 @@ def _run(options: argparse.Namespace) -> None:
     from cot2lib import runs
     from cot2lib.kit import machine
     from cot2lib.kit.provenance import resolve_device
+    from cot2lib.runs.train import ENGINES
 
     if options.watched:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = asked_for(options)
     check_counts(options, machine.check_count, "workers", "threads")
+    check_counts(options, machine.check_some, "stack")
+    if options.engine not in ENGINES:
+        raise SpecError(f"--engine {options.engine}: choose one of {', '.join(ENGINES)}.")
     if resolve_device(options.device).type == "cpu" and options.compile:
         machine.check_compiler()
     shard = _shard(options.shard)
@@ -121,7 +125,7 @@ def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
     """The arguments that train the same runs in a process of its own; its shard is to follow."""
     base = ["run", options.chapter, "--profile", options.profile]
     base += ["--device", options.device, "--engine", options.engine, *(["--threads", str(threads)] if threads else [])]
-    base += ["--stack", str(options.stack)] if options.stack else []
+    base += [] if options.stack is None else ["--stack", str(options.stack)]
     base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
     return base + (["--where", *options.where] if options.where else [])
 

@@ -9,6 +9,7 @@ be optional.
 import dataclasses
 import difflib
 import math
+import numbers
 import operator
 import types
 import typing
@@ -63,9 +64,12 @@ def whole(name: str, value) -> int:
     Raises:
         SpecError: for anything else; `name` says which argument it is.
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise SpecError(f"{name}={value!r}: give {WANTED[int]}.")
-    number = operator.index(value)
+    try:
+        number = operator.index(value) if not isinstance(value, bool) else None
+    except TypeError:  # arrays and tensors have an index if they hold one integer
+        number = None
+    if number is None:
+        raise SpecError(f"{name}={value!r:.200}: give {WANTED[int]}.")
     if abs(number) > LARGEST:
         raise SpecError(f"{name} has {number.bit_length()} bits: give a whole number between -2^63 and 2^63.")
     return number
@@ -147,7 +151,7 @@ def part(name: str, value, *kinds: type):
 def _one(name: str, kind, value):
     if kind is int:
         return whole(name, value)
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool) and _finite(value):
+    if kind is float and isinstance(value, numbers.Real) and not isinstance(value, bool) and _finite(value):
         return float(value)
     if kind in (bool, str) and isinstance(value, kind):
         return value
@@ -180,7 +184,7 @@ def _several(name: str, kinds: tuple, value) -> tuple:
     return tuple(_as(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
 
 
-def _finite(value: int | float) -> bool:
+def _finite(value: numbers.Real) -> bool:
     """Whether a number is one as a float too; 10^400 is not."""
     try:
         return math.isfinite(value)

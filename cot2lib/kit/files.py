@@ -21,7 +21,7 @@ META = "cot2"
 CHECKSUM = "checksum"  # the entry of a file's metadata that covers every byte of the file but its own digits
 UNSEALED = "0" * 64  # the entry while the checksum is computed
 ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
-TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
+TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:

@@ -77,7 +77,9 @@ def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = No
 
 
 def require_some(specs: Sequence[Run]) -> None:
-    """Raise SpecError if no runs are asked for."""
+    """Raise SpecError if no runs are asked for, or no list of them."""
+    if not isinstance(specs, Sequence):
+        raise SpecError(f"{type(specs).__name__}: give a list of runs, say [run].")
     if not specs:
         raise SpecError("no runs were asked for; give at least one seed, dimension and method.")
 

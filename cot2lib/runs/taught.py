@@ -49,8 +49,11 @@ class Taught(Targets):
 def _outputs(teacher: RunSpec) -> Int[Tensor, "input step"]:
     """Likeliest tokens of a run at every step of every input."""
     stack, steps = load(teacher), rules(teacher.thought, teacher.outputs)
-    prompts = teacher.task.prompt(teacher.supervision.arrow)
-    parts = [decode(stack, part[None], steps).logits[0].argmax(-1) for part in prompts.split(PROMPTS_AT_ONCE)]
+    prompts, padding = teacher.task.prompt(teacher.supervision.arrow, teacher.supervision.pauses), teacher.task.padding
+    parts = []
+    for rows in torch.arange(len(prompts)).split(PROMPTS_AT_ONCE):
+        left = None if padding is None else padding[rows][None]
+        parts.append(decode(stack, prompts[rows][None], steps, padding=left).logits[0].argmax(-1))
     return torch.cat(parts)
 
 

@@ -116,6 +116,8 @@ class GRPOSpec(Continued):
             raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
         if self.start.outputs < 2:
             raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+        if self.start.model.embedding == "cosine, frozen":
+            raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
 
     def thought_at(self, step: int) -> Rule:
         """How thoughts are sampled at a step; K rises under `first_k`."""

@@ -1,6 +1,7 @@
 """The two builders of run specs: `spec` and `grpo` turn a row of the table (`cot2lib.specs.table`) into one run."""
 
 import inspect
+import numbers
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
@@ -108,8 +109,9 @@ def _shown(
             raise SpecError(f"every={every}: only method 'discrete' leaves out tokens of the path.")
         usual = replace(usual, every=every)
     if self_fed_from is not None:
-        if method != "cot2" or not 0 <= self_fed_from < 1:
-            raise SpecError(f"self_fed_from={self_fed_from}: a share from 0 to below 1, for method 'cot2' alone.")
+        known = isinstance(self_fed_from, numbers.Real) and 0 <= self_fed_from < 1
+        if method != "cot2" or not known:
+            raise SpecError(f"self_fed_from={self_fed_from!r}: a share from 0 to below 1, for method 'cot2' alone.")
         usual = replace(usual, feeding="self", switch=round(self_fed_from * training.steps))
     return usual
 

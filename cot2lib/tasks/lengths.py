@@ -18,6 +18,7 @@ from cot2lib.errors import SpecError
 from cot2lib.tasks.mnns import ARROW, BOS, MNNS, PAD
 from cot2lib.tasks.task import TRAIN_SHARE
 
+MOST_DIGITS = 62  # whose trajectories an integer counts
 SHIFTS = 5  # part of the seed of the places
 
 
@@ -45,6 +46,8 @@ class MNNSLengths(MNNS):
                 f"low={self.low}, inputs={self.inputs}, places={self.places}: inputs of several lengths need digits "
                 "above 0, all inputs, and places of 0 or more."
             )
+        if self.length > MOST_DIGITS:
+            raise SpecError(f"length={self.length}: inputs of several lengths have at most {MOST_DIGITS} digits.")
 
     @property
     def _counts(self) -> list[int]:

@@ -33,8 +33,8 @@ class PublishedProsQA(ProsQA):
     """Questions of a file.
 
     Args:
-        path: of the JSON file; `fetch` downloads one.
-        sha256: of its content, by which a run knows its data; filled in by `published`.
+        path: of the JSON file; `fetch` downloads one. A run's id holds it.
+        sha256: of its content, which a run checks before it reads the file; filled in by `published`.
         inputs: how many questions it has.
         naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
 
@@ -47,6 +47,7 @@ class PublishedProsQA(ProsQA):
     hops: int | None = None
     path: str = ""
     sha256: str = ""
+    fewest = 1  # a model may answer them all
 
     def __post_init__(self):
         super().__post_init__()
@@ -57,8 +58,8 @@ class PublishedProsQA(ProsQA):
 
     @property
     def name(self) -> str:
-        """How tables call it: its file and naming."""
-        return f"ProsQA, {Path(self.path).name}, {self.naming}"
+        """How tables call it: its file, naming and choices."""
+        return f"ProsQA, {', '.join([Path(self.path).name, *self.marks])}"
 
     @property
     def graphs(self) -> Graphs:

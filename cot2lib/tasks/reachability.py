@@ -94,6 +94,7 @@ class Reachability(Task):
     deal: int = 0
     padding_counts: bool = False
     waiting: int | None = None
+    fewest = FEWEST  # questions, some of which are held out
 
     def __post_init__(self):
         super().__post_init__()
@@ -102,8 +103,8 @@ class Reachability(Task):
                 raise SpecError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}.")
         if self.seed < 0 or self.deal < 0:
             raise SpecError(f"seed={self.seed}, deal={self.deal}: must be at least 0.")
-        if self.size < FEWEST:
-            raise SpecError(f"inputs={self.size}: need at least {FEWEST} questions.")
+        if self.size < self.fewest:
+            raise SpecError(f"inputs={self.size}: need at least {self.fewest} questions.")
         if self.waiting is not None and self.waiting < self.most_hops:
             raise SpecError(
                 f"waiting={self.waiting}: some questions have {self.most_hops} hops; wait at least as long."

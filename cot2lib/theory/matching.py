@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.machine import check_room
 from cot2lib.theory.construction import FREQUENCY, Design, Sharpness, TrigMNNS, design_of, sufficient_sharpness
 
 SATURATED = 1e9  # a sharpness that makes its place exact
@@ -19,7 +20,8 @@ TOLERANCE = 1e-5  # of the logarithm of the smallest sharpness
 
 
 def multisets(length: int, low: int = 1, high: int = 9) -> Int[Tensor, "input length"]:
-    """Every multiset of `length` digits low..high once, each row sorted."""
+    """Every multiset of `length` digits low..high once, each row sorted; SpecError if they take too much memory."""
+    check_room(f"multisets of {length} digits", (high - low + 1) ** length, "take fewer digits")
     return torch.combinations(torch.arange(low, high + 1), length, with_replacement=True).reshape(-1, length)
 
 

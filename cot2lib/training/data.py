@@ -247,7 +247,8 @@ def check_run(spec: Run) -> None:
     """Raise SpecError for a run that cannot be trained: before anything is trained.
 
     That is a targets rule, or a rule or task from outside the package, that does not give what it should; a budget or
-    tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides.
+    tie rule that the task does not have; targets that exceed the memory; a split without inputs on one of its sides;
+    an embedding table of numbers for a task that has none; more tokens than the models have positions.
     """
     task, supervision = spec.task, spec.supervision
     check_task(task, supervision.arrow, supervision.pauses, int(supervision.eos), spec.split_seed)
@@ -256,6 +257,11 @@ def check_run(spec: Run) -> None:
     check_targets_fit(task, task.size)
     if is_outside(type(task)):
         _check_graph_targets(task, supervision.budget, supervision.ties)
+    if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
+        raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
+    tokens = task.prompt(supervision.arrow, supervision.pauses).shape[1] + spec.outputs - 1 + int(supervision.eos)
+    if tokens > task.positions:
+        raise SpecError(f"prompt and outputs take {tokens} positions, but {task.name} has {task.positions}.")
     if len(task.split(spec.split_seed).unique()) < 2:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
     if supervision.targets is not None:

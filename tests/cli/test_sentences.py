@@ -11,17 +11,26 @@ import pytest
 
 BEGIN = """
 import json, sys
+from dataclasses import replace
 import numpy as np
 import torch
-from cot2lib import spec
+from cot2lib import grpo, runs, spec
 from cot2lib.errors import CoT2Error
 from cot2lib.metrics import maj_at_k
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import from_data
+from cot2lib.study import live
+from cot2lib.study.book.all_runs import sweep
+from cot2lib.study.book.collect import collect
+from cot2lib.study.policy_ratio.measure import example_climbs, sampled_gradients
+from cot2lib.study.speed.training import here
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
 from cot2lib.theory.estimators import mse_ratio
+from cot2lib.theory.matching import multisets
 from cot2lib.thoughts import Base
+from cot2lib.training.data import check_run
+from cot2lib.training.settings import Supervision
 nan, inf = float("nan"), float("inf")
 stack = GPT2Stack(2, 9, 5, 4, 1, 1)
 start, moves = torch.tensor([0.5, 0.5]), [torch.tensor([[0.9, 0.1], [0.2, 0.8]])]
@@ -52,6 +61,9 @@ SENTENCES = {
     "mse_ratio(start, [start], 2)": "transitions[0] is of shape (2,)",
     # votes, digits, sums
     "maj_at_k([[3, 2]], 1.5)": "k=1.5: give a whole number",
+    "maj_at_k([[515, 515]], 515)": "k=515 votes of 1030 samples: too many ways to draw them",
+    "MNNSLengths(1, 1, length=70)": "length=70: inputs of several lengths have at most 62 digits",
+    "multisets(14)": "multisets of 14 digits take",
     "MNNS().digit_id(2.5)": "digit=2.5: give a whole number",
     "MNNS().state_id(nan)": "sum=nan: give a whole number",
     # models
@@ -79,6 +91,22 @@ SENTENCES = {
     # specs
     "spec(seed=2**63)": "seed has 64 bits: give a whole number between -2^63 and 2^63",
     "spec(seed=1.5)": "seed=1.5: give a whole number.",
+    "spec(seed=np.array([1, 2]))": "seed=array([1, 2]): give a whole number",
+    "spec(seed=torch.tensor(1.5))": "seed=tensor(1.5000): give a whole number",
+    "spec(self_fed_from='a')": "self_fed_from='a': a share from 0 to below 1",
+    "check_run(replace(spec(), supervision=Supervision(pauses=5)))": "prompt and outputs take 14 positions",
+    "check_run(spec(task=ProsQA(inputs=20), embedding='cosine'))": "are no numbers; learn them",
+    "grpo(spec('discrete', embedding='cosine, frozen'))": "take a start whose embedding table is not frozen",
+    "runs.run(spec())": "RunSpec: give a list of runs",
+    # chapters
+    "sweep('controls', 'typo')": "profile 'typo' is unknown; choose one of paper, quick",
+    "collect('questions', 'paper')": "questions.paper.tested: no runs of this profile are asked",
+    "collect('following', 'paper')": "following under 'paper': models are asked along the quick recipe",
+    "live.task(1, 9, 10**8)": "length=100000000: trajectories can be counted for up to 1000 digits",
+    "example_climbs([2, 0], 3)": "example_ks[1]=0: must be at least 1",
+    "sampled_gradients(None, [1], 8)": "lanes=8: standard errors need at least 16",
+    "here([1, 0], 1)": "live_sizes[1]=0: must be at least 1",
+    "here([1], 0)": "live_rounds=0: must be at least 1",
     "MNNS(1, 9, 4.0)": "length=4.0: give a whole number.",
     "spec(layers='2')": "layers='2': give a whole number.",
     "spec(lr=10**400)": "give a finite number",
@@ -94,6 +122,7 @@ VALUES = {
     "GPT2Stack(np.int64(1), 9, 5, 4, 1, 1, seeds=np.array([3])).embed(torch.tensor([[8]])).numel()": "4",
     "hindsight_targets(MNNS(1, 3, 2), np.int64(2)).sum().item()": "18.0",
     "spec('cot2', lr=1).id == spec('cot2', lr=1.0).id": "True",
+    "spec(lr=np.float32(0.5)).id == spec(lr=0.5).id": "True",
     "type(Base(temperature=1).temperature)": "<class 'float'>",
 }
 

@@ -8,12 +8,13 @@ import torch
 from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
-from cot2lib.runs import Taught
+from cot2lib.runs import Taught, taught
 from cot2lib.runs.taught import _outputs
 from cot2lib.specs import from_data, to_data
 from cot2lib.specs.profiles import spec
-from cot2lib.tasks import MNNS
+from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.training.data import check_run
+from cot2lib.training.supervised import build_stack
 
 TASK = MNNS(1, 3, 3)
 RECIPE = dict(task=TASK, d_model=8, layers=1, heads=1, warmup=0, batch=9)
@@ -37,15 +38,28 @@ def test_a_student_says_what_its_teacher_says(store):
     runs.run([run])
     train = TASK.split(42)
     prompts, steps = TASK.prompts[train][None], rules(TEACHER.thought, TASK.steps)
-    teacher, taught = (decode(runs.load(one), prompts, steps).logits[0].argmax(-1) for one in (TEACHER, run))
+    teacher, learnt = (decode(runs.load(one), prompts, steps).logits[0].argmax(-1) for one in (TEACHER, run))
     assert (teacher[:, -1] == TASK.answer_ids[train]).double().mean() < 0.6
-    assert (teacher == taught).double().mean() > 0.95
+    assert (teacher == learnt).double().mean() > 0.95
 
 
 def test_a_teacher_is_trained_if_it_is_not_here(store):
     assert runs.recorded([TEACHER], retrain=True).empty
     check_run(student(seed=44))
     assert len(runs.recorded([TEACHER], retrain=True)) == 1
+
+
+@pytest.mark.parametrize(
+    "teacher", [spec("discrete", task=ProsQA(inputs=12), d_model=8, layers=1, heads=1), spec("pause", **RECIPE)]
+)
+def test_a_teacher_reads_its_own_prompts(teacher, monkeypatch):
+    """Without what is padding, and with its pauses."""
+    model, steps = build_stack([teacher]), rules(teacher.thought, teacher.outputs)
+    monkeypatch.setattr(taught, "load", lambda run: model)
+    prompts = teacher.task.prompt(teacher.supervision.arrow, teacher.supervision.pauses)
+    padding = [0] * len(prompts) if teacher.task.padding is None else teacher.task.padding.tolist()
+    alone = [decode(model, row[left:][None, None], steps).logits[0, 0] for row, left in zip(prompts, padding)]
+    assert torch.equal(_outputs(teacher), torch.stack(alone).argmax(-1))
 
 
 def test_a_teacher_of_another_task_is_refused(store):

@@ -5,7 +5,7 @@ from functools import cache
 
 from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
-from cot2lib.specs import Run, RunSpec
+from cot2lib.specs import Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY
 from cot2lib.study import graph_runs
 from cot2lib.study.construction.runs import trigonometric
@@ -64,12 +64,12 @@ def sweep(chapter: str, profile: str) -> list[Run]:
     """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
 
     Raises:
-        SpecError: for a chapter that trains nothing or does not exist.
+        SpecError: for a chapter that trains nothing or does not exist, or an unknown profile.
     """
     if chapter not in SWEEPS:
         other = " `cot2 llm train` trains its language models." if chapter == "gsm8k" else ""
         raise SpecError(f"chapter {chapter!r} has no runs; chapters with runs: {', '.join(SWEEPS)}.{other}")
-    return list(_listed(SWEEPS[chapter], profile))
+    return list(_listed(SWEEPS[chapter], profiles.profile(profile)))
 
 
 @cache

@@ -84,7 +84,8 @@ def _of_models(stem: str, table: OfModels, profile: str) -> pd.DataFrame:
     Raises:
         RecordError: if no weights are here.
     """
-    asked = table.specs(profile)
+    if not (asked := table.specs(profile)):
+        raise SpecError(f"{stem}: no runs of this profile are asked; choose the other one.")
     here = [run for run in asked if weights(run, retrain=False) is not None]
     if not here:
         raise RecordError(absent_message(asked, retrain=True, lacks="no trained weights"))

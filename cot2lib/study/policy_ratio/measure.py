@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cot2lib import losses
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import positive
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import shortened, spec
@@ -87,8 +88,10 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
 
     Measures: `cosine` and `balance` as in `exact_gradients`; `noise`, one batch's standard deviation over its expected
     length; `along`, where thoughts can be listed, the mean's length along the gradient of J in units of it,
-    over (G-1)/G: one if unbiased.
+    over (G-1)/G: one if unbiased. SpecError for too few lanes.
     """
+    if lanes < 2 * LANE_BLOCKS:
+        raise SpecError(f"lanes={lanes}: standard errors need at least {2 * LANE_BLOCKS}.")
     specs, stack = start
     one, rows = stack.select([0]), []
     for k in ks:
@@ -140,6 +143,7 @@ def _jackknife(
 
 def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
     """Expected reward `J` after each `update`, by `k` and `ratio`, where thought and answer share one parameter."""
+    positive(**{f"example_ks[{place}]": k for place, k in enumerate(ks)})
     parts = []
     for ratio in SHOWN:
         rewards = pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks))

@@ -8,6 +8,7 @@ moved so that the other option becomes the target (`cot2lib.study.prosqa.rewritt
 import pandas as pd
 import torch
 
+from cot2lib.errors import SpecError
 from cot2lib.runs import How, make_trainer, records
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import SEEDS
@@ -21,7 +22,13 @@ COLUMNS = ["method", "seed", "step", "test", "inputs", "strict", "pair"]
 
 
 def measure(profile: str) -> pd.DataFrame:
-    """The rows of CoT2 and of discrete chain of thought, each by its best trial; it takes a training of each."""
+    """The rows of CoT2 and of discrete chain of thought, each by its best trial; it takes a training of each.
+
+    Raises:
+        SpecError: for the paper profile: the whole task has the quick recipe alone.
+    """
+    if profile != "quick":
+        raise SpecError(f"following under {profile!r}: models are asked along the quick recipe; choose 'quick'.")
     return pd.concat([along(run) for run in runs.chosen(SEEDS[:1], BOTH)], ignore_index=True)
 
 

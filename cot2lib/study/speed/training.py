@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import pandas as pd
 import torch
 
+from cot2lib.kit.fields import positive
 from cot2lib.kit.timing import threads
 from cot2lib.losses import soft_nll
 from cot2lib.specs import RunSpec
@@ -85,6 +86,7 @@ def growth(rounds: int, names: Sequence[str], sgemm: float) -> pd.DataFrame:
 
 def here(sizes: Sequence[int], rounds: int) -> pd.DataFrame:
     """Training steps by the loop, where its package is installed, by eager stacks of some sizes and by the engine."""
+    positive(live_rounds=rounds, **{f"live_sizes[{place}]": size for place, size in enumerate(sizes)})
     with threads(1):
         loop = [hugging_face()] if find_spec("transformers") else []
         return timed([*loop, *map(stack, sizes), *fused(sizes)], rounds)
