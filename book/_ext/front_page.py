@@ -2,9 +2,9 @@
 
 Directives: `first` (figure of what was found, and four sentences), `scoreboard` (figure of every measured number, and
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
-graphs), `rebuilt` (which parts of the paper are), `paper-index` (the paper's figures, tables and propositions in its
-order), `commands` (what trains the runs of each chapter), `costs` and `scale` (figure and table of what many runs
-cost), `summary-...` (sections of the reproducibility summary).
+graphs), `rebuilt` (which parts of the paper are), `abstract` (verdicts on what the abstract says), `paper-index` (the
+paper's figures, tables and propositions in its order), `commands` (what trains the runs of each chapter), `costs` and
+`scale` (figure and table of what many runs cost), `summary-...` (sections of the reproducibility summary).
 """
 
 from collections.abc import Callable
@@ -38,7 +38,11 @@ HALVES = (
     "half give the paper's number, if our graphs and 50 passes stand for the paper's? Does our recipe, the best of an "
     "equal search for every method, come up to it? Means of the last epoch with 95 % intervals."
 )
-REBUILT = "Claims of the paper by part: judged, recorded with the quick recipe alone, or without a run."
+REBUILT = (
+    "Claims of the paper by part: judged, recorded with the quick recipe alone, or without a run. Every point of a "
+    "printed series counts here."
+)
+ABSTRACT = "What the abstract says, the claims that it rests on, and their verdicts, which lead to cards."
 INDEX = (
     "The paper from end to end: what stands beside each figure, table and proposition, and how many of its claims "
     "agree with our runs, differ, cannot be told or were not run."
@@ -116,6 +120,7 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "findings": lambda _: [f"- {finding.text(of_records())}" for finding in index.FINDINGS],
     "halves": lambda _: table(halves_table(of_records()), "tab-halves", HALVES),
     "rebuilt": lambda _: table(index.rebuilt(of_records()), "tab-rebuilt", REBUILT),
+    "abstract": lambda _: table(index.abstract(of_records()), "tab-abstract", ABSTRACT),
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
     "costs": cost,

@@ -74,6 +74,36 @@ def test_a_badge_leads_to_the_only_card_or_to_all_cards_of_a_place(rows):
     assert index.badges(mixed)["fig-final"][0].group == index.MIXED and "fig-tree" not in made
 
 
+def test_what_agrees_on_a_condition_is_told_apart(rows):
+    """A reader of a badge is not to take it for plain agreement."""
+    verdicts = {"consistency": "holds", "construction": "holds if its gate is mended", "k-infinity": "refuted"}
+    changed = rows.assign(verdict=rows["id"].map(verdicts).fillna(rows["verdict"]))
+    made = index.badges(changed)
+    assert [badge.words for badge in made["tab-variants"]] == ["Proposition 1: agrees on a condition"]
+    assert made["tab-variants"][0].group == index.RESERVED
+    told = (
+        "holds",
+        "near",
+        "reproduced: but far",
+        "reproduced: if so read",
+        "open if so read",
+        "refuted",
+        "quick only",
+    )
+    assert [index.told(verdict) for verdict in told] == [
+        "agrees", "agrees", index.RESERVED, index.RESERVED, "cannot be told", "differs", "not run",
+    ]  # fmt: skip
+
+
+def test_the_abstract_has_a_verdict_and_a_card_for_each_claim_that_it_rests_on(rows):
+    changed = rows.assign(verdict=rows["verdict"].mask(rows["id"] == "construction", "holds if its gate is mended"))
+    table = index.abstract(changed).set_index("the abstract says")["verdicts"]
+    assert "sums: {ref}`reproduced <claim-convergence-2l2h>`; ProsQA: {ref}`near <" in table.iloc[4]
+    assert table.iloc[2] == "the construction: {ref}`holds if ... <claim-construction>`"
+    named = [claim for part in index.ABSTRACT.values() for claim in part]
+    assert set(named) <= set(claims().index) and not ledger.is_series(rows[rows["id"].isin(named)]).any()
+
+
 def test_what_is_rebuilt_counts_every_claim_once(rows):
     table = index.rebuilt(rows).set_index("part")
     assert int(table.to_numpy().sum()) == len(claims())

@@ -137,10 +137,13 @@ def _judged(row: tuple) -> str:
     """The condition on a number besides its mean, in words; "" for other claims."""
     if pd.isna(row.difference):
         return ""
-    unit = KINDS[row.id].number().unit
+    number = KINDS[row.id].number()
+    unit = number.unit
     said = [f"Ours is {unit.text(abs(row.difference))} {'above' if row.difference > 0 else 'below'} the paper's."]
     if pd.notna(row.predicted_low):
-        low, high = (f"{end:.{unit.digits}f}" for end in (row.predicted_low, row.predicted_high))
+        reach = (-np.inf, np.inf) if number.since else (0.0, number.top)
+        ends = np.clip([row.predicted_low, row.predicted_high], *reach)
+        low, high = (f"{end:.{unit.digits}f}" for end in ends)
         said.append(f"As many runs as the paper's would have a mean between {low} and {high}.")
     if pd.notna(row.split_half):
         said.append(f"With the epoch chosen on one half of the questions, the other half gives {row.split_half:.1f}.")

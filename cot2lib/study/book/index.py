@@ -16,13 +16,14 @@ from cot2lib import runs
 from cot2lib.study import report
 from cot2lib.study.book import all_runs, rates
 from cot2lib.study.book.ledger import KINDS, SERIES, short, verdicts
-from cot2lib.study.judge import GROUPS, group
+from cot2lib.study.judge import AGREES, GROUPS, group
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.samples import hours
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
 THEORY, LATER, MIXED = "theory", "not rebuilt yet", "mixed"
+RESERVED = "agrees on a condition"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,37 @@ FINDINGS = (
 )  # fmt: skip
 
 
+ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claims that this rests on, in short words
+    "One continuous trace follows many discrete ones at once.": {
+        "assumption-1": "one mixture serves for many traces", "consistency": "answers alike on average",
+    },
+    "How many it can follow is bounded, and this saves samples.": {
+        "packing": "traces in d numbers", "sample-complexity-ratio": "error beside K traces",
+        "sample-complexity-rate": "samples needed", "passk-mnns": "tries needed on sums",
+    },
+    "One layer solves the task, if the dimension suffices.": {"construction": "the construction"},
+    "The dimension decides how many traces are best.": {
+        "budget-d16": "d = 16", "budget-d24": "d = 24", "budget-d32": "d = 32",
+    },
+    "Training on distributions of traces can be better than other methods.": {
+        "convergence-2l2h": "sums", "convergence-prosqa": "ProsQA", "convergence-prontoqa": "ProntoQA",
+        "csft-above-coconut": "COCONUT, all tasks",
+    },
+    "Reward goes beyond discrete supervision.": {"grpo-improves": "sums", "rl-consistent": "graphs"},
+    "Reward goes beyond continuous supervision.": {"dirichlet-cot2-g20": "sums", "rl-consistent": "graphs"},
+}  # fmt: skip
+
+
+def abstract(rows: pd.DataFrame) -> pd.DataFrame:
+    """What the abstract says, and the verdict on each claim that it rests on, which leads to its card."""
+    settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"]
+    said = [
+        "; ".join(f"{words}: {{ref}}`{short(settled[name])} <claim-{name}>`" for name, words in part.items())
+        for part in ABSTRACT.values()
+    ]
+    return pd.DataFrame({"the abstract says": ABSTRACT.keys(), "verdicts": said})
+
+
 @cache
 def places() -> pd.DataFrame:
     """The paper's figures, tables and propositions in its order: columns printed, what, source, figures, tables."""
@@ -67,7 +99,7 @@ def places() -> pd.DataFrame:
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     """Our counterpart of each figure, table and proposition of the paper, and how many claims each group has."""
-    settled = verdicts(rows).map(group)
+    settled = verdicts(rows).map(told)
     source = sources()[settled.index]
     return pd.DataFrame(
         [
@@ -98,7 +130,7 @@ class Badge:
 
 def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
     """The badges of our figures and tables by name, one for each place of the paper that makes claims there."""
-    settled = verdicts(rows).map(group)
+    settled = verdicts(rows).map(told)
     source, found = sources()[settled.index], {}
     for place in places().itertuples():
         here = settled[source[source == place.source].index]
@@ -143,9 +175,21 @@ def in_series(claim: str) -> bool:
     return claims().loc[claim, "metric"] == SERIES
 
 
+def told(verdict: str) -> str:
+    """A verdict's group; of one that agrees under a condition or with a reservation so much besides."""
+    kind, said = group(verdict), short(verdict)
+    return RESERVED if kind == AGREES and said.endswith("...") else kind
+
+
 def counted(found: pd.Series) -> str:
-    """How many claims each group has, in words; a single claim's group alone, and "no claim" for a setting."""
-    counts = found.value_counts().reindex([*GROUPS, ""]).dropna().astype(int).rename({"": "no claim"})
+    """How many claims each group of `told` has, in words; a single claim's group alone, "no claim" for a setting."""
+    counts = (
+        found.value_counts()
+        .reindex([AGREES, RESERVED, *[*GROUPS][1:], ""])
+        .dropna()
+        .astype(int)
+        .rename({"": "no claim"})
+    )
     return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
 
 

@@ -5,7 +5,6 @@ import pandas as pd
 from cot2lib.study import report
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import is_measured, is_series, ours, short, verdicts
-from cot2lib.study.judge import group
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import plain, readable, sources, value_text
 
@@ -27,7 +26,7 @@ def sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 def folds(rows: pd.DataFrame) -> report.Folds:
     """All claims of the ledger; the points of a long series in a table of their own, and counted at their place."""
-    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(group)
+    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(index.told)
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
