@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from jaxtyping import Float
+from matplotlib.patches import Patch
 
 from cot2lib.study import show
 from cot2lib.study.look import PAPER, Shown, panels
@@ -87,7 +88,10 @@ def live_curves(
     if level:
         axis.axhline(level[1], color="black", linestyle="--", linewidth=1.2, label=level[0])
     axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
-    axis.legend(loc="best", frameon=False)
+    drawn = {label: handle for handle, label in zip(*axis.get_legend_handles_labels())}
+    ranges = {name: Patch(color=apart["palette"][name], alpha=0.2) for name in drawn if name in [*behind["series"]]}
+    shown = drawn | {name: patch for name, patch in ranges.items() if name not in [*data["series"]]}
+    axis.legend(shown.values(), shown.keys(), loc="best", frameon=False)
     ends = data.sort_values("epoch").groupby(["series", "seed"], observed=True)["accuracy"].last()
     told = [f"{name} ends at {mean:.1f} %" for name, mean in ends.groupby("series", observed=True).mean().items()]
     said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])

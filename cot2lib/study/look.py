@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,6 +30,7 @@ SEEDS = "seeds-"  # how the names of what one seed or several drew begin
 MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
 WIDE = 10.0  # inches of all panels of a row
+LETTERS = 12  # of a line below a place
 POINTS = 100  # of a learning curve; a longer one is drawn as means of neighbours
 SETTINGS = {
     "figure.dpi": 150,
@@ -176,7 +178,7 @@ def ends(
         row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
     """
     data, apart = told_apart(rows, hue)
-    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: called(x, value))
+    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: fill(called(x, value), LETTERS))
     height = 3.1 if row is None else 2.5
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     sharey = "row" if row not in (None, "recipe") else True
@@ -334,7 +336,9 @@ def legend(figure: Figure, apart: Mapping, paper: bool = False, markers: bool = 
                linestyle=(0, apart["dashes"][name]) if apart["dashes"][name] else "-", linewidth=2 * lines)
         for name, colour in apart["palette"].items()
     ]  # fmt: skip
-    handles += [Line2D([], [], color="black", linewidth=2.2, label="paper")] * paper
+    handles += [
+        Line2D([], [], color="#8c8c8c", linewidth=2.2, label="paper")
+    ] * paper  # its marks have several colours
     columns = min(6, len(handles), max(2, int(figure.get_figwidth() / 1.4)))
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
 

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
+from cot2lib.study.book import forecast
 from cot2lib.study.book.index import places
 from cot2lib.study.book.ledger import is_series
 from cot2lib.study.kinds import Drawn
@@ -56,10 +57,12 @@ def costs(table: pd.DataFrame) -> Shown:
     figure, axes = panels(1, 1, width=6.4, height=3.4)
     axis, kinds = axes[0, 0], list(dict.fromkeys(table["run"]))
     for (kind, recipe), part in table.groupby(["run", "recipe"], sort=False):
-        look = {"color": f"C{kinds.index(kind)}", "marker": LOOKS["recipe"][recipe][1]}
-        axis.plot(part["runs"], part["cost"], label=f"{kind}, {recipe}", markersize=4, **look)
-    axis.set(xscale="log", yscale="log", xlabel="runs", ylabel="cost")
-    axis.legend(frameon=False, fontsize="small")
+        place, (_, marker, dashes) = kinds.index(kind), LOOKS["recipe"][recipe]
+        look = {"color": f"C{place}", "marker": marker, "dashes": dashes or (None, None)}
+        label, width = f"{kind}, {recipe}", 1.2 + (len(kinds) - 1 - place)  # lines that coincide show both
+        axis.plot(part["runs"], part["cost"], label=label, markersize=4, linewidth=width, **look)
+    axis.set(xscale="log", yscale="log", xlabel="runs", ylabel=f"cost, at {forecast.PRICE:g} an hour of a core")
+    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize="small")
     most = table[table["runs"] == table["runs"].max()].set_index(["run", "recipe"])["core-hours"]
     kind, recipe = most.idxmax()
     finding = f"{table['runs'].max():,} runs take at most {most.max():,.0f} core-hours: {kind}, {recipe}."

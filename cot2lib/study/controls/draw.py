@@ -43,6 +43,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
     grid = axes[0, 0].get_gridspec()
     axes[0, 1].remove()
     axes[0, 0].set_subplotspec(grid[0, :])
+    figure.get_layout_engine().set(h_pad=0.12)  # inches
     drawn = [_accuracy(axes[0, 0], rows), _removal(axes[1, 0], edited), _followed(axes[1, 1], edited)]
     return Shown(figure, pd.concat(drawn, ignore_index=True), finding)
 
@@ -55,7 +56,8 @@ def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
     for shift, (told, colour) in zip((-0.14, 0.14), TASK_COLOURS.items()):
         _dots(axis, frame.at(known, told=told), "last", "place", colour, shift)
         axis.scatter([], [], color=colour, label=ON_BOTH[told])
-    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102), title="labels | what is fed")
+    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102))
+    axis.set_title("labels | what is fed", fontsize="medium")
     axis.legend(fontsize=7.5, frameon=False, loc="lower right")
     return known.assign(panel="accuracy", value=known["last"])[["panel", "told", "control", "seed", "value"]]
 
@@ -81,12 +83,12 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
         words, colour, dash = REMOVED[edit]
         graph = told == GRAPHS
         options = dict(color=colour, linestyle=dash, linewidth=1.2 if graph else 2.2, marker="s" if graph else "o")
-        label = f"{words}, {ON_BOTH[told]}"
+        label = None if graph else words
         start = part.assign(dose=0.0, right=part["before"]).drop_duplicates(["seed"])
         sns.lineplot(pd.concat([start, part]), x="dose", y="right", errorbar=None, ax=axis, label=label, **options)
         axis.scatter(part["dose"], part["right"], s=8, alpha=0.4, color=colour, linewidths=0)
     axis.set(xlabel="share of the weight that is removed", ylabel="right answers (%)", ylim=(0, 102))
-    axis.set_title("states removed from the thought")
+    axis.set_title("states removed from the thought (thick: numbers, thin: graphs)", fontsize="medium")
     axis.legend(fontsize=7.5, frameon=False, loc="lower left")
     return known.assign(panel="removal", value=known["right"])[
         ["panel", "told", "control", "edit", "dose", "seed", "value"]
@@ -100,7 +102,8 @@ def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     for shift, (column, (words, colour)) in zip((-0.14, 0.14), FOLLOWED.items()):
         _dots(axis, known, column, "place", colour, shift)
         axis.scatter([], [], color=colour, label=words)
-    axis.set(xlabel="answers that follow (%)", xlim=(-2, 102), title="another input's thought is fed")
+    axis.set(xlabel="answers that follow (%)", xlim=(-2, 102))
+    axis.set_title("another input's thought is fed", fontsize="medium")
     axis.legend(fontsize=7.5, frameon=False, loc="lower right")
     long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     return long.assign(panel="swap")
