@@ -115,6 +115,19 @@ def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(rows, re
     assert "--profile quick" in card
 
 
+def test_runs_of_one_recipe_are_told_once_and_no_accuracy_is_above_100(rows, read):
+    made = {claim: cards.card(claim, list(part.itertuples()), read) for claim, part in rows.groupby("id")}
+    alone = made["grpo-prosqa-cot2-sft"]
+    assert alone.count("**Ours, quick recipe:**") == alone.count("**Ours") == 1
+    assert alone.startswith("**The paper:** ProsQA, validation accuracy, four layers", alone.index("**The paper"))
+    ends = [
+        float(end)
+        for text in made.values()
+        for end in re.findall(r"would have a mean between .* and ([\d.]+)\.", text)
+    ]
+    assert len(ends) > 50 and max(ends) == 100.0
+
+
 def test_claims_without_runs_have_cards_without_pictures(rows, read):
     for claim in ("construction", "gsm8k-160-mts", "kl-coefficient", "gsm8k-96-init"):
         card = cards.card(claim, [row for row in rows.itertuples() if row.id == claim], read)

@@ -83,7 +83,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         f"**The paper:** {_sentence(claim)}. **Verdict:** {plain(shown.verdict)}.",
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
         _reached(row),
-        *(_ours(row) for row in rows if row.seeds),
+        *dict.fromkeys(_ours(row) for row in rows if row.seeds),
         *(
             [f"Run by run, {_whose(shown)}{epochs}:", f"<div class='holds' data-claim='{claim}'>{runs.figure}</div>"]
             if runs
@@ -111,8 +111,9 @@ def heading(claim: str) -> str:
 def _sentence(claim: str) -> str:
     """A claim with its task and what is measured."""
     known = claims().loc[claim]
-    tasks = re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), known["task"]).replace("/", ", ")
-    return ", ".join(filter(None, [plain(tasks), METRICS.get(known["metric"], ""), heading(claim)]))
+    tasks = plain(re.sub(r"\w+", lambda name: TASKS.get(name[0], name[0]), known["task"]).replace("/", ", "))
+    said = heading(claim).removeprefix(f"{tasks}, ")  # a setting on graphs names its task
+    return ", ".join(filter(None, [tasks, METRICS.get(known["metric"], ""), said]))
 
 
 def _reached(row: tuple) -> str:
@@ -130,7 +131,7 @@ def _ours(row: tuple) -> str:
 
 def _whose(row: tuple) -> str:
     """The recipe of a row's models; those that rewarded runs on graphs start from are of ours under both profiles."""
-    return "our own recipe" if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
+    return recipe("quick") if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
 
 
 def _judged(row: tuple) -> str:
