@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import networkx
+import pytest
 import torch
 
 from cot2lib.specs import GRPOSpec, Recipe
@@ -16,6 +17,11 @@ from cot2lib.training.supervised import build_stack, evaluation_rules
 ROOT = Path(__file__).parents[1]
 QUESTIONS = ROOT / "tests" / "data" / "prosqa_valid.json"
 SUMS, SMALLER_SUMS = MNNS(1, 5, 3), MNNS(1, 4, 2)
+
+
+def some(values, kept):
+    """Values of a test; those after the first few say again at length what these do (`make thorough`)."""
+    return [pytest.param(value, marks=[pytest.mark.thorough] * (n >= kept)) for n, value in enumerate(values)]
 
 
 def short(method="cot2", seed=42, **options):

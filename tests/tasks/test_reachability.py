@@ -414,17 +414,19 @@ def test_names_do_not_depend_on_the_stack():
     assert abs(still.progress.first_losses[0][1] - alone.progress.first_losses[0][1]) > 1e-4
 
 
-@pytest.mark.parametrize("dropout", [0.1, 0.0])  # without it rows of padding are left out
+ALIKE = (
+    (SMALL, 12), (SMALL, 3), (replace(SMALL, padding_counts=True), 12),
+    (ProsQA(inputs=60, hops=None, grammar="sentences"), 12), (ProntoQA(inputs=60, reading="sign"), 12),
+    (replace(WAITING["a mixture"], padding_counts=True), 12), (ProsQA(inputs=60, names=60), 12),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("task", "segment"),
+    ("task", "segment", "dropout"),  # without dropout rows of padding are left out
     [
-        (SMALL, 12),
-        (SMALL, 3),
-        (replace(SMALL, padding_counts=True), 12),
-        (ProsQA(inputs=60, hops=None, grammar="sentences"), 12),
-        (ProntoQA(inputs=60, reading="sign"), 12),
-        (replace(WAITING["a mixture"], padding_counts=True), 12),
-        (ProsQA(inputs=60, names=60), 12),
+        pytest.param(*case, dropout, marks=[pytest.mark.thorough] * ((n + other) % 2))
+        for n, case in enumerate(ALIKE)
+        for other, dropout in enumerate((0.1, 0.0))
     ],
 )
 def test_both_engines_train_alike(task, segment, dropout):
