@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 STUDY = Path(__file__).parents[2] / "cot2lib" / "study"
-SEEDS = range(42, 52)
+SEEDS = range(42, 62)
 
 # Runs by what their JSON says beyond the defaults. What a recipe fixes for all its runs is left out.
 FIXED = ("batch", "dropout", "evaluate_every", "schedule", "steps", "warmup", "weight_decay", "cycles")

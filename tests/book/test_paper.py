@@ -9,7 +9,7 @@ from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval, paired_interval, prediction_interval
 from cot2lib.runs import records
-from cot2lib.specs.profiles import TEN
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import samples, sweeps
 from cot2lib.study.book import ledger, listing
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, rows_of
@@ -589,7 +589,7 @@ def test_misses_are_counted_by_the_runs_they_rest_on(shipped):
 @pytest.mark.parametrize(("profile", "sure"), [("quick", [1, 2, 4, 8]), ("paper", [1, 2, 4, 8, 16])])
 def test_the_errata_say_for_which_budgets_small_models_surely_lose(profile, sure):
     """From d = 32 to 16 the mean falls for every budget, and for these the paired interval leaves zero out."""
-    ends = lambda b, d: runs.recorded(sweeps.budgets(profile, TEN, (d,), (b,))).set_index("seed")["last"]
+    ends = lambda b, d: runs.recorded(sweeps.budgets(profile, TWENTY, (d,), (b,))).set_index("seed")["last"]
     falls = {b: ends(b, 32).sub(ends(b, 16)).dropna() for b in sweeps.BUDGETS}
     assert min(fall.mean() for fall in falls.values()) > 0 and min(map(len, falls.values())) >= 5
     assert [b for b, fall in falls.items() if mean_interval(fall).low > 0] == sure
