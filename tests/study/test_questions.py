@@ -186,7 +186,7 @@ def test_methods_differ_in_nothing_but_the_method():
     assert {run.task.waiting for run in compared("quick")} == {6}
     steps = {run.method: run.recipe.steps for run in tried()}
     assert steps.pop("COCONUT") * 2 == steps["CoT2"] and len(set(steps.values())) == 1
-    assert {run.task.frontier for run in tried(["cot2"])} == {"nodes"}
+    assert {run.task.frontier for run in tried() if run.method == "CoT2"} == {"nodes"}
     first = [run for run in chosen() if run.seed == 42]
     assert set(first) <= set(tried()) and every("paper") == []
     assert {run for run in every("quick") if all_runs.ships_weights("prosqa", run)} == set(with_weights())
