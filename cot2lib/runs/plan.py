@@ -10,6 +10,7 @@ from cot2lib.runs import store
 from cot2lib.specs import GRPOSpec, Run, RunSpec, by_shape
 from cot2lib.training.engines import unfit
 from cot2lib.training.settings import trained_once
+from cot2lib.training.supervised import build_stack
 
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
@@ -54,6 +55,16 @@ def operations(spec: Run) -> float:
     """Roughly the operations of a run's training: six for every weight at every position of every batch."""
     weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
     return 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps
+
+
+def parameters(run: Run) -> int:
+    """Number of trained parameters of a run."""
+    return _parameters(run.shape())
+
+
+@cache
+def _parameters(run: Run) -> int:
+    return sum(parameter.numel() for parameter in build_stack([run]).parameters())
 
 
 def sgemm_rate(device: torch.device, size: int = 1024) -> float:

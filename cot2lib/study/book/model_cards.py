@@ -12,10 +12,12 @@ from cot2lib import runs
 from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
 from cot2lib.runs import manifest, records
+from cot2lib.runs.plan import parameters
 from cot2lib.runs.records import WEIGHTS
 from cot2lib.specs import Run, from_data
 from cot2lib.study.gsm8k.measure import MODELS, TRAINING, shipped
 from cot2lib.study.report import PERCENT, recipe
+from cot2lib.study.samples import hours
 
 HEAD = """---
 license: mit
@@ -53,7 +55,6 @@ def _of_runs(name: str) -> str:
     ids = load_meta(path)["runs"]
     rows = records.shipped()[0].set_index("id").loc[ids].reset_index()
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
-    hours = rows["seconds"].sum() / 3600
     made = "; ".join(sorted({f"{row.device}, torch {row.torch}" for row in rows.itertuples()}))
     return _card(
         f"Models of the chapter {chapter}, {recipe(profile)}",
@@ -62,7 +63,7 @@ def _of_runs(name: str) -> str:
         "`<run>.<name of GPT2LMHeadModel>`.",
         _table(runs.by_profile({profile: specs})[0]),
         "Accuracy is the share of right answers on inputs held out from training, at the last step. Each seed has a "
-        f"split of its own unless the run says otherwise. Training took {hours:.1f} core-hours ({made}).",
+        f"split of its own unless the run says otherwise. Training took {hours(rows).sum():.1f} core-hours ({made}).",
         f"```python\nimport cot2lib\nfrom cot2lib.study.book.all_runs import sweep\n\n"
         f'run = next(run for run in sweep("{chapter}", "{profile}") if run.id == "{ids[0]}")\n'
         'model = cot2lib.load(run, missing="error")  # model.to_hf(0) for transformers\n```',
@@ -70,9 +71,7 @@ def _of_runs(name: str) -> str:
 
 
 def _sizes(specs: Sequence[Run]) -> str:
-    from cot2lib.study.book.forecast import weights
-
-    counts = sorted({weights(spec) for spec in specs})
+    counts = sorted({parameters(spec) for spec in specs})
     return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
 
 
