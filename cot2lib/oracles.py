@@ -17,7 +17,7 @@ from cot2lib.tasks import Task
 def reachable(task: Task, step: int, rows: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch state"]:
     """States of each input that walks of `step` steps from its start reach."""
     inputs = rows.flatten()
-    counts = forward_counts(graph_of(task, inputs), task.states, per_input(task, task.start, inputs))
+    counts = forward_counts(graph_of(task, inputs), task.states, per_input(task.start, inputs))
     return (counts[step] > 0).view(*rows.shape, task.states)
 
 

@@ -95,7 +95,7 @@ def trajectory_shares(
     task: Task, budget: int | None, ties: str, rows: Rows = slice(None)
 ) -> Float[Tensor, "input step state"]:
     """Share of the kept trajectories in each state after each step 1..m (the last step not yet one-hot)."""
-    graph, start = graph_of(task, rows), per_input(task, task.start, rows)
+    graph, start = graph_of(task, rows), per_input(task.start, rows)
     forward = forward_counts(graph, task.states, start)
     if budget is None and task.frontier != "complete":
         return walk_shares(forward, alike=task.frontier == "nodes")
@@ -137,7 +137,7 @@ def kept_trajectories(task: Task, budget: int | None, rows: Rows) -> float | Flo
     return there if budget is None else there.clamp(max=budget)
 
 
-def per_input(task: Task, value: int | Int[Tensor, " all"], rows: Rows) -> int | Int[Tensor, " input"]:
+def per_input(value: int | Int[Tensor, " all"], rows: Rows) -> int | Int[Tensor, " input"]:
     """A member of a task for the given inputs, as it is where it is one number for all."""
     return value[rows] if isinstance(value, Tensor) else value
 
@@ -179,7 +179,7 @@ def drawn_paths(
 
     A trajectory is walked from the start. Each branch is taken in proportion to its number of continuations.
     """
-    graph, start, onward = graph_of(task, rows), per_input(task, task.start, rows), continuations(task)
+    graph, start, onward = graph_of(task, rows), per_input(task.start, rows), continuations(task)
     here = (torch.zeros(len(rows), dtype=torch.int64) + start)[:, None].expand(draws.shape[:2])  # (input, path)
     states = []
     for step, children in enumerate(graph):

@@ -18,7 +18,7 @@ COMPILED = ENTRY | dict(cache=False, no_cpython_wrapper=True, no_cfunc_wrapper=T
 
 WIDE = binding.get_host_cpu_features().get("avx512f", False)
 ROWS = 8 if WIDE else 4  # of C in registers
-FLOAT, BYTE, INDEX = ir.FloatType(), ir.IntType(8), ir.IntType(64)
+FLOAT, INDEX = ir.FloatType(), ir.IntType(64)
 SIZE = 4  # bytes of a float
 
 

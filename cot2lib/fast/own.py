@@ -111,13 +111,13 @@ def walk_back(flat, shape, parts, number, kind, data, inputs, noise, w):
     if number == 0:
         return
     if kind == MIXTURE:
-        mixture_back(flat, shape, part.low, data.prompts.shape[1], w)
+        mixture_back(shape, part.low, data.prompts.shape[1], w)
     if kind == SLOT:
         slot_back(flat, shape, pass_of(parts, number - 1), data, inputs, noise, w)
 
 
 @njit(**COMPILED)
-def mixture_back(flat, shape, low, tokens, w):
+def mixture_back(shape, low, tokens, w):
     """Contribution of dz of the mixtures at a position to the gradients of the table and of the logits before."""
     b, v, d, begin = shape.batch, shape.vocab, shape.width, low * shape.batch
     alpha, given = w.alpha[begin - tokens * b : begin - tokens * b + b], w.d_x[begin : begin + b]

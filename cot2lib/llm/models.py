@@ -19,10 +19,11 @@ from cot2lib.kit import hugging_face
 from cot2lib.llm.stories import MARK, MOST, NAMES, OTHER, THINGS, USUAL
 
 PAD, END, UNKNOWN = "<pad>", "<end>", "<unknown>"
+PLACES = 160  # longest prompt and response of a small model
 GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
-def pretrained(name: str, dtype: torch.dtype = torch.float32):
+def pretrained(name: str):
     """A model and its tokenizer by a name on the hub, or from a folder.
 
     Raises:
@@ -32,7 +33,7 @@ def pretrained(name: str, dtype: torch.dtype = torch.float32):
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt to reach the hub
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
-        return transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype).eval(), tokenizer
+        return transformers.AutoModelForCausalLM.from_pretrained(name, dtype=torch.float32).eval(), tokenizer
     except (OSError, ValueError) as error:
         raise SpecError(
             f"model {name!r} is neither a folder with weights nor reachable on the hub. Download it where there is a "
@@ -58,19 +59,18 @@ def smollm2():
     return load(folder, gguf_file=GGUF, dtype=torch.float32).eval(), tokenizer
 
 
-def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6, places: int = 160) -> nn.Module:
+def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6) -> nn.Module:
     """A model of Qwen3's architecture, drawn at random; .3 million parameters as it is.
 
     Args:
         vocab: tokens, of which 0 pads and 1 ends.
         seed: of its weights.
         width, layers: its hidden size, in four heads that share two of keys and values, and its depth.
-        places: longest prompt and response.
     """
     transformers = hugging_face.transformers()
     config = transformers.Qwen3Config(
         vocab_size=vocab, hidden_size=width, intermediate_size=3 * width, num_hidden_layers=layers,
-        num_attention_heads=4, num_key_value_heads=2, head_dim=width // 4, max_position_embeddings=places,
+        num_attention_heads=4, num_key_value_heads=2, head_dim=width // 4, max_position_embeddings=PLACES,
         tie_word_embeddings=True, pad_token_id=0, eos_token_id=1, bos_token_id=None,
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):

@@ -244,10 +244,9 @@ def evaluate(
     asked: Asked,
     plan: Plan,
     keys: Int[Tensor, " one"] | None = None,
-    samples: int = 1,
-) -> tuple[Int[Tensor, "problem sample"], Log]:
+) -> tuple[Int[Tensor, "problem 1"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
-    texts, means = texts_of(model, tokenizer, asked, plan, keys, samples)
+    texts, means = texts_of(model, tokenizer, asked, plan, keys)
     return scores(texts, asked).long(), means
 
 

@@ -10,6 +10,7 @@ from cot2lib.runs import store
 from cot2lib.specs import GRPOSpec, Run, RunSpec, by_shape
 from cot2lib.training.engines import unfit
 from cot2lib.training.settings import trained_once
+from cot2lib.training.supervised import build_stack
 
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
@@ -56,11 +57,21 @@ def operations(spec: Run) -> float:
     return 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps
 
 
-def sgemm_rate(device: torch.device, size: int = 1024, repeats: int = 3) -> float:
-    """Measured float32 matrix product rate in flop/s."""
+def parameters(run: Run) -> int:
+    """Number of trained parameters of a run."""
+    return _parameters(run.shape())
+
+
+@cache
+def _parameters(run: Run) -> int:
+    return sum(parameter.numel() for parameter in build_stack([run]).parameters())
+
+
+def sgemm_rate(device: torch.device, size: int = 1024) -> float:
+    """Measured float32 matrix product rate in flop/s, the best of three after one that warms up."""
     a = torch.rand(size, size, device=device)
     rates = []
-    for _ in range(repeats + 1):
+    for _ in range(4):
         began = time.perf_counter()
         (a @ a)[0, 0].item()
         rates.append(2 * size**3 / (time.perf_counter() - began))

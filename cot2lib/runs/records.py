@@ -134,9 +134,9 @@ def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> Tables:
     return _reselected(*join(shipped_stem(stem, folder) for stem in stems(folder)))
 
 
-def shipped_curves(ids: Iterable[str], folder: Path | None = None) -> pd.DataFrame:
+def shipped_curves(ids: Iterable[str]) -> pd.DataFrame:
     """Shipped curves of some runs, in the order of the files; raises as `shipped`."""
-    curves, places = shipped(folder)[1], _places(*_key(folder))
+    curves, places = shipped()[1], _places(*_key(None))
     found = sorted(places[name] for name in set(ids) & places.keys())
     return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])] if found else curves.iloc[:0]
 
@@ -281,16 +281,16 @@ def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: P
     return manifest.replace(files, folder or paths.RECORDS)[0]
 
 
-def shipped_tensors(name: str, prefix: str = "", folder: Path | None = None) -> tuple[dict[str, Weight], dict, Path]:
+def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
     """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies.
 
     Raises:
         RecordError: if the file is not shipped, or not as it was shipped.
     """
-    folder, file = folder or paths.RECORDS, f"{name}.safetensors"
-    if file not in manifest.listed(folder):
-        raise RecordError(f"{folder} has no {file}; collect it.")
-    path, _ = manifest.content(folder, file)
+    file = f"{name}.safetensors"
+    if file not in manifest.listed(paths.RECORDS):
+        raise RecordError(f"{paths.RECORDS} has no {file}; collect it.")
+    path, _ = manifest.content(paths.RECORDS, file)
     return *load_tensors(path, prefix), path
 
 

@@ -1,5 +1,6 @@
 """Kinds of claims that compare: directions, no gain, values, what is reached, and claims of several such parts."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,38 +72,31 @@ def against(above: Sample, below: Sample, column: str = "last") -> Cell:
 
 
 @dataclass(frozen=True)
-class Direction(Kind):
-    """A claim that one thing is above another, in each of its cells.
+class Compared(Kind):
+    """A claim on the differences between the two sides of some cells.
 
     Attributes:
         chapter: whose runs measure it; several with spaces between.
         cells: what is compared.
         scale, unit: as of a `Number`.
-        given: under which reading the verdict is meant, where the claim leaves it open.
-        but: gives what a reader has to know beside the verdict, or "".
     """
 
     chapter: str
     cells: Sequence[Cell]
     scale: float = PERCENT
     unit: Unit = POINTS
-    given: str = ""
-    but: Callable[[], str] = str
+
+    @abstractmethod
+    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
+        """The verdict on all cells, and the sides of the one that decides."""
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The gap of the cell that decides, whose interval ends lowest, and the verdict on all."""
+        """The gap of the cell that decides, and the verdict on all."""
         sides = paired(self.cells, profile, read, self.scale)
         if sides is None:
             return unmeasured(profile) | command(self.chapter, profile)
-        verdict = noted(rules.direction_verdict(sides, self.unit), self._notes(profile, read))
-        shown = compared(sides, min(sides, key=lambda pair: paired_interval(*pair).low))
-        return shown | {"verdict": under(profile, verdict)} | command(self.chapter, profile)
-
-    def _notes(self, profile: str, read: Read) -> str:
-        lines = differing(self.cells, profile, read, self.scale, self.unit)
-        turned = [line.label for line in lines if mean_interval(line.values).high < 0]
-        notes = {"the other way round: ": "; ".join(turned), "if ": self.given, "but ": self.but()}
-        return ", ".join(word + note for word, note in notes.items() if note)
+        verdict, decides = self.judged(sides, profile, read)
+        return compared(sides, decides) | {"verdict": under(profile, verdict)} | command(self.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The differences of each cell."""
@@ -114,30 +108,33 @@ class Direction(Kind):
 
 
 @dataclass(frozen=True)
-class NoGain(Kind):
-    """A claim that one thing does not better another: cells as of a `Direction`, the one without gain first."""
+class Direction(Compared):
+    """A claim that one thing is above another, in each of its cells; the interval that ends lowest decides.
 
-    chapter: str
-    cells: Sequence[Cell]
-    scale: float = PERCENT
-    unit: Unit = POINTS
+    Attributes:
+        given: under which reading the verdict is meant, where the claim leaves it open.
+        but: gives what a reader has to know beside the verdict, or "".
+    """
 
-    def row(self, claim: str, profile: str, read: Read) -> dict:
-        """The gain of the cell that decides, whose interval ends highest, and the verdict on all."""
-        sides = paired(self.cells, profile, read, self.scale)
-        if sides is None:
-            return unmeasured(profile) | command(self.chapter, profile)
-        verdict = under(profile, rules.no_gain_verdict(sides, self.unit))
-        shown = compared(sides, max(sides, key=lambda pair: paired_interval(*pair).high))
-        return shown | {"verdict": verdict} | command(self.chapter, profile)
+    given: str = ""
+    but: Callable[[], str] = str
 
-    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The differences of each cell."""
-        return differing(self.cells, profile, read, self.scale, self.unit)
+    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
+        """The verdict with its notes, and the cell whose interval ends lowest."""
+        turned = [line.label for line in self.drawn("", profile, read) if mean_interval(line.values).high < 0]
+        notes = {"the other way round: ": "; ".join(turned), "if ": self.given, "but ": self.but()}
+        said = ", ".join(word + note for word, note in notes.items() if note)
+        lowest = min(sides, key=lambda pair: paired_interval(*pair).low)
+        return noted(rules.direction_verdict(sides, self.unit), said), lowest
 
-    def ours(self, row) -> str:
-        """The gain of the cell that decides."""
-        return f"gap {measured(row, self.unit)}"
+
+@dataclass(frozen=True)
+class NoGain(Compared):
+    """A claim that one thing does not better another: of each cell the one without gain first."""
+
+    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
+        """The verdict, and the cell whose interval ends highest."""
+        return rules.no_gain_verdict(sides, self.unit), max(sides, key=lambda pair: paired_interval(*pair).high)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def curves(
         grid.set(ylim=(0, None if free else 102)).set_axis_labels(*labels)
         panel_titles(grid, col)
         if stated:
-            _mark_ends(grid, data, hue, col, x, stated, apart["palette"])
+            _mark_ends(grid, hue, col, x, stated, apart["palette"])
         legend(grid.figure, apart, paper=stated is not None, markers=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*dict.fromkeys(filter(None, ["recipe", col])), hue, "seed", x, y]], finding)
@@ -141,7 +141,7 @@ def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFr
     return points.assign(**{x: points.groupby([*by, "place"], observed=True)[x].transform("mean")})
 
 
-def _mark_ends(grid: sns.FacetGrid, data: pd.DataFrame, hue: str, col: str, x: str, stated: Stated, palette: dict):
+def _mark_ends(grid: sns.FacetGrid, hue: str, col: str, x: str, stated: Stated, palette: dict):
     """The paper's values at the right edge of each panel."""
     for place, cell in grid.facet_data():
         for value, name in cell[[hue, "series"]].drop_duplicates().itertuples(index=False):

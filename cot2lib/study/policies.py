@@ -204,15 +204,15 @@ def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", val
     return Shown(grid.figure, data[[*dict.fromkeys([col, y, hue, "seed", value])]], finding)
 
 
-def extremes(rows: pd.DataFrame, y: str, decoder: str = "own") -> str:
-    """A sentence for each recipe: which `y` gains most in accuracy by a decoder, and which least."""
-    means = show.groups(rows, ["recipe", y])[f"{decoder}_gain"].mean().dropna().reset_index(y)
+def extremes(rows: pd.DataFrame, y: str) -> str:
+    """A sentence for each recipe: which `y` gains most in accuracy by its own decoder, and which least."""
+    means = show.groups(rows, ["recipe", y])["own_gain"].mean().dropna().reset_index(y)
     said = []
     for recipe, part in means.groupby("recipe", observed=True):
-        part = part.sort_values(f"{decoder}_gain", ascending=False)
+        part = part.sort_values("own_gain", ascending=False)
         (most, high), (least, low) = (tuple(part.iloc[place]) for place in (0, -1))
         said.append(
-            f"By the {recipe}, decoded by {SHORT[decoder]}, {most} brings {show.in_points(high, GAIN)}, the best of "
+            f"By the {recipe}, decoded by {SHORT['own']}, {most} brings {show.in_points(high, GAIN)}, the best of "
             f"all, and {least} {show.in_points(low, GAIN)}, the worst."
         )
     return " ".join(said)

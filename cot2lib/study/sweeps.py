@@ -70,9 +70,7 @@ def one_layer(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunS
     return methods(profile, seeds, D_MODELS, ("cot2", "discrete"), layers=1)
 
 
-def feeding(
-    profile: str = "quick", seeds: Sequence[int] | None = None, ways: Sequence[str] = tuple(FEEDINGS)
-) -> list[RunSpec]:
+def feeding(profile: str = "quick", seeds: Sequence[int] | None = None) -> list[RunSpec]:
     """Teacher forcing, self-feeding and the curriculum from one to the other, 4 layers, 4 heads.
 
     By default with five seeds of the authors' recipe, for three left rows open, and with three of the quick one.
@@ -80,8 +78,8 @@ def feeding(
     if seeds is None:
         seeds = SEEDS if profile == "paper" else SEEDS[:3]
     return [
-        spec("cot2", profile, d_model=d_model, layers=4, heads=4, self_fed_from=FEEDINGS[way], seed=seed)
-        for way in ways
+        spec("cot2", profile, d_model=d_model, layers=4, heads=4, self_fed_from=start, seed=seed)
+        for start in FEEDINGS.values()
         for d_model in D_MODELS
         for seed in seeds
     ]

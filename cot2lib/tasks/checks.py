@@ -13,9 +13,8 @@ from torch import Tensor
 from cot2lib.kit.fields import whole
 from cot2lib.kit.identity import is_outside
 from cot2lib.kit.members import answer, between, refuse, shown, tensor
-from cot2lib.tasks.task import Task
+from cot2lib.tasks.task import FRONTIERS, Task
 
-FRONTIERS = ("complete", "walks", "nodes")
 MOST = {"size": 10**9, "vocab_size": 10**7, "steps": 10**4, "positions": 10**6, "states": 10**7}
 MOST_SCORE, MOST_CLASS = 10**6, 10**7  # tables as long are made of them
 MOST_TRAJECTORIES = 2**1000  # a float counts no further

@@ -34,7 +34,7 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
-from cot2lib.tasks.task import Rows, Task
+from cot2lib.tasks.task import FRONTIERS, Rows, Task
 
 SPECIALS = (
     "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
@@ -43,7 +43,6 @@ SPECIALS = (
 PAD, EOS, ARROW = range(3)
 NAMINGS = ("age", "once", "fresh")
 GRAMMARS = ("pairs", "sentences")
-FRONTIERS = ("walks", "nodes", "complete")
 HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
 MOST_HOPS = 6
 FEWEST = 10  # questions, of which some are held out

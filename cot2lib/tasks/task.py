@@ -46,6 +46,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
 
 TRAIN_SHARE = 0.8
+FRONTIERS = ("walks", "nodes", "complete")  # what the full budget may average
 Rows = slice | Int[Tensor, " row"]  # which inputs
 NEEDED = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "answer_ids", "states", "state_ids", "start",

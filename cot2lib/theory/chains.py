@@ -55,9 +55,9 @@ def lazy_walk(v: int, steps: int, move: float) -> Chain:
     return Chain(start, [stay + move * start.expand(v, v)] * (steps - 1))
 
 
-def rank_one(v: int, steps: int, seed: int = 0) -> Chain:
+def rank_one(v: int, steps: int) -> Chain:
     """A random chain without memory: all rows of a transition agree."""
-    rows = _random_distributions(v, steps, 1.0, seed)
+    rows = _random_distributions(v, steps, 1.0, seed=0)
     return Chain(rows[0], [row.expand(v, v) for row in rows[1:]])
 
 

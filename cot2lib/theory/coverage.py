@@ -21,7 +21,7 @@ from cot2lib.theory.simulation import DRAWS
 COVERED = ("multinomial", "systematic")
 
 
-def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8, seed: int = 0) -> Float[Tensor, " repeat"]:
+def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8) -> Float[Tensor, " repeat"]:
     """Share of the task's inputs whose answer a trace of K tokens holds. Each input gets `repeats` traces.
 
     A path is a sequence of signs. Paths stay apart where their sums are equal, and are sorted by sum before each draw;
@@ -32,7 +32,6 @@ def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8, seed: int = 0) 
         k: tokens K per step.
         sampler: "multinomial" (MTS) or "systematic".
         repeats: traces per input.
-        seed: seed of all draws.
 
     Raises:
         SpecError: for another sampler, or k < 1.
@@ -41,7 +40,7 @@ def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8, seed: int = 0) 
         raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(COVERED)}.")
     if k < 1:
         raise SpecError(f"k={k}: a thought needs at least one token.")
-    draw, key = DRAWS[sampler], random.run_keys([seed], Site.CHAIN, k)
+    draw, key = DRAWS[sampler], random.run_keys([0], Site.CHAIN, k)
     digits = task.digits.expand(repeats, -1, -1)  # (repeat, input, step)
     sums, drawn = torch.zeros_like(digits[..., :1]), torch.ones(repeats, task.size, 1)  # (repeat, input, path)
     for step in range(task.length - 1):

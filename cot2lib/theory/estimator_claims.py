@@ -70,12 +70,12 @@ def sample_complexity_ratio() -> Verdict:
     return Verdict(printed, corrected, "m <= 2, or contractive chains")
 
 
-def sample_complexity_rate(epsilon: float = 0.1, delta: float = 0.1) -> Verdict:
+def sample_complexity_rate() -> Verdict:
     """N = Theta(1 / (K eps^2)) traces are enough (Prop. sample-complexity, i).
 
     The printed N fails on long chains. The N from a variance that grows with m does not.
     """
-    printed = corrected = True
+    printed, corrected, epsilon, delta = True, True, 0.1, 0.1
     for k, steps in ((8, 2), (16, 100), (64, 200)):
         variance = sample_size.largest_variance(k, steps, diversity=0.5)
         size = sample_size.chebyshev_size(epsilon, delta, variance)

@@ -158,11 +158,6 @@ def independent_error(terms: Explained, k: int) -> Float[Tensor, "*input"]:
     return terms[..., -1] / k
 
 
-def effective_tokens(terms: Explained, k: int) -> Float[Tensor, "*input"]:
-    """How many independent discrete traces one trace of K tokens is worth, from D_1..D_m."""
-    return k / ratio(terms, k)
-
-
 def _discounted_sum(terms: Explained, k: int) -> Float[Tensor, "*input"]:
     """sum_s (1 - 1/K)^(m-s) D_s."""
     ages = torch.arange(terms.shape[-1] - 1, -1, -1, dtype=terms.dtype)
@@ -187,11 +182,6 @@ def contraction(terms: Explained) -> Float[Tensor, "*input"]:
     if terms.shape[-1] == 1:
         return torch.zeros_like(terms[..., 0])
     return torch.where(terms[..., 1:] > CERTAIN, terms[..., :-1] / terms[..., 1:], 0.0).amax(-1).clamp(0.0, 1.0)
-
-
-def contractive_bound(rate: float, k: int) -> float:
-    """The bound 1 / (1 - lambda (1 - 1/K)) on the ratio, for every m; `rate` is lambda."""
-    return 1 / (1 - rate * (1 - 1 / k))
 
 
 def printed_bound_is_assured(rate: float, k: int) -> bool:

@@ -23,6 +23,7 @@ Embeddings = Float[Tensor, "*draw state d"]
 
 GRID = 1e-9  # far below the distance of two targets, so that rounding to it merges only equal ones
 CLOSEST = 2000  # pairs that the ascent looks at
+RATE = 0.03  # of the ascent
 REFRESH = 25  # steps between two searches for the closest pairs
 FIRST_SHARPNESS, LAST_SHARPNESS = 10.0, 300.0  # of the soft minimum, in units of 1 / least distance
 ROWS_TOGETHER = 2048  # of a distance matrix; bounds the memory
@@ -87,16 +88,14 @@ def swap_distance(embeddings: Float[Tensor, "state d"], swaps: int) -> float:
     return float(least_distance(embeddings[chosen].sum(1)))
 
 
-def spread_embeddings(
-    points: Points, start: Float[Tensor, "state d"], steps: int = 200, lr: float = 0.03
-) -> Float[Tensor, "state d"]:
+def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: int = 200) -> Float[Tensor, "state d"]:
     """Unit embeddings whose margin gradient ascent has widened, from `start`.
 
     Adam maximises a soft minimum of the closest pairs' distances, which sharpens from step to step. The closest pairs
     are looked up every 25 steps. The result shows a margin that is possible; a wider one may exist.
     """
     free = start.clone().requires_grad_()
-    optimizer = torch.optim.Adam([free], lr=lr)
+    optimizer = torch.optim.Adam([free], lr=RATE)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for step in range(steps):
         unit = F.normalize(free, dim=-1)

@@ -5,7 +5,6 @@ their number. That makes exact matches over all inputs cheap enough to ask for m
 """
 
 import math
-from dataclasses import replace
 
 import torch
 from jaxtyping import Float, Int
@@ -13,16 +12,15 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.machine import check_room
-from cot2lib.theory.construction import FREQUENCY, Design, Sharpness, TrigMNNS, design_of, sufficient_sharpness
+from cot2lib.theory.construction import VARIANTS, TrigMNNS, sufficient_sharpness
 
-SATURATED = 1e9  # a sharpness that makes its place exact
 TOLERANCE = 1e-5  # of the logarithm of the smallest sharpness
 
 
-def multisets(length: int, low: int = 1, high: int = 9) -> Int[Tensor, "input length"]:
-    """Every multiset of `length` digits low..high once, each row sorted; SpecError if they take too much memory."""
-    check_room(f"multisets of {length} digits", (high - low + 1) ** length, "take fewer digits")
-    return torch.combinations(torch.arange(low, high + 1), length, with_replacement=True).reshape(-1, length)
+def multisets(length: int) -> Int[Tensor, "input length"]:
+    """Every multiset of `length` digits 1..9 once, each row sorted; SpecError if they take too much memory."""
+    check_room(f"multisets of {length} digits", 9**length, "take fewer digits")
+    return torch.combinations(torch.arange(1, 10), length, with_replacement=True).reshape(-1, length)
 
 
 def orders(digits: Int[Tensor, "input length"]) -> Float[Tensor, " input"]:
@@ -50,36 +48,22 @@ def exact_match(model: TrigMNNS, digits: Int[Tensor, "input length"]) -> float:
     return float((weight * (model.solve(digits) == optima(digits))).sum() / weight.sum())
 
 
-def smallest_sharpness(
-    length: int,
-    variant: str | Design = "repaired",
-    high: int = 9,
-    place: str | None = None,
-    frequency: float | int = FREQUENCY,
-    dtype: torch.dtype = torch.float64,
-) -> float:
-    """The smallest c with which every input of digits 1..high is answered right, by bisection to a relative 1e-5.
+def smallest_sharpness(length: int, variant: str = "repaired") -> float:
+    """The smallest c with which every input of digits 1..9 is answered right, by bisection to a relative 1e-5.
 
     The bisection assumes that an input which is right at some c stays right above it. So it tries only those again
     that were still wrong.
 
-    Args:
-        length, variant, frequency, dtype: as for `TrigMNNS`.
-        high: the largest digit.
-        place: the one field of `Sharpness` that varies while the others are saturated. None varies all four together.
-
     Raises:
         SpecError: if four times the sufficient c is not enough, so that no c is.
     """
-    digits, bound = multisets(length, 1, high), length * high
+    digits, bound = multisets(length), 9 * length
 
     def wrong(c: float, among: Int[Tensor, "input length"]) -> Int[Tensor, "wrong length"]:
         """Those inputs that are answered wrong at this c."""
-        sharpness = replace(Sharpness.same(SATURATED), **{place: c}) if place else c
-        model = TrigMNNS(length, bound, variant, sharpness, frequency, dtype)
-        return among[model.solve(among) != optima(among)]
+        return among[TrigMNNS(length, bound, variant, c).solve(among) != optima(among)]
 
-    high_c = 4 * sufficient_sharpness(length, bound, design_of(variant), frequency)
+    high_c = 4 * sufficient_sharpness(length, bound, VARIANTS[variant])
     if len(wrong(high_c, digits)):
         raise SpecError(f"variant {variant!r} does not solve all inputs of {length} digits at any sharpness.")
     low, top = 0.0, math.log(high_c)

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib import losses
+VOCAB, UPDATES = 8, 2000  # tokens, and updates in equal steps, of the second example
 
 
 def share(k: int, ratio: str) -> float:
@@ -46,46 +45,29 @@ class Shared:
         slope = theta.sigmoid() * (-theta).sigmoid()
         return -self.a * slope, self.b * slope
 
-    def climb(self, ks: Sequence[int], ratio: str, updates: int = 4000, rate: float = 1.0) -> Float[Tensor, "step k"]:
+    def climb(self, ks: Sequence[int], ratio: str, updates: int = 4000) -> Float[Tensor, "step k"]:
         """J at theta = 0 and after each update along GRPO's expected gradient, with one update per batch."""
         weights = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)
         theta = torch.zeros(len(ks), dtype=torch.float64)
         rewards = [self.reward(theta)]
         for _ in range(updates):
             thought, answer = self.parts(theta)
-            theta = theta + rate * (weights * thought + answer)
+            theta = theta + weights * thought + answer
             rewards.append(self.reward(theta))
         return torch.stack(rewards)
 
-    def surrogate_gradient(self, theta: float, k: int, ratio: str) -> float:
-        """The gradient that `climb` follows, a second way: by autograd from `cot2lib.losses.surrogate`.
 
-        It sums over all draws and both answers, so it is the expectation exactly.
-        """
-        parameter = torch.tensor(theta, dtype=torch.float64, requires_grad=True)
-        draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)  # (draws, k)
-        thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]  # (draws, k)
-        right = self.a * (1 - draws.double().mean(-1)) + self.b * parameter.sigmoid()
-        baseline, value = self.reward(parameter.detach()), parameter.new_zeros(())
-        for reward, chance in ((1.0, right), (0.0, 1 - right)):
-            advantages = (reward - baseline).expand(1, len(draws))  # (1, draws)
-            steps = (thought[None, :, None], chance.log()[None, :, None, None])  # (1, draws, 1, k or 1)
-            surrogate = sum(losses.surrogate(new, new.detach(), advantages, ratio)[0, :, 0] for new in steps)
-            value = value + (thought.sum(-1).exp() * chance).detach() @ surrogate
-        return float(torch.autograd.grad(value, [parameter])[0])
-
-
-def entropies(ks: Sequence[int], ratio: str, time: float, vocab: int = 8, updates: int = 2000) -> Float[Tensor, " k"]:
+def entropies(ks: Sequence[int], ratio: str, time: float) -> Float[Tensor, " k"]:
     """Final entropies (nat) of a thought of K draws whose reward is the share of one right token among them.
 
-    Training starts uniform over `vocab` tokens and follows the expected gradient. `time` is the number of updates
+    Training starts uniform over `VOCAB` tokens and follows the expected gradient. `time` is the number of updates
     times the learning rate, the same for every K.
     """
-    right = torch.zeros(vocab, dtype=torch.float64)
+    right = torch.zeros(VOCAB, dtype=torch.float64)
     right[0] = 1.0
-    rates = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)[:, None] * time / updates
-    logits = torch.zeros(len(ks), vocab, dtype=torch.float64)
-    for _ in range(updates):
+    rates = torch.tensor([share(k, ratio) for k in ks], dtype=torch.float64)[:, None] * time / UPDATES
+    logits = torch.zeros(len(ks), VOCAB, dtype=torch.float64)
+    for _ in range(UPDATES):
         alpha = logits.softmax(-1)  # (k, vocab)
         logits = logits + rates * alpha * (right - alpha[:, :1])
     return entropy(logits)

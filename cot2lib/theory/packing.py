@@ -22,6 +22,7 @@ from cot2lib.errors import SpecError
 
 STATES = 73  # sums -36..36 of four digits 1-9
 PAPER_BUDGETS = (1, 4, 8, 16)  # of the paper's experiment on d
+MOST = 60  # states up to which the paper's inequalities are tried
 EXCESS = np.geomspace(1e-3, 1e3, 2001)  # values of tau - 1 that the centred bound tries
 
 
@@ -103,14 +104,14 @@ def _check_subsets(vocab: int, budget: int) -> None:
 # What the ledger asks
 
 
-def fixed_margin_is_possible(margin: float = 0.1, vocab: int = STATES, budgets: Sequence[int] = PAPER_BUDGETS) -> bool:
+def fixed_margin_is_possible(margin: float = 0.1, budgets: Sequence[int] = PAPER_BUDGETS) -> bool:
     """Whether the paper's premise holds: this one margin is possible at every budget."""
-    return all(margin <= largest_margin(vocab, budget) for budget in budgets)
+    return all(margin <= largest_margin(STATES, budget) for budget in budgets)
 
 
 @cache
-def bound_holds_at_possible_margins(most: int = 60) -> bool:
-    """Whether the paper's inequalities hold at possible margins, for all 1 <= B < v <= `most`.
+def bound_holds_at_possible_margins() -> bool:
+    """Whether the paper's inequalities hold at possible margins, for all 1 <= B < v <= `MOST`.
 
     The inequalities are B ln(v/B) <= ln C(v, B), and that the paper's least d is never above that of exact volumes.
     The margins are the largest one, its half and its tenth.
@@ -120,16 +121,14 @@ def bound_holds_at_possible_margins(most: int = 60) -> bool:
         and paper_dimension(v, b, share * largest_margin(v, b))
         <= volume_dimension(v, b, share * largest_margin(v, b)) + 1e-12
     )
-    return all(ordered(v, b, share) for v in range(3, most + 1) for b in range(1, v) for share in (1.0, 0.5, 0.1))
+    return all(ordered(v, b, share) for v in range(3, MOST + 1) for b in range(1, v) for share in (1.0, 0.5, 0.1))
 
 
-def most_asked_for(vocab: int = STATES, budgets: Sequence[int] = PAPER_BUDGETS) -> float:
+def most_asked_for() -> float:
     """The largest d that the paper's formula asks for, over the budgets and all possible margins."""
-    return max(paper_dimension(vocab, budget, largest_margin(vocab, budget)) for budget in budgets)
+    return max(paper_dimension(STATES, budget, largest_margin(STATES, budget)) for budget in PAPER_BUDGETS)
 
 
-def rules_out(
-    dimensions: Sequence[int] = (16, 24, 32), vocab: int = STATES, budgets: Sequence[int] = PAPER_BUDGETS
-) -> bool:
-    """Whether the paper's formula excludes one of its experiment's dimensions, at some budget and possible margin."""
-    return min(dimensions) < most_asked_for(vocab, budgets)
+def rules_out(dimensions: Sequence[int]) -> bool:
+    """Whether the paper's formula excludes one of some dimensions, at some budget and possible margin."""
+    return min(dimensions) < most_asked_for()

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from cot2lib.theory.blocks import Layout, NextToken, ReadOff, Router, partial_sums
 from cot2lib.theory.construction import FREQUENCY, TrigMNNS
-from cot2lib.theory.matching import SATURATED, exact_match, multisets, signed_sums
+from cot2lib.theory.matching import exact_match, multisets, signed_sums
 from cot2lib.theory.verdict import Verdict
 
 TINY = 1e-12
 THRESHOLD = "is given a threshold below 0"
+SATURATED = 1e9  # a sharpness that makes its place exact
 SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax is saturated
 
 
@@ -86,9 +87,9 @@ def read_off(
     return every[(written @ answers.T).argmax(-1)]
 
 
-def sum_sets(bound: int = 5, count: int = 4) -> Int[Tensor, "input sum"]:
-    """Every `count`-tuple of sums in -S..S, S = `bound`, that holds a non-negative one."""
-    sums = torch.cartesian_prod(*[torch.arange(-bound, bound + 1)] * count)
+def sum_sets() -> Int[Tensor, "input sum"]:
+    """Every four sums in -5..5 of which one at least is not negative."""
+    sums = torch.cartesian_prod(*[torch.arange(-5, 6)] * 4)
     return sums[(sums >= 0).any(1)]
 
 

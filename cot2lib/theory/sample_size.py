@@ -19,7 +19,6 @@ from cot2lib.errors import SpecError
 from cot2lib.theory.estimators import printed_bound
 
 DIAMETER = math.sqrt(2)  # largest distance of two distributions
-FEWEST = 2.0  # from this value of N V on, the lower bound is at least 1/16
 
 
 def largest_variance(k: int, steps: int, diversity: float = 1.0) -> float:
@@ -51,12 +50,6 @@ def bernstein_size(epsilon: float, delta: float, variance: float) -> int:
     _check_accuracy(epsilon, delta)
     needed = 2 * variance / epsilon**2 + 2 * DIAMETER / (3 * epsilon)
     return math.ceil(needed * math.log(2 / delta))
-
-
-def least_failure(traces: int, variance: float) -> float:
-    """A lower bound of P(error >= epsilon) for every epsilon with epsilon^2 <= V / (2 N) (Paley and Zygmund)."""
-    total = traces * variance
-    return total / (12 * total + 8)
 
 
 def drift(k: int, steps: int) -> Float[Tensor, " count"]:

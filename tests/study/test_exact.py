@@ -258,13 +258,27 @@ def test_reference_values_of_the_shared_parameter():
     assert (model.climb([2], "geometric", 200)[:, 0].diff() < 0).all(), "it falls all the way"
 
 
+def surrogate_gradient(model, parameter, k, ratio):
+    """By autograd from the package's surrogate: the sum over all draws and both answers is the expectation."""
+    draws = torch.cartesian_prod(*[torch.arange(2)] * k).view(-1, k)  # (draws, k)
+    thought = torch.stack([F.logsigmoid(-parameter), F.logsigmoid(parameter)])[draws]  # (draws, k)
+    right = model.a * (1 - draws.double().mean(-1)) + model.b * parameter.sigmoid()
+    baseline, value = model.reward(parameter.detach()), 0.0
+    for reward, chance in ((1.0, right), (0.0, 1 - right)):
+        advantages = (reward - baseline).expand(1, len(draws))  # (1, draws)
+        steps = (thought[None, :, None], chance.log()[None, :, None, None])  # (1, draws, 1, k or 1)
+        surrogate = sum(losses.surrogate(new, new.detach(), advantages, ratio)[0, :, 0] for new in steps)
+        value = value + (thought.sum(-1).exp() * chance).detach() @ surrogate
+    return float(torch.autograd.grad(value, [parameter])[0])
+
+
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("k", [1, 2, 6])
 def test_the_examples_gradient_is_that_of_the_surrogate(ratio, k):
     model, theta = Shared(), torch.tensor(0.7, dtype=torch.float64)
     thought, answer = model.parts(theta)
     share = 1 / k if ratio == "geometric" else 1.0
-    found = model.surrogate_gradient(0.7, k, ratio)
+    found = surrogate_gradient(model, theta.clone().requires_grad_(), k, ratio)
     assert found == pytest.approx(float(share * thought + answer), abs=1e-12)
     slope = (model.reward(theta + 1e-6) - model.reward(theta - 1e-6)) / 2e-6
     assert (found == pytest.approx(float(slope), abs=1e-9)) == (ratio != "geometric" or k == 1)
@@ -296,11 +310,11 @@ def shipped():
 def test_one_sided_dropout_moves_ratios_and_nothing_else_does(shipped, k):
     stack, specs = shipped
     for thought, asked in ((MTS(k), RATIOS), (MTS(k, float(k)), ("product",))):
-        still = clipping.one_sided_dropout(stack, specs, thought, asked, 0.0, prompts=4)
+        still = clipping.one_sided_dropout(stack, specs, thought, asked, 0.0)
         assert (still[["thoughts", "answers", "spread"]] == 0).all(axis=None)
-        found = clipping.one_sided_dropout(stack, specs, thought, asked, 0.1, prompts=4)
+        found = clipping.one_sided_dropout(stack, specs, thought, asked, 0.1)
         assert found["thoughts"].between(0.5, 1.0).all() and found["answers"].gt(0.4).all()
-    first = clipping.one_sided_dropout(stack, specs, MTS(k), ("geometric", "product"), 0.1, prompts=4)
+    first = clipping.one_sided_dropout(stack, specs, MTS(k), ("geometric", "product"), 0.1)
     geometric, plain = (part["spread"].to_numpy() for _, part in first.groupby("ratio"))
     assert plain == pytest.approx(k * geometric, rel=1e-4)
 

@@ -14,7 +14,6 @@ from cot2lib.supervision import trajectory_shares
 from cot2lib.theory.chains import identity
 from cot2lib.theory.construction import TrigMNNS
 from cot2lib.theory.estimators import mse_ratio, sigma
-from cot2lib.theory.softmax_head import least_dimension
 
 
 @pytest.mark.parametrize("length", [3, 4])
@@ -64,7 +63,6 @@ def test_where_the_printed_construction_is_wrong_on_three_digits():
 
 
 def test_one_dimension_shows_no_token_of_three():
-    assert least_dimension(3, 1) == 2
     logits = torch.tensor([[0.0], [0.4], [1.0]]) @ torch.linspace(-50, 50, 101)[None]  # (token, hidden state)
     assert logits.softmax(0)[1].max() <= 0.5
 

@@ -165,7 +165,7 @@ def test_tables_of_groups_of_models(shipped):
         (lambda stack, own: probes.probed(stack, specs_of("cot2"), 10**6), "inputs=1000000: choose 2 to"),
         (lambda stack, own: probes.probed(stack, specs_of("no-cot"), 4), "no-CoT has no mixtures"),
         (lambda stack, own: probes.probed(stack, specs_of("coconut"), 4), "COCONUT has no mixtures"),
-        (lambda stack, own: probes.consistency(own, []), r"ks=\[\]"),
+        (lambda stack, own: probes.consistency(own, [], 4), r"ks=\[\]"),
         (lambda stack, own: probes.consistency(own, [2], rollouts=1), "rollouts=1"),
     ],
 )

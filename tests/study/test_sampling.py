@@ -314,7 +314,7 @@ def test_decoding_accuracies_and_costs(continuous, discrete):
     assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 6
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:4])
     stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, specs_of("discrete"))}
-    cost = sampling_measure.rollout_costs(stacks, (1, 3), prompts=4)
+    cost = sampling_measure.rollout_costs(stacks, (1, 3))
     assert cost.set_index(["method", "tries"])["positions"].to_dict() == {
         ("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11,
     }  # fmt: skip
@@ -352,5 +352,5 @@ def test_one_trace_thinks_by_the_runs_rule_and_rollouts_sample(discrete, continu
     )
     monkeypatch.setattr(sampling_measure, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
     stacks = {"CoT2": (continuous, specs_of("cot2")), "discrete CoT": (discrete, specs_of("discrete"))}
-    sampling_measure.rollout_costs(stacks, (1, 3), prompts=4)
+    sampling_measure.rollout_costs(stacks, (1, 3))
     assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]

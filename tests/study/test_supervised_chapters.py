@@ -138,7 +138,7 @@ def test_simple_optimum_counts():
 def test_live_curves_lie_before_the_range_of_the_recorded_seeds():
     asked = live.specs(MNNS(), "quick", [1, 16], 24, 2, 42)
     band = live.recorded(asked, "quick")
-    assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(live.TEN) and set(band["d_model"]) == {24}
+    assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(TEN) and set(band["d_model"]) == {24}
     found = band[band["seed"] == 42]
     shown = draw.live_curves(found, band)
     areas = shown.figure.axes[0].collections

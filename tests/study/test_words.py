@@ -58,7 +58,7 @@ def test_both_methods_have_the_same_limit():
         }
         assert limits[0] == limits[1]
     assert {run.longest for run in small()} == set(LIMITS)
-    with pytest.raises(SpecError, match="profile='x'"):
+    with pytest.raises(SpecError, match="profile 'x'"):
         word_problems.word_problems("x")
 
 

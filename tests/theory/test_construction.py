@@ -169,20 +169,6 @@ def test_smallest_sharpness(length, variant, smallest):
     assert exact_match(TrigMNNS(length, bound, variant, c * 0.999), digits) < 1.0
 
 
-def test_smallest_sharpness_of_each_place():
-    expected = {"sigmoid": 4140, "softmax": 6552, "attention": 6.73, "router": 7.68}
-    found = {place: smallest_sharpness(4, "biased", place=place) for place in expected}
-    assert found == pytest.approx(expected, rel=2e-3)
-    masked = smallest_sharpness(4, Design("biased", masked=True), place="attention")
-    assert masked == pytest.approx(4.74, rel=2e-3)
-
-
-def test_sharpness_is_the_same_in_single_precision_and_falls_with_the_gap():
-    assert smallest_sharpness(4, dtype=torch.float32) == pytest.approx(smallest_sharpness(4), rel=1e-4)
-    wider = 0.99 * 2 * 36 / 36.5  # w = .99 pi / (S + 1/2), which the sums of MNNS allow
-    assert smallest_sharpness(4, frequency=wider) == pytest.approx(134, rel=5e-3)
-
-
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
 def test_sharpness_follows_its_law(length):
     """Undoing the halving saves exactly 2^n; what is needed lies below what suffices, by less than a factor 50."""

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,12 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import timing
 from cot2lib.kit.provenance import resolve_device
 from cot2lib.runs.lookup import absent
-from cot2lib.runs.plan import RUNS_PER_STACK
+from cot2lib.runs.plan import RUNS_PER_STACK, parameters
 from cot2lib.specs import Run
 from cot2lib.study.book import all_runs, rates
 from cot2lib.study.graph_runs import SWEEP
 from cot2lib.study.report import RECIPES
 from cot2lib.training.settings import trained_once
-from cot2lib.training.supervised import build_stack
 
 KINDS = {"csft": "supervised", "grpo_mts": "by reward, sampled tokens", SWEEP: "supervised, on graphs"}
 MANY = (10, 100, 1_000, 10_000, 100_000)  # runs
@@ -96,8 +94,8 @@ def forecast(
     each = _recorded(specs, chapter, device) if taken == "records" else _measured(planned, device, engine)
     hours = [sum(each(run) for run in trained_once(some)) if some else 0.0 for some in missing]
     stored = sum(_stored(run) for some in missing for run in some)
-    checkpoint = max((COPIES * WEIGHT * sum(map(weights, trained_once(some))) for some in missing if some), default=0)
-    return Forecast([len(some) for some in missing], hours, stored, checkpoint)
+    most = max((sum(map(parameters, trained_once(some))) for some in missing), default=0)
+    return Forecast([len(some) for some in missing], hours, stored, COPIES * WEIGHT * most)
 
 
 def device_of_records(name: str) -> torch.device:
@@ -111,9 +109,7 @@ def device_of_records(name: str) -> torch.device:
 
 def _recorded(specs: Sequence[Run], chapter: str, device: torch.device) -> Callable[[Run], float]:
     """Hours of a run at the rates of records of all chapters."""
-    asked = [(name, profile) for name in all_runs.SWEEPS for profile in RECIPES]
-    tables = [rates.recorded(all_runs.sweep(*one), device).assign(chapter=one[0]) for one in asked]
-    known = pd.concat([table for table in tables if len(table)] or tables[:1])
+    known = rates.of_chapters(device)
     hours = {run: rates.hours(run, chapter, known, device) for run in dict.fromkeys(specs)}
     if any(map(math.isnan, hours.values())):
         raise SpecError(f"no run like these was recorded on {device.type}; measure there with --rates here.")
@@ -132,19 +128,9 @@ def _measured(planned: Sequence[Sequence[Run]], device: torch.device, engine: st
     return hours
 
 
-def weights(run: Run) -> int:
-    """Trained parameters of a run."""
-    return _weights(run.shape())
-
-
-@cache
-def _weights(run: Run) -> int:
-    return sum(parameter.numel() for parameter in build_stack([run]).parameters())
-
-
 def _stored(run: Run) -> int:
     """About the bytes of a run in a store."""
-    return WEIGHT * weights(run) + POINT * (run.recipe.steps // run.recipe.evaluate_every) + REST
+    return WEIGHT * parameters(run) + POINT * (run.recipe.steps // run.recipe.evaluate_every) + REST
 
 
 def hours_until(text: str, now: datetime) -> float:

@@ -222,8 +222,7 @@ def commands() -> pd.DataFrame:
         for profile in report.RECIPES
         if all_runs.sweep(chapter, profile)
     }
-    known = pd.concat([rates.recorded(specs).assign(chapter=chapter) for (chapter, _), specs in asked.items()])
-    rows = []
+    known, rows = rates.of_chapters(), []
     for (chapter, profile), specs in asked.items():
         spent = runs.recorded(specs)
         recorded = set(spent["id"])

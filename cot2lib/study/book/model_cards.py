@@ -5,7 +5,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 
@@ -13,10 +12,12 @@ from cot2lib import runs
 from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
 from cot2lib.runs import manifest, records
+from cot2lib.runs.plan import parameters
 from cot2lib.runs.records import WEIGHTS
 from cot2lib.specs import Run, from_data
 from cot2lib.study.gsm8k.measure import MODELS, TRAINING, shipped
 from cot2lib.study.report import PERCENT, recipe
+from cot2lib.study.samples import hours
 
 HEAD = """---
 license: mit
@@ -31,17 +32,16 @@ LIMITS = (
 SETTING = ["task", "method", "layers", "heads", "d_model"]
 
 
-def cards(folder: Path | None = None) -> dict[str, str]:
-    """The cards of all files of weights in a folder of records, by file name.
+def cards() -> dict[str, str]:
+    """The cards of all shipped files of weights, by file name.
 
     Raises:
         RecordError: for a file that is damaged.
     """
-    folder = folder or paths.RECORDS
-    listed = manifest.listed(folder)
-    made = {card_name(name): _of_runs(name, folder) for name in listed if name.endswith(f".{WEIGHTS}")}
+    listed = manifest.listed(paths.RECORDS)
+    made = {card_name(name): _of_runs(name) for name in listed if name.endswith(f".{WEIGHTS}")}
     language = f"{MODELS}.safetensors"
-    return made | ({card_name(language): _of_language(language, folder)} if language in listed else {})
+    return made | ({card_name(language): _of_language(language)} if language in listed else {})
 
 
 def card_name(weights: str) -> str:
@@ -49,37 +49,29 @@ def card_name(weights: str) -> str:
     return f"{weights.removesuffix('.safetensors')}.md"
 
 
-def _of_runs(name: str, folder: Path) -> str:
+def _of_runs(name: str) -> str:
     chapter, profile, _ = name.split(".", 2)
-    path, _ = manifest.content(folder, name)
+    path, _ = manifest.content(paths.RECORDS, name)
     ids = load_meta(path)["runs"]
-    rows = records.shipped(folder)[0].set_index("id").loc[ids].reset_index()
+    rows = records.shipped()[0].set_index("id").loc[ids].reset_index()
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
-    hours = rows["seconds"].sum() / 3600
     made = "; ".join(sorted({f"{row.device}, torch {row.torch}" for row in rows.itertuples()}))
     return _card(
         f"Models of the chapter {chapter}, {recipe(profile)}",
         f"{len(ids)} GPT-2s of {_sizes(specs)} parameters, trained from nothing by `cot2 run {chapter} --profile "
-        f"{profile}`. The file is `{name}` (sha256 `{manifest.listed(folder)[name]}`); tensors are named `<run>.<name "
-        "of GPT2LMHeadModel>`.",
-        _table(runs.by_profile({profile: specs})[0] if folder == paths.RECORDS else _described(rows)),
+        f"{profile}`. The file is `{name}` (sha256 `{manifest.listed(paths.RECORDS)[name]}`); tensors are named "
+        "`<run>.<name of GPT2LMHeadModel>`.",
+        _table(runs.by_profile({profile: specs})[0]),
         "Accuracy is the share of right answers on inputs held out from training, at the last step. Each seed has a "
-        f"split of its own unless the run says otherwise. Training took {hours:.1f} core-hours ({made}).",
+        f"split of its own unless the run says otherwise. Training took {hours(rows).sum():.1f} core-hours ({made}).",
         f"```python\nimport cot2lib\nfrom cot2lib.study.book.all_runs import sweep\n\n"
         f'run = next(run for run in sweep("{chapter}", "{profile}") if run.id == "{ids[0]}")\n'
         'model = cot2lib.load(run, missing="error")  # model.to_hf(0) for transformers\n```',
     )
 
 
-def _described(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the fields of their runs, of a folder that is not the package's."""
-    return runs.lookup.described(rows)
-
-
 def _sizes(specs: Sequence[Run]) -> str:
-    from cot2lib.study.book.forecast import weights
-
-    counts = sorted({weights(spec) for spec in specs})
+    counts = sorted({parameters(spec) for spec in specs})
     return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
 
 
@@ -95,9 +87,9 @@ def _markdown(table: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _of_language(name: str, folder: Path) -> str:
+def _of_language(name: str) -> str:
     """The card of the language model that the chapter on word problems shows."""
-    path, _ = manifest.content(folder, name)
+    path, _ = manifest.content(paths.RECORDS, name)
     run = load_meta(path)["run"]
     rows = shipped("quick")
     rows = rows[(rows["id"] == run) & (rows["decoding"] != TRAINING)]
@@ -106,7 +98,7 @@ def _of_language(name: str, folder: Path) -> str:
     return _card(
         "A small language model that thinks before it writes",
         f"One model before and after policy gradients (run `{run}`, {rows['method'].iloc[0]}), trained on made-up "
-        f"stories of sums. The file is `{name}` (sha256 `{manifest.listed(folder)[name]}`), in half precision; "
+        f"stories of sums. The file is `{name}` (sha256 `{manifest.listed(paths.RECORDS)[name]}`), in half precision; "
         "tensors are named `before.<name>` and `after.<name>`.",
         _markdown(table.assign(length=table["length"].round(1))),
         f"Accuracy is the share of right answers (%) on stories that training did not show. Reward took "

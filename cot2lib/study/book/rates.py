@@ -14,6 +14,8 @@ from cot2lib import runs
 from cot2lib.kit import timing
 from cot2lib.runs.plan import operations, trained_by
 from cot2lib.specs import Run
+from cot2lib.study.book import all_runs
+from cot2lib.study.report import RECIPES
 from cot2lib.study.samples import SECONDS_AN_HOUR
 from cot2lib.study.samples import hours as spent_hours
 from cot2lib.training.engines import preferred
@@ -42,13 +44,20 @@ def recorded(specs: Sequence[Run], device: torch.device = CPU) -> pd.DataFrame:
     return (table[table["today"].astype(bool)] if table["today"].any() else table).drop(columns="today")
 
 
+def of_chapters(device: torch.device = CPU) -> pd.DataFrame:
+    """`recorded` of all chapters by either recipe, with a column `chapter`."""
+    asked = [(chapter, profile) for chapter in all_runs.SWEEPS for profile in RECIPES]
+    tables = [recorded(all_runs.sweep(*one), device).assign(chapter=one[0]) for one in asked]
+    return pd.concat([table for table in tables if len(table)] or tables[:1])
+
+
 def hours(run: Run, chapter: str, known: pd.DataFrame, device: torch.device = CPU) -> float:
     """Hours of one core or GPU for a run, at the rate of the runs most like it.
 
     Args:
         run: which.
         chapter: whose runs count before those of others.
-        known: rows of `recorded`, with a column `chapter`.
+        known: rows of `of_chapters`.
         device: where it would be trained.
     """
     known = known[known["engine"] == trained_by(run, device)]

@@ -12,6 +12,7 @@ from cot2lib.study import printed, show
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, ends
+from cot2lib.study.samples import hours
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
 
@@ -105,7 +106,7 @@ def cost(rows: pd.DataFrame) -> str:
     sentences = []
     on_cpu = rows["device"].str.startswith("cpu")
     for (recipe, cpu), runs in rows.groupby(["recipe", on_cpu], observed=True):
-        minutes = (runs["seconds"] * (runs["threads"] if cpu else 1)).mean() / 60
+        minutes = 60 * hours(runs).mean()
         unit, places = "core-minutes" if cpu else "GPU-minutes", ", ".join(sorted(set(runs["device"])))
         sentences.append(f"A run of the {recipe} took {minutes:.1f} {unit} on average ({places}).")
     return " ".join(sentences) + f" The paper states about {paper_value('train-cost'):g} hours a run on one L40S GPU."

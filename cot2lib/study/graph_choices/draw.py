@@ -11,6 +11,7 @@ from cot2lib.study import frame, look, series, show
 from cot2lib.study.graph_runs import CHOICES, CHOSEN
 from cot2lib.study.graph_tests import UNSEEN
 from cot2lib.study.graphs import CLAIMED, described
+from cot2lib.study.samples import hours
 
 PASSED = 60.0  # an accuracy (%) above a coin's
 THOUSAND = 1000
@@ -107,7 +108,7 @@ def shapes(rows: pd.DataFrame) -> pd.DataFrame:
 def costs_table(rows: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
     """Core-minutes of a run (mean) and accuracies (%), strict on `tested` graphs, by names, dimension and method."""
     unseen = tested[tested["test"] == UNSEEN].set_index("id")["strict"]
-    rows = rows.assign(test=rows["id"].map(unseen), minutes=rows["seconds"] * rows["threads"] / 60)
+    rows = rows.assign(test=rows["id"].map(unseen), minutes=60 * hours(rows))
     found = show.groups(rows, ["names", "d_model", "method"])
     told = {"last": "validation", "test": "test"}
     return show.headed(found[["minutes"]].mean().join(found[[*told]].agg(show.counted).rename(columns=told)))

@@ -8,7 +8,7 @@ from cot2lib import supervision
 from cot2lib.study.graph_facts import INPUTS, mean
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.published import published
-from cot2lib.tasks.reachability import FRONTIERS
+from cot2lib.tasks.task import FRONTIERS
 
 
 def frontier_distances(path: Path) -> pd.DataFrame:

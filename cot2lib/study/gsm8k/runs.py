@@ -7,9 +7,9 @@ made here, and SmolLM2 on stories of one sum.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from cot2lib.errors import SpecError
 from cot2lib.llm.policy import PolicyRecipe
 from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, LanguageRun, WarmStart
+from cot2lib.specs import table
 from cot2lib.specs.profiles import SEEDS
 
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
@@ -72,6 +72,4 @@ def word_problems(profile: str = "quick") -> list[LanguageRun]:
     Raises:
         SpecError: for an unknown profile.
     """
-    if profile not in PROFILES:
-        raise SpecError(f"profile={profile!r}: choose one of {', '.join(PROFILES)}.")
-    return PROFILES[profile]()
+    return PROFILES[table.profile(profile)]()

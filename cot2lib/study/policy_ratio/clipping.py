@@ -24,7 +24,7 @@ from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed
 
-CLIP, GROUP = 0.1, 8  # of the measurement with dropout
+CLIP, GROUP, PROMPTS = 0.1, 8, 32  # of the measurement with dropout
 
 
 def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
@@ -56,15 +56,14 @@ def one_sided_dropout(
     thought: MTS,
     ratios: Sequence[str] = losses.RATIOS,
     probability: float = 0.1,
-    prompts: int = 32,
 ) -> pd.DataFrame:
     """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
 
     One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
-    `spread`, the standard deviation of the thoughts' log-ratios. `prompts` of each run are rolled out `GROUP` times.
+    `spread`, the standard deviation of the thoughts' log-ratios. `PROMPTS` of each run are rolled out `GROUP` times.
     """
     data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
-    index = data.held_out.index[:, :prompts]
+    index = data.held_out.index[:, :PROMPTS]
     inputs, padding, steps = data.prompts[index], data.padding_of(index), rules(thought, specs[0].outputs, ANSWER)
     rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, GROUP)
     keys = random.run_keys(seeds, Site.DROPOUT, device=stack.device)

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from cot2lib import runs as lib
+from cot2lib.runs.plan import parameters
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called
@@ -18,9 +19,9 @@ from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import following, questions, runs
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT, RECIPES
+from cot2lib.study.samples import hours
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks.reachability import Reachability
-from cot2lib.training.supervised import build_stack
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 MEASURES = ["strict", "pair"]
@@ -184,11 +185,6 @@ def size(run: RunSpec) -> str:
     return f"{', '.join(shape)}; {parameters(run):,} parameters"
 
 
-def parameters(run: RunSpec) -> int:
-    """Weights of a run's model."""
-    return sum(parameter[0].numel() for parameter in build_stack([run]).parameters())
-
-
 def farther(rows: pd.DataFrame, finding: str) -> Shown:
     """Strict accuracy on generated questions by hops, of models that learnt questions up to some number of hops."""
     labels = ("hops of the question", "right answers (%)")
@@ -253,7 +249,7 @@ def changed_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def trials(rows: pd.DataFrame) -> pd.DataFrame:
     """Every trial of the search: accuracy (%) on held-out generated graphs at the end, and what it cost."""
-    told = rows.assign(minutes=rows["seconds"] * rows["threads"] / 60)
+    told = rows.assign(minutes=60 * hours(rows))
     table = told[["method", "heads", "lr", "steps", "last", "minutes"]].sort_values(["method", "heads", "lr"])
     return table.rename(columns={"lr": "rate", "last": HELD_OUT}).astype({"rate": str})
 

@@ -83,9 +83,9 @@ def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed
     return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
 
 
-def tried(methods: Sequence[str] = METHODS) -> list[RunSpec]:
-    """Every trial of some methods."""
-    return [whole(method, trial=trial) for method in methods for trial in TRIALS[: TRIED[method]]]
+def tried() -> list[RunSpec]:
+    """Every trial of every method."""
+    return [whole(method, trial=trial) for method in METHODS for trial in TRIALS[: TRIED[method]]]
 
 
 def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> list[RunSpec]:

@@ -35,7 +35,6 @@ from cot2lib.training.data import StackData, stack_data
 
 CUT = 1e-3  # weights below it are no part of a thought's support
 INPUTS = 200  # per run, spread over its validation inputs
-ROLLOUTS = 32  # MTS rollouts per input
 KIND = ["method", "layers", "d_model"]  # columns
 INPUTS_AT_ONCE = 50  # sampled together; part of the draws' keys
 
@@ -195,7 +194,7 @@ def linear_answers(own: Probed) -> pd.DataFrame:
 
 
 @torch.no_grad()
-def consistency(own: Probed, ks: Sequence[int], rollouts: int = ROLLOUTS) -> pd.DataFrame:
+def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     """Squared bias of MTS's mean law against base CoT2's, for each K, run and step (2..m).
 
     Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias), `right` (mean

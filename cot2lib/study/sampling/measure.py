@@ -23,7 +23,7 @@ from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import accuracy, evaluate
 
-ROUNDS = 5  # of timed rollouts
+ROUNDS, PROMPTS = 5, 64  # of timed rollouts, and prompts that are rolled out at a time
 
 Stacks = Mapping[str, tuple[GPT2Stack, Sequence[RunSpec]]]  # trained models by method
 
@@ -89,7 +89,7 @@ def sampled_from(rows: pd.DataFrame, top_k: int) -> pd.DataFrame:
     return rows[free | rows["top_k"].eq(top_k)]
 
 
-def rollout_costs(stacks: Stacks, tries: Sequence[int], prompts: int = 64) -> pd.DataFrame:
+def rollout_costs(stacks: Stacks, tries: Sequence[int]) -> pd.DataFrame:
     """Costs of several rollouts per prompt: positions that a model computes, and time beside one CoT2 trace.
 
     Columns `method`, `tries`, `positions` (prompt once, then one per fed thought and rollout), `ratio` (median over
@@ -99,7 +99,7 @@ def rollout_costs(stacks: Stacks, tries: Sequence[int], prompts: int = 64) -> pd
     for method, (stack, specs) in stacks.items():
         data = stack_data(specs, stack.device)
         for count in tries if method == "discrete CoT" else (1,):
-            turns[method, count] = _rollout(stack, data, specs, count, prompts)
+            turns[method, count] = _rollout(stack, data, specs, count)
     taken, rows = in_turns(turns, ROUNDS), []
     for (method, count), seconds in taken.items():
         spec = stacks[method][1][0]
@@ -110,10 +110,8 @@ def rollout_costs(stacks: Stacks, tries: Sequence[int], prompts: int = 64) -> pd
     return pd.DataFrame(rows)
 
 
-def _rollout(
-    stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], count: int, prompts: int
-) -> Callable[[], None]:
-    index = data.held_out.index[:, :prompts]
+def _rollout(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], count: int) -> Callable[[], None]:
+    index = data.held_out.index[:, :PROMPTS]
     rule = Discrete(1.0) if count > 1 else specs[0].thought
     keys = random.run_keys([spec.seed for spec in specs], Site.DECODE)
 

@@ -63,8 +63,8 @@ def kept_trajectories(task: MNNS, budget: int, ties: str) -> np.ndarray:
     return torch.cat([torch.zeros(len(kept), 1, dtype=sums.dtype), kept], dim=1).numpy()
 
 
-def target_shares(task: MNNS, budgets: Sequence[int], ties: str, row: int = 0) -> pd.DataFrame:
-    """One input's targets: the share of each sum that has one, by budget and step.
+def target_shares(task: MNNS, budgets: Sequence[int], ties: str) -> pd.DataFrame:
+    """The first input's targets: the share of each sum that has one, by budget and step.
 
     Raises:
         SpecError: without budgets, or for budgets or tie rules that the task does not have.
@@ -73,7 +73,7 @@ def target_shares(task: MNNS, budgets: Sequence[int], ties: str, row: int = 0) -
         raise SpecError("budgets=[]: give at least one budget to draw.")
     parts = []
     for budget in budgets:
-        wanted = hindsight_targets(task, budget, ties, slice(row, row + 1))[0]
+        wanted = hindsight_targets(task, budget, ties, slice(0, 1))[0]
         steps, tokens = wanted.nonzero().T
         held = {"step": steps + 1, "sum": tokens - task.state_id(0), "share": wanted[steps, tokens]}
         parts.append(pd.DataFrame(held).assign(budget=budget))
