@@ -55,6 +55,14 @@ const untold = (view) => [...view.document.querySelectorAll("figure")]
 const below = (view) => ["#finding-figure", ".finding", ".two-minds-start"]
   .flatMap((name) => [...view.document.querySelectorAll(name)])
   .filter((one) => one.getBoundingClientRect().bottom > view.innerHeight).map(named);
+const hidden = (view) => {  // by the theme's bar, which stays at the top: what stays below it on phones
+  const bar = view.document.querySelector(".bd-header-article"), article = view.document.querySelector("article");
+  if (!bar || !article || view.innerWidth > 700) return 0;
+  article.insertAdjacentHTML("beforeend", '<div class="two-minds"><div class="steps"></div></div>');
+  const steps = view.getComputedStyle(article.querySelector(".two-minds:last-child .steps"));
+  article.lastElementChild.remove();
+  return bar.getBoundingClientRect().height - parseFloat(steps.top);
+};
 const measure = async (page, width) => {
   const frame = document.createElement("iframe");
   Object.assign(frame.style, {width: `${width}px`, height: "900px", border: 0});
@@ -64,7 +72,7 @@ const measure = async (page, width) => {
   await loaded;
   const view = frame.contentWindow, moved = await shifts(view);
   const found = {page, width, inner: view.innerWidth, beyond: beyond(view), weights: weigh(view),
-    untold: untold(view), below: below(view),
+    untold: untold(view), below: below(view), hidden: hidden(view),
     shift: moved.reduce((sum, one) => sum + one.value, 0),
     moved: moved.flatMap((one) => one.sources.map((source) => named(source.node)))};
   frame.remove();
@@ -173,6 +181,10 @@ def test_no_page_is_wider_than_a_phone(measured):
 
 def test_every_figure_that_is_seen_has_its_caption(measured):
     assert {(one["page"], one["width"]): one["untold"] for one in measured if one["untold"]} == {}
+
+
+def test_steps_stay_below_the_bar_of_buttons(measured):
+    assert {one["page"]: one["hidden"] for one in measured if abs(one["hidden"]) > 1} == {}
 
 
 def test_the_first_page_tells_everything_in_one_screen(measured):
