@@ -17,6 +17,7 @@ from sphinx.util import logging
 from cot2lib.study.look import FINDING, NUMBERS
 
 log = logging.getLogger(__name__)
+CHECKED = ("holds: ", "FAILS: ", "cannot be said: ")  # how `cot2lib.study.check` begins a line
 
 
 def setup(app: Sphinx) -> dict:
@@ -69,6 +70,7 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
             name_fold(cell)
+            mark_checks(cell)
             open_with_finding(cell)
             offer_numbers(app, docname, cell)
             offer_commands(path.stem, cell)
@@ -113,6 +115,13 @@ def name_fold(cell: dict) -> None:
     if "numbers" in cell["metadata"].get("tags", []):
         prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), "The numbers behind it")
         cell["metadata"].setdefault("mystnb", {}).update(prompts)
+
+
+def mark_checks(cell: dict) -> None:
+    """Tell pages which output is sentences of checks, so that it wraps; what is printed in columns does not."""
+    lines = "".join("".join(output.get("text", "")) for output in cell["outputs"]).splitlines()
+    if lines and all(line.startswith(CHECKED) for line in lines):
+        cell["metadata"].setdefault("tags", []).append("checks")
 
 
 def offer_numbers(app: Sphinx, docname: str, cell: dict) -> None:

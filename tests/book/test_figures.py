@@ -131,3 +131,14 @@ def test_folded_code_that_shows_nothing_joins_the_next():
         cell("d", hide), cell("text", kind="markdown"), cell("e", hide), cell("open"), cell("f", hide, shows=True),
     ]  # fmt: skip
     assert ["".join(one["source"]) for one in joined(cells)] == ["p", "a\n\nb\n\nc", "d", "text", "e", "open", "f"]
+
+
+def test_sentences_of_checks_are_told_from_columns():
+    def tags(*texts):
+        cell = {"metadata": {}, "outputs": [{"output_type": "stream", "text": [text]} for text in texts]}
+        extension("executed").mark_checks(cell)
+        return cell["metadata"].get("tags")
+
+    checked = "holds: it rises\nFAILS: it falls\ncannot be said: it stays (there are no such runs)\n"
+    assert tags(checked) == tags("holds: a\n", "holds: b\n") == ["checks"]
+    assert tags("holds: a\n", "  method  last\n") is None and tags() is None
