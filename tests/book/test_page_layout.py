@@ -52,6 +52,8 @@ const weigh = (view) => {
 const untold = (view) => [...view.document.querySelectorAll("figure")]
   .filter((one) => one.offsetParent && [...one.querySelectorAll("figcaption")].some((told) => !told.offsetParent))
   .map((one) => one.id);
+const swept = (view) => [...view.document.querySelectorAll("figure")]  // its caption would go with the picture
+  .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.id);
 const below = (view) => ["#finding-figure", ".finding", ".two-minds-start"]
   .flatMap((name) => [...view.document.querySelectorAll(name)])
   .filter((one) => one.getBoundingClientRect().bottom > view.innerHeight).map(named);
@@ -72,7 +74,7 @@ const measure = async (page, width) => {
   await loaded;
   const view = frame.contentWindow, moved = await shifts(view);
   const found = {page, width, inner: view.innerWidth, beyond: beyond(view), weights: weigh(view),
-    untold: untold(view), below: below(view), hidden: hidden(view),
+    untold: untold(view), below: below(view), hidden: hidden(view), swept: swept(view),
     shift: moved.reduce((sum, one) => sum + one.value, 0),
     moved: moved.flatMap((one) => one.sources.map((source) => named(source.node)))};
   frame.remove();
@@ -185,6 +187,10 @@ def test_every_figure_that_is_seen_has_its_caption(measured):
 
 def test_steps_stay_below_the_bar_of_buttons(measured):
     assert {one["page"]: one["hidden"] for one in measured if abs(one["hidden"]) > 1} == {}
+
+
+def test_captions_stay_where_a_picture_is_scrolled(measured):
+    assert {(one["page"], one["width"]): one["swept"] for one in measured if one["swept"]} == {}
 
 
 def test_the_first_page_tells_everything_in_one_screen(measured):
