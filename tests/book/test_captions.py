@@ -1,5 +1,6 @@
 """Captions, findings and large tables as pages have them, and the words by which search finds a section."""
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -92,10 +93,29 @@ def test_what_is_folded_is_not_folded_again(captions, around, boxes):
     assert sum("folded" in box["classes"] for box in page.findall(nodes.container)) == boxes
 
 
-def test_headings_head_columns(captions):
-    context = {"body": '<tr><th class="head text-left">a</th></tr>'}
-    captions.say_what_headings_head(None, "a", "a", context, None)
-    assert context["body"] == '<tr><th scope="col" class="head text-left">a</th></tr>'
+def test_headings_head_columns_and_first_columns_name_rows(captions):
+    cells = '<tr><th class="head stub"><p>a</p></th></tr><tr><th class="stub text-right"><p>b</p></th></tr>'
+    context = {"body": cells}
+    captions.complete_page(None, "a", "a", context, None)
+    assert context["body"] == cells.replace('<th class="h', '<th scope="col" class="h').replace(
+        '<th class="s', '<th scope="row" class="s'
+    )
+
+
+@pytest.mark.parametrize("columns, entry, named", [(3, "c", True), (3, "", False), (1, "c", False)])
+def test_a_column_of_names_is_one_of_several_and_has_no_gap(captions, columns, entry, named):
+    page = read(captions, table(2, columns).replace("   * - c", f"   * - {entry}"))
+    stubs = [column.get("stub", 0) for column in page.findall(nodes.colspec)]
+    assert stubs == [int(named), *[0] * (columns - 1)]
+
+
+def test_links_below_a_figure_are_called_by_its_number(captions):
+    link = '<a class="table-csv" {}</a>'
+    below = link.format('download href="x.csv">CSV') + link.format('href="#remake-csft">Remake')
+    number = '<span class="caption-number">Fig. 2.4 </span>'
+    context = {"body": f"<figcaption>{number}{below}</figcaption><figcaption>{below}</figcaption>{below}"}
+    captions.complete_page(None, "a", "a", context, None)
+    assert re.findall('aria-label="(.*?)"', context["body"]) == ["The numbers of Fig. 2.4 as CSV", "Remake Fig. 2.4"]
 
 
 def test_search_keeps_prose_of_each_section_and_no_code(extensions):
