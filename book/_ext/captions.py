@@ -1,6 +1,7 @@
 """Sphinx extension: captions say which claims a figure or table speaks to, and findings stand above their figures.
 
-A badge gives the verdicts and leads to the claims' cards. A table of many rows or columns is folded below the first
+A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
+no counterpart there. A table of many rows or columns is folded below the first
 sentence of its caption. Headings say that they head columns, and first columns name their rows. Links below a figure
 are called by its number.
 """
@@ -38,7 +39,7 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
         name = next((name for name in shown["names"] if name.startswith(("fig-", "tab-"))), "")
         if caption:
             add_badges(app, caption, badges().get(name, []))
-            if isinstance(shown, nodes.figure) and name and name not in badges() and ALONE not in caption.astext():
+            if isinstance(shown, nodes.figure) and name and name not in badges() and "paper" not in caption.astext():
                 caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
         if isinstance(shown, nodes.figure):
             raise_finding(shown, caption)

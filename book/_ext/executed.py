@@ -132,9 +132,7 @@ def offer_numbers(app: Sphinx, docname: str, cell: dict) -> None:
     if shown is None or not found:
         return
     kept(app.env).setdefault(docname, {})[shown["name"]] = "".join(found[0])
-    shown["caption"] += (
-        f' <a class="table-csv" download href="../_static/numbers/{shown["name"]}.csv">CSV</a>'
-    )
+    shown["caption"] += f' <a class="table-csv" download href="../_static/numbers/{shown["name"]}.csv">CSV</a>'
 
 
 def write_numbers(app: Sphinx, error: Exception | None) -> None:
