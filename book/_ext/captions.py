@@ -7,7 +7,6 @@ are called by its number.
 """
 
 import re
-
 from functools import cache
 
 from docutils import nodes
