@@ -36,16 +36,17 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
     for shown in list(doctree.findall(lambda node: isinstance(node, nodes.figure | nodes.table))):
         caption = next((part for part in shown.children if isinstance(part, Caption)), None)
         name = next((name for name in shown["names"] if name.startswith(("fig-", "tab-"))), "")
-        if caption:
-            add_badges(app, caption, badges().get(name, []))
-            if isinstance(shown, nodes.figure) and name and name not in badges() and "paper" not in caption.astext():
-                caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
-        if isinstance(shown, nodes.figure):
+        made, is_figure = badges().get(name, []), isinstance(shown, nodes.figure)
+        if is_figure:
             raise_finding(shown, caption)
-            continue
-        name_rows(shown)
-        if is_large(shown) and not folded(shown):
-            fold(shown, caption)
+        if caption:
+            add_badges(app, caption, made)
+        if is_figure and caption and name and not made and "paper" not in caption.astext():
+            caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
+        if not is_figure:
+            name_rows(shown)
+            if is_large(shown) and not folded(shown):
+                fold(shown, caption)
 
 
 def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:

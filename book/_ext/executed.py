@@ -65,12 +65,12 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
+        name_fold(cell)
         match = done.get(cell["id"])
         if match is None or "".join(match["source"]) != "".join(cell["source"]):
             stale.append(cell["id"])
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
-            name_fold(cell)
             mark_checks(cell)
             open_with_finding(cell)
             offer_numbers(app, docname, cell)

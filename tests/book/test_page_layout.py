@@ -61,9 +61,9 @@ const hidden = (view) => {  // by the theme's bar, which stays at the top: what 
   const bar = view.document.querySelector(".bd-header-article"), article = view.document.querySelector("article");
   if (!bar || !article || view.innerWidth > 700) return 0;
   article.insertAdjacentHTML("beforeend", '<div class="two-minds"><div class="steps"></div></div>');
-  const steps = view.getComputedStyle(article.querySelector(".two-minds:last-child .steps"));
+  const top = parseFloat(view.getComputedStyle(article.lastElementChild.firstElementChild).top);
   article.lastElementChild.remove();
-  return bar.getBoundingClientRect().height - parseFloat(steps.top);
+  return bar.getBoundingClientRect().height - top;
 };
 const measure = async (page, width) => {
   const frame = document.createElement("iframe");
