@@ -1,9 +1,12 @@
 """Sphinx extension: captions say which claims a figure or table speaks to, and findings stand above their figures.
 
-A badge gives the verdicts and leads to the claims' cards. A table of many rows or columns is folded below the first
-sentence of its caption, and its headings say that they head columns.
+A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
+no counterpart there. A table of many rows or columns is folded below the first
+sentence of its caption. Headings say that they head columns, and first columns name their rows. Links below a figure
+are called by its number.
 """
 
+import re
 from functools import cache
 
 from docutils import nodes
@@ -15,6 +18,10 @@ from cot2lib.study.book.ledger import of_records
 
 MOST_ROWS, MOST_COLUMNS = 20, 6
 ALONE = "No counterpart in the paper"
+HEAD, STUB = '<th class="head', '<th class="stub'
+TOLD = re.compile(r"<figcaption>.*?</figcaption>", re.DOTALL)
+NUMBER = re.compile(r'class="caption-number">(.*?)</span>')
+CSV, AGAIN = '<a class="table-csv" download ', '<a class="table-csv" href="#remake'
 Caption = nodes.caption | nodes.title
 
 
@@ -29,14 +36,17 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
     for shown in list(doctree.findall(lambda node: isinstance(node, nodes.figure | nodes.table))):
         caption = next((part for part in shown.children if isinstance(part, Caption)), None)
         name = next((name for name in shown["names"] if name.startswith(("fig-", "tab-"))), "")
-        if caption:
-            add_badges(app, caption, badges().get(name, []))
-            if isinstance(shown, nodes.figure) and name and name not in badges() and ALONE not in caption.astext():
-                caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
-        if isinstance(shown, nodes.figure):
+        made, is_figure = badges().get(name, []), isinstance(shown, nodes.figure)
+        if is_figure:
             raise_finding(shown, caption)
-        elif is_large(shown) and not folded(shown):
-            fold(shown, caption)
+        if caption:
+            add_badges(app, caption, made)
+        if is_figure and caption and name and not made and "paper" not in caption.astext():
+            caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
+        if not is_figure:
+            name_rows(shown)
+            if is_large(shown) and not folded(shown):
+                fold(shown, caption)
 
 
 def add_badges(app: Sphinx, caption: Caption, made: list[index.Badge]) -> None:
@@ -55,6 +65,14 @@ def raise_finding(figure: nodes.figure, caption: Caption | None) -> None:
     if isinstance(first, nodes.strong):
         caption.remove(first)
         figure.insert(0, nodes.paragraph("", "", *first.children, classes=["figure-title"]))
+
+
+def name_rows(table: nodes.table) -> None:
+    """Let the first column of a table of several name the rows, unless an entry of it is empty."""
+    columns = list(table.findall(nodes.colspec))
+    firsts = [row.children[0].astext() for body in table.findall(nodes.tbody) for row in body.findall(nodes.row)]
+    if len(columns) > 1 and all(firsts):
+        columns[0]["stub"] = 1
 
 
 def is_large(table: nodes.table) -> bool:
@@ -110,14 +128,25 @@ def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
-def say_what_headings_head(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Headings of tables say that they head a column."""
+def complete_page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Headings of tables say what they head; links below a figure say of which figure."""
     if "body" in context:
-        context["body"] = context["body"].replace('<th class="head', '<th scope="col" class="head')
+        scoped = context["body"].replace(HEAD, HEAD.replace("<th", '<th scope="col"'))
+        scoped = scoped.replace(STUB, STUB.replace("<th", '<th scope="row"'))
+        context["body"] = TOLD.sub(lambda found: name_links(found[0]), scoped)
+
+
+def name_links(caption: str) -> str:
+    """A figure's caption, with links that carry its number for those who hear them apart from it."""
+    if not (number := NUMBER.search(caption)):
+        return caption
+    name = number[1].strip()
+    called = caption.replace(CSV, f'{CSV}aria-label="The numbers of {name} as CSV" ')
+    return called.replace(AGAIN, AGAIN.replace("href", f'aria-label="Remake {name}" href'))
 
 
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     app.connect("doctree-read", complete)
-    app.connect("html-page-context", say_what_headings_head)
+    app.connect("html-page-context", complete_page)
     return {"version": "1", "parallel_read_safe": True}

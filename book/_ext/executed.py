@@ -3,7 +3,8 @@
 Page names, launch buttons and downloads thus point to the clean sources. A chapter without an executed
 copy, or with one whose code differs from the source, is a warning, which fails a strict build. The finding that a
 figure carries opens its caption and its alternative text; its numbers become a file. The caption links to it, and to
-the commands that make the figure again. Folded cells that show nothing are one with the folded cell after them.
+the commands that make the figure again. Folded cells that show nothing are one with the folded cell after them; those
+that hold a figure's numbers are called so.
 """
 
 import json
@@ -13,9 +14,11 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
+from cot2lib.study import report
 from cot2lib.study.look import FINDING, NUMBERS
 
 log = logging.getLogger(__name__)
+CHECKED = ("holds: ", "FAILS: ", "cannot be said: ")  # how `cot2lib.study.check` begins a line
 
 
 def setup(app: Sphinx) -> dict:
@@ -57,16 +60,18 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     app.env.note_dependency(str(path))
     notebook, executed = json.loads(source[0]), json.loads(path.read_text())
-    done = {cell.get("id"): cell for cell in executed["cells"]}
+    done, both = {cell.get("id"): cell for cell in executed["cells"]}, shows_both(executed["cells"])
     stale = []
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
+        name_fold(cell)
         match = done.get(cell["id"])
         if match is None or "".join(match["source"]) != "".join(cell["source"]):
             stale.append(cell["id"])
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
+            mark_checks(cell)
             open_with_finding(cell)
             offer_numbers(app, docname, cell)
             offer_commands(path.stem, cell)
@@ -76,7 +81,7 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
                     location=docname, type="executed")  # fmt: skip
     notebook["metadata"]["language_info"] = executed["metadata"].get("language_info", {"name": "python"})
     notebook["metadata"]["cot2"] = executed["metadata"].get("cot2", {})
-    notebook["cells"].insert(1, run_card(path.stem, notebook["metadata"]["cot2"]))
+    notebook["cells"].insert(1, run_card(path.stem, notebook["metadata"]["cot2"], both))
     source[0] = json.dumps(notebook)
 
 
@@ -106,6 +111,20 @@ def open_with_finding(cell: dict) -> None:
         shown["image"]["alt"] = f"{found[0]} {shown['image']['alt']}".replace("\N{NO-BREAK SPACE}", " ")
 
 
+def name_fold(cell: dict) -> None:
+    """Let the fold of a figure's numbers say what it holds, open or closed."""
+    if "numbers" in cell["metadata"].get("tags", []):
+        prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), "The numbers behind it")
+        cell["metadata"].setdefault("mystnb", {}).update(prompts)
+
+
+def mark_checks(cell: dict) -> None:
+    """Tell pages which output is sentences of checks, so that it wraps; what is printed in columns does not."""
+    lines = "".join("".join(output.get("text", "")) for output in cell["outputs"]).splitlines()
+    if lines and all(line.startswith(CHECKED) for line in lines):
+        cell["metadata"].setdefault("tags", []).append("checks")
+
+
 def offer_numbers(app: Sphinx, docname: str, cell: dict) -> None:
     """A link in the caption of a figure whose output holds its numbers; they become a file when all is built."""
     shown = cell["metadata"].get("mystnb", {}).get("figure")
@@ -113,10 +132,7 @@ def offer_numbers(app: Sphinx, docname: str, cell: dict) -> None:
     if shown is None or not found:
         return
     kept(app.env).setdefault(docname, {})[shown["name"]] = "".join(found[0])
-    shown["caption"] += (
-        f' <a class="table-csv" download href="../_static/numbers/{shown["name"]}.csv" '
-        f'aria-label="The numbers of {shown["name"]} as CSV">CSV</a>'
-    )
+    shown["caption"] += f' <a class="table-csv" download href="../_static/numbers/{shown["name"]}.csv">CSV</a>'
 
 
 def write_numbers(app: Sphinx, error: Exception | None) -> None:
@@ -159,17 +175,35 @@ def is_folded(cell: dict) -> bool:
     return "hide-input" in (tags := cell.get("metadata", {}).get("tags", [])) and "parameters" not in tags
 
 
-def run_card(chapter: str, made: dict) -> dict:
-    """A folded box that says how the page was made, and how to make it again."""
+def shows_both(cells: list[dict]) -> bool:
+    """Whether figures of a chapter show runs of both recipes, by their numbers."""
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    numbers = "".join("".join(data.get(NUMBERS, "")) for data in outputs)
+    return all(recipe in numbers for recipe in report.RECIPES.values())
+
+
+def run_card(chapter: str, made: dict, both: bool) -> dict:
+    """A folded box that says how the page was made, and how to make it again.
+
+    Args:
+        chapter: its name.
+        made: what its run has left.
+        both: whether its figures show both recipes; a run trains one.
+    """
     given = made.get("parameters", {})
     parameters = ", ".join(f"`{name} = {value!r}`" for name, value in given.items())
     keys = ("device", "python", "torch", "cot2lib", "commit", "date")
     facts = "; ".join(f"{key} {made[key]}" for key in keys if key in made)
-    run = f"papermill notebooks/{chapter}.ipynb out.ipynb"
-    trained = f"\n{run} -p retrain True  # trains its runs first" if "retrain" in given else ""
+    commands = [f"papermill notebooks/{chapter}.ipynb out.ipynb"]
+    if "retrain" in given:
+        commands.append(f"{commands[0]} -p retrain True  # trains its runs first{', by the quick recipe' * both}")
+    if both:
+        commands.append(f"{commands[0]} -p retrain True -p profile paper  # those of the authors' recipe instead")
+    cost = "\n\nHow many hours of one core runs take: {numref}`tab-commands`." * ("retrain" in given)
+    shell = "\n".join(commands)
     text = (
         f"({remake(chapter)})=\n:::{{admonition}} How this page was run\n:class: dropdown note run-card\n\n"
         f"Parameters: {parameters}.\n\nExecuted in {made.get('seconds', '?')} s: {facts}.\n\n"
-        f"```bash\n{run}{trained}\n```\n:::\n"
+        f"```bash\n{shell}\n```{cost}\n:::\n"
     )
     return {"cell_type": "markdown", "id": "run-card", "metadata": {}, "source": text}

@@ -20,7 +20,10 @@ POINT = 4 / 3  # pixels
 GREY = 24  # least difference of the channels of what is a colour and no grey
 LIGHTEST, PUREST = 0.6, 0.75  # the least lightness and the most saturation of a colour in the dark
 HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
-PICTURE = re.compile(r'<img [^>]*src="(\.\./_images/([^"]+\.(svg|png)))"[^>]*>')
+WIDE = 650  # pixels beyond which a phone scrolls a picture instead of shrinking it
+PICTURE = re.compile(
+    r'(?:<a [^>]*image-reference[^>]*>\s*)?(<img [^>]*src="(\.\./_images/([^"]+\.(svg|png)))"[^>]*>)(?:\s*</a>)?'
+)
 FIGURE = re.compile(r'<figure [^>]*id="(fig-[\w-]+)"[^>]*>(?:(?!</figure>).)*?_images/([^"]+\.svg)"', re.DOTALL)
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ID = re.compile(r'( id="|url\(#|href="#)')
@@ -62,22 +65,31 @@ def size_of(path: Path) -> tuple[int, int]:
 
 
 def show_twice(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Give every picture of a page its size, and one of vectors a counterpart for dark pages."""
+    """Give every picture of a page its size and a link to its file, and one of vectors a counterpart for dark pages.
+
+    A phone scrolls a wide one in a box of its own, so that its caption stays in sight.
+    """
     files = {name: Path(app.srcdir) / source for source, name in app.builder.images.items()}
 
-    def both(found: re.Match) -> str:
-        tag, (link, name, kind) = found[0], found.groups()
+    def whole(found: re.Match) -> str:
+        tag, link, name, kind = found.groups()
         if name not in files:
-            return tag
+            return found[0]
         width, height = size_of(files[name])
         sized = tag.replace("<img ", f'<img width="{width}" height="{height}" ', 1)
-        if kind == "png":
-            return sized
-        dark = sized.replace(link, link.replace(name, dark_name(name)))
-        return "".join(_of_class(one, mode) for one, mode in ((sized, "only-light"), (dark, "only-dark")))
+        linked = f'<a class="reference internal image-reference" href="{link}">{_both(sized, link, name, kind)}</a>'
+        return f'<div class="wide-picture">{linked}</div>' if width > WIDE else linked
 
     if "body" in context:
-        context["body"] = PICTURE.sub(both, context["body"])
+        context["body"] = PICTURE.sub(whole, context["body"])
+
+
+def _both(tag: str, link: str, name: str, kind: str) -> str:
+    """A picture; one of vectors for light pages and for dark ones."""
+    if kind == "png":
+        return tag
+    dark = tag.replace(link, link.replace(name, dark_name(name)))
+    return "".join(_of_class(one, mode) for one, mode in ((tag, "only-light"), (dark, "only-dark")))
 
 
 def _of_class(tag: str, name: str) -> str:

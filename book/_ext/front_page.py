@@ -22,12 +22,12 @@ from cot2lib.study.book.draw import costs, scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 
 ALT = (
-    "Dot plots, one for each table or figure of the paper, with one row per measured number: a black mark for the "
-    "paper's value beside our means with 95 % intervals, one colour and marker per recipe."
+    "Dot plots, one for each table or figure of the paper, with one row per measured number: an upright mark for "
+    "the paper's value beside our means with 95 % intervals, one colour and marker per recipe."
 )
 CAPTION = (
-    "Every number of the paper that our records measure so far: the paper's value (black) and ours, mean over seeds "
-    "with its 95 % interval."
+    "Every number of the paper that our records measure so far: the paper's value (upright mark) and ours, mean over "
+    "seeds with its 95 % interval."
 )
 VERDICTS = (
     "The paper's numbers and claims by group and verdict. A number stated twice counts once, and so does each Pass@k "

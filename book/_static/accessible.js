@@ -9,7 +9,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (!seen) named.title = label; // an icon, which some tools take for text that the label lacks
     if (!seen || !label.includes(seen)) named.removeAttribute("aria-label"); // what is seen changes when a fold opens
   }
-  const boxes = 'article figure, article .cell_output, article mjx-container[display="true"]';
+  const boxes = 'article .wide-picture, article .cell_output, article mjx-container[display="true"]';
   const reach = () => {
     for (const wide of document.querySelectorAll(boxes)) {
       if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0; // so that keys can scroll it

@@ -8,8 +8,10 @@
   const LIT = 0.02; // share at both ends of a line that counts as walked
   const LABELLED = 0.03;
   const RING = 20;
+  const AROUND = 22.5; // a ring around a ring
   const NODE = 9; // radius of a node with its name inside
   const GONE = 7;
+  const LINE = 12; // height of a note
   const SMALL = 3; // radius of the smallest disc
   const LARGE = 16; // and of the largest one
 
@@ -32,17 +34,19 @@
    * Draw one mind.
    *
    * @param box where
-   * @param scene task, question, made (its steps), removed (tokens by step), step (the one that is shown), radii (of
-   *   discs as they were drawn before, by key) and toggle (what a disc's click does)
+   * @param scene task, question, made (its steps), removed (tokens by step), step (the one that is shown), answer (the
+   *   node that is answered, null while none is shown), radii (of discs as they were drawn before, by key) and toggle
+   *   (what a disc's click does)
    */
   function picture(box, scene) {
     const focused = box.contains(document.activeElement) && document.activeElement.getAttribute("data-key");
-    const { task, question, made, step } = scene;
+    const { task, question, made, step, answer } = scene;
     const frame = task.frame(question, Math.max(260, box.clientWidth));
     const { width, height } = frame;
     const svg = element(document.createElement("div"), "svg", { width, height, viewBox: `0 0 ${width} ${height}` });
     svg.setAttribute("role", "group");
-    svg.setAttribute("aria-label", `${task.thing}s; the area of a disc is its share`);
+    const ringed = answer === null ? "" : `; a ring in its colour is around its answer, ${task.name(answer)}`;
+    svg.setAttribute("aria-label", `${task.thing}s; the area of a disc is its share${ringed}`);
     const shown = task.allAtOnce ? made.map((_, at) => at) : [step];
     lines(svg, scene, frame);
     if (task.allAtOnce) dot(svg, frame.place(question.start, -1), 4);
@@ -104,7 +108,7 @@
 
   /** Nodes and discs of a step; returns discs that grow, as [key, circle, radius]. */
   function column(svg, scene, frame, at) {
-    const { task, question, made, removed } = scene;
+    const { task, question, made, removed, answer } = scene;
     const nodes = task.nodes(question, at);
     const isAnswer = at === made.length - 1;
     if (task.allAtOnce) {
@@ -113,6 +117,7 @@
     }
     for (const id of nodes) dot(svg, frame.place(id, at), task.allAtOnce ? 4 : NODE, "sum");
     if (isAnswer || !task.allAtOnce) dot(svg, frame.place(question.right, at), RING, "sum goal");
+    if (answer !== null) dot(svg, frame.place(answer, at), answer === question.right ? AROUND : RING, "sum answered");
     const gone = isAnswer ? [] : removed[at];
     const shares = new Map([...held(task, made, at), ...gone.map((id) => [id, 0])]);
     const grown = [];
@@ -167,12 +172,21 @@
     });
   }
 
-  function notes(svg, { task, question, step }, frame) {
-    for (const [id, text] of task.notes(question)) {
+  /** Words below their nodes, or above where others stand there already; those of the start above it. */
+  function notes(svg, { task, question, step, answer }, frame) {
+    const taken = [];
+    for (const [id, text] of task.notes(question, answer)) {
       const [x, y] = frame.place(id, step);
       const half = 3.2 * text.length; // about half its width
-      const inside = Math.min(Math.max(x, half), frame.width - half);
-      element(svg, "text", { x: inside, y: id === question.start ? y - 17 : y + 33, class: "step note" }, text);
+      const middle = Math.min(Math.max(x, half), frame.width - half);
+      const ring = id === question.right ? (id === answer ? AROUND : RING) : id === answer && RING;
+      const edge = ring || NODE;
+      const spots = id === question.start ? [y - edge - 8, y + edge + 12] : [y + edge + 12, y - edge - 8];
+      const free = (spot) =>
+        taken.every(([at, of, wide]) => Math.abs(at - middle) > half + wide || Math.abs(of - spot) > LINE);
+      const spot = spots.find(free) ?? spots[0];
+      taken.push([middle, spot, half]);
+      element(svg, "text", { x: middle, y: spot, class: "step note" }, text);
     }
   }
 

@@ -3,7 +3,7 @@
 
 (function () {
   const { html } = window.COT2;
-  const ROW = 54; // height
+  const ROW = 62; // height: two rings and the words between them
   const TOP = 30; // room above
   const BOTTOM = 42; // room below, with words
 
@@ -28,10 +28,13 @@
       return { width, height, place: (id) => at.get(id) || null };
     }
 
-    /** Words at the nodes that a question names. */
-    function notes({ root, options, right }) {
+    /** Words at the nodes that a question names, and at the one that is answered, if the answer is shown. */
+    function notes({ root, options, right }, answer) {
       const other = options.find((id) => id !== right);
-      return [[root, "start"], [right, "right answer"], [other, "wrong answer"]];
+      const said = new Map([[root, "start"], [right, "right answer"], [other, "wrong answer"]]);
+      const answered = { [root]: "start, answered", [right]: "answered right", [other]: "answered wrong" };
+      if (answer !== null) said.set(answer, answered[answer] ?? "answered");
+      return [...said];
     }
 
     return {

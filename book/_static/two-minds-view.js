@@ -160,7 +160,8 @@
     answerOf({ made }) {
       const { alpha } = made[made.length - 1];
       const id = alpha.indexOf(Math.max(...alpha));
-      return { name: this.task.name(id) ?? `no ${this.task.thing}`, share: alpha[id], isRight: id === this.question.right };
+      const name = this.task.name(id) ?? `no ${this.task.thing}`;
+      return { id, name, share: alpha[id], isRight: id === this.question.right };
     }
 
     /** What both answer. */
@@ -213,12 +214,13 @@
     drawMind(mind) {
       const { task, question, step } = this;
       const { made, removed, radii, model } = mind;
-      const { name, share, isRight } = this.answerOf(mind);
+      const { id, name, share, isRight } = this.answerOf(mind);
       const answer = `Answer ${name} (${percent(share)}), ${isRight ? "✓ right" : "✗ wrong"}`;
       mind.heading.replaceChildren(html("strong", {}, capital(model.label)), html("br", {}), answer);
       mind.told.textContent = this.told(mind);
       const toggle = (at, id) => this.toggle(mind, at, id);
-      picture(mind.box, { task, question, made, removed, step, radii, toggle });
+      const isShown = !task.allAtOnce && step === question.thoughts && task.isState(id);
+      picture(mind.box, { task, question, made, removed, step, answer: isShown ? id : null, radii, toggle });
     }
 
     drawSteps() {

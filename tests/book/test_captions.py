@@ -1,5 +1,7 @@
 """Captions, findings and large tables as pages have them, and the words by which search finds a section."""
 
+import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,9 +10,11 @@ from component import extension
 from docutils import nodes
 from docutils.core import publish_doctree
 
-from cot2lib.study.book.index import Badge
+from cot2lib.study.book import index
+from cot2lib.study.book.ledger import of_records
 
 BOOK = Path(__file__).parents[2] / "book"
+ALONE = "No counterpart in the paper"
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +24,10 @@ def extensions():
 
 @pytest.fixture
 def captions(extensions, monkeypatch):
-    made = {"fig-one": [Badge("agrees", "Figure 3: agrees", "claim-a")], "tab-two": [Badge("mixed", "x", "claims-b")]}
+    made = {
+        "fig-one": [index.Badge("agrees", "Figure 3: agrees", "claim-a")],
+        "tab-two": [index.Badge("mixed", "x", "claims-b")],
+    }
     monkeypatch.setattr(extensions.captions, "badges", lambda: made)
     return extensions.captions
 
@@ -50,11 +57,39 @@ def test_a_badge_ends_the_caption_and_the_finding_stands_above(captions):
 
 
 def test_a_figure_of_ours_alone_says_so_once(captions):
-    page = read(
-        captions, FIGURE.format("fig-x", "Bars.") + FIGURE.format("fig-y", "Dots. No counterpart in the paper.")
-    )
+    """What its finding says of the paper does not count."""
+    given = [
+        "**As in the paper.** Bars.",
+        "Dots. No counterpart in the paper.",
+        "Lines. The paper's counterpart is its Figure 1.",
+    ]
+    page = read(captions, "".join(FIGURE.format(f"fig-{place}", text) for place, text in enumerate(given)))
     told = [caption.astext() for caption in page.findall(nodes.caption)]
-    assert told == ["Bars. No counterpart in the paper", "Dots. No counterpart in the paper."]
+    assert [one.strip() for one in told] == ["Bars. No counterpart in the paper", *given[1:]]
+
+
+def written():
+    """Captions and alternative texts of all figures as they are written, by name."""
+    for path in sorted((BOOK.parent / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text())["cells"]:
+            if "figure" in (shown := cell["metadata"].get("mystnb", {})):
+                yield shown["figure"]["name"], shown["figure"]["caption"], shown["image"]["alt"]
+
+
+def test_no_figure_with_a_verdict_says_that_it_has_no_counterpart():
+    judged = index.badges(of_records())
+    both = {name for name, caption, _ in written() if ALONE in caption and name in judged}
+    assert both == set() and any(name in judged for name, *_ in written())
+    assert any(ALONE in caption for _, caption, _ in written())
+
+
+def test_no_caption_names_a_colour_that_dark_pages_turn_round():
+    front = extension("front_page")
+    ours = [value for name, value in vars(front).items() if name.isupper() and isinstance(value, str)]
+    told = [*ours, *(text for _, *texts in written() for text in texts)]
+    assert len(told) > 150 and not [
+        text for text in told if re.search(r"\b(black|white|brown)\b", text, re.IGNORECASE)
+    ]
 
 
 def table(rows, columns, name="tab-x"):
@@ -92,10 +127,29 @@ def test_what_is_folded_is_not_folded_again(captions, around, boxes):
     assert sum("folded" in box["classes"] for box in page.findall(nodes.container)) == boxes
 
 
-def test_headings_head_columns(captions):
-    context = {"body": '<tr><th class="head text-left">a</th></tr>'}
-    captions.say_what_headings_head(None, "a", "a", context, None)
-    assert context["body"] == '<tr><th scope="col" class="head text-left">a</th></tr>'
+def test_headings_head_columns_and_first_columns_name_rows(captions):
+    cells = '<tr><th class="head stub"><p>a</p></th></tr><tr><th class="stub text-right"><p>b</p></th></tr>'
+    context = {"body": cells}
+    captions.complete_page(None, "a", "a", context, None)
+    assert context["body"] == cells.replace('<th class="h', '<th scope="col" class="h').replace(
+        '<th class="s', '<th scope="row" class="s'
+    )
+
+
+@pytest.mark.parametrize("columns, entry, named", [(3, "c", True), (3, "", False), (1, "c", False)])
+def test_a_column_of_names_is_one_of_several_and_has_no_gap(captions, columns, entry, named):
+    page = read(captions, table(2, columns).replace("   * - c", f"   * - {entry}"))
+    stubs = [column.get("stub", 0) for column in page.findall(nodes.colspec)]
+    assert stubs == [int(named), *[0] * (columns - 1)]
+
+
+def test_links_below_a_figure_are_called_by_its_number(captions):
+    link = '<a class="table-csv" {}</a>'
+    below = link.format('download href="x.csv">CSV') + link.format('href="#remake-csft">Remake')
+    number = '<span class="caption-number">Fig. 2.4 </span>'
+    context = {"body": f"<figcaption>{number}{below}</figcaption><figcaption>{below}</figcaption>{below}"}
+    captions.complete_page(None, "a", "a", context, None)
+    assert re.findall('aria-label="(.*?)"', context["body"]) == ["The numbers of Fig. 2.4 as CSV", "Remake Fig. 2.4"]
 
 
 def test_search_keeps_prose_of_each_section_and_no_code(extensions):

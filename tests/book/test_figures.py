@@ -3,13 +3,16 @@
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from chromium import BROWSER, MISSING, said_by
 from component import extension
 
 from cot2lib.study import look
+from cot2lib.study.check import Check
 
 BOOK = Path(__file__).parents[2] / "book"
 NAME = "fig-two"
@@ -83,6 +86,23 @@ def test_every_dot_and_line_says_its_seed(shown):
     assert len(set(ids)) == len(ids) and drawn.svg() == drawn.svg()
 
 
+@pytest.mark.parametrize("points, wide", [(480, False), (495, True)])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(figures, tmp_path, points, wide, linked):
+    (tmp_path / "a.svg").write_text(f'<svg version="1" width="{points}pt" height="99pt"></svg>')
+    app = SimpleNamespace(srcdir=tmp_path, builder=SimpleNamespace(images={"a.svg": "b.svg"}))
+    picture = '<img alt="It." src="../_images/b.svg" />'
+    given = f'<a class="reference internal image-reference" href="x">{picture}\n</a>' if linked else picture
+    context = {"body": f"<figure>{given}<figcaption>Told.</figcaption></figure>"}
+    figures.show_twice(app, "a", "page.html", context, None)
+    figure = BeautifulSoup(context["body"], "html.parser").figure
+    links = figure.select("div.wide-picture > a" if wide else "figure > a")
+    assert [link["href"] for link in links] == ["../_images/b.svg"] and len(figure.select("a")) == 1
+    assert [one["src"] for one in links[0].select("img")] == ["../_images/b.svg", "../_images/b.dark.svg"]
+    assert {one["width"] for one in links[0].select("img")} == {str(round(points * 4 / 3))}
+    assert figure.figcaption.parent is figure, "beside the box, not in it"
+
+
 @pytest.mark.skipif(BROWSER is None, reason=MISSING)
 def test_a_reader_looks_at_one_seed(figures, shown, tmp_path):
     shutil.copytree(BOOK / "_static", tmp_path / "_static")
@@ -131,3 +151,15 @@ def test_folded_code_that_shows_nothing_joins_the_next():
         cell("d", hide), cell("text", kind="markdown"), cell("e", hide), cell("open"), cell("f", hide, shows=True),
     ]  # fmt: skip
     assert ["".join(one["source"]) for one in joined(cells)] == ["p", "a\n\nb\n\nc", "d", "text", "e", "open", "f"]
+
+
+def test_sentences_of_checks_are_told_from_columns(capsys):
+    def tags(*texts):
+        cell = {"metadata": {}, "outputs": [{"output_type": "stream", "text": [text]} for text in texts]}
+        extension("executed").mark_checks(cell)
+        return cell["metadata"].get("tags")
+
+    said = Check(shipped=False)
+    said("it rises", True), said("it falls", False), said("it stays", lambda: {}["gone"])
+    assert tags(capsys.readouterr().out) == tags("holds: a\n", "holds: b\n") == ["checks"]
+    assert tags("holds: a\n", "  method  last\n") is None and tags() is None

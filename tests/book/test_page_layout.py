@@ -52,9 +52,19 @@ const weigh = (view) => {
 const untold = (view) => [...view.document.querySelectorAll("figure")]
   .filter((one) => one.offsetParent && [...one.querySelectorAll("figcaption")].some((told) => !told.offsetParent))
   .map((one) => one.id);
+const swept = (view) => [...view.document.querySelectorAll("figure")]  // its caption would go with the picture
+  .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.id);
 const below = (view) => ["#finding-figure", ".finding", ".two-minds-start"]
   .flatMap((name) => [...view.document.querySelectorAll(name)])
   .filter((one) => one.getBoundingClientRect().bottom > view.innerHeight).map(named);
+const hidden = (view) => {  // by the theme's bar, which stays at the top: what stays below it on phones
+  const bar = view.document.querySelector(".bd-header-article"), article = view.document.querySelector("article");
+  if (!bar || !article || view.innerWidth > 700) return 0;
+  article.insertAdjacentHTML("beforeend", '<div class="two-minds"><div class="steps"></div></div>');
+  const top = parseFloat(view.getComputedStyle(article.lastElementChild.firstElementChild).top);
+  article.lastElementChild.remove();
+  return bar.getBoundingClientRect().height - top;
+};
 const measure = async (page, width) => {
   const frame = document.createElement("iframe");
   Object.assign(frame.style, {width: `${width}px`, height: "900px", border: 0});
@@ -64,7 +74,7 @@ const measure = async (page, width) => {
   await loaded;
   const view = frame.contentWindow, moved = await shifts(view);
   const found = {page, width, inner: view.innerWidth, beyond: beyond(view), weights: weigh(view),
-    untold: untold(view), below: below(view),
+    untold: untold(view), below: below(view), hidden: hidden(view), swept: swept(view),
     shift: moved.reduce((sum, one) => sum + one.value, 0),
     moved: moved.flatMap((one) => one.sources.map((source) => named(source.node)))};
   frame.remove();
@@ -173,6 +183,14 @@ def test_no_page_is_wider_than_a_phone(measured):
 
 def test_every_figure_that_is_seen_has_its_caption(measured):
     assert {(one["page"], one["width"]): one["untold"] for one in measured if one["untold"]} == {}
+
+
+def test_steps_stay_below_the_bar_of_buttons(measured):
+    assert {one["page"]: one["hidden"] for one in measured if abs(one["hidden"]) > 1} == {}
+
+
+def test_captions_stay_where_a_picture_is_scrolled(measured):
+    assert {(one["page"], one["width"]): one["swept"] for one in measured if one["swept"]} == {}
 
 
 def test_the_first_page_tells_everything_in_one_screen(measured):

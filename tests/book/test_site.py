@@ -32,6 +32,9 @@ METHOD = {  # chapter: what of the package its section on the method shows
         *(grpo.objective, grpo.GRPOTrainer.update),
     ],
 }
+BOTH = {  # chapters whose figures show both recipes
+    *("budget", "capacity", "construction", "csft", "grpo_dirichlet", "grpo_mts", "prontoqa", "prosqa", "sampling"),
+}
 URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
 
 
@@ -85,7 +88,10 @@ def test_captions_lead_to_the_cards_of_what_they_speak_to(pages):
         for figure in page.select("article figure[id^=fig-]") if name.startswith("notebooks/") else ():
             badges = figure.select("figcaption .verdict a[href*='claims.html#claim']")
             alone += not badges
-            assert badges or "No counterpart in the paper" in figure.get_text(), figure["id"]
+            told = figure.select_one("figcaption").get_text()
+            assert badges or "paper" in told, figure["id"]
+            named = badges or re.search("paper.s (counterpart|figure|final)", told)
+            assert not (named and "No counterpart in the paper" in told), figure["id"]
             assert all(re.search("agrees|differs|told|not run", badge.get_text()) for badge in badges), figure["id"]
     assert 0 < alone < 55
     badge = pages["notebooks/csft"].select_one("#fig-curves .verdict a")
@@ -101,7 +107,8 @@ def test_findings_stand_above_their_figures(pages):
         assert title not in figure.select_one("figcaption").get_text(), figure["id"]
 
 
-def test_large_tables_are_folded_and_headings_head_columns(pages):
+def test_large_tables_are_folded_and_headings_head_columns_or_rows(pages):
+    unnamed = 0
     for name, page in pages.items():
         for table in page.select("article table"):
             rows = table.select("tbody tr")
@@ -109,6 +116,10 @@ def test_large_tables_are_folded_and_headings_head_columns(pages):
             large = len(rows) > 20 or columns > 6
             assert not large or table.find_parent("details"), f"{name}: {table.get('id')}"
             assert all(head.get("scope") == "col" for head in table.select("thead th")), f"{name}: {table.get('id')}"
+            named = [row.th.get("scope") for row in rows if row.th]
+            assert named in ([], ["row"] * len(rows)), f"{name}: {table.get('id')}"
+            unnamed += not named
+    assert unnamed < 5, "only tables with a gap in their first column"
 
 
 def test_the_ledger_is_a_row_a_claim_in_five_columns(pages):
@@ -166,7 +177,9 @@ def test_the_numbers_of_every_figure_are_one_click_away(pages):
     links = 0
     for name, page in pages.items():
         for figure in page.select("article figure[id^=fig-]") if name.startswith("notebooks/") else ():
-            link = figure.select_one("figcaption a.table-csv[download]")
+            number = figure.select_one(".caption-number").get_text().strip()
+            link, again = figure.select("figcaption a.table-csv")
+            assert (link["aria-label"], again["aria-label"]) == (f"The numbers of {number} as CSV", f"Remake {number}")
             lines = (SITE / "notebooks" / link["href"]).resolve().read_text().splitlines()
             names = next(csv.reader(lines))
             assert all(name[:1].isalpha() for name in names) and len(names) > 1 and len(lines) > 3, figure["id"]
@@ -311,6 +324,9 @@ def test_every_chapter_says_how_it_was_run(pages):
         card = pages[name].select_one(".run-card").get_text()
         assert "profile =" in card and "commit" in card and "torch" in card, name
         assert f"papermill {name}.ipynb out.ipynb" in card, name
+        both = name.removeprefix("notebooks/") in BOTH
+        assert ("-p retrain True -p profile paper" in card) == both, name
+        assert pages[name].select_one(".run-card a[href$='#tab-commands']"), name
         for figure in pages[name].select("article figure[id^=fig-]"):
             assert figure.select_one(f"figcaption a[href='#remake-{Path(name).name.replace('_', '-')}']"), figure["id"]
 
@@ -319,6 +335,14 @@ def test_folds_that_show_nothing_are_one_with_the_next(pages):
     bare = ".cell.tag_hide-input:not(.tag_parameters):not(:has(> .cell_output))"
     for name in chapters():
         assert not pages[name].select(f"{bare} + {bare}, {bare} + .cell.tag_hide-input:has(> .cell_output)"), name
+
+
+def test_folds_of_numbers_are_called_so_by_one_line(pages):
+    summaries = [
+        summary for name in chapters() for summary in pages[name].select(".cell.tag_numbers > details > summary")
+    ]
+    told = {tuple(line.get_text() for line in summary.select("p")) for summary in summaries}
+    assert told == {("The numbers behind it",) * 2}, "one line while it is closed, the other while it is open"
 
 
 def test_colab_cell_is_not_shown(pages):
