@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cot2lib.specs.profiles import TEN
 from cot2lib.study import draw, frame, live
 from cot2lib.study.budget import draw as budget
 from cot2lib.study.budget.measure import simple_optimum

@@ -82,7 +82,7 @@ ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claim
 
 
 def abstract(rows: pd.DataFrame) -> pd.DataFrame:
-    """What the abstract says, and the verdict on each claim that it rests on, which leads to its card."""
+    """Sentences of the abstract, and the verdict on each claim that they rest on, which leads to its card."""
     settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"]
     said = [
         "; ".join(f"{words}: {{ref}}`{short(settled[name])} <claim-{name}>`" for name, words in part.items())
