@@ -69,7 +69,7 @@ def whole(name: str, value) -> int:
     except TypeError:  # arrays and tensors have an index if they hold one integer
         number = None
     if number is None:
-        raise SpecError(f"{name}={value!r:.200}: give {WANTED[int]}.")
+        raise SpecError(f"{name}={' '.join(repr(value).split()):.200}: give {WANTED[int]}.")
     if abs(number) > LARGEST:
         raise SpecError(f"{name} has {number.bit_length()} bits: give a whole number between -2^63 and 2^63.")
     return number

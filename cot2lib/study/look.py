@@ -30,8 +30,8 @@ SEEDS = "seeds-"  # how the names of what one seed or several drew begin
 MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
 WIDE = 10.0  # inches of all panels of a row
-LETTERS = 12  # of a line below a place
-POINTS = 100  # of a learning curve; a longer one is drawn as means of neighbours
+LETTERS = 13  # of a line below a place
+POINTS = 80  # of a learning curve; a longer one is drawn as means of neighbours
 SETTINGS = {
     "figure.dpi": 150,
     "savefig.dpi": 150,
@@ -178,7 +178,7 @@ def ends(
         row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
     """
     data, apart = told_apart(rows, hue)
-    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: fill(called(x, value), LETTERS))
+    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: _short_lines(called(x, value)))
     height = 3.1 if row is None else 2.5
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     sharey = "row" if row not in (None, "recipe") else True
@@ -194,6 +194,11 @@ def ends(
         legend(grid.figure, apart, paper=stated is not None, lines=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
+
+
+def _short_lines(text: str) -> str:
+    """Words below a place, so that its neighbour's have room."""
+    return "\n".join(fill(line, LETTERS) for line in text.splitlines())
 
 
 def seeds(

@@ -67,7 +67,7 @@ def test_the_figure_draws_every_seed_and_the_papers_values():
     means = ends.groupby(["recipe", "method"], observed=True).mean().unstack()
     assert (means["CoT2"] > means["discrete CoT"]).all(), drawn.finding
     seeds = drawn.numbers.groupby(["recipe", "method"], observed=True)["seed"].nunique()
-    assert seeds[first_page.SUMS].tolist() == [10, 10] and (seeds[first_page.GRAPHS] >= 1).all()
+    assert seeds[first_page.SUMS].tolist() == [20, 20] and (seeds[first_page.GRAPHS] >= 1).all()
     bars = [bar for axis in drawn.figure.axes for bar in axis.collections]
     heights = sorted(float(bar.get_offsets()[0, 1]) for bar in bars)
     assert heights == sorted(paper_value(f"main-{task}-{name}") for task in ("mnns", "prosqa") for name in METHODS)

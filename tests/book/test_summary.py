@@ -63,8 +63,8 @@ def page():
     return cards.card("main-mnns-cot2", list(rows[rows["id"] == "main-mnns-cot2"].itertuples()), reading_records())
 
 
-def test_the_card_of_a_number_counts_its_ten_seeds(page):
-    assert "**Runs:** 10 planned; 0 failed or not made, 0 diverged, 0 left out." in page
+def test_the_card_of_a_number_counts_its_twenty_seeds(page):
+    assert "**Runs:** 20 planned; 0 failed or not made, 0 diverged, 0 left out." in page
 
 
 def test_counts_are_those_of_the_sweeps():
