@@ -178,7 +178,7 @@ def ends(
         row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
     """
     data, apart = told_apart(rows, hue)
-    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: _short_lines(called(x, value)))
+    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: _wrapped(called(x, value)))
     height = 3.1 if row is None else 2.5
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     sharey = "row" if row not in (None, "recipe") else True
@@ -196,9 +196,9 @@ def ends(
     return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
 
 
-def _short_lines(text: str) -> str:
-    """Words below a place, so that its neighbour's have room."""
-    return "\n".join(fill(line, LETTERS) for line in text.splitlines())
+def _wrapped(words: str) -> str:
+    """Words below a place, in short lines unless they have lines of their own: its neighbours need room."""
+    return words if "\n" in words else fill(words, LETTERS)
 
 
 def seeds(
