@@ -30,6 +30,7 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile
 
 KERNEL = "python3"
+UNBORN = "Kernel didn't respond"  # of one whose port another process took before it did
 REPEATING = {"digits", "others", "live_digits"}  # lists in which a value may stand twice: the digits of one input
 SHOWN = 60  # characters of a value that a message repeats
 EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain": False}
@@ -232,8 +233,8 @@ def _timed(*job) -> tuple[str | None, float]:
     return _execute(*job), time.perf_counter() - began
 
 
-def _execute(source: Path, target: Path, values: Mapping[str, object]) -> str | None:
-    """Execute one chapter; returns what went wrong, or None."""
+def _execute(source: Path, target: Path, values: Mapping[str, object], again: bool = True) -> str | None:
+    """Execute one chapter; returns what went wrong, or None. A kernel that does not begin has a second one."""
     try:
         import papermill
     except ImportError:
@@ -252,7 +253,7 @@ def _execute(source: Path, target: Path, values: Mapping[str, object]) -> str | 
             )
             _stamp(part, values, time.perf_counter() - began)
     except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
-        return _one_line(error)
+        return _execute(source, target, values, again=False) if again and UNBORN in str(error) else _one_line(error)
     return None
 
 

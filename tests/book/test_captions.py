@@ -5,13 +5,15 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from component import extension
 from docutils import nodes
 from docutils.core import publish_doctree
 
 from cot2lib.study.book import index
-from cot2lib.study.book.ledger import of_records
+from cot2lib.study.kinds import SETTLED
+from cot2lib.study.printed import claims
 
 BOOK = Path(__file__).parents[2] / "book"
 ALONE = "No counterpart in the paper"
@@ -77,7 +79,7 @@ def written():
 
 
 def test_no_figure_with_a_verdict_says_that_it_has_no_counterpart():
-    judged = index.badges(of_records())
+    judged = index.badges(pd.DataFrame({"id": claims().index, "profile": SETTLED, "verdict": "near"}))
     both = {name for name, caption, _ in written() if ALONE in caption and name in judged}
     assert both == set() and any(name in judged for name, *_ in written())
     assert any(ALONE in caption for _, caption, _ in written())

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -40,6 +41,27 @@ def repository(tmp_path, monkeypatch):
 def outputs(path: Path) -> str:
     cells = json.loads(path.read_text())["cells"]
     return "".join("".join(o.get("text", "")) for c in cells for o in c.get("outputs", []))
+
+
+def test_a_kernel_that_does_not_begin_has_a_second_one(repository, capsys, monkeypatch):
+    write, _ = repository
+    write("a", "print(1)")
+    calls = []
+
+    def begins(fails):
+        def execute(source, target, **options):
+            calls.append(source)
+            if len(calls) <= fails:
+                raise RuntimeError("Kernel didn't respond in 60 seconds")
+            shutil.copy(source, target)
+
+        return execute
+
+    for fails, status in ((1, 0), (2, 1)):
+        calls.clear()
+        monkeypatch.setattr("papermill.execute_notebook", begins(fails))
+        assert chapters.execute() == status and len(calls) == 2
+    assert "Kernel didn't respond" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.thorough), 2])
