@@ -204,7 +204,7 @@ def _said(low: float, high: float) -> str:
 def predicted(table: pd.DataFrame, finding: str) -> Shown:
     """Every outcome with its interval, above what each explanation predicted: coloured where it was right."""
     known = table[table["mean"].notna()].reset_index(drop=True)
-    figure, axes = panels(1, len(EXPLANATIONS), width=11.5, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
+    figure, axes = panels(1, len(EXPLANATIONS), width=9.0, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
     said = predictions().set_index(["id", "explanation"])
     for axis, who in zip(axes[0], EXPLANATIONS):
         for place, row in known.iterrows():
@@ -214,7 +214,8 @@ def predicted(table: pd.DataFrame, finding: str) -> Shown:
             axis.plot([row["low"], row["high"]], [place, place], color="black", linewidth=1.4)
             axis.scatter([row["mean"]], [place], s=14, color="black", zorder=4)
         right, asked = (known[who] == HIT).sum(), len(known)
-        axis.set(title=f"{who}: {right} of {asked}", xlim=(-105, 105), ylim=(len(known) - 0.5, -0.5))
+        axis.set_title(f"{who}: {right} of {asked}", fontsize=9)
+        axis.set(xlim=(-105, 105), ylim=(len(known) - 0.5, -0.5))
     axes[0, 0].set_yticks(range(len(known)), known["task"].map(ON_BOTH) + ": " + known["id"], fontsize=7.5)
     figure.supxlabel("points, or % of answers", fontsize=9)
     return Shown(figure, known.drop(columns="experiment"), finding)

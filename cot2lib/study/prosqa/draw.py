@@ -40,8 +40,11 @@ def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop stat
     graph = networkx.DiGraph(edges)
     places, root, (target, other) = _places(graph), int(task.root[row]), task.options[row].tolist()
     asked = {root: ("root", YELLOW), target: ("target", GREEN), other: ("other", ORANGE)}
-    figure, axes = panels(1, len(thoughts), width=2.9 * len(thoughts), height=3.9)
-    for hop, (axis, thought) in enumerate(zip(axes[0], thoughts), start=1):
+    columns = min(2, len(thoughts))
+    figure, axes = panels(-(-len(thoughts) // columns), columns, width=3.7 * columns, height=3.6)
+    for axis in axes.flat[len(thoughts) :]:
+        axis.remove()
+    for hop, (axis, thought) in enumerate(zip(axes.flat, thoughts), start=1):
         _graph(axis, graph, places, thought)
         for node, (name, colour) in asked.items():
             axis.scatter(*places[node], s=130, facecolors="none", edgecolors=colour, linewidths=1.8, zorder=4)

@@ -114,7 +114,7 @@ def failures(rows: pd.DataFrame, finding: str = "") -> Shown:
     """The probabilities of `estimates.failures`, a panel per K."""
     allowed = rows.drop_duplicates(["k", "m"]).assign(size="allowed", missed=DELTA)
     labels = "steps m", f"P(error > {EPSILON})"
-    shown = look.lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, "k", finding)
+    shown = look.lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, "k", finding, aspect=1.0)
     ticked(shown.figure.axes, [3, 10, 30, 100])
     return shown
 
