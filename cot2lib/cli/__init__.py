@@ -177,11 +177,16 @@ def _rehearse(options: argparse.Namespace) -> int:
     return rehearse(options.device, options.out, options.runs, options.all)
 
 
+def _refuse_unwritable(path: Path | None) -> None:
+    """Raise OSError for a path that cannot be written: before the work."""
+    if path:
+        path.open("a").close()
+
+
 def _ledger(options: argparse.Namespace) -> None:
     from cot2lib.study.book.ledger import is_measured, of_records
 
-    if options.csv:
-        options.csv.open("a").close()  # a path that cannot be written is refused before the work
+    _refuse_unwritable(options.csv)
     rows = of_records()
     if options.csv:
         rows.to_csv(options.csv, index=False)
@@ -194,8 +199,7 @@ def _prosqa(options: argparse.Namespace) -> None:
     from cot2lib.study.prosqa import questions
     from cot2lib.study.report import PERCENT
 
-    if options.csv:
-        options.csv.open("a").close()  # a path that cannot be written is refused before the work
+    _refuse_unwritable(options.csv)
     rows = questions.of_file(options.file, options.naming)
     print("right answers (%), means over seeds")
     print((PERCENT * questions.by_hops(rows)).round(1).to_string(), flush=True)

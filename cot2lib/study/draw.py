@@ -88,10 +88,11 @@ def live_curves(
     if level:
         axis.axhline(level[1], color="black", linestyle="--", linewidth=1.2, label=level[0])
     axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
-    drawn = {label: handle for handle, label in zip(*axis.get_legend_handles_labels())}
-    ranges = {name: Patch(color=apart["palette"][name], alpha=0.2) for name in drawn if name in [*behind["series"]]}
-    shown = drawn | {name: patch for name, patch in ranges.items() if name not in [*data["series"]]}
-    axis.legend(shown.values(), shown.keys(), loc="best", frameon=False)
+    handles, labels = axis.get_legend_handles_labels()
+    ranges = {*behind["series"]} - {*data["series"]}  # of series without a line
+    patches = {name: Patch(color=apart["palette"][name], alpha=0.2) for name in ranges}
+    shown = [patches.get(label, handle) for handle, label in zip(handles, labels)]
+    axis.legend(shown, labels, loc="best", frameon=False)
     ends = data.sort_values("epoch").groupby(["series", "seed"], observed=True)["accuracy"].last()
     told = [f"{name} ends at {mean:.1f} %" for name, mean in ends.groupby("series", observed=True).mean().items()]
     said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])

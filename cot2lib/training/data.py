@@ -259,13 +259,20 @@ def check_run(spec: Run) -> None:
         _check_graph_targets(task, supervision.budget, supervision.ties)
     if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
         raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
-    tokens = task.prompt(supervision.arrow, supervision.pauses).shape[1] + spec.outputs - 1 + int(supervision.eos)
-    if tokens > task.positions:
-        raise SpecError(f"prompt and outputs take {tokens} positions, but {task.name} has {task.positions}.")
+    if supervision.pauses:  # a task has positions for all else
+        _check_positions(spec)
     if len(task.split(spec.split_seed).unique()) < 2:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
     if supervision.targets is not None:
         check_targets(supervision.targets, task, spec.seed, spec.split_seed)
+
+
+def _check_positions(spec: Run) -> None:
+    """Raise SpecError if prompt and outputs of a run take more positions than its models have."""
+    task, how = spec.task, spec.supervision
+    tokens = task.prompt(how.arrow, how.pauses).shape[1] + spec.outputs - 1 + int(how.eos)
+    if tokens > task.positions:
+        raise SpecError(f"prompt and outputs take {tokens} positions, but {task.name} has {task.positions}.")
 
 
 @lru_cache(maxsize=64)

@@ -183,13 +183,8 @@ def told(verdict: str) -> str:
 
 def counted(found: pd.Series) -> str:
     """How many claims each group of `told` has, in words; a single claim's group alone, "no claim" for a setting."""
-    counts = (
-        found.value_counts()
-        .reindex([AGREES, RESERVED, *[*GROUPS][1:], ""])
-        .dropna()
-        .astype(int)
-        .rename({"": "no claim"})
-    )
+    order = [AGREES, RESERVED, *(name for name in GROUPS if name != AGREES), ""]
+    counts = found.value_counts().reindex(order).dropna().astype(int).rename({"": "no claim"})
     return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
