@@ -1,11 +1,11 @@
 """The fused CPU engine: whole training steps and evaluations of small models as single compiled functions.
 
 The torch stack is what readers read, and what runs on a GPU. This package computes the same with everything in the
-core's cache, several times faster; parity tests bind the two. `kernels` has small products and what is computed
-element by element, `rows` those of a softmax, `attention` that of a layer, `forward` the model and decoding, `step`
-the training step with its gradients by hand, `own` that through the model's own thoughts, `reward` a step of policy
-gradients by the `rules` that sample. They know arrays alone; `cot2lib.training.flat` has what their trainers share.
-Needs Numba (the extra `fast`).
+core's cache, several times faster; parity tests bind the two. `entries` says how functions are compiled, `kernels`
+has small products and what is computed element by element, `rows` those of a softmax, `attention` that of a layer,
+`forward` the model and decoding, `step` the training step with its gradients by hand, `own` that through the model's
+own thoughts, `reward` a step of policy gradients by the `rules` that sample. They know arrays alone;
+`cot2lib.training.flat` has what their trainers share. Needs Numba (the extra `fast`).
 
 Numba looks at one source file alone, so compiled code is kept in a folder that is named after the sources of all.
 """
@@ -39,6 +39,6 @@ def _folder(here: Path) -> Path:
 
 
 _before, config.CACHE_DIR = config.CACHE_DIR, str(_folder(Path(__file__).parent))
-from cot2lib.fast import attention, forward, kernels, own, reward, rows, rules, step  # noqa: E402, F401
+from cot2lib.fast import attention, entries, forward, kernels, own, reward, rows, rules, step  # noqa: E402, F401
 
 config.CACHE_DIR = _before

@@ -6,7 +6,8 @@ A block of queries meets the keys up to its last one, without the padding before
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.kernels import COMPILED, FLOATS, ZERO, U, place, spaced_product, spaced_sum
+from cot2lib.fast.entries import COMPILED
+from cot2lib.fast.kernels import FLOATS, ZERO, U, place, spaced_product, spaced_sum
 from cot2lib.fast.rows import LANES, LEAST, multiply_row, soft_row, soft_row_back
 
 QUERIES = 32  # of a block

@@ -14,9 +14,10 @@ import numpy as np
 from numba import njit
 
 from cot2lib.fast.attention import attend
+from cot2lib.fast.entries import COMPILED, entry_point
 
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, ZERO, add, add_row, drop, exp, gelu, layer_norm, product, transpose,
+    ONE, ZERO, add, add_row, drop, exp, gelu, layer_norm, product, transpose,
 )  # fmt: skip
 from cot2lib.fast.rows import LANES
 
@@ -268,7 +269,7 @@ def forward(flat, shape, part, padding, noise, w):
     product(w.normed[2 * shape.layers, rows:end], w.table, w.logits[rows:end], w.zeros)
 
 
-@njit(**ENTRY)
+@entry_point
 def decode(flat, shape, data, inputs, last, greedy, noise, answers, entropies, w):
     """Answers (input,) to all inputs, and the sum of each step's entropies (step,) in nats.
 

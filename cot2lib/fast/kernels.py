@@ -12,9 +12,7 @@ from llvmlite import binding, ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-# Sums may be reordered and products fused; NaN and infinity keep their meaning, so a run that diverges shows it.
-ENTRY = dict(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy", nogil=True, cache=True)
-COMPILED = ENTRY | dict(cache=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)  # Python calls entries alone
+from cot2lib.fast.entries import COMPILED
 
 WIDE = binding.get_host_cpu_features().get("avx512f", False)
 ROWS = 8 if WIDE else 4  # of C in registers
@@ -89,7 +87,6 @@ def _strip(lanes: int, vectors: int):
     """All rows of C for `vectors` vectors of columns: tiles of many rows, then of one; arguments as of a tile."""
     block, single = _tile(ROWS, lanes, vectors), _tile(1, lanes, vectors)
 
-    @njit(**COMPILED)
     def strip(a, a_row, a_k, b, b_k, c, c_row, init, init_row, rows, count):
         whole, i = rows - rows % U(ROWS), U(0)
         while i < rows:
@@ -101,7 +98,10 @@ def _strip(lanes: int, vectors: int):
                 single(ai, a_row, a_k, b, b_k, ci, c_row, start, init_row, count)
                 i += U(1)
 
-    return strip
+    strip.__qualname__ = (
+        f"strip_{lanes}_{vectors}"  # two strips of one name would be one symbol where two entries meet
+    )
+    return njit(**COMPILED)(strip)
 
 
 STRIP_32, STRIP_16, STRIP_8 = _strip(16, 2), _strip(16, 1), _strip(8, 1)

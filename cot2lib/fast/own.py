@@ -11,15 +11,16 @@ it, and its first position's gradient goes through the thought that was fed ther
 
 from numba import njit
 
+from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, U, adamw, add, add_row, drop, place, product
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, drop, place, product
 from cot2lib.fast.rows import soft_row
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter, score
 
 MIXTURE, HIDDEN, SLOT = range(3)  # thoughts are those of `Base()`, `Hidden()`, `ZeroSlot()`
 
 
-@njit(**ENTRY)
+@entry_point
 def train_own(flat, shape, data, order, variant, parts, own, kind, skipped, optimiser, noise, first, losses, w):
     """Train on batches as `train` does, of which the first `own` thoughts are the model's.
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Noise, Pass, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import COMPILED, ENTRY, ONE, ZERO, U, adamw, add_row, drop, fold, place, product
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add_row, drop, fold, place, product
 from cot2lib.fast.rows import soft_row
 from cot2lib.fast.rules import POINT, draw_point, draw_tokens, point_density, point_slopes
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter
@@ -30,7 +31,7 @@ class Terms(NamedTuple):
     updates: int
 
 
-@njit(**ENTRY)
+@entry_point
 def reward(
     flat,
     shape,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from cot2lib.fast.kernels import COMPILED, GOLDEN, ONE, ZERO, U, mix
+from cot2lib.fast.entries import COMPILED
+from cot2lib.fast.kernels import GOLDEN, ONE, ZERO, U, mix
 
 TOKENS, POINT = range(2)
 PROPOSALS, UNIFORMS, LEAST = 4, 6, 1e-30  # as in `cot2lib.kit.dirichlet`

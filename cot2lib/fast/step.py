@@ -11,10 +11,11 @@ import numpy as np
 from numba import njit
 
 from cot2lib.fast.attention import attend_back
+from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, entries, forward, layer_starts, linear, matrix, turn
 
 from cot2lib.fast.kernels import (  # isort: skip
-    COMPILED, ENTRY, ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, product,
+    ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, product,
 )  # fmt: skip
 
 
@@ -220,7 +221,7 @@ def one_step(flat, shape, data, fed, inputs, variant, optimiser, noise, first, s
     return loss
 
 
-@njit(**ENTRY)
+@entry_point
 def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w):
     """Train on the batches of `order` (step, batch), the first of which is step number `first` of the run.
 
@@ -230,7 +231,7 @@ def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w)
         losses[s] = one_step(flat, shape, data, data, order[s], variant, optimiser, noise, first, s, w)
 
 
-@njit(**ENTRY)
+@entry_point
 def train_apart(flat, shape, data, fed, order, variant, optimiser, noise, first, losses, w):
     """The same, with the targets of `data` scored and those of `fed` fed: two tables of the same inputs.
 

@@ -1,8 +1,11 @@
-"""Entries of the fused engine: each is compiled once, for all that is trained and evaluated.
+"""Entries of the fused engine: each is compiled once, for all that is trained and evaluated, in a process of its own.
 
-`make test` runs it beside its first chapters: in one process entries share what they call, and later ones find them.
+`make test` runs it beside its first chapters, so that later tests and chapters find compiled code.
 """
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,6 +17,11 @@ from cot2lib.targets import Apart, DrawnState, Frontier
 from cot2lib.thoughts import Dirichlet
 
 fast = pytest.importorskip("cot2lib.fast")
+from numba import config  # noqa: E402
+
+
+def twice(number):
+    return 2 * number
 
 
 def short(**options):
@@ -28,3 +36,42 @@ def test_every_entry_has_one_signature(store, nothing_shipped):
     runs.run([plain, dropped, apart, *fed, rewarded(), rewarded(thought=Dirichlet(4.0))], device="cpu")
     entries = (fast.step.train, fast.forward.decode, fast.step.train_apart, fast.own.train_own, fast.reward.reward)
     assert {entry.__name__: len(entry.signatures) for entry in entries} == {entry.__name__: 1 for entry in entries}
+    assert not any(entry.stats.cache_misses for entry in entries)  # no process calls what it compiled
+
+
+def test_no_two_functions_of_the_engine_have_one_name():
+    """Of one name and one number, the first that is loaded would serve for both."""
+    modules = (fast.attention, fast.forward, fast.kernels, fast.own, fast.reward, fast.rows, fast.rules, fast.step)
+    compiled = {value.py_func for module in modules for value in vars(module).values() if hasattr(value, "py_func")}
+    names = [f"{function.__module__}.{function.__qualname__}" for function in compiled]
+    assert len(names) == len(set(names)) > 50
+
+
+TRAINED = """
+from pathlib import Path
+from cot2lib import run, spec
+from cot2lib.runs import store
+from cot2lib.tasks import MNNS
+one = spec(seed=42, task=MNNS(1, 4, 2), d_model=16, layers=1, heads=1, steps=200, evaluate_every=100, warmup=10)
+run([one], device="cpu")
+stack, place = store.finished()[one.id]
+print(hash(tuple(weight.numpy().tobytes() for weight in stack.weights(place).values())))
+"""
+
+
+@pytest.mark.thorough
+def test_a_process_that_finds_nothing_compiled_trains_to_the_same_bits(tmp_path):
+    made = []
+    for name in "ab":
+        environment = os.environ | {"COT2_COMMIT": "test", "PYTHONHASHSEED": "0"}
+        environment |= {"NUMBA_CACHE_DIR": str(tmp_path), "COT2_STORE": str(tmp_path / name)}
+        made.append(subprocess.check_output([sys.executable, "-c", TRAINED], text=True, env=environment).split()[-1])
+    assert made[0] == made[1]
+
+
+def test_a_child_that_fails_is_told_by_compiling_here(monkeypatch, tmp_path):
+    """As where no process can be begun: the entry is compiled all the same."""
+    monkeypatch.setattr(fast.entries, "CHILD", "raise SystemExit(1)")
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    doubled = fast.entries.entry_point(twice)
+    assert doubled(4) == 8 and len(doubled.stats.cache_misses) == 1

@@ -7,33 +7,33 @@ pytest.importorskip("numba")
 
 from numba import njit
 
+from cot2lib.fast.entries import OPTIONS
 from cot2lib.fast.forward import Data, Shape, arrange, work
-from cot2lib.fast.kernels import ENTRY, U, place
+from cot2lib.fast.kernels import U, place
 from cot2lib.fast.rows import LANES, LEAST, multiply_row, soft_row, soft_row_back
 
-HERE = ENTRY | dict(cache=False)
 SCALE = np.float32(0.25)
 
 
-@njit(**HERE)
+@njit(**OPTIONS)
 def soften(rows, begin, end, first, last, scale):
     for q in range(len(rows)):
         soft_row(place(rows, q, 0), U(begin), U(end), U(first), U(last), scale)
 
 
-@njit(**HERE)
+@njit(**OPTIONS)
 def slope(rows, given, begin, end, scale):
     for q in range(len(rows)):
         soft_row_back(place(rows, q, 0), place(given, q, 0), U(begin), U(end), scale)
 
 
-@njit(**HERE)
+@njit(**OPTIONS)
 def times(rows, other, out):
     for q in range(len(rows)):
         multiply_row(place(rows, q, 0), place(other, q, 0), place(out, q, 0), U(rows.shape[1]))
 
 
-@njit(**HERE)
+@njit(**OPTIONS)
 def arranged(data, inputs, sparse, w):
     arrange(data, inputs, sparse, w)
 

@@ -1,0 +1,60 @@
+"""Entries of the fused engine: the functions that Python calls, each compiled in a process of its own.
+
+A process that compiled an entry would call its helpers as they were compiled before it, one by one. A process that
+loads the entry calls the copies that were optimised within it. Both are right, and their last bits differ. Hence no
+process calls what it compiled: a child compiles an entry into the cache, and every process loads it from there.
+"""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from itertools import count
+from zlib import crc32
+
+from numba import njit
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache
+
+# Sums may be reordered and products fused; NaN and infinity keep their meaning, so a run that diverges shows it.
+OPTIONS = dict(fastmath={"contract", "reassoc", "nsz"}, error_model="numpy", nogil=True)
+COMPILED = OPTIONS | dict(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # Python calls entries alone
+CHILD = """
+import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
+from cot2lib.fast.entries import compile_here
+compile_here(*pickle.load(sys.stdin.buffer))
+"""
+apart = True  # whether a child compiles
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of a function, in which a child puts what is missing."""
+
+    def load_overload(self, sig, target_context):
+        found = super().load_overload(sig, target_context)
+        if found is not None or not apart:
+            return found
+        asked = self._py_func.__module__, self._py_func.__name__, sig
+        given = pickle.dumps(sys.path) + pickle.dumps(asked)
+        subprocess.run([sys.executable, "-c", CHILD], input=given, capture_output=True)
+        return super().load_overload(sig, target_context)  # nothing if the child failed: compiling here says why
+
+
+def entry_point(function: Callable):
+    """A function as one that Python calls."""
+    compiled = njit(cache=True, **OPTIONS)(function)
+    compiled._cache = _Cache(function)
+    return compiled
+
+
+def compile_here(module: str, name: str, kinds: tuple) -> None:
+    """Compile an entry for arguments of some Numba types in this process, which does nothing else.
+
+    Symbols are numbered from where no other entry's are. Where two had one name, the one that is loaded first would
+    serve both entries.
+    """
+    global apart
+    apart, FunctionIdentity._unique_ids = False, count(crc32(name.encode()))
+    getattr(import_module(module), name).compile(kinds)
