@@ -138,7 +138,6 @@ def ends(values: Sequence[float] | np.ndarray | pd.Series, digits: int = 1) -> s
 
 
 def describe(value: float, low: float, high: float, digits: int = 1) -> str:
-    """`mean [low, high]`, unbreakable; the mean alone where there is no interval."""
+    """`mean [low, high]`, whose interval stays on one line; the mean alone where there is no interval."""
     shown = [f"{part:.{digits}f}" for part in (value, low, high)]
-    text = shown[0] if np.isnan(low) else f"{shown[0]} [{shown[1]}, {shown[2]}]"
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    return shown[0] if np.isnan(low) else f"{shown[0]} [{shown[1]},\N{NO-BREAK SPACE}{shown[2]}]"

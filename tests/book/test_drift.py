@@ -39,7 +39,7 @@ def test_the_table_says_how_far_apart_by_hand():
         and row["again by"] == "fused on Two, stack of 5"
         and row["seeds"] == 3
     )
-    assert row["last epoch"].startswith("-0.3") and row["over training"].startswith("1.00\xa0[1.00")
+    assert row["last epoch"].startswith("-0.3") and row["over training"].startswith("1.00 [1.00")
     assert row["farthest"] == pytest.approx(2.0)
 
 

@@ -98,7 +98,8 @@ def test_figures_draw_every_seed_and_the_papers_numbers():
     assert len(points) == (2 * 2 + 3 * 2) * 3 * len(LIMITS), "two steps, by two and by three ways of answering"
     assert gsm8k.while_training(table.iloc[:0]) is None
     shown = gsm8k.limits_table(table, BESIDE["quick"])
-    assert shown["limit"].tolist() == [40, 32, 24, 16] and shown["paper: MTS"].tolist() == [41.3, 36.2, 27.1, 27.0]
+    assert [*shown] == ["limit", 40, 32, 24, 16]
+    assert shown.set_index("limit").loc["paper: MTS"].tolist() == [41.3, 36.2, 27.1, 27.0]
     assert language_runs.absent(table, small(), "quick") is None
     part = table[~table["id"].isin([run.id for run in small()[:2]])]
     assert "2 of 24 runs" in language_runs.absent(part, small(), "quick").text

@@ -15,7 +15,7 @@ from cot2lib.study.series import GREY
 from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 
-COMMONEST, BY_PARITY = "the commonest answer", "the commonest answer of each parity"
+COMMONEST, BY_PARITY = "one answer", "one of each parity"  # the commonest ones
 
 
 def read(seeds: Sequence[int]) -> pd.DataFrame:
@@ -73,4 +73,4 @@ def table(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracies with their intervals beside the rules, a row for each number of digits."""
     cells = rows.groupby(["digits", "control"], observed=True)["last"].agg(show.mean_of).unstack()
     cells.columns = [name(control) for control in cells]
-    return known.merge(cells.reset_index(), on="digits")
+    return known.drop(columns="positions").merge(cells.reset_index(), on="digits")

@@ -116,7 +116,7 @@ def lines(axis: Axes, data: pd.DataFrame, apart: Mapping) -> None:
 
 
 def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame:
-    """The paper's table beside ours, from the longest to the shortest limit.
+    """The paper's table under ours, a column for each limit from the longest to the shortest.
 
     Args:
         table: of `measure.shipped`, of one model.
@@ -135,7 +135,7 @@ def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame
     claims |= {f"paper: tokens, {PRINTED[name]}": f"{name}-length" for name in ("discrete", "mts")}
     for head, name in claims.items():
         ours[head] = [paper_value(f"gsm8k-{limit}-{name}") for limit in ours["paper: limit"]]
-    return ours
+    return ours.set_index("limit").T.rename_axis("limit", axis=0).rename_axis(None, axis=1).reset_index()
 
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
