@@ -1,7 +1,9 @@
 """Pieces that commands share: how they are added, common options, checks of counts."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from cot2lib.errors import SpecError
 
 FAILED = 2
 
@@ -16,6 +18,17 @@ def command(commands, name: str, text: str, function, again: str = "begins anew"
 def profile_option(parser: argparse.ArgumentParser) -> None:
     """The option that names a recipe."""
     parser.add_argument("--profile", default="quick", help="quick or paper (default: quick)")
+
+
+def check_choice(options: argparse.Namespace, name: str, choices: Sequence[str]) -> None:
+    """Check that an option is one of some words.
+
+    Raises:
+        SpecError: if it is none of them.
+    """
+    given = getattr(options, name)
+    if given not in choices:
+        raise SpecError(f"--{name} {given}: choose one of {', '.join(choices)}.")
 
 
 def check_counts(options: argparse.Namespace, check: Callable[[str, int], None], *names: str) -> None:

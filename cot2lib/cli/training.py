@@ -8,7 +8,7 @@ import sys
 import threading
 from datetime import datetime
 
-from cot2lib.cli.options import FAILED, check_counts, command, profile_option
+from cot2lib.cli.options import FAILED, check_choice, check_counts, command, profile_option
 from cot2lib.errors import CoT2Error, SpecError
 from cot2lib.kit import array
 
@@ -90,8 +90,7 @@ def _run(options: argparse.Namespace) -> None:
     specs = asked_for(options)
     check_counts(options, machine.check_count, "workers", "threads")
     check_counts(options, machine.check_some, "stack")
-    if options.engine not in ENGINES:
-        raise SpecError(f"--engine {options.engine}: choose one of {', '.join(ENGINES)}.")
+    check_choice(options, "engine", ENGINES)
     if resolve_device(options.device).type == "cpu" and options.compile:
         machine.check_compiler()
     shard = _shard(options.shard)
@@ -141,8 +140,8 @@ def _shares(options: argparse.Namespace) -> list[list[str]]:
     from cot2lib.runs.train import ENGINES
 
     check_counts(options, check_some, "shards", "threads", "stack")
-    if options.device not in DEVICES or options.engine not in ENGINES:
-        raise SpecError(f"--device {options.device}, --engine {options.engine}: auto, cpu or cuda; auto or torch.")
+    check_choice(options, "device", DEVICES)
+    check_choice(options, "engine", ENGINES)
     asked_for(options)
     base = _same_runs(options, options.threads)
     return [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
@@ -156,9 +155,11 @@ def _shards(options: argparse.Namespace) -> None:
 def _plan(options: argparse.Namespace) -> None:
     from cot2lib.kit.machine import check_some
     from cot2lib.kit.provenance import resolve_device
+    from cot2lib.runs.train import ENGINES
     from cot2lib.study.book import forecast
 
     check_counts(options, check_some, "stack")
+    check_choice(options, "engine", ENGINES)
     forecast.check_price(options.price)
     within = forecast.hours_until(options.by, datetime.now()) if options.by else None
     specs = asked_for(options)

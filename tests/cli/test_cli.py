@@ -80,6 +80,8 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["run", "csft", "--threads", "0"], "--threads 0: need at least one"),
         (["run", "csft", "--workers", "2", "--stack", "0"], "--stack 0: need at least one"),
         (["run", "csft", "--workers", "2", "--engine", "foo"], "--engine foo: choose one of auto, torch"),
+        (["plan", "csft", "--engine", "foo"], "--engine foo: choose one of auto, torch"),
+        (["shards", "csft", "--shards", "2", "--device", "tpu"], "--device tpu: choose one of auto, cpu, cuda"),
         (["prosqa", "tests/data/prosqa_valid.json", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
         (["run", "csft", "--workers", "100000"], "--workers 100000: this machine has"),
         (["run", "csft", "--threads", "100000"], "choose at most 4 for each"),

@@ -249,9 +249,7 @@ def test_tables_say_what_came_out(rows, edited):
     table = draw.accuracy_table(rows)
     assert list(table["labels"]) == [control.labels for control in CONTROLS.values()]
     assert len(draw.accuracy_table(rows[rows["control"] != "no-cot"])) == len(CONTROLS) - 1
-    assert (
-        table.loc[2, "numbers, minus CSFT"] == "-2.0 [-2.0,\xa0-2.0]" and table.loc[0, "numbers, minus CSFT"] == ""
-    )
+    assert table.loc[2, "numbers, minus CSFT"] == "-2.0 [-2.0,\xa0-2.0]" and table.loc[0, "numbers, minus CSFT"] == ""
     whole = outcomes.outcomes(rows[~rows["control"].isin(NOT_YET)], edited)
     folds = draw.outcome_tables(whole, "tab-x").folds
     assert sum(len(fold.table.cells) for fold in folds) == len(whole) == predictions()["id"].nunique()
