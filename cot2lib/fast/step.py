@@ -222,20 +222,11 @@ def one_step(flat, shape, data, fed, inputs, variant, optimiser, noise, first, s
 
 
 @entry_point
-def train(flat, shape, data, order, variant, optimiser, noise, first, losses, w):
+def train(flat, shape, data, fed, order, variant, optimiser, noise, first, losses, w):
     """Train on the batches of `order` (step, batch), the first of which is step number `first` of the run.
 
-    Leaves each batch's loss in `losses` (step,) and the last one's gradients in `w.gradient`.
-    """
-    for s in range(len(order)):
-        losses[s] = one_step(flat, shape, data, data, order[s], variant, optimiser, noise, first, s, w)
-
-
-@entry_point
-def train_apart(flat, shape, data, fed, order, variant, optimiser, noise, first, losses, w):
-    """The same, with the targets of `data` scored and those of `fed` fed: two tables of the same inputs.
-
-    It is an entry of its own so that `train`, and with it every recorded run, stays as it is.
+    The targets of `data` are scored and those of `fed` are fed: two tables of the same inputs, or the same table
+    twice. Leaves each batch's loss in `losses` (step,) and the last one's gradients in `w.gradient`.
     """
     for s in range(len(order)):
         losses[s] = one_step(flat, shape, data, fed, order[s], variant, optimiser, noise, first, s, w)

@@ -109,7 +109,7 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
     def take_steps(self, steps: int) -> None:
         """All runs, one segment each."""
         from cot2lib.fast.own import train_own
-        from cot2lib.fast.step import train, train_apart
+        from cot2lib.fast.step import train
 
         pieces, flat, (own, end) = min(PIECES, steps), self.flat.numpy(), self.phase  # no piece is empty
         skipped, parts = own * (self.spec.supervision.feeding == "stages"), self._parts(own)
@@ -121,15 +121,14 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
             data, fed, variant = self._data, self._fed, int(self.data.variant[run])
             if self.data.renames or self.drawn_anew:
                 (data, fed, order), variant = self._taught(run, first, order), 0
-            alike, data = fed is data, data._replace(outputs=np.minimum(data.outputs, end))
+            ending = data._replace(outputs=np.minimum(data.outputs, end))
+            data, fed = ending, ending if fed is data else fed
             rest = self._optimiser(run, part), noise, first, losses, works[0]
             if own:
                 how = parts, own, KINDS.index(type(self.spec.thought)), skipped
                 train_own(flat[run], self._shape, data, order.numpy(), variant, *how, *rest)
-            elif alike:
-                train(flat[run], self._shape, data, order.numpy(), variant, *rest)
             else:
-                train_apart(flat[run], self._shape, data, fed, order.numpy(), variant, *rest)
+                train(flat[run], self._shape, data, fed, order.numpy(), variant, *rest)
 
         self._each(task, pieces)
         self._count(steps)

@@ -34,7 +34,7 @@ def test_every_entry_has_one_signature(store, nothing_shipped):
     apart = replace(plain, supervision=replace(plain.supervision, targets=Apart(DrawnState(), Frontier())))
     fed = [short(method="coconut"), short(self_fed_from=0.5)]
     runs.run([plain, dropped, apart, *fed, rewarded(), rewarded(thought=Dirichlet(4.0))], device="cpu")
-    entries = (fast.step.train, fast.forward.decode, fast.step.train_apart, fast.own.train_own, fast.reward.reward)
+    entries = (fast.step.train, fast.forward.decode, fast.own.train_own, fast.reward.reward)
     assert {entry.__name__: len(entry.signatures) for entry in entries} == {entry.__name__: 1 for entry in entries}
     assert not any(entry.stats.cache_misses for entry in entries)  # no process calls what it compiled
 
