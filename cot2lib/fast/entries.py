@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from itertools import count
 from zlib import crc32
@@ -38,7 +39,8 @@ class _Cache(FunctionCache):
             return found
         asked = self._py_func.__module__, self._py_func.__name__, sig
         given = pickle.dumps(sys.path) + pickle.dumps(asked)
-        subprocess.run([sys.executable, "-c", CHILD], input=given, capture_output=True)
+        with suppress(OSError):  # where no process may be begun
+            subprocess.run([sys.executable, "-c", CHILD], input=given, capture_output=True)
         return super().load_overload(sig, target_context)  # nothing if the child failed: compiling here says why
 
 

@@ -69,9 +69,9 @@ def test_a_process_that_finds_nothing_compiled_trains_to_the_same_bits(tmp_path)
     assert made[0] == made[1]
 
 
-def test_a_child_that_fails_is_told_by_compiling_here(monkeypatch, tmp_path):
-    """As where no process can be begun: the entry is compiled all the same."""
-    monkeypatch.setattr(fast.entries, "CHILD", "raise SystemExit(1)")
+@pytest.mark.parametrize("name, value", [("CHILD", "raise SystemExit(1)"), ("sys.executable", "/no/such/python")])
+def test_without_a_child_an_entry_is_compiled_all_the_same(monkeypatch, tmp_path, name, value):
+    monkeypatch.setattr(f"cot2lib.fast.entries.{name}", value)
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     doubled = fast.entries.entry_point(twice)
     assert doubled(4) == 8 and len(doubled.stats.cache_misses) == 1
