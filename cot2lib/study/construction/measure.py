@@ -102,7 +102,7 @@ def smallest(lengths: Sequence[int]) -> pd.DataFrame:
 
 
 def dimensions(lengths: Sequence[int]) -> pd.DataFrame:
-    """Coordinates that hold sums in either construction, for digits 1..9; the positions add n + 2 to both."""
+    """Coordinates that hold sums in either construction, for digits 1..9; the positions add n + 2 to the paper's."""
     return pd.DataFrame([{"n": n, PAPER: Layout(n).content, COSINE: BOUND * n + 1} for n in lengths])
 
 

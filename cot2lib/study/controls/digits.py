@@ -73,4 +73,5 @@ def table(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracies with their intervals beside the rules, a row for each number of digits."""
     cells = rows.groupby(["digits", "control"], observed=True)["last"].agg(show.mean_of).unstack()
     cells.columns = [name(control) for control in cells]
-    return known.drop(columns="positions").merge(cells.reset_index(), on="digits")
+    known = known.drop(columns="positions").rename(columns={"inputs": "inputs used"})
+    return known.merge(cells.reset_index(), on="digits")
