@@ -23,7 +23,7 @@ __all__ = [
 
 SEEDS = (42, 43, 44, 45, 46)
 TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of the supervised MNNS runs: methods, budgets, one layer
-TWENTY = (*TEN, *range(52, 62))  # of methods and budgets with two layers and d = 32
+TWENTY = (*TEN, *range(52, 62))  # of methods and budgets with two layers
 RECIPE = [field.name for field in fields(Recipe)]
 POLICIES = {name: rows_of(MNNS(), name)[REWARD] for name in PROFILES}
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cot2lib.specs import GRPOSpec, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, TWENTY, grpo, spec
+from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
 D_MODELS = (16, 24, 32)
-LARGEST = D_MODELS[-1]  # at which the paper compares all methods
 LARGE = D_MODELS[1:]  # at which the paper claims an advantage
 BUDGETS = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 3, 4)  # outputs on four digits
@@ -45,19 +44,13 @@ def methods(
     names: Sequence[str] = ("cot2", "discrete", "no-cot"),
     layers: int = 2,
 ) -> list[RunSpec]:
-    """Methods on MNNS 4 x 1-9 by embedding dimension and the seeds `seeds_at` keeps, as many heads as layers."""
+    """Methods on MNNS 4 x 1-9 by embedding dimension, as many heads as layers."""
     return [
         spec(name, profile, d_model=d_model, layers=layers, heads=layers, seed=seed)
         for name in names
         for d_model in d_models
-        for seed in seeds_at(d_model, seeds, layers)
+        for seed in seeds
     ]
-
-
-def seeds_at(d_model: int, seeds: Sequence[int], layers: int = 2) -> list[int]:
-    """Seeds without the later ten of `TWENTY`, but for two layers and d = 32: others have no runs of them."""
-    every = (d_model, layers) == (LARGEST, 2)
-    return [seed for seed in seeds if every or seed not in TWENTY[len(TEN) :]]
 
 
 def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
@@ -91,12 +84,12 @@ def budgets(
     d_models: Sequence[int] = D_MODELS,
     budgets: Sequence[int] = BUDGETS,
 ) -> list[RunSpec]:
-    """Budgets B of the targets over embedding dimensions; seeds as in `methods`."""
+    """Budgets B of the targets over embedding dimensions."""
     return [
         of_budget(b, profile, d_model=d_model, seed=seed)
         for b in dict.fromkeys(budgets)
         for d_model in d_models
-        for seed in seeds_at(d_model, seeds)
+        for seed in seeds
     ]
 
 
