@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cot2lib.specs import GRPOSpec, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, grpo, spec
+from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 

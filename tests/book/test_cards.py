@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.metrics import mean_interval
-from cot2lib.specs.profiles import TEN
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study.book import cards, index, ledger, listing
 from cot2lib.study.book.draw import MOST, picture
 from cot2lib.study.book.ledger import KINDS, is_series, of_records, reading_records
@@ -91,17 +91,17 @@ def test_a_card_says_everything(rows, read):
     card = cards.card("budget-b16-d16", both, read)
     assert card.startswith(":::{dropdown} {bdg-warning}`open` two layers, d = 16, B = 16: 55.27 %\n")
     assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
-    assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "10 seeds." in card
+    assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "20 seeds." in card
     assert "```bash\ncot2 run csft --profile paper && cot2 collect csft --profile paper\n```" in card
     assert "**Seen in** {numref}`fig-budget`, {numref}`tab-budget`. **Play with it:** {ref}`two models add" in card
     row = next(row for row in both if row.profile == "paper")
-    assert f"Ours is {abs(row.difference):.1f} points below the paper's." in card and row.difference < 0
+    assert f"Ours is {abs(row.difference):.1f} points above the paper's." in card and row.difference > 0
     assert f"a mean between {row.predicted_low:.1f} and {row.predicted_high:.1f}." in card
-    hours = KINDS["budget-b16-d16"].sample("paper", TEN)["hours"]
+    hours = KINDS["budget-b16-d16"].sample("paper", TWENTY)["hours"]
     assert f"These runs took {hours.sum():.2f} core-hours." in card
     assert (
         "Run by run, authors' recipe:" in card
-        and card.count("<circle") == 10
+        and card.count("<circle") == 20
         and "download=" in card
         and card.rstrip().endswith(":::")
     )

@@ -119,7 +119,7 @@ def test_a_small_machine_submits_to_large_nodes(slurm, store, monkeypatch, capsy
         (["csft", "--slurm", "timeout_min"], "write NAME=VALUE"),
         (["csft", "--slurm", "timeout_minutes=5"], "are refused: Unknown executor 'timeout'"),
         (["csft", "--slurm", "timeout_min=1.5"], "'timeout_min': 1.5} are refused"),
-        (["csft", "--device", "gpu"], "--device gpu, --engine auto"),
+        (["csft", "--device", "gpu"], "--device gpu: choose one of auto, cpu, cuda"),
         (["csft", "--engine", "fast"], "--engine fast"),
         (["csft", "--threads", "-3"], "--threads"),
         (["csft", "--where", "seed=7"], "leaves no run"),

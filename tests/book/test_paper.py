@@ -586,10 +586,10 @@ def test_misses_are_counted_by_the_runs_they_rest_on(shipped):
     assert ledger.misses_table(shipped.assign(seeds=2), ledger.reading_records()).empty
 
 
-@pytest.mark.parametrize(("profile", "sure"), [("quick", [1, 2, 4, 8]), ("paper", [1, 2, 4, 8, 16])])
-def test_the_errata_say_for_which_budgets_small_models_surely_lose(profile, sure):
-    """From d = 32 to 16 the mean falls for every budget, and for these the paired interval leaves zero out."""
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_small_models_surely_lose_for_every_budget_as_the_errata_say(profile):
+    """From d = 32 to 16 the mean falls, and the paired interval leaves zero out."""
     ends = lambda b, d: runs.recorded(sweeps.budgets(profile, TWENTY, (d,), (b,))).set_index("seed")["last"]
     falls = {b: ends(b, 32).sub(ends(b, 16)).dropna() for b in sweeps.BUDGETS}
-    assert min(fall.mean() for fall in falls.values()) > 0 and min(map(len, falls.values())) >= 5
-    assert [b for b, fall in falls.items() if mean_interval(fall).low > 0] == sure
+    assert min(map(len, falls.values())) == len(TWENTY)
+    assert all(mean_interval(fall).low > 0 for fall in falls.values())
