@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cot2lib.specs.profiles import TEN
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import draw, frame, live
 from cot2lib.study.budget import draw as budget
 from cot2lib.study.budget.measure import simple_optimum
@@ -139,7 +139,7 @@ def test_simple_optimum_counts():
 def test_live_curves_lie_before_the_range_of_the_recorded_seeds():
     asked = live.specs(MNNS(), "quick", [1, 16], 24, 2, 42)
     band = live.recorded(asked, "quick")
-    assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(TEN) and set(band["d_model"]) == {24}
+    assert set(band["budget"]) == {1, 16} and set(band["seed"]) == set(TWENTY) and set(band["d_model"]) == {24}
     found = band[band["seed"] == 42]
     shown = draw.live_curves(found, band)
     areas = shown.figure.axes[0].collections
