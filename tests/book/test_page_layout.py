@@ -57,6 +57,11 @@ const swept = (view) => [...view.document.querySelectorAll("figure")]  // its ca
 const below = (view) => ["#finding-figure", ".finding", ".two-minds-start"]
   .flatMap((name) => [...view.document.querySelectorAll(name)])
   .filter((one) => one.getBoundingClientRect().bottom > view.innerHeight).map(named);
+const cut = (view) => {  // tables that scroll, opened last: what is measured before is a page as it loads
+  view.document.querySelectorAll("details").forEach((fold) => (fold.open = true));
+  const boxes = [...view.document.querySelectorAll(".pst-scrollable-table-container")];
+  return boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).map(named);
+};
 const hidden = (view) => {  // by the theme's bar, which stays at the top: what stays below it on phones
   const bar = view.document.querySelector(".bd-header-article"), article = view.document.querySelector("article");
   if (!bar || !article || view.innerWidth > 700) return 0;
@@ -77,6 +82,7 @@ const measure = async (page, width) => {
     untold: untold(view), below: below(view), hidden: hidden(view), swept: swept(view),
     shift: moved.reduce((sum, one) => sum + one.value, 0),
     moved: moved.flatMap((one) => one.sources.map((source) => named(source.node)))};
+  found.cut = cut(view);
   frame.remove();
   return found;
 };
@@ -191,6 +197,11 @@ def test_steps_stay_below_the_bar_of_buttons(measured):
 
 def test_captions_stay_where_a_picture_is_scrolled(measured):
     assert {(one["page"], one["width"]): one["swept"] for one in measured if one["swept"]} == {}
+
+
+def test_tables_fit_a_wide_screen(measured):
+    assert {one["page"]: one["cut"] for one in measured if one["cut"] and one["width"] == WIDTHS[1]} == {}
+    assert any(one["cut"] for one in measured), "on a phone the widest scroll"
 
 
 def test_the_first_page_tells_everything_in_one_screen(measured):
