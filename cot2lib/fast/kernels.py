@@ -98,9 +98,8 @@ def _strip(lanes: int, vectors: int):
                 single(ai, a_row, a_k, b, b_k, ci, c_row, start, init_row, count)
                 i += U(1)
 
-    strip.__qualname__ = (
-        f"strip_{lanes}_{vectors}"  # two strips of one name would be one symbol where two entries meet
-    )
+    # Strips of one name could be one symbol where two entries meet.
+    strip.__qualname__ = f"strip_{lanes}_{vectors}"
     return njit(**COMPILED)(strip)
 
 

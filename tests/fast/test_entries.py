@@ -48,7 +48,6 @@ def test_no_two_functions_of_the_engine_have_one_name():
 
 
 TRAINED = """
-from pathlib import Path
 from cot2lib import run, spec
 from cot2lib.runs import store
 from cot2lib.tasks import MNNS
