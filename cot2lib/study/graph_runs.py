@@ -26,6 +26,7 @@ HEADS = (1, 2, 4)
 KS = (6, 8, 12)  # tokens of a sampled thought
 SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
 THREE = SEEDS[:3]
+MORE = TEN[len(THREE) : 6]
 PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
 SEARCHED, PADDED = dict(lr=2e-3, **PLACED), dict(padding_counts=True)
 UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
@@ -278,6 +279,7 @@ def every(profile: str) -> list[Run]:
     found = [*naming(profile), *widened, *answering(profile), *polled(profile)]
     if profile == "quick":
         found += [*twinned(), *surface(), *sized(), *of_published_size()]
+        found += answering(profile, MORE, readings=READINGS[:1])  # three seeds left two rows open
         found += [run for part in changes().values() for run in part]
         found += chosen()
     else:
