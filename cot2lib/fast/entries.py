@@ -54,8 +54,8 @@ def entry_point(function: Callable):
 def compile_here(module: str, name: str, kinds: tuple) -> None:
     """Compile an entry for arguments of some Numba types in this process, which does nothing else.
 
-    Symbols are numbered from where no other entry's are. Where two had one name, the one that is loaded first would
-    serve both entries.
+    Each entry numbers its symbols from a place of its own. If two symbols had one name, the one that is loaded first
+    would serve both entries.
     """
     global apart
     apart, FunctionIdentity._unique_ids = False, count(crc32(name.encode()))

@@ -26,7 +26,7 @@ HEADS = (1, 2, 4)
 KS = (6, 8, 12)  # tokens of a sampled thought
 SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
 THREE = SEEDS[:3]
-MORE = TEN[len(THREE) : 6]
+MORE = TEN[len(THREE) : 6]  # further seeds of ProntoQA as the paper reads it
 PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
 SEARCHED, PADDED = dict(lr=2e-3, **PLACED), dict(padding_counts=True)
 UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
