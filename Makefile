@@ -23,8 +23,6 @@ OF ?= newest
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 READY := .venv/.ready
-# These chapters compile nothing: they come first, beside the test that compiles the engine for all.
-FIRST := $(addprefix notebooks/,$(addsuffix .ipynb,ledger controls gsm8k))
 
 # The matrices are small, and tests run side by side: more threads only wait for each other.
 export OMP_NUM_THREADS ?= 1
@@ -52,7 +50,7 @@ thorough: $(READY)
 
 checks: $(READY)
 	$(MAKE) lint
-	$(PYTEST) tests/fast/test_entries.py $(FIRST) notebooks --nbval --durations 5
+	$(PYTEST) tests/fast/test_entries.py notebooks --nbval --durations 5
 	$(PYTEST) tests --build --durations 15
 
 lint: $(READY)
