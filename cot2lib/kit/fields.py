@@ -32,10 +32,11 @@ def typed(data) -> None:
         SpecError: naming a field whose value is of another type, an integer of more than 64 bits, or a declared type
             that a field cannot have.
     """
-    for name, hint in _hints(type(data)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
+    declared = _hints(type(data))  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
+    for name, (hint, kinds, parts) in declared.items():
         value = getattr(data, name)
-        if not _fits(type(value), *hint[1:]):
-            object.__setattr__(data, name, _as(name, hint[0], value))
+        if not _fits(value, kinds, parts):
+            object.__setattr__(data, name, _as(name, hint, value))
 
 
 def label(data) -> str:
@@ -106,8 +107,13 @@ def _kinds(hint) -> tuple[tuple, tuple[type, ...]]:
     return kinds, tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
 
 
-def _fits(kind: type, kinds: tuple, parts: tuple[type, ...]) -> bool:
-    """Whether values of a class need no conversion: strings, truths, None and allowed parts of the package."""
+def _fits(value, kinds: tuple, parts: tuple[type, ...]) -> bool:
+    """Whether a value is of an allowed kind as it is; `_as` says of all others whether they can be made so."""
+    kind: type = type(value)
+    if kind is float:
+        return float in kinds and math.isfinite(value)
+    if kind is int:
+        return int in kinds and float not in kinds and abs(value) <= LARGEST
     return kind in kinds if kind in (str, bool, type(None)) else _is_ours(kind) and issubclass(kind, parts)
 
 

@@ -1,7 +1,7 @@
 """Runs: train what is missing, look up what is known, keep both.
 
 `train` trains and loads, `lookup` reads rows and curves, `plan` stacks and forecasts, `store` is the local store,
-`records` the shipped tables; `taught` has targets that a trained run gives.
+`finished` has its tables and `records` the shipped ones; `taught` has targets that a trained run gives.
 """
 
 from cot2lib.runs.lookup import by_profile, curves, recorded

@@ -12,7 +12,7 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight
 from cot2lib.kit.identity import outsiders
-from cot2lib.runs import manifest, records, store
+from cot2lib.runs import finished, manifest, records, store
 from cot2lib.specs import Run
 
 
@@ -109,7 +109,7 @@ def _store(folder: Path | None = None) -> Origin:
         stack, place = store.finished(folder)[run_id]
         return stack.weights(place)
 
-    return Origin(records.stored(folder), weights)
+    return Origin(finished.tables(folder), weights)
 
 
 def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:
@@ -140,8 +140,8 @@ def _nothing_lost(error: RecordError, before: set[str] | None, chosen: Mapping[s
 def _report(stem: str, specs: Sequence[Run], before: set[str], replaced: Sequence[str], weightless: set[str]) -> None:
     """Say what does not end up in the records, or not as it was."""
     shapes, kept = {spec.shape() for spec in specs}, {spec.id for spec in specs}
-    finished = [stack.specs[place] for stack, place in store.finished().values()]
-    outside = [spec for spec in finished if spec.id not in kept and spec.shape() in shapes]
+    stored = [stack.specs[place] for stack, place in store.finished().values()]
+    outside = [spec for spec in stored if spec.id not in kept and spec.shape() in shapes]
     notes = {
         f"replaced in the records of {stem}": len(replaced),
         f"dropped from the records: no longer in the sweep of {stem}": len(before - kept),

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.runs import records, store
+from cot2lib.runs import finished, records, store
 from cot2lib.specs import Run, from_data
 
 COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command that trains a run, if it knows one
@@ -20,16 +20,16 @@ COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command
 
 def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Rows of `run` for specs that have a shipped record; with `retrain`, a result in the local store."""
-    rows = (records.stored() if retrain else records.shipped())[0]
+    rows = finished.tables()[0] if retrain else records.shipped_runs()
     return described(records.in_order(rows, [spec.id for spec in specs]))
 
 
 def tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
     """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
     asked = [spec.id for spec in specs]
-    if not retrain and len(rows := records.in_order(records.shipped()[0], asked)) == len(asked):
+    if not retrain and len(rows := records.in_order(records.shipped_runs(), asked)) == len(asked):
         return rows, records.shipped_curves(asked)
-    known = records.stored() if retrain else records.join([records.shipped(), records.stored()])
+    known = finished.tables() if retrain else records.join([records.shipped(), finished.tables()])
     return records.in_order(known[0], asked), records.choose(known, asked)[1]
 
 
@@ -86,7 +86,7 @@ def require_some(specs: Sequence[Run]) -> None:
 
 def absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
     """Distinct runs without a shipped record or a stored result."""
-    shipped = set() if retrain else set(records.shipped()[0]["id"])
+    shipped = set() if retrain else set(records.shipped_runs()["id"])
     left = [spec for spec in dict.fromkeys(specs) if spec.id not in shipped]
     stored = store.finished() if left else {}
     return [spec for spec in left if spec.id not in stored]
@@ -125,7 +125,7 @@ def weights(run: Run, retrain: bool) -> dict[str, Float[Tensor, "..."]] | None:
 
 def _twins(run: Run, retrain: bool) -> Iterator[str]:
     """Ids of known runs that differ from one by what acts at evaluation alone."""
-    shipped = [] if retrain else records.shipped()[0].get("spec", ())
+    shipped = [] if retrain else records.shipped_runs().get("spec", ())
     specs = [*map(_spec, shipped), *(stack.specs[place] for stack, place in store.finished().values())]
     alike = (spec for spec in specs if spec.seed == run.seed and spec.recipe == run.recipe and spec != run)
     yield from (spec.id for spec in alike if spec.training == run.training)

@@ -1,6 +1,6 @@
-"""Records: one table of runs and one of learning curves, the same from the local store and as shipped.
+"""Shipped records: one table of runs and one of learning curves, as `cot2lib.runs.finished` makes them.
 
-Shipped records are a folder of files `<stem>.runs.csv`, `<stem>.curves.xz` (`cot2lib.runs.packed`) and, if weights
+They are a folder of files `<stem>.runs.csv`, `<stem>.curves.xz` (`cot2lib.runs.packed`) and, if weights
 ship, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. Measurements on them lie beside them as
 `<stem>.<what>.csv`, large tables with `.xz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
 truncated or foreign file is named and never half read; every row is checked against its own spec.
@@ -10,9 +10,9 @@ import io
 import json
 import lzma
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,11 @@ from jaxtyping import Int, Shaped
 from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_tensors, save_tensors
-from cot2lib.kit.identity import UndefinedError
-from cot2lib.runs import manifest, packed, store
-from cot2lib.specs import from_data, to_data
+from cot2lib.runs import manifest, packed
+from cot2lib.specs import from_data
 
 LARGE = 2**18  # bytes from which a table of measurements is compressed
 RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.xz", "weights.safetensors")
-LAST = 10  # evaluations in the closing mean
 ROUNDED = 1e-9  # most by which an accuracy may differ from its curve's
 SHARES = ("last", "closing_mean", "best", "curve_mean", "split_half")
 INPUTS = ["inputs_a", "inputs_b"]
@@ -38,119 +36,73 @@ Tables = tuple[pd.DataFrame, pd.DataFrame]
 EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 
-# From finished stacks
-
-
-def stored(folder: Path | None = None) -> Tables:
-    """All rows and curves of a store, the local one by default; leaves out and raises as `store.finished`."""
-    parts = []
-    for file in store.finished_files(folder):
-        with suppress(UndefinedError):
-            parts.append(_stack_tables(*file))
-    return join(parts)
-
-
-@lru_cache(maxsize=4096)
-def _stack_tables(path: Path, changed: int) -> Tables:
-    """Rows and curves of a finished stack, made once per change of its file."""
-    stack = store.read(path, changed)
-    try:
-        curves = [_run_curve(stack, place) for place in range(len(stack.specs))]
-        rows = [_run_row(stack, place, curve) for place, curve in enumerate(curves)]
-        tables = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
-    _check_rows(tables[0], path)
-    _check_curves(tables[1], path)
-    return tables
-
-
-def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
-    at = lambda value: value[place] if isinstance(value, list) else value
-    points = [{name: at(value) for name, value in point.items()} for point in stack.progress.curves]
-    curve = pd.DataFrame(points).round(packed.DECIMALS)
-    curve.insert(0, "id", stack.specs[place].id)
-    return curve
-
-
-def _run_row(stack: store.StackFile, place: int, curve: pd.DataFrame) -> dict:
-    spec, progress = stack.specs[place], stack.progress
-    return {
-        "id": spec.id,
-        "spec": json.dumps(to_data(spec), sort_keys=True),
-        **accuracies(curve, *stack.held_out[place]),
-        "first_losses": json.dumps(progress.first_losses[place]),
-        "seconds": round(progress.seconds / stack.trainings, 3),
-        "stacked": stack.trainings,
-        **stack.provenance,
-    }
-
-
-def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, float | int]:
-    """Closing and selected validation accuracies, as shares, of one run.
-
-    `best` picks the evaluation on the inputs it reports; for `split_half` see there.
-    """
-    if inputs_a + inputs_b < 1:
-        raise ValueError("no held-out inputs")
-    a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
-    total = (a + b) / (inputs_a + inputs_b)
-    if not np.isfinite(total).all():
-        raise ValueError("an evaluation without a number of right answers")
-    return {
-        "inputs_a": inputs_a,
-        "inputs_b": inputs_b,
-        "last": float(total[-1]),
-        "closing_mean": float(total[-LAST:].mean()),
-        "best": float(total.max()),
-        "best_step": int(curve["step"].iloc[total.argmax()]),
-        "curve_mean": float(total.mean()),
-        "split_half": split_half(a, b) / (inputs_a + inputs_b),
-    }
-
-
-def split_half(a: np.ndarray, b: np.ndarray) -> float:
-    """Right answers where each half of the validation classes is reported at the epoch that is best on the other.
-
-    Tied epochs count alike. `a` and `b`: right answers in the two halves at every evaluation.
-    """
-    return float(b[a == a.max()].mean() + a[b == b.max()].mean())
-
-
-# Shipped files
-
-
 def shipped(folder: Path | None = None) -> Tables:
     """All shipped rows and curves; of runs that two stems ship, the first.
 
     Raises:
         RecordError: naming a file that is missing, truncated or foreign.
     """
-    return _shipped(*_key(folder))
+    rows = shipped_runs(folder)
+    return rows, shipped_curves(rows["id"], folder)
 
 
-@lru_cache(maxsize=4)
-def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> Tables:
-    return _reselected(*join(shipped_stem(stem, folder) for stem in stems(folder)))
+def shipped_runs(folder: Path | None = None) -> pd.DataFrame:
+    """All shipped rows; raises as `shipped`, but of curves none is read."""
+    return _shipped(*_key(folder)).rows
 
 
-def shipped_curves(ids: Iterable[str]) -> pd.DataFrame:
-    """Shipped curves of some runs, in the order of the files; raises as `shipped`."""
-    curves, places = shipped()[1], _places(*_key(None))
-    found = sorted(places[name] for name in set(ids) & places.keys())
-    return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])] if found else curves.iloc[:0]
+def shipped_curves(ids: Iterable[str], folder: Path | None = None) -> pd.DataFrame:
+    """Shipped curves of some runs, in the order of the files; raises as `shipped`, of the files that hold them."""
+    place, listed = _key(folder)
+    homes = _shipped(place, listed).homes
+    asked: dict[str, list[str]] = {}
+    for run in homes.keys() & set(ids):
+        asked.setdefault(homes[run], []).append(run)
+    parts = [_curves_of(stem, asked[stem], place, listed) for stem in sorted(asked)]
+    return pd.concat(parts, ignore_index=True) if parts else EMPTY
 
 
 def _key(folder: Path | None) -> tuple[Path, tuple[tuple[str, str], ...]]:
     return (place := folder or paths.RECORDS), tuple(sorted(manifest.listed(place).items()))
 
 
+class _Shipped(NamedTuple):
+    """The tables of runs of a folder.
+
+    Attributes:
+        tables: by stem.
+        rows: all of them; of runs that two stems ship, the first.
+        homes: the stem that each run is taken from.
+    """
+
+    tables: dict[str, pd.DataFrame]
+    rows: pd.DataFrame
+    homes: dict[str, str]
+
+
 @lru_cache(maxsize=4)
-def _places(folder: Path, listed: tuple[tuple[str, str], ...]) -> dict[str, tuple[int, int]]:
-    """Where the points of each run begin and end."""
-    ids = _shipped(folder, listed)[1]["id"].to_numpy()
+def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> _Shipped:
+    tables = {stem: _read_runs(folder, f"{stem}.{RUNS}") for stem in stems(folder)}
+    homes = {run: stem for stem in reversed(tables) for run in tables[stem]["id"]}
+    return _Shipped(tables, join((table, EMPTY) for table in tables.values())[0], homes)
+
+
+def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple[str, str], ...]) -> pd.DataFrame:
+    """Points of some runs of a stem, in the order of its file."""
+    curves, places = _shipped_points(stem, folder, listed)
+    found = sorted(places[run] for run in runs)
+    return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])]
+
+
+@lru_cache(maxsize=64)
+def _shipped_points(
+    stem: str, folder: Path, listed: tuple[tuple[str, str], ...]
+) -> tuple[pd.DataFrame, dict[str, tuple[int, int]]]:
+    """Curves of a stem, and where the points of each run begin and end."""
+    curves = _stem_curves(stem, _shipped(folder, listed).tables[stem], folder)
+    ids = curves["id"].to_numpy()
     first = _first(ids).tolist()
-    return dict(zip(ids[first], zip(first, [*first[1:], len(ids)])))
+    return curves, dict(zip(ids[first], zip(first, [*first[1:], len(ids)])))
 
 
 def _first(ids: Shaped[np.ndarray, " point"]) -> Int[np.ndarray, " run"]:
@@ -166,12 +118,16 @@ def stems(folder: Path) -> list[str]:
 
 def shipped_stem(stem: str, folder: Path) -> Tables:
     """Rows and curves of one stem; raises as `shipped`."""
-    listed = manifest.listed(folder)
-    rows, points = _read_runs(folder, f"{stem}.{RUNS}"), EMPTY
-    if f"{stem}.{CURVES}" in listed:
-        points = _read_curves(folder, f"{stem}.{CURVES}")
+    rows = _read_runs(folder, f"{stem}.{RUNS}")
+    return rows, _stem_curves(stem, rows, folder)
+
+
+def _stem_curves(stem: str, rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """The curves of a stem, which belong to its rows."""
+    shipped = f"{stem}.{CURVES}" in manifest.listed(folder)
+    points = _read_curves(folder, f"{stem}.{CURVES}") if shipped else EMPTY
     _check_pairs(rows, points, folder)
-    return rows, points
+    return points
 
 
 def _check_pairs(rows: pd.DataFrame, points: pd.DataFrame, folder: Path) -> None:
@@ -190,15 +146,6 @@ def _check_pairs(rows: pd.DataFrame, points: pd.DataFrame, folder: Path) -> None
     for what, lost in told.items():
         if lost:
             raise RecordError(f"{folder} holds {what} {min(map(str, lost))}; put its files back or collect again.")
-
-
-def _reselected(rows: pd.DataFrame, curves: pd.DataFrame) -> Tables:
-    """The tables with `split_half` computed anew: rows collected before 22 November 2026 took the first tied epoch."""
-    if rows.empty:
-        return rows, curves
-    halves = [(run, part.to_numpy()) for run, part in curves.groupby("id")[["correct_a", "correct_b"]]]
-    right = {run: split_half(*part.T) for run, part in halves}
-    return rows.assign(split_half=rows["id"].map(right) / (rows["inputs_a"] + rows["inputs_b"])), curves
 
 
 def whole_stem(stem: str, folder: Path) -> Tables:
@@ -327,17 +274,17 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
             raise RecordError(f"{folder / name}, run {row.id}: {brief(error)}") from error
         if known != row.id:
             raise RecordError(f"{folder / name}: run {row.id} was made by another version (its spec is now {known}).")
-    _check_rows(rows, folder / name)
+    check_rows(rows, folder / name)
     return rows
 
 
 def _read_curves(folder: Path, name: str) -> pd.DataFrame:
     curves = _table(folder, name, packed.unpack)
-    _check_curves(curves, folder / name)
+    check_curves(curves, folder / name)
     return curves
 
 
-def _check_rows(rows: pd.DataFrame, path: Path) -> None:
+def check_rows(rows: pd.DataFrame, path: Path) -> None:
     """Raise RecordError for a run that stands twice, or accuracies that are none."""
     if (twice := rows["id"].duplicated()).any():
         raise RecordError(f"{path} holds run {rows['id'][twice].iloc[0]} twice; put a whole copy back.")
@@ -346,7 +293,7 @@ def _check_rows(rows: pd.DataFrame, path: Path) -> None:
         raise RecordError(f"{path}: run {rows['id'][wrong].iloc[0]} has an accuracy outside 0..1; train it again.")
 
 
-def _check_curves(curves: pd.DataFrame, path: Path) -> None:
+def check_curves(curves: pd.DataFrame, path: Path) -> None:
     """Raise RecordError for a table without the columns of a curve, or with a point that stands twice."""
     numbers = [name for name in POINT if name in curves and pd.api.types.is_numeric_dtype(curves[name])]
     if "id" not in curves or {"id", *numbers} != set(POINT):

@@ -121,11 +121,14 @@ class Direction(Compared):
 
     def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
         """The verdict with its notes, and the cell whose interval ends lowest."""
-        turned = [line.label for line in self.drawn("", profile, read) if mean_interval(line.values).high < 0]
-        notes = {"the other way round: ": "; ".join(turned), "if ": self.given, "but ": self.but()}
+        gaps = [paired_interval(*pair) for pair in sides]
+        turned = [place for place, gap in enumerate(gaps) if gap.high < 0]
+        lines = self.drawn("", profile, read) if turned else []
+        contrary = "; ".join(lines[place].label for place in turned)
+        notes = {"the other way round: ": contrary, "if ": self.given, "but ": self.but()}
         said = ", ".join(word + note for word, note in notes.items() if note)
-        lowest = min(sides, key=lambda pair: paired_interval(*pair).low)
-        return noted(rules.direction_verdict(sides, self.unit), said), lowest
+        lowest = min(range(len(sides)), key=lambda place: gaps[place].low)
+        return noted(rules.direction_verdict(sides, self.unit), said), sides[lowest]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.runs import records
+from cot2lib.runs import finished, records
 from cot2lib.specs import Run
 from cot2lib.study import sweeps, targets
 from cot2lib.study.frame import at
@@ -60,7 +60,8 @@ def rewarded(sweep: Sweep) -> Sample:
 def tabled(table: pd.DataFrame, models: Sequence[Run], temperature: float, k: int) -> pd.DataFrame:
     """Rows by seed of some models in a table of `cot2lib.study.passk`, at one temperature and number of samples."""
     seeds = {run.id: run.seed for run in models}
-    rows = table[np.isclose(table["temperature"], temperature) & (table["k"] == k) & table["id"].isin(seeds)]
+    rows = table[table["k"] == k]
+    rows = rows[np.isclose(rows["temperature"], temperature) & rows["id"].isin(seeds)]
     told = dict(seed=rows["id"].map(seeds), method=models[0].method, asked=" ".join(seeds))
     return rows.assign(**told).set_index("seed").sort_index()
 
@@ -103,7 +104,7 @@ def _with_base(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     for seed, curve in points.groupby("seed"):
         a, b = curve["base_a"].to_numpy(), curve["base_b"].to_numpy()
         total = a + b
-        found[seed] = dict(base_last=total[-1], base_best=total.max(), base_split_half=records.split_half(a, b))
+        found[seed] = dict(base_last=total[-1], base_best=total.max(), base_split_half=finished.split_half(a, b))
     rows = rows.join(pd.DataFrame.from_dict(found, orient="index").div(held_out(rows), axis=0))
     return rows.assign(base_lost=rows["base_best"] - rows["base_last"])
 

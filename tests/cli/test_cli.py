@@ -13,7 +13,7 @@ from builders import SPECS
 
 from cot2lib import cli, runs
 from cot2lib.cli import training
-from cot2lib.runs import records
+from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.book import all_runs
 from cot2lib.study.book.ledger import COLUMNS
@@ -45,7 +45,7 @@ def test_list_shows_every_sweep(capsys):
 def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeypatch, capsys):
     monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS})
     runs.run(SPECS)
-    records.ship("tiny.quick", records.choose(records.stored(), [SPECS[0].id]), {}, nothing_shipped)
+    records.ship("tiny.quick", records.choose(finished.tables(), [SPECS[0].id]), {}, nothing_shipped)
     capsys.readouterr()
     cli.main(["list"])
     assert capsys.readouterr().out.splitlines()[1].split() == ["tiny", "paper", "3", "1", "3"]

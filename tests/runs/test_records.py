@@ -14,7 +14,7 @@ from builders import SPECS, short
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit.files import TEMPORARY, UNSEALED, load_meta, write_atomic
-from cot2lib.runs import manifest, packed, records
+from cot2lib.runs import finished, manifest, packed, records
 from cot2lib.runs import store as stores
 from cot2lib.study import samples
 from cot2lib.study.book import all_runs
@@ -237,7 +237,7 @@ def _curves(folder):
 def test_rows_and_curves_that_do_not_belong_together_are_named(shipped, change, says):
     """Though every checksum is right."""
     _foreign(shipped, "tiny.quick.curves.xz", packed.pack(change(_curves(shipped))))
-    for use in (lambda: runs.recorded(SPECS), lambda: runs.run(SPECS, "error")):
+    for use in (lambda: runs.curves(SPECS), lambda: records.shipped(shipped)):
         with pytest.raises(RecordError, match=rf"{shipped} holds {says}.*; put its files back or collect again"):
             use()
 
@@ -366,7 +366,7 @@ def curve(correct_a, correct_b):
 
 def test_accuracies_by_hand():
     """Six inputs in one half, four in the other; half a is best at the second evaluation, half b at the third."""
-    found = records.accuracies(curve([1, 6, 2, 3], [0, 1, 4, 2]), 6, 4)
+    found = finished.accuracies(curve([1, 6, 2, 3], [0, 1, 4, 2]), 6, 4)
     assert found["inputs_a"] == 6 and found["inputs_b"] == 4
     assert found["last"] == 0.5 and found["best"] == 0.7 and found["best_step"] == 20
     assert found["curve_mean"] == pytest.approx((0.1 + 0.7 + 0.6 + 0.5) / 4)
@@ -375,7 +375,7 @@ def test_accuracies_by_hand():
 
 
 def test_closing_mean_is_of_the_last_ten():
-    found = records.accuracies(curve([9, 9, *range(10)], [0] * 12), 10, 0)
+    found = finished.accuracies(curve([9, 9, *range(10)], [0] * 12), 10, 0)
     assert found["closing_mean"] == pytest.approx(sum(range(10)) / 100)
     assert found["curve_mean"] == pytest.approx((18 + 45) / 120)
 

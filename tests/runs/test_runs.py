@@ -21,7 +21,7 @@ from cot2lib import cli, runs
 from cot2lib.errors import DeviceError, RecordError, SpecError
 from cot2lib.kit import identity, timing
 from cot2lib.kit.files import UNSEALED, load_meta, load_tensors
-from cot2lib.runs import lookup, records, train
+from cot2lib.runs import finished, lookup, records, train
 from cot2lib.runs import store as stores
 from cot2lib.runs.collect import collect as merge
 from cot2lib.runs.plan import stacks_of_shard
@@ -68,7 +68,7 @@ def test_by_profile_leaves_out_what_is_not_recorded(store, nothing_shipped):
         runs.by_profile({"quick": SPECS, "paper": SPECS})
     requests = {"quick": SPECS, "paper": [SPECS[2]]}
     retrained = runs.by_profile(requests, retrained="quick")
-    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
     for rows, curves in (retrained, runs.by_profile(requests)):
         assert rows["id"].tolist() == [SPECS[0].id, SPECS[1].id] and set(rows["profile"]) == {"quick"}
         assert set(curves["id"]) == {SPECS[0].id, SPECS[1].id} and len(curves) == 6
@@ -84,7 +84,7 @@ def test_asking_for_nothing_is_named(ask):
 
 def test_the_store_is_read_only_for_what_is_not_shipped(store, nothing_shipped, monkeypatch):
     runs.run(SPECS)
-    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
     monkeypatch.setattr(stores, "finished_files", lambda: pytest.fail("the store was read"))
     assert len(runs.run(SPECS)) == 3 and len(runs.curves(SPECS)) == 9
     assert len(runs.by_profile({"quick": SPECS})[0]) == 3
@@ -92,10 +92,10 @@ def test_the_store_is_read_only_for_what_is_not_shipped(store, nothing_shipped, 
 
 def test_stored_tables_are_made_once_per_file(store, nothing_shipped, monkeypatch):
     runs.run(SPECS)
-    first = records.stored()
+    first = finished.tables()
     monkeypatch.setattr(stores, "load_meta", lambda path: pytest.fail("read again"))
-    monkeypatch.setattr(records, "_run_row", lambda *args: pytest.fail("made again"))
-    pd.testing.assert_frame_equal(first[0], records.stored()[0])
+    monkeypatch.setattr(finished, "_run_row", lambda *args: pytest.fail("made again"))
+    pd.testing.assert_frame_equal(first[0], finished.tables()[0])
 
 
 @pytest.mark.parametrize("device", ["abacus", "cuda:1", "mps", "meta", "cpu:0", ""])
@@ -157,7 +157,7 @@ def test_what_a_missing_record_advises_helps(store, nothing_shipped, monkeypatch
     """A command is named where a chapter lists the run; it makes rows, and weights where rows alone are shipped."""
     monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS[:1]})
     assert cli.main(_told(lambda: runs.run(SPECS[:1], missing="error"))) == 0
-    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
     for path in store.iterdir():
         path.unlink()
     assert len(runs.run(SPECS[:1], missing="error")) == 1
@@ -201,7 +201,7 @@ def test_runs_of_a_readers_rule_stay_in_the_store(store, nothing_shipped, monkey
     with pytest.raises(SpecError, match="Readers is defined outside the package: runs with it stay"):
         merge("tiny.quick", [own, SPECS[1]])
     stores.read.cache_clear()
-    records._stack_tables.cache_clear()
+    finished._stack_tables.cache_clear()
     monkeypatch.setattr(identity, "OUTSIDE", {})
     assert runs.run(SPECS[1:2], "error")["id"].tolist() == [SPECS[1].id]
     assert set(stores.finished()) == {SPECS[1].id}
@@ -238,7 +238,7 @@ def test_shards_share_the_stacks(store, nothing_shipped, monkeypatch):
 
 def test_retrain_ignores_shipped_records(store, nothing_shipped, monkeypatch):
     runs.run(SPECS)
-    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
     monkeypatch.setenv("COT2_STORE", str(store / "other"))
     assert len(runs.run(SPECS, missing="error")) == 3
     with pytest.raises(RecordError):
@@ -439,7 +439,7 @@ def test_a_checkpoint_is_found_by_the_runs_in_it(interrupted, starts):
 
 def test_a_checkpoint_outlives_the_recording_of_one_of_its_runs(interrupted, starts, store, nothing_shipped):
     runs.run(MANY[:1])
-    records.ship("tiny.quick", records.stored(), {}, nothing_shipped)
+    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
     for path in store.glob("*"):
         path.unlink()
     records.shipped()

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 @cache
 def shipped():
     """Specs of all shipped runs, those of small tasks first."""
-    rows = records.shipped()[0]
+    rows = records.shipped_runs()
     specs = [] if rows.empty else [from_data(json.loads(text)) for text in rows["spec"]]
     return sorted(specs, key=lambda run: run.task.size)
 
@@ -82,7 +82,7 @@ def test_shipped_records_replay(run):
 
     Of policy gradients that is the share of failed rollouts. Rounding may turn one, after which the weights part.
     """
-    rows = records.shipped()[0].set_index("id")
+    rows = records.shipped_runs().set_index("id")
     trainer = runs.make_trainer([run], runs.How(torch.device("cpu"), engine="torch"))
     trainer.advance(STEPS)
     expected = torch.tensor(records.first_losses(rows.loc[run.id]))[:STEPS]
@@ -98,7 +98,7 @@ def test_shipped_records_replay(run):
 def test_shipped_weights_give_their_record(run):
     """Two inputs may fall the other way by rounding, or one in 200 in half precision; more means that decoding or data
     have drifted."""
-    row = records.shipped()[0].set_index("id").loc[run.id]
+    row = records.shipped_runs().set_index("id").loc[run.id]
     found = evaluate(runs.load(run, missing="error"), stack_data([run], "cpu"), [run])
     inputs = row["inputs_a"] + row["inputs_b"]
     right = found["correct_a"][0] + found["correct_b"][0]

@@ -13,6 +13,7 @@ from ragged import Ragged
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thought, runs
 from cot2lib.errors import CoT2Error
+from cot2lib.runs import finished
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.tasks.checks import check_task
@@ -172,7 +173,7 @@ def end_of(number, monkeypatch, folder):
         return "refused" if named else f"{number}, {member}: not named in {text}"
     except Exception as error:
         return f"{number}, {member}: {type(error).__name__}: {str(error)[:200]}"
-    points = runs.records.stored()[1]["loss"].dropna()
+    points = finished.tables()[1]["loss"].dropna()
     finite = bool(points.map(math.isfinite).all() and rows[["last", "best"]].map(math.isfinite).all(axis=None))
     return "trained" if finite else f"{number}, {member}: trained to no numbers"
 

@@ -53,7 +53,7 @@ def _of_runs(name: str) -> str:
     chapter, profile, _ = name.split(".", 2)
     path, _ = manifest.content(paths.RECORDS, name)
     ids = load_meta(path)["runs"]
-    rows = records.shipped()[0].set_index("id").loc[ids].reset_index()
+    rows = records.shipped_runs().set_index("id").loc[ids].reset_index()
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
     made = "; ".join(sorted({f"{row.device}, torch {row.torch}" for row in rows.itertuples()}))
     return _card(

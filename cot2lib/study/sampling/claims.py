@@ -5,6 +5,7 @@ from functools import cache
 
 import pandas as pd
 
+from cot2lib.specs import RunSpec
 from cot2lib.study import sweeps
 from cot2lib.study.comparisons import Direction, against
 from cot2lib.study.frame import at
@@ -25,11 +26,17 @@ def passing(method: str, temperature: float, k: int, one_split: bool = False) ->
     top_k = TOP_K if method == "discrete" and temperature else 0
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
-        models = sweeps.on_split(models) if one_split else models
+        models = _models(method, profile, tuple(seeds), one_split)
         return tabled(at(shipped(profile), top_k=top_k), models, temperature, k)
 
     return sample
+
+
+@cache
+def _models(method: str, profile: str, seeds: tuple[int, ...], one_split: bool) -> Sequence[RunSpec]:
+    """The same for every temperature and k."""
+    models = sweeps.methods(profile, seeds, (24,), (method,), layers=1)
+    return sweeps.on_split(models) if one_split else models
 
 
 @cache

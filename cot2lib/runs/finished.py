@@ -1,0 +1,93 @@
+"""Rows and learning curves of finished stacks in a store."""
+
+import json
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.errors import RecordError, brief
+from cot2lib.kit.identity import UndefinedError
+from cot2lib.runs import packed, records, store
+from cot2lib.runs.records import Tables
+from cot2lib.specs import to_data
+
+LAST = 10  # evaluations in the closing mean
+
+
+def tables(folder: Path | None = None) -> Tables:
+    """All rows and curves of a store, the local one by default; leaves out and raises as `store.finished`."""
+    parts = []
+    for file in store.finished_files(folder):
+        with suppress(UndefinedError):
+            parts.append(_stack_tables(*file))
+    return records.join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _stack_tables(path: Path, changed: int) -> Tables:
+    """Rows and curves of a finished stack, made once per change of its file."""
+    stack = store.read(path, changed)
+    try:
+        curves = [_run_curve(stack, place) for place in range(len(stack.specs))]
+        rows = [_run_row(stack, place, curve) for place, curve in enumerate(curves)]
+        found = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
+    records.check_rows(found[0], path)
+    records.check_curves(found[1], path)
+    return found
+
+
+def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
+    at = lambda value: value[place] if isinstance(value, list) else value
+    points = [{name: at(value) for name, value in point.items()} for point in stack.progress.curves]
+    curve = pd.DataFrame(points).round(packed.DECIMALS)
+    curve.insert(0, "id", stack.specs[place].id)
+    return curve
+
+
+def _run_row(stack: store.StackFile, place: int, curve: pd.DataFrame) -> dict:
+    spec, progress = stack.specs[place], stack.progress
+    return {
+        "id": spec.id,
+        "spec": json.dumps(to_data(spec), sort_keys=True),
+        **accuracies(curve, *stack.held_out[place]),
+        "first_losses": json.dumps(progress.first_losses[place]),
+        "seconds": round(progress.seconds / stack.trainings, 3),
+        "stacked": stack.trainings,
+        **stack.provenance,
+    }
+
+
+def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, float | int]:
+    """Closing and selected validation accuracies, as shares, of one run.
+
+    `best` picks the evaluation on the inputs it reports; for `split_half` see there.
+    """
+    if inputs_a + inputs_b < 1:
+        raise ValueError("no held-out inputs")
+    a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
+    total = (a + b) / (inputs_a + inputs_b)
+    if not np.isfinite(total).all():
+        raise ValueError("an evaluation without a number of right answers")
+    return {
+        "inputs_a": inputs_a,
+        "inputs_b": inputs_b,
+        "last": float(total[-1]),
+        "closing_mean": float(total[-LAST:].mean()),
+        "best": float(total.max()),
+        "best_step": int(curve["step"].iloc[total.argmax()]),
+        "curve_mean": float(total.mean()),
+        "split_half": split_half(a, b) / (inputs_a + inputs_b),
+    }
+
+
+def split_half(a: np.ndarray, b: np.ndarray) -> float:
+    """Right answers where each half of the validation classes is reported at the epoch that is best on the other.
+
+    Tied epochs count alike. `a` and `b`: right answers in the two halves at every evaluation.
+    """
+    return float(b[a == a.max()].mean() + a[b == b.max()].mean())
