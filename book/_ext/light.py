@@ -11,6 +11,7 @@ from sphinx.util import logging
 log = logging.getLogger(__name__)
 ICONS = "_static/scripts/fontawesome.js"
 ICON = re.compile(r'"?([\w-]+)"?:\[\d+,\d+,\[([^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?')
+SHOWN = re.compile(r"\bfa-([\w-]+)")
 BY_SCRIPT = {"xmark"}  # shown by the theme's own script
 LEAST = 1000  # icons that the theme's file holds before it is lightened
 LARGE = 100_000  # bytes of a picture
@@ -35,21 +36,18 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.format != "html":
         return
     folder = Path(app.outdir)
+    shown = set(BY_SCRIPT)
     for page in folder.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
         if page.name != "search.html":
-            page.write_text(SEARCH.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
-    drop_icons(folder / ICONS, shown_icons(folder))
+            page.write_text(text := SEARCH.sub("", text), encoding="utf-8")
+        shown.update(SHOWN.findall(text))
+    drop_icons(folder / ICONS, shown)
     for path in [*folder.glob("_images/*.png"), *folder.glob("_static/*.png")]:
         if path.stat().st_size > LARGE:
             with Image.open(path) as picture:
                 reduced = picture.convert("RGB").quantize(256)
             reduced.save(path, optimize=True)
-
-
-def shown_icons(folder: Path) -> set[str]:
-    """Names of the icons on all pages."""
-    found = (re.findall(r"\bfa-([\w-]+)", path.read_text(encoding="utf-8")) for path in folder.rglob("*.html"))
-    return BY_SCRIPT.union(*found)
 
 
 def drop_icons(path: Path, shown: set[str]) -> None:

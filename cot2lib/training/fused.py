@@ -121,8 +121,8 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
             data, fed, variant = self._data, self._fed, int(self.data.variant[run])
             if self.data.renames or self.drawn_anew:
                 (data, fed, order), variant = self._taught(run, first, order), 0
-            ending = data._replace(outputs=np.minimum(data.outputs, end))
-            data, fed = ending, ending if fed is data else fed
+            scored = data._replace(outputs=np.minimum(data.outputs, end))
+            data, fed = scored, scored if fed is data else fed
             rest = self._optimiser(run, part), noise, first, losses, works[0]
             if own:
                 how = parts, own, KINDS.index(type(self.spec.thought)), skipped

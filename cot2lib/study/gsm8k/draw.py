@@ -135,7 +135,7 @@ def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame
     claims |= {f"paper: tokens, {PRINTED[name]}": f"{name}-length" for name in ("discrete", "mts")}
     for head, name in claims.items():
         ours[head] = [paper_value(f"gsm8k-{limit}-{name}") for limit in ours["paper: limit"]]
-    return ours.set_index("limit").T.rename_axis("limit", axis=0).rename_axis(None, axis=1).reset_index()
+    return ours.set_index("limit").T.rename_axis(columns=None).reset_index(names="limit")
 
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
