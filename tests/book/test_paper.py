@@ -8,7 +8,7 @@ from scipy import special
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval, paired_interval, prediction_interval
-from cot2lib.runs import records
+from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import samples, sweeps
 from cot2lib.study.book import ledger, listing
@@ -473,7 +473,7 @@ def test_requests_for_nothing_are_named(shipped):
 
 
 def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypatch):
-    monkeypatch.setattr(records, "stored", lambda: pytest.fail("the store was read"))
+    monkeypatch.setattr(finished, "tables", lambda: pytest.fail("the store was read"))
     rows = ledger.ledger()
     assert tuple(rows.columns) == ledger.COLUMNS and len(rows) == 2 * len(claims())
     counted = ledger.is_settled(rows)
