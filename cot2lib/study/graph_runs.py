@@ -26,7 +26,7 @@ HEADS = (1, 2, 4)
 KS = (6, 8, 12)  # tokens of a sampled thought
 SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
 THREE = SEEDS[:3]
-MORE = TEN[len(THREE) : 6]  # further seeds of ProntoQA as the paper reads it
+SIX = TEN[:6]
 PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
 SEARCHED, PADDED = dict(lr=2e-3, **PLACED), dict(padding_counts=True)
 UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
@@ -117,19 +117,37 @@ def answering(
     return [run for task in asked for run in _each(profile, [task], methods if task == REACHED else without, seeds)]
 
 
-def twinned(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+def twinned(seeds: Sequence[int] = SIX) -> list[RunSpec]:
     """Methods on the control of ProntoQA, which no rule but a search answers; our recipe, d = 32."""
     return answering("quick", seeds, (*BOTH, "no-cot"), (TWINS,))
+
+
+def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
+    """Runs on ProntoQA at d = 32.
+
+    By our recipe seeds part the most where it is asked what is reached. There CoT2 and discrete chain of thought have
+    all seeds, other methods and the control the first six. The other reading has the first three. So has the authors'
+    recipe, by which no run leaves chance.
+    """
+    first, few = seeds[: len(SIX)], seeds[: len(THREE)]
+    if profile == "paper":
+        return answering(profile, few)
+    others = answering(profile, first, METHODS[2:], READINGS[:1])
+    return [*widened(profile, seeds, (32,)), *others, *answering(profile, few, readings=READINGS[1:]), *twinned(first)]
+
+
+def widened(
+    profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS, methods: Sequence[str] = BOTH
+) -> list[RunSpec]:
+    """`dimension` on ProntoQA as the paper reads it; by the authors' recipe the first three seeds."""
+    return dimension(profile, seeds[: len(THREE)] if profile == "paper" else seeds, d_models, methods, REACHED)
 
 
 def followed(seeds: Sequence[int]) -> list[RunSpec]:
     """Models that are asked whether they follow the chain: over dimensions and COCONUT on ProntoQA as the paper reads
     it, and those of its control."""
-    return [
-        *dimension("quick", seeds, task=REACHED),
-        *answering("quick", seeds, ("coconut",), READINGS[:1]),
-        *twinned(seeds),
-    ]
+    first = seeds[: len(SIX)]
+    return [*widened("quick", seeds), *answering("quick", first, ("coconut",), READINGS[:1]), *twinned(first)]
 
 
 def bare(
@@ -264,8 +282,10 @@ def voting(
 
 
 def polled(profile: str) -> list[RunSpec]:
-    """All runs whose samples are counted; by the authors' recipe three seeds left the row of ProsQA open."""
-    return voting(profile) + (voting(profile, TEN[len(THREE) : 7], tasks=("ProsQA",)) if profile == "paper" else [])
+    """All runs whose samples are counted; seven seeds settle the row of ProsQA by the authors' recipe, and ProntoQA
+    has those of `prontoqa`."""
+    by_task = {"paper": (TEN[:7], THREE), "quick": (THREE, TEN)}[profile]
+    return [run for task, seeds in zip(TASKS, by_task) for run in voting(profile, seeds, tasks=(task,))]
 
 
 def looked_into() -> list[RunSpec]:
@@ -275,17 +295,16 @@ def looked_into() -> list[RunSpec]:
 
 def every(profile: str) -> list[Run]:
     """All of them, each once."""
-    widened = [run for task in (BY_AGE, REACHED) for run in dimension(profile, task=task)]
-    found = [*naming(profile), *widened, *answering(profile), *polled(profile)]
+    found = [*naming(profile), *dimension(profile), *widened(profile), *prontoqa(profile), *polled(profile)]
     if profile == "quick":
-        found += [*twinned(), *surface(), *sized(), *of_published_size()]
-        found += answering(profile, MORE, METHODS[:3], READINGS[:1])  # three seeds left two rows open
+        found += [*surface(), *sized(), *of_published_size()]
         found += [run for part in changes().values() for run in part]
         found += chosen()
     else:
         found += [*bare(), *bare(SEEDS, ("age",), METHODS), *bare_answering(SEEDS)]
         found += bare(TEN[len(SEEDS) :], ("age",), ("discrete",))  # five seeds left its row open
-    return list(dict.fromkeys([*found, *rewarded(profile)]))
+    rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(profile, seeds, tasks=(task,))]
+    return list(dict.fromkeys([*found, *rewards]))
 
 
 def supervised(profile: str) -> list[RunSpec]:

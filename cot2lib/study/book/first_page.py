@@ -32,7 +32,7 @@ def curves() -> look.Shown:
     }
     drawn = pd.concat([part.assign(recipe=panel) for panel, part in parts.items()])
     panels = drawn.assign(recipe=frame.ordered(drawn["recipe"], tuple(parts)))
-    finding = "Continuous thoughts learn more than discrete ones, on sums of digits and on graphs."
+    finding = "Continuous thoughts learn more than discrete ones, on sums of digits and on ProsQA."
     return look.curves(panels, col="recipe", stated=_stated, finding=finding, sharex=False)
 
 

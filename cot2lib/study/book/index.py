@@ -48,7 +48,11 @@ class Finding:
 
 
 FINDINGS = (
-    Finding("convergence-2l2h", "Continuous thoughts end above discrete ones, and learn faster.", "fig-curves"),
+    Finding(
+        "convergence-2l2h",
+        "On sums, continuous thoughts of 24 dimensions or more end above discrete ones and learn faster.",
+        "fig-curves",
+    ),
     Finding(
         "small-cot2-beats-large-discrete", "One layer with continuous thoughts beats two with discrete ones.",
         "fig-one-layer",
