@@ -27,9 +27,12 @@ def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 def tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
     """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
     asked = [spec.id for spec in specs]
-    if not retrain and len(rows := records.in_order(records.shipped_runs(), asked)) == len(asked):
-        return rows, records.shipped_curves(asked)
-    known = finished.tables() if retrain else records.join([records.shipped(), finished.tables()])
+    shipped = (records.EMPTY,) * 2
+    if not retrain:
+        shipped = records.in_order(records.shipped_runs(), asked), records.shipped_curves(asked)
+    if len(shipped[0]) == len(asked):
+        return shipped
+    known = records.join([shipped, finished.tables()])
     return records.in_order(known[0], asked), records.choose(known, asked)[1]
 
 
