@@ -35,8 +35,8 @@ VERDICTS = (
 )
 HALVES = (
     "Accuracies on graphs (%), where the paper states half of its recipe: no decay, and nothing of dropout. Does that "
-    "half give the paper's number, if our graphs and 50 passes stand for the paper's? Does our recipe, the best of an "
-    "equal search for every method, come up to it? Means of the last epoch with 95 % intervals."
+    "half give the paper's number, if our graphs and 50 passes stand for the paper's? Does our recipe, which "
+    "was found with CoT2 alone, come up to it? Means of the last epoch with 95 % intervals."
 )
 REBUILT = (
     "Claims of the paper by part: judged, recorded with the quick recipe alone, or without a run. Every point of a "
