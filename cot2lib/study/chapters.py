@@ -58,7 +58,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
         "live_steps": 2000,
         "live_hops": 4,
     },
-    "prontoqa": {"seeds": [*SEEDS[:3]]},
+    "prontoqa": {"seeds": [*TEN]},
     "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]},
     "graph_choices": {"seeds": [*SEEDS[:3]]},
     "grpo_mts": {"split_seeds": [*TEN], "live_k": 3, "live_steps": 4000, "live_lr": 0.0003},
