@@ -168,7 +168,7 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
 
 OF_MODELS = {
     "thoughts": OfModels("contents", sweeps.looked_into, _contents),
-    "searched": OfModels("tested", graph_runs.supervised, graph_tests.measure),
+    "searched": OfModels("tested", prosqa.searched, graph_tests.measure),
     "votes": OfModels("majority", prosqa.polled, graph_tests.votes),
     "questions": OfModels("tested", prosqa.compared, questions.measure),
     "farther": OfModels("tested", prosqa.tried_farther, questions.measure_hops),

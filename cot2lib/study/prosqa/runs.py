@@ -153,6 +153,11 @@ def polled(profile: str) -> list[RunSpec]:
     return graph_runs.polled(profile) + (chosen(SEEDS[:3], BOTH) if profile == "quick" else [])
 
 
+def searched(profile: str) -> list[RunSpec]:
+    """All runs on graphs that answer test graphs other than those of all hops."""
+    return graph_runs.supervised(profile) + (of_concepts() if profile == "quick" else [])
+
+
 def tried_farther(profile: str) -> list[RunSpec]:
     """CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
     return [*farther(), *longer(), *sizes()] if profile == "quick" else []
