@@ -15,7 +15,7 @@ from cot2lib.runs import records
 from cot2lib.runs.lookup import absent, absent_message, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape
 from cot2lib.specs.profiles import TEN
-from cot2lib.study import graph_runs, graph_tests, sweeps, thoughts_held
+from cot2lib.study import graph_tests, sweeps, thoughts_held
 from cot2lib.study.book import all_runs, drift
 from cot2lib.study.construction import block
 from cot2lib.study.controls import along, edits, transfer
