@@ -585,7 +585,10 @@ def graph_policies():
     larger = [(of(after[*one, more], best), of(after[*one, less], best)) for one in each for less, more in steps]
     rows["k-larger-better-qa"] = paired(larger, given=ours)
     helps = [(gain(task, "discrete", k), gain(task, "cot2", k)) for task in tasks for k in (6, 8, 12)]
-    rows["rl-helps-discrete-more"] = paired(helps, given=f"{ours}, and gains are by the own sampler")
+    graphs = ("ProsQA, 19 names, 4 hops, fresh, 5 tokens scored", "ProntoQA, reachable, once, 7 tokens scored")
+    sides = "gained by reward: discrete CoT + GRPO, B = 1 minus CoT2 + GRPO, B = inf"
+    names = [f"{graph}, K = {k}, {sides}" for graph in graphs for k in (6, 8, 12)]
+    rows["rl-helps-discrete-more"] = paired(helps, given=f"{ours}, and gains are by the own sampler", names=names)
     return rows
 
 

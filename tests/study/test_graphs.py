@@ -10,7 +10,7 @@ from builders import QUESTIONS, walks
 
 from cot2lib.decode import Rollout
 from cot2lib.errors import SpecError
-from cot2lib.specs.profiles import spec
+from cot2lib.specs.profiles import TEN, spec
 from cot2lib.study import frame, graph_runs, graph_tests, graphs
 from cot2lib.study.graph_choices import draw as choices
 from cot2lib.study.graph_facts import MOVED
@@ -244,3 +244,16 @@ def test_every_claim_on_graphs_rests_on_listed_runs():
                 *graph_runs.answering(profile, methods=(method,), readings=("reachable",)),
             ]
             assert {run.id for run in asked} <= listed
+
+
+def test_prontoqa_has_the_more_seeds_the_more_they_differ():
+    def seeds(profile, **told):
+        asked = graph_runs.prontoqa(profile)
+        return {run.seed for run in asked if {"method": run.method, "reading": run.task.reading} == told}
+
+    assert all(seeds("quick", method=name, reading="reachable") == {*TEN} for name in ("CoT2", "discrete CoT"))
+    assert all(seeds("quick", method=name, reading="reachable") == {*TEN[:6]} for name in ("COCONUT", "no-CoT"))
+    assert seeds("quick", method="CoT2", reading="twins") == {*TEN[:6]}
+    assert seeds("quick", method="CoT2", reading="sign") == {*TEN[:3]}
+    assert {run.seed for run in graph_runs.prontoqa("paper")} == {*TEN[:3]}
+    assert len(graph_runs.prontoqa("quick")) == len(set(graph_runs.prontoqa("quick")))

@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, show
-from cot2lib.study.graph_facts import MOVED
+from cot2lib.study.graph_facts import MOVED, NEITHER
 from cot2lib.study.graph_tests import RENAMED, SEEN, UNSEEN
 from cot2lib.tasks.prontoqa import HOPS, READINGS
 
@@ -29,16 +29,27 @@ def blocked(tested: pd.DataFrame) -> pd.DataFrame:
 
 
 def concepts(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The recorded ones of some runs: accuracy (%) at the end, and after half of the steps (`half`)."""
+    """The recorded ones of some runs: accuracy (%) at the end, and after half of the steps (`half`).
+
+    Where edges are moved that block no rule: strict accuracy (`moved`), and the last thought's share on its frontier
+    (`kept`).
+    """
     rows = graphs.described(frame.tidy(runs.recorded(specs)), specs)
     curves = frame.tidy(runs.curves([run for run in specs if run.id in set(rows["id"])]))
     middle = curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"]
-    return rows.assign(half=rows["id"].map(middle))
+    asked = frame.at(graphs.tested(specs), test=NEITHER).set_index("id")
+    found = {"half": middle, "moved": asked["strict"], "kept": asked[f"frontier_{HOPS}"]}
+    return rows.assign(**{name: rows["id"].map(values) for name, values in found.items()})
 
 
 def concepts_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) of each run of `concepts` after half of the steps and at the end."""
+    """A line for each run of `concepts`."""
     cells = rows.sort_values(["reading", "method", "seed"])
     told = cells.assign(reading=[frame.called("reading", name) for name in cells["reading"]])
-    words = {"half": "after half of the steps (%)", "last": "at the end (%)"}
+    words = {
+        "half": "after half of the steps (%)",
+        "last": "at the end (%)",
+        "moved": "edges moved (%)",
+        "kept": "last thought on its frontier then (%)",
+    }
     return told[["reading", "method", "seed", *words]].rename(columns=words)
