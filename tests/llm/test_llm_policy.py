@@ -177,7 +177,14 @@ def test_a_model_learns_chains(tokenizer):
 
 @pytest.mark.parametrize(
     "thoughts, rule, least",
-    [(0, None, 0.95), (2, None, 0.95), (2, Dirichlet(20.0), 0.9), (2, Gumbel(0.5), 0.6), (2, Gaussian(0.05), 0.9)],
+    [
+        (0, None, 0.95),
+        (2, Dirichlet(20.0), 0.9),
+        *(
+            pytest.param(2, *case, marks=pytest.mark.thorough)
+            for case in ((None, 0.95), (Gumbel(0.5), 0.6), (Gaussian(0.05), 0.9))
+        ),
+    ],
     ids=str,
 )
 def test_reward_makes_rewarded_responses_likelier(tokenizer, monkeypatch, thoughts, rule, least):

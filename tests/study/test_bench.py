@@ -62,7 +62,10 @@ def test_stages_are_timed_in_their_last_stage(monkeypatch):
     "measure, one, least, others",
     [
         (training.steps, training.one_step, 1e6, ["torch.func.vmap, 2 runs", "fused, 1 runs", "fused, 2 runs"]),
-        (training.own_steps, partial(training.one_step, training.OWN), 1e6, ["fused, 1 runs", "fused, 2 runs"]),
+        pytest.param(
+            *(training.own_steps, partial(training.one_step, training.OWN), 1e6, ["fused, 1 runs", "fused, 2 runs"]),
+            marks=pytest.mark.thorough,
+        ),
         (reward.prompts, reward.one_prompt, 1e5, ["fused, 1 runs", "fused, 2 runs"]),
     ],
     ids=["train", "own thoughts", "grpo"],
