@@ -2,18 +2,20 @@
 
 A process that compiled an entry would call its helpers as they were compiled before it, one by one. A process that
 loads the entry calls the copies that were optimised within it. Both are right, and their last bits differ. Hence no
-process calls what it compiled: a child compiles an entry into the cache, and every process loads it from there.
+process calls what it compiled: a child compiles an entry into the cache, and every process loads it from there. Where
+several ask for one at once, one has it compiled and the others wait.
 """
 
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from itertools import count
 from zlib import crc32
 
+from filelock import FileLock
 from numba import njit
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import FunctionCache
@@ -38,9 +40,13 @@ class _Cache(FunctionCache):
         if found is not None or not apart:
             return found
         asked = self._py_func.__module__, self._py_func.__name__, sig
-        given = pickle.dumps(sys.path) + pickle.dumps(asked)
-        with suppress(OSError):  # where no process may be begun
-            subprocess.run([sys.executable, "-c", CHILD], input=given, capture_output=True)
+        with ExitStack() as alone:
+            with suppress(OSError, NotImplementedError):  # where files cannot be locked, two compile at once
+                alone.enter_context(FileLock(f"{self.cache_path}.{self._py_func.__name__}.lock"))
+            if super().load_overload(sig, target_context) is None:  # nor did another process compile it meanwhile
+                with suppress(OSError):  # where no process may be begun
+                    given = pickle.dumps(sys.path) + pickle.dumps(asked)
+                    subprocess.run([sys.executable, "-c", CHILD], input=given, capture_output=True)
         return super().load_overload(sig, target_context)  # nothing if the child failed: compiling here says why
 
 

@@ -68,6 +68,29 @@ def test_a_process_that_finds_nothing_compiled_trains_to_the_same_bits(tmp_path)
     assert made[0] == made[1]
 
 
+DOUBLED = """
+import sys, time
+from cot2lib.fast.entries import entry_point
+
+@entry_point
+def twice(number):
+    return 2 * number
+
+if "compile_here" in sys.orig_argv[-1]:
+    print(file=open("compiled", "a"))
+    time.sleep(2)
+"""
+
+
+def test_of_two_processes_that_ask_at_once_one_compiles(tmp_path):
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    command = [sys.executable, "-c", "from doubled import twice; print(twice(4))"]
+    options = dict(text=True, cwd=tmp_path, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)})
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, **options) for _ in "ab"]
+    assert [process.communicate()[0] for process in both] == ["8\n", "8\n"]
+    assert len((tmp_path / "compiled").read_text()) == 1
+
+
 @pytest.mark.parametrize("name, value", [("CHILD", "raise SystemExit(1)"), ("sys.executable", "/no/such/python")])
 def test_without_a_child_an_entry_is_compiled_all_the_same(monkeypatch, tmp_path, name, value):
     monkeypatch.setattr(f"cot2lib.fast.entries.{name}", value)
