@@ -7,6 +7,7 @@ last layer computes queries and MLP for the scored positions alone. Decoding fol
 `Base()` and `Discrete()`.
 """
 
+import math
 from collections import namedtuple
 from typing import NamedTuple
 
@@ -17,9 +18,9 @@ from cot2lib.fast.attention import attend
 from cot2lib.fast.entries import COMPILED, entry_point
 
 from cot2lib.fast.kernels import (  # isort: skip
-    ONE, ZERO, add, add_row, drop, exp, gelu, layer_norm, product, transpose,
+    ONE, ZERO, add, add_row, exp, gelu, layer_norm, product, transpose,
 )  # fmt: skip
-from cot2lib.fast.rows import LANES
+from cot2lib.fast.rows import LANES, drop
 
 
 class Shape(NamedTuple):
@@ -110,13 +111,22 @@ def sizes(shape: Shape, own: int = 0) -> dict[str, tuple[int, ...]]:
 
 def work(shape: Shape, lanes: int, own: int = 0) -> tuple:
     """Arrays for `train` with so many dropout multipliers, or, with one position scored and none, for decoding."""
-    draws = np.zeros(-(-lanes // 4), np.uint64)
-    noise = dict(draws=draws, lanes=draws.view(np.uint16), scales=np.zeros(4 * len(draws) + LANES, np.float32))
+    draws = np.zeros((lanes + LANES) // 4 + 1, np.uint64)  # vectors read beyond the last lane
+    noise = dict(draws=draws, lanes=draws.view(np.uint16))
     rows = dict(starts=shape.batch * np.arange(shape.positions + 1), first=np.zeros(shape.batch, np.int64))
     order = dict(inputs=np.zeros(shape.batch, np.int64))
-    return Work(
-        **{name: np.zeros(size, np.float32) for name, size in sizes(shape, own).items()}, **noise, **rows, **order
-    )
+    return Work(**_arrays(sizes(shape, own)), **noise, **rows, **order)
+
+
+def _arrays(sizes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Zeros of some sizes in one block, each from the start of a cache line on, so that few vectors lie in two."""
+    counts = {name: math.prod(size) for name, size in sizes.items()}
+    block = np.zeros(sum(counts.values()) + LANES * (len(sizes) + 1), np.float32)
+    arrays, begin = {}, -block.ctypes.data // block.itemsize % LANES
+    for name, count in counts.items():
+        arrays[name] = block[begin : begin + count].reshape(sizes[name])
+        begin += -(-count // LANES) * LANES
+    return arrays
 
 
 def parameters(shape: Shape) -> int:
@@ -125,7 +135,7 @@ def parameters(shape: Shape) -> int:
     return (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
 
 
-OTHERS = ("draws", "lanes", "scales", "starts", "first", "inputs")  # arrays that have no entry in `sizes`
+OTHERS = ("draws", "lanes", "starts", "first", "inputs")  # arrays that have no entry in `sizes`
 Work = namedtuple("Work", [*sizes(Shape(1, 1, 1, 1, 1, 1, 1, 1)), *OTHERS])  # type: ignore[misc]  # from a function
 
 
@@ -251,7 +261,7 @@ def forward(flat, shape, part, padding, noise, w):
         weight, bias = linear(flat, projection, d, d)
         product(w.mixed[layer, rows:end], weight, middle[rows:end], bias)
         if noise.threshold:
-            drop(middle[rows:end], w.scales[lane:], b)
+            drop(middle[rows:end], middle[rows:end], w.lanes[lane:], b, noise)
         lane += b * queries * d
         add(middle[rows:end], w.x[layer, rows:end])
         norm(flat, norm_2, 2 * layer + 1, middle, rows, end, w)
@@ -261,7 +271,7 @@ def forward(flat, shape, part, padding, noise, w):
         weight, bias = linear(flat, down, 4 * d, d)
         product(wide, weight, out[rows:end], bias)
         if noise.threshold:
-            drop(out[rows:end], w.scales[lane:], b)
+            drop(out[rows:end], out[rows:end], w.lanes[lane:], b, noise)
         lane += b * queries * d
         add(out[rows:end], middle[rows:end])
     rows = w.starts[high - part.scored]

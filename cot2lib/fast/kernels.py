@@ -80,6 +80,16 @@ def from_bits(context, bits):
     return types.float32(types.int32), lambda _, builder, signature, given: builder.bitcast(given[0], FLOAT)
 
 
+@intrinsic
+def address(context, array):
+    """Address of an array's first entry; asking `array.ctypes` counts a reference, an atomic operation each time."""
+    made = lambda context, builder, kind, given: context.make_array(kind)(context, builder, given).data
+    emit = lambda context, builder, signature, given: builder.ptrtoint(
+        made(context, builder, signature.args[0], given[0]), INDEX
+    )
+    return types.uint64(array), emit
+
+
 U, FLOATS = np.uint64, np.uint64(SIZE)
 
 
@@ -156,23 +166,22 @@ def product(a, b, c, init):
     What it starts from is a row (j,), or has all rows, (i, j), and may be c.
     """
     _product(
-        U(a.ctypes.data), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
-        U(b.ctypes.data), U(b.strides[0] // SIZE), U(c.ctypes.data), U(c.strides[0] // SIZE),
-        U(init.ctypes.data), U((init.ndim - 1) * init.strides[0] // SIZE), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
+        address(a), U(a.strides[0] // SIZE), U(a.strides[1] // SIZE),
+        address(b), U(b.strides[0] // SIZE), address(c), U(c.strides[0] // SIZE),
+        address(init), U((init.ndim - 1) * init.strides[0] // SIZE), U(c.shape[0]), U(c.shape[1]), U(a.shape[1]),
     )  # fmt: skip
 
 
 @njit(inline="always", **COMPILED)
 def place(a, i, j):
     """Address of a[i, j], a (row, column) without gaps."""
-    return U(a.ctypes.data) + U(i * a.shape[1] + j) * FLOATS
+    return address(a) + U(i * a.shape[1] + j) * FLOATS
 
 
 @njit(inline="always", **COMPILED)
 def spaced_product(a, a_row, a_k, b, b_k, c, c_row, zeros, rows, columns, count):
     """c = a b of addresses and strides, for rows that lie apart; zeros (column,)."""
-    nothing = U(zeros.ctypes.data)
-    _product(a, U(a_row), U(a_k), b, U(b_k), c, U(c_row), nothing, U(0), U(rows), U(columns), U(count))
+    _product(a, U(a_row), U(a_k), b, U(b_k), c, U(c_row), zeros, U(0), U(rows), U(columns), U(count))
 
 
 @njit(inline="always", **COMPILED)
@@ -281,7 +290,7 @@ def add_row(x, i, other, k, times):
 
 # Keyed randomness, as in `cot2lib.kit.random`
 
-GOLDEN = U(0x9E3779B97F4A7C15)
+GOLDEN, SIGNS = U(0x9E3779B97F4A7C15), U(0x8000800080008000)
 
 
 @njit(inline="always", **COMPILED)
@@ -299,24 +308,11 @@ def fold(key, part):
 
 
 @njit(**COMPILED)
-def draw(key, step, counter, threshold, scale, draws, lanes, scales):
-    """Dropout multipliers (lane,) of a run's key at a step; `lanes` are the 16-bit quarters of the draws (draw,)."""
+def draw(key, step, counter, draws):
+    """Draws (draw,) of a run's key at a step; each is four 16-bit lanes, whose sign bits are turned as in torch."""
     here = fold(key, step)
     for i in range(len(draws)):
-        draws[i] = mix(counter[i] ^ here)
-    for i in range(len(lanes)):
-        scales[i] = scale if np.int32(lanes[i]) ^ np.int32(0x8000) >= threshold else ZERO
-
-
-@njit(**COMPILED)
-def drop(x, scales, batch):
-    """x (position x batch, j) times multipliers, which run input by input."""
-    width, positions = x.shape[1], x.shape[0] // batch
-    for p in range(positions):
-        for i in range(batch):
-            row, first = p * batch + i, (i * positions + p) * width
-            for j in range(width):
-                x[row, j] *= scales[first + j]
+        draws[i] = mix(counter[i] ^ here) ^ SIGNS
 
 
 @njit(**COMPILED)

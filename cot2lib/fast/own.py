@@ -13,8 +13,8 @@ from numba import njit
 
 from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, drop, place, product
-from cot2lib.fast.rows import soft_row
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, place, product
+from cot2lib.fast.rows import drop, soft_row
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter, score
 
 MIXTURE, HIDDEN, SLOT = range(3)  # thoughts are those of `Base()`, `Hidden()`, `ZeroSlot()`
@@ -90,7 +90,8 @@ def feed(flat, shape, part, slot, kind, data, inputs, w):
 def run(flat, shape, part, padding, noise, w):
     """A pass, dropout of its embeddings first."""
     if noise.threshold:
-        drop(w.x[0, part.low * shape.batch : part.high * shape.batch], w.scales[part.lane :], shape.batch)
+        x = w.x[0, part.low * shape.batch : part.high * shape.batch]
+        drop(x, x, w.lanes[part.lane :], shape.batch, noise)
     forward(flat, shape, part, padding, noise, w)
 
 

@@ -12,8 +12,8 @@ from numba import njit
 
 from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Noise, Pass, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add_row, drop, fold, place, product
-from cot2lib.fast.rows import soft_row
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add_row, fold, place, product
+from cot2lib.fast.rows import drop, soft_row
 from cot2lib.fast.rules import POINT, draw_point, draw_tokens, point_density, point_slopes
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter
 
@@ -181,7 +181,7 @@ def replay(flat, shape, data, last, inputs, policy, noise, step, update, w):
         feed(flat, shape, thought, data.shift[inputs], w)
     if noise.threshold:
         draw_pass(noise, step, update, np.int64(0), np.int64(len(w.draws)), w)
-        drop(w.x[0], w.scales, shape.batch)
+        drop(w.x[0], w.x[0], w.lanes, shape.batch, noise)
     part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
     forward(flat, shape, part, data.padding[inputs], noise, w)
     for output in range(outputs):

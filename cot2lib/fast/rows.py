@@ -6,13 +6,18 @@ leaves the rest of a row, often all of it, to scalar code. So these loops are wr
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
+from numba.core.cgutils import for_range, for_range_slice, raw_memcpy
 from numba.extending import intrinsic
 
+from cot2lib.fast.entries import COMPILED
+
 from cot2lib.fast.kernels import (  # isort: skip
-    C2, C3, C4, C5, C6, FLOAT, HALF, HIGHEST, INDEX, LN2_HIGH, LN2_LOW, LOG2E, ONE, SIZE, ZERO, phi_of,
+    C2, C3, C4, C5, C6, FLOAT, FLOATS, HALF, HIGHEST, INDEX, LN2_HIGH, LN2_LOW, LOG2E, ONE, SIZE, U, ZERO, address,
+    phi_of,
 )  # fmt: skip
 
+DRAWN = U(2)  # bytes of a lane of a draw
 LANES = 16  # floats of a vector; rows begin and end at multiples
 VECTOR, PLACES = ir.VectorType(FLOAT, LANES), ir.VectorType(ir.IntType(32), LANES)
 LEAST, HIDDEN = np.float32(-1e30), np.float32(-1e29)  # score of what is not seen; less than any score that is
@@ -42,9 +47,9 @@ def _soft_row(context, builder, signature, arguments):
         at = _address(builder, row, k)
         value = builder.select(seen, builder.fmul(builder.load(at, align=SIZE), factor), least)
         builder.store(value, at, align=SIZE)
-        return _call(builder, "maxnum", highest, value)
+        return _greater(builder, value, highest)
 
-    top = _spread(builder, _reduced(builder, "fmax", _over(builder, begin, end, hidden, scaled)))
+    top = _spread(builder, _greatest(builder, _over(builder, begin, end, hidden, scaled)))
 
     def raised(k, total):
         at = _address(builder, row, k)
@@ -52,7 +57,7 @@ def _soft_row(context, builder, signature, arguments):
         builder.store(value, at, align=SIZE)
         return builder.fadd(total, value)
 
-    total = _reduced(builder, "fadd", _over(builder, begin, end, _spread(builder, ZERO), raised))
+    total = _summed(builder, _over(builder, begin, end, _spread(builder, ZERO), raised))
     share = _spread(builder, builder.fdiv(FLOAT(1.0), builder.fadd(total, FLOAT(float(TINY)))))
 
     def divided(k, carried):
@@ -78,7 +83,7 @@ def _soft_row_back(context, builder, signature, arguments):
     def along(k, total):
         return _call(builder, "fma", *_loaded(builder, k, row, given), total)
 
-    summed = _spread(builder, _reduced(builder, "fadd", _over(builder, begin, end, _spread(builder, ZERO), along)))
+    summed = _spread(builder, _summed(builder, _over(builder, begin, end, _spread(builder, ZERO), along)))
 
     def centred(k, carried):
         share, slope = _loaded(builder, k, row, given)
@@ -91,21 +96,84 @@ def _soft_row_back(context, builder, signature, arguments):
 
 
 @intrinsic
-def multiply_row(context, row, other, out, count):
-    """Floats 0..count from address `out` on = those at `row` times those at `other`, a multiple of `LANES` of them."""
-    return types.void(row, other, out, count), _multiply_row
+def drop_row(context, row, lanes, out, count, threshold, scale):
+    """Floats 0..count from address `out` on = those at `row` times dropout multipliers.
+
+    A multiplier is `scale` where the lane, from address `lanes` on, is `threshold` or more, and else zero.
+    """
+    return types.void(row, lanes, out, count, types.int32, types.float32), _drop_row
 
 
-def _multiply_row(context, builder, signature, arguments):
-    row, other, out, count = arguments
+def _drop_row(context, builder, signature, arguments):
+    row, lanes, out, count, threshold, scale = arguments
+    whole = builder.and_(count, INDEX(-LANES))
 
-    def multiplied(k, carried):
-        value = builder.fmul(*_loaded(builder, k, row, other))
-        builder.store(value, _address(builder, out, k), align=SIZE)
-        return carried
+    def dropped(k, lane, value, kinds):
+        drawn = builder.load(
+            builder.inttoptr(builder.add(lanes, builder.mul(k, INDEX(int(DRAWN)))), lane.as_pointer()), align=2
+        )
+        least, times, nothing = kinds
+        kept = builder.icmp_signed(">=", builder.zext(drawn, least.type), least)
+        multiplier = builder.select(kept, times, nothing)
+        product = builder.fmul(builder.load(_address(builder, row, k, value), align=SIZE), multiplier)
+        builder.store(product, _address(builder, out, k, value), align=SIZE)
 
-    _over(builder, INDEX(0), count, _spread(builder, ZERO), multiplied)
+    wide = _spread(builder, threshold, PLACES), _spread(builder, scale), _spread(builder, ZERO)
+    with for_range_slice(builder, INDEX(0), whole, INDEX(LANES), INDEX) as (k, _):
+        dropped(k, ir.VectorType(ir.IntType(16), LANES), VECTOR, wide)
+    with for_range_slice(builder, whole, count, INDEX(1), INDEX) as (k, _):
+        dropped(k, ir.IntType(16), FLOAT, (threshold, scale, FLOAT(0.0)))
     return context.get_dummy_value()
+
+
+@njit(**COMPILED)
+def drop(x, out, lanes, batch, noise):
+    """out (position x batch, j) = x times dropout multipliers, which run input by input; out may be x."""
+    width, positions = x.shape[1], x.shape[0] // batch
+    given, made, drawn = address(x), address(out), address(lanes)
+    for p in range(positions):
+        for i in range(batch):
+            row, first = U((p * batch + i) * width) * FLOATS, drawn + U((i * positions + p) * width) * DRAWN
+            drop_row(given + row, first, made + row, U(width), noise.threshold, noise.scale)
+
+
+@intrinsic
+def copy_row(context, row, out, count):
+    """`count` floats from address `out` on = those from address `row` on."""
+
+    def emit(context, builder, signature, arguments):
+        row, out, count = arguments
+        to, given = (builder.inttoptr(start, FLOAT.as_pointer()) for start in (out, row))
+        raw_memcpy(builder, to, given, count, INDEX(SIZE))
+        return context.get_dummy_value()
+
+    return types.void(row, out, count), emit
+
+
+@intrinsic
+def turn_row(context, row, out, step, count):
+    """Float j of `count` from address `row` on goes `step` floats farther than the one before, the first to `out`."""
+
+    def emit(context, builder, signature, arguments):
+        row, out, step, count = arguments
+        with for_range(builder, count) as loop:
+            value = builder.load(_address(builder, row, loop.index, FLOAT), align=SIZE)
+            builder.store(value, _address(builder, out, builder.mul(loop.index, step), FLOAT), align=SIZE)
+        return context.get_dummy_value()
+
+    return types.void(row, out, step, count), emit
+
+
+@intrinsic
+def put(context, place, value):
+    """The float at an address = a value."""
+
+    def emit(context, builder, signature, arguments):
+        place, value = arguments
+        builder.store(value, builder.inttoptr(place, FLOAT.as_pointer()), align=SIZE)
+        return context.get_dummy_value()
+
+    return types.void(place, types.float32), emit
 
 
 def _over(builder, begin, end, carried, body):
@@ -124,9 +192,9 @@ def _over(builder, begin, end, carried, body):
     return given
 
 
-def _address(builder, start, k):
-    """Pointer to the vector at float k from an address on."""
-    return builder.inttoptr(builder.add(start, builder.mul(k, INDEX(SIZE))), VECTOR.as_pointer())
+def _address(builder, start, k, kind=VECTOR):
+    """Pointer to the vector, or to one float, at float k from an address on."""
+    return builder.inttoptr(builder.add(start, builder.mul(k, INDEX(SIZE))), kind.as_pointer())
 
 
 def _loaded(builder, k, *starts):
@@ -149,19 +217,32 @@ def _call(builder, name, *values):
     return builder.call(builder.module.globals.get(full) or ir.Function(builder.module, kind, full), values)
 
 
-def _reduced(builder, name, vector):
-    """The sum or the maximum of a vector's entries."""
-    full, starts = f"llvm.vector.reduce.{name}.v{LANES}f32", [FLOAT(0.0)] if name == "fadd" else []
-    kind = ir.FunctionType(FLOAT, [start.type for start in starts] + [VECTOR])
-    function = builder.module.globals.get(full) or ir.Function(builder.module, kind, full)
-    return builder.call(function, [*starts, vector], fastmath=("reassoc",))
+def _greater(builder, value, other):
+    """The greater of two, `other` where one is not a number: one instruction, while LLVM's `maxnum` is three."""
+    return builder.select(builder.fcmp_ordered(">", value, other), value, other)
+
+
+def _greatest(builder, vector):
+    """The maximum of a vector's entries, by halves."""
+    for half in (8, 4, 2, 1):
+        upper = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [(lane + half) % LANES for lane in range(LANES)])
+        vector = _greater(builder, builder.shuffle_vector(vector, VECTOR(ir.Undefined), upper), vector)
+    return builder.extract_element(vector, ir.IntType(32)(0))
+
+
+def _summed(builder, vector):
+    """The sum of a vector's entries."""
+    name, kind = f"llvm.vector.reduce.fadd.v{LANES}f32", ir.FunctionType(FLOAT, [FLOAT, VECTOR])
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(function, [FLOAT(0.0), vector], fastmath=("reassoc",))
 
 
 def _vector_exp(builder, x):
     """`exp` of a vector, but exactly 0 below -88."""
     used = (NOTHING, HIGHEST, LOG2E, HALF, -LN2_HIGH, -LN2_LOW)
     nothing, highest, log2e, half, high, low = (_spread(builder, np.float32(value)) for value in used)
-    x = _call(builder, "minnum", _call(builder, "maxnum", x, nothing), highest)
+    x = _greater(builder, x, nothing)
+    x = builder.select(builder.fcmp_ordered("<", x, highest), x, highest)
     n = _call(builder, "floor", _call(builder, "fma", x, log2e, half))
     f = _call(builder, "fma", n, low, _call(builder, "fma", n, high, x))
     tail = _spread(builder, C6)

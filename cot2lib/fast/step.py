@@ -15,8 +15,9 @@ from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, entries, forward, layer_starts, linear, matrix, turn
 
 from cot2lib.fast.kernels import (  # isort: skip
-    ONE, ZERO, adamw, add, add_row, column_sums, draw, drop, exp, fold, layer_norm_back, product,
+    ONE, ZERO, adamw, add, add_row, column_sums, draw, exp, fold, layer_norm_back, product,
 )  # fmt: skip
+from cot2lib.fast.rows import drop
 
 
 class Optimiser(NamedTuple):
@@ -41,18 +42,18 @@ def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
 @njit(**COMPILED)
 def dropped(rows, end, lane, batch, noise, w):
     """d_part (r, d) = d_x times dropout multipliers, in rows rows..end."""
-    w.d_part[rows:end] = ZERO
-    add(w.d_part[rows:end], w.d_x[rows:end])
     if noise.threshold:
-        drop(w.d_part[rows:end], w.scales[lane:], batch)
+        drop(w.d_x[rows:end], w.d_part[rows:end], w.lanes[lane:], batch, noise)
+    else:
+        w.d_part[rows:end] = ZERO
+        add(w.d_part[rows:end], w.d_x[rows:end])
 
 
 @njit(**COMPILED)
 def draw_pass(noise, step, number, begin, end, w):
     """Dropout multipliers of a step's pass, from draw `begin` to `end`; passes after the first have their own keys."""
     key, last = (fold(noise.key, step), number) if number else (noise.key, step)
-    draws, lanes, scales = w.draws[begin:end], w.lanes[4 * begin : 4 * end], w.scales[4 * begin : 4 * end]
-    draw(key, last, noise.counter, noise.threshold, noise.scale, draws, lanes, scales)
+    draw(key, last, noise.counter, w.draws[begin:end])
 
 
 @njit(**COMPILED)
@@ -103,7 +104,7 @@ def backward(flat, shape, part, padding, noise, w):
         inputs_back(layer, shape, qkv, rows, begin, end, d_qkv, w)
         norm_back(flat, norm_1, 2 * layer, begin, end, w)
     if noise.threshold:
-        drop(w.d_x[begin:end], w.scales[part.lane :], b)
+        drop(w.d_x[begin:end], w.d_x[begin:end], w.lanes[part.lane :], b, noise)
 
 
 @njit(**COMPILED)
@@ -205,8 +206,8 @@ def one_step(flat, shape, data, fed, inputs, variant, optimiser, noise, first, s
     inputs = w.inputs
     embed(flat, shape, fed, inputs, shape.positions, variant, w)
     if noise.threshold:
-        draw(noise.key, first + s, noise.counter, noise.threshold, noise.scale, w.draws, w.lanes, w.scales)
-        drop(w.x[0], w.scales, shape.batch)
+        draw(noise.key, first + s, noise.counter, w.draws)
+        drop(w.x[0], w.x[0], w.lanes, shape.batch, noise)
     part = Pass(np.int64(0), shape.positions, shape.scored, np.int64(0))
     padding = data.padding[inputs]
     forward(flat, shape, part, padding, noise, w)

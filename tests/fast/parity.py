@@ -26,6 +26,12 @@ def assert_company_changes_nothing(company):
     assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
 
 
+def multipliers(fused, begin, end):
+    """Dropout multipliers of the last step's lanes from `begin` to `end`."""
+    noise, lanes = fused._noise(0, fused.specs[0].recipe.dropout), fused._works[0][0].lanes[begin:end]
+    return torch.from_numpy((lanes.astype(int) >= noise.threshold) * noise.scale)
+
+
 def gradients(trainer):
     """Those of the last step, by parameter."""
     names = [name for name, parameter in trainer.stack.named_parameters() if parameter.requires_grad]

@@ -1,4 +1,6 @@
-"""Rows of a softmax and their gradients, beside NumPy's; the order of a batch without its padding."""
+"""Rows of a softmax, their gradients and their dropout, beside NumPy's; the order of a batch without its padding."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,8 +11,8 @@ from numba import njit
 
 from cot2lib.fast.entries import OPTIONS
 from cot2lib.fast.forward import Data, Shape, arrange, work
-from cot2lib.fast.kernels import U, place
-from cot2lib.fast.rows import LANES, LEAST, multiply_row, soft_row, soft_row_back
+from cot2lib.fast.kernels import FLOATS, U, address, place
+from cot2lib.fast.rows import DRAWN, LANES, LEAST, copy_row, drop_row, soft_row, soft_row_back, turn_row
 
 SCALE = np.float32(0.25)
 
@@ -28,9 +30,22 @@ def slope(rows, given, begin, end, scale):
 
 
 @njit(**OPTIONS)
-def times(rows, other, out):
+def thin(rows, lanes, out, count, threshold, scale):
     for q in range(len(rows)):
-        multiply_row(place(rows, q, 0), place(other, q, 0), place(out, q, 0), U(rows.shape[1]))
+        drawn = address(lanes) + U(q * rows.shape[1]) * DRAWN
+        drop_row(place(rows, q, 0), drawn, place(out, q, 0), U(count), threshold, scale)
+
+
+@njit(**OPTIONS)
+def copy(rows, out, count):
+    for q in range(len(rows)):
+        copy_row(place(rows, q, 0), place(out, q, 0), U(count))
+
+
+@njit(**OPTIONS)
+def turned(rows, out, count):
+    for q in range(len(rows)):
+        turn_row(place(rows, q, 0), address(out) + U(q) * FLOATS, U(out.shape[1]), U(count))
 
 
 @njit(**OPTIONS)
@@ -90,10 +105,31 @@ def test_gradients_of_a_row_are_those_of_its_scores():
     assert np.allclose(given, expected, atol=1e-6)
 
 
-def test_a_row_is_multiplied_entry_by_entry():
-    rows, other, out = scores(32), scores(32)[::-1].copy(), np.zeros((7, 32), np.float32)
-    times(rows, other, out)
-    assert np.array_equal(out, rows * other)
+@pytest.mark.parametrize("count", [1, 15, 16, 24, 48])
+def test_what_is_drawn_below_the_threshold_is_dropped(count):
+    rows, out = scores(48), np.zeros((7, 48), np.float32)
+    lanes = np.random.default_rng(1).integers(0, 2**16, size=(7, 48)).astype(np.uint16)
+    lanes[0, :2] = 6553, 6554
+    thin(rows, lanes, out, count, np.int32(6554), np.float32(1.25))
+    expected = np.where(lanes >= 6554, rows * np.float32(1.25), 0)[:, :count]
+    assert np.array_equal(out[:, :count], expected) and not out[:, count:].any()
+    assert out[0, 0] == 0 and (count == 1 or out[0, 1] != 0)
+
+
+@pytest.mark.parametrize("count", [1, 6, 16, 20])
+def test_rows_are_copied_and_turned(count):
+    rows, copied, columns = scores(20), np.zeros((7, 20), np.float32), np.zeros((20, 7), np.float32)
+    copy(rows, copied, count), turned(rows, columns, count)
+    assert np.array_equal(copied[:, :count], rows[:, :count]) and not copied[:, count:].any()
+    assert np.array_equal(columns, copied.T)
+
+
+def test_arrays_begin_at_cache_lines_and_lie_apart():
+    w = work(Shape(5, 9, 8, 1, 1, 5, 9, 1), 40)
+    floats = [(array.ctypes.data, array.nbytes) for array in w if array.dtype == np.float32]
+    assert all(start % 64 == 0 for start, _ in floats)
+    assert all(start + size <= after for (start, size), (after, _) in pairwise(sorted(floats)))
+    assert len(w.lanes) >= 40 + LANES, "vectors read beyond the last lane"
 
 
 @pytest.mark.parametrize("sparse", [True, False])
