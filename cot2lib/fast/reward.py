@@ -123,24 +123,23 @@ def roll_out(flat, shape, data, last, inputs, policy, key, silent, t, w):
 @njit(**COMPILED)
 def draw_output(shape, last, inputs, policy, key, output, t, w):
     """Draws of all branches at an output: a thought, or the answer by the draws of the last one."""
-    here, final, v = fold(key, output), fold(key, len(t.old) - 1), shape.vocab
-    cumulated = t.row[:v]
+    here, final, outputs = fold(key, output), fold(key, len(t.old) - 1), len(t.old)
+    logits, alpha, answers, cumulated = w.logits, w.alpha, t.answers, t.row[: shape.vocab]
+    tokens, points, apart = t.tokens, t.points, t.apart
     for i in range(shape.batch):
         for branch in range(shape.branches):
             rollout, row = i * shape.branches + branch, row_of(shape, output, i, branch)
             if output == last[inputs[i]]:
-                draw_tokens(w.logits, row, final, rollout, t.answers[rollout : rollout + 1], cumulated)
-            if output + 1 == len(t.old):
+                draw_tokens(logits, row, final, rollout, answers[rollout : rollout + 1], cumulated)
+            if output + 1 == outputs:
                 continue
-            fed, drawn = w.alpha[fed_row(shape, output, i, branch)], t.tokens[output, rollout]
+            fed, drawn = alpha[fed_row(shape, output, i, branch)], tokens[output, rollout]
             fed[:] = ZERO
             if policy.kind == POINT:
-                point = t.points[output, rollout]
-                t.apart[output, rollout] = draw_point(
-                    policy, w.logits, row, here, rollout, drawn, point, fed, cumulated
-                )
+                point = points[output, rollout]
+                apart[output, rollout] = draw_point(policy, logits, row, here, rollout, drawn, point, fed, cumulated)
                 continue
-            draw_tokens(w.logits, row, here, rollout * policy.draws, drawn, cumulated)
+            draw_tokens(logits, row, here, rollout * policy.draws, drawn, cumulated)
             for token in drawn:
                 fed[token] += ONE / np.float32(policy.draws)
 
@@ -191,27 +190,34 @@ def replay(flat, shape, data, last, inputs, policy, noise, step, update, w):
 @njit(**COMPILED)
 def measure(shape, last, inputs, policy, t, out, w):
     """Log-densities (output, rollout, draw) of what rollouts drew, under the distributions that are there."""
+    logits, tokens, apart, points, answers = w.logits, t.tokens, t.apart, t.points, t.answers
     for output in range(len(out)):
         for i in range(shape.batch):
             for branch in range(shape.branches):
                 rollout, row = i * shape.branches + branch, row_of(shape, output, i, branch)
                 if output == last[inputs[i]]:
-                    out[output, rollout, 0] = np.log(np.float64(w.logits[row, t.answers[rollout]]))
+                    out[output, rollout, 0] = np.log(np.float64(logits[row, answers[rollout]]))
                 elif output < last[inputs[i]] and policy.kind == POINT:
-                    drawn = t.tokens[output, rollout, : t.apart[output, rollout]]
-                    density = point_density(policy, w.logits, row, drawn, t.points[output, rollout], shape.vocab)
+                    drawn = tokens[output, rollout, : apart[output, rollout]]
+                    density = point_density(policy, logits, row, drawn, points[output, rollout], shape.vocab)
                     out[output, rollout, 0] = density
                 elif output < last[inputs[i]]:
                     for draw in range(policy.draws):
-                        chance = w.logits[row, t.tokens[output, rollout, draw]]
+                        chance = logits[row, tokens[output, rollout, draw]]
                         out[output, rollout, draw] = np.log(np.float64(chance))
 
 
 @njit(**COMPILED)
 def score_draws(shape, last, inputs, policy, terms, t, w):
-    """Distributions become gradients of logits; returns the share of ratios outside the clip range."""
-    share, common, v = 0.0, 0.0, shape.vocab
-    for output in range(len(t.new)):
+    """Distributions become gradients of logits; returns the share of ratios outside the clip range.
+
+    What a rollout's draws do to h (`cot2lib.fast.rules`) is added up in `slopes`, what all tokens get in `common`.
+    """
+    # Arrays are taken out of `t` once: each time counts a reference, as does each array of a tuple that is handed on.
+    new, old, reference, gains, coefficients, slopes = t.new, t.old, t.reference, t.gains, t.coefficients, t.slopes
+    logits, tokens, apart, points, answers = w.logits, t.tokens, t.apart, t.points, t.answers
+    share, common = 0.0, 0.0
+    for output in range(len(new)):
         for i in range(shape.batch):
             end = last[inputs[i]]
             weight = 1.0 / (shape.batch * shape.branches * (end + 1))
@@ -219,66 +225,59 @@ def score_draws(shape, last, inputs, policy, terms, t, w):
             for branch in range(shape.branches):
                 rollout, row = i * shape.branches + branch, row_of(shape, output, i, branch)
                 if output > 0 or branch == 0:
-                    t.slopes[:] = 0.0
                     common = 0.0
+                    for j in range(len(slopes)):  # a slice of it would count a reference
+                        slopes[j] = 0.0
                 if output <= end:
                     draws = policy.draws if output < end else 1
-                    outside = weigh(terms, t.new[output, rollout], t, output, rollout, draws, weight)
-                    share += weight * outside
-                    common += slope(policy, output, rollout, row, output == end, draws, t, w)
+                    given = terms, new, old, reference, output, rollout
+                    share += weight * weigh(*given, gains[rollout], coefficients, draws, weight)
+                if output == end:
+                    slopes[answers[rollout]] += coefficients[0]
+                elif output < end and policy.kind == POINT:
+                    drawn, point = tokens[output, rollout, : apart[output, rollout]], points[output, rollout]
+                    if coefficients[0] != 0.0:
+                        common += point_slopes(policy, logits, row, drawn, point, coefficients[0], slopes)
+                elif output < end:
+                    for draw in range(draws):
+                        slopes[tokens[output, rollout, draw]] += coefficients[draw]
                 if output > 0 or branch + 1 == shape.branches:
-                    close(w.logits[row], t.slopes, common, heat, v)
+                    close(logits, row, slopes, common, heat, shape.vocab)
     return share
 
 
 @njit(**COMPILED)
-def weigh(terms, new, t, output, rollout, draws, weight):
-    """Derivatives of a rollout's part of the objective, at an output, by its new log-densities (`t.coefficients`).
+def weigh(terms, new, old, reference, output, rollout, gain, coefficients, draws, weight):
+    """Derivatives of a rollout's part of the objective, at an output, by its new log-densities (in `coefficients`).
 
     The part is weight (kl k - surrogate); see `cot2lib.losses`. Returns the share of ratios outside the clip range.
     """
-    old, reference, gain = t.old[output, rollout], t.reference[output, rollout], t.gains[rollout]
     whole, gap, outside = 0.0, 0.0, 0.0
     for draw in range(draws):
-        whole += new[draw] - old[draw]
-        gap += reference[draw] - new[draw]
+        whole += new[output, rollout, draw] - old[output, rollout, draw]
+        gap += reference[output, rollout, draw] - new[output, rollout, draw]
     power = 1.0 / draws if terms.ratio == GEOMETRIC else 1.0
     pull = power * (np.exp(power * gap) - 1.0) * terms.kl if terms.kl > 0.0 else 0.0
     for draw in range(draws):
-        change = new[draw] - old[draw] if terms.ratio == PER_DRAW else power * whole
+        apart = new[output, rollout, draw] - old[output, rollout, draw]
+        change = apart if terms.ratio == PER_DRAW else power * whole
         ratio = np.exp(change)
         beyond = abs(np.expm1(change)) > terms.clip
         outside += 1.0 / draws if beyond else 0.0
         bounded = min(max(ratio, 1.0 - terms.clip), 1.0 + terms.clip)
         kept = ratio == bounded or ratio * gain < bounded * gain  # the lesser of the two has this gradient
-        t.coefficients[draw] = -weight * ((power * ratio * gain if kept else 0.0) + pull)
+        coefficients[draw] = -weight * ((power * ratio * gain if kept else 0.0) + pull)
     return outside
 
 
 @njit(**COMPILED)
-def slope(policy, output, rollout, row, answer, draws, t, w):
-    """Adds what a rollout's draws do to h (`cot2lib.fast.rules`); returns what all tokens get, in units of alpha."""
-    if answer:
-        t.slopes[t.answers[rollout]] += t.coefficients[0]
-        return 0.0
-    if policy.kind == POINT:
-        if t.coefficients[0] == 0.0:
-            return 0.0
-        drawn = t.tokens[output, rollout, : t.apart[output, rollout]]
-        return point_slopes(policy, w.logits, row, drawn, t.points[output, rollout], t.coefficients[0], t.slopes)
-    for draw in range(draws):
-        t.slopes[t.tokens[output, rollout, draw]] += t.coefficients[draw]
-    return 0.0
-
-
-@njit(**COMPILED)
-def close(alpha, slopes, common, heat, vocab):
+def close(alpha, row, slopes, common, heat, vocab):
     """A row of alpha becomes the gradient of its logits, (h - alpha sum(h)) / heat, h = slopes + alpha common."""
     along = common  # alpha adds up to one
     for j in range(vocab):
         along += slopes[j]
     for j in range(vocab):
-        alpha[j] = (slopes[j] + alpha[j] * (common - along)) / heat
+        alpha[row, j] = (slopes[j] + alpha[row, j] * (common - along)) / heat
 
 
 @njit(**COMPILED)
