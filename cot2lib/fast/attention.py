@@ -28,8 +28,8 @@ class Head(NamedTuple):
     d_key: np.uint64
     d_value: np.uint64
     turned: np.uint64  # keys, or going back values, transposed
-    scores: np.uint64  # (position, key), of queries alone
-    used: np.uint64
+    scores: np.uint64  # (query, key) going back, gradients of what is seen
+    used: np.uint64  # (query, key) what is seen, after dropout
     lanes: np.uint64  # of dropout
     zeros: np.uint64
     size: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cot2lib.specs import GRPOSpec, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, grpo, spec
+from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, TWENTY, grpo, spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Dirichlet, Rule
 
@@ -126,10 +126,15 @@ def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
 
 
 def one_split(profile: str) -> list[RunSpec]:
-    """Supervised models that the paper trained once, on the split of that run; d = 24 and 32."""
+    """Supervised models that the paper trained once, on the split of that run; d = 24 and 32.
+
+    The discrete ones with one layer have twenty initialisations by the authors' recipe, for reward starts from them.
+    """
     seeds = TEN if profile == "paper" else SEEDS
+    further = TWENTY[len(TEN) :] if profile == "paper" else ()
     discrete = [*starts(seeds, 32, profile=profile), *starts(seeds, layers=2, profile=profile)]
-    return on_split([*small(profile, seeds), *discrete])
+    rewarded = [run for d_model in (24, 32) for run in starts(further, d_model, profile=profile)]
+    return on_split([*small(profile, seeds), *discrete, *rewarded])
 
 
 def starts(

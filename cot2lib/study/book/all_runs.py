@@ -81,7 +81,7 @@ def _listed(runs: Callable[[str], Sequence[Run]], profile: str) -> tuple[Run, ..
 def ships_weights(chapter: str, run: Run) -> bool:
     """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
     if chapter == "one_split":
-        return isinstance(run, RunSpec)
+        return isinstance(run, RunSpec) and run.seed in TEN
     if chapter == graph_runs.SWEEP:
         return run in graph_runs.looked_into()
     if chapter == "prosqa":
