@@ -19,7 +19,7 @@ QUERIES = 32  # of a block
 
 
 class Head(NamedTuple):
-    """What one head's products read and make: addresses of rows (position, j), and how many floats a row has."""
+    """Addresses of the rows (position, j) that one head's products read and make, and how many floats a row has."""
 
     query: np.uint64
     key: np.uint64
@@ -38,7 +38,7 @@ class Head(NamedTuple):
 
 @njit(inline="always", **COMPILED)
 def head_of(w):
-    """Where a head's arrays begin."""
+    """Addresses of a head's arrays."""
     positions, size, wide = w.sides.shape[1], w.sides.shape[2], w.keys.shape[1]
     sides, scores, step = address(w.sides), address(w.scores), U(positions * size) * FLOATS
     return Head(
@@ -126,7 +126,7 @@ def attend(layer, low, high, padding, shape, noise, lane, w):
 
 @njit(inline="always", **COMPILED)
 def block(low, first, high, padding, shape, seen, noise, drawn, head):
-    """What one head's block of queries mixes, which begins at `low`, into its rows of `out`; where it ends.
+    """Values that one head's block of queries mixes, which begins at `low`, into its rows of `out`; where it ends.
 
     Query `first` has the first row of `query` and of `out`.
     """
