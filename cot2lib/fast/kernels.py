@@ -83,10 +83,11 @@ def from_bits(context, bits):
 @intrinsic
 def address(context, array):
     """Address of an array's first entry; asking `array.ctypes` counts a reference, an atomic operation each time."""
-    made = lambda context, builder, kind, given: context.make_array(kind)(context, builder, given).data
-    emit = lambda context, builder, signature, given: builder.ptrtoint(
-        made(context, builder, signature.args[0], given[0]), INDEX
-    )
+
+    def emit(context, builder, signature, given):
+        data = context.make_array(signature.args[0])(context, builder, given[0]).data
+        return builder.ptrtoint(data, INDEX)
+
     return types.uint64(array), emit
 
 
