@@ -2,8 +2,7 @@
 
 A block of queries meets the keys up to its last one, without the padding before them. Rows of one input lie apart,
 often by a multiple of 4 KiB; then they compete for the same few places of the cache. So a head's rows are gathered
-first. All of it is told by addresses: taking an array out of `w` counts a reference, and the atomic operation waits
-for everything that was stored before.
+first, each copied as a whole. All of it is told by addresses.
 """
 
 from typing import NamedTuple

@@ -82,13 +82,35 @@ def from_bits(context, bits):
 
 @intrinsic
 def address(context, array):
-    """Address of an array's first entry; asking `array.ctypes` counts a reference, an atomic operation each time."""
+    """Address of an array's first entry."""
 
     def emit(context, builder, signature, given):
         data = context.make_array(signature.args[0])(context, builder, given[0]).data
         return builder.ptrtoint(data, INDEX)
 
     return types.uint64(array), emit
+
+
+@intrinsic
+def borrowed(context, value):
+    """The same arrays, or tuple of arrays and numbers, without an owner, so that no reference to them is counted.
+
+    Every function that is handed a tuple would count one for each of its arrays, by an atomic operation that waits for
+    all that was stored before: up to a third of a step. Whoever calls an entry keeps the arrays.
+    """
+
+    def disowned(context, builder, kind, held):
+        if isinstance(kind, types.BaseTuple):
+            for place, each in enumerate(kind.types):
+                inner = disowned(context, builder, each, builder.extract_value(held, place))
+                held = builder.insert_value(held, inner, place)
+        if not isinstance(kind, types.Array):
+            return held
+        array = context.make_array(kind)(context, builder, held)
+        array.meminfo, array.parent = (one.type(None) for one in (array.meminfo, array.parent))
+        return array._getvalue()
+
+    return value(value), lambda context, builder, signature, given: disowned(context, builder, value, given[0])
 
 
 U, FLOATS = np.uint64, np.uint64(SIZE)
@@ -280,6 +302,13 @@ def add(x, other):
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             x[i, j] += other[i, j]
+
+
+@njit(inline="always", **COMPILED)
+def clear_row(x, i):
+    """x[i] = 0."""
+    for j in range(x.shape[1]):
+        x[i, j] = ZERO
 
 
 @njit(inline="always", **COMPILED)

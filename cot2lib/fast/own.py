@@ -13,7 +13,7 @@ from numba import njit
 
 from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, place, product
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, borrowed, clear_row, place, product
 from cot2lib.fast.rows import drop, soft_row
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter, score
 
@@ -28,6 +28,7 @@ def train_own(flat, shape, data, order, variant, parts, own, kind, skipped, opti
     one of a slot comes before each that is fed from it. `kind` says what is fed. The first `skipped` outputs are not
     scored.
     """
+    flat, data, optimiser, noise, w = borrowed((flat, data, optimiser, noise, w))
     mean, square, frozen = optimiser.mean, optimiser.square, optimiser.frozen
     for s in range(len(order)):
         inputs = order[s]
@@ -72,18 +73,18 @@ def feed(flat, shape, part, slot, kind, data, inputs, w):
     if kind == MIXTURE:
         alpha = w.alpha[begin - tokens * b : begin - tokens * b + b]
         for i in range(b):
-            alpha[i] = ZERO
+            clear_row(alpha, i)
             add_row(alpha, i, w.logits, begin - b + i, ONE)
             soft_row(place(alpha, i, 0), U(0), U(alpha.shape[1]), U(0), U(v), ONE)
         think(flat, shape, alpha[:, :v], part.low, part.low, matrix(flat, 0, v, d), shift, w)
         return
     before = begin if kind == SLOT else begin - b
-    places = matrix(flat, v * d, shape.places, d)
+    x, states, places = w.x[0], w.normed[2 * shape.layers], matrix(flat, v * d, shape.places, d)
     for i in range(b):
-        w.x[0, begin + i] = ZERO
+        clear_row(x, begin + i)
         if not slot:
-            add_row(w.x[0], begin + i, w.normed[2 * shape.layers], before + i, ONE)
-        add_row(w.x[0], begin + i, places, max(part.low - shift[i], 0), ONE)
+            add_row(x, begin + i, states, before + i, ONE)
+        add_row(x, begin + i, places, max(part.low - shift[i], 0), ONE)
 
 
 @njit(**COMPILED)
@@ -122,17 +123,17 @@ def walk_back(flat, shape, parts, number, kind, data, inputs, noise, w):
 def mixture_back(shape, low, tokens, w):
     """Contribution of dz of the mixtures at a position to the gradients of the table and of the logits before."""
     b, v, d, begin = shape.batch, shape.vocab, shape.width, low * shape.batch
-    alpha, given = w.alpha[begin - tokens * b : begin - tokens * b + b], w.d_x[begin : begin + b]
+    alpha, given, logits = w.alpha[begin - tokens * b : begin - tokens * b + b], w.d_x[begin : begin + b], w.logits
     d_table = matrix(w.gradient, 0, v, d)
     product(alpha[:, :v].T, given, d_table, d_table)
     d_alpha = w.d_thought[:, : w.table.shape[1]]
     product(given, w.table, d_alpha, w.zeros)
     for i in range(b):
-        along, d_logits = ZERO, w.logits[begin - b + i]
+        along, row = ZERO, begin - b + i
         for j in range(v):
             along += alpha[i, j] * d_alpha[i, j]
         for j in range(v):
-            d_logits[j] += alpha[i, j] * (d_alpha[i, j] - along)
+            logits[row, j] += alpha[i, j] * (d_alpha[i, j] - along)
 
 
 @njit(**COMPILED)

@@ -12,7 +12,7 @@ from numba import njit
 
 from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Noise, Pass, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add_row, fold, place, product
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add_row, borrowed, fold, place, product
 from cot2lib.fast.rows import drop, soft_row
 from cot2lib.fast.rules import POINT, draw_point, draw_tokens, point_density, point_slopes
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter
@@ -57,6 +57,7 @@ def reward(
     its share of clipped ratios in `clipped` (1,). `right` (input, token) says which answers are rewarded, `last`
     (input,) at which step each input is answered; `reference` is the flat array of the start, `key` the rollouts'.
     """
+    flat, data, optimiser, noise, t, w = borrowed((flat, data, optimiser, noise, t, w))
     silent = Noise(noise.key, noise.counter, np.int32(0), ONE)
     for s in range(len(order)):
         inputs, step = order[s], first + s
@@ -213,7 +214,6 @@ def score_draws(shape, last, inputs, policy, terms, t, w):
 
     What a rollout's draws do to h (`cot2lib.fast.rules`) is added up in `slopes`, what all tokens get in `common`.
     """
-    # Arrays are taken out of `t` once: each time counts a reference, as does each array of a tuple that is handed on.
     new, old, reference, gains, coefficients, slopes = t.new, t.old, t.reference, t.gains, t.coefficients, t.slopes
     logits, tokens, apart, points, answers = w.logits, t.tokens, t.apart, t.points, t.answers
     share, common = 0.0, 0.0
@@ -225,9 +225,8 @@ def score_draws(shape, last, inputs, policy, terms, t, w):
             for branch in range(shape.branches):
                 rollout, row = i * shape.branches + branch, row_of(shape, output, i, branch)
                 if output > 0 or branch == 0:
+                    slopes[:] = 0.0
                     common = 0.0
-                    for j in range(len(slopes)):  # a slice of it would count a reference
-                        slopes[j] = 0.0
                 if output <= end:
                     draws = policy.draws if output < end else 1
                     given = terms, new, old, reference, output, rollout

@@ -15,7 +15,7 @@ from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, entries, forward, layer_starts, linear, matrix, turn
 
 from cot2lib.fast.kernels import (  # isort: skip
-    ONE, ZERO, adamw, add, add_row, column_sums, draw, exp, fold, layer_norm_back, product,
+    ONE, ZERO, adamw, add, add_row, borrowed, column_sums, draw, exp, fold, layer_norm_back, product,
 )  # fmt: skip
 from cot2lib.fast.rows import drop
 
@@ -39,7 +39,7 @@ def linear_back(given, x, turned, d_weight, d_bias, d_x, zeros):
     product(given, turned, d_x, zeros)
 
 
-@njit(**COMPILED)
+@njit(inline="always", **COMPILED)
 def dropped(rows, end, lane, batch, noise, w):
     """d_part (r, d) = d_x times dropout multipliers, in rows rows..end."""
     if noise.threshold:
@@ -49,14 +49,14 @@ def dropped(rows, end, lane, batch, noise, w):
         add(w.d_part[rows:end], w.d_x[rows:end])
 
 
-@njit(**COMPILED)
+@njit(inline="always", **COMPILED)
 def draw_pass(noise, step, number, begin, end, w):
     """Dropout multipliers of a step's pass, from draw `begin` to `end`; passes after the first have their own keys."""
     key, last = (fold(noise.key, step), number) if number else (noise.key, step)
     draw(key, last, noise.counter, w.draws[begin:end])
 
 
-@njit(**COMPILED)
+@njit(inline="always", **COMPILED)
 def project_back(flat, shape, part, w):
     """Gradients of logits = h E^T from that of the logits: adds that of E; leaves that of h in d_normed."""
     v, d, final = shape.vocab, shape.width, 2 * shape.layers
@@ -107,7 +107,7 @@ def backward(flat, shape, part, padding, noise, w):
         drop(w.d_x[begin:end], w.d_x[begin:end], w.lanes[part.lane :], b, noise)
 
 
-@njit(**COMPILED)
+@njit(inline="always", **COMPILED)
 def inputs_back(layer, shape, qkv, rows, begin, end, d_qkv, w):
     """Contribution of queries (from row `rows` on), keys and values to the gradients of their matrix and inputs."""
     d = shape.width
@@ -229,5 +229,6 @@ def train(flat, shape, data, fed, order, variant, optimiser, noise, first, losse
     The targets of `data` are scored and those of `fed` are fed: two tables of the same inputs, or the same table
     twice. Leaves each batch's loss in `losses` (step,) and the last one's gradients in `w.gradient`.
     """
+    flat, data, fed, optimiser, noise, w = borrowed((flat, data, fed, optimiser, noise, w))
     for s in range(len(order)):
         losses[s] = one_step(flat, shape, data, fed, order[s], variant, optimiser, noise, first, s, w)
