@@ -52,6 +52,13 @@ def row_at(start, i, width, j=0):
     return start + U(i * width + j) * FLOATS
 
 
+@njit(inline="always", **COMPILED)
+def clear_rows(made, rows, head):
+    """So many rows from an address on become zero."""
+    for q in range(rows):
+        copy_row(head.zeros, row_at(made, q, head.size), U(head.size))
+
+
 @njit(**COMPILED)
 def hide_branches(row, position, high, shape):
     """Scores of a position's row for the keys of other branches become so small that nothing of them is seen."""
@@ -133,8 +140,7 @@ def block(low, first, high, padding, shape, seen, noise, drawn, head):
     last, begin, end = block_of(low, high, padding)
     made, start = row_at(head.out, own, size), row_at(seen, low, wide, begin)
     if begin == last:
-        for q in range(last - low):
-            copy_row(head.zeros, row_at(made, q, size), U(size))
+        clear_rows(made, last - low, head)
         return last
     asked, known = row_at(head.query, own, size), row_at(head.turned, 0, wide, begin)
     spaced_product(asked, size, 1, known, wide, start, wide, head.zeros, last - low, end - begin, size)
@@ -191,8 +197,7 @@ def block_back(low, first, high, padding, seen, noise, drawn, head):
     last, begin, end = block_of(low, high, padding)
     rows, many, made = last - low, last - begin, row_at(head.out, own, size)
     if begin == last:
-        for q in range(rows):
-            copy_row(head.zeros, row_at(made, q, size), U(size))
+        clear_rows(made, rows, head)
         return last
     given, start = row_at(head.value, own, size), row_at(head.scores, own, wide, begin)
     known, shown = row_at(head.turned, 0, wide, begin), row_at(seen, low, wide, begin)

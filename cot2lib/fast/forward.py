@@ -18,7 +18,7 @@ from cot2lib.fast.attention import attend
 from cot2lib.fast.entries import COMPILED, entry_point
 
 from cot2lib.fast.kernels import (  # isort: skip
-    ONE, ZERO, add, add_row, borrowed, clear_row, exp, gelu, layer_norm, product, transpose,
+    ONE, ZERO, add, add_row, borrowed, exp, gelu, layer_norm, product, transpose,
 )  # fmt: skip
 from cot2lib.fast.rows import LANES, drop
 
@@ -217,7 +217,7 @@ def embed(flat, shape, data, inputs, positions, variant, w):
     for p in range(positions):
         for i in range(w.starts[p + 1] - w.starts[p]):
             row, at = w.starts[p] + i, max(p - data.shift[inputs[i]], 0)
-            clear_row(x, row)  # copying a row would compile Numba's message about shapes, for seconds
+            x[row] = ZERO  # copying a row would compile Numba's message about shapes, for seconds
             add_row(x, row, places, at, ONE)
             if p < tokens:
                 token = data.prompts[inputs[i], p]

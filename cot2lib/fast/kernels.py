@@ -305,13 +305,6 @@ def add(x, other):
 
 
 @njit(inline="always", **COMPILED)
-def clear_row(x, i):
-    """x[i] = 0."""
-    for j in range(x.shape[1]):
-        x[i, j] = ZERO
-
-
-@njit(inline="always", **COMPILED)
 def add_row(x, i, other, k, times):
     """x[i] += times other[k]."""
     for j in range(x.shape[1]):

@@ -13,7 +13,7 @@ from numba import njit
 
 from cot2lib.fast.entries import COMPILED, entry_point
 from cot2lib.fast.forward import Pass, arrange, embed, forward, matrix, think, turn
-from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, borrowed, clear_row, place, product
+from cot2lib.fast.kernels import ONE, ZERO, U, adamw, add, add_row, borrowed, place, product
 from cot2lib.fast.rows import drop, soft_row
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter, score
 
@@ -73,7 +73,7 @@ def feed(flat, shape, part, slot, kind, data, inputs, w):
     if kind == MIXTURE:
         alpha = w.alpha[begin - tokens * b : begin - tokens * b + b]
         for i in range(b):
-            clear_row(alpha, i)
+            alpha[i] = ZERO
             add_row(alpha, i, w.logits, begin - b + i, ONE)
             soft_row(place(alpha, i, 0), U(0), U(alpha.shape[1]), U(0), U(v), ONE)
         think(flat, shape, alpha[:, :v], part.low, part.low, matrix(flat, 0, v, d), shift, w)
@@ -81,7 +81,7 @@ def feed(flat, shape, part, slot, kind, data, inputs, w):
     before = begin if kind == SLOT else begin - b
     x, states, places = w.x[0], w.normed[2 * shape.layers], matrix(flat, v * d, shape.places, d)
     for i in range(b):
-        clear_row(x, begin + i)
+        x[begin + i] = ZERO
         if not slot:
             add_row(x, begin + i, states, before + i, ONE)
         add_row(x, begin + i, places, max(part.low - shift[i], 0), ONE)

@@ -109,9 +109,7 @@ def _drop_row(context, builder, signature, arguments):
     whole = builder.and_(count, INDEX(-LANES))
 
     def dropped(k, lane, value, kinds):
-        drawn = builder.load(
-            builder.inttoptr(builder.add(lanes, builder.mul(k, INDEX(int(DRAWN)))), lane.as_pointer()), align=2
-        )
+        drawn = builder.load(_address(builder, lanes, k, lane, int(DRAWN)), align=int(DRAWN))
         least, times, nothing = kinds
         kept = builder.icmp_signed(">=", builder.zext(drawn, least.type), least)
         multiplier = builder.select(kept, times, nothing)
@@ -192,9 +190,9 @@ def _over(builder, begin, end, carried, body):
     return given
 
 
-def _address(builder, start, k, kind=VECTOR):
-    """Pointer to the vector, or to one float, at float k from an address on."""
-    return builder.inttoptr(builder.add(start, builder.mul(k, INDEX(SIZE))), kind.as_pointer())
+def _address(builder, start, k, kind=VECTOR, size=SIZE):
+    """Pointer to a vector, or to one entry, at entry k from an address on; entries have `size` bytes."""
+    return builder.inttoptr(builder.add(start, builder.mul(k, INDEX(size))), kind.as_pointer())
 
 
 def _loaded(builder, k, *starts):
