@@ -34,7 +34,7 @@
       const values = line.values.filter(([seed]) => kept.has(seed)).map(([, value]) => value);
       const [least, most] = line.within.map((end, place) => end ?? (place ? Infinity : -Infinity));
       const found = values.length ? interval(values, Infinity, least, most) : null;
-      const further = values.length && claim.rule.name === "number" ? interval(values, claim.rule.runs) : null;
+      const further = values.length && claim.rule.name === "number" ? interval(values, claim.rule.runs, least, most) : null;
       for (const [name, ends] of [["range", found], ["judged", further]]) {
         const bar = svg.querySelector(`.${name}`);
         if (!bar) continue;

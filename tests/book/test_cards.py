@@ -258,6 +258,9 @@ def places(drawn):
 def test_places_are_shares_of_what_is_shown():
     dots, paper, low = places(picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))]).figure)
     assert dots == pytest.approx([4, 4 + 92 / 3], abs=0.01) and paper == [96] and low == [4]
+    judged = picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))], (-70.0, 130.0)).figure
+    assert places(judged) == (dots, paper, low), "an axis ends where its numbers do"
+    assert re.findall(r"class='judged' x1='([\d.]+)%' x2='([\d.]+)%'", judged) == [("4.00", "65.33")]
     wide = picture([line(values=(10.0, 20.0), stated=40.0)]).figure
     assert places(wide)[0][0] > 40, "an interval of two runs is wide where nothing cuts it"
 

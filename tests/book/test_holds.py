@@ -144,7 +144,7 @@ def test_a_reader_leaves_out_seeds_and_takes_the_other_recipe(folder, cases):
 
 def test_intervals_are_those_of_the_metrics(folder, cases):
     """Drawn again with all seeds, a bar stays where it was."""
-    claims = ["main-mnns-discrete", "convergence-2l2h", "entropy-uniform"]
+    claims = ["main-mnns-discrete", "main-mnns-coconut", "convergence-2l2h", "entropy-uniform"]
     shown = "".join(
         f"<div class='holds' data-claim='{claim}'>{cases[claim][RECIPES[SETTLED]]['picture']}</div>"
         for claim in claims
@@ -157,7 +157,7 @@ def test_intervals_are_those_of_the_metrics(folder, cases):
         const words = () => [...document.querySelectorAll(".claim-line span")].map((one) => one.textContent);
         const before = [ends(), words()];
         document.querySelectorAll(".holds-start").forEach((one) => one.click());
-        while (document.querySelectorAll("select").length < 3) await new Promise((go) => setTimeout(go, 20));
+        while (document.querySelectorAll("select").length < 4) await new Promise((go) => setTimeout(go, 20));
         return [before, [ends(), words()]];""",
     )
     (bars, said), (again, told_again) = told

@@ -92,10 +92,10 @@ def picture(lines: Sequence[Drawn], judged_by: tuple[float, float] = (np.nan, np
     """A line for each comparison of a claim, as HTML with SVG in the colours of the page; its numbers are all runs.
 
     Dots are seeds, the bar is the 95 % interval of their mean, the diamond is the paper's number, or no difference. Of
-    a number the thin line is the prediction interval by which it is judged, `judged_by`. Lines of one unit share an
-    axis. Of more than `MOST` lines those with the smallest means are drawn. Places are percentages, so that the text
-    keeps its size however narrow the page is. Every line says which of `lines` it is, and the ends of its axis, and
-    every dot its seed: pages draw intervals of fewer seeds by these.
+    a number the thin line is the prediction interval by which it is judged, `judged_by`, as far as the number can lie
+    there. Lines of one unit share an axis. Of more than `MOST` lines those with the smallest means are drawn. Places
+    are percentages, so that the text keeps its size however narrow the page is. Every line says which of `lines` it is,
+    and the ends of its axis, and every dot its seed: pages draw intervals of fewer seeds by these.
     """
     places = sorted(range(len(lines)), key=lambda place: lines[place].values.mean())[:MOST]
     places = places if len(lines) > MOST else range(len(lines))
@@ -125,7 +125,7 @@ def _by_seed(lines: Sequence[Drawn]) -> pd.DataFrame:
 
 def _ends(lines: Sequence[Drawn], judged_by: tuple[float, float]) -> tuple[float, float]:
     """The ends of an axis that shows everything of some lines."""
-    shown = [[*line.values, line.stated, *_interval(line), *judged_by] for line in lines]
+    shown = [[*line.values, line.stated, *_interval(line), *np.clip(judged_by, *line.within)] for line in lines]
     low, high = np.nanmin(np.concatenate(shown)), np.nanmax(np.concatenate(shown))
     apart = (high - low) or lines[0].unit.tight
     return float(high - apart), float(low + apart)
@@ -142,7 +142,7 @@ def _line(place: int, line: Drawn, low: float, high: float, judged_by: tuple[flo
     (left, right), level = _interval(line), f"y1='{MIDDLE}' y2='{MIDDLE}'"
     ours = f"{describe(line.values.mean(), left, right, line.unit.digits)} {line.unit.name}"
     beside = "no difference" if line.stated == 0 else f"the paper's {line.stated:g}"
-    spans = {"judged": judged_by, "range": (left, right)}
+    spans = {"judged": np.clip(judged_by, *line.within), "range": (left, right)}
     bar = "".join(
         f"<line class='{name}' x1='{at(one)}' x2='{at(other)}' {level}/>"
         for name, (one, other) in spans.items()
