@@ -177,7 +177,7 @@ def learning(points: pd.DataFrame, hue: str, decoder: str) -> Shown:
     first, last = (getattr(rewards.groupby(["recipe", hue, "seed"], observed=True)["value"], end)() for end in ENDS)
     means = pd.DataFrame({"first": first, "last": last}).groupby("recipe", observed=True).mean().reset_index()
     told = (
-        "By the {recipe} rollouts are right {first:.1f} % of the time at first, {last:.1f} % in the end, on average."
+        "By the {recipe} {first:.1f} % of rollouts are right in the first epoch, {last:.1f} % in the last, on average."
     )
     finding = show.finding(means, told)
     return look.curves(long, hue, "measure", y="value", labels=("epoch", ""), free=True, finding=finding)

@@ -21,7 +21,7 @@ from cot2lib.theory.matching import exact_match, multisets, signed_sums
 from cot2lib.theory.verdict import Verdict
 
 TINY = 1e-12
-THRESHOLD = "is given a threshold below 0"
+THRESHOLD = "is given a threshold between -1 and 0"
 SATURATED = 1e9  # a sharpness that makes its place exact
 SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax is saturated
 
@@ -136,7 +136,7 @@ CLAIMS: dict[str, Callable[[], Verdict]] = {
     "construction": lambda: Verdict(
         _solves_all_inputs("as-written"),
         _solves_all_inputs("repaired"),
-        "its printed read-off is given a threshold below 0",
+        f"its printed read-off {THRESHOLD}",
     ),
     "attention-selects": lambda: Verdict(_attention_selects(), _attention_selects_while_writing()),
     "moe-routes": lambda: Verdict(_router_selects()),

@@ -626,8 +626,8 @@ def counted():
 
 
 PROVED = {
-    "construction": "holds if its printed read-off is given a threshold below 0",
-    "read-off": "holds if its gate is given a threshold below 0",
+    "construction": "holds if its printed read-off is given a threshold between -1 and 0",
+    "read-off": "holds if its gate is given a threshold between -1 and 0",
     "attention-selects": "holds",
     "moe-routes": "holds",
     "partial-sums": "holds",

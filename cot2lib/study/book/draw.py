@@ -94,8 +94,8 @@ def picture(lines: Sequence[Drawn], judged_by: tuple[float, float] = (np.nan, np
     Dots are seeds, the bar is the 95 % interval of their mean, the diamond is the paper's number, or no difference. Of
     a number the thin line is the prediction interval by which it is judged, `judged_by`, as far as the number can lie
     there. Lines of one unit share an axis. Of more than `MOST` lines those with the smallest means are drawn. Places
-    are percentages, so that the text keeps its size however narrow the page is. Every line says which of `lines` it is,
-    and the ends of its axis, and every dot its seed: pages draw intervals of fewer seeds by these.
+    are percentages, so that the text keeps its size however narrow the page is. Every line says which of `lines` it
+    is, and the ends of its axis, and every dot its seed: pages draw intervals of fewer seeds by these.
     """
     places = sorted(range(len(lines)), key=lambda place: lines[place].values.mean())[:MOST]
     places = places if len(lines) > MOST else range(len(lines))

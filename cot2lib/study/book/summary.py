@@ -38,7 +38,7 @@ def methodology() -> str:
     devices = ", ".join(sorted(set(rows["device"])))
     torch = ", ".join(sorted(set(rows["torch"].str.partition("+")[0])))
     on = f"They ran on {devices}, by torch {torch}."
-    return f"The records hold {' and '.join(told)}, the starts of rewarded runs among them. {on}"
+    return f"On sums and graphs the records hold {' and '.join(told)}, the starts of rewarded runs among them. {on}"
 
 
 def results() -> str:

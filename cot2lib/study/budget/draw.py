@@ -28,12 +28,17 @@ def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def best(rows: pd.DataFrame) -> pd.DataFrame:
-    """The budget with the best mean of each recipe and dimension, and what the largest adds to the smallest."""
-    low, high = rows["budget"].min(), rows["budget"].max()
-    means = show.groups(rows, ["recipe", "d_model", "budget"])["last"].mean().unstack()
-    found = show.gaps(rows, ["recipe", "d_model"], "budget", high, low).set_index(["recipe", "d_model"])
-    found = found.assign(budget=means.idxmax(axis=1), most=means.max(axis=1), less=low, all=high)
-    return found.reset_index()
+    """The budget with the best mean of each recipe and dimension, how far it leads the next one, and what the largest
+    adds to the smallest."""
+    low, high, by = rows["budget"].min(), rows["budget"].max(), ["recipe", "d_model"]
+    found = []
+    for _, cell in show.groups(rows, by):
+        means = show.groups(cell, "budget")["last"].mean().nlargest(2)
+        first, second = means.index[0], means.index[-1]
+        lead = show.gaps(cell, by, "budget", first, second)["told"].iloc[0]
+        gap = show.gaps(cell, by, "budget", high, low)
+        found.append(gap.assign(budget=first, most=means.iloc[0], lead=lead, next=second, less=low, all=high))
+    return pd.concat(found, ignore_index=True)
 
 
 def path_leads(rows: pd.DataFrame) -> pd.DataFrame:
