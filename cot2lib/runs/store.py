@@ -121,10 +121,10 @@ def resume(trainer: StackTrainer) -> dict:
 
 def _fits(trainer: StackTrainer) -> bool:
     """Whether a restored trainer can go on: every block has its moments, every run its losses."""
-    blocks = [block for group in trainer.optimizer.param_groups for block in group["params"]]
-    moments = [tuple(trainer.optimizer.state[block].get(n) for n in ("exp_avg", "exp_avg_sq")) for block in blocks]
-    shaped = all(m is not None and m.shape == block.shape for block, pair in zip(blocks, moments) for m in pair)
-    counted = all("step" in trainer.optimizer.state[block] for block in blocks)
+    state, blocks = trainer.optimizer_tensors(), list(enumerate(trainer.blocks))
+    moments = [(state.get(f"{place}.{name}"), block) for place, block in blocks for name in ("exp_avg", "exp_avg_sq")]
+    shaped = all(moment is not None and moment.shape == block.shape for moment, block in moments)
+    counted = all(f"{place}.step" in state for place, _ in blocks)
     progress, runs = trainer.progress, len(trainer.specs)
     logged = len(progress.loss_sum) == len(progress.first_losses) == runs and 0 < progress.step <= trainer.recipe.steps
     return shaped and counted and logged

@@ -6,7 +6,7 @@ engines at any checkpoint. Data order, draws and learning rates are the torch tr
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
@@ -49,6 +49,7 @@ class FlatTrainer(StackTrainer):
 
     Attributes:
         flat, moments: weights, means and squares of all runs.
+        updates: how many AdamW has made.
     """
 
     engine = "fused"
@@ -56,7 +57,7 @@ class FlatTrainer(StackTrainer):
     def __init__(self, trainer: StackTrainer, threads: int):
         vars(self).update(vars(trainer))
         self.compiled, self.at_once = False, min(threads, self.stack.runs)
-        self.optimizer = self._optimizer()
+        self._group()
 
     @property
     @abstractmethod
@@ -89,16 +90,15 @@ class FlatTrainer(StackTrainer):
     def threads(self) -> int:
         return self.at_once
 
-    def _optimizer(self) -> torch.optim.AdamW:
-        """The torch trainer's, of parameters and with moments that are views of flat arrays, (run, parameter)."""
+    def _group(self) -> None:
+        """The torch trainer's blocks, of parameters that are views of a flat array; so are AdamW's moments, (run,
+        parameter)."""
         self.flat, *self.moments = (self._flat() for _ in range(3))
+        self.updates = 0
         for parameter, view in zip(self.stack.parameters(), self._views(self.flat)):
             view.copy_(parameter.detach())
             parameter.data = view
-        optimizer = super()._optimizer()
-        for block, moments in self._blocks(optimizer):
-            optimizer.state[block].update(moments, step=torch.tensor(0.0))
-        return optimizer
+        super()._group()
 
     def _flat(self) -> Float[Tensor, "run parameter"]:
         return torch.zeros(len(self.specs), sum(p[0].numel() for p in self.stack.parameters()))
@@ -109,25 +109,29 @@ class FlatTrainer(StackTrainer):
         parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
         return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
 
-    def _blocks(self, optimizer: torch.optim.AdamW) -> Iterator[tuple[Tensor, Tensors]]:
-        """Every block of parameters that is trained, and where its moments lie."""
+    def optimizer_tensors(self) -> Tensors:
+        """AdamW's state under torch's names: of each block its moments, which are views, and its count of updates."""
         trained = [place for place, parameter in enumerate(self.stack.parameters()) if parameter.requires_grad]
-        views, first = [self._views(moment) for moment in self.moments], 0
-        for group in optimizer.param_groups:
-            last = first + len(group["params"][0])
-            for block, place in zip(group["params"], trained):
-                mean, square = (view[place][first:last] for view in views)
-                yield block, {"exp_avg": mean, "exp_avg_sq": square}
+        views, first, blocks = [self._views(moment) for moment in self.moments], 0, []
+        for group in self.groups:
+            last = first + len(group[0])
+            blocks += [[view[place][first:last] for view in views] for place in trained]
             first = last
+        named = [
+            dict(exp_avg=mean, exp_avg_sq=square, step=torch.tensor(float(self.updates))) for mean, square in blocks
+        ]
+        return {f"{place}.{name}": tensor for place, state in enumerate(named) for name, tensor in state.items()}
 
     def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
         """The torch trainer's restoring; the moments move into the flat arrays."""
-        self.optimizer.state.clear()
-        super().restore(weights, optimizer, progress)
-        for block, moments in self._blocks(self.optimizer):
-            state = self.optimizer.state[block]
-            for name in moments.keys() & state.keys():
-                state[name] = moments[name].copy_(state[name])
+        own = self.optimizer_tensors()
+        shapes = lambda state: {name: tensor.shape for name, tensor in state.items()}
+        if shapes(own) != shapes(optimizer):
+            raise ValueError("another optimiser's state")
+        super().restore(weights, {}, progress)
+        for name, tensor in own.items():
+            tensor.copy_(optimizer[name])
+        self.updates = int(optimizer["0.step"])
 
     @property
     def _decoding(self):
@@ -199,12 +203,6 @@ class FlatTrainer(StackTrainer):
         mean, square = (moment[run].numpy() for moment in self.moments)
         rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
         return Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
-
-    def _count(self, updates: int) -> None:
-        """Tell torch's optimiser how many updates were made."""
-        for group in self.optimizer.param_groups:
-            for block in group["params"]:
-                self.optimizer.state[block]["step"] += updates
 
     def _visited(self, run: int, first: int, order: Order) -> tuple[Any, Names | None, Order]:
         """Some steps' inputs as inputs of their own, under the names of their visits.

@@ -131,7 +131,7 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
                 train(flat[run], self._shape, data, fed, order.numpy(), variant, *rest)
 
         self._each(task, pieces)
-        self._count(steps)
+        self.updates += steps
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
         """As `FlatTrainer`; torch evaluates where tokens follow thoughts."""

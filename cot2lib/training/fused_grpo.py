@@ -118,4 +118,4 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
                     gradient[run] = made[0]
 
         self._each(task, pieces)
-        self._count(steps * spec.updates)
+        self.updates += steps * spec.updates

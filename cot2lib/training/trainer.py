@@ -12,7 +12,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import torch
@@ -101,7 +102,7 @@ class StackTrainer(ABC):
         self.stack, self.data, self.device = stack, data, stack.device
         self.phase = self.phase_at(0)  # of the step to come
         self.progress = Progress(loss_sum=[0.0] * len(self.specs))
-        self.optimizer = self._optimizer()
+        self._group()
         self.repeated: dict[Hashable, Captured] = {}  # of this phase
         self._allocate()
 
@@ -122,11 +123,9 @@ class StackTrainer(ABC):
         """CPU threads that it uses."""
         return torch.get_num_threads()
 
-    def _optimizer(self) -> torch.optim.AdamW:
-        """Fused AdamW over blocks of neighbouring runs with one learning rate, without what stays as it is.
-
-        Gradients are allocated once.
-        """
+    def _group(self) -> None:
+        """Blocks of neighbouring runs with one learning rate, without what stays as it is; gradients are allocated
+        once."""
         parameters = [parameter for parameter in self.stack.parameters() if parameter.requires_grad]
         self.gradients = [torch.zeros_like(parameter) for parameter in parameters]
         for parameter, gradient in zip(parameters, self.gradients):
@@ -134,14 +133,27 @@ class StackTrainer(ABC):
         peaks = [spec.recipe.lr for spec in self.specs]
         edges = [0, *(r for r in range(1, len(peaks)) if peaks[r] != peaks[r - 1]), len(peaks)]
         self.peaks = [peaks[edge] for edge in edges[:-1]]
-        groups = []
-        for first, last, peak in zip(edges, edges[1:], self.peaks):
+        self.groups = []
+        for first, last in pairwise(edges):
             block = [parameter.detach()[first:last] for parameter in parameters]
             for view, gradient in zip(block, self.gradients):
                 view.grad = gradient[first:last]
-            groups.append({"params": block, "lr": torch.tensor(peak, device=self.device)})
+            self.groups.append(block)
+
+    @cached_property
+    def optimizer(self) -> torch.optim.AdamW:
+        """Fused AdamW over the groups; not made where torch takes no step, for torch loads its compiler with it."""
+        groups = [
+            {"params": block, "lr": torch.tensor(peak, device=self.device)}
+            for block, peak in zip(self.groups, self.peaks)
+        ]
         options: dict[str, Any] = dict(betas=(0.9, self.recipe.beta2), weight_decay=self.recipe.weight_decay)
         return torch.optim.AdamW(groups, **options, fused=True, capturable=self.device.type == "cuda")
+
+    @property
+    def blocks(self) -> list[Tensor]:
+        """The parameter blocks of all groups."""
+        return [block for group in self.groups for block in group]
 
     def _allocate(self) -> None:
         """Tensors a step reads and writes, so that it can be captured once and replayed."""
@@ -240,16 +252,15 @@ class StackTrainer(ABC):
 
     def optimizer_tensors(self) -> Tensors:
         """AdamW's state, by place of the parameter block and name."""
-        blocks = [block for group in self.optimizer.param_groups for block in group["params"]]
-        return {f"{place}.{name}": t for place, b in enumerate(blocks) for name, t in self.optimizer.state[b].items()}
+        state = self.optimizer.state
+        return {f"{place}.{name}": t for place, b in enumerate(self.blocks) for name, t in state[b].items()}
 
     def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
         """Go on from a checkpoint: what the three were when it was taken."""
         self.stack.load_state_dict(weights)
-        blocks = [block for group in self.optimizer.param_groups for block in group["params"]]
         for key, tensor in optimizer.items():
             place, name = key.split(".")
-            self.optimizer.state[blocks[int(place)]][name] = tensor.to(self.device)
+            self.optimizer.state[self.blocks[int(place)]][name] = tensor.to(self.device)
         self.progress = progress
 
     def train(self, after_segment: Callable[[int], None] = lambda steps: None) -> Progress:
