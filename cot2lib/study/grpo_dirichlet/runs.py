@@ -12,6 +12,7 @@ from cot2lib.study.sweeps import (
     Variant,
     dirichlet,
     distinct,
+    looked_into,
     rewarded,
     runs_of,
     sampled,
@@ -28,7 +29,7 @@ def every(profile: str) -> list[GRPOSpec]:
     """All runs of the chapter but those on one split, and those that the chapter on sampled tokens has."""
     known = {run.id for run in sampled(profile)}
     changed = runs_of([*variants(profile), *later(profile)])
-    return [run for run in distinct(tables(profile), changed) if run.id not in known]
+    return [run for run in distinct(tables(profile), looked_into(profile), changed) if run.id not in known]
 
 
 def tables(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
