@@ -128,13 +128,12 @@ def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
 def one_split(profile: str) -> list[RunSpec]:
     """Supervised models that the paper trained once, on the split of that run; d = 24 and 32.
 
-    The discrete ones with one layer have twenty initialisations by the authors' recipe, for reward starts from them.
+    By the authors' recipe the discrete ones have twenty initialisations, for reward starts from them, CoT2 has ten.
     """
-    seeds = TEN if profile == "paper" else SEEDS
-    further = TWENTY[len(TEN) :] if profile == "paper" else ()
-    discrete = [*starts(seeds, 32, profile=profile), *starts(seeds, layers=2, profile=profile)]
-    rewarded = [run for d_model in (24, 32) for run in starts(further, d_model, profile=profile)]
-    return on_split([*small(profile, seeds), *discrete, *rewarded])
+    seeds, of_reward = (TEN, TWENTY) if profile == "paper" else (SEEDS, SEEDS)
+    cot2 = starts(seeds, method="cot2", profile=profile)
+    kinds = dict(d_model=24), dict(d_model=32), dict(d_model=24, layers=2)
+    return on_split([*cot2, *(run for kind in kinds for run in starts(of_reward, profile=profile, **kind))])
 
 
 def starts(
@@ -188,11 +187,14 @@ def dirichlet(
 
 
 def looked_into(profile: str = "quick") -> list[GRPOSpec]:
-    """The policy-gradient runs of the paper's tables, whose thoughts pages look into."""
+    """The policy-gradient runs of the paper's tables, whose thoughts pages look into.
+
+    By the authors' recipe Dirichlet thoughts with one layer have twenty seeds, for five left rows on entropies open.
+    """
     at_best = dict(profile=profile, gammas=(BEST_GAMMA,))
     return [
         *sampled(profile),
-        *dirichlet(**at_best),
+        *dirichlet(seeds=TWENTY if profile == "paper" else SEEDS, **at_best),
         *dirichlet(**at_best, layers=2),
         *dirichlet(**at_best, method="cot2"),
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cot2lib.specs import GRPOSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, TEN
+from cot2lib.specs.profiles import POLICIES, SEEDS, TWENTY
 from cot2lib.study.sweeps import (
     BEST_GAMMA,
     DROPOUT,
@@ -12,6 +12,7 @@ from cot2lib.study.sweeps import (
     Variant,
     dirichlet,
     distinct,
+    looked_into,
     rewarded,
     runs_of,
     sampled,
@@ -28,7 +29,7 @@ def every(profile: str) -> list[GRPOSpec]:
     """All runs of the chapter but those on one split, and those that the chapter on sampled tokens has."""
     known = {run.id for run in sampled(profile)}
     changed = runs_of([*variants(profile), *later(profile)])
-    return [run for run in distinct(tables(profile), changed) if run.id not in known]
+    return [run for run in distinct(tables(profile), looked_into(profile), changed) if run.id not in known]
 
 
 def tables(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
@@ -44,9 +45,8 @@ def on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOS
 
 
 def widened(profile: str) -> list[GRPOSpec]:
-    """Five further initialisations of those with one layer, where five left rows open; the quick recipe has none."""
-    further = TEN[len(SEEDS) :] if profile == "paper" else ()
-    return dirichlet(profile, further, (BEST_GAMMA,), one_split=True)
+    """Fifteen further initialisations of those, for five left rows open."""
+    return on_split(profile, TWENTY[len(SEEDS) :])
 
 
 def treated(thought: Dirichlet, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
