@@ -117,7 +117,7 @@ def test_every_prediction_about_table_1_has_its_runs():
     asked = runs_of.explaining("paper")
     assert {run.start.split_seed for run in asked} == {42}
     quick = runs_of.explaining("quick")
-    assert {(r.start.model.d_model, r.recipe.dropout) for r in quick} == {(24, 0.0), (32, 0.0)} and len(quick) == 60
+    assert {(r.start.model.d_model, r.recipe.dropout) for r in quick} == {(24, 0.0), (32, 0.0)} and len(quick) == 120
     for (d, dropout, lr), part in predicted.groupby(["d_model", "dropout", "lr"]):
         of = [r for r in asked if (r.start.model.d_model, r.recipe.dropout, r.recipe.lr) == (d, dropout, lr)]
         seeds = sweeps.SEEDS if lr == 5e-6 else TEN if dropout else TWENTY
