@@ -208,12 +208,13 @@ def extremes(rows: pd.DataFrame, y: str) -> str:
     """A sentence for each recipe: which `y` gains most in accuracy by its own decoder, and which least."""
     means = show.groups(rows, ["recipe", y])["own_gain"].mean().dropna().reset_index(y)
     said = []
+    quoted = "\N{LEFT DOUBLE QUOTATION MARK}{}\N{RIGHT DOUBLE QUOTATION MARK}".format
     for recipe, part in means.groupby("recipe", observed=True):
         part = part.sort_values("own_gain", ascending=False)
         (most, high), (least, low) = (tuple(part.iloc[place]) for place in (0, -1))
         said.append(
-            f"By the {recipe}, decoded by {SHORT['own']}, {most} brings {show.in_points(high, GAIN)}, the best of "
-            f"all, and {least} {show.in_points(low, GAIN)}, the worst."
+            f"By the {recipe}, decoded by {SHORT['own']}, {quoted(most)} brings most, {show.in_points(high, GAIN)}, and "
+            f"{quoted(least)} least, {show.in_points(low, GAIN)}."
         )
     return " ".join(said)
 

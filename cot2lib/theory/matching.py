@@ -1,7 +1,8 @@
 """How often a construction answers right, and how sharp it must be for that.
 
-The answer does not depend on the order of the digits. So one input stands for all orders of a multiset, weighted by
-their number. That makes exact matches over all inputs cheap enough to ask for many values of c.
+The answer does not depend on the order of the digits, unless c is so small that other tokens are attended to. So one
+input stands for all orders of a multiset, weighted by their number. That makes exact matches over all inputs cheap
+enough to ask for many values of c.
 """
 
 import math

@@ -192,4 +192,4 @@ def test_figures_of_learning_say_where_it_begins_and_ends():
     points = made(gain=10.0)
     points["reward"] = 40.0 + points["step"] / 10
     shown = policies.learning(points, "k", "own")
-    assert "quick recipe rollouts are right 45.0 % of the time at first, 50.0 % in the end" in shown.finding
+    assert "quick recipe 45.0 % of rollouts are right in the first epoch, 50.0 % in the last" in shown.finding

@@ -170,7 +170,7 @@ def smallest_by_length(table: pd.DataFrame) -> Shown:
     long = table.rename(columns={"smallest c": "found", "sufficient c": "sufficient"})
     long = long.melt(["n", "variant"], ["found", "sufficient"], "which", "c")
     last = at(table, n=table["n"].max()).pivot(index="n", columns="variant", values="smallest c").reset_index()
-    told = "Every input of {n} digits needs c = {biased:.0f} with the printed halving, {repaired:.0f} without."
+    told = "To solve all inputs of {n} digits takes c = {biased:.0f} with the printed halving, {repaired:.0f} without."
     labels = "digits n", "sharpness c"
     shown = look.lines(
         long, "n", "c", "which", labels, "variant", show.finding(last, told), {"found": 0.0}, height=2.9
