@@ -213,8 +213,8 @@ def extremes(rows: pd.DataFrame, y: str) -> str:
         part = part.sort_values("own_gain", ascending=False)
         (most, high), (least, low) = (tuple(part.iloc[place]) for place in (0, -1))
         said.append(
-            f"By the {recipe}, decoded by {SHORT['own']}, {quoted(most)} brings most, {show.in_points(high, GAIN)}, and "
-            f"{quoted(least)} least, {show.in_points(low, GAIN)}."
+            f"By the {recipe}, decoded by {SHORT['own']}, {quoted(most)} brings most, {show.in_points(high, GAIN)}, "
+            f"and {quoted(least)} least, {show.in_points(low, GAIN)}."
         )
     return " ".join(said)
 
