@@ -213,6 +213,7 @@ def test_a_run_goes_on_with_the_other_engine(store, nothing_shipped, monkeypatch
     run = short()
     whole = both(run)[1]
     whole.train()
+    assert "optimizer" not in vars(whole), "torch would load its compiler with one"
 
     class Interrupt(Exception):
         pass

@@ -35,9 +35,9 @@ def best(rows: pd.DataFrame) -> pd.DataFrame:
     for _, cell in show.groups(rows, by):
         means = show.groups(cell, "budget")["last"].mean().nlargest(2)
         first, second = means.index[0], means.index[-1]
-        lead = show.gaps(cell, by, "budget", first, second)["told"].iloc[0]
-        gap = show.gaps(cell, by, "budget", high, low)
-        found.append(gap.assign(budget=first, most=means.iloc[0], lead=lead, next=second, less=low, all=high))
+        gap, ahead = (show.gaps(cell, by, "budget", *pair) for pair in ((high, low), (first, second)))
+        told = dict(budget=first, most=means.iloc[0], next=second, less=low, all=high)
+        found.append(gap.merge(ahead[[*by, "told"]].rename(columns={"told": "lead"}), on=by).assign(**told))
     return pd.concat(found, ignore_index=True)
 
 
