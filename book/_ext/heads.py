@@ -79,7 +79,7 @@ def head(chapter: str, notebook: dict, seconds: float | None) -> str:
             ":::{admonition} At a glance",
             ":class: note head",
             f"- **Takes** about {minutes(notebook)} minutes to read{run}; builds on {before}.",
-            *([f"- **Beside the paper's** {beside} (also where other chapters have the rows)."] if beside else []),
+            *([f"- **Beside the paper's** {beside} (rows of other chapters count, too)."] if beside else []),
             f"- **Change this:** {known['see']} `{changed(chapter, known['change'])}`",
             ":::",
             *([PLAYED.format(known["play"])] if "play" in known else []),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise, product
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -112,15 +113,15 @@ class FlatTrainer(StackTrainer):
     def optimizer_tensors(self) -> Tensors:
         """AdamW's state under torch's names: of each block its moments, which are views, and its count of updates."""
         trained = [place for place, parameter in enumerate(self.stack.parameters()) if parameter.requires_grad]
-        views, first, blocks = [self._views(moment) for moment in self.moments], 0, []
-        for group in self.groups:
-            last = first + len(group[0])
-            blocks += [[view[place][first:last] for view in views] for place in trained]
-            first = last
-        named = [
-            dict(exp_avg=mean, exp_avg_sq=square, step=torch.tensor(float(self.updates))) for mean, square in blocks
-        ]
-        return {f"{place}.{name}": tensor for place, state in enumerate(named) for name, tensor in state.items()}
+        means, squares = (self._views(moment) for moment in self.moments)
+        state = {}
+        for block, ((first, last), place) in enumerate(product(pairwise(self.edges), trained)):
+            state[f"{block}.exp_avg"], state[f"{block}.exp_avg_sq"] = (
+                means[place][first:last],
+                squares[place][first:last],
+            )
+            state[f"{block}.step"] = torch.tensor(float(self.updates))
+        return state
 
     def restore(self, weights: Tensors, optimizer: Tensors, progress: Progress) -> None:
         """The torch trainer's restoring; the moments move into the flat arrays."""

@@ -131,10 +131,10 @@ class StackTrainer(ABC):
         for parameter, gradient in zip(parameters, self.gradients):
             parameter.grad = gradient
         peaks = [spec.recipe.lr for spec in self.specs]
-        edges = [0, *(r for r in range(1, len(peaks)) if peaks[r] != peaks[r - 1]), len(peaks)]
-        self.peaks = [peaks[edge] for edge in edges[:-1]]
+        self.edges = [0, *(r for r in range(1, len(peaks)) if peaks[r] != peaks[r - 1]), len(peaks)]
+        self.peaks = [peaks[edge] for edge in self.edges[:-1]]
         self.groups = []
-        for first, last in pairwise(edges):
+        for first, last in pairwise(self.edges):
             block = [parameter.detach()[first:last] for parameter in parameters]
             for view, gradient in zip(block, self.gradients):
                 view.grad = gradient[first:last]
