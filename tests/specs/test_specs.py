@@ -282,8 +282,8 @@ def test_single_runs_share_a_split():
     assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
     dropped = 3 * 5 - 1  # the run of seed 42 and K = 3 is among the variants
     explaining = 210 - 30 - 4  # 30 at d = 24 are counted; seed 42 has usual runs at d = 32 and at the code's rate
-    widened = 2 * 15
-    assert len(all_runs.sweep("one_split", "paper")) == 36 + 30 + 4 * 5 + dropped + explaining + widened, (
+    further = 2 * 15  # Dirichlet thoughts beyond the first five initialisations
+    assert len(all_runs.sweep("one_split", "paper")) == 36 + 30 + 4 * 5 + dropped + explaining + further, (
         "and by reward: three K without dropout and with it, and Dirichlet thoughts from two starts"
     )
 

@@ -33,8 +33,7 @@ def _csft(profile: str) -> list[RunSpec]:
 
 def _one_split(profile: str) -> list[Run]:
     """All but what other chapters have, since the first seed's own split is this one."""
-    rewarded = [*grpo_mts.on_split(profile), *grpo_mts.explaining(profile)]
-    rewarded += [*grpo_dirichlet.on_split(profile), *grpo_dirichlet.widened(profile)]
+    rewarded = [*grpo_mts.on_split(profile), *grpo_mts.explaining(profile), *grpo_dirichlet.on_split(profile)]
     again = distinct(one_split(profile), rewarded)
     known = {*_csft(profile), *grpo_mts.every(profile), *grpo_dirichlet.every(profile)}
     return [run for run in again if run not in known]

@@ -38,15 +38,10 @@ def tables(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpe
     return [*one_layer, *dirichlet(profile, seeds, (BEST_GAMMA,), layers=2)]
 
 
-def on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+def on_split(profile: str = "quick", seeds: Sequence[int] = TWENTY) -> list[GRPOSpec]:
     """Dirichlet thoughts of the best scale from both discrete starts of the paper, on the split of its runs."""
     one = dict(gammas=(BEST_GAMMA,), one_split=True)
     return [run for layers in (1, 2) for run in dirichlet(profile, seeds, layers=layers, **one)]
-
-
-def widened(profile: str) -> list[GRPOSpec]:
-    """Fifteen further initialisations of those, for five left rows open."""
-    return on_split(profile, TWENTY[len(SEEDS) :])
 
 
 def treated(thought: Dirichlet, profile: str, seeds: Sequence[int]) -> list[GRPOSpec]:
