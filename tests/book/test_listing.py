@@ -27,7 +27,7 @@ def test_every_claim_has_one_row_and_its_verdict_leads_to_its_card(rows):
 
 
 def test_a_row_says_what_the_authors_recipe_gives_and_else_what_the_quick_one_does(rows):
-    table = listing.claims_table(rows[rows["id"].isin(["main-mnns-cot2", "sparse-5-13", "gsm8k-96-mts"])])
+    table = listing.claims_table(rows[rows["id"].isin(["main-mnns-cot2", "sparse-11-19", "gsm8k-96-mts"])])
     settled, unrun, quick = table.itertuples(index=False)
     known = rows.set_index(["id", "profile"])
     assert settled.ours.startswith(f"{known.loc[('main-mnns-cot2', 'paper'), 'last']:.1f}") and settled.seeds == 20

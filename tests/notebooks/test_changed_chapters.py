@@ -111,7 +111,7 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
     capsys.readouterr()
     executed("budget", cells, live_epochs=1)
     said = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith(("FAILS: of ", "cannot be said: of ")) for line in said) == 4
+    assert sum(line.startswith(("FAILS: of ", "cannot be said: of ")) for line in said) == 6
 
 
 GRPO = ("grpo", "grpo-table", "findings", "check-accuracy", "entropies", "held", "learning", "variants",
