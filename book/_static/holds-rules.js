@@ -13,13 +13,13 @@
   const spread = (x) => Math.sqrt(sum(x.map((one) => (one - mean(x)) ** 2)) / (x.length - 1));
   const span = (x) => Math.max(...x) - Math.min(...x);
 
-  // Half goes to the even digit, as in Python.
+  // Half goes to the even digit, as in Python, and no zero is negative.
   function fixed(value, digits) {
     if (Number.isNaN(value)) return "nan";
     const text = value.toFixed(digits), exact = value.toFixed(digits + 40);
     const tie = /^50*$/.test(exact.slice(exact.indexOf(".") + 1 + digits));
     const down = exact.slice(0, exact.indexOf(".") + (digits ? digits + 1 : 0));
-    return tie && "02468".includes(down.at(-1)) ? down : text;
+    return (tie && "02468".includes(down.at(-1)) ? down : text).replace(/^-(?=[0.]+$)/, "");
   }
 
   // Probability that Student's t lies within -t..t, by its finite series for whole degrees of freedom.

@@ -129,15 +129,15 @@ def cell(value, digits: int = 2) -> str:
     """A table entry as text: empty for a missing value, with `digits` decimals for a float."""
     if value is None or (np.isscalar(value) and pd.isna(value)):
         return ""
-    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    return f"{value:z.{digits}f}" if isinstance(value, float) else str(value)
 
 
 def ends(values: Sequence[float] | np.ndarray | pd.Series, digits: int = 1) -> str:
     """The lowest value to the highest; a single one where they read alike, and "" of none."""
-    return " to ".join(dict.fromkeys(f"{end(values):.{digits}f}" for end in (min, max))) if len(values) else ""
+    return " to ".join(dict.fromkeys(f"{end(values):z.{digits}f}" for end in (min, max))) if len(values) else ""
 
 
 def describe(value: float, low: float, high: float, digits: int = 1) -> str:
     """`mean [low, high]`, whose interval stays on one line; the mean alone where there is no interval."""
-    shown = [f"{part:.{digits}f}" for part in (value, low, high)]
+    shown = [f"{part:z.{digits}f}" for part in (value, low, high)]
     return shown[0] if np.isnan(low) else f"{shown[0]} [{shown[1]},\N{NO-BREAK SPACE}{shown[2]}]"

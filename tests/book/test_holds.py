@@ -11,6 +11,7 @@ import pytest
 from chromium import BROWSER, MISSING, said_by
 from component import extension
 
+from cot2lib.study import report
 from cot2lib.study.book import holds
 from cot2lib.study.book.ledger import KINDS, PROFILES, of_records, reading, reading_records
 from cot2lib.study.kinds import SETTLED, of_profile
@@ -140,6 +141,12 @@ def test_a_reader_leaves_out_seeds_and_takes_the_other_recipe(folder, cases):
     assert told["out"] == 18 and told["bars"][0] != told["bars"][1] and set(told["labels"]) == {1}
     assert told["said"].startswith("ours: ") and told["said"].endswith("; 2 seeds")
     assert told["quick"].endswith(f"quick recipe: {quick}")
+
+
+def test_the_page_writes_numbers_as_python_does(folder):
+    values = [-0.04, -0.05, -0.06, 0.04, 0.25, 0.35, -0.25, -2.0, 0.0, 99.95]
+    told = said_by(folder, LOADED, f"return {values}.map((value) => [0, 1, 3].map((d) => window.COT2.fixed(value, d)));")
+    assert told == [[report.cell(value, digits) for digits in (0, 1, 3)] for value in values]
 
 
 def test_intervals_are_those_of_the_metrics(folder, cases):

@@ -32,3 +32,9 @@ def test_sentences():
     assert report.bullets(["one", "two"]).text == "- one\n- two"
     assert report.bullets([]) is None
     assert report.text("One.", "Two.")._repr_mimebundle_()["text/markdown"] == "One. Two."
+
+
+def test_no_zero_is_negative():
+    assert report.cell(-0.001) == "0.00" and report.cell(-0.01) == "-0.01"
+    assert report.describe(-0.04, -0.06, 0.04) == "0.0 [-0.1,\N{NO-BREAK SPACE}0.0]"
+    assert report.ends([-0.04, 0.0]) == "0.0"
