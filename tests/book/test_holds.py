@@ -145,7 +145,9 @@ def test_a_reader_leaves_out_seeds_and_takes_the_other_recipe(folder, cases):
 
 def test_the_page_writes_numbers_as_python_does(folder):
     values = [-0.04, -0.05, -0.06, 0.04, 0.25, 0.35, -0.25, -2.0, 0.0, 99.95]
-    told = said_by(folder, LOADED, f"return {values}.map((value) => [0, 1, 3].map((d) => window.COT2.fixed(value, d)));")
+    told = said_by(
+        folder, LOADED, f"return {values}.map((value) => [0, 1, 3].map((d) => window.COT2.fixed(value, d)));"
+    )
     assert told == [[report.cell(value, digits) for digits in (0, 1, 3)] for value in values]
 
 

@@ -6,7 +6,7 @@ every sign turned round has the same answer. Every edit asks the inputs alone th
 
 | edit | what is fed in place of the last thought |
 | --- | --- |
-| `swap` | another input's, where the exact continuation of the two differs; the answer may follow it |
+| `swap` | another input's; asked where its frontier continues to another answer, which may be followed |
 | `ancestors`, `one side` | a share of the ancestors' weight is taken away, with mirrors or without |
 | `elsewhere` | as much weight is taken from other states |
 | `direction` | the thought is moved as far as by `ancestors`, in a random direction |
@@ -37,7 +37,7 @@ from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import one_more, own_rule
-from cot2lib.supervision import graph_of, spread
+from cot2lib.supervision import graph_of, hindsight_targets, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
@@ -279,6 +279,23 @@ def swap(thinking: Thinking, generator: torch.Generator) -> Edit:
     where = thinking.real[:, other] & (wanted != thinking.right)
     fed = thinking.exchanged(thinking.vectors[:, other, -1])
     return Edit("swap", 1.0, fed, where, thinking.right, wanted)
+
+
+def told_by_a_path(seeds: Sequence[int], task: Task = MNNS()) -> pd.Series:
+    """Shares (%) by seed of held-out inputs that `swap` can ask, to which one state tells what a whole frontier does.
+
+    The state is the last thought of another input's path. A model that obeys it entirely follows that often.
+    """
+    paths, last = hindsight_targets(task, budget=1)[:, :, task.state_ids] > 0, task.steps - 1  # (input, step, state)
+    told = {}
+    for seed in seeds:
+        rows = (~task.split(seed)).nonzero()[:, 0]
+        other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+        given = (reachable(task, last, other), paths[other, last - 1])
+        by_frontier, by_state = (continued(task, last, rows, states) for states in given)
+        asked = task.state_ids[by_frontier] != task.answer_ids[rows]
+        told[seed] = 100 * float((by_state == by_frontier)[asked].double().mean())
+    return pd.Series(told)
 
 
 def insertions(thinking: Thinking) -> Iterator[Edit]:
