@@ -218,5 +218,6 @@ def left_out(values: pd.Series) -> list[bool]:
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
     """Claims without a record under a profile, counted by task and reason; raises SpecError for an unknown profile."""
     profiles.profile(profile)
-    waiting = rows[(rows["profile"] == profile) & ~is_measured(rows)].join(claims()["task"], on="id")
+    claimed = (rows["profile"] == profile) & (rows["verdict"].map(group) != "")
+    waiting = rows[claimed & ~is_measured(rows)].join(claims()["task"], on="id")
     return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")
