@@ -69,10 +69,12 @@ def decided(holds: Holds | Callable[[], Holds]) -> tuple[bool, str]:
 
 
 def entries(holds: Holds) -> list[bool]:
-    """Every entry of what must hold."""
+    """Every entry of what must hold; raises LookupError for a frame without any, also as one part of several."""
     if isinstance(holds, bool | np.bool_):
         return [bool(holds)]
     if isinstance(holds, pd.Series | pd.DataFrame):
+        if holds.empty:
+            raise LookupError("an empty selection")
         return [entry for value in holds.to_numpy().ravel() for entry in entries(value)]
     if isinstance(holds, list | tuple):
         return [entry for part in holds for entry in entries(part)]

@@ -198,6 +198,13 @@ check("of no record", 1 < 2)
     assert chapter.again(swapped("method")) == {"no rows": True, "shares": True, "CoT2 first": False}
 
 
+def test_a_part_without_runs_holds_nothing():
+    one, none = pd.Series([True]), pd.Series([], dtype=bool)
+    with pytest.raises(AssertionError, match="both"):
+        check.Check(True)("both", [one, [none]])
+    check.Check(True)("one", [one, [one]])
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_check_on_records_can_fail(path, monkeypatch):
