@@ -23,6 +23,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SPEAKING = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if f'begin(\\"{path.stem}' in path.read_text()]
 CHAPTERS = [path for path in SPEAKING if path.stem != "ledger"]  # whose checks are of its form, with or without runs
 OTHER = {"id", "spec", "seed", "split", "split_seed"}  # columns that label no category
+RESULTS = {"last", "best", "accuracy"}
 MOST = 12  # values of a category
 Perturb = Callable[[pd.DataFrame], pd.DataFrame]
 
@@ -78,6 +79,9 @@ class Chapter:
         by_profile, shipped, load = runs.by_profile, records.shipped_table, runs.load_stack
         patch.setattr(runs, "by_profile", lambda *given: self.read(by_profile, *given))
         patch.setattr(records, "shipped_table", lambda *given: self.read(shipped, *given))
+        for reader in (runs.recorded, runs.curves):
+            again = lambda specs, retrain=False, reader=reader: self.read(reader, specs, retrain)
+            patch.setattr(runs, reader.__name__, again)
         patch.setattr(runs, "load_stack", lambda *given, **options: self.apart(load, *given, **options))
         patch.setattr(check.Check, "__call__", lambda _, sentence, holds: self.hear(sentence, holds))
         self.space, self.rest, tainted = {"__name__": path.stem}, [], set()
@@ -139,8 +143,8 @@ class Chapter:
 
 
 def measured(table: pd.DataFrame) -> list[str]:
-    """Columns of more than a few numbers; a temperature or a learning rate has few."""
-    return [name for name in table.select_dtypes("float") if table[name].nunique() > MOST]
+    """Columns of results, and of more than a few numbers; a temperature or a learning rate has few."""
+    return [name for name in table.select_dtypes("float") if name in RESULTS or table[name].nunique() > MOST]
 
 
 def shuffled(seed: int) -> Perturb:
@@ -169,6 +173,38 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
     """Every measured value the largest of any."""
     names = measured(table)
     return table.assign(**dict.fromkeys(names, table[names].max().max()))
+
+
+def worst(table: pd.DataFrame) -> pd.DataFrame:
+    """Every measured value nothing."""
+    return table.assign(**dict.fromkeys(measured(table), 0.0))
+
+
+def ordered(table: pd.DataFrame) -> pd.DataFrame:
+    """Measured values that rise from the first run to the last."""
+    return table.assign(**{name: np.sort(table[name].to_numpy()) for name in measured(table)})
+
+
+def alone(table: pd.DataFrame) -> pd.DataFrame:
+    """The first run."""
+    return table.iloc[:1]
+
+
+def apart(column: str, sign: int) -> Perturb:
+    """Measured values that a category decides, by the order of its values or against it."""
+
+    def perturb(table: pd.DataFrame) -> pd.DataFrame:
+        if column not in table:
+            return table
+        places = sign * table[column].rank(method="dense").fillna(0)
+        return table.assign(**dict.fromkeys(measured(table), places))
+
+    return perturb
+
+
+def merged(column: str) -> Perturb:
+    """The first value of a category in place of every other."""
+    return lambda table: table.assign(**{column: table[column].dropna().min()}) if column in table else table
 
 
 def categories(tables: list[pd.DataFrame]) -> list[str]:
@@ -215,7 +251,10 @@ def test_every_check_on_records_can_fail(path, monkeypatch):
     assert not left, "what holds of no runs can never fail"
     left = set(sentences)
     tables = [part for found in chapter.known.values() for part in (found if isinstance(found, tuple) else [found])]
-    for perturb in (best, *map(shuffled, range(4)), *map(swapped, categories([t for t in tables if t is not None]))):
+    columns = categories([table for table in tables if table is not None])
+    kinds = [made(column) for column in columns for made in (swapped, merged)]
+    kinds += [apart(column, sign) for column in columns for sign in (1, -1)]
+    for perturb in (best, worst, ordered, alone, *map(shuffled, range(4)), *kinds):
         if left:
             left -= {sentence for sentence, held in chapter.again(perturb).items() if not held}
     assert not left, f"nothing makes these fail: {left}"
