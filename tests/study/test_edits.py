@@ -86,7 +86,7 @@ def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
     assert edit.where.any() and not torch.equal(fed, thinking.last.float())
 
 
-def test_one_state_of_a_path_seldom_tells_what_a_frontier_does():
+def test_one_state_of_a_path_leads_to_a_frontiers_answer_in_some_cases():
     """Counted by hand: the best continuation of the state, and of all that the other input reaches."""
     rows = (~TASK.split(1)).nonzero()[:, 0]
     other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]

@@ -282,7 +282,7 @@ def swap(thinking: Thinking, generator: torch.Generator) -> Edit:
 
 
 def told_by_a_path(seeds: Sequence[int], task: Task = MNNS()) -> pd.Series:
-    """Shares (%) by seed of held-out inputs that `swap` can ask, to which one state tells what a whole frontier does.
+    """Shares (%) by seed of inputs that `swap` can ask, on which one state leads to the answer of the whole frontier.
 
     The state is the last thought of another input's path. A model that obeys it entirely follows that often.
     """
