@@ -65,17 +65,16 @@ def decided(holds: Holds | Callable[[], Holds]) -> tuple[bool, str]:
         found = entries(holds() if callable(holds) else holds)
     except (LookupError, AttributeError, CoT2Error) as lacking:  # `None` stands for a gap without runs
         return False, f"{NOBODY}: {lacking}"
-    return all(found) and bool(found), "" if found else NOBODY
+    return all(found), ""
 
 
 def entries(holds: Holds) -> list[bool]:
-    """Every entry of what must hold; raises LookupError for a frame without any, also as one part of several."""
+    """Every entry of what must hold; raises LookupError where it, or a part of it, has none."""
     if isinstance(holds, bool | np.bool_):
         return [bool(holds)]
-    if isinstance(holds, pd.Series | pd.DataFrame):
-        if holds.empty:
-            raise LookupError("an empty selection")
-        return [entry for value in holds.to_numpy().ravel() for entry in entries(value)]
-    if isinstance(holds, list | tuple):
-        return [entry for part in holds for entry in entries(part)]
-    raise TypeError(f"{holds!r} is neither true nor false; give a comparison.")
+    parts = holds.to_numpy().ravel() if isinstance(holds, pd.Series | pd.DataFrame) else holds
+    if not isinstance(parts, list | tuple | np.ndarray):
+        raise TypeError(f"{holds!r} is neither true nor false; give a comparison.")
+    if not len(parts):
+        raise LookupError("an empty selection")
+    return [entry for part in parts for entry in entries(part)]

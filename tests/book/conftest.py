@@ -1,9 +1,12 @@
-"""The component `two-minds` with its models and questions, made once for all tests of a session."""
+"""What tests of the book share: the component `two-minds` with its models and questions, and a lack of runs."""
 
 import shutil
 
+import pandas as pd
 import pytest
 from component import BOOK, extension
+
+from cot2lib.study.book import ledger
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +27,11 @@ def site(explorer, shown, tmp_path_factory):
     for name, given in shown.items():
         explorer.write_script(folder / "_static", name, given)
     return folder
+
+
+@pytest.fixture
+def quick_alone():
+    """A reader that finds no runs of the authors' recipe, and a claim's rows by it."""
+    shipped = ledger.reading_records()
+    read = lambda sample, profile: shipped(sample, profile)[: 0 if profile == "paper" else None]
+    return read, pd.DataFrame(ledger.rows_of("sparse-11-19", read), columns=list(ledger.COLUMNS))

@@ -107,10 +107,9 @@ def test_a_card_says_everything(rows, read):
     )
 
 
-def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(rows, read):
-    without = lambda sample, profile: read(sample, profile)[: 0 if profile == "paper" else None]
-    alone = pd.DataFrame(ledger.rows_of("sparse-11-19", without), columns=rows.columns)
-    card = cards.card("sparse-11-19", [*alone.itertuples()], without)
+def test_a_card_without_runs_of_the_authors_recipe_shows_the_quick_ones(quick_alone):
+    read, rows = quick_alone
+    card = cards.card("sparse-11-19", [*rows.itertuples()], read)
     assert card.startswith(":::{dropdown} {bdg-muted}`quick only`") and "Run by run, quick recipe:" in card
     assert "--profile quick" in card
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.study.book import listing
-from cot2lib.study.book.ledger import is_series, of_records, reading_records, rows_of, short
+from cot2lib.study.book.ledger import is_series, of_records, short
 from cot2lib.study.printed import claims
 from cot2lib.study.report import bare
 
@@ -27,11 +27,9 @@ def test_every_claim_has_one_row_and_its_verdict_leads_to_its_card(rows):
     assert len(set(names)) == len(names) and names[-1] == listing.SERIES
 
 
-def test_a_row_says_what_the_authors_recipe_gives_and_else_what_the_quick_one_does(rows):
-    shipped = reading_records()
-    without = lambda sample, profile: shipped(sample, profile)[: 0 if profile == "paper" else None]
-    alone = pd.DataFrame(rows_of("sparse-11-19", without), columns=rows.columns)
-    table = listing.claims_table(pd.concat([rows[rows["id"].isin(["main-mnns-cot2", "gsm8k-96-mts"])], alone]))
+def test_a_row_says_what_the_authors_recipe_gives_and_else_what_the_quick_one_does(rows, quick_alone):
+    made = rows[rows["id"].isin(["main-mnns-cot2", "gsm8k-96-mts"])]
+    table = listing.claims_table(pd.concat([made, quick_alone[1]]))
     settled, unrun, quick = table.itertuples(index=False)
     known = rows.set_index(["id", "profile"])
     assert settled.ours.startswith(f"{known.loc[('main-mnns-cot2', 'paper'), 'last']:.1f}") and settled.seeds == 20

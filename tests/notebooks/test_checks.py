@@ -80,8 +80,8 @@ class Chapter:
         patch.setattr(runs, "by_profile", lambda *given: self.read(by_profile, *given))
         patch.setattr(records, "shipped_table", lambda *given: self.read(shipped, *given))
         for reader in (runs.recorded, runs.curves):
-            again = lambda specs, retrain=False, reader=reader: self.read(reader, specs, retrain)
-            patch.setattr(runs, reader.__name__, again)
+            perturbed = lambda specs, retrain=False, reader=reader: self.read(reader, specs, retrain)
+            patch.setattr(runs, reader.__name__, perturbed)
         patch.setattr(runs, "load_stack", lambda *given, **options: self.apart(load, *given, **options))
         patch.setattr(check.Check, "__call__", lambda _, sentence, holds: self.hear(sentence, holds))
         self.space, self.rest, tainted = {"__name__": path.stem}, [], set()

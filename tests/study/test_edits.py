@@ -89,7 +89,7 @@ def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
 def test_one_state_of_a_path_leads_to_a_frontiers_answer_in_some_cases():
     """Counted by hand: the best continuation of the state, and of all that the other input reaches."""
     rows = (~TASK.split(1)).nonzero()[:, 0]
-    other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+    other = rows[edits.others(len(rows), torch.Generator().manual_seed(0))]
     sums, asked, agree = TASK.signed_sums(), 0, 0
     for row, given in zip(rows.tolist(), other.tolist()):
         digit, order = int(TASK.digits[row, -1]), lambda total: TASK.preference[total + TASK.bound]

@@ -272,13 +272,23 @@ def placebos(thinking: Thinking, generator: torch.Generator) -> Iterator[Edit]:
 def swap(thinking: Thinking, generator: torch.Generator) -> Edit:
     """Another held-out input's last thought; asked where the two frontiers continue to different answers."""
     task, rows = thinking.task, thinking.rows
-    order = torch.randperm(rows.shape[1], generator=generator)
-    other = torch.empty_like(order).index_copy_(0, order, order.roll(1))
-    frontier = reachable(task, task.steps - 1, rows[:, other])
-    wanted = task.state_ids[continued(task, task.steps - 1, rows, frontier)]
+    other = others(rows.shape[1], generator)
+    wanted = led_by_frontiers(task, rows, rows[:, other])
     where = thinking.real[:, other] & (wanted != thinking.right)
     fed = thinking.exchanged(thinking.vectors[:, other, -1])
     return Edit("swap", 1.0, fed, where, thinking.right, wanted)
+
+
+def others(inputs: int, generator: torch.Generator) -> Int[Tensor, " input"]:
+    """Another input for each, on one random cycle through all."""
+    order = torch.randperm(inputs, generator=generator)
+    return torch.empty_like(order).index_copy_(0, order, order.roll(1))
+
+
+def led_by_frontiers(task: Task, rows: Int[Tensor, "*batch"], given: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch"]:
+    """Tokens of the best answers to inputs that the last frontiers of other, given inputs lead to."""
+    last = task.steps - 1
+    return task.state_ids[continued(task, last, rows, reachable(task, last, given))]
 
 
 def told_by_a_path(seeds: Sequence[int], task: Task = MNNS()) -> pd.Series:
@@ -290,10 +300,10 @@ def told_by_a_path(seeds: Sequence[int], task: Task = MNNS()) -> pd.Series:
     told = {}
     for seed in seeds:
         rows = (~task.split(seed)).nonzero()[:, 0]
-        other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
-        given = (reachable(task, last, other), paths[other, last - 1])
-        by_frontier, by_state = (continued(task, last, rows, states) for states in given)
-        asked = task.state_ids[by_frontier] != task.answer_ids[rows]
+        given = rows[others(len(rows), torch.Generator().manual_seed(0))]
+        by_frontier = led_by_frontiers(task, rows, given)
+        by_state = task.state_ids[continued(task, last, rows, paths[given, last - 1])]
+        asked = by_frontier != task.answer_ids[rows]
         told[seed] = 100 * float((by_state == by_frontier)[asked].double().mean())
     return pd.Series(told)
 
