@@ -1,6 +1,6 @@
 """Rules and tasks of a stranger with one wrong member: each ends in one sentence that names it, or trains to numbers.
 
-`python -m pytest tests/specs/test_malformed.py` draws `MANY` of them by a seed.
+`MANY` of them are drawn by a seed, in `PARTS`: the first is tried by `make test`, all by `make thorough`.
 """
 
 import math
@@ -23,7 +23,7 @@ from cot2lib.training.settings import Supervision as Shown
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
-MANY, PARTS = 2000, 5
+MANY, PARTS = 2000, 20
 TASK = MNNS(1, 3, 3)
 RECIPE = Recipe(steps=2, batch=4, lr=1e-3, evaluate_every=1)
 NAN, INF = float("nan"), float("inf")

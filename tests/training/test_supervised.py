@@ -17,6 +17,8 @@ from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluation_rules
 from cot2lib.training.trainer import learning_rates
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 TASK = MNNS(1, 5, 3)
 
 
