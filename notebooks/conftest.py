@@ -1,5 +1,6 @@
 """`pytest --nbval` keeps what it executed, so that the book can be built without executing the chapters once more."""
 
+import os
 import time
 
 import pytest
@@ -23,6 +24,9 @@ ORDER = (
     "budget",
 )
 BEGAN = pytest.StashKey[float]()
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # kernels side by side: their threads would wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items):

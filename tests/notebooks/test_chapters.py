@@ -1,4 +1,6 @@
 import json
+import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -36,6 +38,17 @@ def repository(tmp_path, monkeypatch):
         (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps(notebook))
 
     return write, tmp_path
+
+
+@pytest.mark.parametrize("worker, threads", [("gw0", "1"), (None, None)])
+def test_kernels_side_by_side_have_one_thread_each(monkeypatch, worker, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    if worker:
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+    runpy.run_path(str(Path(__file__).parents[2] / "notebooks" / "conftest.py"))
+    assert os.environ.get("OMP_NUM_THREADS") == threads
 
 
 def outputs(path: Path) -> str:
