@@ -113,6 +113,6 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -U pip  # an older one takes twice as long
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -U pip  # older ones resolve the lock slowly
 	$(BIN)/pip install -qq --no-compile -c constraints.txt -e ".[book,dev,fast,graphs,llm,slurm]"
 	touch $@

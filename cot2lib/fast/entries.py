@@ -73,7 +73,7 @@ def compile_here(module: str, name: str, kinds: tuple) -> None:
 
 
 def _optimize_nothing_but(entry: str) -> None:
-    """Have helpers optimised and emitted as parts of an entry alone: that halves the time.
+    """Have helpers optimised and emitted as parts of an entry alone.
 
     Numba would do both for each helper by itself, and again for whatever calls it, level by level.
     """
@@ -89,7 +89,7 @@ def _optimize_nothing_but(entry: str) -> None:
             emit(library)
         library._finalized = True
 
-    def give_emitted(codegen, place, environment):
+    def give_emitted(codegen, place, environment):  # what was not emitted has no place for one
         if codegen._engine.get_global_value_address(place):
             give_environment(codegen, place, environment)
 

@@ -70,11 +70,8 @@ def _rows(specs: Sequence[Run], columns: dict) -> pd.DataFrame:
     rows = runs.recorded(specs)
     if rows.empty:
         return rows
-    asked = list(dict.fromkeys(spec.id for spec in specs))
-    if columns:
-        told = pd.DataFrame([spec.columns() | {"id": spec.id} for spec in dict.fromkeys(specs)])
-        rows, asked = at(rows, **columns), at(told, **columns)["id"]
-    return rows.assign(hours=hours, asked=" ".join(asked)).set_index("seed")
+    asked = at(pd.DataFrame([spec.columns() | {"id": spec.id} for spec in dict.fromkeys(specs)]), **columns)
+    return at(rows, **columns).assign(hours=hours, asked=" ".join(asked["id"])).set_index("seed")
 
 
 def hours(rows: pd.DataFrame) -> pd.Series:

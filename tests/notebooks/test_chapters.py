@@ -40,13 +40,16 @@ def repository(tmp_path, monkeypatch):
     return write, tmp_path
 
 
-@pytest.mark.parametrize("worker, threads", [("gw0", "1"), (None, None)])
-def test_kernels_side_by_side_have_one_thread_each(monkeypatch, worker, threads):
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    if worker:
-        monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+@pytest.mark.parametrize(
+    "given, threads",
+    [
+        ({"PYTEST_XDIST_WORKER": "gw0"}, "1"),
+        ({"PYTEST_XDIST_WORKER": "gw0", "OMP_NUM_THREADS": "4"}, "4"),
+        ({}, None),
+    ],
+)
+def test_kernels_side_by_side_have_one_thread_each(monkeypatch, given, threads):
+    monkeypatch.setattr(os, "environ", dict(given))
     runpy.run_path(str(Path(__file__).parents[2] / "notebooks" / "conftest.py"))
     assert os.environ.get("OMP_NUM_THREADS") == threads
 

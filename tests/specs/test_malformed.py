@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from builders import some
 from ragged import Ragged
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thought, runs
@@ -178,9 +179,7 @@ def end_of(number, monkeypatch, folder):
     return "trained" if finite else f"{number}, {member}: trained to no numbers"
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(part, marks=[pytest.mark.thorough] * (part > 0)) for part in range(PARTS)]
-)
+@pytest.mark.parametrize("part", some(range(PARTS), 1))
 def test_nothing_wrong_ends_raw(part, monkeypatch, quick):
     ends = [end_of(number, monkeypatch, quick) for number in range(part, MANY, PARTS)]
     bad = [end for end in ends if end not in ("refused", "trained")]
