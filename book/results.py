@@ -1,4 +1,4 @@
-"""Put the verdicts of the shipped records into the README, and model cards beside weights: `make results`."""
+"""Put the verdicts of the shipped records into the README, its picture, and model cards beside weights: `make results`."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,9 @@ import pandas as pd
 from cot2lib.kit import paths
 from cot2lib.study.book import index, model_cards
 from cot2lib.study.book.ledger import of_records, total, verdict_counts
+from cot2lib.study.tasks.draw import trajectories
 
+PICTURE = Path(__file__).parent / "_static" / "thoughts.svg"
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 
 
@@ -31,5 +33,6 @@ def put(path: Path, text: str) -> None:
 
 if __name__ == "__main__":
     put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))
+    PICTURE.write_text(trajectories([2, 1, 4], [1, 8]).svg())
     for name, card in model_cards.cards().items():
         (paths.RECORDS / name).write_text(card)

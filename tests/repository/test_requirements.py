@@ -55,7 +55,7 @@ def imported(nodes):
 
 def others(names):
     """The packages among them that are neither Python's nor ours."""
-    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"cot2lib"}
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"cot2", "cot2lib"}
 
 
 def undeclared(tree, *extras):
