@@ -32,4 +32,4 @@ def put(path: Path, text: str) -> None:
 if __name__ == "__main__":
     put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))
     for name, card in model_cards.cards().items():
-        (paths.RECORDS / name).write_text(card)
+        (paths.records() / name).write_text(card)
