@@ -179,13 +179,22 @@ def decode(
         read.append(hidden.flatten(1, 2))
         if step < len(steps) - 1:
             hidden = stack.hidden(fed, **options)
-    if ends is None:
-        return _rollout(logits, thoughts, thoughts[-1], None)
-    scores, seen = (at_last(torch.stack(parts, 2), ends)[:, :, 0] for parts in (logits, read))
-    drawn = partial(noise, len(steps) - 1)  # the last step's draws, which no thought uses
-    mix = lambda weights: stack.mix(weights[:, None])[:, 0]
-    answers = steps[-1](State(scores, seen, drawn, _unseen, mix, rows=inputs))
+    answers = thoughts[-1]
+    if ends is not None:
+        scores, state = (at_last(torch.stack(parts, 2), ends)[:, :, 0] for parts in (logits, read))
+        answers = steps[-1](_answering(stack, scores, state, partial(noise, len(steps) - 1), inputs))
     return _rollout(logits, thoughts, answers, ends)
+
+
+def _answering(
+    stack: GPT2Stack,
+    logits: Float[Tensor, "run batch vocab"],
+    hidden: Float[Tensor, "run batch d"],
+    draws: Draws,
+    rows: Inputs,
+) -> State:
+    """The state of every rollout at its own last step; draws are those of the last of all, which no thought uses."""
+    return State(logits, hidden, draws, _unseen, lambda weights: stack.mix(weights[:, None])[:, 0], rows=rows)
 
 
 def _rollout(
