@@ -168,9 +168,8 @@ def decode(
     inputs = None if rows is None else rows.repeat_interleave(samples, 1)  # (run, batch)
     layout = Branches(prompts.shape[2], samples)
     options: dict[str, Any] = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
-    hidden = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
-    hidden = hidden.expand(-1, -1, samples, -1)  # (run, prompt, branch, d)
-    logits, thoughts, read = [], [], []
+    encoded = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
+    hidden, logits, thoughts, read = encoded.expand(-1, -1, samples, -1), [], [], []  # (run, prompt, branch, d)
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)
         scores, thought, fed = think(stack, rule, hidden, draws, step, inputs, **options)
@@ -179,22 +178,22 @@ def decode(
         read.append(hidden.flatten(1, 2))
         if step < len(steps) - 1:
             hidden = stack.hidden(fed, **options)
-    answers = thoughts[-1]
-    if ends is not None:
-        scores, state = (at_last(torch.stack(parts, 2), ends)[:, :, 0] for parts in (logits, read))
-        answers = steps[-1](_answering(stack, scores, state, partial(noise, len(steps) - 1), inputs))
+    answers = thoughts[-1] if ends is None else steps[-1](_last_state(stack, logits, read, ends, noise, inputs))
     return _rollout(logits, thoughts, answers, ends)
 
 
-def _answering(
+def _last_state(
     stack: GPT2Stack,
-    logits: Float[Tensor, "run batch vocab"],
-    hidden: Float[Tensor, "run batch d"],
-    draws: Draws,
+    logits: list[Float[Tensor, "run batch vocab"]],
+    hidden: list[Float[Tensor, "run batch d"]],
+    last: Int[Tensor, "run batch"],
+    noise: Noise,
     rows: Inputs,
 ) -> State:
-    """The state of every rollout at its own last step; draws are those of the last of all, which no thought uses."""
-    return State(logits, hidden, draws, _unseen, lambda weights: stack.mix(weights[:, None])[:, 0], rows=rows)
+    """The state of every rollout at its own last step. Its noise is the last step's, which no thought uses."""
+    scores, read = (at_last(torch.stack(parts, 2), last)[:, :, 0] for parts in (logits, hidden))
+    mix = lambda weights: stack.mix(weights[:, None])[:, 0]
+    return State(scores, read, partial(noise, len(logits) - 1), _unseen, mix, rows=rows)
 
 
 def _rollout(
