@@ -35,4 +35,4 @@ if __name__ == "__main__":
     put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))
     PICTURE.write_text(trajectories([2, 1, 4], [1, 8]).svg())
     for name, card in model_cards.cards().items():
-        (paths.RECORDS / name).write_text(card)
+        (paths.records() / name).write_text(card)

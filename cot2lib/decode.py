@@ -10,6 +10,7 @@ what it would feed later is of no consequence. Training on a model's own thought
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -76,8 +77,8 @@ def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
 
 
 def at_last(
-    x: Float[Tensor, "run batch step vocab"], last: Int[Tensor, "run batch"] | None
-) -> Float[Tensor, "run batch 1 vocab"]:
+    x: Float[Tensor, "run batch step entry"], last: Int[Tensor, "run batch"] | None
+) -> Float[Tensor, "run batch 1 entry"]:
     """The entries of each rollout's answer step."""
     if last is None:
         return x[:, :, -1:]
@@ -167,26 +168,32 @@ def decode(
     inputs = None if rows is None else rows.repeat_interleave(samples, 1)  # (run, batch)
     layout = Branches(prompts.shape[2], samples)
     options: dict[str, Any] = dict(padding=padding, cache=Cache(), branches=layout, dropout=dropout)
-    hidden = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
-    hidden = hidden.expand(-1, -1, samples, -1)  # (run, prompt, branch, d)
-    logits, thoughts = [], []
+    encoded = stack.hidden(stack.embed(prompts), outputs=1, **options)  # (run, prompt, 1, d)
+    hidden, logits, thoughts, read = encoded.expand(-1, -1, samples, -1), [], [], []  # (run, prompt, branch, d)
     for step, rule in enumerate(steps):
         draws = lambda count, step=step: noise(step, count)
         scores, thought, fed = think(stack, rule, hidden, draws, step, inputs, **options)
         logits.append(scores)
         thoughts.append(thought)
+        read.append(hidden.flatten(1, 2))
         if step < len(steps) - 1:
             hidden = stack.hidden(fed, **options)
-    answers = thoughts[-1] if ends is None else _answers(steps[-1], torch.stack(logits, 2), ends, noise)
+    answers = thoughts[-1] if ends is None else steps[-1](_last_state(stack, logits, read, ends, noise, inputs))
     return _rollout(logits, thoughts, answers, ends)
 
 
-def _answers(
-    rule: Rule, logits: Float[Tensor, "run batch step vocab"], last: Int[Tensor, "run batch"], noise: Noise
-) -> Thought:
-    """The answer of every rollout, read at its own last step. Its noise is the last step's, which no thought uses."""
-    scores = at_last(logits, last)[:, :, 0]
-    return rule(State(scores, scores, lambda count: noise(logits.shape[2] - 1, count), _unseen, _unseen))
+def _last_state(
+    stack: GPT2Stack,
+    logits: list[Float[Tensor, "run batch vocab"]],
+    hidden: list[Float[Tensor, "run batch d"]],
+    last: Int[Tensor, "run batch"],
+    noise: Noise,
+    rows: Inputs,
+) -> State:
+    """The state of every rollout at its own last step. Its noise is the last step's, which no thought uses."""
+    scores, read = (at_last(torch.stack(parts, 2), last)[:, :, 0] for parts in (logits, hidden))
+    mix = lambda weights: stack.mix(weights[:, None])[:, 0]
+    return State(scores, read, partial(noise, len(logits) - 1), _unseen, mix, rows=rows)
 
 
 def _rollout(
@@ -245,5 +252,5 @@ def _no_noise(step: int, count: int) -> NoReturn:
     raise SpecError("this rule samples: pass keys=random.run_keys(seeds, Site.DECODE).")
 
 
-def _unseen(*_) -> NoReturn:
-    raise SpecError("an answer rule looks at logits alone where inputs differ in their number of steps.")
+def _unseen() -> NoReturn:
+    raise SpecError("an answer rule cannot peek where inputs differ in their number of steps; read `hidden`.")

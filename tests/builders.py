@@ -32,7 +32,9 @@ def short(method="cot2", seed=42, **options):
 
 def evaluate(stack, data, specs):
     """Every run's held-out inputs decoded by the rules of its steps."""
-    return evaluation.evaluate(stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], 0))
+    return evaluation.evaluate(
+        stack, data, [spec.seed for spec in specs], evaluation_rules(specs[0], specs[0].thought, 0)
+    )
 
 
 SPECS = [short("cot2", 43), short("discrete", 42), short("cot2", 42)]

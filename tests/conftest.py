@@ -56,7 +56,5 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture
 def nothing_shipped(tmp_path, monkeypatch):
     """A package without records."""
-    from cot2lib.kit import paths
-
-    monkeypatch.setattr(paths, "RECORDS", tmp_path / "records")
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     return tmp_path / "records"

@@ -178,9 +178,12 @@ def _rehearse(options: argparse.Namespace) -> int:
 
 
 def _refuse_unwritable(path: Path | None) -> None:
-    """Raise OSError for a path that cannot be written: before the work."""
+    """Raise OSError for a path that cannot be written, before the work; an absent file stays absent."""
     if path:
+        there = path.exists()
         path.open("a").close()
+        if not there:
+            path.unlink()
 
 
 def _ledger(options: argparse.Namespace) -> None:

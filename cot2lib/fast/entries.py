@@ -46,10 +46,20 @@ class _Cache(FunctionCache):
             with suppress(OSError, NotImplementedError):  # where files cannot be locked, two compile at once
                 alone.enter_context(FileLock(f"{self.cache_path}.{self._py_func.__name__}.lock"))
             if super().load_overload(sig, target_context) is None:  # nor did another process compile it meanwhile
+                _announce(self._py_func.__name__)
                 with suppress(OSError):  # where no process may be begun
                     given = pickle.dumps(sys.path) + pickle.dumps(asked)
                     subprocess.run([sys.executable, "-c", CHILD], input=given, capture_output=True)
         return super().load_overload(sig, target_context)  # nothing if the child failed: compiling here says why
+
+
+def _announce(entry: str) -> None:
+    """Say on stderr what takes so long, where that is no part of a page."""
+    from cot2lib.kit.timing import makes_page  # torch comes with it, which a child does without
+
+    if not makes_page():
+        long = "about 20 s on an idle core"
+        print(f"compiling `{entry}` of the fused engine, once for this version: {long}", file=sys.stderr, flush=True)
 
 
 def entry_point(function: Callable):

@@ -2,10 +2,11 @@
 
 An id is a hash of the JSON of the fields that differ from their defaults, and of `NUMERICS`. Adding a field
 with a default therefore changes no id. Changing a default or the meaning of results does; it needs NUMERICS
-raised.
+raised. A field that does not count in comparisons, such as the path of a file, counts in no id.
 
 A class that the package does not define, such as a reader's thought rule, is named by its module and its
-source as well: when the source changes, the id does. Functions that the class calls are not looked at.
+source as well: when the code changes, the id does, and comments and layout do not count. Functions that the class
+calls are not looked at.
 """
 
 import ast
@@ -43,14 +44,18 @@ def identifier(data) -> str:
         SpecError: for a field that is no plain data, such as an array.
     """
     try:
-        text = json.dumps([NUMERICS, to_data(data)], sort_keys=True, separators=(",", ":"))
+        text = json.dumps([NUMERICS, to_data(data, compared=True)], sort_keys=True, separators=(",", ":"))
     except TypeError as error:
         raise SpecError(f"{type(data).__name__} has a field that is no plain data ({brief(error)}).") from error
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-def to_data(spec) -> dict:
+def to_data(spec, compared: bool = False) -> dict:
     """Plain data: the kind and the fields that differ from their defaults.
+
+    Args:
+        spec: any frozen dataclass.
+        compared: leave out fields that do not count in comparisons.
 
     Raises:
         SpecError: for a class outside the package whose source cannot be read.
@@ -62,15 +67,15 @@ def to_data(spec) -> dict:
         OUTSIDE[data["module"], data["kind"], data["source"]] = kind
     for entry in dataclasses.fields(spec):
         value = getattr(spec, entry.name)
-        if value != entry.default:
-            data[entry.name] = _plain(value)
+        if value != entry.default and (entry.compare or not compared):
+            data[entry.name] = _plain(value, compared)
     return data
 
 
-def _plain(value):
+def _plain(value, compared: bool):
     if isinstance(value, tuple):
-        return [_plain(entry) for entry in value]
-    return to_data(value) if dataclasses.is_dataclass(value) else value
+        return [_plain(entry, compared) for entry in value]
+    return to_data(value, compared) if dataclasses.is_dataclass(value) else value
 
 
 def from_data(data: dict):
@@ -133,13 +138,21 @@ def outsiders(spec) -> list[type]:
 
 @cache
 def source_hash(kind: type) -> str:
-    """Hash of the source of a class and of its bases outside the package.
+    """Hash of the code of a class and of its bases outside the package.
 
     Raises:
         SpecError: if a source cannot be read, as of a class typed at a plain Python prompt.
     """
-    sources = "\n".join(_source(base) for base in kind.__mro__ if _has_source(base))
-    return hashlib.sha256(sources.encode()).hexdigest()[:16]
+    code = "\n".join(_code(_source(base)) for base in kind.__mro__ if _has_source(base))
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def _code(source: str) -> str:
+    """A source without comments and layout; unchanged where its lines do not parse by themselves."""
+    try:
+        return ast.unparse(ast.parse(source))
+    except SyntaxError:
+        return source
 
 
 def _has_source(kind: type) -> bool:

@@ -1,7 +1,7 @@
 """Folders, found from the package and the environment, whatever the working directory.
 
-`RECORDS` is the one folder of shipped records that the core reads; $COT2_RECORDS names another. An absent folder reads
-as "nothing shipped" (`cot2lib.runs.manifest`), so the core also works without the study.
+`records` is the one folder of shipped records that the core reads. An absent folder reads as "nothing shipped"
+(`cot2lib.runs.manifest`), so the core also works without the study.
 """
 
 import os
@@ -10,7 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
-RECORDS = Path(os.environ.get("COT2_RECORDS") or PACKAGE / "study" / "records")
+
+
+def records() -> Path:
+    """Folder of shipped records: $COT2_RECORDS, else the study's."""
+    return Path(os.environ.get("COT2_RECORDS") or PACKAGE / "study" / "records")
 
 
 def checkout() -> Path | None:

@@ -80,15 +80,23 @@ def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None
     A terminal shows a bar, as does a notebook that a person runs. A log gets a line at the start and another about
     every minute. A notebook that papermill or nbval runs gets nothing, since its outputs are pages.
     """
-    in_notebook = "JPY_PARENT_PID" in os.environ
-    is_watched = _is_attended() if in_notebook else sys.stderr.isatty()
-    if is_watched:
+    in_notebook = _in_notebook()
+    if makes_page():
+        yield lambda step: None
+    elif in_notebook or sys.stderr.isatty():
         with tqdm(total=total, initial=done, desc=label, leave=not in_notebook) as bar:
             yield lambda step: bar.update(step - bar.n)
-    elif in_notebook:
-        yield lambda step: None
     else:
         yield _lines(label, total, done)
+
+
+def makes_page() -> bool:
+    """Whether papermill or nbval runs this notebook, whose outputs are a page."""
+    return _in_notebook() and not _is_attended()
+
+
+def _in_notebook() -> bool:
+    return "JPY_PARENT_PID" in os.environ
 
 
 def _is_attended() -> bool:

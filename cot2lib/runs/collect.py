@@ -53,7 +53,7 @@ def collect(
     a run that uses a class which is defined outside the package.
     """
     _refuse_outsiders(specs)
-    folder = folder or paths.RECORDS
+    folder = folder or paths.records()
     manifest.seal(folder)
     own, damaged = _own(folder)
     others = [*map(_source, sources), _store()]

@@ -80,11 +80,14 @@ def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = No
 
 
 def require_some(specs: Sequence[Run]) -> None:
-    """Raise SpecError if no runs are asked for, or no list of them."""
+    """Raise SpecError if no runs are asked for, no list of them, or something else."""
     if not isinstance(specs, Sequence):
         raise SpecError(f"{type(specs).__name__}: give a list of runs, say [run].")
     if not specs:
         raise SpecError("no runs were asked for; give at least one seed, dimension and method.")
+    for spec in specs:
+        if not isinstance(spec, Run):
+            raise SpecError(f"{spec!r:.60} is no run; give what cot2lib.spec or cot2lib.grpo returns.")
 
 
 def absent(specs: Sequence[Run], retrain: bool) -> list[Run]:

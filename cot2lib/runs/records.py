@@ -63,7 +63,7 @@ def shipped_curves(ids: Iterable[str], folder: Path | None = None) -> pd.DataFra
 
 
 def _key(folder: Path | None) -> tuple[Path, tuple[tuple[str, str], ...]]:
-    return (place := folder or paths.RECORDS), tuple(sorted(manifest.listed(place).items()))
+    return (place := folder or paths.records()), tuple(sorted(manifest.listed(place).items()))
 
 
 class _Shipped(NamedTuple):
@@ -178,7 +178,7 @@ def shipped_weights(
     Raises:
         RecordError: naming a file that is missing, truncated or foreign, or weights that are no numbers.
     """
-    folder = folder or paths.RECORDS
+    folder = folder or paths.records()
     for stem in stems(folder):
         name = f"{stem}.{WEIGHTS}"
         if name in manifest.listed(folder) and (among is None or stem in among):
@@ -192,7 +192,7 @@ def shipped_weights(
 
 def shipped_table(name: str, folder: Path | None = None) -> pd.DataFrame | None:
     """The table that `ship_table` wrote, or None; raises RecordError if it is not as it was shipped."""
-    folder = folder or paths.RECORDS
+    folder = folder or paths.records()
     known = manifest.listed(folder)
     file = next((file for file in _files(name) if file in known), None)
     return None if file is None else _shipped_table(folder, file, known[file])
@@ -219,13 +219,13 @@ def ship_table(name: str, table: pd.DataFrame, folder: Path | None = None) -> Pa
     content, (file, packed) = _csv(table), _files(name)
     if len(content) > LARGE:
         file, content = packed, lzma.compress(content)
-    return manifest.replace({file: lambda path: path.write_bytes(content)}, folder or paths.RECORDS, _files(name))[0]
+    return manifest.replace({file: lambda path: path.write_bytes(content)}, folder or paths.records(), _files(name))[0]
 
 
 def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: Path | None = None) -> Path:
     """Write tensors that belong to no record of a run as `<name>.safetensors`, replacing what was there."""
     files = {f"{name}.safetensors": lambda path: save_tensors(path, tensors, meta)}
-    return manifest.replace(files, folder or paths.RECORDS)[0]
+    return manifest.replace(files, folder or paths.records())[0]
 
 
 def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
@@ -235,9 +235,9 @@ def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Pa
         RecordError: if the file is not shipped, or not as it was shipped.
     """
     file = f"{name}.safetensors"
-    if file not in manifest.listed(paths.RECORDS):
-        raise RecordError(f"{paths.RECORDS} has no {file}; collect it.")
-    path, _ = manifest.content(paths.RECORDS, file)
+    if file not in manifest.listed(paths.records()):
+        raise RecordError(f"{paths.records()} has no {file}; collect it.")
+    path, _ = manifest.content(paths.records(), file)
     return *load_tensors(path, prefix), path
 
 
@@ -256,7 +256,7 @@ def ship(
     if weights:
         tensors = {f"{run}.{name}": value for run, part in weights.items() for name, value in part.items()}
         files[f"{stem}.{WEIGHTS}"] = lambda path: save_tensors(path, tensors, {"runs": sorted(weights)})
-    return manifest.replace(files, folder or paths.RECORDS, [f"{stem}.{part}" for part in PARTS])
+    return manifest.replace(files, folder or paths.records(), [f"{stem}.{part}" for part in PARTS])
 
 
 def _csv(table: pd.DataFrame) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from cot2lib.errors import CoT2Error, RecordError, SpecError, brief
+from cot2lib.errors import CoT2Error, RecordError, SpecError
 from cot2lib.kit import timing
 from cot2lib.kit.fields import positive
 from cot2lib.kit.machine import check_compiler
@@ -67,6 +67,7 @@ def run(
         RecordError: for specs without a record under missing="error", or an unreadable file.
         SpecError: for a spec that cannot be run, or none at all.
         DeviceError: for a device that is not there.
+        Exception: whatever a class from outside the package raises, as it is; a note names the run.
     """
     if missing not in ("train", "error"):
         raise SpecError(f"missing={missing!r}: choose 'train' or 'error'.")
@@ -79,7 +80,7 @@ def run(
     left = absent(specs, retrain)
     if left and missing == "error":
         raise RecordError(absent_message(left, retrain))
-    with _blaming(outsiders(tuple(specs))):
+    with _noting(specs):
         if left:
             if compile and where.type == "cpu":
                 check_compiler()
@@ -88,17 +89,19 @@ def run(
 
 
 @contextmanager
-def _blaming(kinds: Sequence[type]) -> Iterator[None]:
-    """Any error that is none of ours is told as that of the classes from outside the package, where there are some."""
+def _noting(specs: Sequence[Run]) -> Iterator[None]:
+    """Add a note to an unexpected error: which run of some was at work, and its classes from outside the package."""
     try:
         yield
     except CoT2Error:
         raise
     except Exception as error:
-        if not kinds:
-            raise
-        names = ", ".join(dict.fromkeys(kind.__name__ for kind in kinds))
-        raise SpecError(f"a run with {names}, from outside the package, failed ({brief(error)}).") from error
+        where, spec = "from outside the package", next(filter(outsiders, specs), None)
+        if spec and not any(where in note for note in getattr(error, "__notes__", ())):
+            names = ", ".join(dict.fromkeys(kind.__name__ for kind in outsiders(spec)))
+            others = f" and {len(specs) - 1} more" if len(specs) > 1 else ""
+            error.add_note(f"Run {spec.id}{others} failed, with {names} {where}.")
+        raise
 
 
 def _check_shard(shard: Any) -> None:
@@ -174,7 +177,8 @@ class How:
 
 def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int, int]) -> None:
     for spec in left:
-        check_run(spec)
+        with _noting([spec]):
+            check_run(spec)
     store.prepare()
     stacks = stacks_of_shard(specs, {spec.id for spec in left}, how.device, shard, how.stack)
     seconds = forecast(stacks, how.device)
@@ -183,7 +187,8 @@ def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int
         print(f"training {what}: about {timing.span(seconds)}", flush=True)
     began = time.monotonic()
     for stack in stacks:
-        _train_stack(stack, how)
+        with _noting(stack):
+            _train_stack(stack, how)
     spent = timing.span(timing.since(began))
     print(f"trained {sum(map(len, stacks))} runs in {spent} on {how.device}", flush=True)
 

@@ -13,6 +13,8 @@ from cot2lib.kit.fields import part, refuse_unknown
 from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.specs.table import METHODS, PAPER_SAYS, PROFILES, REWARD, Reward, Row, epoch_steps, profile, rows_of
+from cot2lib.supervision import TIES
+from cot2lib.targets import Targets
 from cot2lib.tasks import MNNS, Task
 from cot2lib.thoughts import Rule
 from cot2lib.training.settings import Recipe, Supervision
@@ -40,6 +42,7 @@ def spec(
     budget: int | None = None,
     every: int = 1,
     self_fed_from: float | None = None,
+    targets: Targets | None = None,
     thought: Rule | None = None,
     seed: int = 42,
     **recipe,
@@ -56,6 +59,8 @@ def spec(
         budget: B of CoT2's targets, None for all trajectories; other methods have none.
         every: which tokens of the discrete path are kept: the answer and every `every`-th before it.
         self_fed_from: share of the training after which CoT2 is fed its own thoughts; None for never.
+        targets: what is scored and fed in place of the method's own targets (`cot2lib.targets`); they need a method
+            that a teacher feeds, "cot2" or "discrete".
         thought: the rule that the run thinks by, by default the method's.
         seed: see `cot2lib.specs.supervised.RunSpec`.
         **recipe: fields of `cot2lib.training.settings.Recipe` to override.
@@ -72,7 +77,7 @@ def spec(
         recipe=training,
         task=task,
         model=replace(row.model, d_model=d_model, embedding=embedding, **shape),
-        supervision=_shown(method, row.supervision, training, task, budget, every, self_fed_from),
+        supervision=_shown(method, row.supervision, training, task, budget, every, self_fed_from, targets),
         thought=METHODS[method] if thought is None else thought,
         seed=seed,
     )
@@ -95,8 +100,11 @@ def _shown(
     budget: int | None,
     every: int,
     self_fed_from: float | None,
+    targets: Targets | None,
 ) -> Supervision:
     """A method's usual supervision with the options of `spec`."""
+    if targets is not None:
+        usual = replace(usual, targets=targets, budget=None, ties=TIES[0])
     if method == "pause":
         usual = replace(usual, pauses=task.steps - 1)
     if budget is not None:

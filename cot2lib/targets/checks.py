@@ -41,6 +41,8 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
     total = shown.fed.sum(-1)  # (visit, step)
     if (((total - 1).abs() > NEAR) & (total != 0)).any():
         refuse(owner, "fed", f"add up to {float(total.min()):.3g}..{float(total.max()):.3g}; give mixtures, or zeros")
+    if (most := float(shown.scored.sum(-1).max())) > 1 + NEAR:
+        refuse(owner, "scored", f"add up to {most:.3g} at some step; give labels that add up to at most 1")
     if (shown.scored.sum((1, 2)) == 0).any():
         refuse(owner, "scored", "are all 0 for some input, so that nothing could be learnt from it")
 

@@ -84,7 +84,7 @@ class Shown(NamedTuple):
     """Distributions of the outputs 1..m of each visit; 0 in every entry after an input's answer.
 
     Attributes:
-        scored: the label of each step. The loss is its cross-entropy, so it may have any weight.
+        scored: the label of each step. It adds up to 1, or to less where the step's cross-entropy weighs less.
         fed: the mixture that follows each step. It adds up to 1, or to 0 where nothing is fed.
     """
 

@@ -105,6 +105,8 @@ def _check_graph(owner: str, task: Task) -> None:
     between(owner, "state_ids", ids, 0, task.vocab_size - 1)
     if len(ids.unique()) < len(ids):
         refuse(owner, "state_ids", "gives one token to several states; give each its own")
+    if task.eos_id in ids.tolist():
+        refuse(owner, "eos_id", f"is {task.eos_id}, which is the token of a state; give the end a token of its own")
     if (mirror := answer(owner, "mirror", partial(getattr, task, "mirror"))) is not None:
         between(owner, "mirror", tensor(owner, "mirror", mirror, torch.int64, (task.states,)), 0, task.states - 1)
     for name, least, most in (("start", 0, task.states - 1), ("trajectories", 1, MOST_TRAJECTORIES)):

@@ -10,7 +10,7 @@ seed.
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,7 +33,7 @@ class PublishedProsQA(ProsQA):
     """Questions of a file.
 
     Args:
-        path: of the JSON file; `fetch` downloads one. A run's id holds it.
+        path: of the JSON file; `fetch` downloads one. It is no part of a run's id.
         sha256: of its content, which a run checks before it reads the file; filled in by `published`.
         inputs: how many questions it has.
         naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
@@ -45,7 +45,7 @@ class PublishedProsQA(ProsQA):
 
     names: int = NAMES
     hops: int | None = None
-    path: str = ""
+    path: str = field(default="", compare=False)
     sha256: str = ""
     fewest = 1  # a model may answer them all
 

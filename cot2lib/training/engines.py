@@ -16,6 +16,7 @@ from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import StackTrainer
 
 WIDTH, HEAD_WIDTH = 8, 2  # d and d / h are multiples of these
+NEEDED = ("numba", "llvmlite", "filelock")  # packages that the engine stands on
 KINDS: dict[type, type[FlatTrainer]] = {SupervisedTrainer: FusedTrainer, GRPOTrainer: FusedGRPOTrainer}
 FED = (Base(), Hidden(), ZeroSlot())  # own thoughts that the engine trains on
 
@@ -55,8 +56,10 @@ def unfit(spec: Run) -> str | None:
     try:
         from cot2lib.fast import forward, step  # noqa: F401
     except ImportError as error:
+        if error.name and error.name.split(".")[0] not in NEEDED:  # a package that finds another too old names none
+            raise
         return f"the fused engine needs Numba ({error}); pip install 'cot2lib[fast]'."
-    except Exception as error:  # say a cache that cannot be written
+    except OSError as error:  # Numba is switched off, or its cache cannot be written
         return f"the fused engine does not work here ({brief(error)})."
     return None
 

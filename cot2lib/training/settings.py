@@ -204,7 +204,8 @@ class Recipe:
             raise SpecError(f"beta2={self.beta2}: choose 0 <= beta2 < 1.")
         if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:
             length = self.steps // self.cycles
-            raise SpecError(f"warmup={self.warmup}: a cosine schedule of {length} steps needs fewer.")
+            fewer = f"needs fewer, say warmup={length // 10}"
+            raise SpecError(f"warmup={self.warmup}: a cosine schedule of {length} steps {fewer}.")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ thoughts, though an option says so; ours does. COCONUT there thinks with `ZeroSl
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -153,12 +152,11 @@ class SupervisedTrainer(StackTrainer):
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
         """All models by one rule."""
-        spec = replace(self.spec, thought=rule)  # type: ignore[call-arg]  # a field of supervised runs
-        return self.decoded(evaluation_rules(spec, self.phase[0]))
+        return self.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
 
 
-def evaluation_rules(spec: Run, own: int) -> list[Rule]:
-    """How a run is evaluated: its own rule before the answer; in a stage of COCONUT, tokens after `own` thoughts."""
+def evaluation_rules(spec: Run, rule: Rule, own: int) -> list[Rule]:
+    """How a run is evaluated by a rule before the answer; in a stage of COCONUT, tokens follow `own` thoughts."""
     if spec.supervision.feeding == "stages":
-        return [*[spec.thought] * own, *[Discrete()] * (spec.outputs - own)]
-    return decode.rules(spec.thought, spec.outputs)
+        return [*[rule] * own, *[Discrete()] * (spec.outputs - own)]
+    return decode.rules(rule, spec.outputs)

@@ -13,6 +13,7 @@ from builders import SPECS
 
 from cot2lib import cli, runs
 from cot2lib.cli import training
+from cot2lib.errors import RecordError
 from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.book import all_runs
@@ -55,6 +56,16 @@ def test_ledger_writes_every_claim(tmp_path):
     assert cli.main(["ledger", "--csv", str(tmp_path / "ledger.csv")]) == 0
     table = pd.read_csv(tmp_path / "ledger.csv")
     assert tuple(table.columns) == COLUMNS and len(table) == 2 * len(claims())
+
+
+def test_a_ledger_that_fails_leaves_no_file(tmp_path, monkeypatch):
+    def fails():
+        raise RecordError("nothing is shipped.")
+
+    monkeypatch.setattr("cot2lib.study.book.ledger.of_records", fails)
+    (tmp_path / "old.csv").write_text("kept")
+    assert [cli.main(["ledger", "--csv", str(tmp_path / name)]) for name in ("new.csv", "old.csv")] == [2, 2]
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["kept"]
 
 
 def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, capsys):

@@ -25,6 +25,7 @@ from cot2lib.study.book.collect import collect
 from cot2lib.study.policy_ratio.measure import example_climbs, sampled_gradients
 from cot2lib.study.speed.training import here
 from cot2lib.supervision import hindsight_targets
+from cot2lib.targets import Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
 from cot2lib.theory.estimators import mse_ratio
 from cot2lib.theory.matching import multisets
@@ -98,6 +99,13 @@ SENTENCES = {
     "check_run(spec(task=ProsQA(inputs=20), embedding='cosine'))": "are no numbers; learn them",
     "grpo(spec('discrete', embedding='cosine, frozen'))": "take a start whose embedding table is not frozen",
     "runs.run(spec())": "RunSpec: give a list of runs",
+    "runs.run([spec(), 'a'])": "'a' is no run; give what cot2lib.spec or cot2lib.grpo returns",
+    "runs.load([spec()])": "[RunSpec(recipe=Recipe(",
+    "runs.curves([Base()])": "Base(temperature=1.0, threshold=0.0, top=0) is no run",
+    "spec(budget=4, targets=Frontier())": "budget=4, ties='minus-first': targets name their own",
+    "spec('no-cot', targets=Frontier())": "targets are for thoughts that a teacher feeds",
+    "spec('coconut', targets=Frontier())": "targets are for thoughts that a teacher feeds",
+    "spec(targets=4)": "targets=4: give one of Targets",
     # chapters
     "sweep('controls', 'typo')": "profile 'typo' is unknown; choose one of paper, quick",
     "collect('questions', 'paper')": "questions.paper.tested: no runs of this profile are asked",

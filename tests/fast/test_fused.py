@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -288,6 +289,17 @@ def test_without_numba_torch_trains_and_a_line_says_so(tmp_path, how, said):
     assert out.returncode == 0, out.stderr
     lines = [line for line in out.stderr.splitlines() if line.startswith("torch trains")]
     assert out.stdout.split()[-1] == "2" and len(lines) == 1 and said in lines[0]
+
+
+@pytest.mark.parametrize("error", [NameError("tyop"), ImportError("no tyop", name="cot2lib.fast.rows")])
+def test_a_mistake_of_the_engines_own_is_no_reason_for_torch(monkeypatch, error):
+    class Broken(types.ModuleType):
+        def __getattr__(self, name):
+            raise error
+
+    monkeypatch.setitem(sys.modules, "cot2lib.fast", Broken("cot2lib.fast"))
+    with pytest.raises(type(error)):
+        engines.unfit(short())
 
 
 def test_an_edited_kernel_is_compiled_anew(tmp_path):

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from cot2lib.kit import paths
+from cot2lib.runs import records
+
 ROOT = Path(__file__).parents[2]
 NOTHING_SHIPPED = """
 from cot2lib.kit import paths
 from cot2lib.runs import records
-assert not paths.RECORDS.exists()
+assert not paths.records().exists()
 assert all(table.empty for table in records.shipped())
 assert records.shipped_weights("0" * 12) is None and records.shipped_table("training") is None
 """
@@ -56,8 +59,16 @@ def test_the_core_alone_reads_the_records_that_it_is_told_of(core):
     assert int(output(core, program, COT2_RECORDS=str(told))) > 100
 
 
+def test_records_are_looked_for_when_they_are_read(tmp_path, monkeypatch):
+    """A notebook names its folder after the import."""
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path))
+    assert records.shipped_runs().empty
+    monkeypatch.delenv("COT2_RECORDS")
+    assert len(records.stems(paths.records())) > 10
+
+
 def test_the_package_reads_its_own_records_unless_told_otherwise(tmp_path):
-    program = "from cot2lib.kit import paths; print(paths.RECORDS)"
+    program = "from cot2lib.kit import paths; print(paths.records())"
     own = str(ROOT / "cot2lib" / "study" / "records")
     assert output(ROOT, program) == output(ROOT, program, COT2_RECORDS="") == own
     assert output(ROOT, program, COT2_RECORDS=str(tmp_path)) == str(tmp_path)

@@ -145,7 +145,7 @@ def test_a_crate_shows_what_has_changed(whole, crate, capsys):
 
 def test_a_changed_record_is_not_packed(whole, tmp_path):
     """And those that ship are what their manifest says."""
-    assert len(whole.listed(paths.RECORDS)) == len(manifest.listed(paths.RECORDS))
+    assert len(whole.listed(paths.records())) == len(manifest.listed(paths.records()))
     (tmp_path / "a.csv").write_text("a")
     (tmp_path / whole.MANIFEST).write_text(json.dumps({"checksum": "0", "a.csv": hashlib.sha256(b"b").hexdigest()}))
     with pytest.raises(whole.CrateError, match=r"a\.csv has changed since it was collected; put it back from git"):
@@ -154,14 +154,14 @@ def test_a_changed_record_is_not_packed(whole, tmp_path):
 
 def test_weights_have_a_card_beside_them_with_the_numbers_of_the_records():
     made = model_cards.cards()
-    weights = [name for name in manifest.listed(paths.RECORDS) if name.endswith(".safetensors")]
+    weights = [name for name in manifest.listed(paths.records()) if name.endswith(".safetensors")]
     assert (
         set(made)
         == {model_cards.card_name(name) for name in weights}
-        == {path.name for path in paths.RECORDS.glob("*.md")}
+        == {path.name for path in paths.records().glob("*.md")}
     )
     for name, text in made.items():
-        assert (paths.RECORDS / name).read_text() == text, "make results"
+        assert (paths.records() / name).read_text() == text, "make results"
 
 
 CRATE = """

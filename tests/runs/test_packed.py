@@ -57,6 +57,6 @@ def test_a_table_that_lost_its_end_is_refused():
 
 
 def test_shipped_curves_take_less_than_their_csv():
-    content = (paths.RECORDS / "csft.quick.curves.xz").read_bytes()
+    content = (paths.records() / "csft.quick.curves.xz").read_bytes()
     csv = packed.unpack(content).to_csv(index=False).encode()
     assert len(content) < 0.65 * len(lzma.compress(csv))

@@ -33,7 +33,7 @@ def shipped():
 
 def weighted():
     """Those whose weights are shipped."""
-    files = Path(paths.RECORDS).glob("*.weights.safetensors")
+    files = Path(paths.records()).glob("*.weights.safetensors")
     ids = {run_id for path in files for run_id in load_meta(path)["runs"]}
     return [run for run in shipped() if run.id in ids]
 
@@ -119,5 +119,5 @@ def test_every_kind_is_looked_at():
 
 
 def test_records_stay_small():
-    files = list(Path(paths.RECORDS).iterdir())
+    files = list(Path(paths.records()).iterdir())
     assert sum(path.stat().st_size for path in files) < 26 * 2**20

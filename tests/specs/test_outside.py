@@ -69,6 +69,35 @@ class AnswerSpec(Run):
         return AnswerTrainer(specs, device, compile)
 
 
+@dataclass(frozen=True)
+class Breaking(Rule):
+    """Fails where a run is evaluated, not where it is looked at before."""
+
+    def __call__(self, state):
+        if state.step:
+            raise KeyError("mine")
+        return Thought(state.logits.softmax(-1))
+
+
+@dataclass(frozen=True)
+class Plain(Run):
+    """An objective with properties where another has fields."""
+
+    recipe: Recipe
+    task: Task
+    model: Model
+    seed: int = 42
+    supervision = property(lambda run: Supervision())
+    thought = property(lambda run: Base())
+    method = "plain"
+
+    def shape(self):
+        return replace(self, seed=0)
+
+    def trainer(self, specs, load, device, compile):
+        return SupervisedTrainer(specs, device, compile)
+
+
 def run_of(thought, seed=42):
     return RunSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), thought=thought, seed=seed)
 
@@ -138,6 +167,10 @@ def test_the_id_knows_the_source_of_a_cell():
     assert run_of(cell(2.0)()).id == run_of(cell(2.0)()).id != run_of(cell(3.0)()).id
 
 
+def test_the_id_knows_no_comment_and_no_layout():
+    assert run_of(cell("(2.0)  # two")()).id == run_of(cell(2.0)()).id
+
+
 def test_a_class_of_a_cell_needs_a_method_of_its_own():
     bare = dataclass(frozen=True)(type("Bare", (cell(2.0),), {"__module__": "__main__"}))
     with pytest.raises(SpecError, match="define the class in a file, or in a notebook cell with a method of its own"):
@@ -162,6 +195,29 @@ def test_an_own_objective_trains_beside_ours(store):
     first = [json.loads(text)[0] for text in rows["first_losses"]]
     assert first[0] < 0.5 * first[2], "one step's cross-entropy, not the sum of three"
     assert runs.load(specs[0], missing="error").runs == 1
+
+
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_an_objective_may_have_properties(store, engine):
+    one = Plain(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1))
+    rows = runs.run([one, run_of(Base())], device="cpu", engine=engine)
+    assert rows["method"].tolist() == ["plain", "CoT2"] and rows["last"].nunique() == 1
+
+
+def test_an_error_keeps_its_type_and_a_note_names_the_run(store, monkeypatch):
+    """Whoever's fault it is: a reader's rule, or the package's own."""
+    broken = run_of(Breaking())
+    with pytest.raises(KeyError, match="mine") as mine:
+        runs.run([run_of(Base(), 43), broken], device="cpu", engine="torch")
+    assert mine.value.__notes__ == [f"Run {broken.id} failed, with Breaking from outside the package."]
+    assert mine.traceback[-1].path == Path(__file__)
+    monkeypatch.setattr(SupervisedTrainer, "evaluate_by", lambda *_: [][0])
+    with pytest.raises(IndexError) as ours:
+        runs.run([run_of(Base())], device="cpu", engine="torch")
+    assert not hasattr(ours.value, "__notes__")
+    with pytest.raises(IndexError) as theirs:
+        runs.run([run_of(Sharpened())], device="cpu", engine="torch")
+    assert "Sharpened from outside the package" in theirs.value.__notes__[0]
 
 
 def test_collect_refuses_what_is_outside(store, tmp_path):

@@ -239,7 +239,7 @@ def test_comparison_shows_every_field():
         (lambda: spec("no-cot", every=2), "every=2"),
         (lambda: spec("discrete", self_fed_from=0.5), "self_fed_from=0.5"),
         (lambda: spec("cot2", self_fed_from=1.0), "self_fed_from=1.0"),
-        (lambda: spec("cot2", steps=60), "warmup=100: a cosine schedule of 60 steps"),
+        (lambda: spec("cot2", steps=60), "warmup=100: a cosine schedule of 60 steps needs fewer, say warmup=6"),
         (lambda: spec("coconut", steps=3, warmup=0), "cycles=4 of 3 steps: choose at most one for each step"),
         (lambda: spec("cot2", "paper", steps=3, cycles=4), "cycles=4 of 3 steps"),
         (lambda: spec("cot2", lr=float("inf")), "lr=inf: give a finite number"),

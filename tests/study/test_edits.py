@@ -74,6 +74,20 @@ def test_removals_take_the_same_weight_from_ancestors_and_elsewhere(seen):
     assert not torch.equal(fed["one side", 1.0], fed["ancestors", 1.0])
 
 
+def test_what_is_left_of_a_frontier_has_a_best_answer(seen):
+    """Counted by hand: sums of which neither the right answer nor its mirror is reached, and the best that follows."""
+    task, rows, edit = seen.task, seen.rows, named(seen, "ancestors")
+    sums, order = task.signed_sums(), lambda total: task.preference[total + task.bound]
+    for run, place in edit.where.nonzero()[:40].tolist():
+        row = int(rows[run, place])
+        digit, best = int(task.digits[row, -1]), int(task.answers[row])
+        left = [
+            total for total in set(sums[row, :, -2].tolist()) if best not in (abs(total - digit), abs(total + digit))
+        ]
+        after = min((total + sign * digit for total in left for sign in (-1, 1)), key=order)
+        assert edit.wanted[run, place] == task.state_id(after) != edit.right[run, place]
+
+
 def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
     thinking, task, rows = seen, seen.task, seen.rows
     edit = edits.swap(seen, torch.Generator().manual_seed(0))
@@ -84,6 +98,15 @@ def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
         best = min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))
         assert task.state_ids[task.start + best] == edit.wanted[run, place] != thinking.right[run, place]
     assert edit.where.any() and not torch.equal(fed, thinking.last.float())
+
+
+def test_a_swap_feeds_no_padding(seen):
+    """One run holds out fewer inputs than the other, and what fills its list up is fed to none."""
+    edit = edits.swap(seen, torch.Generator().manual_seed(0))
+    other = edits.others(seen.rows.shape[1], torch.Generator().manual_seed(0))
+    padded = ~seen.real[:, other]
+    assert seen.real.sum(1).unique().numel() == 2 and (edit.wanted != edit.right)[padded & seen.real].any()
+    assert not edit.where[padded].any()
 
 
 def test_one_state_of_a_path_leads_to_a_frontiers_answer_in_some_cases():

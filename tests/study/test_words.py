@@ -14,7 +14,6 @@ from cot2lib import cli
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.llm import answers, models, runs
 from cot2lib.llm.settings import SMALL, SMOLLM2
-from cot2lib.runs import records
 from cot2lib.study.book import collect
 from cot2lib.study.book.ledger import rows_of
 from cot2lib.study.gsm8k import draw as gsm8k
@@ -140,7 +139,7 @@ def test_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     assert begun == ["learning stories: step 0 of 4", "small, 16 tokens, MTS, K = 4, seed 42: step 0 of 3"]
     assert re.fullmatch(r"small, 16 tokens, MTS, K = 4, seed 42: [\d.]+% by sampled, [\d.]+ tokens", said)
     assert cli.main(["llm", "train"]) == 0 and capsys.readouterr().out == f"{said}\n"
-    monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "records")
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     written = collect.collect("gsm8k", "quick")
     assert [path.name for path in written] == ["gsm8k.quick.evaluations.csv", "gsm8k.quick.models.safetensors"]
     table = language_runs.shipped("quick")
@@ -155,17 +154,17 @@ def test_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     shutil.copytree(store, elsewhere)
     (store / "llm" / f"{tiny.id}.run.safetensors").unlink()
     assert language_runs.collect("quick").shape == table.shape  # what is shipped stays
-    monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "none")
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "none"))
     collect.collect("gsm8k", "quick", [elsewhere])  # from another machine's store
     assert language_runs.shipped("quick").equals(table)
-    monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "records")
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     monkeypatch.setattr(language_runs, "shown", lambda: replace(tiny, seed=1))
     with pytest.raises(RecordError, match=f"holds models of run {tiny.id}"):
         language_runs.shown_model("after")
 
 
 def test_what_is_missing_is_named(store, tiny, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(records.paths, "RECORDS", tmp_path / "records")
+    monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     with pytest.raises(RecordError, match="cot2 llm train --profile quick"):
         language_runs.collect("quick")
     with pytest.raises(RecordError, match="has no gsm8k"):

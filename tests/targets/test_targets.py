@@ -15,6 +15,7 @@ import cot2lib
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.specs import Supervision, from_data, to_data
+from cot2lib.specs.profiles import PROFILES, spec
 from cot2lib.supervision import drawn_paths, hindsight_targets, steps_of
 from cot2lib.targets import (
     TARGETS,
@@ -291,6 +292,15 @@ def test_the_default_is_what_was():
     assert plain.columns()["targets"] == "" and plain.method == "CoT2"
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_targets_are_an_option_of_a_run(profile):
+    """Whatever budget and ties the method has by itself."""
+    for method in ("cot2", "discrete"):
+        plain, run = (spec(method, profile, targets=targets) for targets in (None, Frontier(4)))
+        usual = replace(plain.supervision, budget=None, ties="minus-first")
+        assert run == replace(plain, supervision=replace(usual, targets=Frontier(4)))
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.label)
 def test_a_control_is_told_apart(rule):
     run = replace(short(), supervision=Supervision(targets=rule))
@@ -326,6 +336,7 @@ FAULTS = {
     "scored are not finite": lambda v: Shown(frontier(v) * float("nan"), frontier(v)),
     "scored fall to -1": lambda v: Shown(-frontier(v), frontier(v)),
     "fed fall to -1": lambda v: Shown(frontier(v), -frontier(v)),
+    "scored add up to 2 at some step": lambda v: Shown(2 * frontier(v), frontier(v)),
     "fed add up to 0.5..0.5": lambda v: Shown(frontier(v), frontier(v) / 2),
     "scored are all 0 for some input": lambda v: Shown(frontier(v) * (v.rows > 5)[:, None, None], frontier(v)),
     "scored differ from call to call": lambda v: Shown(torch.rand_like(frontier(v)), frontier(v)),
@@ -346,7 +357,7 @@ def test_malformed_targets_are_refused_before_training(said, store, nothing_ship
         cot2lib.run([run], device="cpu")
 
 
-def test_nothing_fed_and_labels_of_any_weight_are_allowed():
+def test_nothing_fed_and_labels_of_less_weight_are_allowed():
     rule = own(lambda v: Shown(frontier(v) * 0.5, torch.zeros_like(frontier(v))))
     check_targets(rule, SUMS, 42, 42)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from ragged import LONGEST, Ragged
 
-from cot2lib import MTS, Base, Discrete, GRPOSpec, RunSpec, losses
+from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Thought, losses
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
@@ -14,6 +14,7 @@ from cot2lib.kit.random import Site
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import Task
+from cot2lib.tasks.checks import check_task
 from cot2lib.thoughts import Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import GRPOTrainer, objective
@@ -133,6 +134,32 @@ def test_an_input_decodes_as_it_does_alone(thought):
         assert made.weights[0, place, length - 1].argmax() == one.answers[0, 0]
 
 
+def test_an_answer_rule_reads_the_hidden_state_of_its_own_step():
+    """Each input's last one, as if it were decoded alone, with its row; what comes after it cannot be seen."""
+    stack, rows, seen = build_stack([run_of()]), torch.tensor([[0, 8, 20, 50, 110]]), []
+    data = stack_data([run_of()], "cpu")
+
+    @dataclass(frozen=True)
+    class Noted(Rule):
+        def __call__(self, state):
+            seen.append(state)
+            return Thought(state.logits.softmax(-1))
+
+    steps = rules(Base(), LONGEST, Noted())
+    decode(stack, data.prompts[rows], steps, padding=data.padding_of(rows), last=data.last_of(rows), rows=rows)
+    state = seen[-1]
+    assert torch.equal(state.rows, rows) and state.step is None
+    assert torch.allclose(stack.logits(state.hidden[:, :, None])[:, :, 0], state.logits, atol=1e-6)
+    assert torch.allclose(state.mix(torch.eye(TASK.vocab_size)[None, :5]), stack.transformer.wte.weight[:, :5])
+    for place, row in enumerate(rows[0].tolist()):
+        decode(
+            stack, TASK.prompt()[row, TASK.padding[row] :][None, None], rules(Base(), len(TASK.inputs[row]), Noted())
+        )
+        assert torch.allclose(seen[-1].hidden[0, 0], state.hidden[0, place], atol=1e-5)
+    with pytest.raises(SpecError, match="cannot peek"):
+        state.peek()
+
+
 def test_inputs_of_one_length_decode_as_without_the_last_step():
     """Told that all answers come at the last step, decoding draws what it draws untold."""
     run, keys = run_of(), random.run_keys([3], Site.DECODE)
@@ -220,6 +247,14 @@ def test_a_ragged_run_trains_and_does_not_notice_its_company(run):
     for name, value in both.stack.state_dict().items():
         assert torch.allclose(value[1], single.stack.state_dict()[name][0], atol=1e-5)
     assert both.progress.curves[-1]["correct_a"][1] == single.progress.curves[-1]["correct_a"][0]
+
+
+def test_an_end_that_is_a_state_is_refused():
+    class Ended(Ragged):
+        eos_id = int(TASK.state_ids[3])
+
+    with pytest.raises(SpecError, match=rf"task Ended: eos_id is {Ended.eos_id}, which is the token of a state"):
+        check_task(Ended())
 
 
 def test_what_a_task_lacks_is_named():

@@ -15,6 +15,7 @@ from builders import QUESTIONS, graph, walks
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
+from cot2lib.specs import from_data, to_data
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study import graph_facts
 from cot2lib.study.prontoqa import measure as prontoqa
@@ -531,6 +532,15 @@ def test_a_wrong_file_is_refused(tmp_path, content, says):
     path.write_text(content)
     with pytest.raises(SpecError, match=says):
         published(path)
+
+
+def test_a_file_is_one_task_wherever_it_lies(tmp_path):
+    """Its path is kept, and is no part of a run's id."""
+    path = tmp_path / "other.json"
+    path.write_bytes(QUESTIONS.read_bytes())
+    one, other = published(QUESTIONS), published(path)
+    assert one == other and spec(task=one).id == spec(task=other).id != spec(task=published(path, seed=1)).id
+    assert from_data(json.loads(json.dumps(to_data(other)))).path == str(path)
 
 
 def test_a_file_that_changed_is_refused(tmp_path):

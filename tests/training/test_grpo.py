@@ -13,7 +13,7 @@ from cot2lib.specs import GRPOSpec, from_data, to_data
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
-from cot2lib.training.grpo import densities, objective
+from cot2lib.training.grpo import densities, objective, replayed
 from cot2lib.training.supervised import build_stack
 
 TWO = MTS(2)
@@ -33,6 +33,24 @@ def test_one_sided_dropout_moves_the_ratio_at_equal_weights(monkeypatch):
     trainer(rewarded(group=4, recipe=replace(REWARDED, dropout=0.1))).advance(1)
     ((_, new, old, *_),) = seen
     assert all((one - other).abs().max() > 1e-3 for one, other in zip(new, old))
+
+
+def test_the_divergence_is_from_the_start(monkeypatch):
+    """Its densities are under the start's weights, however far the policy has moved."""
+    run, written = rewarded(group=4, kl=0.1), []
+    begun = build_stack([run.start])
+    seen, one = noted(monkeypatch), trainer(run, stack=begun.select([0]))
+    with torch.no_grad():
+        one.stack.transformer.wte.weight.mul_(3)
+    roll_out = one.roll_out
+    monkeypatch.setattr(one, "roll_out", lambda *given: written.append((*given, roll_out(*given))) or written[-1][-1])
+    one.advance(1)
+    ((_, new, _, _, reference, _),), ((index, names, rollout),) = seen, written
+    assert all(
+        torch.equal(*pair)
+        for pair in zip(reference, replayed(begun, TWO, one.data.shown(index, names), None, rollout))
+    )
+    assert all((one - other).abs().max() > 0.1 for one, other in zip(new, reference))
 
 
 def test_mts_of_one_token_is_discrete_grpo():

@@ -346,8 +346,8 @@ def test_coconut_walks_its_stages():
     trainer.train(lambda steps: seen.append((trainer.progress.step, trainer.phase[0])))
     assert seen == [(10, 0), (15, 0), (20, 1), (30, 1), (40, 2), (45, 2)]
     assert [point["step"] for point in trainer.progress.curves] == [10, 20, 30, 40, 45]
-    assert evaluation_rules(run, 1) == [Hidden(), Discrete(), Discrete()]
-    assert evaluation_rules(run, 2) == [Hidden(), Hidden(), Discrete()]
+    assert evaluation_rules(run, Hidden(), 1) == [Hidden(), Discrete(), Discrete()]
+    assert evaluation_rules(run, Hidden(), 2) == [Hidden(), Hidden(), Discrete()]
 
 
 @pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])

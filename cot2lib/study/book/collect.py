@@ -61,7 +61,7 @@ def collect(
     else:
         name, measure = MEASURES[chapter]
         stem, table = f"{chapter}.{profile}.{name}", _provided(measure(profile))
-    return [records.ship_table(stem, table, folder or paths.RECORDS)]
+    return [records.ship_table(stem, table, folder or paths.records())]
 
 
 class OfModels(NamedTuple):

@@ -38,7 +38,7 @@ def cards() -> dict[str, str]:
     Raises:
         RecordError: for a file that is damaged.
     """
-    listed = manifest.listed(paths.RECORDS)
+    listed = manifest.listed(paths.records())
     made = {card_name(name): _of_runs(name) for name in listed if name.endswith(f".{WEIGHTS}")}
     language = f"{MODELS}.safetensors"
     return made | ({card_name(language): _of_language(language)} if language in listed else {})
@@ -51,7 +51,7 @@ def card_name(weights: str) -> str:
 
 def _of_runs(name: str) -> str:
     chapter, profile, _ = name.split(".", 2)
-    path, _ = manifest.content(paths.RECORDS, name)
+    path, _ = manifest.content(paths.records(), name)
     ids = load_meta(path)["runs"]
     rows = records.shipped_runs().set_index("id").loc[ids].reset_index()
     specs = [from_data(json.loads(text)) for text in rows["spec"]]
@@ -59,7 +59,7 @@ def _of_runs(name: str) -> str:
     return _card(
         f"Models of the chapter {chapter}, {recipe(profile)}",
         f"{len(ids)} GPT-2s of {_sizes(specs)} parameters, trained from nothing by `cot2 run {chapter} --profile "
-        f"{profile}`. The file is `{name}` (sha256 `{manifest.listed(paths.RECORDS)[name]}`); tensors are named "
+        f"{profile}`. The file is `{name}` (sha256 `{manifest.listed(paths.records())[name]}`); tensors are named "
         "`<run>.<name of GPT2LMHeadModel>`.",
         _table(runs.by_profile({profile: specs})[0]),
         "Accuracy is the share of right answers on inputs held out from training, at the last step. Each seed has a "
@@ -89,7 +89,7 @@ def _markdown(table: pd.DataFrame) -> str:
 
 def _of_language(name: str) -> str:
     """The card of the language model that the chapter on word problems shows."""
-    path, _ = manifest.content(paths.RECORDS, name)
+    path, _ = manifest.content(paths.records(), name)
     run = load_meta(path)["run"]
     rows = shipped("quick")
     rows = rows[(rows["id"] == run) & (rows["decoding"] != TRAINING)]
@@ -98,8 +98,8 @@ def _of_language(name: str) -> str:
     return _card(
         "A small language model that thinks before it writes",
         f"One model before and after policy gradients (run `{run}`, {rows['method'].iloc[0]}), trained on made-up "
-        f"stories of sums. The file is `{name}` (sha256 `{manifest.listed(paths.RECORDS)[name]}`), in half precision; "
-        "tensors are named `before.<name>` and `after.<name>`.",
+        f"stories of sums. The file is `{name}` (sha256 `{manifest.listed(paths.records())[name]}`), in half "
+        "precision; tensors are named `before.<name>` and `after.<name>`.",
         _markdown(table.assign(length=table["length"].round(1))),
         f"Accuracy is the share of right answers (%) on stories that training did not show. Reward took "
         f"{rows['seconds'].iloc[0] / 3600:.2f} hours on one core of {rows['device'].iloc[0]}.",
