@@ -153,7 +153,7 @@ def _judged(row: tuple) -> str:
 
 def _seen(claim: str) -> str:
     """Our figures and tables beside a claim, and where a reader can play with what it is about."""
-    seen, (task, source) = index.links(index.beside(sources()[claim])), claims().loc[claim, ["task", "source"]]
+    seen, (task, source) = index.links(index.beside(claim)), claims().loc[claim, ["task", "source"]]
     there = CIRCLE if source in CONSTRUCTED else next((at for name, at in PLAYED.items() if task.startswith(name)), "")
     parts = [f"**Seen in** {seen}." if seen else "", f"**Play with it:** {there}." if there else ""]
     return " ".join(filter(None, parts))

@@ -2,13 +2,16 @@
 
 `places.csv` lists the paper's figures, tables and propositions in its order: our words for each, the label that its
 claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
+One that speaks to some of these claims alone names them after a colon, by patterns between bars.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -101,6 +104,33 @@ def places() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("places.csv"), dtype=str, keep_default_na=False)
 
 
+class Exhibit(NamedTuple):
+    """A figure or table of ours beside a place of the paper, and the claims made there that it speaks to."""
+
+    name: str
+    printed: str
+    source: str
+    claims: tuple[str, ...]
+
+
+@cache
+def exhibits() -> tuple[Exhibit, ...]:
+    """Our figures and tables beside each place of the paper, in its order."""
+    found, source = [], sources()
+    for place in places().itertuples():
+        made = source.index[source == place.source]
+        for shown in f"{place.figures} {place.tables}".split():
+            name, _, patterns = shown.partition(":")
+            spoken = tuple(claim for claim in made if fits(claim, patterns or "*"))
+            found.append(Exhibit(name, place.printed, place.source, spoken))
+    return tuple(found)
+
+
+def fits(claim: str, patterns: str) -> bool:
+    """Whether a claim's id fits one of some patterns between bars."""
+    return any(fnmatchcase(claim, pattern) for pattern in patterns.split("|"))
+
+
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     """Our counterpart of each figure, table and proposition of the paper, and how many claims each group has."""
     settled = verdicts(rows).map(told)
@@ -109,7 +139,7 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "the paper": f"{place.printed}: {place.what}",
-                "here": links(f"{place.figures} {place.tables}".split()) or LATER,
+                "here": links([shown.name for shown in exhibits() if shown.printed == place.printed]) or LATER,
                 "verdicts": _cards(counted(settled[source[source == place.source].index]), place.source),
             }
             for place in places().itertuples()
@@ -133,25 +163,23 @@ class Badge:
 
 
 def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
-    """The badges of our figures and tables by name, one for each place of the paper that makes claims there."""
-    settled = verdicts(rows).map(told)
-    source, found = sources()[settled.index], {}
-    for place in places().itertuples():
-        here = settled[source[source == place.source].index]
+    """The badges of our figures and tables by name, one for each place of the paper with claims that they speak to."""
+    settled, found = verdicts(rows).map(told), {}
+    for shown in exhibits():
+        here = settled[settled.index.isin(shown.claims)]
         if len(here):
             groups = here.unique()
             alone = len(here) == 1 and not in_series(here.index[0])
-            at = f"claim-{here.index[0]}" if alone else label(place.source)
-            badge = Badge(groups[0] if len(groups) == 1 else MIXED, f"{place.printed}: {counted(here)}", at)
-            for name in f"{place.figures} {place.tables}".split():
-                found.setdefault(name, []).append(badge)
+            at = f"claim-{here.index[0]}" if alone else label(shown.source)
+            group = groups[0] if len(groups) == 1 else MIXED
+            found.setdefault(shown.name, []).append(Badge(group, f"{shown.printed}: {counted(here)}", at))
     return found
 
 
-def beside(source: str) -> list[str]:
-    """Our figures and tables beside a place of the paper, by name, figures first."""
-    here = places()[places()["source"] == source]
-    return list(dict.fromkeys(" ".join([*here["figures"], *here["tables"]]).split()))
+def beside(claim: str) -> list[str]:
+    """Our figures and tables that speak to a claim, by name, figures first."""
+    here = [shown.name for shown in exhibits() if claim in shown.claims]
+    return sorted(dict.fromkeys(here), key=lambda name: not name.startswith("fig-"))
 
 
 def links(names: Sequence[str]) -> str:
