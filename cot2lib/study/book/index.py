@@ -20,8 +20,8 @@ from cot2lib.study import report
 from cot2lib.study.book import all_runs, rates
 from cot2lib.study.book.ledger import KINDS, SERIES, short, verdicts
 from cot2lib.study.judge import AGREES, GROUPS, group
-from cot2lib.study.kinds import SETTLED
-from cot2lib.study.printed import claims, sources
+from cot2lib.study.kinds import SETTLED, Fact
+from cot2lib.study.printed import claims, paper_value, sources
 from cot2lib.study.samples import hours
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
@@ -67,7 +67,9 @@ FINDINGS = (
 )  # fmt: skip
 
 
-ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claims that this rests on, in short words
+# What the abstract says, and the claims that this rests on, in short words. A pattern stands for printed entries.
+# Their verdicts are on levels, so the row says how many of them rise in the paper's table.
+ABSTRACT: dict[str, dict[str, str]] = {
     "One continuous trace follows many discrete ones at once.": {
         "assumption-1": "one mixture serves for many traces", "consistency": "answers alike on average",
     },
@@ -76,6 +78,9 @@ ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claim
         "sample-complexity-rate": "samples needed", "passk-mnns": "tries needed on sums",
     },
     "One layer solves the task, if the dimension suffices.": {"construction": "the construction"},
+    "Sampling K tokens at each step controls how many are followed.": {
+        "k-infinity": "very many tokens", "k-saturates": "beyond some K", "grpo-k-moderate": "the best K on sums",
+    },
     "The dimension decides how many traces are best.": {
         "budget-d16": "d = 16", "budget-d24": "d = 24", "budget-d32": "d = 32",
     },
@@ -83,19 +88,31 @@ ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claim
         "convergence-2l2h": "sums", "convergence-prosqa": "ProsQA", "convergence-prontoqa": "ProntoQA",
         "csft-above-coconut": "COCONUT, all tasks",
     },
-    "Reward goes beyond discrete supervision.": {"grpo-improves": "sums", "rl-consistent": "graphs"},
-    "Reward goes beyond continuous supervision.": {"dirichlet-cot2-g20": "sums", "rl-consistent": "graphs"},
+    "Reward goes beyond discrete supervision.": {
+        "grpo-improves": "sums", "rl-consistent": "every entry on graphs rises", "grpo-pro*-discrete-k*": "graphs",
+    },
+    "Reward goes beyond continuous supervision.": {"dirichlet-improves": "sums", "grpo-pro*-cot2-k*": "graphs"},
 }  # fmt: skip
 
 
 def abstract(rows: pd.DataFrame) -> pd.DataFrame:
     """Sentences of the abstract, and the verdict on each claim that they rest on, which leads to its card."""
     settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"]
-    said = [
-        "; ".join(f"{words}: {{ref}}`{short(settled[name])} <claim-{name}>`" for name, words in part.items())
-        for part in ABSTRACT.values()
-    ]
+    said = ["; ".join(_supports(settled, *one) for one in part.items()) for part in ABSTRACT.values()]
     return pd.DataFrame({"the abstract says": ABSTRACT.keys(), "verdicts": said})
+
+
+def _supports(settled: pd.Series, named: str, words: str) -> str:
+    """What a claim that the abstract rests on is about, and its verdict; of a pattern, how many have which."""
+    if named in settled.index:
+        kind = KINDS[named]
+        why = f" ({against})" if isinstance(kind, Fact) and (against := kind.against()) else ""
+        return f"{words}: {{ref}}`{short(settled[named])} <claim-{named}>`{why}"
+    found = settled[[claim for claim in settled.index if fits(claim, named)]]
+    rise = sum(paper_value(claim) > paper_value(re.sub(r"k\d+$", "sft", claim)) for claim in found.index)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in found.map(short).value_counts().items())
+    at = label(sources()[found.index[0]])
+    return f"{words}, where {rise} of the paper's {len(found)} entries rise; our runs: {{ref}}`{counts} <{at}>`"
 
 
 @cache
