@@ -22,7 +22,6 @@ from cot2lib.study.report import describe
 from cot2lib.study.sweeps import methods
 
 NEAR_CONSTANT = 1.0  # points
-CHOICES = "[best choice](../notebooks/graph_choices.ipynb)"
 SUMS, GRAPHS = "signed sums, d = 32, authors' recipe", "ProsQA of all hops, d = 64, our recipe"
 K, WIDE, NARROW = 3, 32, 24  # of the sentence on reward
 CLAIMED = {SUMS: "main-mnns", GRAPHS: "main-prosqa"}
@@ -96,7 +95,7 @@ def favoured() -> str:
     ours, each = (f"{lead.mean:.0f}" for lead in leads)
     return (
         f"Our recipe was developed with CoT2 and favours it: on graphs of four hops (*d* = {usual[0].model.d_model}) "
-        f"CoT2 leads by {ours} points, and by {each} if each method has its {CHOICES}."
+        f"CoT2 leads by {ours} points, and by {each} if each method has its best choice ({{numref}}`tab-chosen`)."
     )
 
 

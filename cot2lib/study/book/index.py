@@ -103,7 +103,7 @@ def abstract(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _supports(settled: pd.Series, named: str, words: str) -> str:
-    """What a claim that the abstract rests on is about, and its verdict; of a pattern, how many have which."""
+    """Words on a claim that the abstract rests on, with its verdict; of a pattern, how many claims have which."""
     if named in settled.index:
         kind = KINDS[named]
         why = f" ({against})" if isinstance(kind, Fact) and (against := kind.against()) else ""
@@ -195,8 +195,8 @@ def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
 
 def beside(claim: str) -> list[str]:
     """Our figures and tables that speak to a claim, by name, figures first."""
-    here = [shown.name for shown in exhibits() if claim in shown.claims]
-    return sorted(dict.fromkeys(here), key=lambda name: not name.startswith("fig-"))
+    here = dict.fromkeys(shown.name for shown in exhibits() if claim in shown.claims)
+    return [name for kind in ("fig-", "tab-") for name in here if name.startswith(kind)]
 
 
 def links(names: Sequence[str]) -> str:
