@@ -20,6 +20,7 @@ from cot2lib.study import report
 from cot2lib.study.book import first_page, forecast, index, summary
 from cot2lib.study.book.draw import costs, scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
+from cot2lib.study.prosqa import runs as whole
 
 ALT = (
     "Dot plots, one for each table or figure of the paper, with one row per measured number: an upright mark for "
@@ -67,7 +68,10 @@ FOUND_ALT = (
     "Learning curves in two panels, signed sums and ProsQA: continuous thoughts rise above discrete ones in both. "
     "Bars at the right edge are the paper's values."
 )
-FOUND = "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks)."
+FOUND = (
+    "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks). On the right "
+    "our models are larger than the paper's (*d* = {d_model}) and answer other questions."
+)
 COUNTS = (
     "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
     "training loss that is no number."
@@ -103,8 +107,9 @@ def first(root: Path) -> list[str]:
     """What was found: the figure, which is drawn below `root`, and a sentence for each part of the paper."""
     drawn = first_page.curves()
     _file(root, "finding.svg").write_text(drawn.svg())
+    found = FOUND.format(d_model=whole.TRIALS[0].d_model)
     sentences = [[":::{container} finding", sentence, ":::", ""] for sentence in first_page.sentences()]
-    shown = figure("finding-figure", "finding.svg", FOUND_ALT, f"{drawn.finding} {FOUND}")
+    shown = figure("finding-figure", "finding.svg", FOUND_ALT, f"{drawn.finding} {found} {first_page.favoured()}")
     return [*shown, "::::{container} findings", *(line for lines in sentences for line in lines), "::::", ""]
 
 

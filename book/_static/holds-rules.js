@@ -97,7 +97,8 @@
   const ends = (x, digits) => [...new Set([Math.min(...x), Math.max(...x)].map((end) => fixed(end, digits)))].join(" to ");
 
   function inWords(counts) {
-    return counts.every(Boolean) ? `${Math.max(...counts)} seeds decide` : "a thousand seeds do not decide";
+    const count = counts.every(Boolean) ? `about ${Math.max(...counts)} seeds` : "not even a thousand seeds";
+    return `${count} that spread as these would decide`;
   }
 
   function outcomes(values, stated, unit) {
@@ -115,7 +116,8 @@
     const width = close(unit, miss, stated) ? (near ? unit.tight : loose(unit)) : Math.abs(miss);
     const count = seedsFor(values, width, runs);
     const one = runs > 1 ? `${runs} runs spread` : "one run spreads";
-    const says = count ? `${count} runs decide` : `no count of runs decides, for the paper's ${one} as much`;
+    const none = `no count of runs decides, for the paper's ${one} as much`;
+    const says = count ? `about ${count} runs that spread as these would decide` : none;
     return [outcomes(values, stated, unit), says].filter(Boolean).join("; ");
   }
 

@@ -54,6 +54,7 @@ COLUMNS = {
     "curve_mean": "mean over training", "gain": "gained by reward",
     "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
     "base_last": "last epoch by base decoding", "base_best": "best epoch by base decoding",
+    "base_before": "before reward", "base_split_half": "best epoch by base decoding",
 }  # fmt: skip
 
 

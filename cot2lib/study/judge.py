@@ -127,7 +127,8 @@ def closing(values: Values, stated: float, paper_runs: int, unit: Unit) -> str:
     """The runs that would close an open number, in words."""
     count = enough(values, stated, paper_runs, unit)
     one = f"{paper_runs} runs spread" if paper_runs > 1 else "one run spreads"
-    says = f"no count of runs decides, for the paper's {one} as much" if count == "none" else f"{count} runs decide"
+    none = f"no count of runs decides, for the paper's {one} as much"
+    says = none if count == "none" else f"about {count} runs that spread as these would decide"
     told = outcomes(values, stated, unit)
     return f"{told}; {says}" if told else says
 
@@ -206,7 +207,8 @@ def _seeds(widths: Sequence[float], cells: Sequence[Sides]) -> str:
 
 def _in_words(counts: Sequence[int | None]) -> str:
     known = [count for count in counts if count]
-    return f"{max(known)} seeds decide" if len(known) == len(counts) else "a thousand seeds do not decide"
+    count = f"about {max(known)} seeds" if len(known) == len(counts) else "not even a thousand seeds"
+    return f"{count} that spread as these would decide"
 
 
 def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:

@@ -184,17 +184,20 @@ class Fact(Kind):
         value: in the claim's unit.
         holds: whether the claim holds, by its value.
         by: what settles it, where that is not the data.
+        against: says what contradicts the claim, or "".
     """
 
     value: Callable[[], float]
     holds: Callable[[float], bool]
     by: str = ""
+    against: Callable[[], str] = str
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         """The value, the same under every profile."""
         value = self.value()
         verdict = "holds" if self.holds(value) else "refuted"
-        return {"seeds": 0, "last": value, "verdict": f"{verdict}: by {self.by}" if self.by else verdict}
+        why = ", where ".join(filter(None, [f"by {self.by}" if self.by else "", self.against()]))
+        return {"seeds": 0, "last": value, "verdict": noted(verdict, why)}
 
     def ours(self, row) -> str:
         """The value."""

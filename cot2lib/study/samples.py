@@ -47,8 +47,8 @@ def evaluated(sweep: Sweep, **columns) -> Sample:
 
 
 def rewarded(sweep: Sweep) -> Sample:
-    """`evaluated` runs of policy gradients, with `base_last`, `base_best`, `base_split_half` and `base_lost`: the same
-    by base decoding."""
+    """`evaluated` runs of policy gradients, with `base_before`, `base_last`, `base_best`, `base_split_half` and
+    `base_lost`: the same by base decoding, the first before any step."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         rows = evaluated(sweep)(profile, seeds)
@@ -104,7 +104,8 @@ def _with_base(rows: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
     for seed, curve in points.groupby("seed"):
         a, b = curve["base_a"].to_numpy(), curve["base_b"].to_numpy()
         total = a + b
-        found[seed] = dict(base_last=total[-1], base_best=total.max(), base_split_half=finished.split_half(a, b))
+        found[seed] = dict(base_before=total[0], base_last=total[-1], base_best=total.max())
+        found[seed]["base_split_half"] = finished.split_half(a, b)
     rows = rows.join(pd.DataFrame.from_dict(found, orient="index").div(held_out(rows), axis=0))
     return rows.assign(base_lost=rows["base_best"] - rows["base_last"])
 

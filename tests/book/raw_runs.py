@@ -168,6 +168,7 @@ best = lambda run: shares(run).max()
 first_right = lambda run: shares(run)[0]
 mean = lambda run: shares(run).mean()
 lost = lambda run: best(run) - last(run)
+base_before = lambda run: shares(run, "base")[0]
 base_best = lambda run: shares(run, "base").max()
 base_lost = lambda run: base_best(run) - base_last(run)
 base_last = lambda run: shares(run, "base")[-1]

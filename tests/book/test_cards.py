@@ -23,7 +23,7 @@ from cot2lib.study.readings import HalfStated
 ROOT = Path(__file__).parents[2]
 MEASURES = (
     "last", "best", "split_half", "curve_mean", "hours", "lost", "gain", "entropy", "base_last", "base_best",
-    "base_split_half", "base_lost", "claimed", "other", "pass_at_k", "maj_at_k", "accuracy", "length",
+    "base_before", "base_split_half", "base_lost", "claimed", "other", "pass_at_k", "maj_at_k", "accuracy", "length",
     "start_accuracy", "first", "before",
 )  # fmt: skip
 
@@ -96,7 +96,8 @@ def test_a_card_says_everything(rows, read):
     assert "**Seen in** {numref}`fig-budget`, {numref}`tab-budget`. **Play with it:** {ref}`two models add" in card
     row = next(row for row in both if row.profile == "paper")
     assert f"Ours is {abs(row.difference):.1f} points above the paper's." in card and row.difference > 0
-    assert f"a mean between {row.predicted_low:.1f} and {row.predicted_high:.1f}." in card
+    assert "The 95 % prediction interval for the mean of 5 runs, as the paper took, is " in card
+    assert f" is {row.predicted_low:.1f} to {row.predicted_high:.1f}, if runs are normally distributed." in card
     hours = KINDS["budget-b16-d16"].sample("paper", TWENTY)["hours"]
     assert f"These runs took {hours.sum():.2f} core-hours." in card
     assert (
@@ -122,7 +123,7 @@ def test_runs_of_one_recipe_are_told_once_and_no_accuracy_is_above_100(rows, rea
     ends = [
         float(end)
         for text in made.values()
-        for end in re.findall(r"would have a mean between .* and ([\d.]+)\.", text)
+        for end in re.findall(r"prediction interval for .* is .* to ([\d.]+), if runs are normally", text)
     ]
     assert len(ends) > 50 and max(ends) == 100.0
 
@@ -137,6 +138,14 @@ def test_cards_lead_to_errata_that_are_there():
     errata = (ROOT / "book" / "errata.md").read_text()
     for claim, label in cards.ERRATA.items():
         assert claim in KINDS and f"\n(erratum-{label})=\n### " in errata, claim
+
+
+def test_a_claim_that_the_papers_table_refutes_names_the_cell_and_leads_to_the_erratum(rows, read):
+    card = cards.card("rl-consistent", [row for row in rows.itertuples() if row.id == "rl-consistent"], read)
+    sft, after = (claims().loc[f"grpo-prosqa-discrete-{name}", "paper_value"] for name in ("sft", "k6"))
+    lost = float(sft) - float(after)
+    assert f"ProsQA, discrete CoT, K = 6 falls by {lost:.2f} points, from {sft} to {after}" in card
+    assert "{ref}`erratum-gains`" in card
 
 
 def test_hours_count_a_run_once(read):

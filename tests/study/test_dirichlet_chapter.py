@@ -11,6 +11,7 @@ from cot2lib.study import policies, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet import measure, runs
+from cot2lib.study.grpo_dirichlet.claims import dirichlet
 from cot2lib.study.printed import paper_value
 from cot2lib.study.sweeps import USUAL
 from cot2lib.thoughts import MTS, Base, Dirichlet
@@ -135,3 +136,13 @@ def test_entropies_of_base_decoding_stand_beside_the_papers():
     assert simplex.misfits(shown).tolist() == pytest.approx([0.4, 0.1])
     titles = [axis.get_title() for axis in simplex.entropies(shown).figure.axes]
     assert titles == ["quick recipe, discrete CoT, 1 layer", "quick recipe, discrete CoT, 2 layers"]
+
+
+@pytest.mark.parametrize(
+    "method, column, unstable",
+    [("cot2", "base_lost", True), ("cot2", "lost", False), ("discrete", "base_lost", False)],
+)
+def test_unscaled_samples_are_unstable_from_cot2_by_base_decoding_alone(method, column, unstable):
+    """The errata say so: `lost` is by the own sampler."""
+    lost = 100 * dirichlet(1.0, method)("paper", range(42, 47))[column]
+    assert (lost > 10).all() if unstable else lost.mean() < 1

@@ -40,7 +40,8 @@ PLAYED = {  # by the beginning of a task
 ERRATA = {  # labels of what the errata say of a claim
     "construction": "zero", "read-off": "zero", "packing": "packing", "threshold-packing": "packing",
     "sample-complexity-ratio": "ratio", "sample-complexity-rate": "size", "assumption-1": "assumption",
-    "gamma-direction": "scale", "curriculum-no-gain": "curriculum",
+    "gamma-direction": "scale", "curriculum-no-gain": "curriculum", "rl-consistent": "gains",
+    "rl-mnns-smaller": "gains",
 }  # fmt: skip
 OF_CHAPTER = (
     "The command trains what has no record yet, of the whole chapter ({numref}`tab-commands`); with `--retrain` it "
@@ -145,7 +146,11 @@ def _judged(row: tuple) -> str:
         reach = (-np.inf, np.inf) if number.since else (0.0, number.top)
         ends = np.clip([row.predicted_low, row.predicted_high], *reach)
         low, high = (f"{end:.{unit.digits}f}" for end in ends)
-        said.append(f"As many runs as the paper's would have a mean between {low} and {high}.")
+        taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
+        said.append(
+            f"The 95 % prediction interval for {taken}, as the paper took, is {low} to {high}, if runs are normally "
+            "distributed."
+        )
     if pd.notna(row.split_half):
         said.append(f"With the epoch chosen on one half of the questions, the other half gives {row.split_half:.1f}.")
     return " ".join(said)
@@ -153,7 +158,7 @@ def _judged(row: tuple) -> str:
 
 def _seen(claim: str) -> str:
     """Our figures and tables beside a claim, and where a reader can play with what it is about."""
-    seen, (task, source) = index.links(index.beside(sources()[claim])), claims().loc[claim, ["task", "source"]]
+    seen, (task, source) = index.links(index.beside(claim)), claims().loc[claim, ["task", "source"]]
     there = CIRCLE if source in CONSTRUCTED else next((at for name, at in PLAYED.items() if task.startswith(name)), "")
     parts = [f"**Seen in** {seen}." if seen else "", f"**Play with it:** {there}." if there else ""]
     return " ".join(filter(None, parts))

@@ -2,13 +2,16 @@
 
 `places.csv` lists the paper's figures, tables and propositions in its order: our words for each, the label that its
 claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
+One that speaks to some of these claims alone names them after a colon, by patterns between bars.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -17,8 +20,8 @@ from cot2lib.study import report
 from cot2lib.study.book import all_runs, rates
 from cot2lib.study.book.ledger import KINDS, SERIES, short, verdicts
 from cot2lib.study.judge import AGREES, GROUPS, group
-from cot2lib.study.kinds import SETTLED
-from cot2lib.study.printed import claims, sources
+from cot2lib.study.kinds import SETTLED, Fact
+from cot2lib.study.printed import claims, paper_value, sources
 from cot2lib.study.samples import hours
 
 PARTS = {"mnns": "signed sums (MNNS)", "pro": "graphs (ProsQA, ProntoQA)", "gsm8k": "word problems (GSM8K)"}
@@ -64,7 +67,9 @@ FINDINGS = (
 )  # fmt: skip
 
 
-ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claims that this rests on, in short words
+# What the abstract says, and the claims that this rests on, in short words. A pattern stands for printed entries.
+# Their verdicts are on levels, so the row says how many of them rise in the paper's table.
+ABSTRACT: dict[str, dict[str, str]] = {
     "One continuous trace follows many discrete ones at once.": {
         "assumption-1": "one mixture serves for many traces", "consistency": "answers alike on average",
     },
@@ -73,6 +78,9 @@ ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claim
         "sample-complexity-rate": "samples needed", "passk-mnns": "tries needed on sums",
     },
     "One layer solves the task, if the dimension suffices.": {"construction": "the construction"},
+    "Sampling K tokens at each step controls how many are followed.": {
+        "k-infinity": "very many tokens", "k-saturates": "beyond some K", "grpo-k-moderate": "the best K on sums",
+    },
     "The dimension decides how many traces are best.": {
         "budget-d16": "d = 16", "budget-d24": "d = 24", "budget-d32": "d = 32",
     },
@@ -80,25 +88,64 @@ ABSTRACT: dict[str, dict[str, str]] = {  # what the abstract says, and the claim
         "convergence-2l2h": "sums", "convergence-prosqa": "ProsQA", "convergence-prontoqa": "ProntoQA",
         "csft-above-coconut": "COCONUT, all tasks",
     },
-    "Reward goes beyond discrete supervision.": {"grpo-improves": "sums", "rl-consistent": "graphs"},
-    "Reward goes beyond continuous supervision.": {"dirichlet-cot2-g20": "sums", "rl-consistent": "graphs"},
+    "Reward goes beyond discrete supervision.": {
+        "grpo-improves": "sums", "rl-consistent": "every entry on graphs rises", "grpo-pro*-discrete-k*": "graphs",
+    },
+    "Reward goes beyond continuous supervision.": {"dirichlet-improves": "sums", "grpo-pro*-cot2-k*": "graphs"},
 }  # fmt: skip
 
 
 def abstract(rows: pd.DataFrame) -> pd.DataFrame:
     """Sentences of the abstract, and the verdict on each claim that they rest on, which leads to its card."""
     settled = rows[rows["profile"] == SETTLED].set_index("id")["verdict"]
-    said = [
-        "; ".join(f"{words}: {{ref}}`{short(settled[name])} <claim-{name}>`" for name, words in part.items())
-        for part in ABSTRACT.values()
-    ]
+    said = ["; ".join(_supports(settled, *one) for one in part.items()) for part in ABSTRACT.values()]
     return pd.DataFrame({"the abstract says": ABSTRACT.keys(), "verdicts": said})
+
+
+def _supports(settled: pd.Series, named: str, words: str) -> str:
+    """Words on a claim that the abstract rests on, with its verdict; of a pattern, how many claims have which."""
+    if named in settled.index:
+        kind = KINDS[named]
+        why = f" ({against})" if isinstance(kind, Fact) and (against := kind.against()) else ""
+        return f"{words}: {{ref}}`{short(settled[named])} <claim-{named}>`{why}"
+    found = settled[[claim for claim in settled.index if fits(claim, named)]]
+    rise = sum(paper_value(claim) > paper_value(re.sub(r"k\d+$", "sft", claim)) for claim in found.index)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in found.map(short).value_counts().items())
+    at = label(sources()[found.index[0]])
+    return f"{words}, where {rise} of the paper's {len(found)} entries rise; our runs: {{ref}}`{counts} <{at}>`"
 
 
 @cache
 def places() -> pd.DataFrame:
     """The paper's figures, tables and propositions in its order: columns printed, what, source, figures, tables."""
     return pd.read_csv(Path(__file__).with_name("places.csv"), dtype=str, keep_default_na=False)
+
+
+class Exhibit(NamedTuple):
+    """A figure or table of ours beside a place of the paper, and the claims made there that it speaks to."""
+
+    name: str
+    printed: str
+    source: str
+    claims: tuple[str, ...]
+
+
+@cache
+def exhibits() -> tuple[Exhibit, ...]:
+    """Our figures and tables beside each place of the paper, in its order."""
+    found, source = [], sources()
+    for place in places().itertuples():
+        made = source.index[source == place.source]
+        for shown in f"{place.figures} {place.tables}".split():
+            name, _, patterns = shown.partition(":")
+            spoken = tuple(claim for claim in made if fits(claim, patterns or "*"))
+            found.append(Exhibit(name, place.printed, place.source, spoken))
+    return tuple(found)
+
+
+def fits(claim: str, patterns: str) -> bool:
+    """Whether a claim's id fits one of some patterns between bars."""
+    return any(fnmatchcase(claim, pattern) for pattern in patterns.split("|"))
 
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +156,7 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "the paper": f"{place.printed}: {place.what}",
-                "here": links(f"{place.figures} {place.tables}".split()) or LATER,
+                "here": links([shown.name for shown in exhibits() if shown.printed == place.printed]) or LATER,
                 "verdicts": _cards(counted(settled[source[source == place.source].index]), place.source),
             }
             for place in places().itertuples()
@@ -133,25 +180,23 @@ class Badge:
 
 
 def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
-    """The badges of our figures and tables by name, one for each place of the paper that makes claims there."""
-    settled = verdicts(rows).map(told)
-    source, found = sources()[settled.index], {}
-    for place in places().itertuples():
-        here = settled[source[source == place.source].index]
+    """The badges of our figures and tables by name, one for each place of the paper with claims that they speak to."""
+    settled, found = verdicts(rows).map(told), {}
+    for shown in exhibits():
+        here = settled[settled.index.isin(shown.claims)]
         if len(here):
             groups = here.unique()
             alone = len(here) == 1 and not in_series(here.index[0])
-            at = f"claim-{here.index[0]}" if alone else label(place.source)
-            badge = Badge(groups[0] if len(groups) == 1 else MIXED, f"{place.printed}: {counted(here)}", at)
-            for name in f"{place.figures} {place.tables}".split():
-                found.setdefault(name, []).append(badge)
+            at = f"claim-{here.index[0]}" if alone else label(shown.source)
+            group = groups[0] if len(groups) == 1 else MIXED
+            found.setdefault(shown.name, []).append(Badge(group, f"{shown.printed}: {counted(here)}", at))
     return found
 
 
-def beside(source: str) -> list[str]:
-    """Our figures and tables beside a place of the paper, by name, figures first."""
-    here = places()[places()["source"] == source]
-    return list(dict.fromkeys(" ".join([*here["figures"], *here["tables"]]).split()))
+def beside(claim: str) -> list[str]:
+    """Our figures and tables that speak to a claim, by name, figures first."""
+    here = dict.fromkeys(shown.name for shown in exhibits() if claim in shown.claims)
+    return [name for kind in ("fig-", "tab-") for name in here if name.startswith(kind)]
 
 
 def links(names: Sequence[str]) -> str:

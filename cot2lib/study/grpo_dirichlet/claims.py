@@ -6,7 +6,7 @@ from functools import cache
 import pandas as pd
 
 from cot2lib.study import sweeps, thoughts_held
-from cot2lib.study.comparisons import Direction, against
+from cot2lib.study.comparisons import Cell, Direction, against
 from cot2lib.study.grpo_dirichlet import runs
 from cot2lib.study.kinds import Kind, Number, accuracy
 from cot2lib.study.readings import entropies
@@ -54,6 +54,11 @@ def _best(gamma: float, method: str = "discrete", layers: int = 1) -> Number:
     return Number(CHAPTER, dirichlet(gamma, method, layers, one_split=one_split), 1, **chosen)
 
 
+def _gained(gamma: float) -> Cell:
+    """Reward ends above the CoT2 model that each run starts from, at the epoch that half of the questions choose."""
+    return Cell(dirichlet(gamma, "cot2"), "base_split_half", dirichlet(gamma, "cot2"), "base_before")
+
+
 SIMPLEX: dict[str, Kind] = {
     **{
         f"dirichlet-discrete-{name}-sft": accuracy(single("discrete", 24, layers), 1, "one_split")
@@ -67,6 +72,11 @@ SIMPLEX: dict[str, Kind] = {
     },
     "dirichlet-cot2-sft": accuracy(single("cot2", 24), 1, "one_split"),
     **{f"dirichlet-cot2-g{gamma:g}": _best(gamma, "cot2") for gamma in OTHERS},
+    "dirichlet-improves": Direction(
+        CHAPTER,
+        [_gained(gamma) for gamma in OTHERS],
+        given="the best epoch counts, chosen on other questions",
+    ),
     "gamma-optimum": Direction(
         CHAPTER,
         [
