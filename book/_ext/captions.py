@@ -124,7 +124,9 @@ def name_table(fold: nodes.Element, number: str) -> None:
         for prompt in ("prompt_show", "prompt_hide"):
             fold[prompt] += f" ({number})"
     elif isinstance(fold, dropdown_main):
-        next(fold.findall(nodes.inline)).append(nodes.Text(f" ({number})"))
+        next(fold.findall(nodes.inline)).append(
+            nodes.Text(f" (here {number})")
+        )  # the ledger's name the paper's tables
     else:
         fold.children[1].insert(0, nodes.Text(f"{number}: "))
 

@@ -42,19 +42,20 @@ FOLLOW = """(async () => {
     for (let tries = 0; tries < 100 && !met(); tries += 1) await new Promise((go) => setTimeout(go, 20));
     return met();
   };
-  const seen = (table) => {  // the begin of its caption, not covered by a bar
+  const seen = (id) => {  // the begin of its caption, not covered by a bar
+    const table = document.querySelector(`table#${id}`);
     const {left, top} = (table.caption || table).getBoundingClientRect();
     return table.contains(document.elementFromPoint(left + 9, top + 9));
   };
-  const unseen = [], aim = () => document.getElementById(location.hash.slice(1));
-  if (!(await until(() => seen(aim())))) unseen.push(`${location.hash}, opened`);
+  const unseen = [];
+  if (!(await until(() => seen(location.hash.slice(1))))) unseen.push(`${location.hash}, opened`);
   for (const id of IDS) {
     document.querySelectorAll("details").forEach((fold) => (fold.open = false));
     window.scrollTo(0, 0);
     const made = Object.assign(document.createElement("a"), { href: `#${id}` });
     document.querySelector("article").append(made);  // where all links are on other pages
     (document.querySelector(`article a[href="#${id}"]:not(.headerlink)`) || made).click();
-    if (!(await until(() => seen(document.getElementById(id))))) unseen.push(`#${id}, clicked`);
+    if (!(await until(() => seen(id)))) unseen.push(`#${id}, clicked`);
   }
   return unseen;
 })()"""
