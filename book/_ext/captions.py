@@ -123,10 +123,8 @@ def name_table(fold: nodes.Element, number: str) -> None:
     if isinstance(fold, HideCodeCellNode):
         for prompt in ("prompt_show", "prompt_hide"):
             fold[prompt] += f" ({number})"
-    elif isinstance(fold, dropdown_main):
-        next(fold.findall(nodes.inline)).append(
-            nodes.Text(f" (here {number})")
-        )  # the ledger's name the paper's tables
+    elif isinstance(fold, dropdown_main):  # those of the ledger name the paper's tables
+        next(fold.findall(nodes.inline)).append(nodes.Text(f" (here {number})"))
     else:
         fold.children[1].insert(0, nodes.Text(f"{number}: "))
 
