@@ -1,17 +1,19 @@
 """Sphinx extension: captions say which claims a figure or table speaks to, and findings stand above their figures.
 
 A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
-no counterpart there. A table of many rows or columns is folded below the first
-sentence of its caption. Headings say that they head columns, and first columns name their rows. Links below a figure
-are called by its number.
+no counterpart there. A table of many rows or columns is folded below the first sentence of its caption, and what opens
+a fold names the tables in it by number. Headings say that they head columns, and first columns name their rows. Links
+below a figure are called by its number.
 """
 
 import re
 from functools import cache
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx_design.dropdown import dropdown_main
 
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records
@@ -96,8 +98,42 @@ def fold(table: nodes.table, caption: Caption | None) -> None:
     """Put a table into a fold that its caption's first sentence names."""
     said = nodes.inline("", "", *first_sentence(caption)) if caption else nodes.inline("", "The table")
     box = nodes.container(classes=["folded"])
-    table.replace_self(box)
+    table.parent.replace(table, box)  # `replace_self` would give the box the table's id, too
     box += [raw("<details><summary>"), said, raw("</summary>"), table, raw("</details>")]
+
+
+def name_tables(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Let what opens a fold name the tables in it by their numbers, which are known when all pages have been read."""
+    numbers = app.env.toc_fignumbers.get(docname, {}).get("table", {})
+    for table in doctree.findall(nodes.table):
+        if (found := numbers.get(next(iter(table["ids"]), ""))) and (fold := around(table)):
+            name_table(fold, app.config.numfig_format["table"] % ".".join(map(str, found)))
+
+
+def around(table: nodes.table) -> nodes.Element | None:
+    """The innermost fold around a table."""
+    above = table.parent
+    while above and not (isinstance(above, HideCodeCellNode | dropdown_main) or "folded" in above.get("classes", [])):
+        above = above.parent
+    return above
+
+
+def name_table(fold: nodes.Element, number: str) -> None:
+    """A table's number in what opens a fold: before the caption's words, after the words of other folds."""
+    if isinstance(fold, HideCodeCellNode):
+        for prompt in ("prompt_show", "prompt_hide"):
+            fold[prompt] += f" ({number})"
+    elif isinstance(fold, dropdown_main):  # those of the ledger name the paper's tables
+        next(fold.findall(nodes.inline)).append(nodes.Text(f" (here {number})"))
+    else:
+        fold.children[1].insert(0, nodes.Text(f"{number}: "))
+
+
+def free_proofs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Take their ids from proofs and from what propositions hold: all on a page have the same, which no link uses."""
+    for node in doctree.findall(lambda node: isinstance(node, nodes.Element)):
+        if {"proof", "proof-content"} & {*node.get("ids", ())} and not node["names"]:
+            node["ids"] = []
 
 
 def first_sentence(caption: Caption) -> list[nodes.Node]:
@@ -148,5 +184,7 @@ def name_links(caption: str) -> str:
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     app.connect("doctree-read", complete)
+    app.connect("doctree-resolved", name_tables)
+    app.connect("doctree-resolved", free_proofs, priority=900)  # other extensions look for the ids of sections
     app.connect("html-page-context", complete_page)
     return {"version": "1", "parallel_read_safe": True}

@@ -22,8 +22,8 @@ def is_card(node: nodes.Node) -> bool:
 
 
 def is_part(node: nodes.Node) -> bool:
-    """Whether a reader finds this by itself: a section, or a card."""
-    return isinstance(node, nodes.section) or is_card(node)
+    """Whether a reader finds this by itself: a section that has a title, or a card."""
+    return is_card(node) or (isinstance(node, nodes.section) and isinstance(node.children[0], nodes.title))
 
 
 def prose(part: nodes.Node) -> Iterator[str]:
@@ -38,9 +38,14 @@ def prose(part: nodes.Node) -> Iterator[str]:
 def parts(page: nodes.document) -> list[dict]:
     """Place, title and prose of the parts of a page."""
     return [
-        {"at": part["ids"][0], "title": _words([part.children[0].astext()]), "text": _words(prose(part))}
-        for part in page.findall(is_part)
+        {"at": part["ids"][0], "title": title(part), "text": _words(prose(part))} for part in page.findall(is_part)
     ]
+
+
+def title(part: nodes.Element) -> str:
+    """What a part is called, without the markup of icons."""
+    texts = part.children[0].findall(nodes.Text)
+    return _words(["".join(text.astext() for text in texts if not isinstance(text.parent, nodes.raw))])
 
 
 def _words(texts: Iterable[str]) -> str:

@@ -25,8 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   window.addEventListener("afterprint", () => closed.forEach((fold) => (fold.open = false)));
   const unfold = () => {
-    const found = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const box = found && found.closest(".dropdown");
+    const box = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".dropdown");
     if (box?.matches(".toggle-hidden")) box.querySelector("button.toggle-button").click();
   }; // a link to a fold, or into it, opens it
   window.addEventListener("hashchange", unfold);

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -23,6 +25,11 @@ LOOK = """new Promise((done, fail) => {
   look();
 })"""
 
+LOADED = """new Promise((done) => {
+  if (document.readyState === "complete") done();
+  else window.addEventListener("load", () => setTimeout(done));  // after what the page does then
+})"""
+
 
 class Browser:
     """A browser that obeys the DevTools protocol in a pipe; it begins in the time of several pages, so it is kept."""
@@ -37,7 +44,7 @@ class Browser:
         self.process = os.posix_spawn(BROWSER, command, os.environ, file_actions=[*pipes, *silent])
         os.close(heard), os.close(told)
         self.commands, self.answers = os.fdopen(commands, "wb", 0), os.fdopen(answers, "rb", 0)
-        self.left = b""
+        self.left, self.events = b"", []
         atexit.register(self.end)
 
     def ask(self, method: str, session: str | None = None, **given: object) -> dict:
@@ -46,7 +53,7 @@ class Browser:
         command = {"id": number, "method": method, "params": given} | ({"sessionId": session} if session else {})
         self.commands.write(json.dumps(command).encode() + b"\0")
         while (answer := self.told()).get("id") != number:
-            pass  # an event
+            self.events.append(answer)
         assert "error" not in answer, answer
         return answer["result"]
 
@@ -59,16 +66,38 @@ class Browser:
         one, _, self.left = self.left.partition(b"\0")
         return json.loads(one)
 
-    def show(self, page: Path) -> tuple[str, str]:
-        """What a page's script wrote, and the page as it is then; the visitor has never been there."""
+    @contextmanager
+    def visitor(self) -> Iterator[str]:
+        """The session of a visitor who has never been there."""
         visitor = self.ask("Target.createBrowserContext")
         target = self.ask("Target.createTarget", url="about:blank", **visitor)
-        session = self.ask("Target.attachToTarget", flatten=True, **target)["sessionId"]
-        self.ask("Page.navigate", session, url=page.as_uri())
-        found = self.ask("Runtime.evaluate", session, expression=LOOK, awaitPromise=True, returnByValue=True)
+        yield self.ask("Target.attachToTarget", flatten=True, **target)["sessionId"]
         self.ask("Target.disposeBrowserContext", **visitor)
+
+    def give(self, session: str, promise: str) -> object:
+        """What an expression of the page's language promises."""
+        found = self.ask("Runtime.evaluate", session, expression=promise, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in found, found
-        return found["result"]["value"]
+        return found["result"].get("value")
+
+    def show(self, page: Path) -> tuple[str, str]:
+        """What a page's script wrote, and the page as it is then."""
+        with self.visitor() as session:
+            self.ask("Page.navigate", session, url=page.as_uri())
+            return self.give(session, LOOK)
+
+    def errors(self, session: str, address: str) -> list[str]:
+        """What goes wrong while a page loads: errors of its scripts, and files that are not there."""
+        self.ask("Runtime.enable", session), self.ask("Log.enable", session)
+        self.events.clear()
+        self.ask("Page.navigate", session, url=address)
+        self.give(session, LOADED)
+        told = [event["params"] for event in self.events if event.get("sessionId") == session]
+        thrown = [one["exceptionDetails"] for one in told if "exceptionDetails" in one]
+        logged = [one["entry"] for one in told if one.get("entry", {}).get("level") == "error"]
+        return [one.get("exception", one).get("description", one["text"]) for one in thrown] + [
+            f"{one['text']} {one.get('url', '')}" for one in logged
+        ]
 
     def end(self) -> None:
         self.ask("Browser.close")

@@ -111,6 +111,7 @@ def test_large_tables_are_folded_below_their_first_sentence(captions, rows, colu
     assert len(boxes) == large and len(list(page.findall(nodes.table))) == 1
     if large:
         assert boxes[0].children[1].astext() == "First" and isinstance(boxes[0].children[3], nodes.table)
+        assert boxes[0].children[3]["ids"] == ["tab-x"] and not boxes[0]["ids"], "links lead into the fold"
 
 
 def test_what_opens_a_fold_holds_no_link(captions):
@@ -160,9 +161,12 @@ def test_search_keeps_prose_of_each_section_and_no_code(extensions):
         "Other\n-----\n\nElsewhere.\n",
         settings_overrides={"doctitle_xform": False},
     )
-    page += nodes.container("", nodes.rubric("", "open"), nodes.paragraph("", "A card."), ids=["claim-a"])
+    icon = nodes.inline("", "", nodes.raw("", "<svg></svg>", format="html"))
+    title = nodes.rubric("", "open", nodes.strong("", "!"), icon)
+    page += nodes.container("", title, nodes.paragraph("", "A card."), ids=["claim-a"])
+    page += nodes.section("", nodes.paragraph("", "A proof without a title."), ids=["proof"])
     found = [(part["title"], part["text"]) for part in extensions.sections.parts(page)]
-    assert found == [("Whole", "Above all ."), ("Part", "Said here."), ("Other", "Elsewhere."), ("open", "A card.")]
+    assert found == [("Whole", "Above all ."), ("Part", "Said here."), ("Other", "Elsewhere."), ("open!", "A card.")]
 
 
 def test_a_formula_is_told_how_wide_it_will_be():

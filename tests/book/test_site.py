@@ -9,6 +9,7 @@ import inspect
 import json
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 from textwrap import dedent
 from urllib.parse import unquote, urldefrag, urlparse
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urldefrag, urlparse
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from chromium import BROWSER, MISSING, browser
 
 import cot2lib
 from cot2lib import losses, supervision
@@ -35,6 +37,28 @@ METHOD = {  # chapter: what of the package its section on the method shows
 BOTH = {  # chapters whose figures show both recipes
     *("budget", "capacity", "construction", "csft", "grpo_dirichlet", "grpo_mts", "prontoqa", "prosqa", "sampling"),
 }
+FOLLOW = """(async () => {
+  const until = async (met) => {
+    for (let tries = 0; tries < 100 && !met(); tries += 1) await new Promise((go) => setTimeout(go, 20));
+    return met();
+  };
+  const seen = (id) => {  // the begin of its caption, not covered by a bar
+    const table = document.querySelector(`table#${id}`);
+    const {left, top} = (table.caption || table).getBoundingClientRect();
+    return table.contains(document.elementFromPoint(left + 9, top + 9));
+  };
+  const unseen = [];
+  if (!(await until(() => seen(location.hash.slice(1))))) unseen.push(`${location.hash}, opened`);
+  for (const id of IDS) {
+    document.querySelectorAll("details").forEach((fold) => (fold.open = false));
+    window.scrollTo(0, 0);
+    const made = Object.assign(document.createElement("a"), { href: `#${id}` });
+    document.querySelector("article").append(made);  // where all links are on other pages
+    (document.querySelector(`article a[href="#${id}"]:not(.headerlink)`) || made).click();
+    if (!(await until(() => seen(id)))) unseen.push(`#${id}, clicked`);
+  }
+  return unseen;
+})()"""
 URL = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
 
 
@@ -126,6 +150,44 @@ def test_large_tables_are_folded_and_headings_head_columns_or_rows(pages):
             assert named in ([], ["row"] * len(rows)), f"{name}: {table.get('id')}"
             unnamed += not named
     assert unnamed < 5, "only tables with a gap in their first column"
+
+
+def test_what_opens_a_fold_names_its_tables_by_number(pages):
+    told = 0
+    for name, page in pages.items():
+        for table in page.select("article details table:has(.caption-number)"):
+            number = table.select_one(".caption-number").get_text().strip()
+            lines = table.find_parent("details").summary
+            for line in lines.select("p") or [lines]:  # one while it is closed, the other while it is open
+                assert re.search(rf"\b{re.escape(number)}\b(?!\.)", line.get_text()), f"{name}: {number}"
+            told += 1
+    assert told > 50
+
+
+def test_no_id_is_twice_on_a_page(pages):
+    for name, page in pages.items():
+        counts = Counter(tag["id"] for tag in page.select("[id]"))
+        assert not {one: count for one, count in counts.items() if count > 1}, name
+
+
+@pytest.mark.skipif(BROWSER is None, reason=MISSING)
+def test_no_page_throws_an_error(pages):
+    with browser().visitor() as session:
+        found = {name: browser().errors(session, (SITE / f"{name}.html").as_uri()) for name in pages}
+    assert {name: errors for name, errors in found.items() if errors} == {}
+
+
+@pytest.mark.skipif(BROWSER is None, reason=MISSING)
+def test_a_link_to_a_folded_table_opens_the_fold(pages):
+    linked = {
+        name: [table["id"] for table in page.select("article details table[id]")] for name, page in pages.items()
+    }
+    unseen = {}
+    with browser().visitor() as session:
+        for name, ids in ((name, ids) for name, ids in linked.items() if ids):
+            errors = browser().errors(session, f"{(SITE / name).as_uri()}.html#{ids[0]}")
+            unseen[name] = errors + browser().give(session, FOLLOW.replace("IDS", json.dumps(ids)))
+    assert sum(map(len, linked.values())) > 50 and {name: ids for name, ids in unseen.items() if ids} == {}
 
 
 def test_the_ledger_is_a_row_a_claim_in_five_columns(pages):
@@ -347,8 +409,8 @@ def test_folds_of_numbers_are_called_so_by_one_line(pages):
     summaries = [
         summary for name in chapters() for summary in pages[name].select(".cell.tag_numbers > details > summary")
     ]
-    told = {tuple(line.get_text() for line in summary.select("p")) for summary in summaries}
-    assert told == {("The numbers behind it",) * 2}, "one line while it is closed, the other while it is open"
+    told = [tuple(line.get_text().split(" (Table ")[0] for line in summary.select("p")) for summary in summaries]
+    assert {*told} == {("The numbers behind it",) * 2}, "one line while it is closed, the other while it is open"
 
 
 def test_colab_cell_is_not_shown(pages):
