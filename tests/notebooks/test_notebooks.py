@@ -62,7 +62,9 @@ def test_checks_fold_their_code_and_show_what_they_find(path):
     code = [c for c in cells(path, "code") if c["id"] != "imports"]
     checking = [c for c in code if re.search(r"\bcheck\(", source(c))]
     assert checking and all("hide-input" in tags(c) for c in checking)
-    assert not [c["id"] for c in checking if {"hide-output", "hide-cell", "remove-cell", "remove-output"} & set(tags(c))]
+    assert not [
+        c["id"] for c in checking if {"hide-output", "hide-cell", "remove-cell", "remove-output"} & set(tags(c))
+    ]
 
 
 def test_parameters_are_checked_before_anything_else(path):

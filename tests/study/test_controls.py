@@ -286,7 +286,9 @@ def test_a_control_of_tokens_answers_otherwise_by_mixtures(rows, edited):
     """CSFT feeds itself mixtures either way; a model of fresh paths falls to what it gets right by them."""
     named = rows.assign(id=rows["told"] + rows["control"] + rows["seed"].astype(str))
     asked = edited.assign(id=edited["told"] + edited["control"] + edited["seed"].astype(str))
-    asked.loc[asked["control"].eq("csft") & asked["edit"].eq("decoded by Base"), "right"] = 98 - asked["seed"] % 62 / 10
+    asked.loc[asked["control"].eq("csft") & asked["edit"].eq("decoded by Base"), "right"] = (
+        98 - asked["seed"] % 62 / 10
+    )
     found = draw.moved_by_mixtures(named, asked).set_index("experiment")
     assert "gap" in found.index and "other-input" not in found.index
     judged, alike = (float(found.loc["gap", column].partition(" ")[0]) for column in ("as judged", "by mixtures"))

@@ -205,7 +205,9 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         if ends[0] != ends[1]:
             turned = [f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}" for who in EXPLANATIONS
                       if one[who] != other[who]]  # fmt: skip
-            told = dict(zip(("as judged", "by mixtures"), ends)) | {"verdicts that change": ", ".join(turned) or "none"}
+            told = dict(zip(("as judged", "by mixtures"), ends)) | {
+                "verdicts that change": ", ".join(turned) or "none"
+            }
             shown.append({"experiment": one["id"]} | told)
     return pd.DataFrame(shown)
 
