@@ -1,9 +1,9 @@
 """Sphinx extension: captions say which claims a figure or table speaks to, and findings stand above their figures.
 
 A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
-no counterpart there. A table of many rows or columns is folded below the first sentence of its caption, unless its cell
-is tagged `open`, since it carries its chapter. Headings say that they head columns, and first columns name their rows.
-Links below a figure are called by its number.
+no counterpart there. A table of many rows or columns is folded below the first sentence of its caption, unless its
+cell is tagged `open`, since it carries its chapter. Headings say that they head columns, and first columns name their
+rows. Links below a figure are called by its number.
 """
 
 import re
