@@ -1,4 +1,4 @@
-"""Put the verdicts of the shipped records into the README, its picture, and model cards beside weights: `make results`."""
+"""Draw the README's verdicts and picture, and the cards of weights, from the shipped records: `make results`."""
 
 import sys
 from pathlib import Path

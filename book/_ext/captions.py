@@ -1,9 +1,9 @@
 """Sphinx extension: captions say which claims a figure or table speaks to, and findings stand above their figures.
 
 A badge gives the verdicts and leads to the claims' cards. A caption that does not speak of the paper says that it has
-no counterpart there. A table of many rows or columns is folded below the first sentence of its caption, and what opens
-a fold names the tables in it by number. Headings say that they head columns, and first columns name their rows. Links
-below a figure are called by its number.
+no counterpart there. A table of many rows or columns is folded below the first sentence of its caption, unless its
+cell is tagged `open`, since it carries its chapter. What opens a fold names the tables in it by number. Headings say
+that they head columns, and first columns name their rows. Links below a figure are called by its number.
 """
 
 import re
@@ -47,7 +47,7 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
             caption += [nodes.Text(" "), nodes.inline("", ALONE, classes=["verdict"])]
         if not is_figure:
             name_rows(shown)
-            if is_large(shown) and not folded(shown):
+            if is_large(shown) and not stays(shown):
                 fold(shown, caption)
 
 
@@ -84,9 +84,9 @@ def is_large(table: nodes.table) -> bool:
     return len(rows) > MOST_ROWS or columns > MOST_COLUMNS
 
 
-def folded(table: nodes.table) -> bool:
-    """Whether a fold is around a table: a dropdown, or a cell whose output is hidden."""
-    above, marks = table.parent, {"tag_hide-cell", "tag_hide-output", "dropdown", "sd-dropdown"}
+def stays(table: nodes.table) -> bool:
+    """Whether a large table stays as it is: in a dropdown, in a cell whose output is hidden, or tagged `open`."""
+    above, marks = table.parent, {"tag_hide-cell", "tag_hide-output", "tag_open", "dropdown", "sd-dropdown"}
     while above is not None:
         if marks & {*above.get("classes", []), above.get("type", "")}:
             return True

@@ -4,7 +4,8 @@ Directives: `first` (figure of what was found, and four sentences), `scoreboard`
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `abstract` (verdicts on what the abstract says), `paper-index` (the
 paper's figures, tables and propositions in its order), `commands` (what trains the runs of each chapter), `costs` and
-`scale` (figure and table of what many runs cost), `summary-...` (sections of the reproducibility summary).
+`scale` (figure and table of what many runs cost), `by-mixtures` (predicted outcomes that depend on the decoder),
+`summary-...` (sections of the reproducibility summary).
 """
 
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from cot2lib.study import report
 from cot2lib.study.book import first_page, forecast, index, summary
 from cot2lib.study.book.draw import costs, scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
+from cot2lib.study.controls import draw as controls
+from cot2lib.study.controls import outcomes
+from cot2lib.study.controls.runs import SEEDS
 from cot2lib.study.prosqa import runs as whole
 
 ALT = (
@@ -76,6 +80,11 @@ COUNTS = (
     "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
     "training loss that is no number."
 )
+FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
+MIXTURES = (
+    "Outcomes that differ if every model that thinks feeds itself mixtures, with 95 % intervals, and the verdicts "
+    "that change: right (\N{CHECK MARK}), wrong (\N{MULTIPLICATION SIGN}), cannot be told (?)."
+)
 DRAWN = "build/book"
 
 
@@ -113,6 +122,17 @@ def first(root: Path) -> list[str]:
     return [*shown, "::::{container} findings", *(line for lines in sentences for line in lines), "::::", ""]
 
 
+def by_mixtures() -> list[str]:
+    """When the decoder of the controls was chosen, and the outcomes that depend on it."""
+    rows, edited = outcomes.read(SEEDS)
+    before = rows["commit"].str.startswith(FIRST_CONTROLS).sum()
+    when = (
+        "We chose this rule on 25 November (commits 8d78304 and c0ee34d), after the first "
+        f"{before} runs (commit {FIRST_CONTROLS})."
+    )
+    return [when, "", *table(controls.moved_by_mixtures(rows, edited), "tab-by-mixtures", MIXTURES)]
+
+
 def _file(root: Path, name: str) -> Path:
     """Where a figure of the first page is drawn."""
     (root / DRAWN).mkdir(parents=True, exist_ok=True)
@@ -130,6 +150,7 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
     "costs": cost,
     "scale": lambda _: table(forecast.scale(), "tab-scale", SCALE, digits=1),
+    "by-mixtures": lambda _: by_mixtures(),
     "summary-counts": lambda _: table(summary.counts(), "tab-run-counts", COUNTS),
     **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},
 }

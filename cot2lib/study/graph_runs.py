@@ -26,7 +26,7 @@ HEADS = (1, 2, 4)
 KS = (6, 8, 12)  # tokens of a sampled thought
 SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
 THREE = SEEDS[:3]
-SIX = TEN[:6]
+SIX, SEVEN = TEN[:6], TEN[:7]
 PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
 SEARCHED, PADDED = dict(lr=2e-3, **PLACED), dict(padding_counts=True)
 UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
@@ -158,6 +158,18 @@ def bare(
     return [_with(run, UNDROPPED) for run in naming("paper", seeds, methods, namings)]
 
 
+def by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
+    """CoT2 and discrete CoT on ProsQA by the authors' recipe with ages as names: the first seven seeds, for three left
+    rows open."""
+    return naming("paper", seeds[: len(SEVEN)], BOTH, ("age",))
+
+
+def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
+    """`bare` with ages as names: discrete CoT has all seeds, for five left its row open, other methods have five."""
+    first, rest = seeds[: len(SEEDS)], seeds[len(SEEDS) :]
+    return [*bare(first, ("age",), METHODS), *bare(rest, ("age",), ("discrete",))]
+
+
 def bare_answering(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -> list[RunSpec]:
     """`bare` on ProntoQA as the paper reads it."""
     return [_with(run, UNDROPPED) for run in answering("paper", seeds, methods, READINGS[:1])]
@@ -284,7 +296,7 @@ def voting(
 def polled(profile: str) -> list[RunSpec]:
     """All runs whose samples are counted; seven seeds settle the row of ProsQA by the authors' recipe, and ProntoQA
     has those of `prontoqa`."""
-    by_task = {"paper": (TEN[:7], THREE), "quick": (THREE, TEN)}[profile]
+    by_task = {"paper": (SEVEN, THREE), "quick": (THREE, TEN)}[profile]
     return [run for task, seeds in zip(TASKS, by_task) for run in voting(profile, seeds, tasks=(task,))]
 
 
@@ -301,8 +313,7 @@ def every(profile: str) -> list[Run]:
         found += [run for part in changes().values() for run in part]
         found += chosen()
     else:
-        found += [*bare(), *bare(SEEDS, ("age",), METHODS), *bare_answering(SEEDS)]
-        found += bare(TEN[len(SEEDS) :], ("age",), ("discrete",))  # five seeds left its row open
+        found += [*bare(), *bare_by_age(), *bare_answering(SEEDS)]
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(profile, seeds, tasks=(task,))]
     return list(dict.fromkeys([*found, *rewards]))
 

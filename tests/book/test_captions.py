@@ -124,8 +124,8 @@ def test_what_opens_a_fold_holds_no_link(captions):
     assert len(list(within.findall(captions.is_link))) == 2
 
 
-@pytest.mark.parametrize("around, boxes", [(["tag_hide-cell"], 0), (["tag_hide-input"], 1)])
-def test_what_is_folded_is_not_folded_again(captions, around, boxes):
+@pytest.mark.parametrize("around, boxes", [(["tag_hide-cell"], 0), (["tag_open"], 0), (["tag_hide-input"], 1)])
+def test_what_is_folded_already_or_stays_open_is_not_folded(captions, around, boxes):
     page = read(captions, ".. container:: cell\n\n   " + table(30, 2).replace("\n", "\n   "), around)
     assert sum("folded" in box["classes"] for box in page.findall(nodes.container)) == boxes
 

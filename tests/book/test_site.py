@@ -137,6 +137,14 @@ def test_findings_stand_above_their_figures(pages):
         assert title not in figure.select_one("figcaption").get_text(), figure["id"]
 
 
+def test_tables_that_carry_their_chapters_are_open(pages):
+    for name, table in dict(
+        grpo_mts="grpo", prosqa="systems", controls="controls", grpo_dirichlet="dirichlet"
+    ).items():
+        shown = pages[f"notebooks/{name}"].select_one(f"#tab-{table}")
+        assert shown and not shown.find_parent("details"), name
+
+
 def test_large_tables_are_folded_and_headings_head_columns_or_rows(pages):
     unnamed = 0
     for name, page in pages.items():
@@ -144,7 +152,8 @@ def test_large_tables_are_folded_and_headings_head_columns_or_rows(pages):
             rows = table.select("tbody tr")
             columns = max(len(row.select("td, th")) for row in table.select("tr"))
             large = len(rows) > 20 or columns > 6
-            assert not large or table.find_parent("details"), f"{name}: {table.get('id')}"
+            stays = table.find_parent(class_="tag_open")
+            assert (large and not stays) <= bool(table.find_parent("details")), f"{name}: {table.get('id')}"
             assert all(head.get("scope") == "col" for head in table.select("thead th")), f"{name}: {table.get('id')}"
             named = [row.th.get("scope") for row in rows if row.th]
             assert named in ([], ["row"] * len(rows)), f"{name}: {table.get('id')}"

@@ -13,8 +13,11 @@ import pytest
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.specs import profiles
-from cot2lib.study import passk, sweeps
+from cot2lib.study import frame, graph_claims, graphs, passk, sweeps
 from cot2lib.study.book import all_runs
+from cot2lib.study.graph_runs import METHODS
+from cot2lib.study.grpo_dirichlet.claims import base_entropies
+from cot2lib.study.grpo_mts.claims import EVERY, sampled
 from cot2lib.study.look import Shown
 from cot2lib.study.sampling import measure
 from cot2lib.tasks import MNNS
@@ -112,6 +115,37 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
     executed("budget", cells, live_epochs=1)
     said = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] in ("FAILS", "cannot be said") for line in said] == [False] + 7 * [True]
+
+
+AUTHORS = "authors' recipe"
+JUDGED = {  # by chapter: its rows, and samples of the ledger by what tells their rows apart
+    "grpo_mts": ("main", [(dict(recipe=AUTHORS, k=k, d_model=d), sampled(k, d)) for k, d in EVERY]),
+    "grpo_dirichlet": ("main", [
+        (dict(recipe=AUTHORS, origin=f"discrete CoT, {called}", gamma=sweeps.BEST_GAMMA), base_entropies(layers))
+        for layers, called in ((1, "1 layer"), (2, "2 layers"))
+    ]),
+    "prosqa": ("rows", [
+        (dict(recipe=recipe, naming="age", method=called), sample)
+        for called, method in zip(("CoT2", "discrete CoT", "COCONUT", "no-CoT"), METHODS)
+        for recipe, sample in ((AUTHORS, graph_claims.prosqa(method)),
+                               (graphs.BARE, graph_claims.stated("ProsQA", method)))
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chapter", JUDGED)
+def test_chapters_draw_every_seed_by_which_the_ledger_judges(chapter):
+    """Five seeds were drawn once where the ledger had twenty, and three where it had ten."""
+    cells = {
+        cell["id"]: "".join(cell["source"])
+        for cell in json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text())["cells"]
+    }
+    space = {}
+    for name in ("parameters", "imports", *["whole"] * (chapter == "prosqa"), "records"):
+        exec(cells[name], space)
+    rows, samples = JUDGED[chapter]
+    for told, sample in samples:
+        assert set(frame.at(space[rows], **told)["seed"]) == set(sample("paper", profiles.TWENTY).index), told
 
 
 GRPO = ("grpo", "grpo-table", "findings", "check-accuracy", "entropies", "held", "learning", "variants",

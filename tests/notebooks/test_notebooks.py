@@ -57,31 +57,25 @@ def test_first_cell_is_the_title_and_colab_can_install(path):
     assert "remove-cell" in tags(second) and CONFIG["repository"]["url"] in source(second)
 
 
-def begins(path):
-    """Whether a chapter's checks stand beside what they speak of; in older chapters they are the last cell."""
-    return any("begin(" in source(c) for c in cells(path, "code"))
-
-
-def test_checks_are_unfolded(path):
+def test_checks_fold_their_code_and_show_what_they_find(path):
+    """A reader sees the lines that hold, and the code that decides them where it is asked for."""
     code = [c for c in cells(path, "code") if c["id"] != "imports"]
-    if begins(path):
-        checking = [c for c in code if re.search(r"\bcheck\(\s*f?\"", source(c))]
-        assert checking and not any({"hide-input", "hide-cell"} & set(tags(c)) for c in checking)
-    else:
-        assert cells(path)[-1] == code[-1] and "assert " in source(code[-1])
+    checking = [c for c in code if re.search(r"\bcheck\(", source(c))]
+    assert checking and all("hide-input" in tags(c) for c in checking)
+    assert not [
+        c["id"] for c in checking if {"hide-output", "hide-cell", "remove-cell", "remove-output"} & set(tags(c))
+    ]
 
 
 def test_parameters_are_checked_before_anything_else(path):
     """In the first cell after them, against defaults that are theirs, which a check asks for."""
     code = [source(c) for c in cells(path, "code")]
     parameters = next(place for place, c in enumerate(cells(path, "code")) if "parameters" in tags(c))
-    checked = "begin" if begins(path) else "chapters.check"
-    assert f'{checked}("{path.stem}", globals())' in code[parameters + 1]
+    assert f'begin("{path.stem}", globals())' in code[parameters + 1]
     known = chapters.defaults(path)
     assert known == chapters.EVERYWHERE | chapters.PARAMETERS[path.stem]
     assert chapters.check(path.stem, known) and chapters.check(path.stem, known | {"device": "cpu"})
     assert not any(chapters.check(path.stem, known | {name: another(known[name])}) for name in set(known) - {"device"})
-    assert path.stem == "ledger" or begins(path) or "shipped" in code[-1]
 
 
 def another(value):

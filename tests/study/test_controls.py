@@ -282,6 +282,35 @@ def test_controls_are_judged_as_they_were_fed(rows):
     assert (found[told] == 12.5).all() and (found[~told] == rows["last"].to_numpy()[~told]).all()
 
 
+def test_a_control_of_tokens_answers_otherwise_by_mixtures(rows, edited):
+    """CSFT feeds itself mixtures either way; a model of fresh paths falls to what it gets right by them."""
+    named = rows.assign(id=rows["told"] + rows["control"] + rows["seed"].astype(str))
+    asked = edited.assign(id=edited["told"] + edited["control"] + edited["seed"].astype(str))
+    asked.loc[asked["control"].eq("csft") & asked["edit"].eq("decoded by Base"), "right"] = (
+        98 - asked["seed"] % 62 / 10
+    )
+    found = draw.moved_by_mixtures(named, asked).set_index("experiment")
+    assert "gap" in found.index and "other-input" not in found.index
+    judged, alike = (float(found.loc["gap", column].partition(" ")[0]) for column in ("as judged", "by mixtures"))
+    assert judged == 4 and alike > 90
+
+
+def test_by_mixtures_no_recorded_row_turns_against_the_set():
+    """The page of predictions says so, and which row is then open for every explanation."""
+    rows, edited = outcomes.read(SEEDS)
+    others = outcomes.by_mixtures(rows, edited)
+    judged, alike = (outcomes.outcomes(part, edited) for part in (rows, others))
+    means, moved = (frame.at(part, told=NUMBERS).groupby("control")["last"].mean() for part in (rows, others))
+    fed = {name: own_rule(numbers(name)[0]) for name in CONTROLS if CONTROLS[name].targets and name in means}
+    apart = [name for name, rule in fed.items() if rule != Base()]
+    assert len(apart) > 5 and (moved[apart] < means[apart]).all() and "nothing-fed" in apart
+    assert not ((alike["set"] == MISS) & (judged["set"] != MISS)).any()
+    turned = judged.loc[(judged[[*EXPLANATIONS]] != alike[[*EXPLANATIONS]]).any(axis=1), "id"]
+    assert list(turned) == ["smoothed-path"]
+    assert set(judged.set_index("id").loc["smoothed-path", [*EXPLANATIONS]]) == {HIT}
+    assert set(alike.set_index("id").loc["smoothed-path", [*EXPLANATIONS]]) == {OPEN}
+
+
 def test_the_recorded_trainings_end_where_the_recorded_models_are():
     """Trained once more, a run ends elsewhere by rounding: a few points on a seed, one on average."""
     along_training, edited = along.shipped(), edits.shipped()

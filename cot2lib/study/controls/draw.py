@@ -192,6 +192,26 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(predicted=ranges, verdict=table["set"].map(words))
 
 
+def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+    """Outcomes that differ if every control feeds itself mixtures: both, and the verdicts that change.
+
+    Args:
+        rows, edited: the frames of `outcomes.read`.
+    """
+    judged, alike = (outcomes.outcomes(some, edited) for some in (rows, outcomes.by_mixtures(rows, edited)))
+    shown = []
+    for one, other in zip(judged.to_dict("records"), alike.to_dict("records")):
+        ends = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
+        if ends[0] != ends[1]:
+            turned = [f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}" for who in EXPLANATIONS
+                      if one[who] != other[who]]  # fmt: skip
+            told = dict(zip(("as judged", "by mixtures"), ends)) | {
+                "verdicts that change": ", ".join(turned) or "none"
+            }
+            shown.append({"experiment": one["id"]} | told)
+    return pd.DataFrame(shown)
+
+
 def _said(low: float, high: float) -> str:
     """A range of predicted values, short."""
     if high == float("inf"):

@@ -16,6 +16,7 @@ from cot2lib.study import frame
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS, has_thoughts, own_rule, trained
+from cot2lib.thoughts import Base
 
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
 Known = Mapping[tuple[str, str], Sequence[Run]]  # runs by task and control
@@ -109,8 +110,17 @@ def read(
 def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame, known: Known) -> pd.DataFrame:
     """Accuracies where a control is judged by another rule than that which its run was evaluated by."""
     own = {run.id: f"decoded by {own_rule(run).label}" for some in known.values() for run in some}
-    decoded = edited[edited["edit"] == edited["id"].map(own)].set_index("id")["right"]
-    return rows.assign(last=rows["id"].map(decoded).fillna(rows["last"]))
+    return _decoded(rows, edited[edited["edit"] == edited["id"].map(own)])
+
+
+def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
+    """The first frame of `read`, but every control that thinks feeds itself mixtures, whatever it was fed."""
+    return _decoded(rows, frame.at(edited, edit=f"decoded by {Base().label}"))
+
+
+def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies with those of a decoder's answers, where it has any."""
+    return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
 
 
 def _measured(asked: Sequence[Run]) -> pd.DataFrame:

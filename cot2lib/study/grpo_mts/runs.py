@@ -21,6 +21,13 @@ def every(profile: str) -> list[GRPOSpec]:
     return distinct(sampled(profile), runs_of(variants(profile)), more)
 
 
+def tables(profile: str = "quick", seeds: Sequence[int] = TWENTY) -> list[GRPOSpec]:
+    """The runs of the paper's table: the first five seeds, and all of them for K of 3 and 6 at d = 24 by the authors'
+    recipe."""
+    more = sampled(profile, seeds, (24,), KS[1:]) if profile == "paper" else []
+    return distinct(sampled(profile, seeds[: len(SEEDS)]), more)
+
+
 def on_split(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
     """MTS of the paper's K on the split of its runs, d = 24, without dropout and with the public code's."""
     one = dict(profile=profile, seeds=seeds, d_models=(24,), one_split=True)
