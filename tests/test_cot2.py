@@ -1,4 +1,4 @@
-"""`cot2.py` is the library, shorter: equal targets, splits, logits, gradients, losses, thoughts, ratios, surrogates."""
+"""`cot2.py` is the library, shorter: equal targets, splits, logits, gradients, losses, thoughts, ratios, surrogate."""
 
 import sys
 
