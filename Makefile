@@ -8,7 +8,7 @@
 # make axe  look for accessibility violations on every built page, and at its layout (needs npm and Chromium)
 # make pdf  print the built book into _build/cot2-book.pdf (needs Chromium)
 # make address  put the repository's address of _config.yml wherever else it stands
-# make results  put the verdicts of the records into the README, and model cards beside weights
+# make results  draw from the records what the README says, and write the golden files: read the difference
 # make installs  try the requirements in a clean environment: OF=floors, OF=newest or OF=environment.yml
 # make release  build and validate wheel, sdist, HTML, PDF and RO-Crate; VERSION=0.2.0 also writes and tags that version
 # make sphinx  build the pages by the newest Sphinx, without Jupyter Book's own command
@@ -87,8 +87,9 @@ axe: $(READY)
 address: $(READY)
 	$(BIN)/python book/address.py
 
-results: $(READY)
+results: chapters
 	$(BIN)/python book/results.py
+	$(BIN)/python tests/golden/goldens.py
 
 installs:
 	$(PYTHON) tests/repository/installs.py $(OF)

@@ -58,8 +58,7 @@ def test_targets_exist():
     assert targets(GUIDE) <= set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
 
 
-def test_guide_is_short_and_read_whole():
-    assert len(GUIDE.splitlines()) < 120
+def test_guide_is_read_whole():
     assert {"tests/specs/test_pins.py", "cot2lib/errors.py", "CHANGELOG.md"} <= paths(GUIDE)
     assert "cot2 run csft --profile paper --workers 2" in commands(GUIDE)
 

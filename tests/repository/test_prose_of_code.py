@@ -1,9 +1,8 @@
-"""Shapes in signatures, short functions, few lambdas and docstrings that begin with a noun."""
+"""Shapes in signatures, functions of at most sixty lines, and names in prose that exist."""
 
 import ast
 import pkgutil
 import re
-import statistics
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,7 @@ REPOSITORY = Path(__file__).parents[2]
 ROOT = REPOSITORY / "cot2lib"
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
-CORE = {path: tree for path, tree in TREES.items() if not path.startswith("study/")}
-LONGEST = 45  # lines of a function
-LONGER = {
-    "fast/reward.py reward", "runs/train.py run", "specs/profiles.py spec", "study/speed/peers.py jax_turn",
-}  # for now  # fmt: skip
-# At most, of the core and of the study, to be lowered as it falls: the whole package is to end with 130.
-LAMBDAS = {"core": 77, "study": 136}
-INVERTED = re.compile(r"(what|that of|as of|of)\b", re.IGNORECASE)
+LONGEST = 60  # lines of a function
 SHAPED = {"Float", "Int", "Bool", "Shaped", "Num", "Real", "Integer", "Inexact"}
 
 
@@ -74,40 +66,13 @@ def too_long(trees, longest):
     return {f"{path} {node.name}" for path, node in named if node.end_lineno - node.lineno + 1 > longest}
 
 
-def lambdas(trees):
-    return sum(isinstance(node, ast.Lambda) for tree in trees.values() for node in ast.walk(tree))
-
-
-def inverted(trees):
-    """Docstrings that begin with no noun, by where they stand."""
-    documented = ast.Module | ast.ClassDef | FUNCTIONS
-    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, documented)]
-    told = {f"{path}:{getattr(node, 'lineno', 1)}": ast.get_docstring(node) or "" for path, node in nodes}
-    return {place: text for place, text in told.items() if INVERTED.match(text)}
-
-
 def test_no_function_is_long():
-    assert too_long(TREES, LONGEST) == LONGER, "one that is short again leaves the list"
+    assert not too_long(TREES, LONGEST)
 
 
-def test_lambdas_are_few():
-    counts = {"core": lambdas(CORE), "study": lambdas(TREES) - lambdas(CORE)}
-    assert all(counts[part] <= most for part, most in LAMBDAS.items()), counts
-
-
-def test_docstrings_begin_with_a_noun():
-    assert not inverted(TREES)
-
-
-def test_lint_sees_what_it_forbids():
-    tree = ast.parse('def f():\n    """Of a tensor its shape."""\n    return lambda: 1\n')
+def test_a_long_function_is_seen():
+    tree = ast.parse("def f():\n    x = 1\n    return x\n")
     assert too_long({"a.py": tree}, 2) == {"a.py f"} and not too_long({"a.py": tree}, 3)
-    assert lambdas({"a.py": tree}) == 1 and list(inverted({"a.py": tree})) == ["a.py:1"]
-    assert not inverted({"a.py": ast.parse('"""Offsets of what was asked."""')})
-
-
-def test_functions_are_short():
-    assert statistics.median(node.end_lineno - node.lineno + 1 for *_, node in functions()) <= 7
 
 
 @pytest.mark.parametrize(
