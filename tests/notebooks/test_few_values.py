@@ -1,4 +1,4 @@
-"""Chapters with few seeds, single values of their lists, or the other profile: they run through, or refuse in a sentence.
+"""Chapters with few seeds, single values of their lists, or the other profile run through, or refuse in a sentence.
 
 A chapter's cells are executed as papermill executes them, but without a kernel; what a cell ends with is shown.
 """
@@ -68,7 +68,7 @@ def through(chapter: str, changed: dict, but: str = "") -> list[str]:
 
 
 def ends_well(chapter: str, changed: dict, but: str = "") -> None:
-    """Whether a chapter shows what there is, without numbers that are none, or refuses its parameters in a sentence."""
+    """Whether a chapter shows what there is, and no number that is none, or refuses its parameters in a sentence."""
     try:
         shown = through(chapter, changed, but)
     except CoT2Error as refused:

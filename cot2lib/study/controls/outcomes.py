@@ -160,7 +160,9 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     """
     values = measured(rows, edited)
     if lacking := {NUMBERS, GRAPHS} - {EXPERIMENTS[name].task for name in values}:
-        raise RecordError(f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs.")
+        raise RecordError(
+            f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
+        )
     differences = [name for name in values if _differs(name)]
     sure = dict(zip(differences, holm([values[name] for name in differences])))
     table = []
