@@ -30,16 +30,12 @@ pytestmark = pytest.mark.usefixtures("store", "unchecked")
 def settings(known: dict) -> Iterator[tuple[str, dict]]:
     """Parameters that differ from a chapter's defaults, under a name."""
     lists = {name: value for name, value in known.items() if isinstance(value, list)}
-    seeds = {name for name in lists if name.endswith("seeds")}
+    seeds = [name for name in lists if name.endswith("seeds")]
     few = lambda first, last: {name: lists[name][first:last] or lists[name] for name in seeds}
-    for count in (1, 2, 3):
-        yield f"{count} seeds", few(0, count)
-    yield "other seeds", few(1, 3)
-    if len(lists) > len(seeds):
-        yield "first values", {name: lists[name][:1] for name in lists} | few(0, 2)
-        yield "last values", {name: lists[name][-1:] for name in lists} | few(1, 3)
-    yield "other profile", {"profile": OTHER[known["profile"]]}
-    yield "other profile, one seed", {"profile": OTHER[known["profile"]]} | few(0, 1)
+    yield "one seed", few(0, 1)
+    yield "two seeds, first values", {name: lists[name][:1] for name in lists} | few(0, 2)
+    yield "three seeds, last values", {name: lists[name][-1:] for name in lists} | few(0, 3)
+    yield "other profile, other seeds", {"profile": OTHER[known["profile"]]} | few(1, 3)
 
 
 def through(chapter: str, changed: dict, but: str = "") -> list[str]:
@@ -84,6 +80,7 @@ def ends_well(chapter: str, changed: dict, but: str = "") -> None:
     [
         ("grpo_mts", {"seeds": [42, 43], "split_seeds": [42, 43]}),
         ("budget", {"seeds": [42], "d_models": [16]}),
+        ("gsm8k", {"profile": "paper"}),  # of which there is no record
     ],
 )
 def test_a_chapter_runs_through_with_few_values(chapter, changed):
