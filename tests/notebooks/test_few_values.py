@@ -5,6 +5,7 @@ A chapter's cells are executed as papermill executes them, but without a kernel;
 
 import ast
 import json
+import linecache
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from cot2lib.study import chapters
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 CHAPTERS = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
 SHORT = {  # what is trained or measured while a chapter runs, where it has such a parameter
-    "live_epochs": 1, "live_high": 5, "live_length": 3, "live_steps": 20, "live_reward_steps": 4, "live_inputs": 300,
+    "live_epochs": 1, "live_high": 5, "live_length": 3, "live_steps": 120, "live_reward_steps": 4, "live_inputs": 300,
     "live_rounds": 1, "live_sizes": [1], "live_vocabularies": [50], "live_sums": 1, "live_thoughts": 1,
     "start_epochs": 1, "lanes": 16, "inputs": 10, "rollouts": 4, "drawn_samples": 50,
 }  # fmt: skip
@@ -51,10 +52,12 @@ def through(chapter: str, changed: dict, but: str = "") -> list[str]:
         tags = cell["metadata"].get("tags", [])
         if cell["cell_type"] != "code" or cell["id"] == "bootstrap" or but in tags:
             continue
-        tree = ast.parse("".join(cell["source"]))
+        name, source = f"<{chapter}, {cell['id']}>", "".join(cell["source"])
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # classes need their source
+        tree = ast.parse(source)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, cell["id"], "exec"), space)
-        value = last and eval(compile(ast.Expression(last.value), cell["id"], "eval"), space)
+        exec(compile(tree, name, "exec"), space)
+        value = last and eval(compile(ast.Expression(last.value), name, "eval"), space)
         if "parameters" in tags:
             space |= changed
         bundle = value._repr_mimebundle_() if hasattr(value, "_repr_mimebundle_") else {"text/plain": repr(value)}
