@@ -15,11 +15,11 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
-from cot2lib.study import report
+from cot2lib.study import check, report
 from cot2lib.study.look import FINDING, NUMBERS
 
 log = logging.getLogger(__name__)
-CHECKED = ("holds: ", "FAILS: ", "cannot be said: ")  # how `cot2lib.study.check` begins a line
+CHECKED = tuple(f"{word}: " for word in check.WORDS)  # how a check begins a line
 
 
 def setup(app: Sphinx) -> dict:

@@ -54,12 +54,10 @@ class _Cache(FunctionCache):
 
 
 def _announce(entry: str) -> None:
-    """Say on stderr what takes so long, where that is no part of a page."""
-    from cot2lib.kit.timing import makes_page  # torch comes with it, which a child does without
+    """Say what takes so long."""
+    from cot2lib.kit.timing import say  # torch comes with it, which a child does without
 
-    if not makes_page():
-        long = "about 20 s on an idle core"
-        print(f"compiling `{entry}` of the fused engine, once for this version: {long}", file=sys.stderr, flush=True)
+    say(f"compiling `{entry}` of the fused engine, once for this version: about 20 s on an idle core")
 
 
 def entry_point(function: Callable):

@@ -5,7 +5,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import torch
@@ -78,21 +78,27 @@ def told(label: str, total: int, done: int = 0) -> Iterator[Callable[[int], None
     """Tell how far something is, each time the function that the block gets is called with the steps taken.
 
     A terminal shows a bar, as does a notebook that a person runs. A log gets a line at the start and another about
-    every minute. A notebook that papermill or nbval runs gets nothing, since its outputs are pages.
+    every minute, as `say` writes them.
     """
     in_notebook = _in_notebook()
-    if makes_page():
-        yield lambda step: None
-    elif in_notebook or sys.stderr.isatty():
+    is_watched = _is_attended() if in_notebook else sys.stderr.isatty()
+    if is_watched:
         with tqdm(total=total, initial=done, desc=label, leave=not in_notebook) as bar:
             yield lambda step: bar.update(step - bar.n)
     else:
         yield _lines(label, total, done)
 
 
-def makes_page() -> bool:
-    """Whether papermill or nbval runs this notebook, whose outputs are a page."""
-    return _in_notebook() and not _is_attended()
+def say(line: str) -> None:
+    """Print a line on what goes on, past the outputs of a notebook that papermill or nbval runs, which are pages.
+
+    There it goes to the terminal, or the log, of the command that began the kernel.
+    """
+    if not _in_notebook() or _is_attended():
+        print(line, flush=True)
+        return
+    with suppress(OSError, ValueError):  # a kernel whose own stderr is closed, or none
+        os.write(sys.stderr.fileno(), f"{line}\n".encode())  # ipykernel's stream gives the descriptor that it captures
 
 
 def _in_notebook() -> bool:
@@ -107,13 +113,13 @@ def _is_attended() -> bool:
 
 def _lines(label: str, total: int, done: int) -> Callable[[int], None]:
     began = last = time.monotonic()
-    print(f"{label}: step {done} of {total}", flush=True)
+    say(f"{label}: step {done} of {total}")
 
     def tell(step: int) -> None:
         nonlocal last
         if since(last) >= TOLD_SECONDS and done < step < total:
             left = since(began) * (total - step) / (step - done)
-            print(f"{label}: step {step} of {total}, about {span(left)} left", flush=True)
+            say(f"{label}: step {step} of {total}, about {span(left)} left")
             last = time.monotonic()
 
     return tell

@@ -112,7 +112,8 @@ def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "
     made = f"make it with `{known}{' --retrain' * retrain}`, or ask" if known else "ask"
     return (
         f"{lacks} of run {spec.id} ({spec.method}, d={spec.model.d_model}, seed {spec.seed}){others}; "
-        f"{made} with missing='train' (in a chapter: retrain=True), which trains it."
+        f"{made} with missing='train', which trains what is missing (in a chapter: retrain=True, which trains all "
+        "runs that it draws of its profile, recorded ones too)."
     )
 
 

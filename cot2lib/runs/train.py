@@ -184,7 +184,7 @@ def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int
     seconds = forecast(stacks, how.device)
     if seconds > ANNOUNCE_SECONDS:
         what = f"{sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}"
-        print(f"training {what}: about {timing.span(seconds)}", flush=True)
+        timing.say(f"training {what}: about {timing.span(seconds)}")
     began = time.monotonic()
     for stack in stacks:
         with _noting(stack):

@@ -162,7 +162,7 @@ def checked(source: Path, given: Mapping[str, str]) -> dict[str, object]:
         DeviceError: for a device that is not there.
     """
     known = defaults(source)
-    if unknown := next((name for name in given if name not in known), None):
+    if (unknown := next((name for name in given if name not in known), None)) is not None:
         raise SpecError(f"{source.stem} has no parameter {unknown!r}; it has {', '.join(known)}.")
     values = {name: _literal(text) for name, text in given.items()}
     for name, value in values.items():
@@ -192,6 +192,8 @@ def check(chapter: str, names: Mapping[str, object]) -> bool:
 def _check(chapter: str, name: str, value: object, default: object) -> None:
     """Raise SpecError or DeviceError for a value that a parameter of some default cannot have."""
     if not _same_type(value, default):
+        if isinstance(value, str) and _same_type(_literal(value), default):  # as `-p` of papermill gives a list
+            raise SpecError(f"{chapter}: {name} is text; give papermill -y '{name}: {value}' instead of -p.")
         raise SpecError(f"{chapter}: {name}={str(value)[:SHOWN]} should be like its default {default!r}.")
     if value == [] and default:
         raise SpecError(f"{chapter}: {name}=[] is empty; give at least one value.")

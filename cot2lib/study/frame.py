@@ -112,7 +112,7 @@ def absent(requests: Mapping[str, Sequence[Run]], by: Sequence[str], retrained: 
         if lacking:
             sentences.append(
                 f"**Not drawn, {RECIPES[profile]}**: there is no record of {_named(lacking, specs, by)}; set "
-                f'`profile = "{profile}"` and `retrain = True` to make it here.'
+                f'`profile = "{profile}"` and `retrain = True`, which trains it and, again, the recorded runs.'
             )
     return bullets(sentences)
 

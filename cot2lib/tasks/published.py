@@ -100,8 +100,9 @@ def fetch(name: str = "prosqa_valid.json") -> Path:
         raise SpecError("downloads need pooch: pip install 'cot2lib[graphs]'.") from None
     try:
         return Path(pooch.retrieve(ADDRESS.format(name), f"sha256:{CHECKSUMS[name]}", fname=name, progressbar=False))
-    except (OSError, ValueError) as error:
-        raise SpecError(f"{name} cannot be had ({error}); download it and give its path.") from error
+    except (OSError, ValueError) as error:  # the latter for another checksum
+        why = type(error).__name__ if isinstance(error, OSError) else "what is there is another file"
+        raise SpecError(f"{name} cannot be had ({why}); download {ADDRESS.format(name)} and give its path.") from error
 
 
 def _content(path: str | Path) -> bytes:

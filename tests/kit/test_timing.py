@@ -1,5 +1,7 @@
 """Turns alternate, and threads come back."""
 
+import os
+
 import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
@@ -40,17 +42,25 @@ with told("training", 3) as tell:
 
 
 @pytest.fixture(scope="module")
-def kernel():
-    started, client = start_new_kernel(kernel_name="python3")
-    yield client
-    client.stop_channels()
-    started.shutdown_kernel(now=True)
+def kernel(tmp_path_factory):
+    """A kernel's client, and the log of the command that began it."""
+    log = tmp_path_factory.mktemp("kernel") / "log"
+    plain = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}  # ipykernel reads it
+    with log.open("wb") as stderr:
+        started, client = start_new_kernel(kernel_name="python3", stderr=stderr, env=plain)
+        yield client, log
+        client.stop_channels()
+        started.shutdown_kernel(now=True)
 
 
 @pytest.mark.parametrize("attended", [True, False])
-def test_a_notebook_shows_a_bar_to_a_person_alone(kernel, attended):
-    said = []
-    reply = kernel.execute_interactive(COUNTED, allow_stdin=attended, output_hook=said.append, timeout=60)
+def test_a_notebook_shows_a_bar_to_a_person_and_the_log_has_lines_else(kernel, attended):
+    """Nothing is left in a page, and a training under plain papermill is not silent."""
+    client, log = kernel
+    said, before = [], log.read_text()
+    reply = client.execute_interactive(COUNTED, allow_stdin=attended, output_hook=said.append, timeout=60)
     assert reply["content"]["status"] == "ok"
     streams = "".join(message["content"]["text"] for message in said if message["msg_type"] == "stream")
     assert ("training:" in streams) == attended == bool(streams)
+    logged = log.read_text().removeprefix(before)
+    assert ("training: step 0 of 3\n" in logged) == (not attended)

@@ -106,6 +106,7 @@ def test_all_chapters_run_and_failures_are_reported(repository, capsys, workers)
     "given, names",
     [
         ({"sedes": "[1]"}, "has no parameter 'sedes'; it has seeds, profile, lr, retrain"),
+        ({"": "1"}, "has no parameter ''; it has seeds"),
         ({"seeds": "4"}, r"seeds=4 should be like its default \[1\]"),
         ({"seeds": "['a']"}, "seeds="),
         ({"profile": "3"}, "profile=3 should be like its default 'quick'"),
@@ -121,6 +122,13 @@ def test_unknown_and_ill_typed_parameters_are_refused(repository, given, names):
     with pytest.raises(SpecError, match=names):
         chapters.execute(["a"], given)
     assert not (root / "build").exists(), "nothing ran"
+
+
+def test_a_list_that_papermill_gave_as_text_is_called_so():
+    """As `-p` gives it: it looks like what is asked for."""
+    known = chapters.EVERYWHERE | chapters.PARAMETERS["csft"]
+    with pytest.raises(SpecError, match=r"csft: seeds is text; give papermill -y 'seeds: \[42, 43\]' instead of -p"):
+        chapters.check("csft", known | {"seeds": "[42, 43]"})
 
 
 def test_well_typed_parameters_pass(repository):

@@ -9,6 +9,7 @@ import ast
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -239,6 +240,14 @@ def test_a_part_without_runs_holds_nothing():
     with pytest.raises(AssertionError, match="both"):
         check.Check(True)("both", [one, [none]])
     check.Check(True)("one", [one, [one]])
+
+
+def test_with_other_parameters_nothing_looks_broken(capsys):
+    """A finding that is not there then is no failure."""
+    for shipped in (True, False):
+        with pytest.raises(AssertionError) if shipped else nullcontext():
+            check.Check(shipped)("one is two", 1 == 2)
+        assert ("FAILS" in capsys.readouterr().out) == shipped
 
 
 @pytest.mark.thorough

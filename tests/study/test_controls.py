@@ -201,6 +201,14 @@ def test_differences_pair_seeds(rows, edited):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("seeds, lacking", [(SEEDS[:1], NUMBERS), (SEEDS[4:6], GRAPHS)])
+def test_outcomes_need_two_seeds_of_each_task(rows, edited, seeds, lacking):
+    """Of graphs fewer seeds are trained."""
+    here = [part[part["seed"].isin(seeds)] for part in (rows, edited)]
+    with pytest.raises(RecordError, match=f"no interval over seeds for {lacking}; give two seeds or more"):
+        outcomes.outcomes(*here)
+
+
 @pytest.mark.parametrize(
     "low, high, said",
     [(6, 9, HIT), (1, 4, MISS), (4, 6, OPEN), (5, 5, HIT)],

@@ -572,8 +572,22 @@ def test_what_is_downloaded_is_checked_and_kept(tmp_path, monkeypatch):
     assert fetch().read_bytes() == QUESTIONS.read_bytes()  # from the cache
     (tmp_path / "prosqa_valid.json").write_text("[]")
     fetch().unlink()
-    with pytest.raises(SpecError, match=r"prosqa_valid\.json cannot be had"):
+    with pytest.raises(SpecError, match=r"prosqa_valid\.json cannot be had \(what is there is another file\)"):
         fetch()
+
+
+def test_without_a_connection_one_short_sentence_says_so(tmp_path, monkeypatch):
+    """What requests says nests several errors."""
+    pooch = pytest.importorskip("pooch")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def offline(*given, **options):
+        raise ConnectionError("HTTPSConnectionPool(host='a', port=443): Max retries exceeded (Caused by " + "x" * 300)
+
+    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: offline)
+    with pytest.raises(SpecError) as refused:
+        fetch()
+    assert "ConnectionError" in str(refused.value) and "Pool" not in str(refused.value)
 
 
 def test_without_pooch_one_sentence_says_so(monkeypatch):

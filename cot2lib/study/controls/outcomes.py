@@ -164,8 +164,15 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 
     An explanation is right (`HIT`) if the whole interval lies where it said, wrong (`MISS`) if none of it does, and
     `OPEN` else. `sure` is Holm's test over all differences that one is not 0.
+
+    Raises:
+        RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
     values = measured(rows, edited)
+    if lacking := {NUMBERS, GRAPHS} - {EXPERIMENTS[name].task for name in values}:
+        raise RecordError(
+            f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
+        )
     differences = [name for name in values if _differs(name)]
     sure = dict(zip(differences, holm([values[name] for name in differences])))
     table = []

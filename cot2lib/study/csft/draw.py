@@ -46,7 +46,7 @@ def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Fl
     columns = [task.state_id(int(s)) for s in sums]
     figure, axes = panels(task.steps, 1, width=7.0, height=1.15, sharex=True)
     for step, axis in enumerate(axes[:, 0]):
-        axis.bar(sums, 100 * made[step, columns], width=0.8, color=LOOKS["method"]["CoT2"][0], label="model")
+        axis.bar(sums, 100 * made[step, columns].numpy(), width=0.8, color=LOOKS["method"]["CoT2"][0], label="model")
         aimed = wanted[step, columns].numpy()
         axis.scatter(sums[aimed > 0], 100 * aimed[aimed > 0], s=70, **PAPER, label="target")
         axis.set_ylabel(f"t = {step + 1} (%)")

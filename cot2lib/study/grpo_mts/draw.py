@@ -87,7 +87,7 @@ def gain_against_start(rows: pd.DataFrame) -> Shown:
         look.panel_titles(grid, "recipe")
         look.legend(grid.figure, apart, lines=False)
         look.finished(grid.figure)
-    numbers = data[["recipe", "begun", "seed", "own_before", "own_gain"]]
+    numbers = data[["recipe", "begun", "seed", "own_before", "own_gain"]].reset_index(drop=True)  # parts share labels
     told = []
     for (recipe,), part in show.groups(numbers, ["recipe"]):
         least, most = part.loc[part["own_gain"].idxmin()], part.loc[part["own_gain"].idxmax()]

@@ -111,11 +111,35 @@ def shipped(profile: str) -> pd.DataFrame:
     return records.shipped_rows(f"gsm8k.{profile}.evaluations", COLUMNS)
 
 
+def drawn(wanted: Sequence[LanguageRun], profile: str, stored: bool = False) -> pd.DataFrame:
+    """Evaluations of some runs of a profile.
+
+    Args:
+        wanted: the runs.
+        profile: theirs.
+        stored: whether those of the local store count too.
+
+    Raises:
+        RecordError: if none of them has a record.
+    """
+    table = collect(profile) if stored else shipped(profile)
+    found = table[table["id"].isin([run.id for run in wanted])]
+    if found.empty:
+        seeds = ", ".join(map(str, sorted({run.seed for run in word_problems(profile)})))
+        raise RecordError(
+            f"no run of gsm8k under {profile} with these seeds (of {seeds}) is recorded; {_made(profile)}."
+        )
+    return found
+
+
+def _made(profile: str) -> str:
+    return f"`cot2 llm train --profile {profile} && cot2 collect gsm8k --profile {profile}` makes it"
+
+
 def absent(table: pd.DataFrame, wanted: Sequence[LanguageRun], profile: str) -> Text | None:
     """One sentence where runs have no record: how many, and the remedy."""
     lacking = len(wanted) - table["id"].nunique()
-    remedy = f"`cot2 llm train --profile {profile} && cot2 collect gsm8k --profile {profile}`"
-    said = f"**Not drawn**: {lacking} of {len(wanted)} runs have no record; {remedy} makes it."
+    said = f"**Not drawn**: {lacking} of {len(wanted)} runs have no record; {_made(profile)}."
     return bullets([said]) if lacking else None
 
 
