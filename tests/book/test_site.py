@@ -348,7 +348,7 @@ def test_two_minds_stand_where_their_tasks_are_trained(pages):
     shown = {name: [box["data-task"] for box in page.select(".two-minds")] for name, page in pages.items()}
     assert {name: tasks for name, tasks in shown.items() if tasks} == {
         "book/intro": ["mnns"], "book/explorer": ["mnns", "prosqa"], "notebooks/csft": ["mnns"],
-        "notebooks/prosqa": ["prosqa"],
+        "notebooks/method": ["mnns"], "notebooks/prosqa": ["prosqa"],
     }  # fmt: skip
 
 
