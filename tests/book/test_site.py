@@ -273,7 +273,7 @@ def test_chapters_have_their_figures_and_tables(pages):
         "construction": (7, 11),
         "sample_complexity": (7, 11),
         "capacity": (4, 8),
-        "grpo_mts": (7, 9),
+        "grpo_mts": (7, 8),
         "policy_ratio": (2, 4),
         "grpo_dirichlet": (8, 4),
         "gsm8k": (3, 5),
