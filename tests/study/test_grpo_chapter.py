@@ -199,5 +199,3 @@ def test_the_start_level_is_what_an_untrained_policy_earns(monkeypatch):
     still = live.rewards(starts, MTS(2), 5, 0.0)
     level = live.start_level(starts, MTS(2))
     assert level == pytest.approx(float(still.to_numpy().mean())) and 0 < level < 100
-    late = pd.DataFrame({42: [0.0, 0.0, 0.0, 60.0]})
-    assert live.closing(late) == 60.0, "the last quarter alone"
