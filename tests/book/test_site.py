@@ -274,7 +274,7 @@ def test_chapters_have_their_figures_and_tables(pages):
         "sample_complexity": (7, 11),
         "capacity": (4, 8),
         "grpo_mts": (7, 8),
-        "policy_ratio": (2, 4),
+        "policy_ratio": (2, 2),
         "grpo_dirichlet": (8, 4),
         "gsm8k": (3, 5),
         "speed": (3, 5),
