@@ -98,8 +98,3 @@ def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device
             found.append(100 * (1 - trainer.losses[:, :taken].T.cpu().numpy()))
             tell(trainer.progress.step)
     return pd.DataFrame(np.concatenate(found), columns=[spec.seed for spec in chosen])
-
-
-def closing(rewards: pd.DataFrame) -> float:
-    """Share (%) of rollouts that are right in the last quarter of a live training, mean over seeds."""
-    return float(rewards.iloc[-max(1, len(rewards) // 4) :].to_numpy().mean())

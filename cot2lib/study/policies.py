@@ -250,17 +250,6 @@ def split_table(rows: pd.DataFrame, by: Sequence[str], best_by: str, stem: Stem)
     return show.headed(table)
 
 
-def entropy_table(rows: pd.DataFrame, by: Sequence[str], stem: Stem) -> pd.DataFrame:
-    """Entropies (nat) before and after, means over seeds, and the paper's in brackets."""
-    means = show.groups(rows, by)[[f"entropy_{step}{end}" for step in STEPS for end in ("_before", "")]].mean()
-    table = pd.DataFrame(index=means.index)
-    for step in STEPS:
-        ours = [means[f"entropy_{step}{end}"] for end in ("_before", "")]
-        paper = [_stated(means, by, stem, f"-entropy{step}{end}") for end in ("-sft", "")]
-        table[f"token {step} (paper)"] = [*map("{:.2f} to {:.2f} ({:.2f} to {:.2f})".format, *ours, *paper)]
-    return show.headed(table)
-
-
 def gain_table(
     rows: pd.DataFrame, by: Sequence[str], decoders: Sequence[str] = DECODERS, lost: str = "own"
 ) -> pd.DataFrame:
@@ -275,9 +264,9 @@ def gain_table(
     return show.headed(show.groups(rows, by).agg(**told, collapsed=("collapsed", how_many)))
 
 
-def _stated(table: pd.DataFrame, by: Sequence[str], stem: Stem, end: str = "") -> list[float | None]:
+def _stated(table: pd.DataFrame, by: Sequence[str], stem: Stem) -> list[float | None]:
     """The paper's number for each row of a table whose index is `by`."""
-    return [stated(stem(**dict(zip(by, key))) + end) for key in table.index]
+    return [stated(stem(**dict(zip(by, key)))) for key in table.index]
 
 
 def _gains(decoders: Sequence[str]) -> dict[str, tuple[str, Callable]]:

@@ -148,9 +148,9 @@ def test_chapters_draw_every_seed_by_which_the_ledger_judges(chapter):
         assert set(frame.at(space[rows], **told)["seed"]) == set(sample("paper", profiles.TWENTY).index), told
 
 
-GRPO = ("grpo", "grpo-table", "findings", "check-accuracy", "entropies", "held", "learning", "variants",
+GRPO = ("grpo", "grpo-table", "check-accuracy", "entropies", "held", "learning", "variants",
         "variants-table", "ratio-entropy", "starts")  # fmt: skip
-DIRICHLET = ("accuracy", "accuracy-table", "findings", "check-gains", "entropy", "held",
+DIRICHLET = ("accuracy", "accuracy-table", "check-gains", "entropy", "held",
              "learning", "variants", "treatments", "later")  # fmt: skip
 
 

@@ -131,8 +131,6 @@ def test_tables_give_means_gains_and_the_papers():
     assert (row["recipe"], row["d"], row["K"], row["before"]) == ("quick recipe", 24, 3, "30.5")
     assert row["best epoch"].startswith("40.5") and row["gain, discrete"].startswith("5.0")
     assert row["paper, best"] == paper_value("grpo-mts-d24-k3")
-    entropies = policies.entropy_table(rows, ["recipe", "d_model", "k"], mts.stem)
-    assert entropies.loc[0, "token 1 (paper)"] == "1.00 to 0.50 (0.32 to 0.03)"
     split = policies.split_table(table(falls(made(dropout=0.1), [42])), ["recipe", "dropout", "k"], "own", mts.stem)
     assert split.loc[0, "dropout"] == "dropout 0.1" and split.loc[0, "collapsed"] == "1 of 2"
     gains = policies.gain_table(rows, ["k"], ("own", "base"), "base").iloc[0]

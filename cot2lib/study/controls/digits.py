@@ -35,14 +35,14 @@ def read(seeds: Sequence[int]) -> pd.DataFrame:
 def rules() -> pd.DataFrame:
     """A row for each number of digits: its sizes, and how often (%) rules are right.
 
-    `states` are those of the last frontier before the answer, on average. `paths` lead there. A model reads
-    `positions`. The parity of the digits' sum is the parity of the answer.
+    `states` are those of the last frontier before the answer, on average. `paths` lead there. The parity
+    of the digits' sum is the parity of the answer.
     """
     table = []
     for digits in DIGITS:
         task = grown()[digits, GROWING[0]][0].task
         right = dict(zip((COMMONEST, BY_PARITY), baselines(task)["all inputs (%)"]))
-        held = {"states": _states(task), "paths": 2 ** (digits - 1), "positions": task.positions}
+        held = {"states": _states(task), "paths": 2 ** (digits - 1)}
         table.append({"digits": digits, "inputs": task.size} | held | right)
     return pd.DataFrame(table)
 
@@ -73,5 +73,5 @@ def table(rows: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     """Mean accuracies with their intervals beside the rules, a row for each number of digits."""
     cells = rows.groupby(["digits", "control"], observed=True)["last"].agg(show.mean_of).unstack()
     cells.columns = [name(control) for control in cells]
-    known = known.drop(columns="positions").rename(columns={"inputs": "inputs used"})
+    known = known.rename(columns={"inputs": "inputs used"})
     return known.merge(cells.reset_index(), on="digits")

@@ -37,7 +37,7 @@ from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import one_more, own_rule
-from cot2lib.supervision import graph_of, hindsight_targets, spread
+from cot2lib.supervision import graph_of, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
@@ -289,23 +289,6 @@ def led_by_frontiers(task: Task, rows: Int[Tensor, "*batch"], given: Int[Tensor,
     """Tokens of the best answers to inputs that the last frontiers of other, given inputs lead to."""
     last = task.steps - 1
     return task.state_ids[continued(task, last, rows, reachable(task, last, given))]
-
-
-def told_by_a_path(seeds: Sequence[int], task: Task = MNNS()) -> pd.Series:
-    """Shares (%) by seed of inputs that `swap` can ask, on which one state leads to the answer of the whole frontier.
-
-    The state is the last thought of another input's path. A model that obeys it entirely follows that often.
-    """
-    paths, last = hindsight_targets(task, budget=1)[:, :, task.state_ids] > 0, task.steps - 1  # (input, step, state)
-    told = {}
-    for seed in seeds:
-        rows = (~task.split(seed)).nonzero()[:, 0]
-        given = rows[others(len(rows), torch.Generator().manual_seed(0))]
-        by_frontier = led_by_frontiers(task, rows, given)
-        by_state = task.state_ids[continued(task, last, rows, paths[given, last - 1])]
-        asked = by_frontier != task.answer_ids[rows]
-        told[seed] = 100 * float((by_state == by_frontier)[asked].double().mean())
-    return pd.Series(told)
 
 
 def insertions(thinking: Thinking) -> Iterator[Edit]:

@@ -22,7 +22,6 @@ from cot2lib.specs import RunSpec
 from cot2lib.study import show
 from cot2lib.study.controls.runs import FIVE, GROWING, name, numbers, one_more, own_rule
 from cot2lib.study.frame import at, ordered
-from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
 from cot2lib.training.evaluation import accuracy
 from cot2lib.training.trainer import StackTrainer
@@ -107,11 +106,6 @@ def asked(seeds: Sequence[int]) -> pd.DataFrame:
     if rows.empty:
         raise RecordError(f"no transfer is recorded for the seeds {list(seeds)}; choose 62 to 66.")
     return rows.assign(control=ordered(rows["control"], NAMES), start=ordered(rows["start"], (TRAINED, FRESH)))
-
-
-def by_parity() -> float:
-    """Right answers (%) of the rule that says the commonest answer of the sum's parity."""
-    return float(baselines(MORE)["all inputs (%)"].iloc[1])
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -102,16 +102,6 @@ def _gain(value: float) -> str:
     return show.in_points(value, policies.GAIN)
 
 
-def best_epochs(rows: pd.DataFrame) -> list[str]:
-    """A sentence for each recipe, K and dropout of runs on one split: their best epochs beside the paper's."""
-    said = []
-    for (recipe, dropout, k), part in show.groups(rows, ["recipe", "dropout", "k"]):
-        found = ", ".join(f"{value:.1f}" for value in sorted(part["own_best"]))
-        paper = stated(stem(k))
-        said.append(f"**{recipe}, K = {k}, dropout {dropout:g}**: best epochs {found} %; the paper's {paper:.1f} %.")
-    return said
-
-
 def from_paper(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with points that the best epoch, and its gain, are above the paper's; d = 24.
 

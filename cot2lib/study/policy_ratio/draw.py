@@ -58,15 +58,6 @@ def _count_axis(axis: Axes, ks: Sequence[int]) -> None:
     axis.set_xlabel("tokens K")
 
 
-def gradient_table(listed: pd.DataFrame, sampled: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `gradients`: exact ones as mean over models, sampled ones with two standard errors."""
-    by, heads = ["k", "ratio"], {"cosine": "cosine", "length": "length", "scaled": "cosine, scaled"}
-    told = [show.plus_minus(value, 2 * error, 3) for value, error in zip(sampled["value"], sampled["error"])]
-    marks = sampled.assign(told=told).pivot(index=by, columns="measure", values="told")
-    marks = marks[["cosine", "along", "noise"]].add_prefix("sampled ").fillna("")
-    return show.headed(listed.groupby(by)[[*heads]].mean().rename(columns=heads).join(marks, how="right"))
-
-
 def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Shown:
     """Expected reward over updates where thought and answer share a parameter; final entropy where they do not.
 
@@ -93,14 +84,6 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     left.get_legend().remove()
     return Shown(figure, pd.concat([data, ends.drop(columns="J")], ignore_index=True), finding)
-
-
-def example_table(ends: pd.DataFrame) -> pd.DataFrame:
-    """Ends of both examples, a row per K."""
-    named = ends.assign(ratio=[called("ratio", ratio) for ratio in ends["ratio"]])
-    wide = named.pivot(index="k", columns="ratio", values=["J", "entropy"])
-    wide.columns = [", ".join(pair) for pair in wide.columns]
-    return show.headed(wide)
 
 
 def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
@@ -130,14 +113,10 @@ def updates_table(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def away(listed: pd.DataFrame) -> pd.DataFrame:
-    """A row on the geometric mean's gradients for the largest K: angles (degrees) to that of J, and lengths over it.
-
-    `scaled` is the least cosine of the product's gradient if a group's standard deviation divides.
-    """
+    """A row on the geometric mean's gradients for the largest K: angles (degrees) to that of J."""
     found = at(listed, k=listed["k"].max(), ratio="geometric")
-    angles, lengths = np.degrees(np.arccos(found["cosine"].clip(-1, 1))), found["length"]
-    row = {"least": angles.min(), "most": angles.max(), "short": lengths.min(), "long": lengths.max()}
-    return pd.DataFrame([row | {"k": listed["k"].max(), "scaled": at(listed, ratio="product")["scaled"].min()}])
+    angles = np.degrees(np.arccos(found["cosine"].clip(-1, 1)))
+    return pd.DataFrame([{"least": angles.min(), "most": angles.max(), "k": listed["k"].max()}])
 
 
 def largest(table: pd.DataFrame, value: str) -> pd.DataFrame:

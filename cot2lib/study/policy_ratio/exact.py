@@ -125,19 +125,6 @@ def parts(found: Law) -> tuple[Float[Tensor, "run prompt"], Float[Tensor, "run p
     return (found.chance * found.right.detach()).sum(-1), (found.chance.detach() * found.right).sum(-1)
 
 
-def group_weight(success: Float[Tensor, "run prompt"], group: int, scaled: bool) -> Float[Tensor, "run prompt"]:
-    """Mean factor of a prompt's gradient of success, from `cot2lib.losses.advantages` of a group.
-
-    With x the share of right answers among G samples it is E[x(1-x)] / (p(1-p)) = (G-1)/G, the samples' own share in
-    their baseline, and E[sqrt(x(1-x))] / (p(1-p)) if scaled: most where success is rare or all but certain.
-    """
-    right = torch.arange(1, group).to(success)
-    ways = torch.tensor([math.comb(group, int(c)) for c in right]).to(success)
-    spread = (right / group) * (1 - right / group)
-    p = success[..., None]
-    return (ways * p ** (right - 1) * (1 - p) ** (group - right - 1) * (spread.sqrt() if scaled else spread)).sum(-1)
-
-
 def divergence(new: Law, old: Law) -> Float[Tensor, " run"]:
     """KL(new || old) of whole traces in nats, mean over prompts."""
     answer = (new.log_answer.exp() * (new.log_answer - old.log_answer)).sum(-1)

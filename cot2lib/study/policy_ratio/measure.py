@@ -51,9 +51,8 @@ def starts(seeds: Sequence[int], epochs: int) -> Starts:
 def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
     """Every ratio's expected gradient beside that of J, for each K whose thoughts can be listed and each model.
 
-    Columns `k`, `ratio`, `seed`; `cosine`, `length` beside the gradient of J; `balance`, the thought part's length
-    over the answer part's; `scaled`, the cosine if a group's standard deviation divides; `J`. Raises SpecError if no
-    K can be listed.
+    Columns `k`, `ratio`, `seed`; `cosine` beside the gradient of J; `balance`, the thought part's length over the
+    answer part's; `J`. Raises SpecError if no K can be listed.
     """
     if not any(1 <= k <= LISTED for k in ks):
         raise SpecError(
@@ -66,17 +65,12 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
 def _listed(stack: GPT2Stack, seeds: Sequence[int], k: int) -> pd.DataFrame:
     """`exact_gradients` of one K."""
     law = exact.law(stack, TASK, MTS(k))
-    weight = exact.group_weight(law.success.detach(), GROUP, True)
     thought, answer = (exact.gradient(value.mean(1), stack) for value in exact.parts(law))
-    weighted = [exact.gradient((weight * value).mean(1), stack) for value in exact.parts(law)]
-    parts, whole = [], thought + answer
+    parts = []
     for ratio, share in zip(SHOWN, (1 / k, 1.0)):
-        found, scaled = share * thought + answer, share * weighted[0] + weighted[1]
         columns = {
-            "cosine": torch.cosine_similarity(found, whole),
-            "length": found.norm(dim=1) / whole.norm(dim=1),
+            "cosine": torch.cosine_similarity(share * thought + answer, thought + answer),
             "balance": share * thought.norm(dim=1) / answer.norm(dim=1),
-            "scaled": torch.cosine_similarity(scaled, whole),
             "J": exact.expected_reward(law).detach(),
         }
         parts.append(pd.DataFrame(columns).astype(float).assign(seed=seeds, k=k, ratio=ratio))
