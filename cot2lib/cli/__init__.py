@@ -1,4 +1,4 @@
-"""`cot2`: list, run, shards, slurm, plan, llm, collect, chapters, ledger, prosqa, bench.
+"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, prosqa, bench.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.

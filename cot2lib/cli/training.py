@@ -1,16 +1,13 @@
-"""Commands that train a chapter's runs here, in shards elsewhere, or say what that takes."""
+"""Commands that train a chapter's runs here, or in shards elsewhere."""
 
 import argparse
 import os
-import shlex
 import subprocess
 import sys
 import threading
-from datetime import datetime
 
 from cot2lib.cli.options import FAILED, check_choice, check_counts, command, profile_option
 from cot2lib.errors import CoT2Error, SpecError
-from cot2lib.kit import array
 
 THIS = (sys.executable, "-m", "cot2lib")  # this command in another process
 
@@ -24,22 +21,10 @@ def add_training(commands) -> None:
     run.add_argument(
         "--shard",
         default="1/1",
-        metavar="K/N|auto",
-        help="train every N-th stack, starting with the K-th (workers share it); auto: as the scheduler's array says",
+        metavar="K/N",
+        help="train every N-th stack, starting with the K-th (workers share it)",
     )
     run.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)  # end when stdin does: see `_spread`
-
-    shards = command(commands, "shards", "print the commands that train a chapter in shards, one a line", _shards)
-    _run_options(shards)
-    shards.add_argument("--shards", type=int, default=8, help="how many (default: 8)")
-
-    plan = command(commands, "plan", "say what a chapter's missing runs take: hours, bytes, cost, shards", _plan)
-    _run_options(plan)
-    plan.add_argument(
-        "--rates", default="records", help="records, or here: time each kind of stack (default: records)"
-    )
-    plan.add_argument("--price", type=float, metavar="P", help="of an hour of one core, or of one GPU")
-    plan.add_argument("--by", metavar="TIME", help="how many shards end by then, say 18:30 or 2026-12-01T08:00")
 
     slurm = command(
         commands, "slurm", "queue a chapter's missing runs on a Slurm cluster, as an array of shards", _slurm
@@ -56,7 +41,7 @@ def add_training(commands) -> None:
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `run`, `shards`, `slurm` and `plan` share."""
+    """Options that `run` and `slurm` share."""
     parser.add_argument("chapter", help="chapter whose runs to train")
     profile_option(parser)
     parser.add_argument(
@@ -147,29 +132,6 @@ def _shares(options: argparse.Namespace) -> list[list[str]]:
     return [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
 
 
-def _shards(options: argparse.Namespace) -> None:
-    for share in _shares(options):
-        print(shlex.join(["cot2", *share]))
-
-
-def _plan(options: argparse.Namespace) -> None:
-    from cot2lib.kit.machine import check_some
-    from cot2lib.kit.provenance import resolve_device
-    from cot2lib.runs.train import ENGINES
-    from cot2lib.study.book import forecast
-
-    check_counts(options, check_some, "stack")
-    check_choice(options, "engine", ENGINES)
-    forecast.check_price(options.price)
-    within = forecast.hours_until(options.by, datetime.now()) if options.by else None
-    specs = asked_for(options)
-    where = resolve_device if options.rates == "here" else forecast.device_of_records
-    device = where(options.device)
-    how = {name: getattr(options, name) for name in ("retrain", "stack", "engine")}
-    found = forecast.forecast(specs, options.chapter, device, options.rates, **how)
-    print(*forecast.told(found, device, options.rates, options.price, within), sep="\n")
-
-
 def _slurm(options: argparse.Namespace) -> None:
     from cot2lib.kit import paths
     from cot2lib.study.book import cluster
@@ -193,12 +155,10 @@ def _ending(status: int) -> str:
 
 
 def _shard(text: str) -> tuple[int, int]:
-    if text == "auto":
-        return array.place(os.environ)
     try:
         first, of = map(int, text.split("/"))
     except ValueError:
         first, of = 0, 0
     if not 1 <= first <= of:
-        raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2, or auto.")
+        raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2.")
     return first - 1, of
