@@ -1,12 +1,10 @@
 """Commands that train a chapter's runs here, or in shards elsewhere."""
 
 import argparse
-import os
-import subprocess
+import multiprocessing
 import sys
-import threading
 
-from cot2lib.cli.options import FAILED, check_choice, check_counts, command, profile_option
+from cot2lib.cli.options import check_choice, check_counts, command, profile_option
 from cot2lib.errors import CoT2Error, SpecError
 
 THIS = (sys.executable, "-m", "cot2lib")  # this command in another process
@@ -24,7 +22,6 @@ def add_training(commands) -> None:
         metavar="K/N",
         help="train every N-th stack, starting with the K-th (workers share it)",
     )
-    run.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)  # end when stdin does: see `_spread`
 
     slurm = command(
         commands, "slurm", "queue a chapter's missing runs on a Slurm cluster, as an array of shards", _slurm
@@ -70,8 +67,6 @@ def _run(options: argparse.Namespace) -> None:
     from cot2lib.kit.provenance import resolve_device
     from cot2lib.runs.train import ENGINES
 
-    if options.watched:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = asked_for(options)
     check_counts(options, machine.check_count, "workers", "threads")
     check_counts(options, machine.check_some, "stack")
@@ -88,21 +83,35 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
-    """The same command in several processes, each with its share of this shard's stacks.
+    """The same command in several processes, each with its share of this shard's stacks. They end when this one does.
 
-    Each reads from a pipe that nobody writes to. However this process ends, the pipe ends with it, and so do they.
+    They are no pool, which would end all of them when one dies.
     """
-    base = [*THIS, *_same_runs(options, options.threads or 1), "--watched"]
-    shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]
-    workers = [subprocess.Popen([*base, "--shard", share], stdin=subprocess.PIPE) for share in shares]
+    base, workers = _same_runs(options, options.threads or 1), []
     try:
-        ends = [worker.wait() for worker in workers]
+        for k in range(options.workers):
+            share = f"{shard * options.workers + k + 1}/{of * options.workers}"
+            worker = multiprocessing.get_context("spawn").Process(target=_work, args=([*base, "--shard", share],))
+            worker.start()
+            workers.append(worker)
+        for worker in workers:
+            worker.join()
     finally:
         for worker in workers:
             worker.terminate()
+    ends = [worker.exitcode for worker in workers]
     died = [f"worker {k} of {len(ends)} {_ending(end)}" for k, end in enumerate(ends, start=1) if end]
     if died:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
+
+
+def _work(arguments: list[str]) -> None:
+    """A worker: the command, in a process that `_spread` started."""
+    from cot2lib.cli import main
+    from cot2lib.kit.machine import end_with_parent
+
+    end_with_parent()
+    sys.exit(main(arguments))
 
 
 def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
@@ -141,13 +150,6 @@ def _slurm(options: argparse.Namespace) -> None:
     jobs = cluster.submit(commands, folder, cluster.parsed(options.slurm), f"cot2-{options.chapter}")
     print(f"{len(jobs)} tasks queued as {jobs[0].job_id.partition('_')[0]}; their logs are in {folder}.", flush=True)
     print(f"`cot2 list` counts what is stored; then: cot2 collect {options.chapter} --profile {options.profile}")
-
-
-def _end_with_parent() -> None:
-    """Wait for the end of the parent's pipe, then end this process, whatever it does."""
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
-    os._exit(FAILED)  # the last checkpoint is kept; files are whole or absent
 
 
 def _ending(status: int) -> str:
