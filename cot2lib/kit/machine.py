@@ -69,10 +69,12 @@ def _compiles(name: str) -> bool:
 
 
 def end_with_parent() -> None:
-    """Let this process, which `multiprocessing` has started, end when its parent does, however that ends."""
+    """Let this process, if `multiprocessing` has started it, end when its parent does, however that ends."""
+    parent = multiprocessing.parent_process()
 
     def end() -> None:
-        wait([multiprocessing.parent_process().sentinel])
+        wait([parent.sentinel] if parent else [])
         os._exit(1)
 
-    threading.Thread(target=end, daemon=True).start()
+    if parent:
+        threading.Thread(target=end, daemon=True).start()
