@@ -3,7 +3,7 @@
 # make thorough  the tests that `make test` leaves out: they say again at length what shorter ones say
 # make fresh  retrain chapters from nothing: make fresh CHAPTERS="csft"; RESUME=1 keeps what an earlier one trained
 # make trained, make retold  the two halves of it; SHARD=1/2 trains one half of the stacks, say on another machine
-# make gpu    try a machine with a GPU by its own Python and torch: tests, speed, a chapter, runs; REHEARSE="--all"
+# make gpu    on a machine with a GPU, by its own Python: tests, then every chapter; GPU="profile=paper retrain=True"
 # make links  look whether every address in the book answers (needs the internet)
 # make axe  look for accessibility violations on every built page, and at its layout (needs npm and Chromium)
 # make pdf  print the built book into _build/cot2-book.pdf (needs Chromium)
@@ -72,7 +72,8 @@ retold: $(READY)
 	COT2_STORE=$(CURDIR)/build/fresh $(BIN)/cot2 chapters $(CHAPTERS) -p retrain True -p profile $(PROFILE)
 
 gpu:  # neither network nor git nor .venv is needed
-	$(PYTHON) -m cot2lib rehearse --device cuda $(REHEARSE)
+	-$(PYTHON) -m pytest tests/training/test_cuda.py -m cuda -p no:cacheprovider -o addopts=-q
+	PYTHONPATH=$(CURDIR) $(PYTHON) release/gpu.py $(GPU)
 
 links: $(READY)
 	$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import yaml
 
-PLACES = ("README.md", "CITATION.cff", "deploy/kubernetes.yaml", "notebooks/*.ipynb")
+PLACES = ("README.md", "CITATION.cff", "notebooks/*.ipynb")
 ADDRESS = re.compile(r"https://github\.com/[\w.-]+/[\w-]+")
-IMAGE = re.compile(r"ghcr\.io/[\w.-]+/")  # images lie under the repository's owner, in small letters
 INSTALLED = re.compile(rf"git\+{ADDRESS.pattern}@[\w./-]+")
 
 
@@ -20,7 +19,6 @@ def put(root: Path) -> list[Path]:
         before = path.read_text()
         after = INSTALLED.sub(f"git+{place['url']}@{place['branch']}", before)
         after = ADDRESS.sub(place["url"], after)
-        after = IMAGE.sub(f"ghcr.io/{place['url'].split('/')[-2].lower()}/", after)
         if after != before:
             path.write_text(after)
             changed.append(path)

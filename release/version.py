@@ -15,7 +15,6 @@ MODULE, CITATION, LOG, ZENODO = "cot2lib/__init__.py", "CITATION.cff", "CHANGELO
 PLACES = {  # by file: what stands before the version
     MODULE: r'__version__ = "',
     CITATION: r"\nversion: ",
-    "deploy/kubernetes.yaml": r"image: ghcr\.io/[\w-]+/cot2:",
     ZENODO: r'"version": "',
 }
 DATES = {CITATION: r'date-released: "', ZENODO: r'"publication_date": "'}

@@ -201,8 +201,8 @@ def run_card(chapter: str, made: dict, both: bool) -> dict:
         commands.append(f"{commands[0]} -p retrain True  # trains its runs first{', by the quick recipe' * both}")
     if both:
         commands.append(f"{commands[0]} -p retrain True -p profile paper  # those of the authors' recipe instead")
-    forecast = "retrain" in given and chapter != "gsm8k"  # whose runs no table forecasts
-    cost = "\n\nHow many hours of one core runs take: {numref}`tab-commands`." * forecast
+    counted = "retrain" in given and chapter != "gsm8k"  # whose runs the table does not have
+    cost = "\n\nHow many hours of one core runs take: {numref}`tab-commands`." * counted
     shell = "\n".join(commands)
     text = (
         f"({remake(chapter)})=\n:::{{admonition}} How this page was run\n:class: dropdown note run-card\n\n"

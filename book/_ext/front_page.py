@@ -3,9 +3,8 @@
 Directives: `first` (figure of what was found, and four sentences), `scoreboard` (figure of every measured number, and
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `abstract` (verdicts on what the abstract says), `paper-index` (the
-paper's figures, tables and propositions in its order), `commands` (what trains the runs of each chapter), `costs` and
-`scale` (figure and table of what many runs cost), `by-mixtures` (predicted outcomes that depend on the decoder),
-`summary-...` (sections of the reproducibility summary).
+paper's figures, tables and propositions in its order), `commands` (what trains the runs of each chapter),
+`by-mixtures` (predicted outcomes that depend on the decoder), `summary-...` (sections of the reproducibility summary).
 """
 
 from collections.abc import Callable
@@ -18,8 +17,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.book import first_page, forecast, index, summary
-from cot2lib.study.book.draw import costs, scoreboard
+from cot2lib.study.book import first_page, index, summary
+from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 from cot2lib.study.controls import draw as controls
 from cot2lib.study.controls import outcomes
@@ -52,21 +51,7 @@ INDEX = (
     "The paper from end to end: what stands beside each figure, table and proposition, and how many of its claims "
     "agree with our runs, differ, cannot be told or were not run."
 )
-COMMANDS = (
-    "What trains the runs of each chapter, and how many hours of one core the recorded runs took. The last column is "
-    "about how many the missing ones would take, at the rate of recorded runs of their kind, by the engine that would "
-    "train them."
-)
-SCALE = (
-    "Hours of one core for many runs, at the median rate of those recorded on a CPU by the engine that trains such "
-    "runs today, and how many shards of one core end 100,000 of them in a day. A run counts as its share of a stack "
-    "as recorded. The models that rewarded runs start from are not counted."
-)
-COSTS_ALT = (
-    "Six lines on logarithmic axes, one for each kind of run and recipe: the cost grows in proportion to the number "
-    "of runs, from ten to a hundred thousand."
-)
-COSTS = f"Cost of many runs where an hour of one core costs {forecast.PRICE:g}, at the rates of recorded ones."
+COMMANDS = "What trains the runs of each chapter, and how many hours of one core the recorded runs took."
 
 FOUND_ALT = (
     "Learning curves in two panels, signed sums and ProsQA: continuous thoughts rise above discrete ones in both. "
@@ -105,13 +90,6 @@ def scored(root: Path) -> list[str]:
     return [*shown, total(of_records()), "", *table(verdict_counts(of_records()), "tab-verdicts", VERDICTS)]
 
 
-def cost(root: Path) -> list[str]:
-    """The figure of what many runs cost."""
-    drawn = costs(forecast.costs())
-    _file(root, "costs.svg").write_text(drawn.svg())
-    return figure("fig-costs", "costs.svg", COSTS_ALT, f"{drawn.finding} {COSTS}")
-
-
 def first(root: Path) -> list[str]:
     """What was found: the figure, which is drawn below `root`, and a sentence for each part of the paper."""
     drawn = first_page.curves()
@@ -148,8 +126,6 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "abstract": lambda _: table(index.abstract(of_records()), "tab-abstract", ABSTRACT),
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
-    "costs": cost,
-    "scale": lambda _: table(forecast.scale(), "tab-scale", SCALE, digits=1),
     "by-mixtures": lambda _: by_mixtures(),
     "summary-counts": lambda _: table(summary.counts(), "tab-run-counts", COUNTS),
     **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},

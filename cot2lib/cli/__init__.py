@@ -1,4 +1,4 @@
-"""`cot2`: list, run, shards, slurm, plan, llm, collect, chapters, ledger, prosqa, rehearse, bench.
+"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, prosqa, bench.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
@@ -100,15 +100,7 @@ def _add_study(commands) -> None:
 
 
 def _add_machine(commands) -> None:
-    """Commands that try and time this machine."""
-    rehearsal = command(commands, "rehearse", "try this machine: tests, speed, a chapter, some runs", _rehearse)
-    rehearsal.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    rehearsal.add_argument(
-        "--out", type=Path, help="folder for report and records (default: build/rehearsal/DEVICE/out)"
-    )
-    rehearsal.add_argument("--runs", metavar="SET", help="one, missing, or a chapter (default: missing on a GPU)")
-    rehearsal.add_argument("--all", action="store_true", help="execute every chapter, not one")
-
+    """Commands that time this machine."""
     bench = command(commands, "bench", "measure speed side by side in one process", _bench)
     bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
     bench.add_argument("--fed", default="teacher", choices=["teacher", "self"], help="train: whose thoughts are fed")
@@ -169,12 +161,6 @@ def _chapters(options: argparse.Namespace) -> int:
     from cot2lib.study import chapters
 
     return chapters.execute(options.names, dict(options.parameter), options.out, options.workers)
-
-
-def _rehearse(options: argparse.Namespace) -> int:
-    from cot2lib.study.book.rehearsal import rehearse
-
-    return rehearse(options.device, options.out, options.runs, options.all)
 
 
 def _refuse_unwritable(path: Path | None) -> None:

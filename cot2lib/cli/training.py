@@ -1,16 +1,11 @@
-"""Commands that train a chapter's runs here, in shards elsewhere, or say what that takes."""
+"""Commands that train a chapter's runs here, or in shards elsewhere."""
 
 import argparse
-import os
-import shlex
-import subprocess
+import multiprocessing
 import sys
-import threading
-from datetime import datetime
 
-from cot2lib.cli.options import FAILED, check_choice, check_counts, command, profile_option
+from cot2lib.cli.options import check_choice, check_counts, command, profile_option
 from cot2lib.errors import CoT2Error, SpecError
-from cot2lib.kit import array
 
 THIS = (sys.executable, "-m", "cot2lib")  # this command in another process
 
@@ -24,22 +19,9 @@ def add_training(commands) -> None:
     run.add_argument(
         "--shard",
         default="1/1",
-        metavar="K/N|auto",
-        help="train every N-th stack, starting with the K-th (workers share it); auto: as the scheduler's array says",
+        metavar="K/N",
+        help="train every N-th stack, starting with the K-th (workers share it)",
     )
-    run.add_argument("--watched", action="store_true", help=argparse.SUPPRESS)  # end when stdin does: see `_spread`
-
-    shards = command(commands, "shards", "print the commands that train a chapter in shards, one a line", _shards)
-    _run_options(shards)
-    shards.add_argument("--shards", type=int, default=8, help="how many (default: 8)")
-
-    plan = command(commands, "plan", "say what a chapter's missing runs take: hours, bytes, cost, shards", _plan)
-    _run_options(plan)
-    plan.add_argument(
-        "--rates", default="records", help="records, or here: time each kind of stack (default: records)"
-    )
-    plan.add_argument("--price", type=float, metavar="P", help="of an hour of one core, or of one GPU")
-    plan.add_argument("--by", metavar="TIME", help="how many shards end by then, say 18:30 or 2026-12-01T08:00")
 
     slurm = command(
         commands, "slurm", "queue a chapter's missing runs on a Slurm cluster, as an array of shards", _slurm
@@ -56,7 +38,7 @@ def add_training(commands) -> None:
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `run`, `shards`, `slurm` and `plan` share."""
+    """Options that `run` and `slurm` share."""
     parser.add_argument("chapter", help="chapter whose runs to train")
     profile_option(parser)
     parser.add_argument(
@@ -85,8 +67,6 @@ def _run(options: argparse.Namespace) -> None:
     from cot2lib.kit.provenance import resolve_device
     from cot2lib.runs.train import ENGINES
 
-    if options.watched:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
     specs = asked_for(options)
     check_counts(options, machine.check_count, "workers", "threads")
     check_counts(options, machine.check_some, "stack")
@@ -103,21 +83,35 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
-    """The same command in several processes, each with its share of this shard's stacks.
+    """The same command in several processes, each with its share of this shard's stacks. They end when this one does.
 
-    Each reads from a pipe that nobody writes to. However this process ends, the pipe ends with it, and so do they.
+    They are no pool, which would end all of them when one dies.
     """
-    base = [*THIS, *_same_runs(options, options.threads or 1), "--watched"]
-    shares = [f"{shard * options.workers + k + 1}/{of * options.workers}" for k in range(options.workers)]
-    workers = [subprocess.Popen([*base, "--shard", share], stdin=subprocess.PIPE) for share in shares]
+    base, workers = _same_runs(options, options.threads or 1), []
     try:
-        ends = [worker.wait() for worker in workers]
+        for k in range(options.workers):
+            share = f"{shard * options.workers + k + 1}/{of * options.workers}"
+            worker = multiprocessing.get_context("spawn").Process(target=_work, args=([*base, "--shard", share],))
+            worker.start()
+            workers.append(worker)
+        for worker in workers:
+            worker.join()
     finally:
         for worker in workers:
             worker.terminate()
+    ends = [worker.exitcode for worker in workers]
     died = [f"worker {k} of {len(ends)} {_ending(end)}" for k, end in enumerate(ends, start=1) if end]
     if died:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
+
+
+def _work(arguments: list[str]) -> None:
+    """A worker: the command, in a process that `_spread` started."""
+    from cot2lib.cli import main
+    from cot2lib.kit.machine import end_with_parent
+
+    end_with_parent()
+    sys.exit(main(arguments))
 
 
 def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
@@ -147,29 +141,6 @@ def _shares(options: argparse.Namespace) -> list[list[str]]:
     return [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
 
 
-def _shards(options: argparse.Namespace) -> None:
-    for share in _shares(options):
-        print(shlex.join(["cot2", *share]))
-
-
-def _plan(options: argparse.Namespace) -> None:
-    from cot2lib.kit.machine import check_some
-    from cot2lib.kit.provenance import resolve_device
-    from cot2lib.runs.train import ENGINES
-    from cot2lib.study.book import forecast
-
-    check_counts(options, check_some, "stack")
-    check_choice(options, "engine", ENGINES)
-    forecast.check_price(options.price)
-    within = forecast.hours_until(options.by, datetime.now()) if options.by else None
-    specs = asked_for(options)
-    where = resolve_device if options.rates == "here" else forecast.device_of_records
-    device = where(options.device)
-    how = {name: getattr(options, name) for name in ("retrain", "stack", "engine")}
-    found = forecast.forecast(specs, options.chapter, device, options.rates, **how)
-    print(*forecast.told(found, device, options.rates, options.price, within), sep="\n")
-
-
 def _slurm(options: argparse.Namespace) -> None:
     from cot2lib.kit import paths
     from cot2lib.study.book import cluster
@@ -181,24 +152,15 @@ def _slurm(options: argparse.Namespace) -> None:
     print(f"`cot2 list` counts what is stored; then: cot2 collect {options.chapter} --profile {options.profile}")
 
 
-def _end_with_parent() -> None:
-    """Wait for the end of the parent's pipe, then end this process, whatever it does."""
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
-    os._exit(FAILED)  # the last checkpoint is kept; files are whole or absent
-
-
 def _ending(status: int) -> str:
     return f"was killed (signal {-status})" if status < 0 else f"ended with status {status}"
 
 
 def _shard(text: str) -> tuple[int, int]:
-    if text == "auto":
-        return array.place(os.environ)
     try:
         first, of = map(int, text.split("/"))
     except ValueError:
         first, of = 0, 0
     if not 1 <= first <= of:
-        raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2, or auto.")
+        raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2.")
     return first - 1, of

@@ -1,9 +1,12 @@
-"""This machine's abilities: processors, memory, a C++ compiler."""
+"""This machine's abilities: processors, memory, a C++ compiler; and processes that end with their parent."""
 
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from multiprocessing.connection import wait
 
 from cot2lib.errors import DeviceError, SpecError
 
@@ -63,3 +66,15 @@ def _compiles(name: str) -> bool:
         return not subprocess.run(command, input=b"#include <cmath>\n", capture_output=True, timeout=60).returncode
     except (OSError, subprocess.SubprocessError):
         return False
+
+
+def end_with_parent() -> None:
+    """Let this process, if `multiprocessing` has started it, end when its parent does, however that ends."""
+    parent = multiprocessing.parent_process()
+
+    def end() -> None:
+        wait([parent.sentinel] if parent else [])
+        os._exit(1)
+
+    if parent:
+        threading.Thread(target=end, daemon=True).start()

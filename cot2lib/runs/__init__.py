@@ -1,11 +1,11 @@
 """Runs: train what is missing, look up what is known, keep both.
 
-`train` trains and loads, `lookup` reads rows and curves, `plan` stacks and forecasts, `store` is the local store,
+`train` trains and loads, `lookup` reads rows and curves, `plan` stacks, `store` is the local store,
 `finished` has its tables and `records` the shipped ones; `taught` has targets that a trained run gives.
 """
 
 from cot2lib.runs.lookup import by_profile, curves, recorded
-from cot2lib.runs.plan import forecast, plan, sgemm_rate
+from cot2lib.runs.plan import plan
 from cot2lib.runs.taught import Taught
 from cot2lib.runs.train import How, load, load_stack, load_starts, make_trainer, run
 
@@ -14,7 +14,6 @@ __all__ = [
     "Taught",
     "by_profile",
     "curves",
-    "forecast",
     "load",
     "load_stack",
     "load_starts",
@@ -22,5 +21,4 @@ __all__ = [
     "plan",
     "recorded",
     "run",
-    "sgemm_rate",
 ]

@@ -1,20 +1,16 @@
-"""How a request is trained: which runs are stacked together, which shard has them, and about how long it takes."""
+"""How a request is trained: which runs are stacked together, and which shard has them."""
 
-import time
 from collections.abc import Sequence
 from functools import cache
 
 import torch
 
 from cot2lib.runs import store
-from cot2lib.specs import GRPOSpec, Run, RunSpec, by_shape
-from cot2lib.training.engines import unfit
+from cot2lib.specs import Run, by_shape
 from cot2lib.training.settings import trained_once
 from cot2lib.training.supervised import build_stack
 
 RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
-SHARE_OF_SGEMM = {"cpu": 0.2, "cuda": 0.004}  # rough, for the forecast alone
-SHARE_OF_FUSED = 0.5
 
 
 def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) -> list[list[Run]]:
@@ -34,29 +30,6 @@ def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) ->
     return stacks
 
 
-def forecast(stacks: Sequence[Sequence[Run]], device: torch.device) -> float:
-    """Roughly how many seconds training takes, from the model sizes and this machine's matrix product rate, which
-    is measured once a process."""
-    seconds, rate = 0.0, _rate_of_process(device)
-    for specs in stacks:
-        spec = specs[0]
-        share = SHARE_OF_FUSED if trained_by(spec, device) == "fused" else SHARE_OF_SGEMM[device.type]
-        seconds += operations(spec) * len(trained_once(specs)) / rate / share
-    return seconds
-
-
-def trained_by(spec: Run, device: torch.device) -> str:
-    """The engine that trains a run on a device, "fused" or "torch"."""
-    ours = isinstance(spec, RunSpec | GRPOSpec)
-    return "fused" if device.type == "cpu" and ours and not unfit(spec) else "torch"
-
-
-def operations(spec: Run) -> float:
-    """Roughly the operations of a run's training: six for every weight at every position of every batch."""
-    weights = 12 * spec.model.layers * spec.model.d_model**2 + spec.task.vocab_size * spec.model.d_model
-    return 6.0 * weights * spec.positions * spec.recipe.batch * spec.recipe.steps
-
-
 def parameters(run: Run) -> int:
     """Number of trained parameters of a run."""
     return _parameters(run.shape())
@@ -65,20 +38,6 @@ def parameters(run: Run) -> int:
 @cache
 def _parameters(run: Run) -> int:
     return sum(parameter.numel() for parameter in build_stack([run]).parameters())
-
-
-def sgemm_rate(device: torch.device, size: int = 1024) -> float:
-    """Measured float32 matrix product rate in flop/s, the best of three after one that warms up."""
-    a = torch.rand(size, size, device=device)
-    rates = []
-    for _ in range(4):
-        began = time.perf_counter()
-        (a @ a)[0, 0].item()
-        rates.append(2 * size**3 / (time.perf_counter() - began))
-    return max(rates[1:])
-
-
-_rate_of_process = cache(sgemm_rate)
 
 
 def stacks_of_shard(

@@ -22,7 +22,7 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
-from cot2lib.runs.plan import forecast, stacks_of_shard
+from cot2lib.runs.plan import stacks_of_shard
 from cot2lib.specs import Run, outsiders
 from cot2lib.specs.policy import Continued
 from cot2lib.training.data import check_run
@@ -32,7 +32,6 @@ from cot2lib.training.trainer import StackTrainer
 
 ENGINES = ("auto", "torch")
 CHECKPOINT_SECONDS = 60
-ANNOUNCE_SECONDS = 60
 
 
 def run(
@@ -181,10 +180,8 @@ def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int
             check_run(spec)
     store.prepare()
     stacks = stacks_of_shard(specs, {spec.id for spec in left}, how.device, shard, how.stack)
-    seconds = forecast(stacks, how.device)
-    if seconds > ANNOUNCE_SECONDS:
-        what = f"{sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}"
-        timing.say(f"training {what}: about {timing.span(seconds)}")
+    if stacks:
+        timing.say(f"training {sum(map(len, stacks))} runs in {len(stacks)} stacks on {how.device}")
     began = time.monotonic()
     for stack in stacks:
         with _noting(stack):

@@ -14,18 +14,16 @@ import json
 import math
 import multiprocessing
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
-from multiprocessing.connection import wait
 from pathlib import Path
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.fields import distinct, whole
-from cot2lib.kit.machine import check_count
+from cot2lib.kit.machine import check_count, end_with_parent
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile
 
@@ -115,15 +113,7 @@ def execute(
 
 def _pool(workers: int) -> ProcessPoolExecutor:
     """Processes that end when this one does."""
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _watch_parent)
-
-
-def _watch_parent() -> None:
-    def end() -> None:
-        wait([multiprocessing.parent_process().sentinel])
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
+    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), end_with_parent)
 
 
 def all_chapters() -> list[Path]:

@@ -2,21 +2,17 @@
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from cot2lib import spec
-from cot2lib.runs.plan import operations
 from cot2lib.study.book import index, ledger
 from cot2lib.study.book.all_runs import SWEEPS
 from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.gsm8k.claims import Elsewhere, Most
 from cot2lib.study.kinds import Number
 from cot2lib.study.printed import claims, readable, sources
-from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -204,48 +200,6 @@ def test_commands_count_what_is_recorded():
     quick = table[table["recipe"] == "quick recipe"]
     assert (quick["recorded"] == quick["runs"]).all() and (quick["core-hours"] > 0.01).all()
     assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
-    assert ((table["left"] > 0) == (table["recorded"] < table["runs"])).all()
-
-
-def test_what_is_left_is_told_at_the_rate_of_runs_of_its_kind(monkeypatch):
-    """Two recorded runs, of which one takes twice as long as its size asks for, and a third twice as large as one."""
-    one, two, three = (made("cot2", seed) for seed in (42, 43, 44))
-    three = replace(three, recipe=replace(three.recipe, steps=2 * three.recipe.steps))
-    told(monkeypatch, {one: (3600.0, "fused"), two: (7200.0, "fused")}, csft=[one, two, three])
-    assert index.commands()["left"].tolist() == pytest.approx([3.0, 3.0])
-
-
-def test_what_is_left_is_told_at_the_rate_of_the_engine_that_would_train_it(monkeypatch):
-    """Rows of the other engine, and of a GPU, do not count; a run of its kind elsewhere counts before other kinds."""
-    old, new, left = (made("cot2", seed) for seed in (42, 43, 44))
-    other, plain = made("discrete", 42), made("discrete", 43)
-    own = made("coconut", 42, 12), made("coconut", 43, 12)  # of a width that torch alone trains
-    rows = {old: (36000.0, None), new: (360.0, "fused"), other: (3600.0, "fused"), own[0]: (7200.0, "torch")}
-    told(monkeypatch, rows, csft=[old, new, left], budget=[other, plain, *own])
-    assert index.commands()["left"].tolist() == pytest.approx([0.1, 0.1, 3.0, 3.0])
-    told(monkeypatch, rows, csft=[old, left], budget=[new])
-    assert index.commands()["left"].tolist() == pytest.approx([0.1, 0.1, 0.0, 0.0])
-    told(monkeypatch, rows, csft=[old, left], budget=[other])
-    rate = operations(left) / operations(other)
-    assert index.commands()["left"].tolist() == pytest.approx([rate, rate, 0.0, 0.0])
-    told(monkeypatch, rows | {new: (36.0, "fused", "cuda (x)")}, csft=[old, new, left], budget=[other])
-    assert index.commands()["left"][0] == pytest.approx(rate)
-
-
-def made(method, seed, d_model=16):
-    return spec(method, "quick", seed=seed, task=MNNS(1, 4, 2), d_model=d_model)
-
-
-def told(monkeypatch, rows, **sweeps):
-    """Records of these seconds, engines and perhaps devices, and chapters with these runs."""
-    known = pd.DataFrame(
-        [
-            {"id": run.id, "seconds": seconds, "engine": engine, "device": (*device, "cpu (x)")[0], "threads": 1}
-            for run, (seconds, engine, *device) in rows.items()
-        ]
-    )
-    monkeypatch.setattr(index.runs, "recorded", lambda specs: known[known["id"].isin([run.id for run in specs])])
-    monkeypatch.setattr(index.all_runs, "SWEEPS", {name: lambda profile, own=own: own for name, own in sweeps.items()})
 
 
 @pytest.mark.parametrize(

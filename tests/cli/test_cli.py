@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pandas as pd
@@ -87,12 +88,11 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["run", "csft", "--where", "d_model=33"], "d_model is one of 16, 24, 32"),
         (["run", "csft", "--where", "width=3"], "write FIELD=VALUE with a field of task, method"),
         (["run", "csft", "--shard", "3/2"], "--shard 3/2"),
+        (["run", "csft", "--shard", "auto"], "--shard auto: write K/N"),
         (["run", "csft", "--workers", "0"], "--workers 0: need at least one"),
         (["run", "csft", "--threads", "0"], "--threads 0: need at least one"),
         (["run", "csft", "--workers", "2", "--stack", "0"], "--stack 0: need at least one"),
         (["run", "csft", "--workers", "2", "--engine", "foo"], "--engine foo: choose one of auto, torch"),
-        (["plan", "csft", "--engine", "foo"], "--engine foo: choose one of auto, torch"),
-        (["shards", "csft", "--shards", "2", "--device", "tpu"], "--device tpu: choose one of auto, cpu, cuda"),
         (["prosqa", "tests/data/prosqa_valid.json", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
         (["run", "csft", "--workers", "100000"], "--workers 100000: this machine has"),
         (["run", "csft", "--threads", "100000"], "choose at most 4 for each"),
@@ -161,25 +161,24 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 
 class Worker:
-    """Stands for a process: notes its command and ends as it is told."""
+    """Stands for a process: notes its command and ends as it should."""
 
     commands: ClassVar[list] = []
     ends: ClassVar[list] = []
 
-    def __init__(self, command, **options):
-        self.commands.append(command)
-        self.end = self.ends[len(self.commands) - 1]
+    def __init__(self, target, args):
+        self.commands.append(args[0])
+        self.exitcode = self.ends[len(self.commands) - 1]
 
-    def wait(self):
-        return self.end
-
-    def terminate(self):
+    def done(self):
         pass
+
+    start = join = terminate = done
 
 
 @pytest.fixture
 def workers(monkeypatch):
-    monkeypatch.setattr(training.subprocess, "Popen", Worker)
+    monkeypatch.setattr(training.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Worker))
     monkeypatch.setattr(Worker, "commands", [])
     return Worker
 
@@ -214,7 +213,9 @@ def with_two_workers(folder):
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     for _ in range(1200):
-        found = children.read_text().split()
+        found = [
+            pid for pid in children.read_text().split() if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()
+        ]
         if len(found) == 2 and all(len(list(Path(f"/proc/{child}/task").iterdir())) > 1 for child in found):
             return process, found
         time.sleep(0.05)

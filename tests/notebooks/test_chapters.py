@@ -229,3 +229,29 @@ def test_a_chapter_executed_elsewhere_is_kept_whole(repository):
     assert outputs(executed) == "1\n" and [c["execution_count"] for c in kept["cells"]] == [1, 2]
     assert kept["metadata"]["cot2"]["seconds"] == 2.0 and kept["metadata"]["cot2"]["parameters"]["seeds"] == [1]
     assert sorted(path.name for path in executed.parent.iterdir()) == ["a.ipynb"]
+
+
+@pytest.fixture
+def on_gpu(repository, monkeypatch):
+    """What `make gpu` calls, over chapters of our making."""
+    main = runpy.run_path(str(Path(__file__).parents[2] / "release" / "gpu.py"))["main"]
+    monkeypatch.setitem(main.__globals__, "OUT", repository[1] / "out")
+    monkeypatch.setenv("COT2_COMMIT", "here")
+    monkeypatch.setenv("COT2_STORE", str(repository[1] / "runs"))
+    return main
+
+
+def test_chapters_on_a_gpu_have_a_line_each_and_only_a_failed_one_is_executed_again(repository, on_gpu, capsys):
+    for name, source in (("bad", "1 / 0"), ("good", "print(1)")):
+        repository[0](name, source, parameters="device = 'auto'\nretrain = False")
+    for said in (" ok ", " ok, executed before "):
+        assert on_gpu("device=cpu") == 1
+        bad, good = capsys.readouterr().out.splitlines()
+        assert "ZeroDivisionError: division by zero" in bad and bad.endswith(" 0.0 GiB") and said in good
+    assert on_gpu("device=cpu", "retrain=True") == 1
+    assert "before" not in capsys.readouterr().out, "other parameters are another run"
+
+
+def test_without_papermill_chapters_on_a_gpu_are_left_out(on_gpu, capsys, monkeypatch):
+    monkeypatch.setitem(on_gpu.__globals__, "find_spec", lambda name: None)
+    assert on_gpu() == 0 and "the chapters are left out" in capsys.readouterr().out

@@ -163,7 +163,7 @@ def test_one_repository_address():
 
 
 def test_another_address_is_put_everywhere(tmp_path):
-    for pattern in ("_config.yml", "README.md", "CITATION.cff", "deploy/kubernetes.yaml", "notebooks/csft.ipynb"):
+    for pattern in ("_config.yml", "README.md", "CITATION.cff", "notebooks/csft.ipynb"):
         (tmp_path / pattern).parent.mkdir(exist_ok=True)
         (tmp_path / pattern).write_text((ROOT / pattern).read_text())
     put = runpy.run_path(str(ROOT / "book" / "address.py"))["put"]
@@ -171,9 +171,8 @@ def test_another_address_is_put_everywhere(tmp_path):
     config = tmp_path / "_config.yml"
     url = yaml.safe_load(config.read_text())["repository"]["url"]
     config.write_text(config.read_text().replace(url, "https://github.com/you/yours").replace("main", "next"))
-    names = {"README.md", "CITATION.cff", "kubernetes.yaml", "csft.ipynb"}
+    names = {"README.md", "CITATION.cff", "csft.ipynb"}
     assert {path.name for path in put(tmp_path)} == names
-    assert "ghcr.io/you/cot2:" in (tmp_path / "deploy" / "kubernetes.yaml").read_text()
     assert "git+https://github.com/you/yours@next" in (tmp_path / "notebooks" / "csft.ipynb").read_text()
     assert url not in (tmp_path / "README.md").read_text() + (tmp_path / "CITATION.cff").read_text()
 

@@ -246,19 +246,12 @@ def test_retrain_ignores_shipped_records(store, nothing_shipped, monkeypatch):
     assert len(runs.run(SPECS, retrain=True)) == 3
 
 
-def test_forecast_and_announcement(store, nothing_shipped, capsys, monkeypatch):
-    monkeypatch.setattr(train, "forecast", lambda stacks, device: 7200.0)
-    runs.run(SPECS[:1])
-    assert "training 1 runs in 1 stacks on cpu: about 2.0 h" in capsys.readouterr().out
-
-
 @pytest.fixture
 def logged(tmp_path, monkeypatch):
     """Train with standard output in a file; gives what has reached it at every evaluation, and at the end."""
     path, seen, evaluate = tmp_path / "log", [], SupervisedTrainer.evaluate
     path.touch()
     monkeypatch.setattr(SupervisedTrainer, "evaluate", lambda made: seen.append(path.read_text()) or evaluate(made))
-    monkeypatch.setattr(train, "forecast", lambda stacks, device: 7200.0)
     monkeypatch.setattr(timing, "TOLD_SECONDS", 0)
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
 
@@ -273,7 +266,7 @@ def logged(tmp_path, monkeypatch):
 
 def test_a_log_says_how_far_a_training_is_while_it_trains(store, nothing_shipped, logged):
     *during, whole = logged(SPECS[:1])
-    begun = "training 1 runs in 1 stacks on cpu: about 2.0 h\nCoT2 d=16 x1: step 0 of 60\n"
+    begun = "training 1 runs in 1 stacks on cpu\nCoT2 d=16 x1: step 0 of 60\n"
     assert during[0] == begun and during[2].startswith(during[1])
     assert re.fullmatch(begun + r"CoT2 d=16 x1: step 20 of 60, about \d+ s left\n", during[1])
     assert whole.splitlines()[-2].startswith("CoT2 d=16 x1: step 40 of 60, about ")
@@ -287,11 +280,10 @@ def test_a_log_of_a_resumed_training_begins_where_it_goes_on(interrupted, logged
 
 def test_a_log_gets_a_line_a_minute(store, nothing_shipped, logged, monkeypatch):
     monkeypatch.setattr(timing, "TOLD_SECONDS", 60)
-    assert len(logged(SPECS[:1])[-1].splitlines()) == 3, "the forecast, a start and the end"
+    assert len(logged(SPECS[:1])[-1].splitlines()) == 3, "how much, a start and the end"
 
 
 def test_a_notebook_gets_the_summary_alone(store, nothing_shipped, logged, monkeypatch):
-    monkeypatch.setattr(train, "forecast", lambda stacks, device: 1.0)
     monkeypatch.setenv("JPY_PARENT_PID", "1")
     assert re.fullmatch(r"trained 1 runs in .* on cpu\n", logged(SPECS[:1])[-1])
 

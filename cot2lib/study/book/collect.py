@@ -34,8 +34,7 @@ def collect(
 
     An entry of `MEASURES` has no runs of its own to merge: its table is measured here, whatever `folder` it is
     written to. One of `OF_MODELS` is measured for those trained models that are here; for others the rows that ship
-    stay. `gsm8k` is merged from finished runs, which are preferred to what is shipped. `rehearsal` takes tables from
-    `sources`.
+    stay. `gsm8k` is merged from finished runs, which are preferred to what is shipped.
 
     Args:
         chapter, profile: whose runs, or which measurement.
@@ -46,8 +45,6 @@ def collect(
     """
     if chapter == "gsm8k":
         return _language_models(profile, sources, folder)
-    if chapter == "rehearsal":
-        return _rehearsals(sources, folder)
     if chapter not in MEASURES | OF_MODELS:
         specs = all_runs.sweep(chapter, profile)
         shipping = {spec for spec in specs if all_runs.ships_weights(chapter, spec)}
@@ -105,18 +102,6 @@ def _language_models(profile: str, sources: Sequence[Path], folder: Path | None)
     table = language_runs.collect(profile, sources)
     shipped = records.ship_table(f"gsm8k.{profile}.evaluations", table, folder)
     return [shipped, *language_runs.ship_models(profile, folder)]
-
-
-def _rehearsals(sources: Sequence[Path], folder: Path | None) -> list[Path]:
-    """Ship what `cot2 rehearse` measured, a table for each kind of device.
-
-    Raises:
-        RecordError: if no source holds one.
-    """
-    tables = {name: records.shipped_table(name, source) for source in sources for name in speed.REHEARSED}
-    if not (found := {name: table for name, table in tables.items() if table is not None}):
-        raise RecordError("no rehearsal is there; name the folder that `cot2 rehearse` wrote with --source.")
-    return [records.ship_table(name, table, folder) for name, table in found.items()]
 
 
 def _pass_at_k(profile: str) -> pd.DataFrame:

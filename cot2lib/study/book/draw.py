@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
-from cot2lib.study.book import forecast
 from cot2lib.study.book.index import places
 from cot2lib.study.book.ledger import is_series
 from cot2lib.study.kinds import Drawn
@@ -50,23 +49,6 @@ def scoreboard(ledger: pd.DataFrame) -> Shown:
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     finding = f"Our records measure {measured['id'].nunique()} of the paper's accuracies."
     return Shown(figure, pd.concat(groups.values())[SCORED], finding)
-
-
-def costs(table: pd.DataFrame) -> Shown:
-    """Costs of many runs, by kind of run (colour) and recipe (marker), from rows of `forecast.costs`."""
-    figure, axes = panels(1, 1, width=6.4, height=3.4)
-    axis, kinds = axes[0, 0], list(dict.fromkeys(table["run"]))
-    for (kind, recipe), part in table.groupby(["run", "recipe"], sort=False):
-        place, (_, marker, dashes) = kinds.index(kind), LOOKS["recipe"][recipe]
-        look = {"color": f"C{place}", "marker": marker, "dashes": dashes or (None, None)}
-        label, width = f"{kind}, {recipe}", 1.2 + (len(kinds) - 1 - place)  # lines that coincide show both
-        axis.plot(part["runs"], part["cost"], label=label, markersize=4, linewidth=width, **look)
-    axis.set(xscale="log", yscale="log", xlabel="runs", ylabel=f"cost, at {forecast.PRICE:g} an hour of a core")
-    figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize="small")
-    most = table[table["runs"] == table["runs"].max()].set_index(["run", "recipe"])["core-hours"]
-    kind, recipe = most.idxmax()
-    finding = f"{table['runs'].max():,} runs take at most {most.max():,.0f} core-hours: {kind}, {recipe}."
-    return Shown(figure, table, finding)
 
 
 def _numbers(axis: Axes, measured: pd.DataFrame) -> None:

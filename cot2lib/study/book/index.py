@@ -17,7 +17,7 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.study import report
-from cot2lib.study.book import all_runs, rates
+from cot2lib.study.book import all_runs
 from cot2lib.study.book.ledger import KINDS, SERIES, short, verdicts
 from cot2lib.study.judge import AGREES, GROUPS, group
 from cot2lib.study.kinds import SETTLED, Fact
@@ -255,23 +255,16 @@ def _part(task: str) -> str:
 
 
 def commands() -> pd.DataFrame:
-    """Commands that train each chapter's runs by either recipe, how many are recorded, and the core-hours these took.
-
-    The last column is about how many the missing ones would take: at the median rate of recorded runs of their kind,
-    of the same chapter if it has any, by the engine that would train them.
-    """
+    """Commands that train each chapter's runs by either recipe, how many are recorded, and their core-hours."""
     asked = {
         (chapter, profile): all_runs.sweep(chapter, profile)
         for chapter in all_runs.SWEEPS
         for profile in report.RECIPES
         if all_runs.sweep(chapter, profile)
     }
-    known, rows = rates.of_chapters(), []
+    rows = []
     for (chapter, profile), specs in asked.items():
         spent = runs.recorded(specs)
-        recorded = set(spent["id"])
-        left = [run for run in specs if run.id not in recorded]
         row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
-        row |= {"runs": len(specs), "recorded": len(spent), "core-hours": hours(spent).sum()}
-        rows.append(row | {"left": sum(rates.hours(run, chapter, known) for run in left)})
+        rows.append(row | {"runs": len(specs), "recorded": len(spent), "core-hours": hours(spent).sum()})
     return pd.DataFrame(rows)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.study import report
-from cot2lib.study.book import all_runs, forecast, index
+from cot2lib.study.book import all_runs, index
 from cot2lib.study.book.cards import diverged
 from cot2lib.study.book.ledger import of_records, total, verdicts
 from cot2lib.study.judge import AGREES, group
@@ -62,8 +62,8 @@ def counts() -> pd.DataFrame:
 
 def easy() -> str:
     """The share of claims that agree on numbers, and what a run takes."""
-    each = {(kind, name): 60 * value for kind, name, value in forecast.medians()}
-    minutes = each[forecast.KINDS["csft"], report.RECIPES["paper"]]
+    known = runs.recorded(all_runs.sweep("csft", "paper"))
+    minutes = 60 * hours(known[known["engine"] == "fused"]).median()
     agree, judged = _agreeing("mnns")
     return (
         "Signed sums: anyone can list them, and a public code trains on them. A supervised run by the authors' recipe "

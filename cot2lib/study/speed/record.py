@@ -1,4 +1,4 @@
-"""The tables of speed that ship: `cot2 collect speed` measures one, `cot2 rehearse` one on each kind of device."""
+"""The tables of speed that ship: `cot2 collect speed` measures one; the other was measured once, on a GPU."""
 
 import pandas as pd
 
@@ -10,7 +10,6 @@ from cot2lib.study.speed.variants import QUICK_ROUNDS, ROUNDS
 
 STEPS, OWN, GROWS, REWARD = "a training step", "a step on own thoughts", "what grows", "a step of reward"  # `what`
 COLUMNS = ["what", "variant", "rate", "times", "share", "minutes", "sgemm"]
-REHEARSED = ("rehearsal.cpu.measured", "rehearsal.gpu.measured")  # tables of `cot2lib.study.book.rehearsal`
 
 
 def measure(profile: str) -> pd.DataFrame:
@@ -46,18 +45,16 @@ def shipped() -> pd.DataFrame:
 
 
 def rehearsals() -> pd.DataFrame:
-    """The rows that rehearsals measured, with `way` and `on`: the kind of device.
+    """The rows that were measured on a GPU, with `way` and `on`: the kind of device.
 
     Raises:
         RecordError: where there are none.
     """
-    tables = [table for name in REHEARSED if (table := records.shipped_table(name)) is not None]
-    rows = with_way(pd.concat(tables, ignore_index=True).dropna(subset="what") if tables else None)
-    return rows.assign(on=rows["device"].str.startswith("cpu").map({True: "CPU", False: "GPU"}))
+    return with_way(records.shipped_table("rehearsal.gpu.measured")).dropna(subset="what").assign(on="GPU")
 
 
 def with_way(rows: pd.DataFrame | None) -> pd.DataFrame:
     """The rows with a column `way`: the engine, the stack, or one of the others."""
     if rows is None:
-        raise RecordError("no speed is recorded; `cot2 collect speed` and `cot2 rehearse` measure it.")
+        raise RecordError("no speed is recorded; `cot2 collect speed` measures it.")
     return rows.assign(way=rows["variant"].str.extract(r"^(fused|stack)", expand=False).fillna("others"))
