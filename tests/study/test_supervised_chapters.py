@@ -91,7 +91,7 @@ def test_what_larger_budgets_add():
     steps = budget.steps_up(BUDGETS).set_index("d")
     assert steps.loc[16, "B = 1 to 4"].startswith("10.0") and steps.loc[16, "B = 4 to 16"].startswith("-5.0")
     small, large = budget.best(BUDGETS).to_dict("records")
-    assert (small["budget"], small["most"]) == (4, pytest.approx(61.0)) and small["told"].startswith("5.0")
+    assert (small["budget"], small["most"]) == (4, pytest.approx(61.0))
     assert (large["budget"], large["most"]) == (16, pytest.approx(98.0))
 
 
@@ -100,9 +100,6 @@ def test_paths():
     table = budget.path_table(PATHS, optimum).set_index(["task", "shown"])["ours, authors' recipe"]
     assert table["MNNS 5 x 11-19", "always the smallest minus the largest"] == "97.9"
     assert table["MNNS 5 x 5-13", "5 tokens"].startswith("91.0") and ("MNNS 5 x 11-19", "3 tokens") not in table
-    leads = budget.path_leads(PATHS)
-    assert leads["first"].tolist() == ["5 tokens", "5 tokens", "1 token"]
-    assert leads["mean"].tolist() == pytest.approx([10.0, 60.0, 26.0])
 
 
 def test_simple_optimum_counts():

@@ -1,6 +1,5 @@
 """Figures and tables of the chapter `csft`, and the paper's numbers beside them."""
 
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
