@@ -133,7 +133,6 @@ def test_gap_does_not_depend_on_the_number_of_rollouts(shipped):
     many = probes.consistency(shipped, [1], rollouts=64)
     exact = many.groupby("step")["gap"].mean()
     assert (sum(estimates) / 5 - exact).abs().max() < 0.05 < 0.1 * exact.max(), "uncorrected, so few give far more"
-    assert many["right"].isna().tolist() == [True, True, False] * 2 and many["right"].max() <= 1
 
 
 def test_shipped_models_are_markov_but_not_linear_at_the_answer(shipped):
@@ -155,7 +154,6 @@ def test_tables_of_groups_of_models(shipped):
     bias = probes.of_each([shipped], probes.consistency, [1, 16], 4)
     level = bias.assign(gap=1 / bias["k"])
     assert draw.falls(level)[["step 2", "step 3", "step 4"]].to_numpy() == pytest.approx(16)
-    assert draw.bias_table(bias)["P(right answer)"].notna().all()
 
 
 @pytest.mark.parametrize(

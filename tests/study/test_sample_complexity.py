@@ -31,12 +31,11 @@ def test_worked_example():
 
 
 def test_tables_have_the_reference_values():
-    ratios = draw.ratio_table(estimates.ratios([4], 6)).iloc[0]
+    found = estimates.ratios([4], 6)
+    ratios = found[found["over"] == "K"].set_index("chain")["ratio"]
     assert ratios["identity"] == pytest.approx(ratios[estimates.TIGHT]) == pytest.approx(3.2881, abs=6e-5)
     assert ratios["MNNS"] == pytest.approx(1.5687, abs=6e-5) and ratios[estimates.PRINTED] == 1.75
     assert estimates.mnns_table([8]).iloc[0]["m = 4"] == pytest.approx(1.5755, abs=6e-5)
-    limits = estimates.convergence([10**7], 5)
-    assert limits["K = 10000000"].to_numpy() == pytest.approx(limits["limit"].to_numpy(), rel=1e-5)
     errors = estimates.read_out_errors([4]).groupby(["chain", "estimate"])["error"].first()["MNNS, mean over inputs"]
     assert errors[["K tokens", "one token", "the distribution"]].tolist() == pytest.approx(
         [0.3320, 0.9053, 0.1409], abs=6e-5

@@ -57,21 +57,6 @@ def test_a_cell_of_two_outcomes_is_told():
     assert csft.two_outcomes(alone[1:]) == [], "too few runs to speak of groups"
 
 
-def test_selection_table_has_the_mean_of_each_choice():
-    table = csft.selection_table(tidy(runs([0.90, 0.92, 0.94]), runs([0.3], d_model=20))).set_index("d")
-    found = table.loc[32, ["last", "last ten", "best", "split half"]]
-    assert found.tolist() == pytest.approx([92.0, 91.0, 94.0, 93.0]) and len(table) == 2
-
-
-def test_epochs_to_is_the_first_time_and_counts_the_runs():
-    shares = {42: [0.1, 0.6, 0.5], 43: [0.5, 0.6, 0.8], 44: [0.1, 0.2, 0.95]}
-    curves = tidy(
-        *(runs(values, accuracy=values, epoch=[2.0, 4.0, 6.0]).assign(seed=seed) for seed, values in shares.items())
-    )
-    row = csft.epochs_to(curves, (50, 70, 90)).iloc[0]
-    assert (row["50 %"], row["70 %"], row["90 %"]) == ("4 (3/3)", "6 (2/3)", "not by half (1/3)")
-
-
 def test_cost_tells_cores_from_graphics_processors():
     said = csft.cost(
         tidy(
@@ -81,12 +66,6 @@ def test_cost_tells_cores_from_graphics_processors():
     )
     assert "took 2.0 core-minutes on average (cpu (a))" in said
     assert "took 0.5 GPU-minutes on average (NVIDIA H100)" in said
-
-
-def test_stages_of_coconut():
-    rows = tidy(runs([0.8, 0.82, 0.84], method="COCONUT"), runs([0.9, 0.9, 0.9]))
-    (found,) = csft.stages(rows.assign(best_step=40, steps=100)).to_dict("records")
-    assert (found["last"], found["best"], found["part"], found["stated"]) == pytest.approx((82.0, 84.0, 40.0, 92.58))
 
 
 def test_entropies_of_the_exact_targets_and_of_models():
@@ -112,7 +91,7 @@ def test_what_larger_budgets_add():
     steps = budget.steps_up(BUDGETS).set_index("d")
     assert steps.loc[16, "B = 1 to 4"].startswith("10.0") and steps.loc[16, "B = 4 to 16"].startswith("-5.0")
     small, large = budget.best(BUDGETS).to_dict("records")
-    assert (small["budget"], small["most"]) == (4, pytest.approx(61.0)) and small["told"].startswith("5.0")
+    assert (small["budget"], small["most"]) == (4, pytest.approx(61.0))
     assert (large["budget"], large["most"]) == (16, pytest.approx(98.0))
 
 
@@ -121,9 +100,6 @@ def test_paths():
     table = budget.path_table(PATHS, optimum).set_index(["task", "shown"])["ours, authors' recipe"]
     assert table["MNNS 5 x 11-19", "always the smallest minus the largest"] == "97.9"
     assert table["MNNS 5 x 5-13", "5 tokens"].startswith("91.0") and ("MNNS 5 x 11-19", "3 tokens") not in table
-    leads = budget.path_leads(PATHS)
-    assert leads["first"].tolist() == ["5 tokens", "5 tokens", "1 token"]
-    assert leads["mean"].tolist() == pytest.approx([10.0, 60.0, 26.0])
 
 
 def test_simple_optimum_counts():

@@ -63,8 +63,6 @@ def test_curves_count_epochs_of_the_training_inputs():
     assert last == pytest.approx(200 * block.BATCH / MNNS().split(42).sum().item(), rel=0.02)
 
 
-def test_gaps_to_learned_tables_and_the_best_mean():
-    beside = draw.beside_learned(ROWS).set_index("embedding")
-    assert beside["mean"].round(2).to_dict() == {"cosine": 1.25, "cosine, frozen": 1.75}
+def test_the_best_mean_is_named():
     assert draw.best_of(ROWS).startswith("Of the 6 trigonometric GPT-2 runs 3 reach 100 %; the highest mean of all is")
     assert "frozen, d = 24, quick recipe: 100.0" in draw.best_of(ROWS)

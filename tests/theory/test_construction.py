@@ -457,7 +457,7 @@ def test_tables_of_exact_match():
 
 def test_tables_of_sharpness_and_propositions():
     curves = measure.exact_curves(2, [10.0, 1e4])
-    assert draw.curve_table(curves)["c = 1e+04"].tolist()[2:] == [100.0] * 10
+    assert (curves[(curves["c"] == 1e4) & (curves["variant"] != "as-written")][measure.SOLVED] == 100).all()
     props = measure.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
     assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
 

@@ -5,7 +5,6 @@ from itertools import pairwise
 import pandas as pd
 
 from cot2lib.study import printed, show
-from cot2lib.study.frame import called
 
 
 def stated(budget: int, d_model: int) -> float | None:
@@ -28,28 +27,10 @@ def steps_up(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def best(rows: pd.DataFrame) -> pd.DataFrame:
-    """The budget with the best mean of each recipe and dimension, how far it leads the next one, and what the largest
-    adds to the smallest."""
-    low, high, by = rows["budget"].min(), rows["budget"].max(), ["recipe", "d_model"]
-    found = []
-    for _, cell in show.groups(rows, by):
-        means = show.groups(cell, "budget")["last"].mean().nlargest(2)
-        first, second = means.index[0], means.index[-1]
-        gap, ahead = (show.gaps(cell, by, "budget", *pair) for pair in ((high, low), (first, second)))
-        told = dict(budget=first, most=means.iloc[0], next=second, less=low, all=high)
-        found.append(gap.merge(ahead[[*by, "told"]].rename(columns={"told": "lead"}), on=by).assign(**told))
-    return pd.concat(found, ignore_index=True)
-
-
-def path_leads(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far the number of tokens with the best mean is above each other number, by recipe and digits."""
-    found = []
-    for _, cell in show.groups(rows, ["recipe", "task"]):
-        means = show.groups(cell, "tokens")["last"].mean().sort_values(ascending=False)
-        for other in means.index[1:]:
-            gap = show.gaps(cell, ["recipe", "task"], "tokens", means.index[0], other)
-            found.append(gap.assign(first=called("tokens", means.index[0]), other=called("tokens", other)))
-    return pd.concat(found, ignore_index=True)
+    """The budget with the best mean of each recipe and dimension, and that mean, `most`."""
+    by = ["recipe", "d_model"]
+    means = show.groups(rows, [*by, "budget"])["last"].mean().rename("most")
+    return means[means.groupby(by, observed=True).idxmax()].reset_index()
 
 
 def path_table(rows: pd.DataFrame, optimum: pd.DataFrame) -> pd.DataFrame:

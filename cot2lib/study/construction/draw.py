@@ -14,7 +14,7 @@ from cot2lib.study import look, show
 from cot2lib.study.construction.block import BATCH, best_rates, last_steps
 from cot2lib.study.construction.claims import PERFECT
 from cot2lib.study.construction.measure import COSINE, PAPER, SOLVED
-from cot2lib.study.frame import at, ordered
+from cot2lib.study.frame import at
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import RECIPES
 from cot2lib.study.series import BLUE, LOOKS
@@ -158,13 +158,6 @@ def exact_match(curves: pd.DataFrame) -> Shown:
     return Shown(shown.figure, curves, said)
 
 
-def curve_table(curves: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `exact_match` at whole powers of ten."""
-    chosen = curves[np.isclose(np.log10(curves["c"]) % 1, 0)]
-    chosen = chosen.assign(variant=ordered(chosen["variant"], VARIANTS), c=chosen["c"].map("c = {:.0e}".format))
-    return show.headed(chosen.pivot(index=["variant", "precision"], columns="c", values=SOLVED))
-
-
 def smallest_by_length(table: pd.DataFrame) -> Shown:
     """The smallest c that was found and the one that suffices, by the number of digits; a panel per variant."""
     long = table.rename(columns={"smallest c": "found", "sufficient c": "sufficient"})
@@ -264,13 +257,6 @@ def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
     seen = accuracies(last, by, "seen").drop(columns="best seed")
     seen = seen.rename(columns={"accuracy (%)": "trained on (%)", "perfect seeds": "perfect there"})
     return accuracies(last, by, "accuracy").merge(seen, on=by)
-
-
-def beside_learned(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far trigonometric tables end from learned ones, paired by seed (`show.gaps`)."""
-    kinds = [name for name in rows["embedding"].unique() if name != "learned"]
-    by = ["recipe", "d_model"]
-    return pd.concat([show.gaps(rows, by, "embedding", kind, "learned").assign(embedding=kind) for kind in kinds])
 
 
 def best_of(rows: pd.DataFrame) -> str:

@@ -1,7 +1,5 @@
 """Figures and tables of the chapter `csft`, and the paper's numbers beside them."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
@@ -24,7 +22,6 @@ AT_ONE_DIMENSION = {  # the article does not say which COCONUT, nor which no-CoT
 }
 ONE_LAYER = {"CoT2": "passk-cot2", "discrete CoT": "passk-discrete-t0.0-k1"}  # d = 24
 FEWEST, APART = 5, 20.0  # runs of a cell, and points between two groups of them, that a sentence tells
-EPOCHS = {"last": "last", "closing_mean": "last ten", "best": "best", "split_half": "split half"}
 
 
 def stated(method: str, d_model: int) -> float | None:
@@ -64,11 +61,6 @@ def thought_table(task: MNNS, made: Float[Tensor, "step vocab"], wanted: Float[T
     return pd.DataFrame({"t": steps + 1, "sum": tokens - task.state_id(0), **shares})
 
 
-def selection_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean accuracies (%) of every cell under four ways of choosing the epoch."""
-    return show.headed(show.groups(rows, ["recipe", "method", "d_model"])[[*EPOCHS]].mean().rename(columns=EPOCHS))
-
-
 def two_outcomes(rows: pd.DataFrame) -> list[str]:
     """One sentence per cell whose runs end in two groups far apart."""
     sentences = []
@@ -86,21 +78,6 @@ def _ending(part: Float[np.ndarray, " run"]) -> str:
     return f"{'ends' if len(part) == 1 else 'end'} at {ends(part, 0)}"
 
 
-def epochs_to(curves: pd.DataFrame, levels: Sequence[float | int]) -> pd.DataFrame:
-    """Median epochs until runs first reach each accuracy (%), and how many do. One that never does counts as late."""
-    by = ["recipe", "method", "d_model"]
-    reached = [show.groups(curves[curves["accuracy"] >= level], [*by, "seed"])["epoch"].min() for level in levels]
-    every = show.groups(curves, [*by, "seed"])["epoch"].size().index
-    first = {level: epochs.reindex(every) for level, epochs in zip(levels, reached)}
-    return show.headed(show.groups(pd.DataFrame(first), by).agg(_reached).rename(columns="{:g} %".format))
-
-
-def _reached(epochs: pd.Series) -> str:
-    """The median, of which runs that never got there are the last, and how many did."""
-    median, reached = epochs.fillna(np.inf).median(), f"({epochs.notna().sum()}/{len(epochs)})"
-    return f"{median:.0f} {reached}" if np.isfinite(median) else f"not by half {reached}"
-
-
 def cost(rows: pd.DataFrame) -> str:
     """The time that a run took on each kind of machine, beside the paper's three hours."""
     sentences = []
@@ -110,11 +87,3 @@ def cost(rows: pd.DataFrame) -> str:
         unit, places = "core-minutes" if cpu else "GPU-minutes", ", ".join(sorted(set(runs["device"])))
         sentences.append(f"A run of the {recipe} took {minutes:.1f} {unit} on average ({places}).")
     return " ".join(sentences) + f" The paper states about {paper_value('train-cost'):g} hours a run on one L40S GPU."
-
-
-def stages(rows: pd.DataFrame) -> pd.DataFrame:
-    """COCONUT's accuracies (%): at the last epoch, and at the best one, which is of an earlier stage."""
-    runs = rows[rows["method"].isin([name for name in AT_ONE_DIMENSION if name.startswith("COCONUT")])]
-    part = runs.assign(part=100 * runs["best_step"] / runs["steps"])
-    means = show.groups(part, ["recipe", "method", "d_model"])[["last", "best", "part"]].mean().reset_index()
-    return means.assign(stated=[stated(*place) for place in zip(means["method"], means["d_model"])])

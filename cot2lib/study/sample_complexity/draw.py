@@ -74,12 +74,6 @@ def beyond(rows: pd.DataFrame) -> pd.DataFrame:
     return long[long["ratio"] > long["printed"]].sort_values("ratio", ascending=False)
 
 
-def ratio_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The ratios over K of `ratios`, a column for each chain."""
-    wide = at(rows, over="K").pivot(index="k", columns="chain", values="ratio")
-    return show.headed(wide[[PRINTED, TIGHT, *CHAINS]])
-
-
 def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Ratios on one chain by K, with two standard errors of those that are simulated."""
     ks = sorted(rows["k"].unique())
@@ -93,13 +87,6 @@ def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     barred(shown, both, "place")
     ticked(shown.figure.axes, _doublings(ks))
     return shown
-
-
-def sampler_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `samplers`, simulated ones with two standard errors."""
-    said = [show.plus_minus(ratio, 2 * error, 3) for ratio, error in zip(rows["ratio"], rows["error"])]
-    named = rows.assign(said=said, kind=ordered(rows["kind"]))
-    return show.headed(named.pivot(index="k", columns="kind", values="said"))
 
 
 def read_outs(rows: pd.DataFrame, finding: str = "") -> Shown:
@@ -126,13 +113,6 @@ def coverages(rows: pd.DataFrame, finding: str = "") -> Shown:
     barred(shown, rows, "k")
     ticked(shown.figure.axes, rows["k"].unique(), ylim=(0, 104))
     return shown
-
-
-def coverage_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `coverages`."""
-    half = (rows["high"] - rows["low"]) / 2
-    said = [show.plus_minus(*pair, digits=1) for pair in zip(rows["share"], half)]
-    return show.headed(rows.assign(said=said).pivot(index="k", columns="kind", values="said"))
 
 
 # On trained models
@@ -201,11 +181,3 @@ def falls(rows: pd.DataFrame) -> pd.DataFrame:
     means = show.groups(rows, ["models", "step", "k"])["gap"].mean().unstack("k")
     factors = means.iloc[:, 0] / means.iloc[:, -1]
     return factors.unstack("step").add_prefix("step ").reset_index()
-
-
-def bias_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of `biases`, means over seeds, with the mean probability of the right answer."""
-    means = show.groups(rows, [*KIND, "k", "step"])[["gap", "right"]].mean().unstack("step")
-    right = means.pop("right").iloc[:, -1]
-    biases = means["gap"].add_prefix("bias, step ")
-    return show.headed(biases.assign(**{"P(right answer)": right}))

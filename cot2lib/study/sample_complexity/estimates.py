@@ -58,16 +58,6 @@ def dependence() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=heads).map(str)
 
 
-def convergence(ks: Sequence[int], steps: int) -> pd.DataFrame:
-    """K times the squared distance of MTS from base CoT2, by chain, and its limit: the sum of all D_s."""
-    rows = []
-    for name, make in CHAINS.items():
-        parts = estimators.explained(*make(steps))
-        scaled = {f"K = {k}": float(k * estimators.read_outs(parts, k).tokens) for k in ks}
-        rows.append({"chain": name, **scaled, "limit": float(parts.sum())})
-    return pd.DataFrame(rows)
-
-
 # The ratio
 
 

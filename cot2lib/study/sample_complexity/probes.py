@@ -197,8 +197,7 @@ def linear_answers(own: Probed) -> pd.DataFrame:
 def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     """Squared bias of MTS's mean law against base CoT2's, for each K, run and step (2..m).
 
-    Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias), `right` (mean
-    probability of the right answer under the last law, at the last step alone).
+    Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias).
 
     Raises:
         SpecError: without K, or for fewer than two rollouts.
@@ -207,23 +206,19 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
         raise SpecError(f"ks={list(ks)}, rollouts={rollouts}: give at least one K and two rollouts.")
     parts, inputs = [], torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE)
     for k in ks:
-        found = [_gaps(own, k, rollouts, chunk, index) for chunk, index in enumerate(inputs)]
-        gaps, right = (torch.cat(part, 1).mean(1) for part in zip(*found))
+        gaps = torch.cat([_gaps(own, k, rollouts, chunk, index) for chunk, index in enumerate(inputs)], 1).mean(1)
         for step in range(2, own.laws.shape[2] + 1):
-            part = pd.DataFrame({"seed": own.seeds, "k": k, "step": step, "gap": gaps[:, step - 1].tolist()})
-            parts.append(part.assign(right=right.tolist()) if step == own.laws.shape[2] else part)
+            parts.append(pd.DataFrame({"seed": own.seeds, "k": k, "step": step, "gap": gaps[:, step - 1].tolist()}))
     return pd.concat(parts).sort_values(["k", "seed", "step"], ignore_index=True)
 
 
 def _gaps(
     own: Probed, k: int, rollouts: int, chunk: int, index: Int[Tensor, " input"]
-) -> tuple[Float[Tensor, "run input step"], Float[Tensor, "run input"]]:
-    """Squared bias of each input and step, and the mean probability of each right answer."""
+) -> Float[Tensor, "run input step"]:
+    """Squared bias of each input and step."""
     keys = random.run_keys(own.seeds, Site.PROBE, k, chunk, device=own.stack.device)
     steps = rules(MTS(k), own.laws.shape[2])
     made = decode(own.stack, own.prompts[:, index], steps, keys, samples=rollouts)
     laws = made.logits.softmax(-1).unflatten(1, (len(index), rollouts))
     noise = laws.var(2).sum(-1) / rollouts
-    gaps = (laws.mean(2) - own.laws[:, index]).square().sum(-1) - noise
-    right = laws[:, :, :, -1].mean(2).gather(-1, own.answers[:, index, None])[..., 0]
-    return gaps, right
+    return (laws.mean(2) - own.laws[:, index]).square().sum(-1) - noise

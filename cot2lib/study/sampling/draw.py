@@ -46,15 +46,8 @@ def above(rows: pd.DataFrame, base: pd.DataFrame, by: Sequence[str], value: str)
 
 
 def beside_one_trace(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far discrete Pass@k is above one greedy CoT2 trace, at each `POINT`.
-
-    Further columns: `single`, one discrete sample; `off`, how far the mean is from the paper's at most, over k.
-    """
-    found = above(at(rows, method="discrete CoT"), greedy(rows), POINT, "pass_at_k")
-    curves = found.groupby(POINT[:2], observed=True)
-    stands = pd.Series([stated(*place) for place in zip(found["temperature"], found["tries"])])
-    off = (found["above"] - stands).abs().groupby([found[name] for name in POINT[:2]], observed=True)
-    return found.assign(single=curves["above"].transform("first"), off=off.transform("max"))
+    """How far discrete Pass@k is above one greedy CoT2 trace, at each `POINT`."""
+    return above(at(rows, method="discrete CoT"), greedy(rows), POINT, "pass_at_k")
 
 
 def pass_at_k(rows: pd.DataFrame, finding: str = "") -> Shown:
@@ -228,9 +221,3 @@ def sampled_thoughts(rows: pd.DataFrame, few: pd.DataFrame) -> Shown:
     axis.set(xlabel="tokens K sampled per thought", ylabel="validation accuracy (%)")
     finding = told(at(few, k=ks[0]), "With {layers}, thoughts of K = {k} are {told} whole distributions.")
     return Shown(figure, rows[["layers", "d_model", "sampler", "k", "seed", "accuracy"]], finding)
-
-
-def sampled_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The accuracies (%) of `sampled_thoughts`, a column per kind of model."""
-    names = [called("k", int(k)) if k == k else "the whole distribution" for k in rows["k"]]
-    return show.cells(rows.assign(thought=ordered(names)), ["thought"], "layers", "accuracy")

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.study import frame, show, targets
+from cot2lib.study import targets
 from cot2lib.supervision import TIES, check_budget, forward_counts, hindsight_targets, share_of_group
 from cot2lib.tasks import MNNS
 
@@ -83,14 +82,6 @@ def target_shares(task: MNNS, budgets: Sequence[int], ties: str) -> pd.DataFrame
 def kept_name(task: MNNS, budget: int) -> str:
     """A budget in words; large numbers have thin spaces."""
     return "all trajectories" if budget == task.trajectories else f"B = {budget:,}".replace(",", "\u2009")
-
-
-def widths(task: MNNS, shares: pd.DataFrame, steps: Sequence[int]) -> pd.DataFrame:
-    """How many sums have a share at some steps, and the entropy (nat), by budget; from `target_shares`."""
-    part = frame.at(shares, step=list(steps))
-    part = part.assign(kept=frame.ordered([kept_name(task, budget) for budget in part["budget"]]))
-    told = lambda held: f"{len(held)} ({special.entr(held).sum():.2f})"
-    return show.cells(part, ["kept"], "step", "share", told).rename(columns={str(t): f"t = {t}" for t in steps})
 
 
 def splits(task: MNNS, seeds: Sequence[int]) -> pd.DataFrame:
