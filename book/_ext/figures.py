@@ -1,19 +1,15 @@
-"""Sphinx extension: figures in the page's own colours, of a size known before they load, seed by seed on demand.
+"""Sphinx extension: figures in the page's own colours, of a size known before they load.
 
-A figure of vectors has a second file with a palette for dark pages; one of pixels is inverted by the style sheet. What
-shows one seed alone is a script beside the numbers, which a page loads when a reader asks for it.
+A figure of vectors has a second file with a palette for dark pages; one of pixels is inverted by the style sheet.
 """
 
 import colorsys
-import json
 import re
 from functools import cache
 from pathlib import Path
 
 from PIL import Image
 from sphinx.application import Sphinx
-
-from cot2lib.study.look import SEEDS
 
 GROUND, INK = (0x12, 0x12, 0x12), (0xE6, 0xE6, 0xE6)  # of dark pages
 POINT = 4 / 3  # pixels
@@ -24,7 +20,6 @@ WIDE = 650  # pixels beyond which a phone scrolls a picture instead of shrinking
 PICTURE = re.compile(
     r'(?:<a [^>]*image-reference[^>]*>\s*)?(<img [^>]*src="(\.\./_images/([^"]+\.(svg|png)))"[^>]*>)(?:\s*</a>)?'
 )
-FIGURE = re.compile(r'<figure [^>]*id="(fig-[\w-]+)"[^>]*>(?:(?!</figure>).)*?_images/([^"]+\.svg)"', re.DOTALL)
 SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)pt" height="([\d.]+)pt"')
 ID = re.compile(r'( id="|url\(#|href="#)')
 
@@ -103,35 +98,18 @@ def _of_class(tag: str, name: str) -> str:
 
 
 def write(app: Sphinx, error: Exception | None) -> None:
-    """The files for dark pages, and for each figure that tells seeds apart the script that shows one alone."""
+    """The files for dark pages."""
     if error or app.builder.format != "html":
         return
-    folder, numbers = Path(app.outdir) / "_images", Path(app.outdir) / "_static" / "numbers"
-    for path in folder.glob("*.svg"):
+    for path in (Path(app.outdir) / "_images").glob("*.svg"):
         if not path.name.endswith(".dark.svg"):
             path.with_name(dark_name(path.name)).write_text(
                 darkened(path.read_text(encoding="utf-8")), encoding="utf-8"
             )
-    for page in Path(app.outdir).glob("notebooks/*.html"):
-        text = page.read_text(encoding="utf-8")
-        for name, file in FIGURE.findall(text):
-            if f'id="{SEEDS}' in (folder / file.replace(".dark", "")).read_text(encoding="utf-8"):
-                write_seeds(folder, numbers, name, file.replace(".dark", ""))
-                text = text.replace(f'id="{name}"', f'id="{name}" data-seeds', 1)
-        page.write_text(text, encoding="utf-8")
-
-
-def write_seeds(folder: Path, numbers: Path, name: str, file: str) -> None:
-    """A script with both palettes of a figure and its numbers."""
-    light, dark = ((folder / one).read_text(encoding="utf-8") for one in (file, dark_name(file)))
-    drawn = {mode: svg[svg.index("<svg") :] for mode, svg in (("light", light), ("dark", dark))}
-    data = drawn | {"numbers": (numbers / f"{name}.csv").read_text(encoding="utf-8")}
-    text = f"(window.COT2_FIGURES ??= {{}})[{json.dumps(name)}] = {json.dumps(data)};\n"
-    (numbers / f"{name}.js").write_text(text, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx, to run after `executed` has written the numbers."""
+    """Register with Sphinx."""
     app.connect("html-page-context", show_twice, priority=400)
-    app.connect("build-finished", write, priority=700)
+    app.connect("build-finished", write)
     return {"version": "1", "parallel_read_safe": True}

@@ -1,21 +1,15 @@
-"""Figures in the book: a palette for dark pages, sizes, and one seed at a time."""
+"""Figures in the book: a palette for dark pages, and sizes."""
 
 import re
-import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from chromium import BROWSER, MISSING, said_by
 from component import extension
 
 from cot2lib.study import look
 from cot2lib.study.check import Check
-
-BOOK = Path(__file__).parents[2] / "book"
-NAME = "fig-two"
 
 
 @pytest.fixture(scope="module")
@@ -33,23 +27,6 @@ def shown():
         for seed in (42, 43, 44)
     ]
     return look.ends(pd.DataFrame(rows))
-
-
-def curves():
-    rows = [
-        {
-            "recipe": "quick recipe",
-            "method": method,
-            "d_model": 16,
-            "seed": seed,
-            "epoch": epoch,
-            "accuracy": epoch + seed,
-        }
-        for method in ("CoT2", "discrete CoT")
-        for seed in (42, 43)
-        for epoch in range(5)
-    ]
-    return look.curves(pd.DataFrame(rows))
 
 
 def luminance(colour):
@@ -73,19 +50,6 @@ def test_a_dark_figure_has_no_white_and_ids_of_its_own(figures, shown):
     assert set(re.findall(r"url\(#([^)]+)\)", dark)) <= ids[1]
 
 
-def test_every_dot_and_line_says_its_seed(shown):
-    """In the order of the dots, each once; lines of each series and seed, with the height that they end at."""
-    named = re.findall(r'id="seeds-[\d-]+_([\d_]+)"', shown.svg())
-    assert sorted(named) == ["42_43_44"] * 4
-    drawn = curves()
-    lines = [
-        line for axis in drawn.figure.axes for line in axis.lines if (line.get_gid() or "").startswith(look.SEEDS)
-    ]
-    assert len(lines) == 4 and all(line.get_ydata()[-1] == 4 + int(line.get_gid().split("_")[1]) for line in lines)
-    ids = re.findall(r' id="([^"]+)"', drawn.svg())
-    assert len(set(ids)) == len(ids) and drawn.svg() == drawn.svg()
-
-
 @pytest.mark.parametrize("points, wide", [(480, False), (495, True)])
 @pytest.mark.parametrize("linked", [False, True])
 def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(figures, tmp_path, points, wide, linked):
@@ -101,41 +65,6 @@ def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(figures, tmp_p
     assert [one["src"] for one in links[0].select("img")] == ["../_images/b.svg", "../_images/b.dark.svg"]
     assert {one["width"] for one in links[0].select("img")} == {str(round(points * 4 / 3))}
     assert figure.figcaption.parent is figure, "beside the box, not in it"
-
-
-@pytest.mark.skipif(BROWSER is None, reason=MISSING)
-def test_a_reader_looks_at_one_seed(figures, shown, tmp_path):
-    shutil.copytree(BOOK / "_static", tmp_path / "_static")
-    images, numbers = tmp_path / "_images", tmp_path / "_static" / "numbers"
-    images.mkdir(), numbers.mkdir()
-    (images / "a.svg").write_text(shown.svg())
-    (images / "a.dark.svg").write_text(figures.darkened(shown.svg()))
-    (numbers / f"{NAME}.csv").write_text(shown.csv())
-    figures.write_seeds(images, numbers, NAME, "a.svg")
-    pictures = "".join(f"<img class='only-{mode}' alt='What is seen.'>" for mode in ("light", "dark"))
-    told = said_by(
-        tmp_path,
-        f"<figure id='{NAME}' data-seeds>{pictures}<figcaption></figcaption></figure>"
-        '<script src="../_static/seeds.js"></script>',
-        """document.querySelector("button").click();
-        while (!document.querySelector("select")) await new Promise((go) => setTimeout(go, 20));
-        const list = document.querySelector("select"), dots = [...document.querySelectorAll("[data-drew] use")];
-        const seen = () => dots.filter((dot) => !dot.style.opacity).length;
-        const set = (value) => {
-          list.value = value;
-          list.dispatchEvent(new Event("input"));
-          return [seen(), document.querySelector("[role=status]").textContent];
-        };
-        const svgs = [...document.querySelectorAll("svg")];
-        return [[...list].map((one) => one.value), seen(), set("43"), set(""), list.labels.length,
-                svgs.map((svg) => [svg.getAttribute("aria-label"), svg.getAttribute("class")]),
-                document.activeElement === list];""",
-    )
-    seeds, before, one, every, labels, drawn, focused = told
-    assert seeds == ["", "42", "43", "44"] and before == every[0] == 24 and one[0] == 8, "two palettes of four groups"
-    value = f"{16 + 43 / 7:.1f}"
-    assert one[1].startswith("Seed 43: quick recipe, d_model 16, CoT2: ") and f"CoT2: {value};" in one[1]
-    assert labels == 1 and focused and drawn == [["What is seen.", "only-light"], ["What is seen.", "only-dark"]]
 
 
 def test_folded_code_that_shows_nothing_joins_the_next():
