@@ -1,7 +1,7 @@
 """One look for all figures, and the one component that shows them.
 
 A series keeps its look (`cot2lib.study.series`) in every figure. Every seed is visible. The background is opaque
-white, which the book's dark theme dims.
+white, which the book's dark theme inverts.
 """
 
 import io

@@ -207,22 +207,16 @@ def test_the_ledger_is_a_row_a_claim_in_five_columns(pages):
     assert len(set(links)) == len(links) == (claims()["metric"] != "pass_at_k").sum()
 
 
-def test_figures_have_a_size_and_a_palette_for_dark_pages(pages):
+def test_figures_have_a_size(pages):
     for name, page in pages.items():
         pictures = page.select("article figure img")
         assert all(int(picture["width"]) and int(picture["height"]) for picture in pictures), name
-        for picture in (one for one in pictures if one["src"].endswith(".svg")):
-            if "only-light" in picture["class"]:
-                dark = (SITE / "book" / picture["src"]).with_suffix(".dark.svg").resolve()
-                assert "#ffffff" not in dark.read_text(), dark.name
-            else:
-                assert "only-dark" in picture["class"] and picture["src"].endswith(".dark.svg"), name
 
 
 def test_figures_are_vectors_unless_these_weigh_too_much():
     kinds = [path.suffix for path in (SITE / "_images").iterdir() if path.stem.isalnum() and len(path.stem) == 64]
     assert set(kinds) == {".svg", ".png"} and kinds.count(".svg") > 3 * kinds.count(".png")
-    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg") if ".dark" not in path.name)
+    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
 
 
 def first_load(name, page):
@@ -284,7 +278,7 @@ def test_chapters_have_their_figures_and_tables(pages):
     }
     for name, (figures, tables) in expected.items():
         page = pages[f"notebooks/{name}"]
-        assert len(page.select("article figure img:not(.only-dark)")) == figures, name
+        assert len(page.select("article figure img")) == figures, name
         assert len(page.select("article table .caption-number")) >= tables, name
 
 
