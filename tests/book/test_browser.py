@@ -10,11 +10,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from chromium import BROWSER, MISSING, said_by
 
-from cot2lib.study.book.ledger import short
+from cot2lib.study.book.ledger import of_records, short
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
 
 BOOK = Path(__file__).parents[2] / "book"
@@ -116,7 +115,7 @@ def test_long_tables_keep_the_rows_that_are_asked_for(folder):
 
 
 def test_a_page_shortens_verdicts_as_the_ledger_does(folder):
-    frozen = pd.read_csv(Path(__file__).parent / "ledger.csv")["verdict"].unique()
+    frozen = of_records()["verdict"].unique()
     verdicts = [*frozen, "partly: of a: but of b", "holds if: x", "reproduced: more: if so"]
     rows = "".join(f"<tr><td>1</td><td>{html.escape(verdict)}</td></tr>" for verdict in verdicts)
     script = "return [...document.querySelector('.table-filter select')].slice(1).map((one) => one.value)"
