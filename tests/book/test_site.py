@@ -4,7 +4,6 @@ The pages are those that `make book` has built, or with the option `--build` bui
 """
 
 import csv
-import gzip
 import inspect
 import json
 import re
@@ -219,29 +218,9 @@ def test_figures_are_vectors_unless_these_weigh_too_much():
     assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
 
 
-def first_load(name, page):
-    """Bytes that a page asks for before its pictures come into sight, and what is left of them compressed."""
-    here, asked = SITE / f"{name}.html", {SITE / f"{name}.html"}
-    for tag in page.select("script[src], link[rel=stylesheet][href], img[src]:not([loading=lazy])"):
-        asked.add((here.parent / (tag.get("src") or tag.get("href")).split("?")[0]).resolve())
-    files = [path.read_bytes() for path in asked if path.is_file()]
-    return sum(map(len, files)), sum(len(gzip.compress(data, 6)) for data in files)
-
-
-def test_pages_are_light(pages):
+def test_pictures_load_when_they_come_into_sight(pages):
     for name, page in pages.items():
-        plain, compressed = first_load(name, page)
-        assert plain < 2_500_000 and compressed < 900_000, name
         assert all(image.get("loading") == "lazy" for image in page.select("article figure img")), name
-
-
-def test_icons_that_pages_show_are_there(pages):
-    sent = (SITE / "_static" / "scripts" / "fontawesome.js").read_text()
-    for page in pages.values():
-        for icon in page.select("[class*='fa-solid'], [class*='fa-brands']"):
-            names = [one.removeprefix("fa-") for one in icon["class"] if one not in ("fa-solid", "fa-brands", "fa-lg")]
-            for name in (name for name in names if icon["class"] and f"fa-{name}" in icon["class"]):
-                assert re.search(rf'[{{,"]{name}"?:\[', sent), name
 
 
 def test_the_numbers_of_every_figure_are_one_click_away(pages):
