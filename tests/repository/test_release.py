@@ -1,4 +1,4 @@
-"""A release: one version everywhere, a citation that is whole, cards beside weights, a crate that shows changes."""
+"""A release: one version everywhere, a citation that is whole, a crate that shows changes."""
 
 import hashlib
 import importlib
@@ -14,7 +14,6 @@ import yaml
 import cot2lib
 from cot2lib.kit import paths
 from cot2lib.runs import manifest
-from cot2lib.study.book import model_cards
 
 ROOT = Path(__file__).parents[2]
 CITED = yaml.safe_load((ROOT / "CITATION.cff").read_text())
@@ -150,18 +149,6 @@ def test_a_changed_record_is_not_packed(whole, tmp_path):
     (tmp_path / whole.MANIFEST).write_text(json.dumps({"checksum": "0", "a.csv": hashlib.sha256(b"b").hexdigest()}))
     with pytest.raises(whole.CrateError, match=r"a\.csv has changed since it was collected; put it back from git"):
         whole.listed(tmp_path)
-
-
-def test_weights_have_a_card_beside_them_with_the_numbers_of_the_records():
-    made = model_cards.cards()
-    weights = [name for name in manifest.listed(paths.records()) if name.endswith(".safetensors")]
-    assert (
-        set(made)
-        == {model_cards.card_name(name) for name in weights}
-        == {path.name for path in paths.records().glob("*.md")}
-    )
-    for name, text in made.items():
-        assert (paths.records() / name).read_text() == text, "make results"
 
 
 CRATE = """
