@@ -4,8 +4,7 @@ Directives: `first` (figure of what was found, and four sentences), `scoreboard`
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `abstract` (verdicts on what the abstract says), `paper-index` (the
 paper's figures, tables and propositions in its order), `commands` (what trains the runs of each chapter), `costs` and
-`scale` (figure and table of what many runs cost), `by-mixtures` (predicted outcomes that depend on the decoder),
-`summary-...` (sections of the reproducibility summary).
+`scale` (figure and table of what many runs cost), `by-mixtures` (predicted outcomes that depend on the decoder).
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.book import first_page, forecast, index, summary
+from cot2lib.study.book import first_page, forecast, index
 from cot2lib.study.book.draw import costs, scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 from cot2lib.study.controls import draw as controls
@@ -75,10 +74,6 @@ FOUND_ALT = (
 FOUND = (
     "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks). On the right "
     "our models are larger than the paper's (*d* = {d_model}) and answer other questions."
-)
-COUNTS = (
-    "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
-    "training loss that is no number."
 )
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
 MIXTURES = (
@@ -151,8 +146,6 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "costs": cost,
     "scale": lambda _: table(forecast.scale(), "tab-scale", SCALE, digits=1),
     "by-mixtures": lambda _: by_mixtures(),
-    "summary-counts": lambda _: table(summary.counts(), "tab-run-counts", COUNTS),
-    **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},
 }
 
 
