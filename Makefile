@@ -10,8 +10,7 @@
 # make address  put the repository's address of _config.yml wherever else it stands
 # make results  draw from the records what the README says, and write the golden files: read the difference
 # make installs  try the requirements in a clean environment: OF=floors, OF=newest or OF=environment.yml
-# make release  build and validate wheel, sdist, HTML, PDF and RO-Crate; VERSION=0.2.0 also writes and tags that version
-# make sphinx  build the pages by the newest Sphinx, without Jupyter Book's own command
+# make release  build wheel, sdist, HTML and PDF into dist, and tag them; VERSION=0.2.0 also writes and commits that version
 # make clean  remove what was built and trained afresh (not the environment, nor the store build/runs)
 
 PYTHON ?= python3
@@ -29,8 +28,7 @@ export OMP_NUM_THREADS ?= 1
 # Dozens of processes import the same packages: bytecode is kept, also where the environment says that none is.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: book html chapters test thorough checks lint fresh trained retold gpu axe links pdf address results installs release \
-	sphinx clean
+.PHONY: book html chapters test thorough checks lint fresh trained retold gpu axe links pdf address results installs release clean
 
 book: chapters html
 
@@ -79,7 +77,8 @@ links: $(READY)
 	$(BIN)/jupyter-book build . --builder custom --custom-builder linkcheck
 
 pdf: $(READY)
-	$$($(PYTHON) release/tools.py release) release/pdf.py _build/cot2-book.pdf
+	$(BIN)/pip install -q -r release/release.txt
+	$(BIN)/python release/pdf.py _build/cot2-book.pdf
 
 axe: $(READY)
 	npm install --silent --no-save --prefix build/axe axe-core@4.14.1
@@ -98,17 +97,11 @@ installs:
 release: $(READY)  # commits and tags here; nothing leaves this machine
 	$(PYTHON) release/version.py set $(VERSION)
 	rm -rf dist
-	$(MAKE) book
-	tools=$$($(PYTHON) release/tools.py release) && bin=$$(dirname $$tools) && \
-	  $$bin/cffconvert --validate && $$bin/cffconvert -f zenodo | cmp - .zenodo.json && \
-	  $$tools -m build --outdir dist . && \
-	  $$tools release/pdf.py dist/cot2-book.pdf && \
-	  $$tools release/crate.py dist/crate
+	$(MAKE) book pdf
+	$(BIN)/python -m build --outdir dist .
+	cp -r _build/html _build/cot2-book.pdf dist
 	$(PYTHON) tests/repository/installs.py dist/*.whl
 	$(PYTHON) release/version.py tag
-
-sphinx: $(READY)
-	$(PYTHON) release/sphinx.py
 
 clean:
 	rm -rf _build dist build/executed build/book build/fresh .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,12 +1,11 @@
-"""Draw the README's verdicts and picture, and the cards of weights, from the shipped records: `make results`."""
+"""Draw the README's verdicts and picture from the shipped records: `make results`."""
 
 import sys
 from pathlib import Path
 
 import pandas as pd
 
-from cot2lib.kit import paths
-from cot2lib.study.book import index, model_cards
+from cot2lib.study.book import index
 from cot2lib.study.book.ledger import of_records, total, verdict_counts
 from cot2lib.study.tasks.draw import trajectories
 
@@ -34,5 +33,3 @@ def put(path: Path, text: str) -> None:
 if __name__ == "__main__":
     put(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"), results(of_records()))
     PICTURE.write_text(trajectories([2, 1, 4], [1, 8]).svg())
-    for name, card in model_cards.cards().items():
-        (paths.records() / name).write_text(card)

@@ -64,7 +64,7 @@ class Rollout:
 
     @property
     def there(self) -> Bool[Tensor, "run batch step"] | None:
-        """Which steps a rollout has: its thoughts, and in the last place its answer; None if all have all."""
+        """Which steps a rollout has, its thoughts, and in the last place its answer; None if all have all."""
         if self.last is None:
             return None
         steps = torch.arange(self.logits.shape[2], device=self.last.device)

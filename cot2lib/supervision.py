@@ -8,11 +8,11 @@ kept final states gives the exact shares in O(steps x states) per input, at any 
 The paper does not say which of equally good trajectories B cuts off. `ties` does:
 
 * `"minus-first"`: final states in the task's order of preference, then trajectories by their first
-  branch first (for MNNS the minus sign), as the public code for 1 < B < |T|;
+  branch first (for MNNS the minus sign), as the public code for `1 < B < |T|`;
 * `"plus-first"`: the same with the last branch first, as the public code for B = 1;
 * `"shared"`: the trajectories tied at the cut share what is left of B evenly; no order enters.
 
-B = 1 is discrete chain of thought, B = |T| all reachable states; there ties do not matter.
+B = 1 is discrete chain of thought, `B = |T|` all reachable states; there ties do not matter.
 """
 
 from functools import lru_cache
@@ -46,7 +46,7 @@ def hindsight_targets(
         rows: which inputs; for long tasks ask batch by batch.
 
     Raises:
-        SpecError: if B is no whole number, below 1 or above |T|, `ties` is unknown, an ordered tie rule would
+        SpecError: if B is no whole number, below 1 or above `|T|`, `ties` is unknown, an ordered tie rule would
             need path counts above 2^53, or the targets do not fit this machine's memory.
     """
     check_budget(task, budget, ties)

@@ -1,6 +1,6 @@
 """The book as one PDF: Chromium prints each built page; links from page to page stay inside the file.
 
-python release/pdf.py FILE    # in the environment of release/release.txt, after `make book`
+python release/pdf.py FILE    # after `make book`; needs release/release.txt
 """
 
 import re
@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import ArrayObject, NameObject
-from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "_build" / "html"
@@ -22,7 +22,7 @@ MILLISECONDS = 20_000  # of a page's own time, in which formulas are set
 
 def documents(root: Path) -> list[str]:
     """The pages in the order of the contents."""
-    toc = YAML(typ="safe").load((root / "_toc.yml").read_text())
+    toc = yaml.safe_load((root / "_toc.yml").read_text())
     return [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
 
 

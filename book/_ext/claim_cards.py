@@ -1,19 +1,15 @@
 """Sphinx extension: the page of claim cards, made from the records at build time, and links to sources.
 
-The page `book/claims` holds a line `% cards`, which the cards take the place of. What a card needs to be judged anew
-is written to `_static/holds-data.js`, which a page loads when a reader asks for it. The role `source` links to a file
-at the commit that the book is built from.
+The page `book/claims` holds a line `% cards`, which the cards take the place of. The role `source` links to a file at
+the commit that the book is built from.
 """
-
-import json
-from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
 from cot2lib.kit.provenance import commit
-from cot2lib.study.book import cards, holds
-from cot2lib.study.book.ledger import of_records, reading_records
+from cot2lib.study.book import cards
+from cot2lib.study.book.ledger import of_records
 
 PAGE, PLACE = "book/claims", "% cards"
 
@@ -23,18 +19,6 @@ def fill(app: Sphinx, docname: str, source: list[str]) -> None:
     if docname == PAGE:
         app.env.note_reread()
         source[0] = source[0].replace(PLACE, cards.page(of_records()))
-
-
-def write(app: Sphinx, error: Exception | None) -> None:
-    """What cards need to be judged anew, unless the build failed or makes no HTML."""
-    if error is None and app.builder.format == "html":
-        write_cases(Path(app.outdir) / "_static")
-
-
-def write_cases(folder: Path) -> None:
-    """A script that leaves the data where the page looks for them."""
-    text = json.dumps(holds.cases(reading_records()), allow_nan=False)
-    (folder / "holds-data.js").write_text(f"window.COT2_CASES = {text};\n")
 
 
 def revision(options: dict) -> str:
@@ -54,6 +38,5 @@ def linked(name, rawtext, text, lineno, inliner, options=None, content=()):
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     app.connect("source-read", fill)
-    app.connect("build-finished", write)
     app.add_role("source", linked)
     return {"version": "1", "parallel_read_safe": True}

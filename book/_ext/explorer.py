@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import networkx
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
@@ -25,7 +26,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.study.graph_runs import BOTH, naming
 from cot2lib.study.graph_tests import TEST_SEED
-from cot2lib.study.prosqa.layout import spread
+from cot2lib.study.prosqa.draw import by_layers
 from cot2lib.tasks import ProsQA, Task
 from cot2lib.tasks.mnns import BOS, SPECIALS
 
@@ -178,7 +179,7 @@ def question(task: ProsQA, row: int) -> dict:
     """A question for the page, its nodes as tokens: what a model reads, and where each node is drawn."""
     token = task.state_ids.tolist()
     edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
-    where = spread(edges)
+    where = by_layers(networkx.DiGraph(edges))
     order = sorted(where, key=lambda node: (-where[node][1], where[node][0]))  # as one reads
     return {
         "row": row,

@@ -4,7 +4,7 @@ Directives: `first` (figure of what was found, and four sentences), `scoreboard`
 table of verdicts), `findings` (claims in sentences, each with its verdict), `halves` (what half of a recipe gives on
 graphs), `rebuilt` (which parts of the paper are), `abstract` (verdicts on what the abstract says), `paper-index` (the
 paper's figures, tables and propositions in its order), `commands` (what trains the runs of each chapter),
-`by-mixtures` (predicted outcomes that depend on the decoder), `summary-...` (sections of the reproducibility summary).
+`by-mixtures` (predicted outcomes that depend on the decoder).
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from cot2lib.study import report
-from cot2lib.study.book import first_page, index, summary
+from cot2lib.study.book import first_page, index
 from cot2lib.study.book.draw import scoreboard
 from cot2lib.study.book.ledger import halves_table, of_records, total, verdict_counts
 from cot2lib.study.controls import draw as controls
@@ -60,10 +60,6 @@ FOUND_ALT = (
 FOUND = (
     "Thin lines are seeds, bars at the right edge the paper's final accuracies (*d* = 32 on both tasks). On the right "
     "our models are larger than the paper's (*d* = {d_model}) and answer other questions."
-)
-COUNTS = (
-    "Runs that each chapter plans. One that failed, was stopped or not made has no record; one that diverged has a "
-    "training loss that is no number."
 )
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
 MIXTURES = (
@@ -127,8 +123,6 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
     "by-mixtures": lambda _: by_mixtures(),
-    "summary-counts": lambda _: table(summary.counts(), "tab-run-counts", COUNTS),
-    **{name: lambda _, text=text: text().splitlines() for name, text in summary.TEXTS.items()},
 }
 
 

@@ -1,4 +1,4 @@
-"""Sphinx extension: serve MathJax's browser bundle and fonts from the site itself, not from a CDN.
+"""Sphinx extension: pages fetch nothing from elsewhere. MathJax's browser bundle and fonts come from the site itself.
 
 Pages are also told how wide each formula will be. So lines break in the same places before it is set and after.
 """
@@ -34,8 +34,15 @@ WIDTHS = {sign: wide for wide, signs in KINDS.items() for sign in signs}
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     app.connect("html-page-context", reserve)
+    app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("build-finished", copy_mathjax)
     return {"version": "1", "parallel_read_safe": True}
+
+
+def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Drop Thebe's scripts: Jupyter Book adds them to every page though Thebe is off, and twice, which is an error."""
+    named = lambda script: f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
+    context["script_files"] = [one for one in context.get("script_files", []) if "thebe" not in named(one)]
 
 
 def reserve(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:

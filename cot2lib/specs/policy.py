@@ -46,7 +46,7 @@ class Continued(Run):
 
     @property
     def seed(self) -> int:
-        """The start's: data order and rollouts, and the split where the start names no other."""
+        """The start's, which gives data order and rollouts, and the split where the start names no other."""
         return self.start.seed
 
     @property

@@ -55,7 +55,7 @@ class RunSpec(Run):
 
     @property
     def training(self) -> "RunSpec":
-        """The run, under teacher forcing with the base rule: another acts at evaluation alone."""
+        """The run, under teacher forcing with the base rule, as another acts at evaluation alone."""
         return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
 
     def columns(self) -> dict[str, object]:

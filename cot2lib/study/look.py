@@ -1,11 +1,11 @@
 """One look for all figures, and the one component that shows them.
 
 A series keeps its look (`cot2lib.study.series`) in every figure. Every seed is visible. The background is opaque
-white, which the book's dark theme dims.
+white, which the book's dark theme inverts.
 """
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
@@ -14,7 +14,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -26,7 +25,6 @@ from cot2lib.study.series import told_apart
 
 Stated = Callable[..., float | None]  # the paper's number, from the values that tell a place of the figure apart
 NUMBERS, FINDING = "application/vnd.cot2.numbers+csv", "application/vnd.cot2.finding+plain"
-SEEDS = "seeds-"  # how the names of what one seed or several drew begin
 MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
 WIDE = 10.0  # inches of all panels of a row
@@ -120,7 +118,6 @@ def curves(
         shared = {"sharex": sharex, "sharey": not free, "height": height, "aspect": 1.3}
         grid = sns.FacetGrid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
-        name_lines(grid, apart["hue_order"])
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
         grid.set(ylim=(0, None if free else 102)).set_axis_labels(*labels)
@@ -219,34 +216,8 @@ def seeds(
     dodge = 0.8 - 0.8 / len(names) if side_by_side and len(names) > 1 else False
     marks = dict(markersize=7, markeredgecolor="white", markeredgewidth=0.7, zorder=5, linestyle="none")
     sns.stripplot(data, dodge=bool(dodge), jitter=0.12, size=3.4, alpha=0.5, ax=axis, **options)
-    name_dots(axis, data, x, y)
     sns.pointplot(data, dodge=dodge, errorbar=partial(_ends_of_interval, limits=limits), err_kws={"linewidth": 1.6},
                   markers=[*apart["markers"].values()], ax=axis, **options, **marks)  # fmt: skip
-
-
-def name_lines(grid: sns.FacetGrid, names: Sequence[str]) -> None:
-    """Name the line of each seed, by which pages show one seed alone; a panel has one for each series and seed."""
-    for place, cell in grid.facet_data():
-        axis, runs = grid.facet_axis(*place[:2]), cell.groupby("series", observed=True)["seed"].unique()
-        drawn = [seed for name in names if name in runs for seed in sorted(runs[name])]
-        for line, seed in zip(axis.lines, drawn):
-            line.set_gid(_name(axis, line, [seed]))
-
-
-def name_dots(axis: Axes, data: pd.DataFrame, x: str, y: str) -> None:
-    """Name the dots of each place and series by their seeds, in their order."""
-    groups = [part for _, part in data.groupby([x, "series"], observed=True)] if "seed" in data else []
-    for dots in axis.collections:
-        heights = np.asarray(dots.get_offsets())[:, 1]
-        fits = (part for part in groups if len(part) == len(heights) and np.allclose(part[y], heights))
-        if (part := next(fits, None)) is not None:
-            dots.set_gid(_name(axis, dots, part["seed"]))
-
-
-def _name(axis: Axes, drawn: Artist, seeds: Iterable[int]) -> str:
-    """A name that nothing else of the figure has, and that ends in seeds."""
-    places = axis.figure.axes.index(axis), axis.get_children().index(drawn)
-    return f"{SEEDS}{'-'.join(map(str, places))}_{'_'.join(map(str, seeds))}"
 
 
 def _ends_of_interval(values: pd.Series, limits: tuple[float, float]) -> tuple[float, float]:

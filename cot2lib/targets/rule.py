@@ -61,12 +61,12 @@ class Visits:
 
     @property
     def row_keys(self) -> Int[Tensor, " visit"]:
-        """A key of the run and the input: the same at every visit."""
+        """A key of the run and the input, the same at every visit."""
         return random.fold(self.key, ROW, self.rows)
 
     @property
     def visit_keys(self) -> Int[Tensor, " visit"]:
-        """A key of the run, the input and the training step: another one at every visit.
+        """A key of the run, the input and the training step, another one at every visit.
 
         Raises:
             SpecError: if the rule is not `fresh`.

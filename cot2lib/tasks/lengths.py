@@ -56,7 +56,7 @@ class MNNSLengths(MNNS):
 
     @property
     def name(self) -> str:
-        """How tables call it: digits and range."""
+        """How tables call it, digits and range."""
         return f"MNNS {self.shortest}-{self.length} x {self.low}-{self.high}"
 
     @property

@@ -41,7 +41,7 @@ class MNNS(Task):
         length: digits per input; also the number m of output tokens.
         inputs: None for every input (at most 10^5), else how many distinct ones to sample.
         seed: what the sample depends on.
-        max_sum: S, largest |sum| the vocabulary holds; None for high * length, the least possible.
+        max_sum: S, largest `|sum|` the vocabulary holds; None for high * length, the least possible.
 
     Raises:
         SpecError: digits out of range, more digits than `LONGEST`, a vocabulary above `LARGEST_VOCABULARY`, too many
@@ -92,7 +92,7 @@ class MNNS(Task):
 
     @property
     def name(self) -> str:
-        """How tables call it: digits and range."""
+        """How tables call it, digits and range."""
         return f"MNNS {self.length} x {self.low}-{self.high}"
 
     @property
@@ -102,17 +102,17 @@ class MNNS(Task):
 
     @property
     def steps(self) -> int:
-        """Output tokens m: m-1 thoughts and the answer."""
+        """Output tokens m, which are m-1 thoughts and the answer."""
         return self.length
 
     @property
     def trajectories(self) -> int | Int[Tensor, " input"]:
-        """Sign assignments |T| = 2^m of one input."""
+        """Sign assignments `|T| = 2^m` of one input."""
         return 2**self.length
 
     @property
     def bound(self) -> int:
-        """S: sums run from -S to S."""
+        """S, where sums run from -S to S."""
         return self.high * self.length if self.max_sum is None else self.max_sum
 
     @property
@@ -125,7 +125,7 @@ class MNNS(Task):
 
     @property
     def positions(self) -> int:
-        """Longest sequence: BOS, digits, arrow, m outputs, EOS."""
+        """Longest sequence, of BOS, digits, arrow, m outputs, EOS."""
         return 2 * self.length + 3
 
     # Tokens
@@ -159,7 +159,7 @@ class MNNS(Task):
 
     @property
     def numbers(self) -> Int[Tensor, " token"]:
-        """The number that each token is: a digit's or sum's value, a special token's place."""
+        """The number that each token is, a digit's or sum's value, a special token's place."""
         specials, digits = torch.arange(len(SPECIALS)), torch.arange(self.digit_tokens)
         return torch.cat([specials, digits, torch.arange(-self.bound, self.bound + 1)])
 
@@ -243,12 +243,12 @@ class MNNS(Task):
 
     @property
     def states(self) -> int:
-        """States a trajectory can be in: the sums -S..S."""
+        """States a trajectory can be in, the sums -S..S."""
         return 2 * self.bound + 1
 
     @property
     def start(self) -> int:
-        """State every trajectory starts from: the sum 0."""
+        """State every trajectory starts from, the sum 0."""
         return self.bound
 
     @property
@@ -266,17 +266,17 @@ class MNNS(Task):
 
     @property
     def mirror(self) -> Int[Tensor, " state"]:
-        """-s of each sum s: with every sign turned round, a walk to one is a walk to the other."""
+        """-s of each sum s, since with every sign turned round, a walk to one is a walk to the other."""
         return torch.arange(self.states).flip(0)
 
     @cached_property
     def score(self) -> Int[Tensor, " state"]:
-        """The paper's F of a final state: |sum|, to be small."""
+        """The paper's F of a final state, which is `|sum|` and to be small."""
         return torch.arange(-self.bound, self.bound + 1).abs()
 
     @cached_property
     def preference(self) -> Int[Tensor, " state"]:
-        """Final states in the public code's order: by |sum|, the non-negative one first."""
+        """Final states in the public code's order, by `|sum|`, the non-negative one first."""
         sums = torch.arange(-self.bound, self.bound + 1)
         return 2 * sums.abs() + (sums < 0)
 

@@ -101,7 +101,7 @@ class ProntoQA(Reachability):
 
     @property
     def name(self) -> str:
-        """How tables call it: its reading and naming."""
+        """How tables call it, its reading and naming."""
         return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
 
     @property

@@ -83,7 +83,7 @@ class ProsQA(Reachability):
 
     @property
     def name(self) -> str:
-        """How tables call it: its names, hops and naming, and how many graphs if there are not the usual ones."""
+        """How tables call it, its names, hops and naming, and how many graphs if there are not the usual ones."""
         hops = f"{FEWEST_HOPS}-{self.most_hops}" if self.hops is None else self.hops
         shares = [f"shares {'/'.join(f'{share:g}' for share in self.mixture)}"] if self.mixture else []
         more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []

@@ -58,7 +58,7 @@ class PublishedProsQA(ProsQA):
 
     @property
     def name(self) -> str:
-        """How tables call it: its file, naming and choices."""
+        """How tables call it, its file, naming and choices."""
         return f"ProsQA, {', '.join([Path(self.path).name, *self.marks])}"
 
     @property

@@ -126,12 +126,12 @@ class Task(ABC):
 
     @property
     def full_budget(self) -> int | float:
-        """How tables call all trajectories: by their largest number, or infinity where that is not worth counting."""
+        """How tables call all trajectories, by their largest number, or infinity where that is not worth counting."""
         return self.most_trajectories
 
     @property
     def frontier(self) -> str:
-        """The set that the full budget averages: "complete" trajectories, "walks" or "nodes"."""
+        """The set that the full budget averages, "complete" trajectories, "walks" or "nodes"."""
         return "complete"
 
     @property

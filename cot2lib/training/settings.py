@@ -282,7 +282,7 @@ class Run(ABC):
 
     @property
     def fed(self) -> str:
-        """Whose thoughts are fed in training: "teacher", "self", "teacher, then self" or "stages"."""
+        """Whose thoughts are fed in training, "teacher", "self", "teacher, then self" or "stages"."""
         return "teacher, then self" if self.supervision.switch else self.supervision.feeding
 
     def columns(self) -> dict[str, object]:

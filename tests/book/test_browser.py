@@ -10,11 +10,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from chromium import BROWSER, MISSING, said_by
 
-from cot2lib.study.book.ledger import short
+from cot2lib.study.book.ledger import of_records, short
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
 
 BOOK = Path(__file__).parents[2] / "book"
@@ -116,7 +115,7 @@ def test_long_tables_keep_the_rows_that_are_asked_for(folder):
 
 
 def test_a_page_shortens_verdicts_as_the_ledger_does(folder):
-    frozen = pd.read_csv(Path(__file__).parent / "ledger.csv")["verdict"].unique()
+    frozen = of_records()["verdict"].unique()
     verdicts = [*frozen, "partly: of a: but of b", "holds if: x", "reproduced: more: if so"]
     rows = "".join(f"<tr><td>1</td><td>{html.escape(verdict)}</td></tr>" for verdict in verdicts)
     script = "return [...document.querySelector('.table-filter select')].slice(1).map((one) => one.value)"
@@ -206,42 +205,6 @@ def test_folds_are_called_what_is_seen_and_paper_shows_what_they_hide(folder):
         return [name, document.querySelector("button").title, printed, fold.open];""",
     )
     assert told == [None, "Copy", True, False]
-
-
-SECTIONS = [
-    {
-        "page": "book/a.html",
-        "at": "one",
-        "title": "Entropy of thoughts",
-        "within": "Sampling",
-        "text": "It falls. " * 40,
-    },
-    {"page": "book/a.html", "at": "two", "title": "Cost", "within": "Sampling", "text": "An entropy costs nothing."},
-    {"page": "book/b.html", "at": "three", "title": "Graphs", "within": "Graphs", "text": "No word of it."},
-]
-SPHINX = """<ul></ul><script>
-    const Search = {output: document.querySelector("ul"), title: {}, status: {}, stopPulse() {}};
-    </script><script src="../_static/search-sections.js"></script>"""
-
-
-def test_search_gives_sections_and_those_first_that_are_called_so(folder):
-    (folder / "_static" / "sections.js").write_text(f"window.COT2_SECTIONS = {json.dumps(SECTIONS)};")
-    ask = """const ask = async (query) => {
-          Search.output.replaceChildren();
-          delete Search.status.textContent;
-          Search.query(query);
-          while (Search.status.textContent === undefined) await new Promise((go) => setTimeout(go, 10));
-          const links = [...document.querySelectorAll("a")].map((one) => one.getAttribute("href"));
-          return [links, Search.status.textContent];
-        };
-        const told = [];
-        for (const query of ["entropy", "ENTROP cost", "entropy graphs", "rop", "*"]) told.push(await ask(query));
-        return told;"""
-    entropy, both, none, inside, nothing = said_by(folder, SPHINX, ask)
-    assert entropy == [["book/a.html#one", "book/a.html#two"], "2 sections and cards hold these words."]
-    assert both[0] == ["book/a.html#two"] and none[0] == inside[0] == nothing[0] == [], (
-        "words are found by their begin"
-    )
 
 
 def test_a_table_is_saved_as_it_stands(folder):

@@ -1,4 +1,4 @@
-"""Captions, findings and large tables as pages have them, and the words by which search finds a section."""
+"""Captions, findings and large tables as pages have them."""
 
 import json
 import re
@@ -20,18 +20,18 @@ ALONE = "No counterpart in the paper"
 
 
 @pytest.fixture(scope="module")
-def extensions():
-    return SimpleNamespace(captions=extension("captions"), sections=extension("sections"))
+def module():
+    return extension("captions")
 
 
 @pytest.fixture
-def captions(extensions, monkeypatch):
+def captions(module, monkeypatch):
     made = {
         "fig-one": [index.Badge("agrees", "Figure 3: agrees", "claim-a")],
         "tab-two": [index.Badge("mixed", "x", "claims-b")],
     }
-    monkeypatch.setattr(extensions.captions, "badges", lambda: made)
-    return extensions.captions
+    monkeypatch.setattr(module, "badges", lambda: made)
+    return module
 
 
 def read(captions, text, around=()):
@@ -153,20 +153,6 @@ def test_links_below_a_figure_are_called_by_its_number(captions):
     context = {"body": f"<figcaption>{number}{below}</figcaption><figcaption>{below}</figcaption>{below}"}
     captions.complete_page(None, "a", "a", context, None)
     assert re.findall('aria-label="(.*?)"', context["body"]) == ["The numbers of Fig. 2.4 as CSV", "Remake Fig. 2.4"]
-
-
-def test_search_keeps_prose_of_each_section_and_no_code(extensions):
-    page = publish_doctree(
-        "Whole\n=====\n\nAbove all :math:`x^2`.\n\nPart\n----\n\nSaid here.\n\n.. code::\n\n   import torch\n\n"
-        "Other\n-----\n\nElsewhere.\n",
-        settings_overrides={"doctitle_xform": False},
-    )
-    icon = nodes.inline("", "", nodes.raw("", "<svg></svg>", format="html"))
-    title = nodes.rubric("", "open", nodes.strong("", "!"), icon)
-    page += nodes.container("", title, nodes.paragraph("", "A card."), ids=["claim-a"])
-    page += nodes.section("", nodes.paragraph("", "A proof without a title."), ids=["proof"])
-    found = [(part["title"], part["text"]) for part in extensions.sections.parts(page)]
-    assert found == [("Whole", "Above all ."), ("Part", "Said here."), ("Other", "Elsewhere."), ("open!", "A card.")]
 
 
 def test_a_formula_is_told_how_wide_it_will_be():

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.metrics import mean_interval
+from cot2lib.runs import records
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study.book import cards, index, ledger, listing
 from cot2lib.study.book.draw import MOST, picture
@@ -91,6 +92,7 @@ def test_a_card_says_everything(rows, read):
     card = cards.card("budget-b16-d16", both, read)
     assert card.startswith(":::{dropdown} {bdg-warning}`open` two layers, d = 16, B = 16: 55.27 %\n")
     assert "**The paper:** MNNS with four digits, validation accuracy, two layers, d = 16" in card.replace("\xa0", " ")
+    assert "**Runs:** 20 planned; 0 failed or not made, 0 diverged, 0 left out." in card
     assert "**Ours, authors' recipe:**" in card and "**Ours, quick recipe:**" in card and "20 seeds." in card
     assert "```bash\ncot2 run csft --profile paper && cot2 collect csft --profile paper\n```" in card
     assert "**Seen in** {numref}`fig-budget`, {numref}`tab-budget`. **Play with it:** {ref}`two models add" in card
@@ -291,6 +293,45 @@ def test_of_many_lines_those_with_the_smallest_means_are_drawn():
     lines = [line(f"line {n}", (n, n + 1.0)) for n in range(MOST + 3)]
     drawn = picture(lines[::-1]).figure
     assert drawn.count("<svg") == MOST and "3 more lines" in drawn and f"line {MOST}" not in drawn
+
+
+# Counts of runs
+
+
+def runs_of(seeds, asked, used):
+    """A line of a card: runs of some seeds, how many from 42 on were asked for, and those that its values are of."""
+    ids = " ".join(f"run{seed}" for seed in range(42, 42 + asked))
+    rows = pd.DataFrame({"id": [f"run{seed}" for seed in seeds], "asked": ids}, index=seeds)
+    return Drawn("", pd.Series(1.0, index=used), 0.0, POINTS, (rows,))
+
+
+@pytest.mark.parametrize(
+    "lines, told",
+    [
+        ([runs_of([42, 43], 2, [42, 43])], "2 planned; 0 failed or not made, 0 diverged, 0 left out"),
+        ([runs_of([42, 43], 5, [42, 43])], "4 planned; 2 failed or not made, 0 diverged, 0 left out"),
+        ([runs_of([42, 43, 44], 3, [42, 43])], "3 planned; 0 failed or not made, 1 diverged, 1 left out"),
+        (
+            [runs_of([42, 43], 3, [42]), runs_of([43, 42], 3, [43])],
+            "3 planned; 1 failed or not made, 0 diverged, 0 left out",
+        ),
+    ],
+)
+def test_a_card_counts_what_it_does_not_show(monkeypatch, lines, told):
+    monkeypatch.setattr(cards, "diverged", lambda: frozenset({"run44"}))
+    monkeypatch.setattr(cards, "planned", lambda: frozenset(f"run{seed}" for seed in range(42, 46)))  # 46 is not
+    assert cards.counted(lines) == f"**Runs:** {told}."
+
+
+def test_a_card_of_no_runs_counts_none():
+    bare = Drawn("", pd.Series([1.0]), 0.0, POINTS, (pd.DataFrame({"accuracy": [1.0]}),))
+    assert cards.counted([]) == cards.counted([bare]) == ""
+
+
+def test_a_run_diverges_where_a_loss_is_no_number(monkeypatch):
+    points = pd.DataFrame({"id": list("aabbcc"), "step": [0, 9] * 3, "loss": [np.nan, 1, 1, np.nan, 1, np.inf]})
+    monkeypatch.setattr(records, "shipped", lambda: (None, points))
+    assert cards.diverged.__wrapped__() == {"b", "c"}
 
 
 # Labels of comparisons

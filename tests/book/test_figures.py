@@ -1,89 +1,22 @@
-"""Figures in the book: a palette for dark pages, sizes, and one seed at a time."""
+"""Figures in the book: sizes, links, colours on dark pages."""
 
+import colorsys
 import re
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from chromium import BROWSER, MISSING, said_by
 from component import extension
 
-from cot2lib.study import look
 from cot2lib.study.check import Check
-
-BOOK = Path(__file__).parents[2] / "book"
-NAME = "fig-two"
+from cot2lib.study.series import BLUE, BROWN, GREEN, GREY, ORANGE, PINK, SKY, YELLOW
 
 
 @pytest.fixture(scope="module")
 def figures():
     return extension("figures")
-
-
-@pytest.fixture(scope="module")
-def shown():
-    """Two methods with three seeds at two dimensions."""
-    rows = [
-        {"recipe": "quick recipe", "method": method, "d_model": d, "seed": seed, "last": 10.0 * place + d + seed / 7}
-        for place, method in enumerate(("CoT2", "discrete CoT"))
-        for d in (16, 24)
-        for seed in (42, 43, 44)
-    ]
-    return look.ends(pd.DataFrame(rows))
-
-
-def curves():
-    rows = [
-        {
-            "recipe": "quick recipe",
-            "method": method,
-            "d_model": 16,
-            "seed": seed,
-            "epoch": epoch,
-            "accuracy": epoch + seed,
-        }
-        for method in ("CoT2", "discrete CoT")
-        for seed in (42, 43)
-        for epoch in range(5)
-    ]
-    return look.curves(pd.DataFrame(rows))
-
-
-def luminance(colour):
-    return sum(int(colour[at : at + 2], 16) * weight for at, weight in ((1, 0.21), (3, 0.72), (5, 0.07)))
-
-
-def test_colours_are_legible_on_the_ground_that_they_stand_on(figures):
-    """Greys turn round, in order; colours of the book's series are lighter than the ground by far."""
-    greys = [luminance(figures.in_the_dark(grey)) for grey in ("#000000", "#7a7a7a", "#e4e4e4", "#ffffff")]
-    assert greys == sorted(greys, reverse=True) and figures.in_the_dark("#ffffff") == "#121212"
-    for colour in ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#B08D00", "#332288", "#882255"):
-        assert luminance(figures.in_the_dark(colour)) > 90 > luminance("#121212"), colour
-
-
-def test_a_dark_figure_has_no_white_and_ids_of_its_own(figures, shown):
-    light = shown.svg()
-    dark = figures.darkened(light)
-    assert "#ffffff" in light and "#ffffff" not in dark and '<svg fill="#e6e6e6"' in dark
-    ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in (light, dark)]
-    assert ids[0] and ids[0].isdisjoint(ids[1])
-    assert set(re.findall(r"url\(#([^)]+)\)", dark)) <= ids[1]
-
-
-def test_every_dot_and_line_says_its_seed(shown):
-    """In the order of the dots, each once; lines of each series and seed, with the height that they end at."""
-    named = re.findall(r'id="seeds-[\d-]+_([\d_]+)"', shown.svg())
-    assert sorted(named) == ["42_43_44"] * 4
-    drawn = curves()
-    lines = [
-        line for axis in drawn.figure.axes for line in axis.lines if (line.get_gid() or "").startswith(look.SEEDS)
-    ]
-    assert len(lines) == 4 and all(line.get_ydata()[-1] == 4 + int(line.get_gid().split("_")[1]) for line in lines)
-    ids = re.findall(r' id="([^"]+)"', drawn.svg())
-    assert len(set(ids)) == len(ids) and drawn.svg() == drawn.svg()
 
 
 @pytest.mark.parametrize("points, wide", [(480, False), (495, True)])
@@ -94,48 +27,37 @@ def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(figures, tmp_p
     picture = '<img alt="It." src="../_images/b.svg" />'
     given = f'<a class="reference internal image-reference" href="x">{picture}\n</a>' if linked else picture
     context = {"body": f"<figure>{given}<figcaption>Told.</figcaption></figure>"}
-    figures.show_twice(app, "a", "page.html", context, None)
+    figures.size_and_link(app, "a", "page.html", context, None)
     figure = BeautifulSoup(context["body"], "html.parser").figure
     links = figure.select("div.wide-picture > a" if wide else "figure > a")
     assert [link["href"] for link in links] == ["../_images/b.svg"] and len(figure.select("a")) == 1
-    assert [one["src"] for one in links[0].select("img")] == ["../_images/b.svg", "../_images/b.dark.svg"]
-    assert {one["width"] for one in links[0].select("img")} == {str(round(points * 4 / 3))}
+    (shown,) = links[0].select("img")
+    assert (shown["src"], shown["width"]) == ("../_images/b.svg", str(round(points * 4 / 3)))
     assert figure.figcaption.parent is figure, "beside the box, not in it"
 
 
-@pytest.mark.skipif(BROWSER is None, reason=MISSING)
-def test_a_reader_looks_at_one_seed(figures, shown, tmp_path):
-    shutil.copytree(BOOK / "_static", tmp_path / "_static")
-    images, numbers = tmp_path / "_images", tmp_path / "_static" / "numbers"
-    images.mkdir(), numbers.mkdir()
-    (images / "a.svg").write_text(shown.svg())
-    (images / "a.dark.svg").write_text(figures.darkened(shown.svg()))
-    (numbers / f"{NAME}.csv").write_text(shown.csv())
-    figures.write_seeds(images, numbers, NAME, "a.svg")
-    pictures = "".join(f"<img class='only-{mode}' alt='What is seen.'>" for mode in ("light", "dark"))
-    told = said_by(
-        tmp_path,
-        f"<figure id='{NAME}' data-seeds>{pictures}<figcaption></figcaption></figure>"
-        '<script src="../_static/seeds.js"></script>',
-        """document.querySelector("button").click();
-        while (!document.querySelector("select")) await new Promise((go) => setTimeout(go, 20));
-        const list = document.querySelector("select"), dots = [...document.querySelectorAll("[data-drew] use")];
-        const seen = () => dots.filter((dot) => !dot.style.opacity).length;
-        const set = (value) => {
-          list.value = value;
-          list.dispatchEvent(new Event("input"));
-          return [seen(), document.querySelector("[role=status]").textContent];
-        };
-        const svgs = [...document.querySelectorAll("svg")];
-        return [[...list].map((one) => one.value), seen(), set("43"), set(""), list.labels.length,
-                svgs.map((svg) => [svg.getAttribute("aria-label"), svg.getAttribute("class")]),
-                document.activeElement === list];""",
-    )
-    seeds, before, one, every, labels, drawn, focused = told
-    assert seeds == ["", "42", "43", "44"] and before == every[0] == 24 and one[0] == 8, "two palettes of four groups"
-    value = f"{16 + 43 / 7:.1f}"
-    assert one[1].startswith("Seed 43: quick recipe, d_model 16, CoT2: ") and f"CoT2: {value};" in one[1]
-    assert labels == 1 and focused and drawn == [["What is seen.", "only-light"], ["What is seen.", "only-dark"]]
+def test_dark_pages_turn_figures_round_and_keep_hues():
+    """Every colour of the palette keeps its hue within a twelfth of the circle, and a contrast of 3 to the ground."""
+    style = (Path(__file__).parents[2] / "book" / "_static" / "book.css").read_text()
+    amount = float(re.search(r"figure img[^{]*\{\s*filter: invert\(([\d.]+)\) hue-rotate\(180deg\);", style)[1])
+    luma = np.array([0.213, 0.715, 0.072])
+
+    def read(colour):
+        return np.array([int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+
+    def turned(colour):
+        inverted = amount + (1 - 2 * amount) * read(colour)
+        return np.clip(2 * luma @ inverted - inverted, 0, 1)  # half a turn about grey of the same luma
+
+    def luminance(channels):
+        linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    for colour in (BLUE, ORANGE, GREEN, YELLOW, SKY, PINK, BROWN, GREY):
+        given, hue = (colorsys.rgb_to_hsv(*one)[0] for one in (read(colour), turned(colour)))
+        assert min(abs(given - hue), 1 - abs(given - hue)) < 1 / 12 or colour == GREY, colour
+        assert luminance(turned(colour)) / luminance(turned("#ffffff")) > 3, colour
+    assert luminance(turned("#000000")) / luminance(turned("#ffffff")) > 12
 
 
 def test_folded_code_that_shows_nothing_joins_the_next():

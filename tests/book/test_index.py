@@ -223,7 +223,7 @@ def test_the_first_page_is_right_about_what_is_not_rebuilt():
     assert "the paper's own table [needs a GPU]" in told and "Questions about graphs are\nrebuilt too" in told
     kinds = {part: {type(ledger.KINDS[claim]) for claim in _of_task(part)} for part in ("gsm8k", "pro")}
     assert kinds["gsm8k"] == {Elsewhere, Most} and Number in kinds["pro"]
-    verdicts = pd.read_csv(Path(__file__).parent / "ledger.csv").set_index("id")["verdict"]
+    verdicts = ledger.of_records().set_index("id")["verdict"]
     assert verdicts[_of_task("gsm8k")].str.startswith("not run: needs").all()
     assert not verdicts[_of_task("pro")].str.startswith("not run").any()
 

@@ -4,7 +4,6 @@ The pages are those that `make book` has built, or with the option `--build` bui
 """
 
 import csv
-import gzip
 import inspect
 import json
 import re
@@ -207,47 +206,21 @@ def test_the_ledger_is_a_row_a_claim_in_five_columns(pages):
     assert len(set(links)) == len(links) == (claims()["metric"] != "pass_at_k").sum()
 
 
-def test_figures_have_a_size_and_a_palette_for_dark_pages(pages):
+def test_figures_have_a_size(pages):
     for name, page in pages.items():
         pictures = page.select("article figure img")
         assert all(int(picture["width"]) and int(picture["height"]) for picture in pictures), name
-        for picture in (one for one in pictures if one["src"].endswith(".svg")):
-            if "only-light" in picture["class"]:
-                dark = (SITE / "book" / picture["src"]).with_suffix(".dark.svg").resolve()
-                assert "#ffffff" not in dark.read_text(), dark.name
-            else:
-                assert "only-dark" in picture["class"] and picture["src"].endswith(".dark.svg"), name
 
 
 def test_figures_are_vectors_unless_these_weigh_too_much():
     kinds = [path.suffix for path in (SITE / "_images").iterdir() if path.stem.isalnum() and len(path.stem) == 64]
     assert set(kinds) == {".svg", ".png"} and kinds.count(".svg") > 3 * kinds.count(".png")
-    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg") if ".dark" not in path.name)
+    assert all(path.stat().st_size <= 151_000 for path in (SITE / "_images").glob("*.svg"))
 
 
-def first_load(name, page):
-    """Bytes that a page asks for before its pictures come into sight, and what is left of them compressed."""
-    here, asked = SITE / f"{name}.html", {SITE / f"{name}.html"}
-    for tag in page.select("script[src], link[rel=stylesheet][href], img[src]:not([loading=lazy])"):
-        asked.add((here.parent / (tag.get("src") or tag.get("href")).split("?")[0]).resolve())
-    files = [path.read_bytes() for path in asked if path.is_file()]
-    return sum(map(len, files)), sum(len(gzip.compress(data, 6)) for data in files)
-
-
-def test_pages_are_light(pages):
+def test_pictures_load_when_they_come_into_sight(pages):
     for name, page in pages.items():
-        plain, compressed = first_load(name, page)
-        assert plain < 2_500_000 and compressed < 900_000, name
         assert all(image.get("loading") == "lazy" for image in page.select("article figure img")), name
-
-
-def test_icons_that_pages_show_are_there(pages):
-    sent = (SITE / "_static" / "scripts" / "fontawesome.js").read_text()
-    for page in pages.values():
-        for icon in page.select("[class*='fa-solid'], [class*='fa-brands']"):
-            names = [one.removeprefix("fa-") for one in icon["class"] if one not in ("fa-solid", "fa-brands", "fa-lg")]
-            for name in (name for name in names if icon["class"] and f"fa-{name}" in icon["class"]):
-                assert re.search(rf'[{{,"]{name}"?:\[', sent), name
 
 
 def test_the_numbers_of_every_figure_are_one_click_away(pages):
@@ -284,7 +257,7 @@ def test_chapters_have_their_figures_and_tables(pages):
     }
     for name, (figures, tables) in expected.items():
         page = pages[f"notebooks/{name}"]
-        assert len(page.select("article figure img:not(.only-dark)")) == figures, name
+        assert len(page.select("article figure img")) == figures, name
         assert len(page.select("article table .caption-number")) >= tables, name
 
 
@@ -308,8 +281,6 @@ def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
     assert {card["id"] for card in cards} == {f"claim-{claim}" for claim in claims().index[~series]}
     for card in cards:
         assert card.select_one("summary .sd-badge").get_text(), card["id"]
-        runs = card.select_one(".holds[data-claim]")
-        assert bool(runs) == bool(card.select(".claim-picture")) and bool(runs or card.select("a[href]")), card["id"]
         at = card.select_one("a[href*='/blob/']")
         assert at["href"].startswith(f"{URL}/blob/") and "cot2lib/study/" in at["href"], card["id"]
         assert bool(card.select(".claim-picture svg")) == bool(card.select("a[download]")), card["id"]
@@ -326,11 +297,9 @@ def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
 
 def test_every_name_of_the_face_is_described(pages):
     page = pages["book/api"]
-    described = {entry["id"].removeprefix("cot2lib.") for entry in page.select("dt.sig[id]")}
-    assert set(cot2lib.FACE) <= described
     assert "|sum|" in page.get_text() and not page.select("article .problematic")
-    for name in cot2lib.FACE:
-        assert page.find("dt", id=f"cot2lib.{name}").find_next_sibling("dd").get_text().strip(), name
+    for name, module in cot2lib.FACE.items():
+        assert page.find("dt", id=f"{module}.{name}").find_next_sibling("dd").get_text().strip(), name
 
 
 def test_the_explorer_has_its_models(pages):
@@ -349,19 +318,6 @@ def test_two_minds_stand_where_their_tasks_are_trained(pages):
         "book/intro": ["mnns"], "book/explorer": ["mnns", "prosqa"], "notebooks/csft": ["mnns"],
         "notebooks/method": ["mnns"], "notebooks/prosqa": ["prosqa"],
     }  # fmt: skip
-
-
-def test_search_knows_sections_and_cards_without_code(anchors):
-    text = (SITE / "_static" / "sections.js").read_text()
-    found = json.loads(text.removeprefix("window.COT2_SECTIONS = ").removesuffix(";\n"))
-    assert {part["page"] for part in found} >= {f"{name}.html" for name in anchors}
-    for part in found:
-        assert part["at"] in anchors[part["page"].removesuffix(".html")], part["at"]
-    prose = " ".join(part["text"] for part in found)
-    assert not re.search(r"\bfrom \w[\w.]* import |\bimport (torch|pandas|sys)\b", prose)
-    assert "\\frac" not in prose and "check = begin" not in prose
-    cards = {part["at"] for part in found if part["at"].startswith("claim-")} - {"claim-by-claim"}
-    assert len(cards) == (claims()["metric"] != "pass_at_k").sum()
 
 
 def test_internal_links_lead_somewhere(pages, anchors):

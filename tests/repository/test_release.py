@@ -1,6 +1,5 @@
-"""A release: one version everywhere, a citation that is whole, cards beside weights, a crate that shows changes."""
+"""A release: one version everywhere, and a citation that is whole."""
 
-import hashlib
 import importlib
 import json
 import shutil
@@ -12,9 +11,6 @@ import pytest
 import yaml
 
 import cot2lib
-from cot2lib.kit import paths
-from cot2lib.runs import manifest
-from cot2lib.study.book import model_cards
 
 ROOT = Path(__file__).parents[2]
 CITED = yaml.safe_load((ROOT / "CITATION.cff").read_text())
@@ -32,11 +28,6 @@ def release():
 @pytest.fixture
 def version(release):
     return release("version")
-
-
-@pytest.fixture
-def whole(release):
-    return release("whole")
 
 
 @pytest.fixture
@@ -116,93 +107,3 @@ def test_a_tree_with_changes_is_not_released(version, tree):
     with pytest.raises(version.ReleaseError, match="the tree has changes; commit or stash them first"):
         version.begin(tree, "1.2.3")
     assert (tree / version.LOG).read_text() == "mine"
-
-
-@pytest.fixture
-def crate(tmp_path):
-    """The smallest crate that has a checksum."""
-    (tmp_path / "a.csv").write_text("a\n1\n")
-    entity = {"@id": "a.csv", "@type": "File", "sha256": hashlib.sha256(b"a\n1\n").hexdigest()}
-    (tmp_path / "ro-crate-metadata.json").write_text(json.dumps({"@graph": [{"@id": "./"}, entity]}))
-    return tmp_path
-
-
-def test_a_crate_shows_what_has_changed(whole, crate, capsys):
-    assert whole.check(crate) == 1
-    (crate / "a.csv").write_text("a\n2\n")
-    assert whole.main(str(crate)) == 2
-    assert capsys.readouterr().err == (
-        f"crate: {crate / 'a.csv'} has changed since the crate was written; take a whole copy.\n"
-    )
-    (crate / "a.csv").unlink()
-    with pytest.raises(whole.CrateError, match=r"a\.csv is missing, which was there when the crate was written"):
-        whole.check(crate)
-    with pytest.raises(whole.CrateError, match="holds no readable ro-crate-metadata"):
-        whole.check(crate / "nowhere")
-
-
-def test_a_changed_record_is_not_packed(whole, tmp_path):
-    """And those that ship are what their manifest says."""
-    assert len(whole.listed(paths.records())) == len(manifest.listed(paths.records()))
-    (tmp_path / "a.csv").write_text("a")
-    (tmp_path / whole.MANIFEST).write_text(json.dumps({"checksum": "0", "a.csv": hashlib.sha256(b"b").hexdigest()}))
-    with pytest.raises(whole.CrateError, match=r"a\.csv has changed since it was collected; put it back from git"):
-        whole.listed(tmp_path)
-
-
-def test_weights_have_a_card_beside_them_with_the_numbers_of_the_records():
-    made = model_cards.cards()
-    weights = [name for name in manifest.listed(paths.records()) if name.endswith(".safetensors")]
-    assert (
-        set(made)
-        == {model_cards.card_name(name) for name in weights}
-        == {path.name for path in paths.records().glob("*.md")}
-    )
-    for name, text in made.items():
-        assert (paths.records() / name).read_text() == text, "make results"
-
-
-CRATE = """
-import json, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import crate
-root, out = Path(sys.argv[2]), Path(sys.argv[3])
-crate.write(root, out)
-crate.validate(out)
-print(crate.check(out))
-data = json.loads((out / "ro-crate-metadata.json").read_text())
-for entity in data["@graph"]:
-    if entity["@id"] == "./":
-        del entity["datePublished"]
-(out / "ro-crate-metadata.json").write_text(json.dumps(data))
-try:
-    crate.validate(out)
-except crate.CrateError:
-    print("seen")
-"""
-
-
-@pytest.mark.thorough
-def test_a_crate_is_valid_and_its_validator_sees_faults(release, tmp_path):
-    python, root = release("tools").python("release"), tmp_path / "root"
-    records = root / "cot2lib" / "study" / "records"
-    records.mkdir(parents=True)
-    (root / "_build" / "html").mkdir(parents=True)
-    (root / "_build" / "html" / "index.html").write_text("<title>A</title>")
-    (records / "a.quick.runs.csv").write_text("id\n")
-    (records / "manifest.json").write_text(json.dumps({"a.quick.runs.csv": hashlib.sha256(b"id\n").hexdigest()}))
-    for name in ("CITATION.cff", "LICENSE", "README.md"):
-        shutil.copy(ROOT / name, root / name)
-    command = [python, "-c", CRATE, ROOT / "release", root, tmp_path / "crate"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout.split() == ["6", "seen"], done.stdout + done.stderr
-
-
-@pytest.mark.thorough
-def test_the_citation_is_valid(release):
-    program = release("tools").python("release").with_name("cffconvert")
-    valid = subprocess.run([program, "--validate"], cwd=ROOT, capture_output=True, text=True)
-    assert not valid.returncode, valid.stdout + valid.stderr
-    told = subprocess.run([program, "-f", "zenodo"], cwd=ROOT, capture_output=True, text=True)
-    assert json.loads(told.stdout) == json.loads((ROOT / ".zenodo.json").read_text())

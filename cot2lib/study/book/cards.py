@@ -85,11 +85,7 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
         _reached(row),
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
-        *(
-            [f"Run by run, {_whose(shown)}{epochs}:", f"<div class='holds' data-claim='{claim}'>{runs.figure}</div>"]
-            if runs
-            else []
-        ),
+        *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
         counted(lines),
         _seen(claim),

@@ -76,15 +76,12 @@ def picture(lines: Sequence[Drawn], judged_by: tuple[float, float] = (np.nan, np
     Dots are seeds, the bar is the 95 % interval of their mean, the diamond is the paper's number, or no difference. Of
     a number the thin line is the prediction interval by which it is judged, `judged_by`, as far as the number can lie
     there. Lines of one unit share an axis. Of more than `MOST` lines those with the smallest means are drawn. Places
-    are percentages, so that the text keeps its size however narrow the page is. Every line says which of `lines` it
-    is, and the ends of its axis, and every dot its seed: pages draw intervals of fewer seeds by these.
+    are percentages, so that the text keeps its size however narrow the page is.
     """
-    places = sorted(range(len(lines)), key=lambda place: lines[place].values.mean())[:MOST]
-    places = places if len(lines) > MOST else range(len(lines))
-    kept = [lines[place] for place in places]
+    kept = sorted(lines, key=lambda line: line.values.mean())[:MOST] if len(lines) > MOST else lines
     units = dict.fromkeys(line.unit for line in kept)
     ends = {unit: _ends([line for line in kept if line.unit == unit], judged_by) for unit in units}
-    drawn = "".join(_line(place, lines[place], *ends[lines[place].unit], judged_by) for place in places)
+    drawn = "".join(_line(line, *ends[line.unit], judged_by) for line in kept)
     scales = "".join(
         f"<div class='claim-scale'><span>{low:.{unit.digits}f}</span><span>{unit.name}</span>"
         f"<span>{high:.{unit.digits}f}</span></div>"
@@ -118,8 +115,8 @@ def _interval(line: Drawn) -> tuple[float, float]:
     return interval.low, interval.high
 
 
-def _line(place: int, line: Drawn, low: float, high: float, judged_by: tuple[float, float]) -> str:
-    """The words of the line at a place, above its axis from `low` to `high`."""
+def _line(line: Drawn, low: float, high: float, judged_by: tuple[float, float]) -> str:
+    """The words of a line, above its axis from `low` to `high`."""
     at = lambda value: f"{EDGE + (100 - 2 * EDGE) * (value - low) / (high - low):.2f}%"
     (left, right), level = _interval(line), f"y1='{MIDDLE}' y2='{MIDDLE}'"
     ours = f"{describe(line.values.mean(), left, right, line.unit.digits)} {line.unit.name}"
@@ -130,15 +127,12 @@ def _line(place: int, line: Drawn, low: float, high: float, judged_by: tuple[flo
         for name, (one, other) in spans.items()
         if not np.isnan(one)
     )
-    dots = "".join(
-        f"<circle data-seed='{seed}' cx='{at(value)}' cy='{MIDDLE}' r='4'/>" for seed, value in line.values.items()
-    )
+    dots = "".join(f"<circle cx='{at(value)}' cy='{MIDDLE}' r='4'/>" for value in line.values)
     paper = f"<text x='{at(line.stated)}' y='{MIDDLE + 5}'>\N{BLACK DIAMOND}</text>"
     runs = ", ".join(f"{value:.{line.unit.digits}f}" for value in line.values)
     said = html.escape(f"{line.label or 'ours'}: {ours}, beside {beside}; runs {runs}", quote=True)
     axis = f"<line class='axis' x1='{EDGE}%' x2='{100 - EDGE}%' {level}/>"
     return (
         f"<div class='claim-line'><span>{html.escape(line.label)}</span><span>{ours}</span></div>"
-        f'<svg role="img" data-line="{place}" data-low="{low:.9g}" data-high="{high:.9g}" '
-        f'aria-label="{said}">{axis}{bar}{dots}{paper}</svg>'
+        f'<svg role="img" aria-label="{said}">{axis}{bar}{dots}{paper}</svg>'
     )

@@ -38,7 +38,7 @@ def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop stat
     """
     edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
     graph = networkx.DiGraph(edges)
-    places, root, (target, other) = _places(graph), int(task.root[row]), task.options[row].tolist()
+    places, root, (target, other) = by_layers(graph), int(task.root[row]), task.options[row].tolist()
     asked = {root: ("root", YELLOW), target: ("target", GREEN), other: ("other", ORANGE)}
     columns = min(2, len(thoughts))
     figure, axes = panels(-(-len(thoughts) // columns), columns, width=3.7 * columns, height=3.6)
@@ -57,7 +57,7 @@ def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop stat
     return Shown(figure, shares.stack().rename("share (%)").reset_index(), finding)
 
 
-def _places(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
+def by_layers(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
     """Nodes in rows, by the longest way that leads to each; every row is spread evenly."""
     layers = list(networkx.topological_generations(graph))
     places = {}
