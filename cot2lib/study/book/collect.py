@@ -16,7 +16,7 @@ from cot2lib.runs.lookup import absent, absent_message, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape
 from cot2lib.specs.profiles import TEN
 from cot2lib.study import graph_tests, sweeps, thoughts_held
-from cot2lib.study.book import all_runs, drift
+from cot2lib.study.book import all_runs
 from cot2lib.study.construction import block
 from cot2lib.study.controls import along, edits, transfer
 from cot2lib.study.controls import runs as controls
@@ -157,7 +157,6 @@ def _contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
 MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "sampling": ("passk", _pass_at_k),
     "experts": ("training", _expert_blocks),
-    "drift": ("again", drift.measure),
     "decodings": ("measured", decodings.measure),
     "steps": ("costs", step_costs.measure),
     "speed": ("measured", speed.measure),
