@@ -110,7 +110,7 @@ def _add_machine(commands) -> None:
     rehearsal.add_argument("--all", action="store_true", help="execute every chapter, not one")
 
     bench = command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
+    bench.add_argument("what", choices=["train", "sampling", "grpo"], help="which benchmark")
     bench.add_argument("--fed", default="teacher", choices=["teacher", "self"], help="train: whose thoughts are fed")
     bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
 

@@ -5,13 +5,11 @@ from functools import partial
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.losses import soft_nll
-from cot2lib.model import Cache, GPT2Stack
-from cot2lib.study import costs, overhead, passk
+from cot2lib.study import costs, passk
 from cot2lib.study.speed import bench, peers, reward, training
 from cot2lib.study.speed.plain_grpo import PlainGRPO
 from cot2lib.study.speed.variants import BASELINE
@@ -186,70 +184,6 @@ def rolled_out(trainer):
 def test_pass_at_k_is_timed_on_a_shipped_model(monkeypatch):
     monkeypatch.setattr(passk, "TEMPERATURES", (0.4,))
     assert bench.pass_at_k_seconds(samples=14) > 0
-
-
-def test_decoding_table():
-    printed = bench.measure("decoding", quick=True)
-    assert "mixture / projection" in printed and "150000" in printed
-
-
-def test_a_continuous_step_is_timed_beside_a_discrete_one():
-    table = overhead.measured(16, 1, 2, (20, 4000), rounds=2)
-    assert list(table["v"]) == [20, 4000] and (table["d"] == 16).all()
-    assert (table.drop(columns="longer step (%)") > 0).all(axis=None)
-
-
-def test_timed_models_share_their_weights_and_do_the_products():
-    stacks = overhead.equal_stacks(16, 1, 2, (20, 40))
-    assert stacks[20].transformer.wte.weight.shape == (1, 20, 16)
-    tables = [stack.transformer.wte.weight.data_ptr() for stack in stacks.values()]
-    assert tables[0] == tables[1] and stacks[20].shape["vocab_size"] == 20
-    past = Cache()
-    stacks[20].hidden(torch.rand(1, 1, 3, 16), cache=past)
-    parts = {name: part() for name, part in overhead._parts(stacks[20], past).items()}
-    assert parts["projection"].shape == (1, 1, 1, 20)
-    assert {parts[name].shape for name in ("mixture", "rows", "discrete", "continuous")} == {(1, 1, 1, 16)}
-    assert past.length == 3, "every turn starts from the same cache"
-
-
-def test_too_few_vocabularies_to_time():
-    for vocabularies in ((), (100, 8)):
-        with pytest.raises(SpecError, match="at least 16 tokens"):
-            overhead.measured(16, 1, 2, vocabularies)
-
-
-def test_counts_of_a_step():
-    small = {step.name: step for step in overhead.MODELS}["GPT-2 small"]
-    assert small.projection == small.mixture == 2 * 50257 * 768
-    assert small.blocks == 12 * (2 * 12 * 768**2 + 2 * 2 * 1024 * 768)
-    added = overhead.counted().set_index("model").loc["GPT-2 small"]
-    assert added["mixture over blocks (%)"] == pytest.approx(100 * 50257 / (12 * 12 * 768 + 2 * 12 * 1024))
-    over = small.mixture / (small.blocks + small.projection)
-    assert added["mixture over discrete step (%)"] == pytest.approx(100 * over)
-
-
-def test_counts_agree_with_torchs_counter():
-    """Blocks at a context that attention really has, the query itself included."""
-    stack = GPT2Stack(1, 50, 20, 16, 2, 2)
-    past = Cache()
-    stack.hidden(torch.rand(1, 1, 7, 16), cache=past)
-    step = overhead.Step("small", 50, 16, 2, context=8)
-    assert _flops(lambda: stack.hidden(torch.rand(1, 1, 1, 16), cache=past.copy())) == step.blocks
-    assert _flops(lambda: stack.logits(torch.rand(1, 1, 1, 16))) == step.projection
-    assert _flops(lambda: stack.mix(torch.rand(1, 1, 1, 50))) == step.mixture
-
-
-def _flops(work):
-    with FlopCounterMode(display=False) as counter:
-        work()
-    return counter.get_total_flops()
-
-
-def test_what_holds_of_the_overhead():
-    assert overhead.equals_projection() and overhead.is_dominated()
-    assert not overhead.is_dominated(overhead.SMALL), "a narrow model with a large vocabulary: not dominated"
-    table = overhead.counted()
-    assert (table["mixture (Mflop)"] == table["projection (Mflop)"]).all()
 
 
 def test_a_page_times_what_is_installed():

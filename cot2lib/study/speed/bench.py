@@ -4,7 +4,7 @@
 Hugging Face's model and a plain loop, batched over runs by `torch.func.vmap` and by JAX, and with our stack at several
 sizes, eager, compiled and by the fused engine. Fed "self" it times the step through the model's own thoughts.
 `sampling` times training on own thoughts beside teacher forcing, and the whole Pass@k of the paper's experiment.
-`decoding` times what a continuous token costs beside a discrete one. `grpo` times steps of policy gradients, rollouts
+`grpo` times steps of policy gradients, rollouts
 and update, beside the same steps with Hugging Face's model. Variants take turns, so that a machine that speeds up or
 slows down does so for all.
 """
@@ -19,12 +19,11 @@ from cot2lib.kit.provenance import device_name
 from cot2lib.kit.timing import seconds, threads
 from cot2lib.runs import load
 from cot2lib.specs.profiles import spec
-from cot2lib.study import overhead, passk
+from cot2lib.study import passk
 from cot2lib.study.costs import feeding_table
 from cot2lib.study.speed import reward, training
 from cot2lib.study.speed.variants import CPU, QUICK_ROUNDS, ROUNDS
 
-SHAPES = ((32, 2, 2), (768, 12, 12))  # width, layers, heads of the models that decode
 FEW_SAMPLES = 28  # of a quick look at Pass@k
 
 
@@ -76,16 +75,9 @@ def pass_at_k_seconds(samples: int) -> float:
     return seconds(lambda: passk.measure(model, [run], samples))
 
 
-def decoding(quick: bool, rounds: int) -> list[pd.DataFrame]:
-    """E^T alpha beside the projection and a whole step, over vocabularies."""
-    return [overhead.measured(*shape, rounds=rounds) for shape in SHAPES[: 1 if quick else None]]
-
-
 def grpo(quick: bool, rounds: int) -> list[pd.DataFrame]:
     """Prompts of policy gradients, rollouts and update, by the loop and by stacks."""
     return [reward.prompts(rounds, compiled=not quick)]
 
 
-WHATS: dict[str, Callable[[bool, int], list[pd.DataFrame]]] = {
-    one.__name__: one for one in (train, sampling, decoding, grpo)
-}
+WHATS: dict[str, Callable[[bool, int], list[pd.DataFrame]]] = {one.__name__: one for one in (train, sampling, grpo)}
