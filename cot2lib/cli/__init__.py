@@ -1,4 +1,4 @@
-"""`cot2`: list, run, shards, slurm, plan, llm, collect, chapters, ledger, prosqa, rehearse, bench.
+"""`cot2`: list, run, shards, slurm, plan, llm, collect, chapters, ledger, prosqa.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command(commands, "list", "which runs each chapter stands on, and which are recorded", _list)
-    for add in (add_training, _add_language, _add_study, _add_machine):
+    for add in (add_training, _add_language, _add_study):
         add(commands)
     return parser
 
@@ -97,22 +97,6 @@ def _add_study(commands) -> None:
     prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")
     prosqa.add_argument("--naming", default="fresh", help="fresh: drawn names; age: node numbers (default: fresh)")
     prosqa.add_argument("--csv", type=Path, metavar="OUT", help="write a row for each method, seed and question")
-
-
-def _add_machine(commands) -> None:
-    """Commands that try and time this machine."""
-    rehearsal = command(commands, "rehearse", "try this machine: tests, speed, a chapter, some runs", _rehearse)
-    rehearsal.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    rehearsal.add_argument(
-        "--out", type=Path, help="folder for report and records (default: build/rehearsal/DEVICE/out)"
-    )
-    rehearsal.add_argument("--runs", metavar="SET", help="one, missing, or a chapter (default: missing on a GPU)")
-    rehearsal.add_argument("--all", action="store_true", help="execute every chapter, not one")
-
-    bench = command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling", "grpo"], help="which benchmark")
-    bench.add_argument("--fed", default="teacher", choices=["teacher", "self"], help="train: whose thoughts are fed")
-    bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -171,12 +155,6 @@ def _chapters(options: argparse.Namespace) -> int:
     return chapters.execute(options.names, dict(options.parameter), options.out, options.workers)
 
 
-def _rehearse(options: argparse.Namespace) -> int:
-    from cot2lib.study.book.rehearsal import rehearse
-
-    return rehearse(options.device, options.out, options.runs, options.all)
-
-
 def _refuse_unwritable(path: Path | None) -> None:
     """Raise OSError for a path that cannot be written, before the work; an absent file stays absent."""
     if path:
@@ -208,9 +186,3 @@ def _prosqa(options: argparse.Namespace) -> None:
     print((PERCENT * questions.by_hops(rows)).round(1).to_string(), flush=True)
     if options.csv:
         rows.to_csv(options.csv, index=False, lineterminator="\n")
-
-
-def _bench(options: argparse.Namespace) -> None:
-    from cot2lib.study.speed import bench
-
-    print(bench.measure(options.what, quick=options.quick, fed=options.fed))

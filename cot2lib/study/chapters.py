@@ -70,7 +70,7 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     | {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0]}
     | {"drawn_samples": 4000, "live_gamma": 20.0, "live_steps": 4000, "live_lr": 0.0001},
     "gsm8k": {"seeds": [*SEEDS[:3]], "live_k": 4, "live_thoughts": 3, "live_sums": 3},
-    "speed": {"seeds": [42], "live_sizes": [1, 16], "live_rounds": 2},
+    "speed": {"seeds": [42], "live_sizes": [1, 16]},
     "extend": {"live_steps": 1500, "live_powers": [2.0, 8.0], "live_reward_steps": 100, "live_hours": 12},
     "ledger": {"profile": "paper", "seeds": [*TWENTY]},
 }

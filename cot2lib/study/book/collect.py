@@ -24,7 +24,6 @@ from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.prosqa import following, questions
 from cot2lib.study.prosqa import runs as prosqa
-from cot2lib.study.speed import record as speed
 
 
 def collect(
@@ -34,8 +33,7 @@ def collect(
 
     An entry of `MEASURES` has no runs of its own to merge: its table is measured here, whatever `folder` it is
     written to. One of `OF_MODELS` is measured for those trained models that are here; for others the rows that ship
-    stay. `gsm8k` is merged from finished runs, which are preferred to what is shipped. `rehearsal` takes tables from
-    `sources`.
+    stay. `gsm8k` is merged from finished runs, which are preferred to what is shipped.
 
     Args:
         chapter, profile: whose runs, or which measurement.
@@ -46,8 +44,6 @@ def collect(
     """
     if chapter == "gsm8k":
         return _language_models(profile, sources, folder)
-    if chapter == "rehearsal":
-        return _rehearsals(sources, folder)
     if chapter not in MEASURES | OF_MODELS:
         specs = all_runs.sweep(chapter, profile)
         shipping = {spec for spec in specs if all_runs.ships_weights(chapter, spec)}
@@ -107,18 +103,6 @@ def _language_models(profile: str, sources: Sequence[Path], folder: Path | None)
     return [shipped, *language_runs.ship_models(profile, folder)]
 
 
-def _rehearsals(sources: Sequence[Path], folder: Path | None) -> list[Path]:
-    """Ship what `cot2 rehearse` measured, a table for each kind of device.
-
-    Raises:
-        RecordError: if no source holds one.
-    """
-    tables = {name: records.shipped_table(name, source) for source in sources for name in speed.REHEARSED}
-    if not (found := {name: table for name, table in tables.items() if table is not None}):
-        raise RecordError("no rehearsal is there; name the folder that `cot2 rehearse` wrote with --source.")
-    return [records.ship_table(name, table, folder) for name, table in found.items()]
-
-
 def _pass_at_k(profile: str) -> pd.DataFrame:
     """Pass@k of the small models, of the package's records and, for those that do not ship, of the local store.
 
@@ -159,7 +143,6 @@ MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "experts": ("training", _expert_blocks),
     "decodings": ("measured", decodings.measure),
     "steps": ("costs", step_costs.measure),
-    "speed": ("measured", speed.measure),
     "following": ("along", following.measure),
     "along": ("edits", along.measure),
     "transfer": ("tuned", transfer.measure),
