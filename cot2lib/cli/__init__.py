@@ -1,4 +1,4 @@
-"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, prosqa, bench.
+"""`cot2`: list, run, slurm, llm, collect, chapters, ledger, prosqa.
 
 Every command prints one sentence and exits with 2 when it is asked for something that cannot be.
 `list` counts shipped records and stored results apart; `ledger` reads the shipped records alone.
@@ -46,14 +46,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command(commands, "list", "which runs each chapter stands on, and which are recorded", _list)
-    for add in (add_training, _add_language, _add_study, _add_machine):
+    for add in (add_training, _add_language, _add_study):
         add(commands)
     return parser
 
 
 def _add_language(commands) -> None:
     """Commands of language models."""
-    language = commands.add_parser("llm", help="train and evaluate language models").add_subparsers(
+    language = commands.add_parser("llm", help="train language models").add_subparsers(
         required=True, metavar="COMMAND"
     )
     text = "train a profile's language models by reward, those that are missing"
@@ -63,14 +63,6 @@ def _add_language(commands) -> None:
     train.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     train.add_argument("--model", help="folder with the weights, where the hub cannot be reached")
     train.add_argument("--data", help="folder with GSM8K's files, where they cannot be downloaded")
-    evaluate = command(language, "eval", "let a language model answer with tokens, and after thoughts", _evaluate)
-    evaluate.add_argument("model", help="small, smollm2, a folder, or a name on the Hugging Face hub")
-    evaluate.add_argument("--data", default="stories", help="stories, gsm8k, or a folder with GSM8K's files")
-    evaluate.add_argument("--problems", type=int, default=64, help="how many (default: 64)")
-    evaluate.add_argument("--sums", type=int, default=2, help="sums of a story (default: 2)")
-    evaluate.add_argument("--shots", type=int, default=0, help="solved stories shown before each (default: 0)")
-    evaluate.add_argument("--limit", type=int, default=40, help="most discrete tokens (default: 40)")
-    evaluate.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
 
 
 def _add_study(commands) -> None:
@@ -97,14 +89,6 @@ def _add_study(commands) -> None:
     prosqa.add_argument("file", type=Path, help="JSON file as COCONUT publishes them")
     prosqa.add_argument("--naming", default="fresh", help="fresh: drawn names; age: node numbers (default: fresh)")
     prosqa.add_argument("--csv", type=Path, metavar="OUT", help="write a row for each method, seed and question")
-
-
-def _add_machine(commands) -> None:
-    """Commands that time this machine."""
-    bench = command(commands, "bench", "measure speed side by side in one process", _bench)
-    bench.add_argument("what", choices=["train", "sampling", "decoding", "grpo"], help="which benchmark")
-    bench.add_argument("--fed", default="teacher", choices=["teacher", "self"], help="train: whose thoughts are fed")
-    bench.add_argument("--quick", action="store_true", help="fewer repetitions, no compilation")
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -140,14 +124,6 @@ def _train(options: argparse.Namespace) -> None:
         last = runs.train(run, options.device, places).iloc[-1]
         said = f"{last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens"
         print(f"{run.label}: {said}", flush=True)
-
-
-def _evaluate(options: argparse.Namespace) -> None:
-    from cot2lib.study.gsm8k import decodings
-
-    given = {name: getattr(options, name) for name in ("data", "problems", "sums", "shots", "limit", "device")}
-    table = decodings.of_model(options.model, **given)
-    print(table.drop(columns=["model", "data"]).round(3).to_string(index=False))
 
 
 def _collect(options: argparse.Namespace) -> None:
@@ -194,9 +170,3 @@ def _prosqa(options: argparse.Namespace) -> None:
     print((PERCENT * questions.by_hops(rows)).round(1).to_string(), flush=True)
     if options.csv:
         rows.to_csv(options.csv, index=False, lineterminator="\n")
-
-
-def _bench(options: argparse.Namespace) -> None:
-    from cot2lib.study.speed import bench
-
-    print(bench.measure(options.what, quick=options.quick, fed=options.fed))

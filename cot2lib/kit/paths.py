@@ -5,8 +5,6 @@
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
@@ -29,17 +27,3 @@ def store() -> Path:
         return Path(configured)
     root = checkout()
     return root / "build" / "runs" if root else Path.home() / ".cache" / "cot2" / "runs"
-
-
-@contextmanager
-def storing(folder: Path) -> Iterator[None]:
-    """Inside the block `store` is another folder, in this process and in those that it starts."""
-    before = os.environ.get("COT2_STORE")
-    os.environ["COT2_STORE"] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["COT2_STORE"]
-        else:
-            os.environ["COT2_STORE"] = before

@@ -1,10 +1,8 @@
 """The number that a response gives, and the reward for it.
 
 That is what follows the last mark `####`, or else the last number of the text. Training and tables go by it.
-`verified` asks the package math-verify instead, so that a table can say what the choice of a parser does.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 
@@ -38,18 +36,3 @@ def rewards(texts: Sequence[str], answers: Sequence[float | int]) -> list[float]
     if len(texts) != len(answers):
         raise SpecError(f"{len(texts)} responses for {len(answers)} answers; give one each.")
     return [float(is_right(text, answer)) for text, answer in zip(texts, answers)]
-
-
-def verified(text: str, answer: float | int) -> bool:
-    """Whether a response gives the answer, by the package math-verify, which reads fractions and LaTeX too.
-
-    Raises:
-        SpecError: without that package.
-    """
-    try:
-        from math_verify import parse, verify
-    except ImportError as error:
-        raise SpecError("package 'math-verify' is missing: install it with `pip install math-verify`.") from error
-    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of each call without a timeout
-    exact = str(int(answer)) if answer == int(answer) else repr(answer)
-    return verify(parse(exact, parsing_timeout=None), parse(text, parsing_timeout=None), timeout_seconds=None)

@@ -1,4 +1,4 @@
-"""Which runs the chapters on graphs stand on, per profile: `prosqa`, `prontoqa` and `graph_choices`.
+"""Which runs the chapters on graphs stand on, per profile: `prosqa` and `prontoqa`.
 
 `cot2 run search` trains them all. The sweep and its record files keep the name of the chapter that these three once
 were, since no record may move.

@@ -1,4 +1,4 @@
-"""Runs on graphs as the chapters `prosqa`, `prontoqa` and `graph_choices` read, draw and tabulate them.
+"""Runs on graphs as the chapters `prosqa` and `prontoqa` read, draw and tabulate them.
 
 A tested model answers graphs that are told apart by `test` (`cot2lib.study.graph_tests`). Of the published questions
 `hops` and `asked`, the way in which they are named, are columns of their own.

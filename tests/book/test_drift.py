@@ -6,30 +6,18 @@ import pytest
 from cot2lib.runs import records
 from cot2lib.specs.profiles import grpo
 from cot2lib.study.book import drift
-from cot2lib.study.sweeps import sampled, starts
+from cot2lib.study.sweeps import starts
 from cot2lib.thoughts import MTS, Dirichlet, Gaussian, Gumbel
 
 
-def rows(last, mean, engine, device="cpu (One(R) Core)", seeds=(42, 43, 44)):
-    """Rows of K = 3, d = 24, by seed."""
-    ids = [run.id for run in sampled("quick", seeds, (24,), (3,))]
-    return pd.DataFrame(
-        {"id": ids, "last": last, "curve_mean": mean, "engine": engine, "device": device, "stacked": 5}
-    )
-
-
 def table():
-    specs = sampled("quick", (42, 43, 44, 45), (24,), (3,))
-    before = rows([0.5, 0.6, 0.7], [0.4, 0.5, 0.6], [None, None, "torch"])
-    again = rows([0.51, 0.58, 0.7], [0.41, 0.51, 0.61], "fused", "cpu (Two)")
-    return drift.beside(specs, before, again)
-
-
-def test_runs_are_paired_and_old_rows_are_torchs():
-    both = table()
-    assert both["seed"].tolist() == [42, 43, 44] and set(both["kind"]) == {"reward, MTS, K = 3"}
-    assert set(both["engine_recorded"]) == {"torch"} and set(both["engine_again"]) == {"fused"}
-    assert (both["last_again"] - both["last_recorded"]).tolist() == pytest.approx([0.01, -0.02, 0.0])
+    """Three runs, recorded and trained again, as a record ships them."""
+    rows = pd.DataFrame({"id": range(3), "kind": "reward, MTS, K = 3", "seed": (42, 43, 44)})
+    before = dict(last=[0.5, 0.6, 0.7], curve_mean=[0.4, 0.5, 0.6], engine="torch", device="cpu (One(R) Core)")
+    again = dict(last=[0.51, 0.58, 0.7], curve_mean=[0.41, 0.51, 0.61], engine="fused", device="cpu (Two)")
+    for when, part in (("recorded", before), ("again", again)):
+        rows = rows.assign(**{f"{name}_{when}": value for name, value in (part | {"stacked": 5}).items()})
+    return rows
 
 
 def test_the_table_says_how_far_apart_by_hand():
@@ -41,20 +29,6 @@ def test_the_table_says_how_far_apart_by_hand():
     )
     assert row["last epoch"].startswith("-0.3") and row["over training"].startswith("1.00 [1.00")
     assert row["farthest"] == pytest.approx(2.0)
-
-
-def test_rows_of_other_devices_stay(monkeypatch):
-    """Measured again here, the rows of this device are replaced, and those of a GPU stay."""
-    there = table().assign(device_again="GPU")
-    known = pd.concat([there, table().assign(last_again=0.0)])
-    specs = sampled("quick", (42, 43, 44), (24,), (3,))
-    monkeypatch.setattr(drift, "trained_again", lambda profile: specs)
-    monkeypatch.setattr(drift, "shipped", lambda profile: known)
-    monkeypatch.setattr(drift.runs, "recorded", lambda asked: rows([0.5, 0.6, 0.7], 0.5, "torch"))
-    monkeypatch.setattr(drift.runs, "run", lambda asked, retrain: rows([0.6, 0.6, 0.6], 0.5, "fused", "cpu (Two)"))
-    found = drift.measure("quick")
-    assert found["device_again"].tolist() == ["GPU"] * 3 + ["cpu (Two)"] * 3
-    assert (found["last_again"].iloc[3:] == 0.6).all()
 
 
 def test_every_kind_has_a_name():

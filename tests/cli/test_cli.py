@@ -123,9 +123,7 @@ def test_bad_requests_are_one_sentence_and_exit_2(arguments, names, capsys):
     [
         (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint, about a minute back"),
         (["llm", "train"], "cot2lib.llm.runs.train", "goes on from the last checkpoint"),
-        (["llm", "eval", "small"], "cot2lib.study.gsm8k.decodings.of_model", "begins anew"),
-        (["bench", "train"], "cot2lib.study.speed.bench.measure", "begins anew"),
-        (["collect", "speed"], "cot2lib.study.book.collect.collect", "begins anew"),
+        (["collect", "sampling"], "cot2lib.study.book.collect.collect", "begins anew"),
         (["chapters"], "cot2lib.study.chapters.execute", "begins anew"),
         (["ledger"], "cot2lib.study.book.ledger.of_records", "begins anew"),
     ],

@@ -23,7 +23,6 @@ from cot2lib.study import live
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.policy_ratio.measure import example_climbs, sampled_gradients
-from cot2lib.study.speed.training import here
 from cot2lib.supervision import hindsight_targets
 from cot2lib.targets import Frontier
 from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
@@ -113,8 +112,6 @@ SENTENCES = {
     "live.task(1, 9, 10**8)": "length=100000000: trajectories can be counted for up to 1000 digits",
     "example_climbs([2, 0], 3)": "example_ks[1]=0: must be at least 1",
     "sampled_gradients(None, [1], 8)": "lanes=8: standard errors need at least 16",
-    "here([1, 0], 1)": "live_sizes[1]=0: must be at least 1",
-    "here([1], 0)": "live_rounds=0: must be at least 1",
     "MNNS(1, 9, 4.0)": "length=4.0: give a whole number.",
     "spec(layers='2')": "layers='2': give a whole number.",
     "spec(lr=10**400)": "give a finite number",

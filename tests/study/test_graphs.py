@@ -12,7 +12,6 @@ from cot2lib.decode import Rollout
 from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import TEN, spec
 from cot2lib.study import frame, graph_runs, graph_tests, graphs
-from cot2lib.study.graph_choices import draw as choices
 from cot2lib.study.graph_facts import MOVED
 from cot2lib.study.graph_tests import AGES, RENAMED, SEEN, UNSEEN
 from cot2lib.study.prosqa import draw as prosqa
@@ -219,14 +218,10 @@ def test_a_question_that_is_not_there_is_refused():
 
 def test_choices_say_where_a_run_ends_and_when_it_left_chance():
     rows = pd.DataFrame(
-        {"choice": ["usual", "twice"], "about": ["our recipe", "training"], "words": ["as it is", "long"]}
+        {"choice": ["usual", "twice"], "method": "CoT2", "last": [96.0, 50.0], "passed": [51.2, np.nan]}
     )
-    rows = rows.assign(method="CoT2", seed=42, last=[96.0, 50.0], passed=[51.2, np.nan])
-    rows = rows.assign(about=frame.ordered(rows["about"], choices.GROUPS))
-    assert choices.choices_table(rows)["CoT2"].tolist() == ["96.0 (51)", "50.0"]
-    axis = choices.choices(rows).figure.axes[0]
-    assert [line.get_xdata()[0] for line in axis.lines if len(line.get_xdata())] == [96.0]
-    assert axis.collections[0].get_offsets()[:, 0].tolist() == [50.0]
+    rows["choice"] = frame.ordered(rows["choice"], tuple(graph_runs.CHOICES))
+    assert prosqa.choices_table(rows)["CoT2"].tolist() == ["96.0 (51)", "50.0"]
 
 
 def test_every_choice_is_listed_and_the_usual_one_changes_nothing():

@@ -311,7 +311,7 @@ def test_fitted_heads(targets):
 @pytest.mark.parametrize(
     "parameters, says",
     [
-        ((73, [], 0.5), r"\[\]: budgets, dimensions and vocabularies"),
+        ((73, [], 0.5), r"\[\]: budgets and dimensions"),
         ((73, [1.5], 0.5), r"\[1.5\]: budgets"),
         ((73, [4], 0.5, [0]), r"\[0\]: budgets"),
         ((73, [4], 0.5, [8], []), r"\[\]: budgets"),

@@ -16,15 +16,13 @@ from cot2lib.runs.lookup import absent, absent_message, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape
 from cot2lib.specs.profiles import TEN
 from cot2lib.study import graph_tests, sweeps, thoughts_held
-from cot2lib.study.book import all_runs, drift
+from cot2lib.study.book import all_runs
 from cot2lib.study.construction import block
 from cot2lib.study.controls import along, edits, transfer
 from cot2lib.study.controls import runs as controls
-from cot2lib.study.gsm8k import decodings, step_costs
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.prosqa import following, questions
 from cot2lib.study.prosqa import runs as prosqa
-from cot2lib.study.speed import record as speed
 
 
 def collect(
@@ -142,10 +140,6 @@ def _contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
 MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "sampling": ("passk", _pass_at_k),
     "experts": ("training", _expert_blocks),
-    "drift": ("again", drift.measure),
-    "decodings": ("measured", decodings.measure),
-    "steps": ("costs", step_costs.measure),
-    "speed": ("measured", speed.measure),
     "following": ("along", following.measure),
     "along": ("edits", along.measure),
     "transfer": ("tuned", transfer.measure),

@@ -5,13 +5,10 @@ trainings after some thousand steps, and policy gradients as soon as one sampled
 first losses. Its results are one draw from a distribution.
 """
 
-from collections.abc import Sequence
 from dataclasses import fields
 
 import pandas as pd
 
-from cot2lib import runs
-from cot2lib.kit import paths
 from cot2lib.metrics import paired_interval
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run
@@ -24,7 +21,6 @@ SIGNS = {
     "sigma": "\N{GREEK SMALL LETTER SIGMA}",
     "temperature": "\N{GREEK SMALL LETTER TAU}",
 }
-COLUMNS = ("last", "curve_mean", "engine", "device", "stacked")
 NAMES = ("cot2", "discrete", "no-cot")
 MTS_K = 3
 
@@ -36,27 +32,6 @@ def trained_again(profile: str) -> list[Run]:
         specs += sweeps.sampled(profile, d_models=(24,), ks=(MTS_K,))
         specs += sweeps.dirichlet(profile, gammas=(sweeps.BEST_GAMMA,))
     return specs
-
-
-def measure(profile: str) -> pd.DataFrame:
-    """Every run of `trained_again` as it is recorded and as it comes out here: a row each, `COLUMNS` of both.
-
-    Rows of other devices stay.
-    """
-    specs = trained_again(profile)
-    with paths.storing(paths.store().parent / f"engines-{profile}"):  # never counts as results
-        again = runs.run(specs, retrain=True)
-    rows, others = beside(specs, runs.recorded(specs), again), shipped(profile)
-    if others is None:
-        return rows
-    return pd.concat([others[~others["device_again"].isin(rows["device_again"])], rows], ignore_index=True)
-
-
-def beside(specs: Sequence[Run], recorded: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the runs that both tables hold: what they are, and each column as `_recorded` and as `_again`."""
-    kinds = pd.DataFrame([{"id": spec.id, "kind": kind(spec), "seed": spec.seed} for spec in specs])
-    rows = [table.set_index("id")[list(COLUMNS)].fillna({"engine": "torch"}) for table in (recorded, again)]
-    return kinds.merge(rows[0].add_suffix("_recorded").join(rows[1].add_suffix("_again"), how="inner"), on="id")
 
 
 def kind(spec: Run) -> str:

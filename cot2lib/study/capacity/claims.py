@@ -34,5 +34,5 @@ def _overhead() -> Verdict:
 CAPACITY: dict[str, Kind] = {
     "packing": Statement(_packing, PACKING),
     "threshold-packing": Statement(_thresholds, PACKING, _excludes_nothing),
-    "decode-overhead": Statement(_overhead, "tests/study/test_bench.py"),
+    "decode-overhead": Statement(_overhead, "tests/study/test_overhead.py"),
 }

@@ -22,10 +22,10 @@ BOUNDS = dict(zip((FORMULA, "exact volumes", "volumes around the mean"), packing
 
 
 def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
-    """Raise SpecError for parameters of the bounds, or lists of dimensions or vocabularies, that mean nothing."""
+    """Raise SpecError for parameters of the bounds, or lists of dimensions, that mean nothing."""
     for asked in (budgets, *dimensions):
         if not asked or not all(isinstance(value, int) and value >= 1 for value in asked):
-            raise SpecError(f"{asked}: budgets, dimensions and vocabularies are lists of whole numbers from 1 on.")
+            raise SpecError(f"{asked}: budgets and dimensions are lists of whole numbers from 1 on.")
     if vocab <= max(BUDGETS):
         raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
     for budget in budgets:

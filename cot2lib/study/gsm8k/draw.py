@@ -1,4 +1,4 @@
-"""Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after, and by decoding."""
+"""Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from cot2lib.llm.settings import SMALL, SMOLLM2
 from cot2lib.study import show
 from cot2lib.study.frame import at, ordered
-from cot2lib.study.gsm8k import step_costs
-from cot2lib.study.gsm8k.measure import SAMPLED, THOUGHTS, TOKENS, TRAINING, ends
+from cot2lib.study.gsm8k.measure import SAMPLED, THOUGHTS, TOKENS, ends
 from cot2lib.study.gsm8k.runs import QWEN
 from cot2lib.study.look import Shown, legend, panels, seeds
 from cot2lib.study.printed import paper_value
@@ -172,81 +171,8 @@ def findings(table: pd.DataFrame) -> list[str]:
     return sentences
 
 
-def pretrained(table: pd.DataFrame) -> Shown:
-    """SmolLM2: its reward while it trains, and right answers before and after; a line or dot is a seed."""
-    table = at(table, model=SMOLLM2)
-    found = at(outcomes(table), answers="greedy")
-    rewards = at(table, decoding=TRAINING).eval("right = 100 * accuracy")
-    rewards["model"] = np.where(rewards["continuous"] > 0, "MTS", "discrete CoT")
-    data, apart = told_apart(pd.concat([rewards, found]), "model")
-    data["model"] = ordered(data["model"], NAMES)
-    figure, axes = panels(1, 2, height=3.4)
-    left, right = axes[0]
-    lines(left, data[data["step"].notna()], apart)
-    left.set(xlabel="step", ylabel="rewarded samples (%)", ylim=(0, None))
-    seeds(right, data[data["step"].isna()], apart, "model", "right", side_by_side=False)
-    right.set(xlabel="", ylabel="right greedy answers (%)", ylim=(0, None))
-    legend(figure, apart)
-    means = data[data["step"].isna()].groupby("model", observed=True)["right"].mean()
-    told = ", ".join(f"{name} {mean:.0f} %" for name, mean in means.items())
-    return Shown(figure, data[["model", "seed", "step", "right"]], f"Right greedy answers: {told}.")
-
-
-def decodings_table(measured: pd.DataFrame) -> pd.DataFrame:
-    """Right answers (%) by model, sums and decoding, by both parsers, with lengths."""
-    names = {"accuracy": "right", "passed": "right among its samples", "verified": "right by math-verify"}
-    names |= {"length": "tokens", "cut": "cut by the limit"}
-    shown = measured[["model", "sums", "decoding", "samples", "problems", *names]].replace({"model": MODELS})
-    shares = ["accuracy", "passed", "verified", "cut"]
-    return shown.assign(**PERCENT * shown[shares]).rename(columns=names)
-
-
-def costs_table(costs: pd.DataFrame) -> pd.DataFrame:
-    """Costs of a step by what is trained, from the table of `step_costs.shipped`."""
-    return costs[step_costs.COLUMNS].rename(columns={"weights": "million weights", "ratio": "times"})
-
-
 def responses_table(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Stories with both responses, of `decodings.responses`."""
+    """Stories with both responses, of `measure.responses`."""
     shown = {"before": before["written"], "thoughts after": after["thoughts"], "after": after["written"]}
     code = pd.DataFrame(shown).map(lambda text: f"`{text}`" if text else "")
     return before[["story", "answer"]].join(code)
-
-
-def left_open() -> pd.DataFrame:
-    """Settings of its training on GSM8K that the paper leaves out, and ours."""
-    rows = {
-        'what "batch 6" counts': "six problems, each with its group of four responses",
-        "temperature of samples": "1",
-        "loss": "over all steps of a group, as the paper's equation for other tasks; ours weighs each response alike",
-        "weight decay": "0.01, as the paper states for its other models; ours have none",
-        "advantages": "divided by their spread in the group",
-        "what is trained": "every weight",
-        "where thoughts stand": "before the text",
-        "how their number rises": "evenly",
-        "form of the question": "a turn of the model's chat without its own thinking; the answer after ####",
-        "how answers are decoded": "both sampled and greedy are recorded; the ledger judges the sampled ones",
-        "which step is reported": "the last; elsewhere the paper reports the best one, unless it says otherwise",
-        "what a length counts": "discrete tokens",
-        "held-out problems": "all of GSM8K's test set",
-    }
-    return pd.DataFrame(rows.items(), columns=["left open", "here"])
-
-
-def early_table(usual: pd.DataFrame, early: pd.DataFrame) -> pd.DataFrame:
-    """MTS with thoughts in the second half of its training beside MTS with thoughts from the start, and discrete CoT.
-
-    Args:
-        usual: evaluations of the small model with the paper's curriculum.
-        early: those with thoughts that begin to come at the first step.
-    """
-    alike = at(usual, longest=[*early["longest"].unique()])
-    parts = {
-        "discrete CoT": alike[alike["continuous"] == 0],
-        "MTS, thoughts in the second half": alike[alike["continuous"] > 0],
-        "MTS, thoughts from the start": early,
-    }
-    found = pd.concat([outcomes(part).assign(training=name) for name, part in parts.items() if len(part)])
-    after = found[found["model"] != "before"]
-    after = after.assign(training=ordered(after["training"], [*parts]))
-    return show.cells(after, ["training", "limit"], "answers", "right")

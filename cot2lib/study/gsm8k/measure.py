@@ -12,12 +12,17 @@ import pandas as pd
 from torch import nn
 
 from cot2lib.errors import RecordError
-from cot2lib.kit import paths
-from cot2lib.llm import runs
+from cot2lib.kit import paths, random
+from cot2lib.kit.random import Site
+from cot2lib.llm import policy, runs
+from cot2lib.llm.policy import Asked, greedy
+from cot2lib.llm.responses import Prompts, respond
 from cot2lib.llm.settings import LanguageRun
+from cot2lib.llm.stories import Story
 from cot2lib.runs import records
 from cot2lib.study.gsm8k.runs import LIMITS, small, word_problems
 from cot2lib.study.report import Text, bullets
+from cot2lib.thoughts import MTS
 
 MADE = ("device", "threads", "python", "torch", "cot2lib", "commit", "date", "seconds")
 COLUMNS = [
@@ -104,6 +109,20 @@ def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
         if meta.get("run") != run.id:
             raise RecordError(f"{path} holds models of run {meta.get('run')}, not of {run.id}; collect gsm8k again.")
     return runs.put(model, {name: value.float() for name, value in held.items()}, path), tokenizer
+
+
+def responses(
+    model: nn.Module, tokenizer: Callable, told: list[Story], k: int, thoughts: int, limit: int, seed: int
+) -> pd.DataFrame:
+    """A row for each story: its answer, the tokens of each thought, and the text; greedy but for the thoughts."""
+    asked = Asked.of(told)
+    plan = greedy(MTS(k), thoughts, limit, policy.end_tokens(model, tokenizer))
+    made = respond(model, Prompts.of(tokenizer, asked.texts), plan, random.run_keys([seed], Site.ROLLOUT))
+    drawn = [[]] * len(told) if made.actions is None else made.actions.tolist()  # (response, thought, draw)
+    names = lambda tokens: "{" + " ".join(sorted(tokenizer.convert_ids_to_tokens(tokens))) + "}"
+    thoughts_told = [" ".join(map(names, each)) for each in drawn]
+    columns = {"story": asked.texts, "answer": asked.answers, "thoughts": thoughts_told}
+    return pd.DataFrame(columns | {"written": made.texts(tokenizer)})
 
 
 def shipped(profile: str) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Figures and tables of the chapter `prosqa`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import networkx
@@ -14,6 +14,7 @@ from cot2lib.runs.plan import parameters
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called
+from cot2lib.study.graph_runs import CHOICES
 from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.prosqa import following, questions, runs
@@ -25,6 +26,7 @@ from cot2lib.tasks.reachability import Reachability
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 MEASURES = ["strict", "pair"]
+PASSED = 60.0  # an accuracy (%) above a coin's
 FEWEST = 10  # questions of one number of hops that a table shows
 ASKED = {("fresh", "fresh"): "drawn", ("age", "age"): "ages", ("age", "fresh"): "ages, drawn anew"}
 
@@ -261,3 +263,26 @@ def tests(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Accuracies (%) on some tests without a number of hops, strict and of pairs, by method."""
     found = frame.at(rows[rows["hops"].isna()], test=list(names))
     return measured(found.assign(test=frame.ordered(found["test"], tuple(names))), ["test"], "method")
+
+
+def choice_rows(asked: Mapping[str, Sequence[RunSpec]], again: bool = False) -> pd.DataFrame:
+    """Tidy rows by `choice`, with `passed`: thousands of graphs seen when a run was right on more than `PASSED`."""
+    specs = {run: choice for choice, part in asked.items() for run in part}
+    rows = graphs.described(frame.tidy(lib.recorded([*specs], again)), [*specs])
+    curves = frame.tidy(lib.curves([run for run in specs if run.id in set(rows["id"])], again))
+    first = curves[curves["accuracy"] > PASSED].groupby("id")["step"].min()
+    choice = frame.ordered(rows["id"].map({run.id: choice for run, choice in specs.items()}), tuple(CHOICES))
+    return rows.assign(choice=choice, passed=rows["id"].map(first) * rows["batch"] / 1000)
+
+
+def choices_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%) at the end, and in brackets `passed`, by choice."""
+    cells = [f"{last:.1f}" + ("" if np.isnan(n) else f" ({n:.0f})") for last, n in zip(rows["last"], rows["passed"])]
+    table = rows.assign(cell=cells).pivot(index="choice", columns="method", values="cell").fillna("").reset_index()
+    table.insert(0, "about", [CHOICES[choice].about for choice in table["choice"]])
+    return table.assign(choice=[CHOICES[choice].words for choice in table["choice"]])
+
+
+def shapes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with `shape`, the method and its heads in words."""
+    return rows.assign(shape=rows["method"].astype(str) + rows["heads"].map(lambda n: f", {n} head{'s' * (n > 1)}"))

@@ -1,1 +1,1 @@
-"""The chapter `speed`: our ways to train, reward and decode beside others', in turns on one machine."""
+"""The chapter `speed`: our ways to train, reward and decode beside others'."""

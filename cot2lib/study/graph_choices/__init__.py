@@ -1,1 +1,0 @@
-"""Appendix `graph_choices`: what each choice about graphs changes."""

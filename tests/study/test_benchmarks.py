@@ -1,0 +1,97 @@
+"""The opponents of `benchmarks/` compute what ours does; how fast, no test says."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from cot2lib.decode import ANSWER, decode, rules
+from cot2lib.losses import soft_nll
+from cot2lib.study import costs
+from cot2lib.training import grpo as ours
+
+pytest.importorskip("transformers")
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import grpo
+import shared
+import train
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+
+@pytest.mark.parametrize("measure, module", [(train.steps, train), (grpo.prompts, grpo)], ids=["train", "grpo"])
+def test_ways_are_timed_beside_the_loop_and_the_limit(measure, module, monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None, raising=False)  # JAX takes long to compile
+    for owner in (costs, shared, module):
+        monkeypatch.setattr(owner, "STEPS", 1)
+    monkeypatch.setattr(shared, "FUSED_STEPS", 2)
+    monkeypatch.setattr(module, "SIZES", (1, 2))
+    monkeypatch.setattr(module, "MOST", 2, raising=False)
+    table = measure(rounds=1, compiled=False)
+    others = ["torch.func.vmap, 2 runs"] * (module is train) + ["fused, 1 runs", "fused, 2 runs"]
+    assert list(table["variant"]) == [shared.BASELINE, "stack of 1", "stack of 2", *others]
+    assert table["times"].iloc[0] == 1 and (table[["rate", "share", "sgemm"]] > 0).all(axis=None)
+
+
+def test_the_loop_is_fed_as_we_are():
+    """Taught or on its own thoughts, its scores give our loss."""
+    for model, scores in ((train.MAIN, train.taught_logits), (train.OWN, train.own_logits)):
+        trainer = train.SupervisedTrainer([model(dropout=0.0)])
+        batch = trainer.data.batch(trainer.data.order([42], 0, 1, 16)[:, 0])
+        logits = scores(trainer.stack.to_hf(0), batch.prompts[0], batch.outputs[0])
+        loss = soft_nll(logits[None], batch.outputs).sum(-1).mean()
+        assert loss.item() == pytest.approx(
+            trainer.loss(trainer.stack, trainer.spec, batch, *trainer.phase).item(), rel=1e-5
+        )
+
+
+@pytest.fixture
+def policies():
+    """Our trainer, and the loop with its weights."""
+    trainer = grpo.trainer(1)
+    return trainer, grpo.PlainGRPO(trainer.spec, trainer.stack.to_hf(0))
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.3])
+def test_the_loop_has_the_same_loss_and_gradients_of_rewards(policies, moved):
+    """At ratio one, and where ratios are apart from one and some are clipped."""
+    trainer, plain = policies
+    prompts = trainer.data.prompts[:16][None]
+    with torch.no_grad():
+        steps = rules(trainer.thought, 4, ANSWER)
+        rollout = decode(trainer.stack, prompts, steps, trainer.keys, samples=trainer.group)
+    gain = torch.randn(1, rollout.answers.shape[1], generator=torch.Generator().manual_seed(1))
+    mine = ours.replayed(trainer.stack, trainer.spec.thought, prompts, None, rollout)
+    away = [moved * torch.randn(part.shape, generator=torch.Generator().manual_seed(2)) for part in mine]
+    loss = ours.objective(trainer.spec, mine, [part.detach() + shift for part, shift in zip(mine, away)], gain).sum()
+    drawn = torch.stack(rollout.actions[:-1], 2)[0], rollout.actions[-1][0]
+    new = plain.log_densities(prompts[0].repeat_interleave(trainer.group, 0), *drawn)
+    before = new[0].detach() + away[0][0], new[1].detach() + away[1][0, :, 0]
+    theirs = plain.objective(new, before, gain[0])
+    assert theirs.item() == pytest.approx(loss.item(), abs=1e-4)
+    parameters = dict(plain.model.named_parameters())
+    expected = torch.autograd.grad(theirs, list(parameters.values()))
+    stacked = dict(trainer.stack.named_parameters())
+    found = torch.autograd.grad(loss, [stacked[name] for name in parameters])
+    largest = max(gradient.abs().max() for gradient in expected)
+    assert largest > 1e-2
+    for name, one, other in zip(parameters, found, expected):
+        assert torch.allclose(one[0], other, rtol=1e-4, atol=1e-4 * float(largest)), name
+
+
+def test_the_loops_step_is_ours(policies, monkeypatch):
+    """It draws from the same chances; the same draws move the weights alike, the reward and AdamW included."""
+    trainer, plain = policies
+    index = trainer.data.order([42], 0, 1, trainer.recipe.batch)[:, 0]
+    kept, seen = [], []
+    monkeypatch.setattr(trainer, "decode", lambda *given, **named: kept.append(decode(*given, **named)) or kept[-1])
+    start = trainer.stack.transformer.wte.weight.detach().clone()
+    trainer.update(index)
+    given, roll_out = iter(kept[0].actions), plain.roll_out
+    draw = lambda chances, count: seen.append(chances) or next(given)[0]
+    monkeypatch.setattr(plain, "roll_out", lambda prompts: roll_out(prompts, draw))
+    plain.step(trainer.data.prompts[index[0]], trainer.data.answers[index[0]])
+    assert torch.allclose(torch.stack(seen, 1), kept[0].logits[0].softmax(-1), rtol=0, atol=1e-4)
+    moved = trainer.stack.transformer.wte.weight[0] - start[0]
+    assert (moved - (plain.model.transformer.wte.weight - start[0])).abs().max() < 1e-6 and moved.abs().max() > 1e-5
