@@ -242,7 +242,7 @@ def test_a_ragged_run_trains_and_does_not_notice_its_company(run):
     )
     load = lambda starts: build_stack(starts)
     pair, one = [seeded(43), seeded(44)], [seeded(44)]
-    both, single = (specs[0].trainer(specs, load, torch.device("cpu"), False) for specs in (pair, one))
+    both, single = (specs[0].trainer(specs, load, torch.device("cpu")) for specs in (pair, one))
     both.train(), single.train()
     for name, value in both.stack.state_dict().items():
         assert torch.allclose(value[1], single.stack.state_dict()[name][0], atol=1e-5)

@@ -75,7 +75,7 @@ def measured(stack: Sequence[Run], device: torch.device, engine: str = "auto") -
 
     Runs by reward are timed from models that nothing trained.
     """
-    trainer = stack[0].trainer(stack, build_stack, device, False)
+    trainer = stack[0].trainer(stack, build_stack, device)
     trainer = trainer if engine == "torch" else preferred(trainer, 1)
     recipe, middle = trainer.recipe, trainer.recipe.steps // 2
     trainer.progress.step = middle

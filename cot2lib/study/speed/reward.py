@@ -3,6 +3,7 @@
 import pandas as pd
 import torch
 
+from cot2lib.decode import decode
 from cot2lib.runs import load_stack
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
@@ -11,7 +12,7 @@ from cot2lib.study.speed.plain_grpo import PlainGRPO
 from cot2lib.study.speed.variants import BASELINE, CPU, beside_the_limit, step_flops
 from cot2lib.thoughts import MTS
 from cot2lib.training.engines import preferred, unfit
-from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.grpo import GRPOTrainer, replayed
 
 SIZES = (1, 8, 16)  # runs side by side
 FUSED_STEPS = 50  # in a turn of the engine, which is called once for a segment
@@ -34,15 +35,18 @@ def policy_run(seed: int = 42) -> GRPOSpec:
     return GRPOSpec(Recipe(steps=1000, batch=16, lr=5e-5, evaluate_every=1000), start, MTS(3))
 
 
-def policy_trainer(runs: int, compiled: bool = False, device: torch.device = CPU) -> GRPOTrainer:
+def policy_trainer(runs: int, device: torch.device = CPU) -> GRPOTrainer:
     """Runs of several seeds, all from one shipped model."""
     stack = load_stack([policy_run().start] * runs, missing="error")
-    return GRPOTrainer([policy_run(42 + run) for run in range(runs)], stack, device, compiled)
+    return GRPOTrainer([policy_run(42 + run) for run in range(runs)], stack, device)
 
 
 def stack(runs: int, compiled: bool = False, device: torch.device = CPU) -> Variant:
     """Our stacked trainer."""
-    turn = steps_of(policy_trainer(runs, compiled, device), STEPS)
+    trainer = policy_trainer(runs, device)
+    if compiled:
+        trainer.decode, trainer.replayed = (torch.compile(part, dynamic=False) for part in (decode, replayed))
+    turn = steps_of(trainer, STEPS)
     return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, turn, STEPS * policy_run().recipe.batch)
 
 

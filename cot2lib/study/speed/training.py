@@ -117,7 +117,9 @@ def stack(
     runs: int, compiled: bool = False, model: Callable[..., RunSpec] = MAIN, device: torch.device = CPU
 ) -> Variant:
     """Our stacked trainer."""
-    trainer = SupervisedTrainer(runs_of(runs, model), device, compiled)
+    trainer = SupervisedTrainer(runs_of(runs, model), device)
+    if compiled:
+        trainer.loss = torch.compile(trainer.loss, dynamic=False)
     return Variant(f"stack of {runs}{', compiled' if compiled else ''}", runs, steps_of(trainer, STEPS), STEPS)
 
 
