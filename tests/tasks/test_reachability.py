@@ -30,7 +30,7 @@ from cot2lib.tasks.reachability import SPECIALS, token
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import drawn_names, renamed, stack_data
 from cot2lib.training.engines import preferred
-from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.grpo import GRPOTrainer, densities
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 SMALL = ProsQA(inputs=200)
@@ -607,7 +607,8 @@ def test_a_step_of_reward_replays_what_it_rolled_out():
     rollout = trainer.roll_out(index, names)
     given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
     new = trainer.replayed(trainer.stack, *given)
-    assert torch.allclose(new[0].sum(-1), rollout.log_density[:, :, :-1], atol=1e-4)
+    expected = densities(trainer.stack, trainer.thought, rollout.logits, rollout)
+    assert torch.allclose(new[0], expected[0], atol=1e-4)
 
 
 def test_other_methods_train_on_graphs():
