@@ -4,9 +4,11 @@ Docstrings here are Markdown with Google's sections. Napoleon knows the sections
 that of reStructuredText. The page `book/api` holds a line `% face`, which the entries take the place of.
 """
 
+import ast
 import importlib
 import inspect
 import re
+from pathlib import Path
 
 from sphinx.application import Sphinx
 
@@ -21,12 +23,21 @@ TITLES = {
 }  # fmt: skip
 
 
+def homes() -> dict[str, list[str]]:
+    """Names of the face by module."""
+    stub, found = ast.parse(Path(cot2lib.__file__).with_suffix(".pyi").read_text()), {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            found.setdefault(f"cot2lib.{node.module}", []).extend(alias.name for alias in node.names)
+    return found
+
+
 def entries() -> str:
     """Every name of the face under its module, as MyST."""
-    lines = []
+    lines, names = [], homes()
     for module, title in TITLES.items():
         lines += [f"## {title}", "", "```{eval-rst}"]
-        for name in (name for name, home in cot2lib.FACE.items() if home == module):
+        for name in names[module]:
             thing = getattr(importlib.import_module(module), name)
             kind = "autoclass" if inspect.isclass(thing) else "autofunction"
             lines += [f".. {kind}:: cot2lib.{name}", *(["   :members:"] if inspect.isclass(thing) else []), ""]

@@ -328,9 +328,9 @@ def test_every_claim_has_a_card_with_its_verdict_and_its_source(pages):
 def test_every_name_of_the_face_is_described(pages):
     page = pages["book/api"]
     described = {entry["id"].removeprefix("cot2lib.") for entry in page.select("dt.sig[id]")}
-    assert set(cot2lib.FACE) <= described
+    assert set(cot2lib.__all__) <= described
     assert "|sum|" in page.get_text() and not page.select("article .problematic")
-    for name in cot2lib.FACE:
+    for name in cot2lib.__all__:
         assert page.find("dt", id=f"cot2lib.{name}").find_next_sibling("dd").get_text().strip(), name
 
 
