@@ -500,11 +500,6 @@ def _changed(**fields):
     return json.dumps([questions[0] | fields, *questions[1:]])
 
 
-def _with_an_edge_behind_the_target():
-    question = json.loads(QUESTIONS.read_text())[0]
-    return _changed(edges=[*question["edges"], [question["target"], question["neg_target"]]])
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -512,18 +507,9 @@ def _with_an_edge_behind_the_target():
         ("{}", "no list of questions"),
         ("[1]", "question 0: it is no question"),
         (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
-        (_changed(target=99), "names nodes that it does not have"),
-        (_changed(steps=["x"] * 2), "is 3 hops from its root, but it has 2 steps"),
-        (_changed(neg_target=16), "question 0: its root reaches both options"),
-        (_changed(edges=[[0, 1, 2]]), "an edge is no pair"),
-        (_changed(steps=3), "are no lists"),
-        (_changed(steps=["x"] * 7), "it has 7 steps; prompts have room for 1 to 6"),
-        (_changed(idx_to_symbol=["x"] * 29), "29 nodes"),
+        (_changed(steps=["x"] * 7), "prompts have no room for .* 7 steps"),
+        (_changed(idx_to_symbol=["x"] * 29), "no room for 29 nodes"),
         ("[" * 100_000, "no whole JSON file"),
-        (_changed(edges=[[0, 1], [1, 2], [0, 1]]), "question 0: it has an edge twice"),
-        (_changed(edges=[[0, 1], [1, 2], [2, 0]]), "question 0: its edges lead in a circle"),
-        (_changed(edges=[[1, 1]]), "question 0: its edges lead in a circle"),
-        (_with_an_edge_behind_the_target(), "question 0: an edge leaves one of its options"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path, content, says):
