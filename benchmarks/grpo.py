@@ -87,7 +87,10 @@ def policy_run(seed: int = 42) -> GRPOSpec:
 def trainer(runs: int, compiled: bool = False) -> GRPOTrainer:
     """Ours, of several seeds from one shipped model."""
     start = load_stack([policy_run().start] * runs, missing="error")
-    return GRPOTrainer([policy_run(42 + run) for run in range(runs)], start, torch.device("cpu"), compiled)
+    made = GRPOTrainer([policy_run(42 + run) for run in range(runs)], start, torch.device("cpu"))
+    if compiled:
+        made.decode, made.replayed = (torch.compile(part, dynamic=False) for part in (made.decode, made.replayed))
+    return made
 
 
 def hugging_face() -> Variant:

@@ -36,7 +36,10 @@ OWN = partial(MAIN, self_fed_from=0.0)
 
 def trainer(runs: int, model: Model = MAIN, compiled: bool = False) -> SupervisedTrainer:
     """Ours, of runs that differ in their seeds."""
-    return SupervisedTrainer([model(seed=42 + run) for run in range(runs)], torch.device("cpu"), compiled)
+    made = SupervisedTrainer([model(seed=42 + run) for run in range(runs)], torch.device("cpu"))
+    if compiled:
+        made.loss = torch.compile(made.loss, dynamic=False)
+    return made
 
 
 # Others

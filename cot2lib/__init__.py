@@ -15,48 +15,10 @@ A small core to build on, and apart from it the study that this book is made of.
 | `kit` | keyed random numbers, checked fields, ids, whole files, provenance |
 | `study` | this book: its sweeps, measurements, claims, figures and records; the core never imports it |
 
-The names below load on first use, so that importing the package costs no more than importing torch.
+The names of `__init__.pyi` load on first use, so that importing the package costs no more than importing torch.
 """
 
-import importlib
+import lazy_loader
 
 __version__ = "0.1.0"
-
-FACE = {
-    "MNNS": "cot2lib.tasks",
-    "ProsQA": "cot2lib.tasks",
-    "ProntoQA": "cot2lib.tasks",
-    "Task": "cot2lib.tasks",
-    "Rule": "cot2lib.thoughts",
-    "Sampled": "cot2lib.thoughts",
-    "State": "cot2lib.thoughts",
-    "Thought": "cot2lib.thoughts",
-    "Base": "cot2lib.thoughts",
-    "Discrete": "cot2lib.thoughts",
-    "MTS": "cot2lib.thoughts",
-    "Dirichlet": "cot2lib.thoughts",
-    "Targets": "cot2lib.targets",
-    "Visits": "cot2lib.targets",
-    "Shown": "cot2lib.targets",
-    "GPT2Stack": "cot2lib.model",
-    "hindsight_targets": "cot2lib.supervision",
-    "Run": "cot2lib.specs",
-    "RunSpec": "cot2lib.specs",
-    "GRPOSpec": "cot2lib.specs",
-    "spec": "cot2lib.specs.profiles",
-    "grpo": "cot2lib.specs.profiles",
-    "run": "cot2lib.runs",
-    "curves": "cot2lib.runs",
-    "load": "cot2lib.runs",
-}
-
-
-def __getattr__(name: str):
-    """The object of that name, from the module that defines it."""
-    if name not in FACE:
-        raise AttributeError(f"module 'cot2lib' has no attribute {name!r}")
-    return getattr(importlib.import_module(FACE[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *FACE])
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

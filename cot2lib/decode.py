@@ -40,7 +40,6 @@ class Rollout:
         logits: scores of every step before the rule was applied.
         weights: mixture weights of every step, one-hot on the answer at each input's last step.
         answers: answer tokens.
-        log_density: of each sampled step; 0 where a step is deterministic.
         actions: what the rule of each step drew, None where it is deterministic. The answer's is `answers`.
         latents: what each step fed where it is no mixture of embeddings, else None.
         last: step of each rollout's answer, or None if that is the last one for all.
@@ -49,7 +48,6 @@ class Rollout:
     logits: Float[Tensor, "run batch step vocab"]
     weights: Float[Tensor, "run batch step vocab"]
     answers: Int[Tensor, "run batch"]
-    log_density: Float[Tensor, "run batch step"]
     actions: list[Action]
     latents: list[Latent]
     last: Int[Tensor, "run batch"] | None = None
@@ -203,19 +201,14 @@ def _rollout(
     last: Int[Tensor, "run batch"] | None,
 ) -> Rollout:
     """Steps side by side; each rollout's last one is its answer."""
-    silent = torch.zeros(logits[0].shape[:2], device=logits[0].device)
-    density = lambda thought: silent if thought.log_density is None else thought.log_density
     weights = torch.stack([thought.weights for thought in thoughts], 2)  # (run, batch, step, vocab)
-    log_density = torch.stack([density(thought) for thought in thoughts], 2)  # (run, batch, step)
     if last is not None:
-        place = last[..., None]  # (run, batch, 1)
-        weights = weights.scatter(2, place[..., None].expand(-1, -1, 1, weights.shape[-1]), answer.weights[:, :, None])
-        log_density = log_density.scatter(2, place, density(answer)[..., None])
+        place = last[..., None, None].expand(-1, -1, 1, weights.shape[-1])  # (run, batch, 1, vocab)
+        weights = weights.scatter(2, place, answer.weights[:, :, None])
     return Rollout(
         logits=torch.stack(logits, 2),
         weights=weights,
         answers=answer.weights.argmax(-1),
-        log_density=log_density,
         actions=[thought.action for thought in thoughts],
         latents=[thought.latent for thought in thoughts],
         last=last,

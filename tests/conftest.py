@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 
 # What takes longest begins first, so that no worker is left with it.
 LONGEST = (
-    "test_site.py", "test_fused.py", "test_compiled.py", "test_cli.py", "test_shipped.py", "test_supervised.py",
+    "test_site.py", "test_fused.py", "test_cli.py", "test_shipped.py", "test_supervised.py",
     "test_construction.py", "test_runs.py", "test_exact.py", "test_sampling.py", "test_grpo.py",
 )  # fmt: skip
 

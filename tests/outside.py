@@ -55,7 +55,7 @@ class Pair(Sampled):
         best = state.logits.argmax(-1, keepdim=True)
         half = torch.full_like(chances[..., :2], 0.5)
         weights = torch.zeros_like(chances).scatter_add(-1, torch.cat([token, best], -1), half)
-        return Thought(weights, token, self.log_densities(state.logits, token)[..., 0])
+        return Thought(weights, token)
 
     def log_densities(self, parameters, action):
         return parameters.log_softmax(-1).gather(-1, action)

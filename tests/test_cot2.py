@@ -128,7 +128,6 @@ def test_ratio_surrogate_and_its_gradients(both):
         logits=torch.zeros(1, *thoughts.shape),
         weights=thoughts[None],
         answers=thoughts[None, :, -1].argmax(-1),
-        log_density=torch.zeros(1, len(each), steps),
         actions=[*(action[None] for action in actions), None],
         latents=[None] * steps,
     )

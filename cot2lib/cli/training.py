@@ -48,9 +48,6 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="CPU threads of each worker (default: all, torch's own steps one)")
     parser.add_argument("--engine", default="auto", help="auto: the fused CPU engine where it applies; or torch")
     parser.add_argument("--stack", type=int, help="most trainings side by side (default: 16 on a CPU, 64 on a GPU)")
-    parser.add_argument(
-        "--compile", action="store_true", help="compile the forward passes (needs a C++ compiler on a CPU)"
-    )
     parser.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
 
@@ -71,13 +68,12 @@ def _run(options: argparse.Namespace) -> None:
     check_counts(options, machine.check_count, "workers", "threads")
     check_counts(options, machine.check_some, "stack")
     check_choice(options, "engine", ENGINES)
-    if resolve_device(options.device).type == "cpu" and options.compile:
-        machine.check_compiler()
+    resolve_device(options.device)
     shard = _shard(options.shard)
     if options.workers > 1:
         _spread(options, *shard)
         return
-    how = {name: getattr(options, name) for name in ("device", "compile", "retrain", "threads", "engine", "stack")}
+    how = {name: getattr(options, name) for name in ("device", "retrain", "threads", "engine", "stack")}
     done = runs.run(specs, **how, shard=shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
 
@@ -119,7 +115,7 @@ def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
     base = ["run", options.chapter, "--profile", options.profile]
     base += ["--device", options.device, "--engine", options.engine, *(["--threads", str(threads)] if threads else [])]
     base += [] if options.stack is None else ["--stack", str(options.stack)]
-    base += [f"--{flag}" for flag in ("compile", "retrain") if getattr(options, flag)]
+    base += ["--retrain"] if options.retrain else []
     return base + (["--where", *options.where] if options.where else [])
 
 

@@ -17,7 +17,7 @@ from cot2lib.fast.rows import drop, soft_row
 from cot2lib.fast.rules import POINT, draw_point, draw_tokens, point_density, point_slopes
 from cot2lib.fast.step import backward, draw_pass, project_back, scatter
 
-GEOMETRIC, PRODUCT, PER_DRAW = range(3)  # as `cot2lib.losses.RATIOS`
+GEOMETRIC, PER_DRAW = 0, 2  # places in `cot2lib.losses.RATIOS`
 LEAST_SPREAD = 1e-12  # as in `cot2lib.losses`
 
 

@@ -1,14 +1,11 @@
-"""This machine's abilities: processors, memory, a C++ compiler; and processes that end with their parent."""
+"""This machine's abilities: processors and memory; and processes that end with their parent."""
 
 import multiprocessing
 import os
-import shutil
-import subprocess
-import sys
 import threading
 from multiprocessing.connection import wait
 
-from cot2lib.errors import DeviceError, SpecError
+from cot2lib.errors import SpecError
 
 PER_PROCESSOR = 4  # processes for each processor at most: with a GPU they mostly wait for it
 GIB = 2**30
@@ -46,26 +43,6 @@ def check_room(what: str, needed: int, remedy: str) -> None:
     """Raise SpecError if something needs more bytes than this machine has memory."""
     if needed > memory():
         raise SpecError(f"{what} take {needed // GIB} GiB, more than this machine's {memory() // GIB}; {remedy}.")
-
-
-def check_compiler() -> None:
-    """Raise DeviceError if torch would find no C++ compiler that works: $CXX, else the platform's usual one."""
-    name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
-    if os.name == "nt":  # there torch looks for Microsoft's compiler in ways of its own
-        return
-    if not (shutil.which(name) and _compiles(name)):
-        raise DeviceError(
-            f"compiling needs a C++ compiler, and {name} does not work here; install one, name one in CXX, or train "
-            "without compile."
-        )
-
-
-def _compiles(name: str) -> bool:
-    command = [name, "-fsyntax-only", "-x", "c++", "-"]
-    try:
-        return not subprocess.run(command, input=b"#include <cmath>\n", capture_output=True, timeout=60).returncode
-    except (OSError, subprocess.SubprocessError):
-        return False
 
 
 def end_with_parent() -> None:

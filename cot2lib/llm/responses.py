@@ -30,7 +30,6 @@ Noise = Callable[[int, int], Float[Tensor, "one response draw"]]
 Hidden = Float[Tensor, "row d"]
 Rows = Int[Tensor, " response"]
 Tokens = Int[Tensor, "response token"]
-Steps = Float[Tensor, "response step"]
 Actions = Int[Tensor, "response thought draw"] | Float[Tensor, "response thought entry"] | None
 Weights = Float[Tensor, "response thought vocab"] | None
 
@@ -104,7 +103,6 @@ class Responses:
         tokens: discrete tokens, as many as the longest has; 0 after the end.
         lengths: discrete tokens of each, its end token included.
         ended: whether it came to an end token; if not, the limit cut it.
-        log_density: of every step, 0 where it is deterministic or after the end.
     """
 
     thoughts: Float[Tensor, "response thought d"]
@@ -113,7 +111,6 @@ class Responses:
     tokens: Int[Tensor, "response token"]
     lengths: Int[Tensor, " response"]
     ended: Bool[Tensor, " response"]
-    log_density: Float[Tensor, "response step"]
 
     @property
     def written(self) -> Bool[Tensor, "response token"]:
@@ -229,15 +226,12 @@ def respond(
     reader = _Reader(model, prompts, samples)
     noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
     thoughts, fed, hidden = _think(reader, plan, noise)
-    tokens, lengths, ended, writing = _write(reader, plan, noise, hidden)
-    longest, silent = int(lengths.max()), writing.new_zeros(len(writing))
-    density = [silent if thought.log_density is None else thought.log_density[0] for thought in thoughts]
-    log_density = torch.cat([*(part[:, None] for part in density), writing[:, :longest]], 1)
+    tokens, lengths, ended = _write(reader, plan, noise, hidden)
     mixed = thoughts and all(thought.latent is None for thought in thoughts)
     weights = torch.stack([thought.weights[0] for thought in thoughts], 1) if mixed else None
     drawn = [thought.action[0] for thought in thoughts if thought.action is not None]
     actions = torch.stack(drawn, 1) if drawn else None
-    return Responses(fed, weights, actions, tokens[:, :longest], lengths, ended, log_density)
+    return Responses(fed, weights, actions, tokens[:, : int(lengths.max())], lengths, ended)
 
 
 def _think(
@@ -255,18 +249,16 @@ def _think(
 
 def _write(
     reader: _Reader, plan: Plan, noise: Noise, hidden: Hidden
-) -> tuple[Tokens, Rows, Bool[Tensor, " response"], Steps]:
-    """Discrete tokens, how many each response has, whether it ended, and their log-densities."""
+) -> tuple[Tokens, Rows, Bool[Tensor, " response"]]:
+    """Discrete tokens, how many each response has, and whether it ended."""
     rows = torch.arange(len(hidden), device=hidden.device)  # responses that go on
     tokens, lengths = rows.new_zeros(len(rows), plan.most), torch.zeros_like(rows)
-    log_density, ends = hidden.new_zeros(tokens.shape, dtype=torch.float32), rows.new_tensor(plan.ends)
+    ends = rows.new_tensor(plan.ends)
     for place in range(plan.most):
         draws = lambda count, place=place, rows=rows: noise(plan.thoughts + place, count)[:, rows]
         thought = reader.step(plan.token, hidden, draws)
         chosen = thought.weights[0].argmax(-1)  # (row,)
         tokens[rows, place], lengths[rows] = chosen, place + 1
-        if thought.log_density is not None:
-            log_density[rows, place] = thought.log_density[0]
         going = (~torch.isin(chosen, ends)).nonzero()[:, 0]
         rows = rows[going]
         if not len(rows) or place == plan.most - 1:
@@ -275,7 +267,7 @@ def _write(
         hidden = reader.extend(reader.fed(thought)[going][:, None])
     ended = torch.ones_like(lengths, dtype=torch.bool)
     ended[rows] = False
-    return tokens, lengths, ended, log_density
+    return tokens, lengths, ended
 
 
 def check_replayable(plan: Plan) -> None:

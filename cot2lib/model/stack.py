@@ -261,7 +261,7 @@ class GPT2Stack(nn.Module):
         if ids.ndim == 3 and len(ids) not in (1, self.runs):
             raise SpecError(f"ids {_described(ids)} for {self.runs} runs: give one set for all or one per run.")
         vocab = self.shape["vocab_size"]
-        if ids.device.type == "cpu" and not torch.compiler.is_compiling() and ids.numel():
+        if ids.device.type == "cpu" and ids.numel():
             low, high = ids.aminmax()
             most = vocab * (1 + vocab) if self.reads["pairs"] else vocab
             if low < 0 or high >= most:
@@ -332,11 +332,13 @@ class GPT2Stack(nn.Module):
         `branches` says how the positions, those of the cache included, branch.
 
         Raises:
-            SpecError: for no tensor of that shape, or for more positions than the model has.
+            SpecError: for no tensor of that shape, more positions than the model has, or no outputs.
         """
         self._check("embeddings", x, "(run, batch, position, d)", self.shape["d_model"])
         length, past = x.shape[2], cache.length if cache else 0
-        outputs = outputs or length
+        outputs = length if outputs is None else outputs
+        if outputs < 1:
+            raise SpecError(f"outputs={outputs}: give at least one, or None for all.")
         deep = branches.depth(past + length - 1) + 1
         if deep > self.shape["positions"]:
             raise SpecError(f"{deep} positions, but the model has {self.shape['positions']}.")

@@ -17,7 +17,6 @@ import torch
 from cot2lib.errors import CoT2Error, RecordError, SpecError
 from cot2lib.kit import timing
 from cot2lib.kit.fields import positive
-from cot2lib.kit.machine import check_compiler
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
@@ -39,7 +38,6 @@ def run(
     missing: str = "train",
     *,
     device: str = "auto",
-    compile: bool = False,
     retrain: bool = False,
     shard: tuple[int, int] = (0, 1),
     threads: int | None = None,
@@ -54,7 +52,6 @@ def run(
         specs: the runs.
         missing: what to do with specs that have neither a shipped record nor a stored result.
         device: "auto", "cpu" or "cuda".
-        compile: compile torch's forward passes; pays above some minutes of CPU work.
         retrain: ignore shipped records (stored results still count, so that it can resume).
         shard: (k, n): train every n-th stack of the request starting with the k-th, return what is known then.
         threads: CPU threads while training. By default torch takes one, since the matrices are small, and the fused
@@ -81,9 +78,7 @@ def run(
         raise RecordError(absent_message(left, retrain))
     with _noting(specs):
         if left:
-            if compile and where.type == "cpu":
-                check_compiler()
-            _train(specs, left, How(where, compile, engine, threads, stack), shard)
+            _train(specs, left, How(where, engine, threads, stack), shard)
         return described(tables(specs, retrain)[0])
 
 
@@ -125,7 +120,7 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
         specs: the runs.
         missing: what to do if their weights are neither shipped nor stored, as in `run`.
         retrain: ignore shipped weights.
-        **options: `device`, `compile`, `threads`, `engine` and `stack` of `run`.
+        **options: `device`, `threads`, `engine` and `stack` of `run`.
 
     Raises:
         RecordError: under missing="error" if weights are neither shipped nor stored.
@@ -163,7 +158,6 @@ class How:
     """How stacks are trained; see `run`."""
 
     device: torch.device
-    compile: bool = False
     engine: str = "auto"
     threads: int | None = None
     stack: int | None = None
@@ -197,8 +191,7 @@ def _train_stack(specs: list[Run], how: How) -> None:
 
 
 def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
-    made = provenance(how.device) | {"compiled": trainer.compiled, "engine": trainer.engine}
-    made["threads"] = trainer.threads
+    made = provenance(how.device) | {"engine": trainer.engine, "threads": trainer.threads}
     before = store.resume(trainer)
     made |= {key: value for key, value in before.items() if key == "commit"}
     if before.get("engine", made["engine"]) != made["engine"]:
@@ -222,5 +215,5 @@ def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
 def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
     load = lambda starts: _load(starts, "train", **how.options)
-    trainer = specs[0].trainer(specs, load, how.device, how.compile)
+    trainer = specs[0].trainer(specs, load, how.device)
     return trainer if how.engine == "torch" else preferred(trainer, how.threads)

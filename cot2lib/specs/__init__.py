@@ -1,6 +1,6 @@
 """Runs as frozen data, which says everything that a trained model depends on, and nothing else.
 
-The device, what a run was stacked with and whether it was compiled are no part of a spec: they do not change
+The device and what a run was stacked with are no part of a spec: they do not change
 what is trained. `supervised` and `policy` are the paper's two objectives, `table` has their recipes, `profiles` builds
 runs by them.
 """

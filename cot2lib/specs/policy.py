@@ -155,8 +155,8 @@ class GRPOSpec(Continued):
         start = replace(self.asked, recipe=recipe, thought=Base(), seed=0, split=None)
         return replace(self, recipe=recipe, start=start)
 
-    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device, compile: bool) -> GRPOTrainer:
+    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> GRPOTrainer:
         """It starts from the trained models of the runs' starts."""
         kind = MaskedTrainer if self.mask else GRPOTrainer
         starts = [spec.start for spec in specs if isinstance(spec, Continued)]
-        return kind(specs, load(starts), device, compile)
+        return kind(specs, load(starts), device)

@@ -69,6 +69,6 @@ class RunSpec(Run):
         supervision = replace(self.supervision, budget=None, ties="minus-first")
         return replace(self, seed=0, split=None, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
 
-    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device, compile: bool) -> SupervisedTrainer:
+    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> SupervisedTrainer:
         """It starts from fresh models."""
-        return SupervisedTrainer(specs, device, compile)
+        return SupervisedTrainer(specs, device)

@@ -181,7 +181,7 @@ def answered(stack: GPT2Stack, spec: RunSpec, test: Test) -> Rollout:
         for chunk in torch.arange(len(prompts)).split(PROMPTS_AT_ONCE)
     ]
     join = lambda name: torch.cat([getattr(part, name) for part in parts], 1)
-    return Rollout(join("logits"), join("weights"), join("answers"), join("log_density"), [], [])
+    return Rollout(join("logits"), join("weights"), join("answers"), [], [])
 
 
 def measured(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataFrame:

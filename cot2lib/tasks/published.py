@@ -39,7 +39,7 @@ class PublishedProsQA(ProsQA):
         naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
 
     Raises:
-        SpecError: for a file that is missing, truncated, no list of such questions, or other than the checksum says;
+        SpecError: for a file that is missing, truncated, no list of questions, or other than the checksum says;
             for other names, hops or inputs than the file's.
     """
 
@@ -135,53 +135,10 @@ def _wrong(question: object) -> str:
         return "it is no question"
     if lacking := [name for name in FIELDS if name not in question]:
         return f"it lacks {', '.join(lacking)}"
-    lists = [question[name] for name in ("edges", "idx_to_symbol", "steps")]
-    if not all(isinstance(entry, list) for entry in lists) or not all(_is_pair(edge) for edge in question["edges"]):
-        return "its edges, symbols and steps are no lists, or an edge is no pair of nodes"
-    size, nodes, steps = SIZES[NAMES], len(question["idx_to_symbol"]), len(question["steps"])
-    asked = [question[name] for name in ("root", "target", "neg_target")]
-    if nodes > size.most or len(question["edges"]) > size.edges:
-        return f"it has {nodes} nodes and {len(question['edges'])} edges, more than {size.most} and {size.edges}"
-    if not all(isinstance(n, int) and 0 <= n < nodes for n in [*asked, *(n for e in question["edges"] for n in e)]):
-        return f"it names nodes that it does not have (0..{nodes - 1})"
-    if reason := _misshapen(question["edges"], asked[1:]):
-        return reason
-    if not 1 <= steps <= MOST_HOPS:
-        return f"it has {steps} steps; prompts have room for 1 to {MOST_HOPS}"
-    if _hops(question, "target") != steps:
-        return f"its target is {_hops(question, 'target')} hops from its root, but it has {steps} steps"
-    return "its root reaches both options" if _hops(question, "neg_target") >= 0 else ""
-
-
-def _misshapen(edges: list[list[int]], options: list[int]) -> str:
-    """Faults of the edges: walks and targets need each once, without a way back, and none that leaves an option."""
-    if len({tuple(edge) for edge in edges}) < len(edges):
-        return "it has an edge twice"
-    if any(start in options for start, _ in edges):
-        return "an edge leaves one of its options"
-    left = edges
-    while left:  # edges that leave a source go first; of a circle none does
-        entered = {end for _, end in left}
-        kept = [edge for edge in left if edge[0] in entered]
-        if len(kept) == len(left):
-            return "its edges lead in a circle"
-        left = kept
+    nodes, edges, steps = (len(question[name]) for name in ("idx_to_symbol", "edges", "steps"))
+    if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or not 1 <= steps <= MOST_HOPS:
+        return f"prompts have no room for {nodes} nodes, {edges} edges and {steps} steps"
     return ""
-
-
-def _is_pair(edge: object) -> bool:
-    return isinstance(edge, list) and len(edge) == 2
-
-
-def _hops(question: dict, option: str) -> int:
-    """Edges of the shortest way from the root to an option; -1 if there is none."""
-    reached, hops = {question["root"]}, 0
-    while question[option] not in reached:
-        further = reached | {end for start, end in question["edges"] if start in reached}
-        if further == reached:
-            return -1
-        reached, hops = further, hops + 1
-    return hops
 
 
 @lru_cache(maxsize=8)

@@ -95,15 +95,6 @@ def marginals(start: Distribution, transitions: Transitions) -> list[Distributio
     return alphas
 
 
-def covariance(start: Distribution, transitions: Transitions, k: int) -> Float[Tensor, "*input v v"]:
-    """C_m, the covariance of q_m over traces of K tokens, by the recursion."""
-    alphas = marginals(start, transitions)
-    c = sigma(start) / k
-    for alpha, moves in zip(alphas[1:], transitions):
-        c = sigma(alpha) / k + (1 - 1 / k) * moves.mT @ c @ moves
-    return c
-
-
 def sigma(alpha: Distribution) -> Float[Tensor, "*input v v"]:
     """Sigma(alpha) = diag(alpha) - alpha alpha^T: the covariance of one token's one-hot vector."""
     return alpha.diag_embed() - alpha[..., :, None] * alpha[..., None, :]

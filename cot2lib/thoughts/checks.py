@@ -17,7 +17,7 @@ from cot2lib.thoughts.rule import Rule, Sampled, State, Thought
 
 RUNS, BATCH = 2, 3
 SCALES = (0.02, 1.0, 10.0)  # of scores, from flat to peaked: one for each of the batch
-NEAR = 1e-3  # the most that rounding takes from a sum of one, and from a log-density, in its own size
+NEAR = 1e-3  # the most that rounding takes from a sum of one
 
 
 @lru_cache(maxsize=64)
@@ -70,14 +70,12 @@ def _first_thought(owner: str, rule: Rule, state: State) -> Thought:
     tensor(owner, "weights", thought.weights, torch.float32, tuple(state.logits.shape))
     if thought.latent is not None:
         tensor(owner, "latent", thought.latent, torch.float32, tuple(state.hidden.shape))
-    if thought.log_density is not None:
-        tensor(owner, "log_density", thought.log_density, torch.float32, (RUNS, BATCH))
     if isinstance(thought.action, Tensor):
         kind = torch.float32 if thought.action.is_floating_point() else torch.int64
         tensor(owner, "action", thought.action, kind, (RUNS, BATCH, None))
     elif thought.action is not None:
         refuse(owner, "action", f"is of type {type(thought.action).__name__}; give a tensor (run, batch, draw)")
-    _check_values(owner, thought.weights, thought.latent, thought.log_density)
+    _check_values(owner, thought.weights, thought.latent)
     return thought
 
 
@@ -85,9 +83,8 @@ def _check_values(
     owner: str,
     weights: Float[Tensor, "run batch *step vocab"],
     latent: Float[Tensor, "... dim"] | None,
-    log_density: Float[Tensor, "run batch *step"] | None,
 ) -> None:
-    for name, value in (("weights", weights), ("latent", latent), ("log_density", log_density)):
+    for name, value in (("weights", weights), ("latent", latent)):
         if value is not None and not value.isfinite().all():
             refuse(owner, name, "are not finite; mind logarithms of 0 and divisions by 0")
     if (weights < 0).any():
@@ -98,13 +95,12 @@ def _check_values(
 
 @torch.enable_grad()
 def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> None:
-    """The log-density of what was drawn, under the logits that it was drawn from, and its gradient."""
+    """The log-density of what was drawn, and its gradient."""
     if not isinstance(rule, Sampled):
         refuse(owner, "samples", "is true; a rule that samples subclasses cot2lib.Sampled")
-    action, drawn_with = thought.action, thought.log_density
-    if action is None or drawn_with is None:
-        missing = "action" if action is None else "log_density"
-        refuse(owner, missing, "is missing; a rule that samples gives what it drew and its log-density")
+    action = thought.action
+    if action is None:
+        refuse(owner, "action", "is missing; a rule that samples gives what it drew")
     logits = state.logits.clone().requires_grad_()
     parameters = answer(owner, "parameters()", lambda: rule.parameters(logits, state.mix))
     if not isinstance(parameters, Tensor):
@@ -113,9 +109,6 @@ def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> No
     tensor(owner, "log_densities()", density, torch.float32, (RUNS, BATCH, None))
     if not density.isfinite().all():
         refuse(owner, "log_densities()", "are not finite; mind logarithms of 0 and divisions by 0")
-    total, said = density.detach().sum(-1), drawn_with.detach()
-    if ((total - said).abs() > NEAR * (1 + said.abs())).any():
-        refuse(owner, "log_densities()", "do not add up to the thought's log_density under the same logits")
     if not density.requires_grad:
         refuse(owner, "log_densities()", "carry no gradient to the logits, so that nothing could be learnt")
 
@@ -124,9 +117,8 @@ def check_thoughts(
     rule: Rule,
     weights: Float[Tensor, "run batch step vocab"],
     latents: Sequence[Shaped[Tensor, "..."] | None],
-    log_density: Float[Tensor, "run batch step"],
 ) -> None:
     """Raise SpecError if what a rule from outside the package thought is no mixture, or not finite."""
     if outsiders(rule):
         fed = [latent for latent in latents if latent is not None]
-        _check_values(f"rule {type(rule).__name__}", weights, torch.stack(fed) if fed else None, log_density)
+        _check_values(f"rule {type(rule).__name__}", weights, torch.stack(fed) if fed else None)

@@ -52,7 +52,7 @@ class Gaussian(Sampled):
         width = mean.shape[-1]
         noise = normals(state.draws(width + width % 2))[..., :width]
         point = mean + self.sigma * noise
-        return Thought(weights, point, self.log_densities(mean, point)[..., 0], latent=point)
+        return Thought(weights, point, latent=point)
 
     def parameters(self, logits: Weights, mix: Mix) -> Float[Tensor, "*lead d"]:
         """The embedding of a policy's base thought."""

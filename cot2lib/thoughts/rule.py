@@ -22,7 +22,7 @@ a run does not depend on what it was stacked with.
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -64,14 +64,12 @@ class Thought:
     Attributes:
         weights: mixture weights. A latent thought holds the model's own distribution here, for the record.
         action: what was drawn, else None: tokens, or what the rule says.
-        log_density: log-density the action was drawn with, else None.
-        latent: the vector that is fed in place of E^T weights, else None.
+        latent: the vector that is fed in place of E^T weights, else None; given by its name.
     """
 
     weights: Float[Tensor, "run batch vocab"]
     action: Int[Tensor, "run batch draw"] | Float[Tensor, "run batch entry"] | None = None
-    log_density: Float[Tensor, "run batch"] | None = None
-    latent: Float[Tensor, "run batch d"] | None = None
+    latent: Float[Tensor, "run batch d"] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Sampled(Rule):
-    """A thought rule that draws. Its `Thought` holds the action, and the log-density the action was drawn with."""
+    """A thought rule that draws. Its `Thought` holds the action, whose log-density it knows under any policy."""
 
     @property
     def samples(self) -> bool:

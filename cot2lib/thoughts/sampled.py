@@ -31,9 +31,8 @@ class Discrete(Sampled):
     def __call__(self, state: State) -> Thought:
         if not self.samples:
             return Thought(one_hot(state.logits.argmax(-1), state.logits))
-        log_weights = self._log_weights(state.logits)
-        token = inverse_cdf(log_weights.exp(), state.draws(1))
-        return Thought(one_hot(token[..., 0], state.logits), token, log_weights.gather(-1, token)[..., 0])
+        token = inverse_cdf(self._log_weights(state.logits).exp(), state.draws(1))
+        return Thought(one_hot(token[..., 0], state.logits), token)
 
     @property
     def samples(self) -> bool:
@@ -73,7 +72,7 @@ class MTS(Sampled):
     def __call__(self, state: State) -> Thought:
         log_weights = self._log_weights(state.logits)
         tokens = inverse_cdf(log_weights.exp(), state.draws(self.k))
-        return Thought(token_mean(tokens, log_weights), tokens, log_weights.gather(-1, tokens).sum(-1))
+        return Thought(token_mean(tokens, log_weights), tokens)
 
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]

@@ -62,8 +62,7 @@ class Dirichlet(Sampled):
         own, shared = log_point.exp().tensor_split([-1], dim=-1)
         inside = _without(alpha, tokens, apart) * (shared / shares[..., -1:].clamp(min=dirichlet.LEAST))
         action = torch.cat([tokens.to(log_point.dtype), log_point], -1)
-        density = dirichlet.log_density(self.gamma * shares, log_point)
-        return Thought(inside.scatter_add(-1, tokens, own), action, density)
+        return Thought(inside.scatter_add(-1, tokens, own), action)
 
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead entry"]
@@ -110,8 +109,7 @@ class Gumbel(Sampled):
     def __call__(self, state: State) -> Thought:
         noise = -(-state.draws(state.logits.shape[-1]).log()).log()
         noisy = state.logits.log_softmax(-1) + noise
-        density = self.log_densities(state.logits, noisy)[..., 0]
-        return Thought((noisy / self.temperature).softmax(-1), noisy, density)
+        return Thought((noisy / self.temperature).softmax(-1), noisy)
 
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Float[Tensor, "*lead vocab"]

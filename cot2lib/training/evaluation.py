@@ -47,7 +47,7 @@ def rollouts(
         padding, last = data.padding_of(index), data.last_of(index)
         rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last, rows=index)
         for rule in set(steps[:-1]):
-            check_thoughts(rule, rollout.weights, rollout.latents, rollout.log_density)
+            check_thoughts(rule, rollout.weights, rollout.latents)
         yield index, real, rollout
 
 

@@ -57,7 +57,7 @@ class FlatTrainer(StackTrainer):
 
     def __init__(self, trainer: StackTrainer, threads: int):
         vars(self).update(vars(trainer))
-        self.compiled, self.at_once = False, min(threads, self.stack.runs)
+        self.at_once = min(threads, self.stack.runs)
         self._group()
 
     @property

@@ -41,7 +41,7 @@ from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.thoughts import Base, Discrete, Rule, Sampled
 from cot2lib.training.data import Names, stack_data
 from cot2lib.training.settings import Run
-from cot2lib.training.trainer import StackTrainer, compiled
+from cot2lib.training.trainer import StackTrainer
 
 Densities = list[Float[Tensor, "run rollout _ _"]]  # of the thoughts, (step, draw), and of the answer, (1, 1)
 Traces = Float[Tensor, "run rollout"]
@@ -145,7 +145,6 @@ class GRPOTrainer(StackTrainer):
         specs: runs whose `shape()` agree (`cot2lib.specs.GRPOSpec`).
         start: their starts' trained models, in order.
         device: where to train.
-        compile: compile rollout and replay (worth it above some minutes of CPU work).
 
     Raises:
         SpecError: if the starts are of another shape or number.
@@ -156,13 +155,7 @@ class GRPOTrainer(StackTrainer):
     decode: Callable
     replayed: Callable
 
-    def __init__(
-        self,
-        specs: Sequence[Rewarded],
-        start: GPT2Stack,
-        device: torch.device | str = "cpu",
-        compile: bool = False,
-    ):
+    def __init__(self, specs: Sequence[Rewarded], start: GPT2Stack, device: torch.device | str = "cpu"):
         check_start(specs, start)
         self.group = specs[0].group
         stack = start.select(range(start.runs)).to(device)
@@ -170,8 +163,7 @@ class GRPOTrainer(StackTrainer):
         self.reference = start.select(range(start.runs)).to(device).requires_grad_(False) if self.spec.kl else None
         self.keys = random.run_keys([spec.seed for spec in specs], Site.ROLLOUT, device=device)
         self.clip_fraction = torch.zeros(len(specs), device=device)
-        self.compiled = compile
-        self.decode, self.replayed = compiled(decode, replayed) if compile else (decode, replayed)
+        self.decode, self.replayed = decode, replayed
 
     @property
     def thought(self) -> Rule:

@@ -246,13 +246,13 @@ class Run(ABC):
         """The run with everything reset that may differ between runs of one stack."""
 
     @abstractmethod
-    def trainer(self, specs: Sequence["Run"], load: Load, device: torch.device, compile: bool):
+    def trainer(self, specs: Sequence["Run"], load: Load, device: torch.device):
         """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape.
 
         Args:
             specs: the runs of the stack, this one first.
             load: gives the trained models of other runs that these start from.
-            device, compile: where to train, and whether to compile the forward passes.
+            device: where to train.
         """
 
     @cached_property

@@ -29,7 +29,7 @@ from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
 from cot2lib.training.data import Batch, Outcomes, stack_data
 from cot2lib.training.settings import Run, trained_once
-from cot2lib.training.trainer import StackTrainer, compiled
+from cot2lib.training.trainer import StackTrainer
 from cot2lib.training.visits import shown_outputs
 
 
@@ -93,18 +93,12 @@ class SupervisedTrainer(StackTrainer):
     Args:
         specs: runs whose trainings' `shape()` agree.
         device: where to train.
-        compile: compile forward and loss (worth it above some minutes of CPU work).
     """
 
-    def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu", compile: bool = False):
+    def __init__(self, specs: Sequence[Run], device: torch.device | str = "cpu"):
         once = trained_once(specs)
         super().__init__(specs, build_stack(once).to(device), stack_data(once, device))
-        self.compiled = compile
-
-    @cached_property
-    def loss(self) -> Callable:
-        """`batch_loss`, compiled once it is needed."""
-        return compiled(batch_loss)[0] if self.compiled else batch_loss
+        self.loss: Callable = batch_loss
 
     def phase_at(self, step: int) -> tuple:
         """How many leading thoughts the models make themselves, and how many leading outputs are scored."""

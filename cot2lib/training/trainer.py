@@ -49,13 +49,6 @@ def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " st
     return rate.float()
 
 
-def compiled(*functions: Callable) -> list[Callable]:
-    """Functions compiled for one stack's shapes; compilations of earlier stacks, which count against torch's limit per
-    function, are dropped."""
-    torch.compiler.reset()
-    return [torch.compile(function, dynamic=False) for function in functions]
-
-
 @dataclass
 class Progress:
     """The products of training so far, saved in checkpoints and in finished stacks.
@@ -90,7 +83,7 @@ class StackTrainer(ABC):
         model_of: the model of each run that is asked for.
     """
 
-    engine, compiled = "torch", False  # the engine's name, as in records
+    engine = "torch"  # the engine's name, as in records
     group = 1  # branches of each input of a batch
     looks_first = False  # whether runs are evaluated before their first step
 

@@ -254,14 +254,6 @@ def test_workers_end_with_their_parent(tmp_path, how):
     assert not left
 
 
-@pytest.mark.parametrize("compiler", ["false", pytest.param("/no/such/compiler", marks=pytest.mark.thorough)])
-def test_compiling_without_a_compiler_is_one_sentence_before_training(tmp_path, compiler):
-    store = tmp_path / "store"
-    out = cot2("run", "csft", "--retrain", "--compile", "--device", "cpu", CXX=compiler, COT2_STORE=str(store))
-    assert out.returncode == 2 and out.stdout == "" and out.stderr.count("\n") == 1
-    assert f"{compiler} does not work here; install one" in out.stderr and not store.exists()
-
-
 def test_cuda_that_is_not_there(monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert cli.main(["run", "csft", "--device", "cuda"]) == 2

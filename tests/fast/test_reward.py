@@ -220,5 +220,5 @@ def test_a_stopped_run_goes_on_to_the_bit(store, nothing_shipped, monkeypatch):
 )
 def test_other_rules_are_left_to_torch_and_a_line_says_so(spec, says, capsys):
     engines._say.cache_clear()
-    trainer = spec.trainer([spec], build_stack, torch.device("cpu"), compile=False)
+    trainer = spec.trainer([spec], build_stack, torch.device("cpu"))
     assert preferred(trainer) is trainer and says in capsys.readouterr().err

@@ -14,6 +14,7 @@ from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel, S
 from cot2lib.training import grpo
 
 transformers = pytest.importorskip("transformers")
+from cot2lib.llm import responses  # noqa: E402
 from cot2lib.llm.policy import PolicyRecipe  # noqa: E402
 from cot2lib.llm.responses import Plan, Prompts, replay, respond  # noqa: E402
 
@@ -94,7 +95,7 @@ def test_a_response_does_not_depend_on_what_ends_before_it(model, prompts):
     assert made.ended.any() and made.lengths.unique().numel() > 2
     for row, length in enumerate(made.lengths.tolist()):
         assert torch.equal(made.tokens[row, :length], whole.tokens[row, :length])
-        assert (made.tokens[row, length:] == 0).all() and (made.log_density[row, 1 + length :] == 0).all()
+        assert (made.tokens[row, length:] == 0).all()
         last = int(made.tokens[row, length - 1])
         assert made.ended[row] == (last < 8) and (made.ended[row] or length == 12)
     assert torch.equal(made.written.sum(1), made.lengths)
@@ -108,7 +109,7 @@ class Coin(Sampled):
         heads = (state.draws(1) < self.odds(state.logits)).long()  # (run, batch, 1)
         alone = torch.zeros_like(state.logits).scatter(-1, state.logits.argmax(-1, keepdim=True), 1.0)
         weights = torch.where(heads.bool(), alone, torch.full_like(alone, 1 / alone.shape[-1]))
-        return Thought(weights, heads, self.log_densities(state.logits, heads)[..., 0])
+        return Thought(weights, heads)
 
     def odds(self, logits):
         return logits.softmax(-1).amax(-1, keepdim=True).clamp(0.1, 0.9)
@@ -122,15 +123,26 @@ RULES = (MTS(3), Discrete(1.0), Dirichlet(20.0), Gumbel(0.5), Gaussian(0.1), Coi
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_a_replay_has_the_densities_of_the_rollout(model, prompts, rule):
+def test_a_replay_has_the_densities_of_the_rollout(model, prompts, rule, monkeypatch):
     """One forward over what was drawn equals the cached steps."""
+    step, drawn_with = responses._Reader.step, []
+
+    def noted(reader, rule, hidden, draws):
+        thought = step(reader, rule, hidden, draws)
+        parameters = rule.parameters(reader.logits(hidden)[None], reader.mix)
+        drawn_with.append(rule.log_densities(parameters, thought.action)[0].sum(-1))
+        return thought
+
+    monkeypatch.setattr(responses._Reader, "step", noted)
     plan, draws = Plan(rule, 2, 5, ends=(END, 7)), getattr(rule, "k", 1)
     made = respond(model, prompts, plan, keys(), samples=4)
     thoughts, tokens = replay(model, prompts, plan, made)
     assert thoughts.shape == (1, 12, 2, draws) and tokens.shape == (1, 12, int(made.lengths.max()), 1)
-    drawn = torch.cat([thoughts[0].sum(-1), tokens[0, ..., 0] * made.written], 1)
-    assert torch.allclose(drawn, made.log_density, atol=1e-3)
-    assert drawn[:, :2].std() > 0.01
+    drawn = torch.cat([thoughts[0].sum(-1), tokens[0, ..., 0]], 1)
+    there = made.there[0].T
+    assert len(drawn_with) == len(there) and drawn[:, :2].std() > 0.01
+    for found, expected, rows in zip(drawn.T, drawn_with, there):
+        assert torch.allclose(found[rows], expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)

@@ -94,7 +94,7 @@ def test_the_recipe_says_whether_all_steps_of_a_group_count_alike(tokenizer, by_
     made, one = trainer(tokenizer, by_token=by_token), torch.ones(4)
     written = torch.tensor([[1, 0], [0, 0], [1, 1], [1, 0]]).bool()  # after one thought
     fed, lengths = torch.zeros(4, 1, 8), written.sum(1)
-    responses = Responses(fed, None, None, written.long(), lengths, one.bool(), torch.zeros(4, 3))
+    responses = Responses(fed, None, None, written.long(), lengths, one.bool())
     gains = torch.tensor([[1.0, -1.0], [2.0, 4.0]])
     zero = [torch.zeros(1, 4, 1, 1), torch.zeros(1, 4, 2, 1)]  # every ratio is one, each value an advantage
     of_groups = ((2 * 1 - 1) / 3 + (3 * 2 + 2 * 4) / 5) / 2

@@ -132,6 +132,8 @@ def test_bad_shapes_are_named(stack):
         GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[1, 2])
     with pytest.raises(ValueError, match="12 positions, but the model has 11"):
         stack(stack.embed(torch.zeros(1, 12, dtype=torch.int64)))
+    with pytest.raises(ValueError, match="outputs=0: give at least one"):
+        stack(stack.embed(torch.zeros(1, 3, dtype=torch.int64)), outputs=0)
 
 
 class Given(Dropout):

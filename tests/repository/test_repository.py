@@ -3,6 +3,8 @@
 import ast
 import re
 import runpy
+import subprocess
+import sys
 import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -188,3 +190,10 @@ def test_readme_names_the_commands():
     text = (ROOT / "README.md").read_text()
     assert "make book" in text and "make test" in text
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_face_has_types(tmp_path):
+    (tmp_path / "wrong.py").write_text("import cot2lib\ncot2lib.run(3, bogus=1)\ncot2lib.nonsense\n")
+    command = [sys.executable, "-m", "mypy", tmp_path / "wrong.py"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    assert 'Unexpected keyword argument "bogus" for "run"' in said and 'Module has no attribute "nonsense"' in said

@@ -14,7 +14,6 @@ from installs import FIRST, asked, floors, pip_part
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-import cot2lib
 from cot2lib.study import chapters
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +21,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EXTRAS = PROJECT["optional-dependencies"]
+STUB = ast.parse((ROOT / "cot2lib" / "__init__.pyi").read_text()).body
+FACE = {node.names[0].name: f"cot2lib.{node.module}" for node in STUB if isinstance(node, ast.ImportFrom)}
 
 
 def declared(*extras):
@@ -67,8 +68,8 @@ def loaded(names, seen):
     found, ours = others(names), [name for name in names if name.partition(".")[0] == "cot2lib"]
     for name in ours:
         package, _, last = name.rpartition(".")
-        if package == "cot2lib" and last in cot2lib.FACE:
-            name = cot2lib.FACE[last]
+        if package == "cot2lib" and last in FACE:
+            name = FACE[last]
         for module in (".".join(name.split(".")[:depth]) for depth in range(1, name.count(".") + 2)):
             path = ROOT / module.replace(".", "/")
             path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")

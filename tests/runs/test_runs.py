@@ -317,13 +317,6 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(store, nothing_shi
     assert not store.exists(), "nothing was trained"
 
 
-def test_compiling_without_a_compiler_is_refused_before_training(store, nothing_shipped, monkeypatch):
-    monkeypatch.setenv("CXX", "/no/such/compiler")
-    with pytest.raises(DeviceError, match="needs a C\\+\\+ compiler, and /no/such/compiler does not work here"):
-        runs.run(SPECS, compile=True, device="cpu")
-    assert not store.exists()
-
-
 # A killed sweep
 
 KILLED = """

@@ -15,7 +15,7 @@ from builders import some
 from ragged import Ragged
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thought, runs
-from cot2lib.errors import CoT2Error
+from cot2lib.errors import CoT2Error, SpecError
 from cot2lib.runs import finished
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
@@ -32,7 +32,7 @@ RECIPE = Recipe(steps=2, batch=4, lr=1e-3, evaluate_every=1)
 NAN, INF = float("nan"), float("inf")
 ODD = (None, -1, 0, 1, 3, 10**12, 2.5, NAN, INF, "many", [], [1, 2], {}, True, Thought)
 RULE_PARTS = (
-    "weights", "action", "log_density", "latent", "whole", "log_densities", "parameters", "columns", "samples"
+    "weights", "action", "latent", "whole", "log_densities", "parameters", "columns", "samples"
 )  # fmt: skip
 TASK_MEMBERS = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "prompt", "padding", "lengths", "answer_ids",
@@ -49,7 +49,7 @@ class Mine(Sampled):
         log_weights = state.logits.log_softmax(-1)
         token = (log_weights.exp().cumsum(-1) < state.draws(1)).sum(-1, keepdim=True)
         weights = torch.zeros_like(log_weights).scatter(-1, token, 1.0)
-        return Thought(weights, token, log_weights.gather(-1, token)[..., 0])
+        return Thought(weights, token)
 
     def log_densities(self, parameters, action):
         return parameters.log_softmax(-1).gather(-1, action)
@@ -203,6 +203,20 @@ RIGHT = [
     Hidden(),
     ZeroSlot(),
 ]
+
+
+@dataclass(frozen=True)
+class Dense(Mine):
+    """A thought with the log-density of its action, which earlier versions took."""
+
+    def __call__(self, state):
+        thought = super().__call__(state)
+        return Thought(thought.weights, thought.action, state.logits[..., 0])
+
+
+def test_a_third_positional_argument_of_a_thought_is_refused():
+    with pytest.raises(SpecError, match=r"rule Dense: its first thought fails .*positional arguments"):
+        check_rule(Dense(), 20, 8)
 
 
 def test_what_is_right_is_not_refused(monkeypatch):

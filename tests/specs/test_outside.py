@@ -65,8 +65,8 @@ class AnswerSpec(Run):
     def shape(self):
         return replace(self, seed=0)
 
-    def trainer(self, specs, load, device, compile):
-        return AnswerTrainer(specs, device, compile)
+    def trainer(self, specs, load, device):
+        return AnswerTrainer(specs, device)
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Plain(Run):
     def shape(self):
         return replace(self, seed=0)
 
-    def trainer(self, specs, load, device, compile):
-        return SupervisedTrainer(specs, device, compile)
+    def trainer(self, specs, load, device):
+        return SupervisedTrainer(specs, device)
 
 
 def run_of(thought, seed=42):

@@ -34,7 +34,7 @@ def oracle(weights, answers, runs=1):
     logits[:, torch.arange(len(weights)), -1, answers] = 1.0
     told = torch.cat([weights, torch.zeros_like(weights[:, :1])], 1).float().expand(runs, -1, -1, -1)
     answers = answers.expand(runs, -1)
-    return Rollout(logits, told, answers, torch.zeros(runs, len(weights), steps), [], [])
+    return Rollout(logits, told, answers, [], [])
 
 
 def test_states_are_those_of_listed_walks():

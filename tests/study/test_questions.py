@@ -67,8 +67,7 @@ def knowing(right):
         answers = torch.where(right(test), test.task.answer_ids[test.rows], wrong)
         logits = torch.zeros(thoughts.shape)
         logits[:, torch.arange(len(answers)), -1, answers] = 1.0
-        silent = torch.zeros(logits.shape[:3])
-        return Rollout(logits, thoughts, answers.expand(stack.runs, -1), silent, [], [])
+        return Rollout(logits, thoughts, answers.expand(stack.runs, -1), [], [])
 
     return answered
 

@@ -17,7 +17,7 @@ from cot2lib.tasks import Task
 from cot2lib.tasks.checks import check_task
 from cot2lib.thoughts import Hidden
 from cot2lib.training.data import stack_data
-from cot2lib.training.grpo import GRPOTrainer, objective
+from cot2lib.training.grpo import GRPOTrainer, densities, objective
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack
 
 TASK = Ragged()
@@ -167,7 +167,7 @@ def test_inputs_of_one_length_decode_as_without_the_last_step():
     prompts, steps = TASK.prompt()[rows][None], rules(MTS(2), LONGEST, ANSWER)
     told = decode(stack, prompts, steps, keys, last=torch.full((1, 6), LONGEST - 1), samples=2)
     untold = decode(stack, prompts, steps, keys, samples=2)
-    assert torch.equal(told.answers, untold.answers) and torch.equal(told.log_density, untold.log_density)
+    assert torch.equal(told.answers, untold.answers)
     assert torch.equal(told.weights, untold.weights)
 
 
@@ -230,9 +230,9 @@ def test_densities_of_a_rollout_are_those_it_was_drawn_with():
     new = trainer.replayed(
         trainer.stack, run.thought, trainer.data.prompts[index], trainer.data.padding_of(index), rollout
     )
-    there, last = rollout.there[:, :, :-1], rollout.last
-    assert torch.allclose(new[0].sum(-1)[there], rollout.log_density[:, :, :-1][there], atol=1e-4)
-    assert torch.allclose(new[1][..., 0, 0], rollout.log_density.gather(2, last[..., None])[..., 0], atol=1e-4)
+    drawn = densities(trainer.stack, run.thought, rollout.logits, rollout)
+    there = rollout.there[:, :, :-1]
+    assert torch.allclose(new[0][there], drawn[0][there], atol=1e-4) and torch.allclose(new[1], drawn[1], atol=1e-4)
 
 
 @pytest.mark.parametrize("run", [run_of(), run_of(Supervision(budget=1, eos=True), Discrete()), grpo_of()])
@@ -242,7 +242,7 @@ def test_a_ragged_run_trains_and_does_not_notice_its_company(run):
     )
     load = lambda starts: build_stack(starts)
     pair, one = [seeded(43), seeded(44)], [seeded(44)]
-    both, single = (specs[0].trainer(specs, load, torch.device("cpu"), False) for specs in (pair, one))
+    both, single = (specs[0].trainer(specs, load, torch.device("cpu")) for specs in (pair, one))
     both.train(), single.train()
     for name, value in both.stack.state_dict().items():
         assert torch.allclose(value[1], single.stack.state_dict()[name][0], atol=1e-5)

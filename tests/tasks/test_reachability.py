@@ -30,7 +30,7 @@ from cot2lib.tasks.reachability import SPECIALS, token
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import drawn_names, renamed, stack_data
 from cot2lib.training.engines import preferred
-from cot2lib.training.grpo import GRPOTrainer
+from cot2lib.training.grpo import GRPOTrainer, densities
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 SMALL = ProsQA(inputs=200)
@@ -469,7 +469,6 @@ def test_both_engines_train_alike(task, segment, dropout):
         (lambda: ProsQA(naming="best"), "age, once, fresh"),
         (lambda: ProsQA(grammar="prose"), "pairs, sentences"),
         (lambda: ProsQA(frontier="all"), "walks, nodes, complete"),
-        (lambda: ProsQA(parents=9.0), "0.5 to 3"),
         (lambda: ProntoQA(naming="age"), "one shape"),
         (lambda: ProntoQA(reading="both"), "reachable, sign"),
         (
@@ -501,11 +500,6 @@ def _changed(**fields):
     return json.dumps([questions[0] | fields, *questions[1:]])
 
 
-def _with_an_edge_behind_the_target():
-    question = json.loads(QUESTIONS.read_text())[0]
-    return _changed(edges=[*question["edges"], [question["target"], question["neg_target"]]])
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [
@@ -513,18 +507,9 @@ def _with_an_edge_behind_the_target():
         ("{}", "no list of questions"),
         ("[1]", "question 0: it is no question"),
         (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
-        (_changed(target=99), "names nodes that it does not have"),
-        (_changed(steps=["x"] * 2), "is 3 hops from its root, but it has 2 steps"),
-        (_changed(neg_target=16), "question 0: its root reaches both options"),
-        (_changed(edges=[[0, 1, 2]]), "an edge is no pair"),
-        (_changed(steps=3), "are no lists"),
-        (_changed(steps=["x"] * 7), "it has 7 steps; prompts have room for 1 to 6"),
-        (_changed(idx_to_symbol=["x"] * 29), "29 nodes"),
+        (_changed(steps=["x"] * 7), "prompts have no room for .* 7 steps"),
+        (_changed(idx_to_symbol=["x"] * 29), "no room for 29 nodes"),
         ("[" * 100_000, "no whole JSON file"),
-        (_changed(edges=[[0, 1], [1, 2], [0, 1]]), "question 0: it has an edge twice"),
-        (_changed(edges=[[0, 1], [1, 2], [2, 0]]), "question 0: its edges lead in a circle"),
-        (_changed(edges=[[1, 1]]), "question 0: its edges lead in a circle"),
-        (_with_an_edge_behind_the_target(), "question 0: an edge leaves one of its options"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path, content, says):
@@ -621,7 +606,8 @@ def test_a_step_of_reward_replays_what_it_rolled_out():
     rollout = trainer.roll_out(index, names)
     given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
     new = trainer.replayed(trainer.stack, *given)
-    assert torch.allclose(new[0].sum(-1), rollout.log_density[:, :, :-1], atol=1e-4)
+    expected = densities(trainer.stack, trainer.thought, rollout.logits, rollout)
+    assert torch.allclose(new[0], expected[0], atol=1e-4)
 
 
 def test_other_methods_train_on_graphs():

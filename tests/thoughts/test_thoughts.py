@@ -47,7 +47,7 @@ def state(logits=LOGITS, draws=no_draws, peek=no_peek, mix=no_mix):
 
 def test_base_is_the_softmax():
     thought = Base()(state())
-    assert torch.equal(thought.weights, LOGITS.softmax(-1)) and thought.log_density is None
+    assert torch.equal(thought.weights, LOGITS.softmax(-1)) and thought.action is None
     assert torch.allclose(Base(temperature=0.5)(state()).weights, (2 * LOGITS).softmax(-1))
 
 
@@ -67,7 +67,7 @@ def test_threshold_drops_and_renormalises(threshold, temperature):
 def test_greedy_is_the_arg_max():
     thought = Discrete()(state())
     assert torch.equal(thought.weights.argmax(-1), LOGITS.argmax(-1))
-    assert torch.equal(thought.weights.sum(-1), torch.ones(2, 3)) and thought.log_density is None
+    assert torch.equal(thought.weights.sum(-1), torch.ones(2, 3)) and thought.action is None
 
 
 def test_sampled_token_follows_its_density():
@@ -78,7 +78,8 @@ def test_sampled_token_follows_its_density():
     expected = (LOGITS[0, 0] / 2).softmax(-1)
     assert (thought.weights[0].mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / count)
     tokens = thought.weights[0].argmax(-1)
-    assert torch.allclose(thought.log_density[0], expected.log()[tokens], atol=1e-5)
+    found = Discrete(temperature=2.0).log_densities(logits, thought.action)[0, :, 0]
+    assert torch.allclose(found, expected.log()[tokens], atol=1e-5)
 
 
 def test_inverse_cdf_at_its_edges():
@@ -89,12 +90,13 @@ def test_inverse_cdf_at_its_edges():
 
 def test_top_k_samples_among_the_largest_logits_only():
     uniforms = torch.rand(2, 3, 1, generator=torch.Generator().manual_seed(1))
-    thought = Discrete(temperature=1.0, top_k=2)(state(LOGITS, lambda n: uniforms))
+    rule = Discrete(temperature=1.0, top_k=2)
+    thought = rule(state(LOGITS, lambda n: uniforms))
     best = LOGITS.topk(2).indices
     assert ((thought.weights.argmax(-1)[..., None] == best).any(-1)).all()
     kept = LOGITS.gather(-1, best).log_softmax(-1)
     chosen = (thought.weights.argmax(-1)[..., None] == best).int().argmax(-1, keepdim=True)
-    assert torch.allclose(thought.log_density, kept.gather(-1, chosen)[..., 0], atol=1e-5)
+    assert torch.allclose(rule.log_densities(LOGITS, thought.action), kept.gather(-1, chosen), atol=1e-5)
     assert Discrete(1.0, top_k=11)(state(LOGITS, lambda n: uniforms)).weights.equal(
         Discrete(1.0)(state(LOGITS, lambda n: uniforms)).weights
     )
@@ -103,9 +105,10 @@ def test_top_k_samples_among_the_largest_logits_only():
 def test_one_sampled_token_is_discrete_chain_of_thought():
     """MTS with K = 1: the same token from the same draws, with the same density."""
     uniforms = torch.rand(2, 3, 1, generator=torch.Generator().manual_seed(2))
-    mts, discrete = (rule(state(LOGITS, lambda n: uniforms)) for rule in (MTS(1, 0.7), Discrete(0.7)))
-    assert torch.equal(mts.weights, discrete.weights)
-    assert torch.equal(mts.log_density, discrete.log_density)
+    made = [(rule, rule(state(LOGITS, lambda n: uniforms))) for rule in (MTS(1, 0.7), Discrete(0.7))]
+    assert torch.equal(made[0][1].weights, made[1][1].weights)
+    mts, discrete = (rule.log_densities(LOGITS, thought.action) for rule, thought in made)
+    assert torch.equal(mts, discrete)
 
 
 def test_mts_is_the_mean_of_k_tokens_and_unbiased():
@@ -120,7 +123,8 @@ def test_mts_is_the_mean_of_k_tokens_and_unbiased():
     spread = thought.weights[0].var(0)
     assert torch.allclose(spread, expected * (1 - expected) / 3, rtol=0.1, atol=1e-4), "K draws: variance falls as 1/K"
     counts = (thought.weights[0] * 3).round()
-    assert torch.allclose(thought.log_density[0], counts @ expected.log(), atol=1e-4)
+    found = MTS(3).log_densities(logits, thought.action).sum(-1)
+    assert torch.allclose(found[0], counts @ expected.log(), atol=1e-4)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 20), st.floats(0, 1 - 2**-24))
@@ -149,7 +153,7 @@ def test_systematic_is_unbiased_and_less_noisy_than_independent_tokens():
     thought = Systematic(3)(state(logits, lambda n: uniforms[..., :n]))
     expected, weights = LOGITS[0, 0].softmax(-1), thought.weights[0]
     fraction = (3 * expected).frac()
-    assert thought.log_density is None and thought.weights.dtype == logits.dtype
+    assert thought.action is None and thought.weights.dtype == logits.dtype
     assert (
         torch.allclose(weights.sum(-1), torch.ones(count)) and (weights * 3 - (weights * 3).round()).abs().max() < 1e-5
     )
@@ -166,7 +170,7 @@ def test_systematic_decodes():
     keys = random.run_keys([1, 2], Site.DECODE)
     made = decode(stack, prompts, rules(Systematic(8), 3), keys)
     assert torch.allclose(made.weights[:, :, :2], torch.full((2, 5, 2, 8), 1 / 8)), "equal logits: every token once"
-    assert torch.equal(made.log_density, torch.zeros(2, 5, 3))
+    assert made.actions == [None] * 3
     stack = GPT2Stack(2, 8, 9, 16, 1, 1)
     for parameter in stack.parameters():
         parameter += 0.5 * torch.randn_like(parameter)
@@ -237,11 +241,12 @@ def test_gaussian_thoughts_are_normal_around_the_base_thought():
     assert torch.allclose(thought.latent[0].mean(0), mean, atol=5 * sigma / count**0.5)
     assert torch.allclose(thought.latent[0].T.cov(), sigma**2 * torch.eye(5), atol=0.005)
     expected = torch.distributions.Normal(mean, sigma).log_prob(thought.latent).sum(-1)
-    assert torch.allclose(thought.log_density, expected, atol=1e-4)
+    found = Gaussian(sigma).log_densities(mean.expand(1, count, -1), thought.action)[..., 0]
+    assert torch.allclose(found, expected, atol=1e-4)
     other = Gaussian(sigma).log_densities((mean + 0.1).expand(1, count, -1), thought.action)[..., 0]
     expected = torch.distributions.Normal(mean + 0.1, sigma).log_prob(thought.latent).sum(-1)
     assert torch.allclose(other, expected, atol=1e-3)
-    assert (other - thought.log_density).exp().mean().item() == pytest.approx(1, abs=0.1)
+    assert (other - found).exp().mean().item() == pytest.approx(1, abs=0.1)
 
 
 def test_gaussian_noise_needs_a_deviation():

@@ -159,7 +159,7 @@ def test_captured_policy_gradients_equal_those_on_the_cpu(thought, options):
     recipe = Recipe(steps=24, batch=8, lr=1e-4, evaluate_every=12)
     specs = [GRPOSpec(recipe, short("discrete", seed), thought, **options) for seed in (42, 43)]
     start = build_stack([one.start for one in specs])
-    cpu, gpu = (specs[0].trainer(specs, lambda _: start, torch.device(device), False) for device in ("cpu", "cuda"))
+    cpu, gpu = (specs[0].trainer(specs, lambda _: start, torch.device(device)) for device in ("cpu", "cuda"))
     for trainer in (cpu, gpu):
         trainer.train()
     assert gpu.repeated["step"].graph is not None

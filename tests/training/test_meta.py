@@ -52,7 +52,7 @@ RUNS = {
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_a_step_leaves_nothing_on_the_host(run, monkeypatch):
     monkeypatch.setattr(torch.optim.AdamW, "step", lambda self: None)  # torch's own, whose fused form meta lacks
-    trainer = run.trainer([run], lambda starts: build_stack(starts), META, False)
+    trainer = run.trainer([run], lambda starts: build_stack(starts), META)
     trainer.phase = trainer.phase_at(run.recipe.steps - 1)
     before = {tensor.device for tensor in trainer.stack.state_dict().values()}
     trainer.take_step()
