@@ -43,7 +43,6 @@ AT_ONCE = 4096  # graphs that grow together
 PATIENCE = 8  # such lots, of which each should give a question or more
 FEWEST_HOPS = 3
 USUAL_HOPS = 4  # up to here graphs of a mixture grow as all others do
-PARENTS = 1.5  # mean of the Poisson law of a node's parents, before a node without any draws again
 REDRAWN = 0.9
 NEAR = 0.35  # the share of new nodes that keep to descendants of one root; as many keep to the other's
 FAR = 99  # hops to a node that is not reached
@@ -58,6 +57,7 @@ class ProsQA(Reachability):
         names: 19, which the paper's vocabulary can hold, 28 as in the published graphs, or 60.
         hops: of the shortest way to the target; None for 3 to 6, or for a mixture.
         mixture: share of questions of 3, 4, ... hops, which come in random order; () leaves it to the graphs.
+        parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
 
     Raises:
@@ -67,6 +67,7 @@ class ProsQA(Reachability):
     inputs: int = 18_886
     names: int = 19
     hops: int | None = 4
+    parents: float = 1.5
     mixture: tuple[float, ...] = ()
 
     def __post_init__(self):
@@ -75,6 +76,8 @@ class ProsQA(Reachability):
             raise SpecError(f"names={self.names}: choose {', '.join(map(str, SIZES))}.")
         if self.hops is not None and not FEWEST_HOPS <= self.hops <= MOST_HOPS:
             raise SpecError(f"hops={self.hops}: choose {FEWEST_HOPS} to {MOST_HOPS}, or None for all of them.")
+        if not 0.5 <= self.parents <= 3:
+            raise SpecError(f"parents={self.parents}: choose 0.5 to 3.")
         if self.mixture and (self.hops is not None or min(self.mixture) < 0 or not math.isclose(sum(self.mixture), 1)):
             raise SpecError(f"mixture={self.mixture}, hops={self.hops}: give shares that add up to 1, and hops=None.")
 
@@ -106,8 +109,8 @@ class ProsQA(Reachability):
     @property
     def graphs(self) -> Graphs:
         if self.mixture:
-            return mixed(self.inputs, self.names, self.mixture, self.seed)
-        return grown(self.inputs, self.names, self.hops, self.seed)
+            return mixed(self.inputs, self.names, self.mixture, self.parents, self.seed)
+        return grown(self.inputs, self.names, self.hops, self.parents, self.seed)
 
     @property
     def most_edges(self) -> int:
@@ -151,22 +154,22 @@ class Forest(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def grown(inputs: int, names: int, hops: int | None, seed: int) -> Graphs:
+def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
     """So many graphs with a question that degrees do not answer; the same for the same arguments.
 
     Raises:
         SpecError: if hardly any graph has such a question.
     """
-    return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, np.random.default_rng([seed, 0]))))
+    return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
 
 
 @lru_cache(maxsize=8)
-def mixed(inputs: int, names: int, mixture: tuple[float, ...], seed: int) -> Graphs:
+def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, seed: int) -> Graphs:
     """The same with a share of each number of hops from three on, in random order; errors as `grown`."""
     rng = np.random.default_rng([seed, 4])
     counts = np.diff(np.round(inputs * np.cumsum([0.0, *mixture]))).astype(int).tolist()
     parts = [
-        _found(count, names, hops, rng, steep=max(1, hops - USUAL_HOPS + 1))
+        _found(count, names, hops, parents, rng, steep=max(1, hops - USUAL_HOPS + 1))
         for hops, count in enumerate(counts, FEWEST_HOPS)
         if count
     ]
@@ -174,7 +177,9 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], seed: int) -> Gra
     return Graphs(*(torch.from_numpy(np.concatenate(field)[order]) for field in zip(*parts)))
 
 
-def _found(inputs: int, names: int, hops: int | None, rng: np.random.Generator, steep: int = 1) -> list[np.ndarray]:
+def _found(
+    inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, steep: int = 1
+) -> list[np.ndarray]:
     """Fields of `Graphs` of the first graphs that have a question."""
     size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
@@ -182,23 +187,23 @@ def _found(inputs: int, names: int, hops: int | None, rng: np.random.Generator, 
         if len(found) >= PATIENCE and count < len(found):
             raise SpecError(
                 f"{count} of {len(found) * AT_ONCE} graphs of {names} names have a question of {hops} hops; choose "
-                "fewer hops, or more names."
+                "fewer hops or parents, or more names."
             )
         nodes = rng.integers(size.least, size.most + 1, AT_ONCE)
-        forest = grow(rng, nodes, names, steep)
+        forest = grow(rng, nodes, names, parents, steep)
         found.append(_asked(rng, forest, nodes, hops, size.edges))
         count += len(found[-1][0])
     return [np.concatenate(part)[:inputs] for part in zip(*found)]
 
 
-def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, steep: int = 1) -> Forest:
+def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float, steep: int = 1) -> Forest:
     """Graphs of so many `nodes` each; nodes 0 and 1 are the roots. Depth weighs by the power `steep` in the choice of
     parents."""
     count, rows = len(nodes), np.arange(len(nodes))
     above = np.zeros((count, names, names), bool)
     depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
-    chances, weight = _number_of_parents(names), steep * np.log1p(1.5 * np.arange(names))
+    chances, weight = _number_of_parents(parents, names), steep * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
         reached = away[:, :, :new] < FAR  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
@@ -217,9 +222,9 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, steep: int = 1
     return Forest(above, depth, away)
 
 
-def _number_of_parents(most: int) -> np.ndarray:
+def _number_of_parents(mean: float, most: int) -> np.ndarray:
     """Cumulative chances of 0..most - 1 parents: Poisson's, but zero is drawn again with chance `REDRAWN`."""
-    chances = np.array([PARENTS**k / math.factorial(k) for k in range(most)])
+    chances = np.array([mean**k / math.factorial(k) for k in range(most)])
     chances[0] *= 1 - REDRAWN
     return np.cumsum(chances / chances.sum())
 
