@@ -58,7 +58,7 @@ WALKS = {
     "Put it right": """
       set("question", 0);
       for (let hop = 1; hop < 4; hop++) find("next").click();
-      click(disc("discrete", 3, "O"));
+      click(disc("discrete", 3, "Q"));
       return status();""",
     "Remove a node": """
       set("question", 3);
@@ -139,17 +139,17 @@ def test_exchange_a_thought(walk):
 
 def test_follow_the_frontier(walk):
     last, could, went, said = walk("Follow the frontier")
-    assert last == ["K", "O"] and could and went and "discrete chain of thought answers R, which is wrong" in said
+    assert last == ["M", "Q"] and could and went and "discrete chain of thought answers R, which is wrong" in said
 
 
 def test_put_it_right(walk):
-    assert walk("Put it right").endswith("discrete chain of thought answers N, which is right.")
+    assert walk("Put it right").endswith("discrete chain of thought answers P, which is right.")
 
 
 def test_remove_a_node(walk):
     answers, options = walk("Remove a node")
-    [right] = {answer for node, answer in answers.items() if node != "H"}
-    assert len(answers) == 4 and answers["H"] == "N" and {right, "N"} == set(options)
+    [right] = {answer for node, answer in answers.items() if node != "I"}
+    assert len(answers) == 4 and answers["I"] == "L" and {right, "L"} == set(options)
 
 
 def test_find_the_exception(walk):
