@@ -246,29 +246,17 @@ def evaluate(
     keys: Int[Tensor, " one"] | None = None,
 ) -> tuple[Int[Tensor, "problem 1"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
-    texts, means = texts_of(model, tokenizer, asked, plan, keys)
-    return scores(texts, asked).long(), means
-
-
-def texts_of(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    asked: Asked,
-    plan: Plan,
-    keys: Int[Tensor, " one"] | None = None,
-    samples: int = 1,
-) -> tuple[list[str], Log]:
-    """Texts of responses, those to each problem side by side, and the means that `told` gives over all of them."""
     texts, parts = [], []
     device = next(model.parameters()).device
     for first in range(0, len(asked.texts), AT_ONCE):
         part = asked.texts[first : first + AT_ONCE]
         drawn = None if keys is None else random.fold(keys, first)
-        made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn, samples)
+        made = respond(model, Prompts.of(tokenizer, part, device), plan, drawn)
         texts += made.texts(tokenizer)
         parts.append((len(part), told(made)))
     total = sum(count for count, _ in parts)
-    return texts, {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
+    means = {name: sum(count * said[name] for count, said in parts) / total for name in parts[0][1]}
+    return scores(texts, asked).long(), means
 
 
 def greedy(thought: Rule, thoughts: int, limit: int, ends: tuple[int, ...]) -> Plan:

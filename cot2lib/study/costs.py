@@ -27,18 +27,16 @@ class Variant:
         runs: runs that are done side by side.
         turn: does `work` for each of them.
         work: steps or prompts of one run in a turn.
-        memory: peak memory (GiB); NaN where unknown.
     """
 
     variant: str
     runs: int
     turn: Callable[[], object]
     work: float
-    memory: float = float("nan")
 
 
 def timed(variants: Sequence[Variant], rounds: int) -> pd.DataFrame:
-    """A row for each way, in alternation: columns `variant`, `runs`, `rate`, `times`, `memory`.
+    """A row for each way, in alternation: columns `variant`, `runs`, `rate`, `times`.
 
     `rate` is the work for one run in a second, a median over rounds; `times` how many times the first way's, a median
     over rounds of turns taken beside it.
@@ -47,8 +45,8 @@ def timed(variants: Sequence[Variant], rounds: int) -> pd.DataFrame:
     rows, first = [], variants[0]
     for one in variants:
         own, base = ([spent / (of.work * of.runs) for spent in taken[of.variant]] for of in (one, first))
-        rows.append((one.variant, one.runs, 1 / statistics.median(own), ratio(base, own), one.memory))
-    return pd.DataFrame(rows, columns=["variant", "runs", "rate", "times", "memory"])
+        rows.append((one.variant, one.runs, 1 / statistics.median(own), ratio(base, own)))
+    return pd.DataFrame(rows, columns=["variant", "runs", "rate", "times"])
 
 
 def steps_of(trainer: StackTrainer, steps: int) -> Callable[[], None]:

@@ -120,11 +120,6 @@ def shown(found: Interval, digits: int = 1) -> str:
     return describe(found.mean, found.low, found.high, digits)
 
 
-def plus_minus(value: float, error: float, digits: int) -> str:
-    """A value with its error, where it has one."""
-    return f"{value:.{digits}f} ± {error:.{digits}f}" if error else f"{value:.{digits}f}"
-
-
 def finding(rows: pd.DataFrame, template: str) -> str:
     """`sentences` in one paragraph."""
     return " ".join(sentences(rows, template))

@@ -3,6 +3,8 @@
 Everything is read from the records. A verdict leads to the card of its claim.
 """
 
+from functools import cache
+
 import pandas as pd
 
 from cot2lib import runs
@@ -85,6 +87,7 @@ def _graphs() -> str:
     )
 
 
+@cache
 def favoured() -> str:
     """How far our recipe on ProsQA favours CoT2: its lead by that recipe, and by the best choice for each method."""
     usual, best = graph_runs.naming("quick", namings=("fresh",), methods=graph_runs.BOTH), graph_runs.chosen()
