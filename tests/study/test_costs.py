@@ -17,10 +17,10 @@ def test_ways_are_timed_beside_the_first(monkeypatch):
     """A rate is of one run; a slow round counts neither for it nor for the ratio."""
     spent = {"loop": [2.0, 2.0, 8.0], "stack": [1.0, 1.0, 4.0]}
     monkeypatch.setattr(costs, "in_turns", lambda turns, rounds: spent)
-    ways = [costs.Variant("loop", 1, int, 6), costs.Variant("stack", 4, int, 6, memory=0.5)]
+    ways = [costs.Variant("loop", 1, int, 6), costs.Variant("stack", 4, int, 6)]
     table = costs.timed(ways, rounds=3)
     assert table["rate"].tolist() == [3.0, 24.0] and table["times"].tolist() == [1.0, 8.0]
-    assert table["runs"].tolist() == [1, 4] and table["memory"].isna().tolist() == [True, False]
+    assert table["runs"].tolist() == [1, 4]
 
 
 def test_feeding_table():
