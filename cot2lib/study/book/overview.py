@@ -15,7 +15,7 @@ from cot2lib.study.printed import claims, sources
 from cot2lib.study.report import bare
 
 MARKS = {AGREES: "\N{CHECK MARK}", DIFFERS: "\N{BALLOT X}", UNTOLD: "?", UNRUN: "\N{EN DASH}"}
-STATEMENT, NUMBER, ENTROPY = "statements", "numbers", "entropies of single tokens"
+STATEMENT, NUMBER, ENTROPY = "statements", "numbers", "entropies"
 KINDS = {"direction": STATEMENT, "entropy": ENTROPY}  # of claims, by what is measured; everything else is a number
 REWARD = ("tab:grpo", "tab:prosqa_prontoqa", "tab:dirichlet", "results sec", "app:exp-results-grpo", "sec:")
 ROWS = ("theory", "sums", "graphs", "reward", "word problems")
@@ -86,8 +86,8 @@ def counts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The counts for readers, with the mark of each verdict."""
-    return counts(rows).rename(columns=lambda name: f"{MARKS[name]} {name}").reset_index(names="claims")
+    """The counts for readers: a row for each verdict, with its mark."""
+    return counts(rows).T.rename(lambda name: f"{MARKS[name]} {name}").reset_index(names="verdict")
 
 
 def picture(rows: pd.DataFrame) -> str:
