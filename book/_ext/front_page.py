@@ -24,8 +24,8 @@ from cot2lib.study.controls.runs import SEEDS
 from cot2lib.study.prosqa import runs as whole
 
 COUNTS = (
-    "The paper's claims by verdict and kind; entropies are those of single tokens. A number stated twice counts once, and "
-    "so does each Pass@k series, which comes from one model."
+    "The paper's claims by verdict and kind; entropies are of single tokens. A number stated twice counts once, as does "
+    "each Pass@k series, which comes from one model."
 )
 GLANCE = "This book beside the paper."
 HALVES = (
@@ -41,7 +41,7 @@ COMMANDS = "What trains the runs of each chapter, and how many hours of one core
 CURVES = {  # by panel: the file, and what a reader who does not see it reads
     first_page.SUMS: (
         "sums.svg",
-        "Learning curves on signed sums: continuous thoughts rise above discrete ones on all seeds. Bars at the right "
+        "Learning curves on signed sums: continuous thoughts rise above discrete ones. Bars at the right "
         "edge are the paper's values.",
     ),
     first_page.GRAPHS: (

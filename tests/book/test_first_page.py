@@ -166,7 +166,7 @@ def test_the_readmes_code_runs(store, capsys):
 # The built page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def page():
     return BeautifulSoup((SITE / "book" / "intro.html").read_text(), "html.parser")
 
