@@ -31,8 +31,7 @@ from cot2lib.study.sampling.claims import SAMPLING
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
-    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough",
-    "reached",
+    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "reached",
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, NEAR, REPRODUCED)  # of the points of a series
@@ -55,9 +54,9 @@ def ledger(seeds: Sequence[int] = TWENTY) -> pd.DataFrame:
     `last` and its interval are of the last epoch. A direction has no number: there they are the paired difference of
     the cell that decides. Of a value to be reached they are those of the reading with the highest mean. `judged` says
     whether the verdict on a number is about the last or the best epoch, as the paper prints it, or about the gain
-    since a series began. The columns after it hold its interval, the prediction interval of the rule, ours minus the
-    paper's, and `enough`: how many runs would make a near number reproduced, or close an open one. Where the paper
-    states half of a recipe the verdict is about that half, and `reached` says whether our best recipe comes up to it.
+    since a series began. The columns after it hold its interval, the prediction interval of the rule, and ours minus the
+    paper's. Where the paper states half of a recipe the verdict is about that half, and `reached` says whether our
+    best recipe comes up to it. `group`, `why` and `condition` are the verdict as readers meet it.
 
     Raises:
         SpecError: without seeds, or with one that stands twice.
@@ -196,7 +195,7 @@ def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     interval for one run holds that is predicted from the others.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
-    numbers = numbers[numbers["id"].map(lambda claim: not KINDS[claim].number().undecided).astype(bool)]
+    numbers = numbers[numbers["id"].map(lambda claim: not KINDS[claim].number().untested).astype(bool)]
     found = [KINDS[claim].number() for claim in numbers["id"]]
     names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
     family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
