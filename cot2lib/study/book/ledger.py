@@ -23,7 +23,7 @@ from cot2lib.study.graph_claims import SEARCHING
 from cot2lib.study.grpo_dirichlet.claims import SIMPLEX
 from cot2lib.study.grpo_mts.claims import TOKENS
 from cot2lib.study.gsm8k.claims import WORDS
-from cot2lib.study.judge import FEWEST_SEEDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
+from cot2lib.study.judge import FEWEST_SEEDS, NEAR, NOT, OPEN, REPRODUCED, group
 from cot2lib.study.kinds import SETTING, SETTLED, Kind, Read, Statement
 from cot2lib.study.printed import claims, readable
 from cot2lib.study.readings import HalfStated
@@ -118,28 +118,11 @@ def _least(points: pd.Series) -> str:
     return min(points.str.partition(":")[0], key=WORST_FIRST.index)
 
 
-def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many claims have which verdict, by group; settings, which claim nothing, are left out.
-
-    A number that the paper prints twice counts once. Verdicts that hold under a condition, or with a reservation, are
-    counted apart.
-    """
+def judged(rows: pd.DataFrame) -> pd.Series:
+    """The verdict on each claim: a number that the paper prints twice stands once, and settings claim nothing."""
     found = verdicts(rows)
-    found = found[~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()]
-    named = pd.DataFrame({"group": found.map(group), "verdict": found.map(short)})
-    named = named[named["group"] != ""].astype({"group": pd.CategoricalDtype(list(GROUPS))})
-    counts = named.groupby(["group", "verdict"], observed=True).size().reset_index(name="claims")
-    return counts.sort_values(["group", "claims"], ascending=[True, False], ignore_index=True)
-
-
-def total(rows: pd.DataFrame) -> str:
-    """How many claims each group has, in a sentence."""
-    counts = verdict_counts(rows).groupby("group", observed=False)["claims"].sum()
-    agree, differ, untold, unrun = (counts[name] for name in GROUPS)
-    return (
-        f"Of {counts.sum()} claims {agree} agree with our runs, {differ} differ, {untold} cannot be told, and {unrun} "
-        "were not run by the authors' recipe."
-    )
+    once = ~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()
+    return found[once & (found.map(group) != "")]
 
 
 def short(verdict: str) -> str:
