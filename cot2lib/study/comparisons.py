@@ -127,7 +127,7 @@ class Direction(Compared):
         turned = [gap.high < 0 for gap in gaps]
         lines = self.drawn("", profile, read) if any(sure) or any(turned) else []
         named = lambda chosen: "; ".join(line.label for line, one in zip(lines, chosen) if one)
-        notes = {"": named(sure), "the other way round: ": named(turned), "but ": self.but(), "if ": self.given}
+        notes = {"": named(sure), "the other way round in ": named(turned), "but ": self.but(), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         lowest = min(range(len(sides)), key=lambda place: gaps[place].low)
         return noted(verdict, said), sides[lowest]

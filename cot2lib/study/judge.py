@@ -80,8 +80,8 @@ GROUPS = {  # of labels, in the order of pages
     UNTESTED: (UNTESTED, "quick only", "not run"),
 }
 SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
-    NEAR: "our runs spread by more than the margin", NOT: "not in our runs", REFUTED: "refuted", PART: "in part",
-    "holds vacuously": "vacuously", "quick only": "the quick recipe alone", "not run": "not run",
+    NEAR: "our runs spread by more than the margin", REFUTED: "refuted", PART: "in part:",
+    "holds vacuously": "vacuously:", "quick only": "quick recipe alone", "not run": "not run:",
 }  # fmt: skip
 
 Sides = tuple[pd.Series, pd.Series]  # of one cell, by seed: said to be above, said to be below
@@ -137,11 +137,11 @@ def in_words(verdict: str) -> Words:
     """A verdict as readers meet it. What is found, or holds, only if something is added agrees on that condition."""
     head, _, note = verdict.partition(": ")
     label, _, repair = head.partition(" if ")
-    note, *conditions = re.split(r"(?:^|, )if ", note)
     word = next((name for name, labels in GROUPS.items() if label in labels), "")
-    plain = SAID.get(label, "")
-    why = note if label == NOT and note else " ".join(filter(None, [plain + (":" if note and plain else ""), note]))
-    return Words(word, why.replace("refuted: by", "refuted by"), ", if ".join(filter(None, [repair, *conditions])))
+    if repair:
+        return Words(word, "", f"{repair}: {note}" if note else repair)
+    note, *conditions = re.split(r"(?:^|, )if ", note, maxsplit=1)
+    return Words(word, " ".join(filter(None, [SAID.get(label, ""), note])), "".join(conditions))
 
 
 def group(verdict: str) -> str:
@@ -168,7 +168,8 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
         return f"{DEPENDS}: {_close(near, paper_runs)} within {unit.text(unit.margin(stated))}"
     if chance is None:
         return f"{OPEN}: none within {unit.text(unit.margin(stated))}, and {runs} runs are too few to exclude it"
-    return f"{OPEN}: {round(chance * (runs + 1)) - 1} of our {runs} runs stand as much alone (p = {chance:.2f})"
+    alike = round(chance * (runs + 1)) - 1
+    return f"{OPEN}: as far from any other as the paper's number is {alike} of our {runs} runs (p = {chance:.2f})"
 
 
 def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> np.ndarray:
@@ -241,7 +242,7 @@ def direction_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
         return PART
     wide = [sides for sides, gap in zip(cells, gaps) if gap.low <= 0 <= gap.high and gap.half_width >= unit.tight]
     widths = [max(abs(differences(sides).mean()), unit.tight) for sides in wide]
-    return f"{OPEN}: {_seeds(widths, wide)}" if wide else NOT
+    return f"{OPEN}: {_seeds(widths, wide)}" if wide else f"{NOT}: no difference the stated way is significant"
 
 
 def significant(cells: Sequence[Sides]) -> list[bool]:
@@ -256,7 +257,7 @@ def no_gain_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
         return TOO_FEW
     gaps, none = intervals(cells), GAIN * unit.tight
     if any(gap.low > 0 for gap in gaps):
-        return NOT
+        return f"{NOT}: a gain is significant"
     unsure = [sides for sides, gap in zip(cells, gaps) if gap.high >= none]
     means = [differences(sides).mean() for sides in unsure]
     return f"{OPEN}: {_seeds([max(mean, none - mean) for mean in means], unsure)}" if unsure else REPRODUCED
@@ -269,8 +270,8 @@ def _seeds(widths: Sequence[float], cells: Sequence[Sides]) -> str:
 
 def _in_words(counts: Sequence[int | None]) -> str:
     known = [count for count in counts if count]
-    count = f"about {max(known)} seeds decide" if len(known) == len(counts) else "not even a thousand decide"
-    return f"if further seeds spread as these, {count}"
+    count = f"about {max(known)}" if len(known) == len(counts) else "not even a thousand"
+    return f"{count} seeds that spread as these would decide"
 
 
 def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:
@@ -300,7 +301,8 @@ def reaches_verdict(readings: Sequence[Values], value: float) -> str:
     enough_seeds = [values for values in readings if len(values) >= FEWEST_SEEDS]
     if not enough_seeds:
         return TOO_FEW
-    return REPRODUCED if any(np.min(values) >= value for values in enough_seeds) else NOT
+    reached = any(np.min(values) >= value for values in enough_seeds)
+    return REPRODUCED if reached else f"{NOT}: not every run does"
 
 
 def parts_verdict(verdicts: dict[str, str]) -> str:
