@@ -78,12 +78,6 @@ def curves(root: Path) -> list[str]:
     return [*figure, f":::{{image}} /{DRAWN}/{other}", f":alt: {alt_of_other}", ":::"]
 
 
-def counts() -> pd.DataFrame:
-    """Claims by kind and verdict, with the marks of the overview."""
-    found = overview.counts(of_records())
-    return found.rename(columns=lambda name: f"{overview.MARKS[name]} {name}").reset_index(names="claims")
-
-
 def by_mixtures() -> list[str]:
     """When the decoder of the controls was chosen, and the outcomes that depend on it."""
     rows, edited = outcomes.read(SEEDS)
@@ -99,7 +93,7 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "curves": curves,
     "in-short": lambda _: [":::{container} in-short", f"**In short.** {first_page.in_short()}", ":::"],
     "overview": lambda _: ["```{raw} html", overview.picture(of_records()), "```"],
-    "counts": lambda _: table(counts(), "tab-verdicts", COUNTS),
+    "counts": lambda _: table(overview.table(of_records()), "tab-verdicts", COUNTS),
     "glance": lambda _: table(first_page.glance(), "tab-glance", GLANCE),
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "halves": lambda _: table(halves_table(of_records()), "tab-halves", HALVES),

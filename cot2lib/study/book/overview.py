@@ -92,6 +92,11 @@ def counts(rows: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The counts for readers, with the mark of each verdict."""
+    return counts(rows).rename(columns=lambda name: f"{MARKS[name]} {name}").reset_index(names="claims")
+
+
 def picture(rows: pd.DataFrame) -> str:
     """The abstract, beside it the tiles."""
     found = judged(rows)
@@ -136,30 +141,26 @@ def _phrase(words: str, found: pd.Series) -> str:
 
 def _tiles(found: pd.Series) -> str:
     """Tiles of some claims, what agrees first: statements are large, and entropies are one strip."""
-    order = [*MARKS]
-    found = found.sort_values(key=lambda verdicts: verdicts.map(group).map(order.index), kind="stable")
+    found = found.sort_values(key=lambda verdicts: verdicts.map(group).map([*MARKS].index), kind="stable")
     kinds = claims().loc[found.index, "metric"].map(KINDS).fillna(NUMBER)
-    made = []
-    for kind in (STATEMENT, NUMBER):
-        for claim, verdict in found[kinds == kind].items():
-            title = about(claim, verdict)
-            size = " small" if kind == NUMBER else ""
-            made.append(
-                f'<a class="tile{size} {look(group(verdict))}" href="{at(claim)}" title="{title}" aria-label="{title}">'
-                f"{mark(verdict)}</a>"
-            )
+    large = "".join(_tile(claim, verdict, "tile") for claim, verdict in found[kinds == STATEMENT].items())
+    small = "".join(_tile(claim, verdict, "tile small") for claim, verdict in found[kinds == NUMBER].items())
     strip = "".join(_strip(part) for _, part in found[kinds == ENTROPY].groupby(found.map(group), sort=False))
-    return "".join(made) + (f'<span class="strip">{strip}</span>' if strip else "")
+    return large + small + (f'<span class="strip">{strip}</span>' if strip else "")
+
+
+def _tile(claim: str, verdict: str, size: str) -> str:
+    """A link to a card that shows its verdict."""
+    said = about(claim, verdict)
+    opened = f'<a class="{size} {look(group(verdict))}" href="{at(claim)}" title="{said}" aria-label="{said}">'
+    return f"{opened}{mark(verdict)}</a>"
 
 
 def _strip(found: pd.Series) -> str:
     """Entropies with one verdict, as wide as they are many."""
-    claim, verdict = next(found.items())
-    title = f"{len(found)} {ENTROPY}: {group(verdict)}. This leads to the first."
-    return (
-        f'<a class="tile small {look(group(verdict))}" style="flex-grow: {len(found)}" href="{at(claim)}" title="{title}" '
-        f'aria-label="{title}">{mark(verdict)} {len(found)}</a>'
-    )
+    name, said = group(found.iloc[0]), f"{len(found)} {ENTROPY}: {group(found.iloc[0])}. To the first of them."
+    opened = f'<a class="tile small {look(name)}" style="flex-grow: {len(found)}" href="{at(found.index[0])}"'
+    return f'{opened} title="{said}" aria-label="{said}">{MARKS[name]} {len(found)}</a>'
 
 
 def about(claim: str, verdict: str) -> str:
