@@ -211,11 +211,11 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
         return ""
     few, many = sorted((low, high), key=len)
     runs, beyond = len(values), lambda some: np.abs(some - stated).min() > unit.tight
-    place = "is in neither" if all(map(beyond, (low, high))) else f"is in the {'higher' if beyond(low) else 'lower'}"
+    place = "neither" if all(map(beyond, (low, high))) else f"the {'higher' if beyond(low) else 'lower'} group"
     mean = describe(many.mean(), np.nan, np.nan, unit.digits)
     return (
         f"Runs end in two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
-        f"at {ends(few, unit.digits)}, a share of {share(len(few), runs)}. The paper's number {place}."
+        f"at {ends(few, unit.digits)}, a share of {share(len(few), runs)}. The paper's number is in {place}."
     )
 
 

@@ -9,6 +9,7 @@ from cot2lib.study.judge import UNTESTED, group
 from cot2lib.study.kinds import SETTLED, Drawn, Number, Read
 
 MARGINS = (0.6, 1.6)  # times the margin
+MANY = 4  # seeds that are counted and not named
 
 
 def sentences(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[str]:
@@ -42,11 +43,12 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     changed = {seed: found for seed in seeds if (found := without(seed)) != word}
     if not changed:
         return f"The verdict stays if any one of the {len(seeds)} seeds is left out."
-    named = "; ".join(
-        f"{found} without seed {', or '.join(str(seed) for seed, one in changed.items() if one == found)}"
-        for found in dict.fromkeys(changed.values())
-    )
-    return f"Single seeds matter: {named}."
+    turned = {found: [str(seed) for seed, one in changed.items() if one == found] for found in changed.values()}
+    named = [
+        f"{found} without seed {' or '.join(which)}" if len(which) < MANY else f"{found} without one of {len(which)}"
+        for found, which in turned.items()
+    ]
+    return f"Of {len(seeds)} seeds single ones matter: {'; '.join(named)}."
 
 
 def _margins(word: str, line: Drawn, number: Number, judged: Callable[[judge.Unit], str]) -> str:
