@@ -7,11 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cot2lib.study.book import index, ledger
+from cot2lib.study.book import index
 from cot2lib.study.book.all_runs import SWEEPS
-from cot2lib.study.book.draw import scoreboard
-from cot2lib.study.gsm8k.claims import Elsewhere, Most
-from cot2lib.study.kinds import Number
 from cot2lib.study.printed import claims, readable, sources
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -52,8 +49,8 @@ def test_the_index_counts_verdicts_of_the_authors_recipe(rows):
     table = index.paper_index(rows).set_index("the paper")["verdicts"]
     assert table["Figure 3: training with two layers"] == "{ref}`agrees <claims-fig-cont_disc_comp_graph>`"
     table = table.str.extract("`(.*) <")[0].fillna("")
-    assert table["Figure 4: fewer supervised tokens"] == "not run"
-    assert table["Figure 10: majority votes on ProsQA"] == "not run"
+    assert table["Figure 4: fewer supervised tokens"] == "not tested"
+    assert table["Figure 10: majority votes on ProsQA"] == "not tested"
     assert table["Table 5: scales of Dirichlet samples"] == "agrees 5"
     assert table["Figure 1: how a budget of trajectories makes the targets"] == ""
 
@@ -64,7 +61,7 @@ def test_a_badge_leads_to_the_only_card_or_to_all_cards_of_a_place(rows):
     assert [badge.words for badge in made["fig-budget"]] == ["Figure 2c: agrees 12"]
     assert made["fig-budget"][0].label == index.label("fig:emb_k_bar")
     assert {badge.label for badge in made["fig-passk"]} == {index.label("fig:pass-k")}, "a series has no card"
-    assert made["fig-path"][0].group == "not run" and made["fig-final"][0].group == "agrees"
+    assert made["fig-path"][0].group == "not tested" and made["fig-final"][0].group == "agrees"
     mixed = rows.assign(verdict=rows["verdict"].mask(rows["id"] == "main-mnns-nocot", "open"))
     assert index.badges(mixed)["fig-final"][0].group == index.MIXED and "fig-tree" not in made
 
@@ -150,49 +147,6 @@ def test_what_agrees_on_a_condition_is_told_apart(rows):
     ]  # fmt: skip
 
 
-def test_the_abstract_has_a_verdict_and_a_card_for_each_claim_that_it_rests_on(rows):
-    changed = rows.assign(verdict=rows["verdict"].mask(rows["id"] == "construction", "holds if its gate is mended"))
-    table = index.abstract(changed).set_index("the abstract says")["verdicts"]
-    trained = table["Training on distributions of traces can be better than other methods."]
-    assert "sums: {ref}`reproduced <claim-convergence-2l2h>`; ProsQA: {ref}`near <" in trained
-    assert table.iloc[2] == "the construction: {ref}`holds if ... <claim-construction>`"
-    named = [claim for part in index.ABSTRACT.values() for claim in part if "*" not in claim]
-    assert set(named) <= set(claims().index) and not ledger.is_series(rows[rows["id"].isin(named)]).any()
-
-
-def test_the_abstract_on_reward_rests_on_gains():
-    """The paper's table refutes that all entries rise by one of a discrete model; those of CoT2 all do."""
-    table = index.abstract(ledger.of_records()).set_index("the abstract says")["verdicts"]
-    discrete, continuous = (table[f"Reward goes beyond {kind} supervision."] for kind in ("discrete", "continuous"))
-    assert "refuted <claim-rl-consistent>` (ProsQA, discrete CoT, K = 6 falls by 0.26 points" in discrete
-    assert "5 of the paper's 6 entries rise; our runs: {ref}`6 open <claims-tab-prosqa_prontoqa_results>`" in discrete
-    assert "refuted" not in continuous and "6 of the paper's 6 entries rise" in continuous
-    levels = [claim for claim in index.ABSTRACT["Reward goes beyond continuous supervision."] if "*" not in claim]
-    assert set(claims().loc[levels, "metric"]) == {"direction"}
-
-
-def test_what_is_rebuilt_counts_every_claim_once(rows):
-    table = index.rebuilt(rows).set_index("part")
-    assert int(table.to_numpy().sum()) == len(claims())
-    assert table.loc["signed sums (MNNS)", "quick recipe only"] == 1
-    assert table.loc["graphs (ProsQA, ProntoQA)", "not run"] == 1 and table.loc["theory", "judged"] > 5
-    assert table.loc["word problems (GSM8K)"].sum() == claims()["task"].eq("gsm8k").sum()
-
-
-def test_a_finding_says_verdict_number_and_where(rows):
-    first = index.FINDINGS[0]
-    assert first.text(rows).replace("\xa0", " ") == (
-        f"{first.sentence} **Reproduced.** Ours: gap 12.3 [10.0, 14.6], 5 seeds. {{numref}}`fig-curves`, "
-        "{ref}`card <claim-convergence-2l2h>`"
-    )
-    assert len(index.FINDINGS) == 6 and {finding.claim for finding in index.FINDINGS} <= set(ledger.KINDS)
-    statement = index.Finding("construction", "It is so.", "tab-variants")
-    bare = rows.assign(last=float("nan"), verdict="holds if CoT2 is meant")
-    assert statement.text(bare) == (
-        "It is so. **Holds if CoT2 is meant.** {numref}`tab-variants`, {ref}`card <claim-construction>`"
-    )
-
-
 def test_commands_count_what_is_recorded():
     table = index.commands()
     assert len(table) == 2 * len(SWEEPS) - 1 and (table["runs"] > 0).all()  # one sweep has one recipe
@@ -215,25 +169,3 @@ def test_commands_count_what_is_recorded():
 )
 def test_settings_in_words(claim, words):
     assert readable(claim) == words
-
-
-def test_the_first_page_is_right_about_what_is_not_rebuilt():
-    """It says that the table on word problems needs a GPU, and that graphs are rebuilt: no claim on them waits."""
-    told = (NOTEBOOKS.parent / "book" / "intro.md").read_text()
-    assert "the paper's own table [needs a GPU]" in told and "Questions about graphs are\nrebuilt too" in told
-    kinds = {part: {type(ledger.KINDS[claim]) for claim in _of_task(part)} for part in ("gsm8k", "pro")}
-    assert kinds["gsm8k"] == {Elsewhere, Most} and Number in kinds["pro"]
-    verdicts = ledger.of_records().set_index("id")["verdict"]
-    assert verdicts[_of_task("gsm8k")].str.startswith("not run: needs").all()
-    assert not verdicts[_of_task("pro")].str.startswith("not run").any()
-
-
-def _of_task(part):
-    return claims().index[claims()["task"].str.startswith(part)]
-
-
-def test_no_panel_of_the_scoreboard_has_a_label_twice():
-    """Numbers on ProsQA and on ProntoQA stand in one table of the paper."""
-    for axis in scoreboard(ledger.of_records()).figure.axes:
-        labels = [label.get_text() for label in axis.get_yticklabels()]
-        assert labels and len(set(labels)) == len(labels)

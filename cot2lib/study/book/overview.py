@@ -22,7 +22,7 @@ MARKS = {
     UNDECIDED: "?",
     UNTESTED: "\N{EN DASH}",
 }
-STATEMENT, NUMBER, ENTROPY = "statements", "numbers", "entropies of single tokens"
+STATEMENT, NUMBER, ENTROPY = "statements", "numbers", "entropies"
 KINDS = {"direction": STATEMENT, "entropy": ENTROPY}  # of claims, by what is measured; everything else is a number
 REWARD = ("tab:grpo", "tab:prosqa_prontoqa", "tab:dirichlet", "results sec", "app:exp-results-grpo", "sec:")
 ROWS = ("theory", "sums", "graphs", "reward", "word problems")
@@ -93,8 +93,8 @@ def counts(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The counts for readers, with the mark of each verdict."""
-    return counts(rows).rename(columns=lambda name: f"{MARKS[name]} {name}").reset_index(names="claims")
+    """The counts for readers: a row for each verdict, with its mark."""
+    return counts(rows).T.rename(lambda name: f"{MARKS[name]} {name}").reset_index(names="verdict")
 
 
 def picture(rows: pd.DataFrame) -> str:
