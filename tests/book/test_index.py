@@ -126,27 +126,6 @@ def test_a_badge_counts_the_claims_that_a_figure_speaks_to(rows):
     assert [badge.words for badge in made["fig-search"]] == ["Table 3: differs 4", "Section 3.2: differs"]
 
 
-def test_what_agrees_on_a_condition_is_told_apart(rows):
-    """A reader of a badge is not to take it for plain agreement."""
-    verdicts = {"consistency": "holds", "construction": "holds if its gate is mended", "k-infinity": "refuted"}
-    changed = rows.assign(verdict=rows["id"].map(verdicts).fillna(rows["verdict"]))
-    made = index.badges(changed)
-    assert [badge.words for badge in made["tab-variants"]] == ["Proposition 1: agrees on a condition"]
-    assert made["tab-variants"][0].group == index.RESERVED
-    told = (
-        "holds",
-        "near",
-        "reproduced: but far",
-        "reproduced: if so read",
-        "open if so read",
-        "refuted",
-        "quick only",
-    )
-    assert [index.told(verdict) for verdict in told] == [
-        "agrees", "agrees", index.RESERVED, index.RESERVED, "cannot be told", "differs", "not run",
-    ]  # fmt: skip
-
-
 def test_commands_count_what_is_recorded():
     table = index.commands()
     assert len(table) == 2 * len(SWEEPS) - 1 and (table["runs"] > 0).all()  # one sweep has one recipe
