@@ -57,7 +57,7 @@ FOUND = (
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
 MIXTURES = (
     "Outcomes that differ if every model that thinks feeds itself mixtures, with 95 % intervals, and the verdicts "
-    "that change: right (\N{CHECK MARK}), wrong (\N{MULTIPLICATION SIGN}), cannot be told (?)."
+    "that change: right (\N{CHECK MARK}), wrong (\N{MULTIPLICATION SIGN}), undecided (?)."
 )
 DRAWN = "build/book"
 

@@ -3,7 +3,6 @@
 `test_two_minds` has the component that runs models.
 """
 
-import html
 import json
 import re
 import shutil
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 from chromium import BROWSER, MISSING, said_by
 
-from cot2lib.study.book.ledger import of_records, short
 from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
 
 BOOK = Path(__file__).parents[2] / "book"
@@ -92,9 +90,7 @@ def test_the_circle_turns_answers_and_says_so(ask):
     assert said["short"] == "Type four digits from 1 to 9."
 
 
-ROWS = "".join(
-    f"<tr><td>claim {n}</td><td>{'reproduced: but low' if n % 5 else 'refuted'}</td></tr>" for n in range(25)
-)
+ROWS = "".join(f"<tr><td>claim {n}</td><td>{'agrees' if n % 5 else 'differs'}</td></tr>" for n in range(25))
 TABLE = '<article><div class="pst-scrollable-table-container"><table id="{}"><thead><tr><th>claim</th><th>{}</th></tr>'
 TABLE += "</thead><tbody>{}</tbody></table></div></article>"
 SCRIPT = '<script src="../_static/filter.js"></script>'
@@ -108,19 +104,10 @@ def test_long_tables_keep_the_rows_that_are_asked_for(folder):
         f"""{COUNT}
         const [field, list] = document.querySelector(".table-filter").children;
         const type = (box, value) => {{ box.value = value; box.dispatchEvent(new Event("input")); return rows(); }};
-        const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "refuted"), type(field, "claim 1")];
+        const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "differs"), type(field, "claim 1")];
         return [...told, document.querySelector("[role=status]").textContent, [...list].map((one) => one.value)];""",
     )
-    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "refuted", "reproduced but ..."]]
-
-
-def test_a_page_shortens_verdicts_as_the_ledger_does(folder):
-    frozen = of_records()["verdict"].unique()
-    verdicts = [*frozen, "partly: of a: but of b", "holds if: x", "reproduced: more: if so"]
-    rows = "".join(f"<tr><td>1</td><td>{html.escape(verdict)}</td></tr>" for verdict in verdicts)
-    script = "return [...document.querySelector('.table-filter select')].slice(1).map((one) => one.value)"
-    told = said_by(folder, SCRIPT + TABLE.format("tab-x", "verdict", rows), script)
-    assert set(told) == {short(verdict) for verdict in verdicts} and len(told) > 10
+    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "agrees", "differs"]]
 
 
 def test_keys_reach_wide_formulas_and_no_others(folder):
@@ -145,8 +132,8 @@ def test_short_tables_and_those_without_verdicts(folder):
 
 
 CARD = '<details id="claim-{0}"><summary><span class="sd-badge">{1}</span> card {0}</summary>about {0}</details>'
-CARDS = "<section>" + CARD.format("one", "partly") + CARD.format("two", "refuted: by") + "</section>"
-CARDS += "<section>" + CARD.format("three", "partly but ...") + "</section>"
+CARDS = "<section>" + CARD.format("one", "agrees") + CARD.format("two", "differs") + "</section>"
+CARDS += "<section>" + CARD.format("three", "not tested") + "</section>"
 
 
 def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
@@ -156,7 +143,7 @@ def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
         """const shown = () => [...document.querySelectorAll("details, section")].filter((one) => !one.hidden).length;
         const [field, list] = document.querySelector(".table-filter").children;
         const type = (box, value) => { box.value = value; box.dispatchEvent(new Event("input")); return shown(); };
-        const told = [shown(), type(field, "card ONE"), type(field, ""), type(list, "partly"), type(list, "refuted")];
+        const told = [shown(), type(field, "card ONE"), type(field, ""), type(list, "agrees"), type(list, "differs")];
         window.location.hash = "#claim-three";
         window.dispatchEvent(new HashChangeEvent("hashchange"));
         return [...told, document.querySelector("[role=status]").textContent,

@@ -18,13 +18,12 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.study import report
 from cot2lib.study.book import all_runs
-from cot2lib.study.book.ledger import SERIES, short, verdicts
-from cot2lib.study.judge import AGREES, GROUPS, group
+from cot2lib.study.book.ledger import SERIES, verdicts
+from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.samples import hours
 
 LATER, MIXED = "not rebuilt yet", "mixed"
-RESERVED = "agrees on a condition"
 
 
 @cache
@@ -62,7 +61,7 @@ def fits(claim: str, patterns: str) -> bool:
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     """Our counterpart of each figure, table and proposition of the paper, and how many claims each group has."""
-    settled = verdicts(rows).map(told)
+    settled = verdicts(rows).map(group)
     source = sources()[settled.index]
     return pd.DataFrame(
         [
@@ -93,15 +92,14 @@ class Badge:
 
 def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
     """The badges of our figures and tables by name, one for each place of the paper with claims that they speak to."""
-    settled, found = verdicts(rows).map(told), {}
+    settled, found = verdicts(rows).map(group), {}
     for shown in exhibits():
         here = settled[settled.index.isin(shown.claims)]
         if len(here):
-            groups = here.unique()
             alone = len(here) == 1 and not in_series(here.index[0])
             at = f"claim-{here.index[0]}" if alone else label(shown.source)
-            group = groups[0] if len(groups) == 1 else MIXED
-            found.setdefault(shown.name, []).append(Badge(group, f"{shown.printed}: {counted(here)}", at))
+            only = here.iloc[0] if here.nunique() == 1 else MIXED
+            found.setdefault(shown.name, []).append(Badge(only, f"{shown.printed}: {counted(here)}", at))
     return found
 
 
@@ -136,16 +134,9 @@ def in_series(claim: str) -> bool:
     return claims().loc[claim, "metric"] == SERIES
 
 
-def told(verdict: str) -> str:
-    """A verdict's group; of one that agrees under a condition or with a reservation so much besides."""
-    kind, said = group(verdict), short(verdict)
-    return RESERVED if kind == AGREES and said.endswith("...") else kind
-
-
 def counted(found: pd.Series) -> str:
-    """How many claims each group of `told` has, in words; a single claim's group alone, "no claim" for a setting."""
-    order = [AGREES, RESERVED, *(name for name in GROUPS if name != AGREES), ""]
-    counts = found.value_counts().reindex(order).dropna().astype(int).rename({"": "no claim"})
+    """How many claims each group has, in words; a single claim's group alone, "no claim" for a setting."""
+    counts = found.value_counts().reindex([*GROUPS, ""]).dropna().astype(int).rename({"": "no claim"})
     return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
 
 

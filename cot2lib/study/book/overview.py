@@ -10,11 +10,18 @@ from docutils.nodes import make_id
 
 from cot2lib.study.book import cards, index
 from cot2lib.study.book.ledger import STATEMENTS, judged
-from cot2lib.study.judge import AGREES, DIFFERS, UNRUN, UNTOLD, group
+from cot2lib.study.book.listing import because
+from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, group, in_words
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.report import bare
 
-MARKS = {AGREES: "\N{CHECK MARK}", DIFFERS: "\N{BALLOT X}", UNTOLD: "?", UNRUN: "\N{EN DASH}"}
+MARKS = {
+    AGREES: "\N{CHECK MARK}",
+    DIFFERS: "\N{BALLOT X}",
+    DEPENDS: "\N{PLUS-MINUS SIGN}",
+    UNDECIDED: "?",
+    UNTESTED: "\N{EN DASH}",
+}
 STATEMENT, NUMBER, ENTROPY = "statements", "numbers", "entropies"
 KINDS = {"direction": STATEMENT, "entropy": ENTROPY}  # of claims, by what is measured; everything else is a number
 REWARD = ("tab:grpo", "tab:prosqa_prontoqa", "tab:dirichlet", "results sec", "app:exp-results-grpo", "sec:")
@@ -158,7 +165,7 @@ def _strip(found: pd.Series) -> str:
 
 def about(claim: str, verdict: str) -> str:
     """A claim and its verdict in full, for an attribute."""
-    return escape(bare(f"{cards.heading(claim)}. Verdict: {group(verdict)} ({verdict})"), quote=True)
+    return escape(bare(f"{cards.heading(claim)}. {group(verdict)}: {because(verdict)}"), quote=True)
 
 
 def at(claim: str) -> str:
@@ -173,5 +180,5 @@ def look(name: str) -> str:
 
 
 def mark(verdict: str) -> str:
-    """The mark of a verdict; with a star where a condition or a reservation stands on the card."""
-    return MARKS[group(verdict)] + "*" * (index.told(verdict) == index.RESERVED)
+    """The mark of a verdict; with a star where a condition stands on the card."""
+    return MARKS[group(verdict)] + "*" * bool(in_words(verdict).condition)
