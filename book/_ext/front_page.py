@@ -24,8 +24,8 @@ from cot2lib.study.controls.runs import SEEDS
 from cot2lib.study.prosqa import runs as whole
 
 COUNTS = (
-    "The paper's claims by verdict and kind; entropies are of single tokens. A number stated twice counts once, as does "
-    "each Pass@k series, which comes from one model."
+    "The paper's claims by verdict and kind. Entropies are of single tokens. A number stated twice counts once, as "
+    "does a Pass@k series, which comes from one model."
 )
 GLANCE = "This book beside the paper."
 HALVES = (

@@ -143,10 +143,10 @@ def _tiles(found: pd.Series) -> str:
     """Tiles of some claims, what agrees first: statements are large, and entropies are one strip."""
     found = found.sort_values(key=lambda verdicts: verdicts.map(group).map([*MARKS].index), kind="stable")
     kinds = claims().loc[found.index, "metric"].map(KINDS).fillna(NUMBER)
-    large = "".join(_tile(claim, verdict, "tile") for claim, verdict in found[kinds == STATEMENT].items())
-    small = "".join(_tile(claim, verdict, "tile small") for claim, verdict in found[kinds == NUMBER].items())
+    large = "\n".join(_tile(claim, verdict, "tile") for claim, verdict in found[kinds == STATEMENT].items())
+    small = "\n".join(_tile(claim, verdict, "tile small") for claim, verdict in found[kinds == NUMBER].items())
     strip = "".join(_strip(part) for _, part in found[kinds == ENTROPY].groupby(found.map(group), sort=False))
-    return large + small + (f'<span class="strip">{strip}</span>' if strip else "")
+    return f"{large}\n{small}" + (f'<span class="strip">{strip}</span>' if strip else "")
 
 
 def _tile(claim: str, verdict: str, size: str) -> str:
@@ -165,7 +165,8 @@ def _strip(found: pd.Series) -> str:
 
 def about(claim: str, verdict: str) -> str:
     """A claim and its verdict in full, for an attribute."""
-    return escape(bare(f"{cards.heading(claim)}. {group(verdict)}: {because(verdict)}"), quote=True)
+    said = ": ".join(filter(None, [group(verdict), because(verdict)]))
+    return escape(bare(f"{cards.heading(claim)}. Verdict: {said}."), quote=True)
 
 
 def at(claim: str) -> str:
