@@ -42,6 +42,7 @@ def said():
 def test_every_number_is_placed_and_no_other_is_made(said):
     assert {name for name in NAMES if " " not in name or name in letter.found()} == set(letter.found())
     assert not re.search(r"\{\{|\}\}|nan", letter.filled(PAGE))
+    assert not re.search(r"\d\d\.\d|\d\.\d\d|\[-?\d|n = \d", PAGE), "a measured number is typed"
     with pytest.raises(KeyError):
         letter.filled("{{ nothing }}")
 
@@ -105,7 +106,8 @@ def test_no_setting_gives_the_whole_table(points):
         assert int(cell[2]) == len(part)
         for text, column in zip(cell[3:5], ("best", "gain")):
             shown = [float(value) for value in re.findall(r"-?[\d.]+", text)]
-            assert shown == pytest.approx(mean_interval(part[column])[:3], abs=0.0501)
+            interval = mean_interval(part[column])
+            assert shown == pytest.approx([interval.mean, interval.low, interval.high], abs=0.0501)
     made = {run for chapter in all_runs.SWEEPS for name in PROFILES for run in all_runs.sweep(chapter, name)}
     policy = pd.DataFrame([run.columns() for run in made if isinstance(run, GRPOSpec)])
     assert not ((policy["dropout"] > 0) & (policy["lr"] < 2e-5)).any(), "both were combined after all"
