@@ -20,7 +20,6 @@ from cot2lib.study.grpo_mts import explain
 from cot2lib.study.grpo_mts.runs import explaining
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims, paper_value
-from cot2lib.study.report import table
 from cot2lib.study.show import mean_of
 from cot2lib.study.sweeps import DROPOUT, KS, LARGE
 from cot2lib.tasks import MNNS
@@ -31,10 +30,6 @@ PLACE = re.compile(r"\{\{ (.+?) \}\}")
 SPLITS = (42, 43, 44, 45, 46)  # seeds of the public code, the first that of the paper's single runs
 SHOWN_K = 3  # of the table of settings
 MOST_K = 12  # tokens of a thought in the paper's experiments
-CAPTION = (
-    f"Runs that do not end with one answer to everything, K = {SHOWN_K}: best epoch, and gain over the start; means "
-    "with 95 % t-interval. Right: how many of your printed numbers, all K, lie between our lowest and highest run."
-)
 
 
 def filled(page: str) -> str:
@@ -73,19 +68,15 @@ def _split() -> dict[str, str]:
 
 
 def _settings(points: pd.DataFrame) -> dict[str, str]:
-    """The table of settings, and the paper's gains."""
+    """Rows of the table of settings, and the paper's gains."""
     rows = policies.outcomes(points)
     named = explain.predicted()[["explanation", "dropout", "lr"]].drop_duplicates()
     runs = at(explain.standing(rows), k=SHOWN_K).merge(named).rename(columns={"d_model": "d"})
-    means = {
-        "runs": ("id", "size"),
-        "accuracy (%)": ("best", mean_of),
-        "gain (points)": ("gain", policies.differences),
-    }
+    means = dict(runs=("id", "size"), accuracy=("best", mean_of), gain=("gain", policies.differences))
     reached = runs.groupby(["explanation", "d"]).agg(**means).reset_index()
-    shown = reached.merge(explain.fits(rows).drop(columns="runs")).rename(columns={"explanation": "setting"})
+    shown = reached.merge(explain.fits(rows).drop(columns="runs"))
     gains = {f"gain {d}": f"{explain.stated('gain', d, SHOWN_K):.2f}" for d in LARGE}
-    return gains | {"settings": table(shown, "tab-settings", CAPTION).markdown()}
+    return gains | {"settings": "\n".join(f"| {' | '.join(map(str, row))} |" for row in shown.itertuples(index=False))}
 
 
 def _bound() -> dict[str, str]:
@@ -110,24 +101,14 @@ def _read_off() -> dict[str, str]:
 
 
 def _entropies(points: pd.DataFrame) -> dict[str, str]:
-    """Our entropy of the first token before any step and after one epoch, without the code's dropout and with it."""
+    """Our entropy of the first token by K: before any step, after one epoch, and after one with the code's dropout."""
     rates, shown, apart = at(points, lr=POLICIES[SETTLED].lr).sort_values("step"), {}, []
     for d in LARGE:
-        for name, dropout in {"dropped": DROPOUT, "stated": 0.0}.items():
-            runs = at(rates, d_model=d, dropout=dropout)
-            later = runs[runs["step"] > 0].groupby("id").head(1)
-            shown[f"{name} {d}"] = "; ".join(map(_entropy, (at(later, k=k) for k in KS))) + f"; n = {_count(later)}"
-            if dropout:
-                printed = pd.Series({k: paper_value(f"grpo-mts-d{d}-k{k}-entropy1-sft") for k in KS})
-                apart.append((later.groupby("k")["entropy_1"].mean() - printed).abs().max())
-        before = at(runs, step=0, k=KS[0])
-        shown[f"before {d}"] = f"{_entropy(before)}; n = {_count(before)}"
+        usual, dropped = (at(rates, d_model=d, dropout=dropout) for dropout in (0.0, DROPOUT))
+        after, late = (runs[runs["step"] > 0].groupby("id").head(1) for runs in (usual, dropped))
+        for name, runs in {"before": at(usual, step=0), "stated": after, "dropped": late}.items():
+            means = [mean_of(at(runs, k=k)["entropy_1"], 0.0, np.inf, 3) for k in KS]
+            shown[f"{name} {d}"] = f"{' | '.join(means)} | {runs['seed'].nunique()}"
+        printed = pd.Series({k: paper_value(f"grpo-mts-d{d}-k{k}-entropy1-sft") for k in KS})
+        apart.append((late.groupby("k")["entropy_1"].mean() - printed).abs().max())
     return shown | {"apart": f"{max(apart):.2f}"}
-
-
-def _entropy(rows: pd.DataFrame) -> str:
-    return mean_of(rows["entropy_1"], 0.0, np.inf, 3)
-
-
-def _count(rows: pd.DataFrame) -> int:
-    return rows["seed"].nunique()
