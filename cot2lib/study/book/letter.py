@@ -74,7 +74,8 @@ def _settings(points: pd.DataFrame) -> dict[str, str]:
     runs = at(explain.standing(rows), k=SHOWN_K).merge(named).rename(columns={"d_model": "d"})
     means = dict(runs=("id", "size"), accuracy=("best", mean_of), gain=("gain", policies.differences))
     reached = runs.groupby(["explanation", "d"]).agg(**means).reset_index()
-    shown = reached.merge(explain.fits(rows).drop(columns="runs"))
+    fits = explain.fits(rows).set_index(["explanation", "d"])[[*explain.PARTS]].agg(", ".join, axis=1)
+    shown = reached.join(fits.rename("fits"), on=["explanation", "d"])
     gains = {f"gain {d}": f"{explain.stated('gain', d, SHOWN_K):.2f}" for d in LARGE}
     return gains | {"settings": "\n".join(f"| {' | '.join(map(str, row))} |" for row in shown.itertuples(index=False))}
 
