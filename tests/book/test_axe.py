@@ -1,4 +1,4 @@
-"""No page has a violation above "minor" that axe-core finds, whatever its width, palette and folds; `make axe`."""
+"""No page has a violation above "minor" that axe-core finds, whatever its width, palette and folds; `make thorough`."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ window.addEventListener("load", () => setTimeout(() => {
 pytestmark = [
     pytest.mark.thorough,
     pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`"),
-    pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here; run `make axe`"),
+    pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here; run `make thorough`"),
     pytest.mark.skipif(BROWSER is None, reason=MISSING),
 ]
 

@@ -1,4 +1,4 @@
-"""No page is wider than a phone or moves while it loads; all of them in one browser, `make axe`."""
+"""No page is wider than a phone or moves while it loads; all of them in one browser, `make thorough`."""
 
 import functools
 import json

@@ -113,7 +113,7 @@ def test_colab_installs_what_a_chapter_imports(path):
     "extra, use", [("llm", r"\.shown_model\("), ("graphs", r"\.published_file\("), ("fast", r"live_curves\(")]
 )
 def test_colab_installs_what_a_chapter_needs_later(extra, use):
-    """What functions import is not followed above; `make installs` finds it, and these uses stand for what it found.
+    """What functions import is not followed above; `installs.py` finds it, and these uses stand for what it found.
     Without Numba the chapters that train live take minutes."""
     users = [path for path in CHAPTERS if re.search(use, path.read_text())]
     assert users, "renamed?"
@@ -142,7 +142,7 @@ def test_the_weekly_workflow_tries_them():
     assert matrix["python"] == ["3.11", "3.12", "3.13"] and matrix["of"] == ["floors", "newest"]
     assert [entry["of"] for entry in matrix["include"]] == environments
     assert all((ROOT / name).exists() for name in environments)
-    assert "make installs OF=${{ matrix.of }}" in [step.get("run") for step in jobs["installs"]["steps"]]
+    assert "python tests/repository/installs.py ${{ matrix.of }}" in [step.get("run") for step in jobs["installs"]["steps"]]
 
 
 def test_chapters_say_that_papermill_is_missing(monkeypatch, tmp_path):
