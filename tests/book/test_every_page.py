@@ -1,4 +1,4 @@
-"""Every built page on a phone and on a screen, in a real browser: accessibility, layout, and no jumps; `make thorough`."""
+"""Every built page on a phone and on a screen: accessibility, layout, and no jumps while it loads; `make thorough`."""
 
 from pathlib import Path
 
@@ -27,7 +27,8 @@ LOOK = """(async () => {
   };
   const page = document.scrollingElement;
   const moved = [];
-  new PerformanceObserver((list) => moved.push(...list.getEntries())).observe({ type: "layout-shift", buffered: true });
+  const watcher = new PerformanceObserver((list) => moved.push(...list.getEntries()));
+  watcher.observe({ type: "layout-shift", buffered: true });
   await new Promise((go) => setTimeout(go, 100));
   const seen = { shift: moved.reduce((sum, one) => sum + one.value, 0) };
   seen.moved = seen.shift <= SHIFT ? [] : moved.flatMap((one) => one.sources.map(({ node }) => named(node)));
@@ -49,7 +50,9 @@ FAULTY = """<!doctype html><body><article>
 <div style="width: 999px">picture</div><figcaption hidden>told</figcaption></figure>
 <details><summary>a</summary><div class="pst-scrollable-table-container" style="overflow-x: auto">
 <div style="width: 3000px">table</div></div></details>
-<script>setTimeout(() => document.body.insertAdjacentHTML("afterbegin", "<p style='height: 500px'></p>"), 300)</script>"""
+<script>
+setTimeout(() => document.body.insertAdjacentHTML("afterbegin", "<p style='height: 500px'></p>"), 300)
+</script>"""
 KINDS = ("moved", "wider", "untold", "swept", "cut", "violations")
 
 pytestmark = [
