@@ -24,6 +24,13 @@ CHAPTERS = Path(__file__).parent.parent / "chapters.yml"
 PLAYED = """```{{raw}} html
 <div class="two-minds" data-task="{}"></div><script src="../_static/two-minds.js"></script>
 ```"""  # two models that think side by side, on the task of a chapter
+CHANGE = """
+**Change something.** {see}
+
+```bash
+{command}
+```
+"""
 AGAIN = """({place})=
 ## Run it again
 {changed}
@@ -75,7 +82,8 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
             stale.append(cell["id"])
         else:
             cell["outputs"], cell["execution_count"] = match["outputs"], match["execution_count"]
-            mark_checks(cell)
+            if "check(" in "".join(cell["source"]):  # whose sentences wrap; what is printed in columns does not
+                cell["metadata"].setdefault("tags", []).append("checks")
             complete_figure(cell, path.stem, Path(app.outdir) / "_static" / "numbers")
     notebook["cells"] = joined(notebook["cells"])
     if stale:
@@ -108,12 +116,6 @@ def name_fold(cell: dict) -> None:
     if "numbers" in cell["metadata"].get("tags", []):
         prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), "The numbers behind it")
         cell["metadata"].setdefault("mystnb", {}).update(prompts)
-
-
-def mark_checks(cell: dict) -> None:
-    """Tell pages which output is sentences of checks, so that it wraps; what is printed in columns does not."""
-    if "check(" in "".join(cell["source"]):
-        cell["metadata"].setdefault("tags", []).append("checks")
 
 
 def remake(chapter: str) -> str:
@@ -151,7 +153,7 @@ def add_commands(app: Sphinx, chapter: str, cells: list[dict], made: dict) -> No
     run = f"papermill notebooks/{chapter}.ipynb out.ipynb"
     text = AGAIN.format(
         place=remake(chapter),
-        changed=f"\n**Change something.** {known['see']} `{run} {given(known['change'])}`\n" if known else "",
+        changed=CHANGE.format(see=known["see"], command=f"{run} {given(known['change'])}") if known else "",
         parameters=", ".join(f"`{name} = {value!r}`" for name, value in made.get("parameters", {}).items()),
         seconds=made.get("seconds", "?"),
         facts="; ".join(f"{key} {made[key]}" for key in FACTS if key in made),
