@@ -5,12 +5,6 @@
 document.addEventListener("DOMContentLoaded", () => {
   const LONG = 20; // rows from which a table gets a field
 
-  // As `short` of cot2lib.study.book.ledger: without its note, but a condition or a reservation is kept as such.
-  function short(verdict) {
-    const [said, ...note] = verdict.trim().split(": ");
-    const word = [" if ", " but "].find((one) => said.includes(one) || ` ${note.join(": ")}`.includes(one));
-    return word ? `${said.split(word)[0]}${word}...` : said;
-  }
   const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
   // What is filtered: elements, what each is called, the verdict that each shows ("" for none), and what follows a choice.
@@ -20,7 +14,7 @@ document.addEventListener("DOMContentLoaded", () => {
     field.setAttribute("aria-label", `Keep the ${name} with these words`);
     const told = made("span", {});
     told.setAttribute("role", "status");
-    const verdicts = rows.map((row) => short(verdictOf(row)));
+    const verdicts = rows.map((row) => verdictOf(row).trim());
     const list = made("select", {});
     list.setAttribute("aria-label", `Keep the ${name} with this verdict`);
     list.add(new Option("all verdicts", ""));

@@ -8,11 +8,8 @@ import pandas as pd
 import pytest
 
 from cot2lib.study.book import index, ledger
-from cot2lib.study.book.all_runs import SWEEPS
 from cot2lib.study.book.draw import scoreboard
-from cot2lib.study.gsm8k.claims import Elsewhere, Most
-from cot2lib.study.kinds import Number
-from cot2lib.study.printed import claims, readable, sources
+from cot2lib.study.printed import claims, sources
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -106,21 +103,6 @@ def defined(path):
     return " ".join([*figures, *re.findall(r'"(tab-[\w-]+)"', "".join("".join(cell["source"]) for cell in cells))])
 
 
-@pytest.mark.parametrize(
-    "claim, names",
-    [
-        ("main-prosqa-cot2", ["fig-search", "tab-search"]),
-        ("small-cot2-beats-large-discrete", ["fig-one-layer", "tab-one-layer"]),
-        ("gamma-optimum", ["fig-dirichlet", "tab-dirichlet"]),
-        ("rl-consistent", ["tab-paper-gains", "tab-rewards"]),
-        ("grpo-mts-d24-k3", ["fig-grpo", "tab-grpo"]),
-        ("grpo-mts-d24-k3-entropy2", ["fig-grpo-entropy"]),
-    ],
-)
-def test_a_claim_is_seen_where_it_is_shown(claim, names):
-    assert index.beside(claim) == names
-
-
 def test_a_badge_counts_the_claims_that_a_figure_speaks_to(rows):
     """A verdict on graphs is none on sums."""
     graphs = rows["id"].str.match("main-pro|csft-above")
@@ -160,76 +142,12 @@ def test_the_abstract_has_a_verdict_and_a_card_for_each_claim_that_it_rests_on(r
     assert set(named) <= set(claims().index) and not ledger.is_series(rows[rows["id"].isin(named)]).any()
 
 
-def test_the_abstract_on_reward_rests_on_gains():
-    """The paper's table refutes that all entries rise by one of a discrete model; those of CoT2 all do."""
-    table = index.abstract(ledger.of_records()).set_index("the abstract says")["verdicts"]
-    discrete, continuous = (table[f"Reward goes beyond {kind} supervision."] for kind in ("discrete", "continuous"))
-    assert "refuted <claim-rl-consistent>` (ProsQA, discrete CoT, K = 6 falls by 0.26 points" in discrete
-    assert "5 of the paper's 6 entries rise; our runs: {ref}`6 open <claims-tab-prosqa_prontoqa_results>`" in discrete
-    assert "refuted" not in continuous and "6 of the paper's 6 entries rise" in continuous
-    levels = [claim for claim in index.ABSTRACT["Reward goes beyond continuous supervision."] if "*" not in claim]
-    assert set(claims().loc[levels, "metric"]) == {"direction"}
-
-
 def test_what_is_rebuilt_counts_every_claim_once(rows):
     table = index.rebuilt(rows).set_index("part")
     assert int(table.to_numpy().sum()) == len(claims())
     assert table.loc["signed sums (MNNS)", "quick recipe only"] == 1
     assert table.loc["graphs (ProsQA, ProntoQA)", "not run"] == 1 and table.loc["theory", "judged"] > 5
     assert table.loc["word problems (GSM8K)"].sum() == claims()["task"].eq("gsm8k").sum()
-
-
-def test_a_finding_says_verdict_number_and_where(rows):
-    first = index.FINDINGS[0]
-    assert first.text(rows).replace("\xa0", " ") == (
-        f"{first.sentence} **Reproduced.** Ours: gap 12.3 [10.0, 14.6], 5 seeds. {{numref}}`fig-curves`, "
-        "{ref}`card <claim-convergence-2l2h>`"
-    )
-    assert len(index.FINDINGS) == 6 and {finding.claim for finding in index.FINDINGS} <= set(ledger.KINDS)
-    statement = index.Finding("construction", "It is so.", "tab-variants")
-    bare = rows.assign(last=float("nan"), verdict="holds if CoT2 is meant")
-    assert statement.text(bare) == (
-        "It is so. **Holds if CoT2 is meant.** {numref}`tab-variants`, {ref}`card <claim-construction>`"
-    )
-
-
-def test_commands_count_what_is_recorded():
-    table = index.commands()
-    assert len(table) == 2 * len(SWEEPS) - 1 and (table["runs"] > 0).all()  # one sweep has one recipe
-    assert (table["recorded"] <= table["runs"]).all()
-    quick = table[table["recipe"] == "quick recipe"]
-    assert (quick["recorded"] == quick["runs"]).all() and (quick["core-hours"] > 0.01).all()
-    assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
-
-
-@pytest.mark.parametrize(
-    "claim, words",
-    [
-        ("main-mnns-cot2", "two layers, d = 32, B = 16"),
-        ("grpo-mts-d24-k3", "one layer, d = 24, K = 3"),
-        ("grpo-prosqa-cot2-k6", "ProsQA, four layers, d = 32, CoT2 K = 6"),
-        ("main-prontoqa-nocot", "ProntoQA, four layers, d = 32, no-CoT"),
-        ("dirichlet-cot2-g20", "CoT2 \N{GREEK SMALL LETTER GAMMA} = 20"),
-        ("dirichlet-discrete-1l-sft", "one layer, d = 24, discrete before reward"),
-    ],
-)
-def test_settings_in_words(claim, words):
-    assert readable(claim) == words
-
-
-def test_the_first_page_is_right_about_what_is_not_rebuilt():
-    """It says that the table on word problems needs a GPU, and that graphs are rebuilt: no claim on them waits."""
-    told = (NOTEBOOKS.parent / "book" / "intro.md").read_text()
-    assert "the paper's own table [needs a GPU]" in told and "Questions about graphs are\nrebuilt too" in told
-    kinds = {part: {type(ledger.KINDS[claim]) for claim in _of_task(part)} for part in ("gsm8k", "pro")}
-    assert kinds["gsm8k"] == {Elsewhere, Most} and Number in kinds["pro"]
-    verdicts = ledger.of_records().set_index("id")["verdict"]
-    assert verdicts[_of_task("gsm8k")].str.startswith("not run: needs").all()
-    assert not verdicts[_of_task("pro")].str.startswith("not run").any()
-
-
-def _of_task(part):
-    return claims().index[claims()["task"].str.startswith(part)]
 
 
 def test_no_panel_of_the_scoreboard_has_a_label_twice():
