@@ -17,7 +17,7 @@ import torch
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random, timing
-from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import Weight, load_meta, load_tensors, save_tensors
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
@@ -93,7 +93,7 @@ def warm(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
         return put(model, load_tensors(path)[0], path), tokenizer
     known = some_stories(start, start.problems, "training")
     warm_start.train(model.train(), tokenizer, known, start.steps, start.batch, start.lr, start.seed)
-    _save(path, _own(model), {"start": to_data(start)})
+    save_tensors(path, _own(model), {"start": to_data(start)})
     return model.eval(), tokenizer
 
 
@@ -161,7 +161,7 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     told = _resume(run, trainer)
     with timing.told(run.label, run.recipe.steps, trainer.taken) as tell:
         _train_to_the_end(run, trainer, held_out, told, tell)
-    _save(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
+    save_tensors(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
     _path(run.id, "checkpoint").unlink(missing_ok=True)
     return pd.DataFrame(told["evaluations"])
 
@@ -179,7 +179,7 @@ def _train_to_the_end(
         if trainer.taken == run.recipe.steps:
             break
         if trainer.taken and counted > due:
-            _save(_path(run.id, "checkpoint"), *_state(run, trainer, told))
+            save_tensors(_path(run.id, "checkpoint"), *_state(run, trainer, told))
             due = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
         trainer.step()
         tell(trainer.taken)
@@ -258,10 +258,6 @@ def finished(run: LanguageRun, folder: Path | None = None) -> dict:
 
 def _path(name: str, kind: str, folder: Path | None = None) -> Path:
     return (folder or paths.store()) / "llm" / f"{name}.{kind}.safetensors"
-
-
-def _save(path: Path, tensors: dict[str, Weight], meta: dict) -> None:
-    save_tensors(path, tensors, meta | {CHECKSUM: UNSEALED})
 
 
 def _own(model: LanguageModel) -> dict[str, Weight]:

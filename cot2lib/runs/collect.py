@@ -54,7 +54,6 @@ def collect(
     """
     _refuse_outsiders(specs)
     folder = folder or paths.records()
-    manifest.seal(folder)
     own, damaged = _own(folder)
     others = [*map(_source, sources), _store()]
     origins = [*others, own] if replace else [own, *others]

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
-from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, check_finite, load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.kit.identity import UndefinedError
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.settings import trained_once
 from cot2lib.training.trainer import Progress, StackTrainer
 
 FORMAT = 2
-UNSEALED_FORMAT = 1  # of files without a checksum, which are still read
+READ = (1, FORMAT)  # formats that are read alike
 WEIGHTS = "weights."
 OPTIMIZER = "optimizer."
 CHECKPOINT = ".checkpoint.safetensors"
@@ -47,7 +47,7 @@ class StackFile:
         """Parameters of one run, without the run axis.
 
         Raises:
-            RecordError: if the file is no longer what was written, or the weights are no numbers.
+            RecordError: if the file is damaged, or the weights are no numbers.
         """
         tensors = load_tensors(self.path, WEIGHTS)[0]
         if {len(value) if value.ndim else 0 for value in tensors.values()} != {len(self.specs)}:
@@ -209,9 +209,8 @@ def read(path: Path, changed: int) -> StackFile:
 
 def _parse(path: Path, meta: dict) -> StackFile:
     try:
-        known = FORMAT if CHECKSUM in meta else UNSEALED_FORMAT
-        if meta.get("format") != known:
-            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {known}; delete it.")
+        if meta.get("format") not in READ:
+            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")
         specs = tuple(from_data(data) for data in meta["specs"])
         if not specs or len(set(specs)) < len(specs):
             raise RecordError(f"{path} names no run, or one twice; delete it.")
@@ -233,7 +232,6 @@ def _weights(trainer: StackTrainer) -> dict[str, Weight]:
 def _meta(trainer: StackTrainer, progress: Progress, provenance: dict) -> dict:
     return {
         "format": FORMAT,
-        CHECKSUM: UNSEALED,
         "specs": [to_data(spec) for spec in trainer.asked],
         "progress": asdict(progress),
         "held_out": [trainer.data.held_out.sizes[model] for model in trainer.model_of],

@@ -130,7 +130,7 @@ def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
 
 
 def test_a_warm_start_of_another_model_is_named(store):
-    runs._save(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
+    runs.save_tensors(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
     with pytest.raises(RecordError, match="does not hold the weights of its model"):
         runs.warm(START)
 
@@ -150,7 +150,7 @@ def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
 
 def test_a_damaged_checkpoint_is_named(store):
     path = runs._path(RUN.id, "checkpoint")
-    runs._save(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
+    runs.save_tensors(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
     with pytest.raises(RecordError, match="does not fit its run"):
         runs.train(RUN)
 
