@@ -101,8 +101,7 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
         new, old: log-densities under two policies.
         ratio: "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
 
-    Raises:
-        SpecError: for another ratio.
+    Raises SpecError for another ratio.
     """
     if ratio not in RATIOS[:2]:
         raise SpecError(f"ratio={ratio!r}: a step has one for {' or '.join(RATIOS[:2])}.")

@@ -43,16 +43,11 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the distance between the ends."""
         return (self.high - self.low) / 2
 
 
 def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) -> Interval:
-    """95 % interval of the mean over runs, cut to [low, high].
-
-    Raises:
-        SpecError: if there are no values.
-    """
+    """95 % interval of the mean over runs, cut to [low, high]. Raises SpecError if there are no values."""
     x = np.asarray(values, dtype=float)
     if not len(x):
         raise SpecError("no runs to take a mean of.")
@@ -62,8 +57,7 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
 def prediction_interval(values: Values, runs: int) -> Interval:
     """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut.
 
-    Raises:
-        SpecError: without values, or for fewer further runs than one.
+    Raises SpecError without values, or for fewer further runs than one.
     """
     positive(runs=runs)
     x = np.asarray(values, dtype=float)
@@ -90,8 +84,7 @@ def _deviation(x: np.ndarray) -> float:
 def by_seed(above: Values, below: Values) -> tuple[pd.Series, pd.Series]:
     """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run.
 
-    Raises:
-        SpecError: for a side that names no seeds, or one twice, and for sides without a common seed.
+    Raises SpecError for a side that names no seeds, or one twice, and for sides without a common seed.
     """
     if not (isinstance(above, pd.Series) and isinstance(below, pd.Series)):
         raise SpecError("runs without their seeds do not pair; give each side as a series by seed.")
@@ -159,8 +152,7 @@ def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.f
         total: number of samples of each item.
         k: number of samples drawn.
 
-    Raises:
-        SpecError: if k is below 1 or above `total`, or `correct` is outside 0..total.
+    Raises SpecError if k is below 1 or above `total`, or `correct` is outside 0..total.
     """
     correct, total, k = np.broadcast_arrays(_counts("correct", correct), _counts("total", total), _counts("k", k))
     if (k < 1).any() or (k > total).any():

@@ -31,7 +31,6 @@ def ancestors(
 
 
 def as_tokens(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch vocab"]:
-    """The tokens of sets of states."""
     tokens = torch.zeros(*states.shape[:-1], task.vocab_size, dtype=torch.bool)
     tokens[..., task.state_ids] = states
     return tokens

@@ -52,7 +52,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_language(commands) -> None:
-    """Commands of language models."""
     language = commands.add_parser("llm", help="train language models").add_subparsers(
         required=True, metavar="COMMAND"
     )
@@ -66,7 +65,6 @@ def _add_language(commands) -> None:
 
 
 def _add_study(commands) -> None:
-    """Commands that collect, execute and judge."""
     collect = command(commands, "collect", "merge the local store into the shipped records", _collect)
     collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (README)")
     profile_option(collect)

@@ -16,23 +16,17 @@ def command(commands, name: str, text: str, function, again: str = "begins anew"
 
 
 def profile_option(parser: argparse.ArgumentParser) -> None:
-    """The option that names a recipe."""
     parser.add_argument("--profile", default="quick", help="quick or paper (default: quick)")
 
 
 def check_choice(options: argparse.Namespace, name: str, choices: Sequence[str]) -> None:
-    """Check that an option is one of some words.
-
-    Raises:
-        SpecError: if it is none of them.
-    """
+    """Check that an option is one of some words. Raises SpecError if it is none of them."""
     given = getattr(options, name)
     if given not in choices:
         raise SpecError(f"--{name} {given}: choose one of {', '.join(choices)}.")
 
 
 def check_counts(options: argparse.Namespace, check: Callable[[str, int], None], *names: str) -> None:
-    """Check those options, of these names, that are given."""
     for name in names:
         if getattr(options, name) is not None:
             check(f"--{name}", getattr(options, name))

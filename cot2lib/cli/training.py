@@ -11,7 +11,6 @@ THIS = (sys.executable, "-m", "cot2lib")  # this command in another process
 
 
 def add_training(commands) -> None:
-    """Commands that train runs here or on a cluster."""
     resumes = "goes on from the last checkpoint, about a minute back"
     run = command(commands, "run", "train a chapter's missing runs into the local store", _run, resumes)
     _run_options(run)
@@ -38,7 +37,6 @@ def add_training(commands) -> None:
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `run` and `slurm` share."""
     parser.add_argument("chapter", help="chapter whose runs to train")
     profile_option(parser)
     parser.add_argument(
@@ -120,11 +118,7 @@ def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
 
 
 def _shares(options: argparse.Namespace) -> list[list[str]]:
-    """The arguments of each shard. Those that a node is to judge, say its threads, are not checked here.
-
-    Raises:
-        SpecError: for what no machine could run.
-    """
+    """The arguments of each shard. Those that a node is to judge, say its threads, are not checked here."""
     from cot2lib.kit.machine import check_some
     from cot2lib.kit.provenance import DEVICES
     from cot2lib.runs.train import ENGINES

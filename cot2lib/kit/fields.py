@@ -62,8 +62,7 @@ def refuse_unknown(caller: str, given: Iterable[str], known: Iterable[str]) -> N
 def whole(name: str, value) -> int:
     """A whole number of at most 64 bits as an int.
 
-    Raises:
-        SpecError: for anything else; `name` says which argument it is.
+    Raises SpecError for anything else; `name` says which argument it is.
     """
     try:
         number = operator.index(value) if not isinstance(value, bool) else None
@@ -92,7 +91,6 @@ def distinct(name: str, values: Sequence) -> None:
 
 @cache
 def _hints(kind: type) -> dict[str, tuple]:
-    """Declared type of each field, and its `_kinds`."""
     try:
         hints = typing.get_type_hints(kind)
     except (NameError, TypeError, SyntaxError) as error:
@@ -119,7 +117,6 @@ def _fits(value, kinds: tuple, parts: tuple[type, ...]) -> bool:
 
 @cache
 def _is_ours(kind: type) -> bool:
-    """Whether a class is a dataclass of the package."""
     return "__dataclass_params__" in vars(kind) and not is_outside(kind)
 
 
@@ -140,8 +137,7 @@ def _as(name: str, hint, value):
 def part(name: str, value, *kinds: type):
     """A frozen dataclass of a wanted kind.
 
-    Raises:
-        SpecError: for anything else; `name` says which argument or field it is.
+    Raises SpecError for anything else; `name` says which argument or field it is.
     """
     if not isinstance(value, kinds):
         known = ", ".join(kind.__name__ for kind in kinds)
@@ -172,7 +168,6 @@ def _one(name: str, kind, value):
 
 
 def _choice(name: str, known: tuple, value):
-    """One of the values of a Literal."""
     chosen = [choice for choice in known if type(choice) is type(value) and choice == value]
     if not chosen:
         raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(repr, known))}.")

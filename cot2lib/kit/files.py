@@ -57,8 +57,7 @@ def _changed(entry: os.DirEntry) -> float:
 def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
     """Write tensors and JSON metadata as one safetensors file, atomically.
 
-    Raises:
-        RecordError: if it cannot be written, say to a full disk.
+    Raises RecordError if it cannot be written, say to a full disk.
     """
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
@@ -70,8 +69,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
 def load_meta(path: Path) -> dict:
     """The metadata of a file of `save_tensors`.
 
-    Raises:
-        RecordError: if the file is truncated, unreadable, or not one of ours.
+    Raises RecordError if the file is truncated, unreadable, or not one of ours.
     """
     return _read(path, lambda file: None)[1]
 

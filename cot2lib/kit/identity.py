@@ -40,8 +40,7 @@ def know(*kinds: type) -> None:
 def identifier(data) -> str:
     """Twelve hexadecimal digits that name frozen data.
 
-    Raises:
-        SpecError: for a field that is no plain data, such as an array.
+    Raises SpecError for a field that is no plain data, such as an array.
     """
     try:
         text = json.dumps([NUMERICS, to_data(data, compared=True)], sort_keys=True, separators=(",", ":"))
@@ -57,8 +56,7 @@ def to_data(spec, compared: bool = False) -> dict:
         spec: any frozen dataclass.
         compared: leave out fields that do not count in comparisons.
 
-    Raises:
-        SpecError: for a class outside the package whose source cannot be read.
+    Raises SpecError for a class outside the package whose source cannot be read.
     """
     kind = type(spec)
     data = {"kind": kind.__name__}
@@ -140,8 +138,7 @@ def outsiders(spec) -> list[type]:
 def source_hash(kind: type) -> str:
     """Hash of the code of a class and of its bases outside the package.
 
-    Raises:
-        SpecError: if a source cannot be read, as of a class typed at a plain Python prompt.
+    Raises SpecError if a source cannot be read, as of a class typed at a plain Python prompt.
     """
     code = "\n".join(_code(_source(base)) for base in kind.__mro__ if _has_source(base))
     return hashlib.sha256(code.encode()).hexdigest()[:16]

@@ -88,7 +88,6 @@ class PolicyRecipe:
 
     @property
     def rule(self) -> Rule:
-        """How thoughts are sampled."""
         return MTS(self.k) if self.thought is None else self.thought
 
     def thoughts_at(self, step: int) -> int:
@@ -101,7 +100,6 @@ class PolicyRecipe:
         return self.lr * min(1.0, (step + 1) / max(1, self.warmup))
 
     def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
-        """The plan of responses at a training step."""
         return Plan(self.rule, self.thoughts_at(step), self.limit, ends=ends)
 
 
@@ -123,7 +121,6 @@ class Asked:
         return cls([prompt(story.text) for story in stories], [story.answer for story in stories])
 
     def chosen(self, rows: Sequence[int]) -> "Asked":
-        """Some of them, in that order."""
         return Asked([self.texts[row] for row in rows], [self.answers[row] for row in rows])
 
 
@@ -137,8 +134,7 @@ class PolicyTrainer:
         seed: of the order of problems and of all draws.
         at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
 
-    Raises:
-        SpecError: if there are fewer problems than a step asks.
+    Raises SpecError if there are fewer problems than a step asks.
     """
 
     def __init__(
@@ -205,15 +201,13 @@ class PolicyTrainer:
 
 
 def _backward(share: float, value: Float[Tensor, " one"]) -> None:
-    """Gradients of a part of the prompts, by its share."""
     (share * value.sum()).backward()
 
 
 def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
     """Tokens that end a response: the tokenizer's and those of the model's own generation.
 
-    Raises:
-        SpecError: if neither says any.
+    Raises SpecError if neither says any.
     """
     said = model.generation_config.eos_token_id
     found = {tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])} - {None}

@@ -73,8 +73,7 @@ class Prompts:
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
         """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of.
 
-        Raises:
-            SpecError: for no texts, or an empty one.
+        Raises SpecError for no texts, or an empty one.
         """
         listed = [tokenizer(text)["input_ids"] for text in texts]
         if not listed or not all(listed):
@@ -88,7 +87,6 @@ class Prompts:
         return cls(ids.to(device), mask.to(device))
 
     def rows(self, chosen: slice) -> "Prompts":
-        """Some of them."""
         return Prompts(self.ids[chosen], self.mask[chosen])
 
 
@@ -114,7 +112,6 @@ class Responses:
 
     @property
     def written(self) -> Bool[Tensor, "response token"]:
-        """Which tokens are there."""
         return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
 
     @property
@@ -124,7 +121,6 @@ class Responses:
         return torch.cat([thoughts, self.written], 1)[None]
 
     def rows(self, chosen: slice) -> "Responses":
-        """Some of them."""
         parts: dict[str, Any] = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
         return Responses(**parts)
 
@@ -164,7 +160,6 @@ class _Reader:
         return self._read(fed)
 
     def extend(self, fed: Float[Tensor, "row 1 d"]) -> Hidden:
-        """The hidden state after one more position."""
         return self.read_on(fed)[:, 0]
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
@@ -182,11 +177,9 @@ class _Reader:
         return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, self.mix))
 
     def mix(self, weights: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead d"]:
-        """The continuous token E^T weights."""
         return weights.to(self.table.dtype) @ self.table
 
     def fed(self, thought: Thought) -> Float[Tensor, "row d"]:
-        """The vector fed for a thought."""
         return self.mix(thought.weights[0]) if thought.latent is None else thought.latent[0]
 
 
@@ -284,8 +277,7 @@ def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Respon
     Mixtures are fed through the model's present embeddings, which take gradients by them. Steps beyond the end are
     there too, without consequence; `Responses.there` tells them.
 
-    Raises:
-        SpecError: if the plan's thoughts or tokens have no density.
+    Raises SpecError if the plan's thoughts or tokens have no density.
     """
     check_replayable(plan)
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))

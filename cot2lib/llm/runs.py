@@ -48,8 +48,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
 def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> Asked:
     """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on.
 
-    Raises:
-        SpecError: for files of GSM8K that are missing or damaged.
+    Raises SpecError for files of GSM8K that are missing or damaged.
     """
     if run.data == STORIES:
         found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
@@ -104,11 +103,7 @@ def small(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
 
 
 def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> LanguageModel:
-    """A model with the weights that a file holds.
-
-    Raises:
-        RecordError: if they are not those of the model.
-    """
+    """A model with the weights that a file holds. Raises RecordError if they are not those of the model."""
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}  # a tied one once
     if {name: weight.shape for name, weight in weights.items()} != shapes:
         raise RecordError(f"{path} does not hold the weights of its model; delete it.")
@@ -119,8 +114,7 @@ def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> Lang
 def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, Tokenizer]:
     """The model that the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
 
-    Raises:
-        SpecError: for a pretrained model that cannot be had, or read.
+    Raises SpecError for a pretrained model that cannot be had, or read.
     """
     if run.model == SMALL:
         model, tokenizer = warm(run.start)
@@ -148,9 +142,7 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
         device: "auto", "cpu" or "cuda".
         places: folders that hold what the run names: its model, its problems.
 
-    Raises:
-        RecordError: if a file of the store is damaged.
-        DeviceError: for a device that is not there.
+    Raises RecordError if a file of the store is damaged, and DeviceError for a device that is not there.
     """
     done = _path(run.id, "run")
     if done.exists():
@@ -188,8 +180,7 @@ def _train_to_the_end(
 def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
     """A run's trainer before its first step; a large model takes the gradients of one problem after the other.
 
-    Raises:
-        SpecError: as `loaded`.
+    Raises SpecError as `loaded`.
     """
     model, tokenizer = loaded(run, places)
     at_once = run.recipe.prompts if run.model == SMALL else 1
@@ -198,7 +189,6 @@ def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) 
 
 
 def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
-    """Whether a run is to be evaluated after this step, and has not been."""
     due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
     return step in due and all(row["step"] != step for row in evaluations)
 
@@ -223,11 +213,7 @@ def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
 
 
 def log(run: LanguageRun) -> pd.DataFrame:
-    """The log of every step of a finished run.
-
-    Raises:
-        RecordError: if it is not finished here.
-    """
+    """The log of every step of a finished run. Raises RecordError if it is not finished here."""
     return pd.DataFrame(finished(run)["log"])
 
 
@@ -237,19 +223,14 @@ def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
 
 
 def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
-    """Files in the store of a finished run and of its warm start.
-
-    Raises:
-        RecordError: if one of them is not there.
-    """
+    """Files in the store of a finished run and of its warm start. Raises RecordError if one of them is not there."""
     return load_tensors(_path(identifier(run.start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
 def finished(run: LanguageRun, folder: Path | None = None) -> dict:
     """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made.
 
-    Raises:
-        RecordError: if it is not finished here.
+    Raises RecordError if it is not finished here.
     """
     if not is_finished(run, folder):
         raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")

@@ -80,7 +80,6 @@ class LanguageRun:
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the run."""
         return identifier(self)
 
     @property
@@ -96,7 +95,6 @@ class LanguageRun:
         return f"{self.model}, {self.longest} tokens, {self.method}, seed {self.seed}"
 
     def columns(self) -> dict[str, object]:
-        """Columns that tell runs apart in a table."""
         recipe = self.recipe
         sizes = {
             "longest": self.longest,

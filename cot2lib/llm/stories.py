@@ -72,8 +72,7 @@ def stories(count: int, steps: int, part: str = "training", seed: int = 0, brief
         seed: of all that is drawn.
         brief: share of sums of which the chain writes the result alone.
 
-    Raises:
-        SpecError: for fewer than one story or step, or an unknown part.
+    Raises SpecError for fewer than one story or step, or an unknown part.
     """
     if part not in PARTS:
         raise SpecError(f"part={part!r}: choose one of {', '.join(PARTS)}.")

@@ -164,7 +164,6 @@ class Block(nn.Module):
 
 
 def _described(value: object) -> str:
-    """A tensor's shape and type; the class of anything else."""
     if not isinstance(value, Tensor):
         return f"of class {type(value).__name__}"
     return f"of shape {tuple(value.shape)} and {value.dtype}"
@@ -275,8 +274,7 @@ class GPT2Stack(nn.Module):
     def mix(self, weights: Float[Tensor, "run batch step vocab"]) -> Float[Tensor, "run batch step d"]:
         """Continuous tokens E^T alpha of mixture weights (paper, section 2).
 
-        Raises:
-            SpecError: for no tensor of that shape and of the weights' type.
+        Raises SpecError for no tensor of that shape and of the weights' type.
         """
         self._check("weights", weights, "(run, batch, step, vocab)", self.shape["vocab_size"])
         return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
@@ -331,8 +329,7 @@ class GPT2Stack(nn.Module):
 
         `branches` says how the positions, those of the cache included, branch.
 
-        Raises:
-            SpecError: for no tensor of that shape, more positions than the model has, or no outputs.
+        Raises SpecError for no tensor of that shape, more positions than the model has, or no outputs.
         """
         self._check("embeddings", x, "(run, batch, position, d)", self.shape["d_model"])
         length, past = x.shape[2], cache.length if cache else 0

@@ -32,8 +32,7 @@ def trigonometric_table(
         kinds: what it is a value of, counted from 0.
         d_model: d; the first half of the coordinates are cosines, the second sines.
 
-    Raises:
-        SpecError: for a d that `check_width` refuses.
+    Raises SpecError for a d that `check_width` refuses.
     """
     check_width(d_model)
     period = int(numbers.max() - numbers.min()) + 1

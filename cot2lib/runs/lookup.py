@@ -62,9 +62,7 @@ def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = No
         requests: specs by profile.
         retrained: the profile that is read from the local store; the others are read from the shipped records.
 
-    Raises:
-        RecordError: if nothing is recorded at all.
-        SpecError: if nothing is asked for.
+    Raises RecordError if nothing is recorded at all, and SpecError if nothing is asked for.
     """
     require_some([spec for specs in requests.values() for spec in specs])
     rows, points = [], []

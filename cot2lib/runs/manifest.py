@@ -67,7 +67,6 @@ def _check_all_listed(folder: Path, entries: Mapping[str, str]) -> None:
 
 
 def _write(folder: Path, entries: Mapping[str, str]) -> None:
-    """Switch the manifest."""
     text = json.dumps(dict(sorted(entries.items())), indent=1) + "\n"
     write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
 
@@ -75,8 +74,7 @@ def _write(folder: Path, entries: Mapping[str, str]) -> None:
 def content(folder: Path, name: str) -> tuple[Path, bytes]:
     """The place and bytes of a shipped file, which are those that were shipped.
 
-    Raises:
-        RecordError: if the file is missing, truncated or changed.
+    Raises RecordError if the file is missing, truncated or changed.
     """
     path, checksum = folder / name, listed(folder)[name]
     # the staged file may move to its own name between two looks, so look there again

@@ -31,7 +31,6 @@ def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) ->
 
 
 def parameters(run: Run) -> int:
-    """Number of trained parameters of a run."""
     return _parameters(run.shape())
 
 

@@ -39,8 +39,7 @@ EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 def shipped(folder: Path | None = None) -> Tables:
     """All shipped rows and curves; of runs that two stems ship, the first.
 
-    Raises:
-        RecordError: naming a file that is missing, truncated or foreign.
+    Raises RecordError naming a file that is missing, truncated or foreign.
     """
     rows = shipped_runs(folder)
     return rows, shipped_curves(rows["id"], folder)
@@ -88,7 +87,6 @@ def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> _Shipped:
 
 
 def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple[str, str], ...]) -> pd.DataFrame:
-    """Points of some runs of a stem, in the order of its file."""
     curves, places = _shipped_points(stem, folder, listed)
     found = sorted(places[run] for run in runs)
     return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])]
@@ -123,7 +121,6 @@ def shipped_stem(stem: str, folder: Path) -> Tables:
 
 
 def _stem_curves(stem: str, rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """The curves of a stem, which belong to its rows."""
     shipped = f"{stem}.{CURVES}" in manifest.listed(folder)
     points = _read_curves(folder, f"{stem}.{CURVES}") if shipped else EMPTY
     _check_pairs(rows, points, folder)
@@ -175,8 +172,7 @@ def shipped_weights(
         folder: where to look, the package's records by default.
         among: the stems to look in; None for all.
 
-    Raises:
-        RecordError: naming a file that is missing, truncated or foreign, or weights that are no numbers.
+    Raises RecordError naming a file that is missing, truncated or foreign, or weights that are no numbers.
     """
     folder = folder or paths.records()
     for stem in stems(folder):
@@ -210,7 +206,6 @@ def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
 
 
 def _files(name: str) -> list[str]:
-    """A table's file, as it is and compressed."""
     return [f"{name}.csv", f"{name}.csv.xz"]
 
 
@@ -231,8 +226,7 @@ def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: P
 def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
     """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies.
 
-    Raises:
-        RecordError: if the file is not shipped, or not as it was shipped.
+    Raises RecordError if the file is not shipped, or not as it was shipped.
     """
     file = f"{name}.safetensors"
     if file not in manifest.listed(paths.records()):
@@ -342,5 +336,4 @@ def join(parts: Iterable[Tables]) -> Tables:
 
 
 def first_losses(row: pd.Series) -> np.ndarray:
-    """Training losses of a run's first steps."""
     return np.array(json.loads(row["first_losses"]))

@@ -40,14 +40,12 @@ class StackFile:
 
     @cached_property
     def trainings(self) -> int:
-        """How many models were trained together."""
         return len(trained_once(self.specs))
 
     def weights(self, run: int) -> dict[str, Weight]:
         """Parameters of one run, without the run axis.
 
-        Raises:
-            RecordError: if the file is damaged, or the weights are no numbers.
+        Raises RecordError if the file is damaged, or the weights are no numbers.
         """
         tensors = load_tensors(self.path, WEIGHTS)[0]
         if {len(value) if value.ndim else 0 for value in tensors.values()} != {len(self.specs)}:
@@ -64,11 +62,7 @@ def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
 
 
 def prepare() -> None:
-    """Make the store's folder.
-
-    Raises:
-        RecordError: if nothing can be written there.
-    """
+    """Make the store's folder. Raises RecordError if nothing can be written there."""
     try:
         paths.store().mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=paths.store()).close()
@@ -89,7 +83,6 @@ def save_finished(trainer: StackTrainer, provenance: dict) -> None:
 
 
 def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
-    """Write everything that training needs to go on."""
     optimizer = {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
     path = stack_path(trainer.asked, checkpoint=True)
     save_tensors(path, _weights(trainer) | optimizer, _meta(trainer, trainer.progress, provenance))
@@ -100,8 +93,7 @@ def resume(trainer: StackTrainer) -> dict:
 
     Returns the provenance of what was trained before, empty without a checkpoint.
 
-    Raises:
-        RecordError: if the checkpoint is unreadable, or not one of these runs by this version.
+    Raises RecordError if the checkpoint is unreadable, or not one of these runs by this version.
     """
     path = stack_path(trainer.asked, checkpoint=True)
     if not path.exists():
@@ -135,8 +127,7 @@ def begun(wanted: Container[str]) -> list[list]:
 
     Checkpoints whose runs are all finished are removed.
 
-    Raises:
-        RecordError: naming a checkpoint that is unreadable, truncated or foreign.
+    Raises RecordError naming a checkpoint that is unreadable, truncated or foreign.
     """
     stacks: list[list] = []
     taken: set[str] = set()
@@ -168,8 +159,7 @@ def _checkpointed(path: Path) -> tuple:
 def finished_files(folder: Path | None = None) -> list[tuple[Path, int]]:
     """Files of the finished stacks in a store, the local one by default, and when each was changed (ns).
 
-    Raises:
-        RecordError: naming a link that leads nowhere.
+    Raises RecordError naming a link that leads nowhere.
     """
     files = sorted((folder or paths.store()).glob("*.safetensors"))
     return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
@@ -187,8 +177,7 @@ def finished(folder: Path | None = None) -> dict[str, tuple[StackFile, int]]:
 
     Stacks that a class of a reader is part of, which this process has not defined, are left out.
 
-    Raises:
-        RecordError: naming a file that is unreadable, truncated or foreign.
+    Raises RecordError naming a file that is unreadable, truncated or foreign.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
     for file in finished_files(folder):

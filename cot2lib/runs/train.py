@@ -99,7 +99,6 @@ def _noting(specs: Sequence[Run]) -> Iterator[None]:
 
 
 def _check_shard(shard: Any) -> None:
-    """Raise SpecError for anything but two whole numbers (k, n) with 0 <= k < n."""
     pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
     if not pair or not 0 <= shard[0] < shard[1]:
         raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
@@ -164,7 +163,6 @@ class How:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The arguments of `run` that say so."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"device": self.device.type}
 
 

@@ -31,12 +31,10 @@ class Continued(Run):
 
     @property
     def task(self) -> Task:
-        """The start's."""
         return self.start.task
 
     @property
     def model(self) -> Model:
-        """The start's."""
         return self.start.model
 
     @property
@@ -51,7 +49,6 @@ class Continued(Run):
 
     @property
     def split_seed(self) -> int:
-        """The start's."""
         return self.start.split_seed
 
     @property
@@ -133,12 +130,10 @@ class GRPOSpec(Continued):
 
     @property
     def fed(self) -> str:
-        """Whose thoughts are fed in training."""
         return "self"
 
     @property
     def method(self) -> str:
-        """The supervised method it starts from, and GRPO."""
         return f"{self.start.method} + GRPO"
 
     def columns(self) -> dict[str, object]:
@@ -156,7 +151,6 @@ class GRPOSpec(Continued):
         return replace(self, recipe=recipe, start=start)
 
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> GRPOTrainer:
-        """It starts from the trained models of the runs' starts."""
         kind = MaskedTrainer if self.mask else GRPOTrainer
         starts = [spec.start for spec in specs if isinstance(spec, Continued)]
         return kind(specs, load(starts), device)

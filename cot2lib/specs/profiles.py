@@ -65,8 +65,7 @@ def spec(
         seed: see `cot2lib.specs.supervised.RunSpec`.
         **recipe: fields of `cot2lib.training.settings.Recipe` to override.
 
-    Raises:
-        SpecError: for an unknown method, profile or field, or an option that the method does not take.
+    Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
     """
     part("task", task, Task)
     refuse_unknown("spec", recipe, [*arguments(spec), *RECIPE])
@@ -84,7 +83,6 @@ def spec(
 
 
 def _row_of(method: str, task: Task, profile_name: str) -> Row:
-    """The row of a supervised method."""
     rows = rows_of(task, profile_name)
     known = [name for name in METHODS if name in rows]
     if method not in known:
@@ -102,7 +100,6 @@ def _shown(
     self_fed_from: float | None,
     targets: Targets | None,
 ) -> Supervision:
-    """A method's usual supervision with the options of `spec`."""
     if targets is not None:
         usual = replace(usual, targets=targets, budget=None, ties=TIES[0])
     if method == "pause":
@@ -147,8 +144,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
         **options: fields of `cot2lib.training.settings.Recipe` to override, and further ones of
             `cot2lib.specs.policy.GRPOSpec`.
 
-    Raises:
-        SpecError: for an unknown profile or field, or what `GRPOSpec` does not take.
+    Raises SpecError for an unknown profile or field, or what `GRPOSpec` does not take.
     """
     part("start", start, RunSpec)
     row = rows_of(start.task, profile_name)[REWARD]
@@ -186,8 +182,7 @@ def _told(name: str, profile_name: str) -> str:
 def shortened(run: RunSpec, epochs: int, evaluations: int = 1) -> RunSpec:
     """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length.
 
-    Raises:
-        SpecError: for less than one epoch.
+    Raises SpecError for less than one epoch.
     """
     if epochs < 1:
         raise SpecError(f"epochs={epochs}: train for at least one.")

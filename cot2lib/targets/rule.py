@@ -68,8 +68,7 @@ class Visits:
     def visit_keys(self) -> Int[Tensor, " visit"]:
         """A key of the run, the input and the training step, another one at every visit.
 
-        Raises:
-            SpecError: if the rule is not `fresh`.
+        Raises SpecError if the rule is not `fresh`.
         """
         if self.steps is None:
             raise SpecError("targets that draw anew at every visit need a property `fresh` that is True.")
@@ -111,7 +110,6 @@ class Targets(ABC):
 
     @property
     def label(self) -> str:
-        """Its name and the fields that differ from their defaults, for the column `targets` of tables."""
         return label(self)
 
 

@@ -51,7 +51,6 @@ class DrawnState(Shares):
 
     @property
     def fresh(self) -> bool:
-        """Always."""
         return True
 
     def weights(self, visits: Visits) -> Weights:
@@ -75,7 +74,6 @@ class FreshPath(Shares):
 
     @property
     def fresh(self) -> bool:
-        """Always."""
         return True
 
     def weights(self, visits: Visits) -> Weights:

@@ -31,8 +31,7 @@ def check_task(task: Task, arrow: bool = True, pauses: int = 0, ending: int = 1,
         ending: outputs after the answer.
         seed: of the split.
 
-    Raises:
-        SpecError: naming the task and a member that cannot be used, and what it should be.
+    Raises SpecError naming the task and a member that cannot be used, and what it should be.
     """
     if is_outside(type(task)):
         owner = f"task {type(task).__name__}"

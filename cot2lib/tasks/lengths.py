@@ -30,8 +30,7 @@ class MNNSLengths(MNNS):
         shortest: digits of the shortest inputs.
         places: by how many places a prompt may be shifted; `seed` draws for each input by how many it is.
 
-    Raises:
-        SpecError: as `MNNS`; for a `shortest` beyond 1..length, digits of 0, a sample of inputs, or places below 0.
+    Raises SpecError as `MNNS`; for a `shortest` beyond 1..length, digits of 0, a sample of inputs, or places below 0.
     """
 
     shortest: int = 2
@@ -51,12 +50,10 @@ class MNNSLengths(MNNS):
 
     @property
     def _counts(self) -> list[int]:
-        """Inputs of each length, from the shortest on."""
         return [(self.high - self.low + 1) ** length for length in range(self.shortest, self.length + 1)]
 
     @property
     def name(self) -> str:
-        """How tables call it, digits and range."""
         return f"MNNS {self.shortest}-{self.length} x {self.low}-{self.high}"
 
     @property
@@ -74,12 +71,10 @@ class MNNSLengths(MNNS):
 
     @cached_property
     def lengths(self) -> Int[Tensor, " input"]:
-        """Digits of each input, which are its output tokens as well."""
         return torch.arange(self.shortest, self.length + 1).repeat_interleave(torch.tensor(self._counts))
 
     @property
     def trajectories(self) -> Int[Tensor, " input"]:
-        """Sign assignments of each input."""
         return 2**self.lengths
 
     @cached_property
@@ -94,7 +89,6 @@ class MNNSLengths(MNNS):
 
     @cached_property
     def shifts(self) -> Int[Tensor, " input"]:
-        """By how many places each prompt is shifted."""
         drawn = np.random.default_rng([self.seed, SHIFTS]).integers(0, self.places + 1, self.size)
         return torch.from_numpy(drawn)
 

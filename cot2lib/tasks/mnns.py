@@ -87,22 +87,18 @@ class MNNS(Task):
 
     @property
     def total(self) -> int:
-        """How many inputs exist."""
         return (self.high - self.low + 1) ** self.length
 
     @property
     def name(self) -> str:
-        """How tables call it, digits and range."""
         return f"MNNS {self.length} x {self.low}-{self.high}"
 
     @property
     def size(self) -> int:
-        """How many inputs the task holds."""
         return self.total if self.inputs is None else self.inputs
 
     @property
     def steps(self) -> int:
-        """Output tokens m, which are m-1 thoughts and the answer."""
         return self.length
 
     @property
@@ -131,28 +127,19 @@ class MNNS(Task):
     # Tokens
 
     def state_id(self, total: int) -> int:
-        """Vocabulary index of a (partial) sum.
-
-        Raises:
-            SpecError: if the sum is no whole number of -S..S.
-        """
+        """Vocabulary index of a (partial) sum. Raises SpecError if the sum is no whole number of -S..S."""
         if abs(whole("sum", total)) > self.bound:
             raise SpecError(f"sum {total} is outside the vocabulary's {-self.bound}..{self.bound}.")
         return len(SPECIALS) + self.digit_tokens + self.bound + total
 
     def digit_id(self, digit: int) -> int:
-        """Vocabulary index of an input digit.
-
-        Raises:
-            SpecError: if the vocabulary has no such digit.
-        """
+        """Vocabulary index of an input digit. Raises SpecError if the vocabulary has no such digit."""
         if not 0 <= whole("digit", digit) < self.digit_tokens:
             raise SpecError(f"digit {digit} is outside the vocabulary's 0..{self.digit_tokens - 1}.")
         return len(SPECIALS) + digit
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The vocabulary, in order."""
         digits = (f"D{d}" for d in range(self.digit_tokens))
         sums = (f"S{s}" for s in range(-self.bound, self.bound + 1))
         return (*SPECIALS, *digits, *sums)
@@ -179,8 +166,7 @@ class MNNS(Task):
     def digits(self) -> Int[Tensor, "input length"]:
         """All inputs in lexicographic order, or the sampled ones in the order they were drawn.
 
-        Raises:
-            SpecError: if they do not fit this machine's memory.
+        Raises SpecError if they do not fit this machine's memory.
         """
         check_room(f"{self.size} inputs", 2 * self.size * self.length * 8, "sample fewer")
         if self.inputs is None:
@@ -228,7 +214,6 @@ class MNNS(Task):
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:
-        """Vocabulary index of each answer."""
         return self.answers + self.state_id(0)
 
     @cached_property
@@ -253,7 +238,6 @@ class MNNS(Task):
 
     @property
     def state_ids(self) -> Int[Tensor, " state"]:
-        """Vocabulary index of each state."""
         return torch.arange(self.states) + self.state_id(-self.bound)
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
@@ -283,8 +267,7 @@ class MNNS(Task):
     def signed_sums(self) -> Int[Tensor, "input trajectory step"]:
         """Every trajectory's partial sums, in minus-first order of signs; for up to 16 digits.
 
-        Raises:
-            SpecError: for longer tasks, whose 2^m trajectories are better counted (`cot2lib.supervision`).
+        Raises SpecError for longer tasks, whose 2^m trajectories are better counted (`cot2lib.supervision`).
         """
         if self.length > 16:
             raise SpecError(f"2^{self.length} trajectories are too many to list; use supervision.hindsight_targets.")

@@ -82,8 +82,7 @@ class ProntoQA(Reachability):
         reading: what is asked, see the module.
         naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the questions.
 
-    Raises:
-        SpecError: for an unknown reading, fewer than ten questions, or nodes named by age.
+    Raises SpecError for an unknown reading, fewer than ten questions, or nodes named by age.
     """
 
     inputs: int = 10_000
@@ -101,7 +100,6 @@ class ProntoQA(Reachability):
 
     @property
     def name(self) -> str:
-        """How tables call it, its reading and naming."""
         return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
 
     @property
@@ -126,7 +124,6 @@ class ProntoQA(Reachability):
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:
-        """True or False."""
         return torch.where(self._questions.yes, token("True"), token("False"))
 
     @property

@@ -60,8 +60,7 @@ class ProsQA(Reachability):
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
 
-    Raises:
-        SpecError: for another number of names or hops, shares that do not add up to 1, or fewer than ten graphs.
+    Raises SpecError for another number of names or hops, shares that do not add up to 1, or fewer than ten graphs.
     """
 
     inputs: int = 18_886
@@ -83,7 +82,6 @@ class ProsQA(Reachability):
 
     @property
     def name(self) -> str:
-        """How tables call it, its names, hops and naming, and how many graphs if there are not the usual ones."""
         hops = f"{FEWEST_HOPS}-{self.most_hops}" if self.hops is None else self.hops
         shares = [f"shares {'/'.join(f'{share:g}' for share in self.mixture)}"] if self.mixture else []
         more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []
@@ -118,7 +116,6 @@ class ProsQA(Reachability):
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:
-        """The target."""
         return self.state_ids[self.options[:, 0]]
 
     @property
@@ -157,8 +154,7 @@ class Forest(NamedTuple):
 def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
     """So many graphs with a question that degrees do not answer; the same for the same arguments.
 
-    Raises:
-        SpecError: if hardly any graph has such a question.
+    Raises SpecError if hardly any graph has such a question.
     """
     return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
 

@@ -58,7 +58,6 @@ class PublishedProsQA(ProsQA):
 
     @property
     def name(self) -> str:
-        """How tables call it, its file, naming and choices."""
         return f"ProsQA, {', '.join([Path(self.path).name, *self.marks])}"
 
     @property
@@ -76,8 +75,7 @@ def published(path: str | Path, **options) -> PublishedProsQA:
         path: of the file.
         **options: `OPTIONS`, as of `PublishedProsQA`.
 
-    Raises:
-        SpecError: as there, or for another option.
+    Raises SpecError as there, or for another option.
     """
     if others := set(options) - OPTIONS:
         raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
@@ -89,8 +87,7 @@ def published(path: str | Path, **options) -> PublishedProsQA:
 def fetch(name: str = "prosqa_valid.json") -> Path:
     """Downloads a published file once into the user's cache, and checks it; needs the extra `graphs`.
 
-    Raises:
-        SpecError: for a file whose checksum is not known here, without pooch, or if it cannot be had.
+    Raises SpecError for a file whose checksum is not known here, without pooch, or if it cannot be had.
     """
     if name not in CHECKSUMS:
         raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
@@ -130,7 +127,6 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
 
 
 def _wrong(question: object) -> str:
-    """The fault of a question, or nothing."""
     if not isinstance(question, dict):
         return "it is no question"
     if lacking := [name for name in FIELDS if name not in question]:

@@ -148,7 +148,6 @@ class Reachability(Task):
 
     @property
     def train_size(self) -> int:
-        """All but those held out."""
         return self.size - min(HELD_OUT, self.size // 5)
 
     @property
@@ -179,7 +178,6 @@ class Reachability(Task):
 
     @property
     def _frame_tokens(self) -> int:
-        """Prompt tokens beside the edges."""
         return 3 if self.pairs else 8 + self.question_tokens
 
     @property
@@ -194,23 +192,19 @@ class Reachability(Task):
 
     @property
     def renamed(self) -> Int[Tensor, "role name"] | None:
-        """Tokens of each name, if names are drawn anew at every visit."""
         return self.tokens_of_names if self.naming == "fresh" else None
 
     @property
     def tokens_of_names(self) -> Int[Tensor, "role name"]:
-        """Tokens of each name in each role."""
         return len(SPECIALS) + torch.arange(self.roles * self.names).view(self.roles, self.names)
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The vocabulary, in order."""
         marks = ("", "from ", "not from ")[: self.roles]
         return (*SPECIALS, *(f"{mark}N{name}" for mark in marks for name in range(self.names)))
 
     @cached_property
     def name_of(self) -> Int[Tensor, "input node"]:
-        """The name of every node."""
         if self.naming == "age":
             return torch.arange(self.names).expand(self.size, -1)
         keys = random.fold(random.run_keys([self.seed], Site.NAMES), self.deal) + torch.arange(self.size)
@@ -258,7 +252,6 @@ class Reachability(Task):
 
     @property
     def padding(self) -> Int[Tensor, " input"]:
-        """Places of edges that a graph does not have."""
         return (self.graphs.edges.shape[1] - self._edge_counts) * self._edge_tokens
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
@@ -331,7 +324,6 @@ class Reachability(Task):
 
     @property
     def full_budget(self) -> float:
-        """All that an input has, however many."""
         return math.inf
 
     @cached_property

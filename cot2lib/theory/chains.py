@@ -44,8 +44,7 @@ def identity(v: int, steps: int) -> Chain:
 def lazy_walk(v: int, steps: int, move: float) -> Chain:
     """The chain that starts uniform over v tokens. A step redraws the token with probability `move`, else keeps it.
 
-    Raises:
-        SpecError: if `move` is no probability, or v or `steps` is below 1.
+    Raises SpecError if `move` is no probability, or v or `steps` is below 1.
     """
     _check_sizes(v, steps)
     if not 0 <= move <= 1:
@@ -64,8 +63,7 @@ def rank_one(v: int, steps: int) -> Chain:
 def random_rows(v: int, steps: int, concentration: float = 1.0, seed: int = 0) -> Chain:
     """A chain whose start and rows are symmetric Dirichlet draws. A small `concentration` makes them nearly one-hot.
 
-    Raises:
-        SpecError: if `concentration` is not above 0, or v or `steps` is below 1.
+    Raises SpecError if `concentration` is not above 0, or v or `steps` is below 1.
     """
     _check_sizes(v, steps)
     rows = _random_distributions(v, 1 + (steps - 1) * v, concentration, seed)
@@ -82,8 +80,7 @@ def mnns(digits: Int[Tensor, "*input step"], bound: int | None = None) -> Chain:
         digits: one input or many. A batch of N takes N v^2 numbers per step, so give long lists in parts.
         bound: the largest sum S; by default the largest sum of digits.
 
-    Raises:
-        SpecError: if the digits of an input sum to more than the bound.
+    Raises SpecError if the digits of an input sum to more than the bound.
     """
     largest = int(digits.sum(-1).max())
     bound = largest if bound is None else bound

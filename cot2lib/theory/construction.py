@@ -87,7 +87,6 @@ class Sharpness:
 
     @classmethod
     def same(cls, c: float | int) -> "Sharpness":
-        """One c everywhere."""
         return cls(c, c, c, c)
 
 
@@ -102,8 +101,7 @@ class TrigMNNS(nn.Module):
         frequency: w in units of pi / (2 S). The paper keeps it below 1.
         dtype: float64 or float32.
 
-    Raises:
-        SpecError: for an unknown variant or dtype, or a number that is too small.
+    Raises SpecError for an unknown variant or dtype, or a number that is too small.
     """
 
     embedding: Float[Tensor, "sum pair"]
@@ -134,7 +132,6 @@ class TrigMNNS(nn.Module):
         self.register_buffer("embedding", torch.stack([angles.cos(), angles.sin()], dim=1).to(dtype))
 
     def _experts(self, dtype: torch.dtype) -> list[nn.Module]:
-        """The expert of each digit, and the read-off."""
         design, step_scale = self.design, 0.5 if self.design.halved else 1.0
         scale = step_scale**self.length
         gain = 1 / scale if design.rescaled else 1.0
@@ -153,8 +150,7 @@ class TrigMNNS(nn.Module):
     def solve(self, digits: Digits) -> Int[Tensor, " input"]:
         """The answer to each row of digits (input, length): the sum whose embedding is nearest to the last token.
 
-        Raises:
-            SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
+        Raises SpecError for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
         """
         chunks = checked_digits(digits, self.length, self.max_sum).split(INPUTS_TOGETHER)
         scores = torch.cat([self.states(chunk)[:, -1, :2] @ self.embedding.T for chunk in chunks])  # (input, sum)
@@ -240,8 +236,7 @@ def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
 def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "input length"]:
     """Rows of digits (input, length) as a tensor.
 
-    Raises:
-        SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
+    Raises SpecError for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
     """
     rows = torch.as_tensor(digits)
     if rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool:

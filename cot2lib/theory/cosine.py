@@ -30,8 +30,7 @@ class CosineMNNS(nn.Module):
         max_sum: the bound S. Each |sum| 0..S has an embedding of dimension S + 1.
         dtype: float64 or float32.
 
-    Raises:
-        SpecError: for sizes below 1 or another dtype.
+    Raises SpecError for sizes below 1 or another dtype.
     """
 
     embedding: Float[Tensor, "sum frequency"]

@@ -33,8 +33,7 @@ def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8) -> Float[Tensor
         sampler: "multinomial" (MTS) or "systematic".
         repeats: traces per input.
 
-    Raises:
-        SpecError: for another sampler, or k < 1.
+    Raises SpecError for another sampler, or k < 1.
     """
     if sampler not in COVERED:
         raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(COVERED)}.")

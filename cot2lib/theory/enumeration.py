@@ -33,8 +33,7 @@ def count_distributions(
 ) -> Iterator[CountDistribution]:
     """The exact distribution of the counts K q_t, one for every step t.
 
-    Raises:
-        SpecError: if a probability is no short fraction, or for a sampler other than multinomial and systematic.
+    Raises SpecError if a probability is no short fraction, or for a sampler other than multinomial and systematic.
     """
     if sampler not in _DRAWS:
         raise SpecError(f"sampler={sampler!r}: listed are {' and '.join(_DRAWS)}.")
@@ -113,8 +112,7 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
 
     The last step needs no listing. A token whose expected count has the fractional part f has the variance f (1 - f).
 
-    Raises:
-        SpecError: if too many count vectors are reachable.
+    Raises SpecError if too many count vectors are reachable.
     """
     expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start  # (state, v), (state), (v)
     for moves in transitions:

@@ -37,8 +37,7 @@ def distinct_targets(task: Task, budget: int, ties: str, steps: slice = slice(0,
         budget, ties: which targets (`hindsight_targets`).
         steps: which steps t; by default all thoughts, that is all steps but the last.
 
-    Raises:
-        SpecError: for a budget or tie rule that the task does not have.
+    Raises SpecError for a budget or tie rule that the task does not have.
     """
     targets = hindsight_targets(task, budget, ties)[:, steps, task.state_ids]  # (input, step, state)
     return GRID * torch.unique((targets.flatten(0, 1) / GRID).round(), dim=0)
@@ -61,11 +60,7 @@ def margins(points: Points, embeddings: Embeddings) -> Float[Tensor, "*draw"]:
 
 
 def least_distance(vectors: Float[Tensor, "*draw point d"]) -> Float[Tensor, "*draw"]:
-    """Least distance between two of the vectors, for each draw.
-
-    Raises:
-        SpecError: for fewer than two vectors.
-    """
+    """Least distance between two of the vectors, for each draw. Raises SpecError for fewer than two vectors."""
     count = vectors.shape[-2]
     if count < 2:
         raise SpecError(f"{count} vectors: a distance needs at least two.")

@@ -55,13 +55,11 @@ def smallest_sharpness(length: int, variant: str = "repaired") -> float:
     The bisection assumes that an input which is right at some c stays right above it. So it tries only those again
     that were still wrong.
 
-    Raises:
-        SpecError: if four times the sufficient c is not enough, so that no c is.
+    Raises SpecError if four times the sufficient c is not enough, so that no c is.
     """
     digits, bound = multisets(length), 9 * length
 
     def wrong(c: float, among: Int[Tensor, "input length"]) -> Int[Tensor, "wrong length"]:
-        """Those inputs that are answered wrong at this c."""
         return among[TrigMNNS(length, bound, variant, c).solve(among) != optima(among)]
 
     high_c = 4 * sufficient_sharpness(length, bound, VARIANTS[variant])

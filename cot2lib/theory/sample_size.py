@@ -29,8 +29,7 @@ def largest_variance(k: int, steps: int, diversity: float = 1.0) -> float:
 def printed_size(epsilon: float, delta: float, k: int) -> int:
     """The N that the paper's proof calls enough: (2 - 1/K) / (K eps^2 delta).
 
-    Raises:
-        SpecError: unless epsilon > 0 and 0 < delta < 1.
+    Raises SpecError unless epsilon > 0 and 0 < delta < 1.
     """
     _check_accuracy(epsilon, delta)
     return math.ceil(printed_bound(k) / (k * epsilon**2 * delta))

@@ -37,12 +37,10 @@ class Simulated(NamedTuple):
 
     @property
     def mse(self) -> float:
-        """Mean squared error of one trace."""
         return float(self.errors.mean())
 
     @property
     def standard_error(self) -> float:
-        """Standard error of `mse`."""
         return float(self.errors.std() / len(self.errors) ** 0.5)
 
 
@@ -64,8 +62,7 @@ def simulate(
             the mean of K independent discrete traces.
         seed: seed of all draws.
 
-    Raises:
-        SpecError: for an unknown sampler, k < 1, or k < 2 with "dirichlet".
+    Raises SpecError for an unknown sampler, k < 1, or k < 2 with "dirichlet".
     """
     if sampler not in DRAWS and sampler != "discrete":
         raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(DRAWS)}, discrete.")

@@ -50,7 +50,6 @@ def _drawn(thought: Thought) -> list[Shaped[Tensor, "run batch _"]]:
 
 
 def _state(vocab: int, d_model: int) -> State:
-    """A step of two runs and three inputs, the same each time."""
     made = torch.Generator().manual_seed(0)
     normal = lambda *shape: torch.randn(*shape, generator=made)
     table, hidden, beyond = normal(vocab, d_model), normal(RUNS, BATCH, d_model), normal(RUNS, BATCH, d_model)
@@ -95,7 +94,6 @@ def _check_values(
 
 @torch.enable_grad()
 def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> None:
-    """The log-density of what was drawn, and its gradient."""
     if not isinstance(rule, Sampled):
         refuse(owner, "samples", "is true; a rule that samples subclasses cot2lib.Sampled")
     action = thought.action

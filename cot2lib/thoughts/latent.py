@@ -55,7 +55,6 @@ class Gaussian(Sampled):
         return Thought(weights, point, latent=point)
 
     def parameters(self, logits: Weights, mix: Mix) -> Float[Tensor, "*lead d"]:
-        """The embedding of a policy's base thought."""
         return mix(logits.softmax(-1))
 
     def log_densities(

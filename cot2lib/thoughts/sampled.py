@@ -36,17 +36,14 @@ class Discrete(Sampled):
 
     @property
     def samples(self) -> bool:
-        """Whether the temperature is above 0."""
         return self.temperature > 0
 
     def columns(self) -> dict[str, object]:
-        """Its fields, and K = 1."""
         return {"k": 1} | super().columns()
 
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
-        """Log-density of the drawn token under other logits; temperature must be above 0."""
         return self._log_weights(parameters).gather(-1, action)
 
     def _log_weights(self, logits: Weights) -> Weights:
@@ -77,7 +74,6 @@ class MTS(Sampled):
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
-        """Log-density of each drawn token under other logits."""
         return self._log_weights(parameters).gather(-1, action)
 
     def _log_weights(self, logits: Weights) -> Weights:
@@ -142,7 +138,6 @@ def systematic_counts(
 
 
 def _keep_top(logits: Float[Tensor, "*lead vocab"], k: int | None) -> Float[Tensor, "*lead vocab"]:
-    """Logits with all but the k largest at minus infinity."""
     if k is None or k >= logits.shape[-1]:
         return logits
     least = logits.topk(k, dim=-1).values[..., -1:]

@@ -119,7 +119,6 @@ class StackData:
 
     @property
     def renames(self) -> bool:
-        """Whether names are drawn anew at every visit."""
         return self.task.renamed is not None
 
     def names(self, keys: Int[Tensor, " key"], batch: int) -> Names:
@@ -127,7 +126,6 @@ class StackData:
         return drawn_names(self.task, keys, batch)
 
     def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
-        """Prompts of the given rows under some names."""
         prompts = self.prompts[index]
         return prompts if names is None else renamed(prompts, names)
 
@@ -145,11 +143,9 @@ class StackData:
         )
 
     def padding_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
-        """Padding of the given rows."""
         return None if self.padding is None else self.padding[index]
 
     def last_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
-        """Answer step of the given rows."""
         return None if self.last is None else self.last[index]
 
     def right(
@@ -181,7 +177,6 @@ def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
 
 
 def renamed_outcomes(outcomes: Outcomes, names: Names) -> Outcomes:
-    """Distributions under other names."""
     return torch.zeros_like(outcomes).scatter_(3, names[:, :, None].expand_as(outcomes), outcomes)
 
 
@@ -196,8 +191,7 @@ def renamed(prompts: Int[Tensor, "key batch token"], names: Names) -> Int[Tensor
 def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
     """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ).
 
-    Raises:
-        SpecError: if every position is to be scored and inputs differ in their length.
+    Raises SpecError if every position is to be scored and inputs differ in their length.
     """
     task, supervision = specs[0].task, specs[0].supervision
     variants = list(dict.fromkeys(_variant(spec) for spec in specs))
@@ -268,7 +262,6 @@ def check_run(spec: Run) -> None:
 
 
 def _check_positions(spec: Run) -> None:
-    """Raise SpecError if prompt and outputs of a run take more positions than its models have."""
     task, how = spec.task, spec.supervision
     tokens = task.prompt(how.arrow, how.pauses).shape[1] + spec.outputs - 1 + int(how.eos)
     if tokens > task.positions:
@@ -277,7 +270,6 @@ def _check_positions(spec: Run) -> None:
 
 @lru_cache(maxsize=64)
 def _check_graph_targets(task: Task, budget: int | None, ties: str) -> None:
-    """Raise SpecError if the targets of a task from outside the package are no distributions."""
     owner = f"task {type(task).__name__}"
     targets = answer(owner, "its graph", lambda: hindsight_targets(task, budget, ties))  # (input, step, vocab)
     there = torch.arange(task.steps) < steps_of(task)[:, None]  # (input, step)
@@ -296,5 +288,4 @@ def _held_out(task: Task, masks: Sequence[Bool[Tensor, " input"]], device: torch
 
 
 def _second_half(classes: Int[Tensor, " input"]) -> Bool[Tensor, " input"]:
-    """Every other class, in the order of their numbers."""
     return torch.unique(classes, return_inverse=True)[1] % 2 == 1

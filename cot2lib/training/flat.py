@@ -136,7 +136,6 @@ class FlatTrainer(StackTrainer):
 
     @property
     def _decoding(self):
-        """Sizes of decoding."""
         positions = self.data.prompts.shape[1] + self.spec.outputs - 1
         return self._shape._replace(batch=AT_ONCE, positions=positions, scored=1, shared=0, branches=1)
 
@@ -146,7 +145,6 @@ class FlatTrainer(StackTrainer):
         return random.counters(len(self._works[0][0].draws))
 
     def _noise(self, run: int, probability: float):
-        """Dropout of a run."""
         from cot2lib.fast.forward import Noise
 
         keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self._counters))
@@ -174,7 +172,6 @@ class FlatTrainer(StackTrainer):
 
     @cached_property
     def _data(self):
-        """Inputs and targets, the latter without their zeros."""
         from cot2lib.fast.forward import Data
 
         data, supervision = self.data, self.spec.supervision
@@ -197,7 +194,6 @@ class FlatTrainer(StackTrainer):
         )
 
     def _optimiser(self, run: int, part: slice):
-        """A run's AdamW for a part of the segment."""
         from cot2lib.fast.step import Optimiser
 
         frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width

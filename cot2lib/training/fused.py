@@ -33,7 +33,6 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
 
     @cached_property
     def _shape(self):
-        """Sizes of a training step."""
         outputs, prompt = self.data.outputs.shape[2], self.data.prompts.shape[1]
         positions = prompt + outputs - 1
         return self._sized(positions, positions if self.spec.supervision.loss_on == "sequence" else outputs)
@@ -58,13 +57,11 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         return made[0], made[-1], places
 
     def _drawn_at(self, run: int, rows: Int[Tensor, " visit"], steps: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
-        """Sparse labels and fed mixtures of visits, where they are drawn anew."""
         scored, fed = shown_outputs(self.specs[run], rows, self.data.train[run], steps)
         entries = sparse(scored.flatten(0, 1))
         return entries, entries if fed is scored else sparse(fed.flatten(0, 1))
 
     def _looked_up(self, run: int, rows: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
-        """The same, where they are fixed."""
         variant, inputs, steps = int(self.data.variant[run]), len(self.data.prompts), self._data.steps
         places = ((variant * inputs + rows)[:, None] * steps + torch.arange(steps)).flatten()  # (visit x output,)
         scored = picked(self._data, places)
@@ -100,14 +97,12 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
 
     @cached_property
     def _works(self) -> list:
-        """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
         lanes = max(int(self._parts(own)[-1, -1]) for own in range(self._own + 1))
         return [(work(self._shape, lanes, self._own), work(self._decoding, 0)) for _ in range(self.threads)]
 
     def take_steps(self, steps: int) -> None:
-        """All runs, one segment each."""
         from cot2lib.fast.own import train_own
         from cot2lib.fast.step import train
 

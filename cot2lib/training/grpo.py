@@ -146,8 +146,7 @@ class GRPOTrainer(StackTrainer):
         start: their starts' trained models, in order.
         device: where to train.
 
-    Raises:
-        SpecError: if the starts are of another shape or number.
+    Raises SpecError if the starts are of another shape or number.
     """
 
     looks_first = True
@@ -167,7 +166,6 @@ class GRPOTrainer(StackTrainer):
 
     @property
     def thought(self) -> Rule:
-        """How thoughts are sampled at the step to come."""
         return self.spec.thought_at(self.progress.step)
 
     def phase_at(self, step: int) -> tuple:
@@ -242,7 +240,6 @@ class GRPOTrainer(StackTrainer):
         return {**by(self.spec.thought), **halves, **last}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """All models by one rule."""
         return self.decoded(rules(rule, self.spec.outputs))
 
 

@@ -37,14 +37,12 @@ EMBEDDINGS = ("learned", "cosine", "cosine, frozen")
 
 
 def choose(**fields) -> None:
-    """Raise for a field whose value, given as (value, choices), is no choice."""
     for name, (value, known) in fields.items():
         if value not in known:
             raise SpecError(f"{name}={value!r}: choose one of {', '.join(known)}.")
 
 
 def at_least(least: int, **fields) -> None:
-    """Raise for a field below its least value."""
     for name, value in fields.items():
         if value is not None and value < least:
             raise SpecError(f"{name}={value}: must be at least {least}.")
@@ -257,7 +255,6 @@ class Run(ABC):
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the run."""
         return identifier(self)
 
     @property

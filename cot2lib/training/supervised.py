@@ -108,7 +108,6 @@ class SupervisedTrainer(StackTrainer):
 
     @cached_property
     def drawn_anew(self) -> bool:
-        """Whether targets are drawn anew at every visit."""
         targets = self.spec.supervision.targets
         return targets is not None and targets.fresh
 
@@ -132,7 +131,6 @@ class SupervisedTrainer(StackTrainer):
                 tensor[run].copy_(values)
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
-        """One step down the batch's loss, which is returned."""
         batch = self.data.batch(index, self.names(index), self.drawn)
         loss = self.loss(self.stack, self.spec, batch, *self.phase, self.dropout())
         self.descend(loss)
@@ -145,7 +143,6 @@ class SupervisedTrainer(StackTrainer):
         return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """All models by one rule."""
         return self.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
 
 

@@ -113,7 +113,6 @@ class StackTrainer(ABC):
 
     @property
     def threads(self) -> int:
-        """CPU threads that it uses."""
         return torch.get_num_threads()
 
     def _group(self) -> None:
@@ -145,7 +144,6 @@ class StackTrainer(ABC):
 
     @property
     def blocks(self) -> list[Tensor]:
-        """The parameter blocks of all groups."""
         return [block for group in self.groups for block in group]
 
     def _allocate(self) -> None:
@@ -163,7 +161,6 @@ class StackTrainer(ABC):
         self.counter = self.stack.dropout_counter(self.recipe.batch, length)
 
     def dropout(self) -> Dropout | None:
-        """The multipliers of the step to come."""
         if not self.recipe.dropout:
             return None
         return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
