@@ -223,12 +223,8 @@ def replay(
 ) -> Float[Tensor, "run rollout step vocab"]:
     """Logits of every step of finished rollouts, in one forward that carries gradients.
 
-    Args:
-        stack: the models.
-        prompts: token ids, encoded once for all rollouts of a prompt.
-        thoughts: what was fed, without the answer (`Rollout.thoughts`); each prompt's rollouts side by side, prompt
-            0's first.
-        padding, dropout: as in `GPT2Stack.hidden`.
+    Prompts are encoded once. `thoughts` were fed, without the answer (`Rollout.thoughts`); each prompt's rollouts
+    stand side by side, prompt 0's first. `padding` and `dropout` are as in `GPT2Stack.hidden`.
     """
     layout = Branches(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
     fed = thoughts.unflatten(1, (-1, layout.count))  # (run, prompt, branch, thought, d)

@@ -56,13 +56,7 @@ def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor
 def reduce(
     nll: Nll, reduction: str, scored: Bool[Tensor, "run batch position"] | None = None
 ) -> Float[Tensor, " run"]:
-    """Sum or mean of each input's scored positions, then the mean over the batch.
-
-    Args:
-        nll: cross-entropies.
-        reduction: "sum" or "mean".
-        scored: positions that count, at least one for each input; None for all.
-    """
+    """ "sum" or "mean" of each input's scored positions (None: all), then the mean over the batch."""
     if scored is None:
         return (nll.sum(-1) if reduction == "sum" else nll.mean(-1)).mean(-1)
     total = (nll * scored).sum(-1)  # (run, batch)

@@ -50,11 +50,7 @@ def identifier(data) -> str:
 
 
 def to_data(spec, compared: bool = False) -> dict:
-    """Plain data: the kind and the fields that differ from their defaults.
-
-    Args:
-        spec: any frozen dataclass.
-        compared: leave out fields that do not count in comparisons.
+    """Plain data: the kind and the fields that differ from their defaults, or only those that count in comparisons.
 
     Raises SpecError for a class outside the package whose source cannot be read.
     """

@@ -16,15 +16,9 @@ CHECKSUMS = {  # SHA-256 of the published files
 
 
 def load(part: str, folder: str | Path | None = None) -> list[Story]:
-    """The problems of a part.
+    """The problems of a part, "training" or "new numbers" (the test set), of a folder; None downloads them.
 
-    Args:
-        part: "training", or "new numbers" for the test set.
-        folder: that holds both files; None downloads them.
-
-    Raises:
-        SpecError: for another part, a file that is missing, unreachable, damaged or empty, or a problem that has no
-            text or no number.
+    Raises SpecError for another part, a file that is missing, damaged or empty, or a problem without text or number.
     """
     if part not in FILES:
         raise SpecError(f"part={part!r}: GSM8K has {' and '.join(map(repr, FILES))}.")

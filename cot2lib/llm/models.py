@@ -58,12 +58,9 @@ def smollm2():
 
 
 def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6) -> nn.Module:
-    """A model of Qwen3's architecture, drawn at random; .3 million parameters as it is.
+    """A model of Qwen3's architecture, drawn at random; .3 million parameters as it is. Token 0 pads and 1 ends.
 
-    Args:
-        vocab: tokens, of which 0 pads and 1 ends.
-        seed: of its weights.
-        width, layers: its hidden size, in four heads that share two of keys and values, and its depth.
+    Its `width` is in four heads, which share two of keys and values.
     """
     transformers = hugging_face.transformers()
     config = transformers.Qwen3Config(

@@ -137,11 +137,7 @@ def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, T
 def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> pd.DataFrame:
     """Train a run, or go on with it, and return its evaluations; at once if it is finished.
 
-    Args:
-        run: what to train.
-        device: "auto", "cpu" or "cuda".
-        places: folders that hold what the run names: its model, its problems.
-
+    `places` are folders that hold what the run names: its model, its problems.
     Raises RecordError if a file of the store is damaged, and DeviceError for a device that is not there.
     """
     done = _path(run.id, "run")

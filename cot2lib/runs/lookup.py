@@ -58,10 +58,7 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = None) -> records.Tables:
     """Recorded rows and curves of each profile's distinct runs, with a column `profile`; others are left out.
 
-    Args:
-        requests: specs by profile.
-        retrained: the profile that is read from the local store; the others are read from the shipped records.
-
+    The profile `retrained` is read from the local store, the others from the shipped records.
     Raises RecordError if nothing is recorded at all, and SpecError if nothing is asked for.
     """
     require_some([spec for specs in requests.values() for spec in specs])
@@ -97,13 +94,7 @@ def absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
 
 
 def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "no record") -> str:
-    """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows the run.
-
-    Args:
-        missing: runs, the first of which is named.
-        retrain: whether a shipped record does not count.
-        lacks: what there is not.
-    """
+    """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows a run."""
     spec = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     known = next(filter(None, (command(spec) for command in COMMANDS)), None)

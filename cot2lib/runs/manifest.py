@@ -87,14 +87,10 @@ def content(folder: Path, name: str) -> tuple[Path, bytes]:
 
 
 def replace(files: Mapping[str, Callable[[Path], object]], folder: Path, owned: Sequence[str] = ()) -> list[Path]:
-    """Write files and switch the manifest to them at once.
+    """Write files and switch the manifest to them at once; returns the files written.
 
-    Args:
-        files: what writes each file, by name.
-        folder: where to.
-        owned: names that these files replace as a whole; those of them that are not in `files` are removed.
-
-    Returns the files written. Raises RecordError if a name is no plain file name.
+    Names that are `owned` by these files as a whole, and not among them, are removed.
+    Raises RecordError if a name is no plain file name.
     """
     for name in files:
         _check_name(name, folder)

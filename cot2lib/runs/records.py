@@ -165,12 +165,7 @@ def named_ids(stem: str, folder: Path) -> set[str] | None:
 def shipped_weights(
     run_id: str, folder: Path | None = None, among: Container[str] | None = None
 ) -> dict[str, Weight] | None:
-    """Trained parameters of a run whose weights are shipped, else None.
-
-    Args:
-        run_id: which run.
-        folder: where to look, the package's records by default.
-        among: the stems to look in; None for all.
+    """Trained parameters of a run whose weights are shipped (in one of the stems `among`), else None.
 
     Raises RecordError naming a file that is missing, truncated or foreign, or weights that are no numbers.
     """

@@ -16,13 +16,7 @@ NEAR = 1e-3  # the most that rounding takes from a sum of one
 
 @lru_cache(maxsize=64)
 def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> None:
-    """Raise SpecError, with the rule's name and one fault, for targets that a run cannot be trained on.
-
-    Args:
-        targets: any rule.
-        task: what is learnt.
-        seed, split_seed: of the run.
-    """
+    """Raise SpecError, with the rule's name and one fault, for targets that a run cannot be trained on."""
     owner = f"targets {type(targets).__name__}"
     fresh = answer(owner, "fresh", partial(getattr, targets, "fresh"))
     if not isinstance(fresh, bool):

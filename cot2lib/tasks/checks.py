@@ -25,12 +25,6 @@ CHUNK = 512  # inputs whose children are looked at together
 def check_task(task: Task, arrow: bool = True, pauses: int = 0, ending: int = 1, seed: int = 42) -> None:
     """Look at a task's members, before anything is trained; tasks of the package are not looked at.
 
-    Args:
-        task: any task.
-        arrow, pauses: of the prompt that is asked for.
-        ending: outputs after the answer.
-        seed: of the split.
-
     Raises SpecError naming the task and a member that cannot be used, and what it should be.
     """
     if is_outside(type(task)):

@@ -69,14 +69,7 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file.
-
-    Args:
-        path: of the file.
-        **options: `OPTIONS`, as of `PublishedProsQA`.
-
-    Raises SpecError as there, or for another option.
-    """
+    """The task of a file, with some of `OPTIONS`. Raises SpecError as `PublishedProsQA`, or for another option."""
     if others := set(options) - OPTIONS:
         raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
     content = _content(path)

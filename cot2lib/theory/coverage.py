@@ -24,14 +24,8 @@ COVERED = ("multinomial", "systematic")
 def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8) -> Float[Tensor, " repeat"]:
     """Share of the task's inputs whose answer a trace of K tokens holds. Each input gets `repeats` traces.
 
-    A path is a sequence of signs. Paths stay apart where their sums are equal, and are sorted by sum before each draw;
-    that draws the same sums as merging them would.
-
-    Args:
-        task: the inputs.
-        k: tokens K per step.
-        sampler: "multinomial" (MTS) or "systematic".
-        repeats: traces per input.
+    The sampler is "multinomial" (MTS) or "systematic". A path is a sequence of signs. Paths stay apart where their sums
+    are equal, and are sorted by sum before each draw; that draws the same sums as merging them would.
 
     Raises SpecError for another sampler, or k < 1.
     """

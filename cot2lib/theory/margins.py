@@ -30,15 +30,7 @@ ROWS_TOGETHER = 2048  # of a distance matrix; bounds the memory
 
 
 def distinct_targets(task: Task, budget: int, ties: str, steps: slice = slice(0, -1)) -> Points:
-    """The different targets alpha*_t over all inputs, as weights of the states.
-
-    Args:
-        task: the inputs and their trajectories.
-        budget, ties: which targets (`hindsight_targets`).
-        steps: which steps t; by default all thoughts, that is all steps but the last.
-
-    Raises SpecError for a budget or tie rule that the task does not have.
-    """
+    """The different targets alpha*_t over all inputs, as weights of the states; by default of all thoughts."""
     targets = hindsight_targets(task, budget, ties)[:, steps, task.state_ids]  # (input, step, state)
     return GRID * torch.unique((targets.flatten(0, 1) / GRID).round(), dim=0)
 

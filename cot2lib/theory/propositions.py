@@ -29,11 +29,7 @@ SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax
 def attention_mass(length: int, sharpness: float | int, step: int, outputs: int | None = None) -> float:
     """Attention weight of the right input token at pass `step`. The passes select z_1, z_2, ..., z_{n+2}, z_1, ...
 
-    Args:
-        length: number of digits n.
-        sharpness: the constant c.
-        step: pass, counted from 1.
-        outputs: number of written tokens that are visible. None shows step - 1, as a causal mask does.
+    `outputs` written tokens are visible. None shows step - 1, as a causal mask does.
     """
     layout = Layout(length)
     written = step - 1 if outputs is None else outputs

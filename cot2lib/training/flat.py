@@ -202,16 +202,7 @@ class FlatTrainer(StackTrainer):
         return Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
 
     def _visited(self, run: int, first: int, order: Order) -> tuple[Any, Names | None, Order]:
-        """Some steps' inputs as inputs of their own, under the names of their visits.
-
-        Args:
-            run: which run.
-            first: number of the first of the steps.
-            order: rows of the task's inputs.
-
-        Returns:
-            the engine's data of the new inputs, their names where these are drawn anew, and their order.
-        """
+        """Data of some steps' inputs as inputs of their own, under the names of their visits; these names; an order."""
         rows, names = order.flatten(), None
         if self.data.renames:
             steps = torch.arange(first, first + len(order))

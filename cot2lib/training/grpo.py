@@ -126,11 +126,9 @@ def improve(
 ) -> None:
     """Descend `updates` times on rollouts that are written and rewarded.
 
-    Args:
-        replay: gives the log-densities of what they drew under the current policy, with gradients.
-        objective: of these and those under the policy that wrote them.
-        descend: changes the policy.
-        old: the latter; by default those of the first replay, so that at equal weights every ratio is exactly one.
+    `replay` gives the log-densities of what they drew under the current policy, with gradients, and `objective` is of
+    these and those under the policy that wrote them, `old`. By default that is the first replay, so that at equal
+    weights every ratio is exactly one.
     """
     for _ in range(updates):
         new = replay()

@@ -245,12 +245,9 @@ class Run(ABC):
 
     @abstractmethod
     def trainer(self, specs: Sequence["Run"], load: Load, device: torch.device):
-        """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape.
+        """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape, this one first.
 
-        Args:
-            specs: the runs of the stack, this one first.
-            load: gives the trained models of other runs that these start from.
-            device: where to train.
+        `load` gives the trained models of other runs that these start from.
         """
 
     @cached_property

@@ -51,11 +51,7 @@ def shown_outputs(
 ) -> tuple[Outputs, Outputs]:
     """A targets rule's labels and fed mixtures of the inputs that a run visits; one tensor where the rule has one.
 
-    Args:
-        run: whose rule and random keys.
-        rows: the inputs.
-        train: all inputs that the run trains on.
-        steps: the training step of each visit, where targets are drawn anew.
+    `train` are all inputs that the run trains on, `steps` the training steps of visits that draw anew.
     """
     task, supervision = run.task, run.supervision
     assert supervision.targets is not None
