@@ -24,7 +24,7 @@ COVERED = ("multinomial", "systematic")
 def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8) -> Float[Tensor, " repeat"]:
     """Share of the task's inputs whose answer a trace of K tokens holds. Each input gets `repeats` traces.
 
-    The sampler is "multinomial" (MTS) or "systematic". A path is a sequence of signs. Paths stay apart where their sums
+    The sampler is "multinomial" (MTS) or "systematic". A path is a sequence of signs. Paths stay apart where sums
     are equal, and are sorted by sum before each draw; that draws the same sums as merging them would.
 
     Raises SpecError for another sampler, or k < 1.

@@ -202,7 +202,7 @@ class FlatTrainer(StackTrainer):
         return Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
 
     def _visited(self, run: int, first: int, order: Order) -> tuple[Any, Names | None, Order]:
-        """Data of some steps' inputs as inputs of their own, under the names of their visits; these names; an order."""
+        """Data of some steps' inputs as inputs of their own, under the names of their visits; names; an order."""
         rows, names = order.flatten(), None
         if self.data.renames:
             steps = torch.arange(first, first + len(order))
