@@ -233,11 +233,7 @@ def told(made: Responses) -> Log:
 
 
 def evaluate(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    asked: Asked,
-    plan: Plan,
-    keys: Int[Tensor, " one"] | None = None,
+    model: LanguageModel, tokenizer: Tokenizer, asked: Asked, plan: Plan, keys: Int[Tensor, " one"] | None = None
 ) -> tuple[Int[Tensor, "problem 1"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
     texts, parts = [], []

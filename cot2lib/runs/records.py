@@ -231,10 +231,7 @@ def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Pa
 
 
 def ship(
-    stem: str,
-    tables: Tables,
-    weights: Mapping[str, Mapping[str, Weight]],
-    folder: Path | None = None,
+    stem: str, tables: Tables, weights: Mapping[str, Mapping[str, Weight]], folder: Path | None = None
 ) -> list[Path]:
     """Write the records of one chapter and profile (`stem`), replacing what was there, all at once."""
     rows, curves = tables

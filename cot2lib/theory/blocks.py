@@ -129,10 +129,7 @@ class Gated(nn.Module):
     w3: Float[Tensor, "width hidden"]
 
     def __init__(
-        self,
-        w1: Float[Tensor, "hidden width"],
-        w2: Float[Tensor, "hidden width"],
-        w3: Float[Tensor, "width hidden"],
+        self, w1: Float[Tensor, "hidden width"], w2: Float[Tensor, "hidden width"], w3: Float[Tensor, "width hidden"]
     ):
         super().__init__()
         for name, matrix in (("w1", w1), ("w2", w2), ("w3", w3)):

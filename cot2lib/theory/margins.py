@@ -99,9 +99,7 @@ def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: in
     return F.normalize(free.detach(), dim=-1)
 
 
-def _closest_pairs(
-    mixed: Float[Tensor, "target d"],
-) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"], float]:
+def _closest_pairs(mixed: Float[Tensor, "target d"]) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"], float]:
     """Both members of the closest pairs of vectors, and the least distance."""
     one, other = torch.triu_indices(len(mixed), len(mixed), 1)
     distances = torch.cdist(mixed, mixed)[one, other]

@@ -130,9 +130,7 @@ def _solves_all_inputs(variant: str) -> bool:
 
 CLAIMS: dict[str, Callable[[], Verdict]] = {
     "construction": lambda: Verdict(
-        _solves_all_inputs("as-written"),
-        _solves_all_inputs("repaired"),
-        f"its printed read-off {THRESHOLD}",
+        _solves_all_inputs("as-written"), _solves_all_inputs("repaired"), f"its printed read-off {THRESHOLD}"
     ),
     "attention-selects": lambda: Verdict(_attention_selects(), _attention_selects_while_writing()),
     "moe-routes": lambda: Verdict(_router_selects()),

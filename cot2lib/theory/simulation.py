@@ -81,12 +81,7 @@ def simulate(
 
 
 def _last_tokens(
-    start: Float[Tensor, " v"],
-    transitions: list[Float[Tensor, "v v"]],
-    k: int,
-    traces: int,
-    sampler: str,
-    key: Key,
+    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, traces: int, sampler: str, key: Key
 ) -> Float[Tensor, "trace v"]:
     """q_m of each trace."""
     if sampler == "discrete":

@@ -79,9 +79,7 @@ def _first_thought(owner: str, rule: Rule, state: State) -> Thought:
 
 
 def _check_values(
-    owner: str,
-    weights: Float[Tensor, "run batch *step vocab"],
-    latent: Float[Tensor, "... dim"] | None,
+    owner: str, weights: Float[Tensor, "run batch *step vocab"], latent: Float[Tensor, "... dim"] | None
 ) -> None:
     for name, value in (("weights", weights), ("latent", latent)):
         if value is not None and not value.isfinite().all():
@@ -112,9 +110,7 @@ def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> No
 
 
 def check_thoughts(
-    rule: Rule,
-    weights: Float[Tensor, "run batch step vocab"],
-    latents: Sequence[Shaped[Tensor, "..."] | None],
+    rule: Rule, weights: Float[Tensor, "run batch step vocab"], latents: Sequence[Shaped[Tensor, "..."] | None]
 ) -> None:
     """Raise SpecError if what a rule from outside the package thought is no mixture, or not finite."""
     if outsiders(rule):

@@ -21,10 +21,7 @@ def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:
 
 
 def formatted(
-    task: Task,
-    supervision: Supervision,
-    targets: Float[Tensor, "row step vocab"],
-    rows: Int[Tensor, " row"],
+    task: Task, supervision: Supervision, targets: Float[Tensor, "row step vocab"], rows: Int[Tensor, " row"]
 ) -> Outputs:
     """Distributions of the output tokens that exist, with the end token where the format has one."""
     steps = len(supervision.output_steps(task.steps)) + supervision.eos
