@@ -15,6 +15,7 @@ from cot2lib.runs.records import Tables
 from cot2lib.specs import to_data
 
 LAST = 10  # evaluations in the closing mean
+POINT = ("id", "step", "loss", "correct_a", "correct_b")  # what every point of a curve has
 
 
 def tables(folder: Path | None = None) -> Tables:
@@ -36,9 +37,18 @@ def _stack_tables(path: Path, changed: int) -> Tables:
         found = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
-    records.check_rows(found[0], path)
-    records.check_curves(found[1], path)
+    _check(*found, path)
     return found
+
+
+def _check(rows: pd.DataFrame, curves: pd.DataFrame, path: Path) -> None:
+    """Raise RecordError for accuracies that are none, and for curves that lack a column or have a point twice."""
+    shares = rows[list(records.SHARES)].apply(pd.to_numeric, errors="coerce")
+    if (wrong := ~((shares >= 0) & (shares <= 1)).all(axis=1)).any():
+        raise RecordError(f"{path}: run {rows['id'][wrong].iloc[0]} has an accuracy outside 0..1; train it again.")
+    numbers = [name for name in POINT if name in curves and pd.api.types.is_numeric_dtype(curves[name])]
+    if {"id", *numbers} != set(POINT) or curves.duplicated(["id", "step"]).any():
+        raise RecordError(f"{path} holds curves that are none; delete it.")
 
 
 def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:

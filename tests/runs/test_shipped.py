@@ -11,7 +11,7 @@ from builders import evaluate
 from cot2lib import runs
 from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
-from cot2lib.runs import records
+from cot2lib.runs import finished, records
 from cot2lib.specs import GRPOSpec, from_data
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
@@ -77,6 +77,19 @@ def replayable():
     """Shipped runs but those by reward whose start is not shipped: trained again, it would be another one."""
     known = {run.id for run in weighted()}
     return [run for run in shipped() if not isinstance(run, GRPOSpec) or run.start.id in known]
+
+
+@pytest.mark.parametrize("stem", records.stems(paths.records()))
+def test_rows_are_those_of_their_specs_and_curves(stem):
+    rows, curves = records.whole_stem(stem, paths.records())
+    assert [from_data(json.loads(text)).id for text in rows["spec"]] == rows["id"].tolist()
+    assert rows["id"].is_unique and not curves.duplicated(["id", "step"]).any()
+    points = dict(tuple(curves.groupby("id")))
+    assert points.keys() == set(rows["id"])
+    for _, row in rows.iterrows():
+        made = finished.accuracies(points[row["id"]], row["inputs_a"], row["inputs_b"])
+        assert row[list(made)].to_dict() == pytest.approx(made, abs=1e-9), row["id"]
+        assert all(0 <= row[name] <= 1 for name in records.SHARES)
 
 
 @pytest.mark.parametrize("run", marked(kinds(replayable())))
