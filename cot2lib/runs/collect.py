@@ -3,7 +3,7 @@
 A run comes whole from one origin, the first that has it: its row, its curve and its weights are of one training.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,8 @@ def collect(
     source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost; SpecError for
     a run that uses a class which is defined outside the package.
     """
-    _refuse_outsiders(specs)
+    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
+        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
     folder = folder or paths.records()
     own, damaged = _own(folder)
     others = [*map(_source, sources), _store()]
@@ -60,23 +61,21 @@ def collect(
     chosen = _chosen(stem, specs, origins)
     before = records.named_ids(stem, folder)
     if stem in damaged and not replace:
-        _nothing_lost(damaged[stem], before, chosen)
+        lost = None if before is None else len(before - set(chosen))
+        if lost != 0:
+            which = "its runs" if lost is None else f"{lost} of its runs that are nowhere else"
+            raise RecordError(f"{damaged[stem]} To go on without {which}, collect with --replace.")
     for error in damaged.values():
         print(f"disregarded: {error}")
     wanted = [spec.id for spec in specs if spec.id in chosen and spec in with_weights]
-    weights = {run_id: _as_shipped(found, half) for run_id in wanted if (found := chosen[run_id].weights(run_id))}
+    weights = {run_id: found for run_id in wanted if (found := chosen[run_id].weights(run_id))}
+    if half:
+        weights = {run_id: {name: part.half() for name, part in own.items()} for run_id, own in weights.items()}
     replaced = [run_id for run_id in before or () if chosen.get(run_id, own) is not own]
     _report(stem, specs, before or set(), replaced, set(wanted) - set(weights))
-    return records.ship(stem, _ordered([spec.id for spec in specs if spec.id in chosen], origins), weights, folder)
-
-
-def _as_shipped(weights: Mapping[str, Weight], half: bool) -> dict[str, Weight]:
-    return {name: value.half() if half else value for name, value in weights.items()}
-
-
-def _refuse_outsiders(specs: Sequence[Run]) -> None:
-    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
-        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
+    order = [spec.id for spec in specs if spec.id in chosen]
+    tables = (table.set_index("id").loc[order].reset_index() for table in records.join(o.tables for o in origins))
+    return records.ship(stem, tuple(tables), weights, folder)
 
 
 def _own(folder: Path) -> tuple[Origin, dict[str, RecordError]]:
@@ -121,19 +120,6 @@ def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[
     if not chosen:
         raise RecordError(f"nothing to collect: no finished run of {stem} is in {paths.store()}.")
     return chosen
-
-
-def _ordered(order: Sequence[str], origins: Sequence[Origin]) -> records.Tables:
-    """Rows and curves of runs; of one that occurs twice the first, as in `_chosen`."""
-    rows, curves = records.join(origin.tables for origin in origins)
-    return rows.set_index("id").loc[order].reset_index(), curves.set_index("id").loc[order].reset_index()
-
-
-def _nothing_lost(error: RecordError, before: set[str] | None, chosen: Mapping[str, Origin]) -> None:
-    """Raise RecordError if damaged records name runs that no other origin has, or do not say which."""
-    if before is None or before - set(chosen):
-        lost = "its runs" if before is None else f"{len(before - set(chosen))} of its runs that are nowhere else"
-        raise RecordError(f"{error} To go on without {lost}, collect with --replace.") from error
 
 
 def _report(stem: str, specs: Sequence[Run], before: set[str], replaced: Sequence[str], weightless: set[str]) -> None:

@@ -8,7 +8,7 @@ goes on as it was, whatever else is asked for.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -70,7 +70,9 @@ def run(
     positive(**{name: count for name, count in (("threads", threads), ("stack", stack)) if count is not None})
     if engine not in ENGINES:
         raise SpecError(f"engine={engine!r}: choose one of {', '.join(ENGINES)}.")
-    _check_shard(shard)
+    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
+    if not pair or not 0 <= shard[0] < shard[1]:
+        raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)
     left = absent(specs, retrain)
@@ -96,12 +98,6 @@ def _noting(specs: Sequence[Run]) -> Iterator[None]:
             others = f" and {len(specs) - 1} more" if len(specs) > 1 else ""
             error.add_note(f"Run {spec.id}{others} failed, with {names} {where}.")
         raise
-
-
-def _check_shard(shard: Any) -> None:
-    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
-    if not pair or not 0 <= shard[0] < shard[1]:
-        raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
 
 
 def load(spec: Run, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
@@ -161,10 +157,6 @@ class How:
     threads: int | None = None
     stack: int | None = None
 
-    @property
-    def options(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"device": self.device.type}
-
 
 def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int, int]) -> None:
     for spec in left:
@@ -185,19 +177,14 @@ def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int
 def _train_stack(specs: list[Run], how: How) -> None:
     trainer = make_trainer(specs, how)
     with timing.threads(how.threads or 1):
-        _train_to_the_end(trainer, how)
-
-
-def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
-    made = provenance(how.device) | {"engine": trainer.engine, "threads": trainer.threads}
+        made = provenance(how.device) | {"engine": trainer.engine, "threads": trainer.threads}
     before = store.resume(trainer)
     made |= {key: value for key, value in before.items() if key == "commit"}
     if before.get("engine", made["engine"]) != made["engine"]:
         made["engine"] = f"{before['engine']}, then {made['engine']}"
-    specs = trainer.specs
-    spec, saved = specs[0], time.monotonic()
-    label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
-    with timing.told(label, spec.recipe.steps, trainer.progress.step) as tell:
+    spec, saved = trainer.spec, time.monotonic()
+    label = f"{spec.method} d={spec.model.d_model} x{len(trainer.specs)}"
+    with timing.threads(how.threads or 1), timing.told(label, spec.recipe.steps, trainer.progress.step) as tell:
 
         def after_segment(steps: int) -> None:
             nonlocal saved
@@ -212,6 +199,6 @@ def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
 
 def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
-    load = lambda starts: _load(starts, "train", **how.options)
+    load = lambda starts: _load(starts, "train", **vars(how) | {"device": how.device.type})
     trainer = specs[0].trainer(specs, load, how.device)
     return trainer if how.engine == "torch" else preferred(trainer, how.threads)
