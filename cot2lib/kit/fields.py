@@ -32,11 +32,8 @@ def typed(data) -> None:
         SpecError: naming a field whose value is of another type, an integer of more than 64 bits, or a declared type
             that a field cannot have.
     """
-    declared = _hints(type(data))  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
-    for name, (hint, kinds, parts) in declared.items():
-        value = getattr(data, name)
-        if not _fits(value, kinds, parts):
-            object.__setattr__(data, name, _as(name, hint, value))
+    for name, hint in _hints(type(data)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
+        object.__setattr__(data, name, _as(name, hint, getattr(data, name)))
 
 
 def label(data) -> str:
@@ -90,42 +87,27 @@ def distinct(name: str, values: Sequence) -> None:
 
 
 @cache
-def _hints(kind: type) -> dict[str, tuple]:
+def _hints(kind: type) -> dict[str, typing.Any]:
     try:
         hints = typing.get_type_hints(kind)
     except (NameError, TypeError, SyntaxError) as error:
         raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
-    declared = {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
-    return {name: (hint, *_kinds(hint)) for name, hint in declared.items()}
-
-
-def _kinds(hint) -> tuple[tuple, tuple[type, ...]]:
-    """The types that a declared type allows, and those of them that are dataclasses."""
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    return kinds, tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
-
-
-def _fits(value, kinds: tuple, parts: tuple[type, ...]) -> bool:
-    """Whether a value is of an allowed kind as it is; `_as` says of all others whether they can be made so."""
-    kind: type = type(value)
-    if kind is float:
-        return float in kinds and math.isfinite(value)
-    if kind is int:
-        return int in kinds and float not in kinds and abs(value) <= LARGEST
-    return kind in kinds if kind in (str, bool, type(None)) else _is_ours(kind) and issubclass(kind, parts)
+    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
 
 
 @cache
-def _is_ours(kind: type) -> bool:
-    return "__dataclass_params__" in vars(kind) and not is_outside(kind)
+def _kinds(hint) -> tuple[tuple, tuple[type, ...]]:
+    """The types that a declared type allows besides None, and those of them that are dataclasses."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    return kinds, tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
 
 
 def _as(name: str, hint, value):
     """A value as its declared type; of several the first that it fits."""
-    kinds, parts = _kinds(hint)
-    if value is None and type(None) in kinds:
+    if value is None and type(None) in typing.get_args(hint):
         return None
-    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    kinds, parts = _kinds(hint)
     if parts and (parts == kinds or isinstance(value, parts)):
         return part(name, value, *parts)
     for kind in kinds[:-1]:
