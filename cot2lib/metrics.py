@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+import scipy
 from jaxtyping import Shaped
-from scipy import special, stats
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -73,7 +73,7 @@ def _interval(x: np.ndarray, runs: int | None, low: float = -np.inf, high: float
 
 def _half_width(deviation: float, n: int, runs: int | None) -> float:
     """Half-width of the interval of the mean of n values or, with `runs`, of the mean of so many further ones."""
-    quantile = special.stdtrit(n - 1, (1 + LEVEL) / 2) if n > 1 else np.nan
+    quantile = scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) if n > 1 else np.nan
     return float(quantile * deviation * np.sqrt(1 / n + (1 / runs if runs else 0)))
 
 
@@ -135,7 +135,7 @@ def _chance(x: np.ndarray) -> float:
     error = _deviation(x) / np.sqrt(len(x))
     if error == 0:
         return float(x.mean() == 0)
-    return float(2 * special.stdtr(len(x) - 1, -abs(x.mean()) / error))
+    return float(2 * scipy.special.stdtr(len(x) - 1, -abs(x.mean()) / error))
 
 
 # Several samples of one model
@@ -159,7 +159,7 @@ def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.f
         raise SpecError(f"k={_shown(k)} of {_shown(total)} samples: choose 1 <= k <= total.")
     if (correct < 0).any() or (correct > total).any():
         raise SpecError(f"correct={_shown(correct)} of {_shown(total)} samples: need 0 <= correct <= total.")
-    return 1 - stats.hypergeom.pmf(0, total, correct, k)
+    return 1 - scipy.stats.hypergeom.pmf(0, total, correct, k)
 
 
 def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
@@ -186,11 +186,11 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
     if not 1 <= k <= fewest:
         raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")
-    every = special.comb(counts.sum(1), k)
+    every = scipy.special.comb(counts.sum(1), k)
     if np.isinf(every).any():
         raise SpecError(f"k={k} votes of {counts.sum(1).max()} samples: too many ways to draw them; take fewer.")
     # Ways to draw 0..k samples of each answer: (item, answer, k + 1).
-    ways = special.comb(counts[:, :, None], np.arange(k + 1))
+    ways = scipy.special.comb(counts[:, :, None], np.arange(k + 1))
     won = sum(ways[:, 0, votes] * _others(ways[:, 1:], votes, k - votes) for votes in range(1, k + 1))
     return won / every
 

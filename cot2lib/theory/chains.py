@@ -42,13 +42,7 @@ def identity(v: int, steps: int) -> Chain:
 
 
 def lazy_walk(v: int, steps: int, move: float) -> Chain:
-    """The chain that starts uniform over v tokens. A step redraws the token with probability `move`, else keeps it.
-
-    Raises SpecError if `move` is no probability, or v or `steps` is below 1.
-    """
-    _check_sizes(v, steps)
-    if not 0 <= move <= 1:
-        raise SpecError(f"move={move}: a probability lies in 0..1.")
+    """The chain that starts uniform over v tokens. A step redraws the token with probability `move`, else keeps it."""
     start = torch.full((v,), 1 / v, dtype=torch.float64)
     stay = (1 - move) * torch.eye(v, dtype=torch.float64)
     return Chain(start, [stay + move * start.expand(v, v)] * (steps - 1))
@@ -61,11 +55,7 @@ def rank_one(v: int, steps: int) -> Chain:
 
 
 def random_rows(v: int, steps: int, concentration: float = 1.0, seed: int = 0) -> Chain:
-    """A chain whose start and rows are symmetric Dirichlet draws. A small `concentration` makes them nearly one-hot.
-
-    Raises SpecError if `concentration` is not above 0, or v or `steps` is below 1.
-    """
-    _check_sizes(v, steps)
+    """A chain whose start and rows are symmetric Dirichlet draws; a small concentration makes them nearly one-hot."""
     rows = _random_distributions(v, 1 + (steps - 1) * v, concentration, seed)
     return Chain(rows[0], list(rows[1:].view(steps - 1, v, v)))
 
@@ -102,14 +92,6 @@ def example() -> Chain:
 
 def _random_distributions(v: int, count: int, concentration: float, seed: int) -> Float[Tensor, "count v"]:
     """Symmetric Dirichlet draws. They invert the gamma distribution function, so each takes v uniform draws."""
-    _check_sizes(v, count)
-    if not concentration > 0:
-        raise SpecError(f"concentration={concentration}: must be above 0.")
     uniforms = random.uniform(random.run_keys([seed], Site.CHAIN), count * v).double().view(count, v)
     gammas = torch.from_numpy(special.gammaincinv(concentration, uniforms.numpy()))
     return gammas / gammas.sum(-1, keepdim=True)
-
-
-def _check_sizes(v: int, steps: int) -> None:
-    if v < 1 or steps < 1:
-        raise SpecError(f"v={v}, steps={steps}: a chain needs at least one token and one step.")

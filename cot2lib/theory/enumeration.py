@@ -31,12 +31,7 @@ CountDistribution = dict[Counts, Fraction]
 def count_distributions(
     start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, sampler: str = "multinomial"
 ) -> Iterator[CountDistribution]:
-    """The exact distribution of the counts K q_t, one for every step t.
-
-    Raises SpecError if a probability is no short fraction, or for a sampler other than multinomial and systematic.
-    """
-    if sampler not in _DRAWS:
-        raise SpecError(f"sampler={sampler!r}: listed are {' and '.join(_DRAWS)}.")
+    """The exact distribution of the counts K q_t, one for every step t; errors as `rational`."""
     draw = _DRAWS[sampler]
     current = draw(rational(start), k)
     yield current

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets
@@ -52,10 +51,8 @@ def margins(points: Points, embeddings: Embeddings) -> Float[Tensor, "*draw"]:
 
 
 def least_distance(vectors: Float[Tensor, "*draw point d"]) -> Float[Tensor, "*draw"]:
-    """Least distance between two of the vectors, for each draw. Raises SpecError for fewer than two vectors."""
+    """Least distance between two of the vectors, for each draw."""
     count = vectors.shape[-2]
-    if count < 2:
-        raise SpecError(f"{count} vectors: a distance needs at least two.")
     least = []
     for first in range(0, count, ROWS_TOGETHER):
         rows = torch.arange(first, min(first + ROWS_TOGETHER, count))

@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.thoughts import inverse_cdf, systematic_counts, token_mean
@@ -54,20 +53,9 @@ def simulate(
 ) -> Simulated:
     """Simulated traces of a chain.
 
-    Args:
-        start, transitions: the chain (`cot2lib.theory.chains`).
-        k: tokens K per step. A Dirichlet thought has the matching concentration gamma = K - 1.
-        traces: number of traces.
-        sampler: how thoughts are drawn, "multinomial" (MTS), "systematic" or "dirichlet". With "discrete" a trace is
-            the mean of K independent discrete traces.
-        seed: seed of all draws.
-
-    Raises SpecError for an unknown sampler, k < 1, or k < 2 with "dirichlet".
+    Thoughts of K tokens are drawn by "multinomial" (MTS), "systematic" or "dirichlet"; the latter have the matching
+    concentration gamma = K - 1. With "discrete" a trace is the mean of K independent discrete traces.
     """
-    if sampler not in DRAWS and sampler != "discrete":
-        raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(DRAWS)}, discrete.")
-    if k < 1 or (sampler == "dirichlet" and k < 2):
-        raise SpecError(f"k={k}: at least 1 is needed, and 2 for dirichlet thoughts, whose concentration is k - 1.")
     centre = start
     for moves in transitions:
         centre = centre @ moves
