@@ -1,4 +1,4 @@
-"""Files that are whole or absent: atomic writes, and tensors with JSON beside them."""
+"""Files that are whole or absent: atomic writes, tensors with JSON beside them, downloads."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
 META = "cot2"
@@ -100,4 +100,20 @@ def _read(path: Path, take: Callable) -> tuple:
         raise RecordError(
             f"{path} is truncated or was not written by cot2lib ({type(error).__name__}); "
             "delete it or put back a whole copy."
+        ) from error
+
+
+def fetched(address: str, sha256: str, remedy: str) -> Path:
+    """A published file, downloaded once into the user's cache and checked. Raises SpecError if it cannot be had."""
+    try:
+        import pooch
+    except ImportError:
+        raise SpecError("downloads need pooch: pip install 'cot2lib[graphs]'.") from None
+    name = address.rpartition("/")[2]
+    try:
+        return Path(pooch.retrieve(address, f"sha256:{sha256}", name, pooch.os_cache("cot2"), progressbar=False))
+    except (OSError, ValueError) as error:  # the latter for another checksum
+        why = type(error).__name__ if isinstance(error, OSError) else "what is there is another file"
+        raise SpecError(
+            f"{name} cannot be had ({why}); download {address} {remedy}."
         ) from error

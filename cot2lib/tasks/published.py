@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.files import fetched
 from cot2lib.tasks.prosqa import SIZES, ProsQA
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs
 
@@ -84,15 +85,7 @@ def fetch(name: str = "prosqa_valid.json") -> Path:
     """
     if name not in CHECKSUMS:
         raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
-    try:
-        import pooch
-    except ImportError:
-        raise SpecError("downloads need pooch: pip install 'cot2lib[graphs]'.") from None
-    try:
-        return Path(pooch.retrieve(ADDRESS.format(name), f"sha256:{CHECKSUMS[name]}", fname=name, progressbar=False))
-    except (OSError, ValueError) as error:  # the latter for another checksum
-        why = type(error).__name__ if isinstance(error, OSError) else "what is there is another file"
-        raise SpecError(f"{name} cannot be had ({why}); download {ADDRESS.format(name)} and give its path.") from error
+    return fetched(ADDRESS.format(name), CHECKSUMS[name], "and give its path")
 
 
 def _content(path: str | Path) -> bytes:
