@@ -11,10 +11,9 @@ from torch import Tensor
 
 from cot2lib.kit import random
 from cot2lib.thoughts import Base, Hidden, Rule, ZeroSlot
-from cot2lib.training.data import Names
+from cot2lib.training.data import Names, shown_outputs
 from cot2lib.training.flat import PIECES, FlatTrainer, Order, Sparse, sparse
 from cot2lib.training.supervised import SupervisedTrainer
-from cot2lib.training.visits import shown_outputs
 
 KINDS = (Base, Hidden, ZeroSlot)  # of thoughts that are fed, as `cot2lib.fast.own` numbers them
 
