@@ -16,6 +16,7 @@ B = 1 is discrete chain of thought, `B = |T|` all reachable states; there ties d
 """
 
 from functools import lru_cache
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -26,7 +27,8 @@ from cot2lib.kit.fields import whole
 from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
 
-TIES = ("minus-first", "plus-first", "shared")
+Ties = Literal["minus-first", "plus-first", "shared"]
+TIES = get_args(Ties)
 EXACT_COUNTS = 2**53
 CHUNK = 512  # inputs counted together, so that the counts stay in cache
 

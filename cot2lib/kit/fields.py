@@ -74,9 +74,21 @@ def whole(name: str, value) -> int:
 
 def positive(**values) -> None:
     """Raise SpecError for an argument that is no whole number of at least 1."""
+    at_least(1, **{name: whole(name, value) for name, value in values.items()})
+
+
+def at_least(least: int, **values) -> None:
+    """Raise SpecError for a number below its least value; None is none."""
     for name, value in values.items():
-        if whole(name, value) < 1:
-            raise SpecError(f"{name}={value}: must be at least 1.")
+        if value is not None and value < least:
+            raise SpecError(f"{name}={value}: must be at least {least}.")
+
+
+def above_zero(**values) -> None:
+    """Raise SpecError for a number that is not above 0."""
+    for name, value in values.items():
+        if not value > 0:
+            raise SpecError(f"{name}={value}: must be above 0.")
 
 
 def distinct(name: str, values: Sequence) -> None:
@@ -152,7 +164,7 @@ def _one(name: str, kind, value):
 def _choice(name: str, known: tuple, value):
     chosen = [choice for choice in known if type(choice) is type(value) and choice == value]
     if not chosen:
-        raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(repr, known))}.")
+        raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(str, known))}.")
     return chosen[0]
 
 

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.fields import positive, whole
-from cot2lib.kit.machine import check_room
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
 from cot2lib.model.dropout import Dropout, Scales, drop
@@ -190,7 +189,7 @@ class GPT2Stack(nn.Module):
 
     Raises:
         SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
-            seed per run, or the weights do not fit this machine's memory.
+            seed per run.
     """
 
     def __init__(
@@ -215,8 +214,6 @@ class GPT2Stack(nn.Module):
             raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
         if len(seeds) != runs:
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
-        weights = runs * d_model * (12 * layers * d_model + vocab_size + positions)
-        check_room(f"weights of {runs} runs of d_model={d_model}", 4 * weights, "choose smaller models or fewer runs")
         self.shape, self.reads = sizes, dict(pairs=pairs, padding_counts=padding_counts)
         self.transformer = Parts(
             dict(

@@ -22,8 +22,7 @@ from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
 from cot2lib.runs.plan import stacks_of_shard
-from cot2lib.specs import Run, outsiders
-from cot2lib.specs.policy import Continued
+from cot2lib.specs import GRPOSpec, Run, outsiders
 from cot2lib.training.data import check_run
 from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import build_stack
@@ -127,7 +126,7 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     return _load(specs, missing, retrain, **options)
 
 
-def load_starts(specs: Sequence[Continued], missing: str = "train", **options) -> GPT2Stack:
+def load_starts(specs: Sequence[GRPOSpec], missing: str = "train", **options) -> GPT2Stack:
     """The models that policy gradients start from, as `load_stack`; how they were trained may differ."""
     require_some(specs)
     return _load([spec.start for spec in specs], missing, **options)

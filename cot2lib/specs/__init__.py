@@ -6,7 +6,7 @@ runs by them.
 """
 
 from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
-from cot2lib.specs.policy import Continued, GRPOSpec
+from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.targets import TARGETS
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA
@@ -19,7 +19,6 @@ know(RunSpec, GRPOSpec, Recipe, Supervision, Model, *TASKS, *RULES, *TARGETS)
 __all__ = [
     "KINDS",
     "NUMERICS",
-    "Continued",
     "GRPOSpec",
     "Model",
     "Recipe",

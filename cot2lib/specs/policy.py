@@ -2,32 +2,79 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.losses import RATIOS
+from cot2lib.kit.fields import at_least
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import Task
 from cot2lib.thoughts import MTS, Base, Rule
 from cot2lib.thoughts.checks import samples
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.masked import MaskedTrainer
-from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision, at_least, choose
+from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision
 
 # What tables say of rules that lack a field.
 NO_RULE = {"k": None, "gamma": None, "floor": None, "masked": False, "sigma": None, "temperature": 1.0}
 
 
 @dataclass(frozen=True)
-class Continued(Run):
-    """A run that continues a supervised one: it keeps the task, model, supervision and seed of its field `start`."""
+class GRPOSpec(Run):
+    """One policy-gradient run from a supervised start.
 
-    if TYPE_CHECKING:  # a field
+    Attributes:
+        recipe: how the weights are optimised; `batch` counts prompts, `dropout` acts on the current policy alone, as
+            in the authors' code.
+        start: the supervised run whose weights it starts from, and whose task, model, prompt, split and seed it keeps.
+        thought: how the thoughts before the answer are sampled, in training and where the run is evaluated.
+        ratio: policy ratio of a thought of several draws, see `cot2lib.losses`.
+        group: rollouts G of each prompt.
+        clip: eps of the clipped surrogate.
+        kl: beta, the weight of the divergence from the start.
+        updates: optimiser steps mu on each batch of rollouts.
+        scaled: whether advantages are divided by their group's standard deviation.
+        first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
+            one in equal parts of the training (a curriculum that the paper proposes, section 5.3).
+        mask: dropout probability of a mask that each rollout keeps over all of its positions
+            (`cot2lib.training.masked`); its thoughts are then the base ones.
+    """
 
-        @property
-        def start(self) -> RunSpec: ...
+    telling = RunSpec.telling + (
+        "sampler", "lr", "k", "first_k", "gamma", "floor", "masked", "sigma", "temperature", "ratio", "kl", "scaled",
+        "dropout", "mask", "start",
+    )  # fmt: skip
+
+    recipe: Recipe
+    start: RunSpec
+    thought: Rule
+    ratio: Literal["geometric", "product", "per-draw"] = "geometric"
+    group: int = 8
+    clip: float = 0.1
+    kl: float = 0.0
+    updates: int = 1
+    scaled: bool = True
+    first_k: int | None = None
+    mask: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(1, updates=self.updates)
+        at_least(2, group=self.group)
+        at_least(0, clip=self.clip, kl=self.kl)
+        if not 0 <= self.mask < 1:
+            raise SpecError(f"mask={self.mask}: choose 0 <= mask < 1.")
+        if self.mask and (self.thought != Base() or self.recipe.dropout or self.kl):
+            raise SpecError(f"mask={self.mask}: masked rollouts need thought=Base(), dropout=0 and kl=0.")
+        if not self.mask and not samples(self.thought):
+            raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
+        if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
+            raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
+        if self.start.outputs < 2:
+            raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+        if self.start.model.embedding == "cosine, frozen":
+            raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
 
     @property
     def task(self) -> Task:
@@ -57,64 +104,6 @@ class Continued(Run):
         shown = self.start.supervision
         kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
         return replace(self.start, supervision=kept)
-
-
-@dataclass(frozen=True)
-class GRPOSpec(Continued):
-    """One policy-gradient run from a supervised start.
-
-    Attributes:
-        recipe: how the weights are optimised; `batch` counts prompts, `dropout` acts on the current policy alone, as
-            in the authors' code.
-        start: the supervised run whose weights it starts from, and whose task, model, prompt, split and seed it keeps.
-        thought: how the thoughts before the answer are sampled, in training and where the run is evaluated.
-        ratio: policy ratio of a thought of several draws, see `cot2lib.losses`.
-        group: rollouts G of each prompt.
-        clip: eps of the clipped surrogate.
-        kl: beta, the weight of the divergence from the start.
-        updates: optimiser steps mu on each batch of rollouts.
-        scaled: whether advantages are divided by their group's standard deviation.
-        first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
-            one in equal parts of the training (a curriculum that the paper proposes, section 5.3).
-        mask: dropout probability of a mask that each rollout keeps over all of its positions
-            (`cot2lib.training.masked`); its thoughts are then the base ones.
-    """
-
-    telling = RunSpec.telling + (
-        "sampler", "lr", "k", "first_k", "gamma", "floor", "masked", "sigma", "temperature", "ratio", "kl", "scaled",
-        "dropout", "mask", "start",
-    )  # fmt: skip
-
-    recipe: Recipe
-    start: RunSpec
-    thought: Rule
-    ratio: str = "geometric"
-    group: int = 8
-    clip: float = 0.1
-    kl: float = 0.0
-    updates: int = 1
-    scaled: bool = True
-    first_k: int | None = None
-    mask: float = 0.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        choose(ratio=(self.ratio, RATIOS))
-        at_least(1, updates=self.updates)
-        at_least(2, group=self.group)
-        at_least(0, clip=self.clip, kl=self.kl)
-        if not 0 <= self.mask < 1:
-            raise SpecError(f"mask={self.mask}: choose 0 <= mask < 1.")
-        if self.mask and (self.thought != Base() or self.recipe.dropout or self.kl):
-            raise SpecError(f"mask={self.mask}: masked rollouts need thought=Base(), dropout=0 and kl=0.")
-        if not self.mask and not samples(self.thought):
-            raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
-        if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
-            raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
-        if self.start.outputs < 2:
-            raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
-        if self.start.model.embedding == "cosine, frozen":
-            raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
 
     def thought_at(self, step: int) -> Rule:
         """How thoughts are sampled at a step; K rises under `first_k`."""
@@ -152,5 +141,5 @@ class GRPOSpec(Continued):
 
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> GRPOTrainer:
         kind = MaskedTrainer if self.mask else GRPOTrainer
-        starts = [spec.start for spec in specs if isinstance(spec, Continued)]
+        starts = [spec.start for spec in specs if isinstance(spec, GRPOSpec)]
         return kind(specs, load(starts), device)

@@ -17,7 +17,7 @@ from cot2lib.supervision import TIES
 from cot2lib.targets import Targets
 from cot2lib.tasks import MNNS, Task
 from cot2lib.thoughts import Rule
-from cot2lib.training.settings import Recipe, Supervision
+from cot2lib.training.settings import Embedding, Recipe, Supervision
 
 __all__ = [
     "METHODS", "POLICIES", "PROFILES", "SEEDS", "TEN", "TWENTY", "comparison", "grpo", "profile", "shortened", "spec",
@@ -38,7 +38,7 @@ def spec(
     d_model: int = 32,
     layers: int | None = None,
     heads: int | None = None,
-    embedding: str = "learned",
+    embedding: Embedding = "learned",
     budget: int | None = None,
     every: int = 1,
     self_fed_from: float | None = None,

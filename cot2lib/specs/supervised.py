@@ -58,7 +58,7 @@ class RunSpec(Run):
         return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
 
     def columns(self) -> dict[str, object]:
-        recipe = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
+        recipe: dict[str, object] = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
         recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
         return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
 

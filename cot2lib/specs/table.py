@@ -20,7 +20,7 @@ from cot2lib.errors import SpecError
 from cot2lib.tasks import Task
 from cot2lib.tasks.reachability import Reachability
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
-from cot2lib.training.settings import Model, Recipe, Supervision
+from cot2lib.training.settings import Model, Recipe, Schedule, Supervision
 
 PROFILES = ("paper", "quick")
 LARGE = 10_000  # inputs above which a task takes the row's large batch
@@ -57,7 +57,7 @@ class Row:
     epochs: int | None
     evaluations: int
     lr: float
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0

@@ -5,6 +5,7 @@ without another.
 """
 
 from functools import lru_cache, partial
+from typing import get_args
 
 import torch
 from jaxtyping import Int
@@ -13,7 +14,7 @@ from torch import Tensor
 from cot2lib.kit.fields import whole
 from cot2lib.kit.identity import is_outside
 from cot2lib.kit.members import answer, between, refuse, shown, tensor
-from cot2lib.tasks.task import FRONTIERS, Task
+from cot2lib.tasks.task import Frontier, Task
 
 MOST = {"size": 10**9, "vocab_size": 10**7, "steps": 10**4, "positions": 10**6, "states": 10**7}
 MOST_SCORE, MOST_CLASS = 10**6, 10**7  # tables as long are made of them
@@ -73,8 +74,8 @@ def _check_kinds(owner: str, task: Task) -> None:
     for flag in ("padding_counts", "pairs"):
         if not isinstance(answer(owner, flag, partial(getattr, task, flag)), bool):
             refuse(owner, flag, "is neither True nor False")
-    if answer(owner, "frontier", lambda: task.frontier) not in FRONTIERS:
-        refuse(owner, "frontier", f"is {shown(task.frontier)}; choose one of {', '.join(FRONTIERS)}")
+    if answer(owner, "frontier", lambda: task.frontier) not in get_args(Frontier):
+        refuse(owner, "frontier", f"is {shown(task.frontier)}; choose one of {', '.join(get_args(Frontier))}")
     if not isinstance(answer(owner, "full_budget", lambda: task.full_budget), int | float):
         refuse(owner, "full_budget", "is no number; give what tables call all trajectories")
     _check_column(owner, task, "lengths", 1, task.steps)

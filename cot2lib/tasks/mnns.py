@@ -21,8 +21,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import whole
-from cot2lib.kit.machine import check_room
+from cot2lib.kit.fields import at_least, whole
 from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
@@ -59,22 +58,18 @@ class MNNS(Task):
         super().__post_init__()
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
-        if self.length < 1:
-            raise SpecError(f"length={self.length}: need at least one digit.")
+        at_least(1, length=self.length, inputs=self.inputs)
+        at_least(0, seed=self.seed)
         if self.length > LONGEST:
             raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
         if self.vocab_size > LARGEST_VOCABULARY:
             raise SpecError(f"sums up to {self.bound} need too many tokens; there may be {LARGEST_VOCABULARY}.")
-        if self.seed < 0:
-            raise SpecError(f"seed={self.seed}: must be at least 0.")
         if self.inputs is None and self.total > ENUMERABLE:
             kinds = f"{self.high - self.low + 1}^{self.length}"
             raise SpecError(
                 f"{kinds} inputs of {self.length} digits {self.low}..{self.high} are too many to enumerate "
                 f"(limit {ENUMERABLE}); pass inputs=N to sample N distinct ones."
             )
-        if self.inputs is not None and self.inputs < 1:
-            raise SpecError(f"inputs={self.inputs}: must be at least 1.")
         if self.inputs is not None and self.inputs > self.total:
             raise SpecError(f"inputs={self.inputs}: there are {self.total} distinct inputs; choose 1..{self.total}.")
         if self.max_sum is not None and self.max_sum < self.high * self.length:
@@ -164,11 +159,7 @@ class MNNS(Task):
 
     @cached_property
     def digits(self) -> Int[Tensor, "input length"]:
-        """All inputs in lexicographic order, or the sampled ones in the order they were drawn.
-
-        Raises SpecError if they do not fit this machine's memory.
-        """
-        check_room(f"{self.size} inputs", 2 * self.size * self.length * 8, "sample fewer")
+        """All inputs in lexicographic order, or the sampled ones in the order they were drawn."""
         if self.inputs is None:
             values = range(self.low, self.high + 1)
             return torch.tensor(list(itertools.product(values, repeat=self.length)))

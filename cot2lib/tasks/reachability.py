@@ -25,7 +25,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Int
@@ -33,16 +33,17 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.kit.fields import at_least
 from cot2lib.kit.random import Site
-from cot2lib.tasks.task import FRONTIERS, Rows, Task
+from cot2lib.tasks.task import Frontier, Rows, Task
 
 SPECIALS = (
     "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
     "False",
 )  # fmt: skip
 PAD, EOS, ARROW = range(3)
-NAMINGS = ("age", "once", "fresh")
-GRAMMARS = ("pairs", "sentences")
+Naming = Literal["age", "once", "fresh"]
+NAMINGS = get_args(Naming)
 HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
 MOST_HOPS = 6
 FEWEST = 10  # questions, of which some are held out
@@ -86,9 +87,9 @@ class Reachability(Task):
 
     question_tokens = 5  # between the braces of the question
 
-    naming: str = "fresh"
-    grammar: str = "pairs"
-    frontier: str = "walks"
+    naming: Naming = "fresh"
+    grammar: Literal["pairs", "sentences"] = "pairs"
+    frontier: Frontier = "walks"
     seed: int = 0
     deal: int = 0
     padding_counts: bool = False
@@ -97,11 +98,7 @@ class Reachability(Task):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, known in (("naming", NAMINGS), ("grammar", GRAMMARS), ("frontier", FRONTIERS)):
-            if getattr(self, name) not in known:
-                raise SpecError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}.")
-        if self.seed < 0 or self.deal < 0:
-            raise SpecError(f"seed={self.seed}, deal={self.deal}: must be at least 0.")
+        at_least(0, seed=self.seed, deal=self.deal)
         if self.size < self.fewest:
             raise SpecError(f"inputs={self.size}: need at least {self.fewest} questions.")
         if self.waiting is not None and self.waiting < self.most_hops:
@@ -240,8 +237,8 @@ class Reachability(Task):
     def marks(self) -> list[str]:
         """Words of the name in tables: the naming, and each choice that is not usual."""
         waiting = [] if self.waiting is None else [f"{self.waiting} thoughts"]
-        grammar = [self.grammar] if self.grammar != GRAMMARS[0] else []
-        frontier = [self.frontier] if self.frontier != FRONTIERS[0] else []
+        grammar = [self.grammar] if not self.pairs else []
+        frontier = [self.frontier] if self.frontier != "walks" else []
         return [self.naming, *grammar, *frontier, *["padding counts"] * self.padding_counts, *waiting]
 
     # Prompts

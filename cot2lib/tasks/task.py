@@ -36,7 +36,7 @@ import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -46,7 +46,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
 
 TRAIN_SHARE = 0.8
-FRONTIERS = ("walks", "nodes", "complete")  # what the full budget may average
+Frontier = Literal["walks", "nodes", "complete"]  # what the full budget may average
 Rows = slice | Int[Tensor, " row"]  # which inputs
 NEEDED = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "answer_ids", "states", "state_ids", "start",
@@ -126,7 +126,7 @@ class Task(ABC):
         return self.most_trajectories
 
     @property
-    def frontier(self) -> str:
+    def frontier(self) -> Frontier:
         return "complete"
 
     @property

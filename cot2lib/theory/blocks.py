@@ -22,8 +22,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-READS = ("sigmoid", "biased", "mirrored")
-
 Tokens = Float[Tensor, "input token width"]
 Token = Float[Tensor, "input width"]
 

@@ -18,6 +18,7 @@ The paper takes the constant c to infinity. Here c is finite, and the same in al
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
-from cot2lib.theory.blocks import READS, Fused, Layout, NextToken, ReadOff, Router, partial_sums, stream_update
+from cot2lib.theory.blocks import Fused, Layout, NextToken, ReadOff, Router, partial_sums, stream_update
 
 INPUTS_TOGETHER = 1024  # bounds the memory of `solve`
 SAFETY = 2.0  # default sharpness over `sufficient_sharpness`
@@ -48,7 +49,7 @@ class Design:
         residual: whether the layer is a residual block on one stream. Its experts always hide the positions.
     """
 
-    read: str = "sigmoid"
+    read: Literal["sigmoid", "biased", "mirrored"] = "sigmoid"
     rescaled: bool = False
     masked: bool = False
     halved: bool = True
@@ -57,8 +58,6 @@ class Design:
 
     def __post_init__(self):
         typed(self)
-        if self.read not in READS:
-            raise SpecError(f"read={self.read!r}: choose one of {', '.join(READS)}.")
 
 
 VARIANTS = {

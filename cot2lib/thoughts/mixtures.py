@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import above_zero, at_least
 from cot2lib.thoughts.rule import Rule, State, Thought
 
 
@@ -22,12 +23,10 @@ class Base(Rule):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.temperature > 0:
-            raise SpecError(f"temperature={self.temperature}: a base thought needs one above 0.")
+        above_zero(temperature=self.temperature)
+        at_least(0, top=self.top)
         if not 0 <= self.threshold < 1:
             raise SpecError(f"threshold={self.threshold}: choose 0 <= threshold < 1.")
-        if self.top < 0:
-            raise SpecError(f"top={self.top}: must be at least 0, which is for all.")
 
     def __call__(self, state: State) -> Thought:
         weights = (state.logits / self.temperature).softmax(-1)
@@ -49,8 +48,7 @@ class Always(Rule):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.token < 0:
-            raise SpecError(f"token={self.token}: must be at least 0.")
+        at_least(0, token=self.token)
 
     def __call__(self, state: State) -> Thought:
         weights = torch.zeros_like(state.logits)

@@ -3,6 +3,7 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from cot2lib.specs import GRPOSpec, from_data
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
-from cot2lib.training.settings import EMBEDDINGS
+from cot2lib.training.settings import Embedding
 
 STEPS = 10  # of those that records keep
 
@@ -126,7 +127,7 @@ def test_every_kind_is_looked_at():
     assert {"teacher", "self", "stages"} <= {run.fed for run in kinds(shipped())}
     assert {1, 3, 4, 5} <= {run.outputs for run in kinds(shipped())}
     assert any(isinstance(run, GRPOSpec) for run in kinds(shipped()))
-    assert set(EMBEDDINGS) == {run.model.embedding for run in kinds(shipped())}
+    assert set(get_args(Embedding)) == {run.model.embedding for run in kinds(shipped())}
     assert {"CoT2", "discrete CoT", "COCONUT", "no-CoT"} == {run.method for run in kinds(weighted())}
     assert {1, 2} <= {run.model.layers for run in kinds(weighted())}
 

@@ -397,7 +397,7 @@ def test_bad_digits_are_refused(model, digits, named):
         model.solve(digits)
 
 
-def test_bad_parts_are_refused():
+def test_bad_parts_are_refused(unchecked):
     with pytest.raises(SpecError, match="read='max'"):
         Design("max")
     with pytest.raises(SpecError, match="above 0"):

@@ -374,12 +374,12 @@ def test_dirichlet_policy_gradients_raise_the_reward(store):
 @pytest.mark.parametrize(
     "kind, options, says",
     [
-        (Dirichlet, dict(gamma=0.0), "gamma=0.0: a Dirichlet thought needs a concentration above 0"),
+        (Dirichlet, dict(gamma=0.0), "gamma=0.0: must be above 0"),
         (Dirichlet, dict(gamma=-1.0), "gamma=-1.0"),
         (Dirichlet, dict(gamma=20.0, floor=0.5), "floor=0.5: choose 0 <= floor < 0.5"),
         (Dirichlet, dict(gamma=20.0, floor=-0.1), "floor=-0.1"),
         (Dirichlet, dict(gamma=20.0, floor=0.0, masked=True), "the mask needs a floor above 0"),
-        (Dirichlet, dict(gamma=20.0, most=0), "most=0: at least one token"),
+        (Dirichlet, dict(gamma=20.0, most=0), "most=0: must be at least 1"),
         (Gumbel, dict(temperature=0.0), "temperature=0.0"),
     ],
 )
