@@ -243,31 +243,19 @@ def first_paths(
     here = torch.zeros(len(left), dtype=torch.int64) + start  # (input,)
     counts = []
     for step, children in enumerate(graph):
-        whole, here, left = _descend(whole, here, left, children, backward[step + 1], last_first)
-        counts.append(whole * backward[step + 1])
+        onward = backward[step + 1]
+        whole = spread(whole, children)
+        branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
+        chosen = torch.zeros_like(left, dtype=torch.bool)
+        for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):
+            there, state = branch >= 0, branch.clamp(min=0)
+            size = onward.gather(1, state[:, None])[:, 0]
+            fits = there & ~chosen & (size <= left)
+            whole.scatter_add_(1, state[:, None], fits[:, None].to(whole.dtype))
+            left = torch.where(fits, left - size, left)
+            enter = there & ~chosen & ~fits
+            here = torch.where(enter, state, here)
+            chosen |= enter
+        counts.append(whole * onward)
         counts[-1].scatter_add_(1, here[:, None], left[:, None])
     return torch.stack(counts, dim=1)
-
-
-def _descend(
-    whole: Mass,
-    here: Int[Tensor, " input"],
-    left: Float[Tensor, " input"],
-    children: Children,
-    continuations: Mass,
-    last_first: bool,
-) -> tuple[Mass, Int[Tensor, " input"], Float[Tensor, " input"]]:
-    """One step of `first_paths`: subtrees taken whole, the state walked into, and what is left for it."""
-    whole = spread(whole, children)
-    branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
-    chosen = torch.zeros_like(left, dtype=torch.bool)
-    for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):
-        there, state = branch >= 0, branch.clamp(min=0)
-        size = continuations.gather(1, state[:, None])[:, 0]
-        fits = there & ~chosen & (size <= left)
-        whole.scatter_add_(1, state[:, None], fits[:, None].to(whole.dtype))
-        left = torch.where(fits, left - size, left)
-        enter = there & ~chosen & ~fits
-        here = torch.where(enter, state, here)
-        chosen |= enter
-    return whole, here, left

@@ -147,25 +147,23 @@ def part(name: str, value, *kinds: type):
 def _one(name: str, kind, value):
     if kind is int:
         return whole(name, value)
-    if kind is float and isinstance(value, numbers.Real) and not isinstance(value, bool) and _finite(value):
-        return float(value)
+    if kind is float and isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of 10^400, which is none as a float
+            if math.isfinite(value):
+                return float(value)
     if kind in (bool, str) and isinstance(value, kind):
         return value
     if kind in WANTED:
         raise SpecError(f"{name}={value!r:.60}: give {WANTED[kind]}.")
     given = typing.get_args(kind)
     if typing.get_origin(kind) is typing.Literal:
-        return _choice(name, given, value)
+        chosen = [choice for choice in given if type(choice) is type(value) and choice == value]
+        if not chosen:
+            raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(str, given))}.")
+        return chosen[0]
     if typing.get_origin(kind) is tuple and given:
         return _several(name, given, value)
     raise SpecError(f"{name}: {FIELDS}, not {getattr(kind, '__name__', kind)}.")
-
-
-def _choice(name: str, known: tuple, value):
-    chosen = [choice for choice in known if type(choice) is type(value) and choice == value]
-    if not chosen:
-        raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(str, known))}.")
-    return chosen[0]
 
 
 def _several(name: str, kinds: tuple, value) -> tuple:
@@ -177,11 +175,3 @@ def _several(name: str, kinds: tuple, value) -> tuple:
     if len(kinds) != len(value):
         raise SpecError(f"{name}={value!r:.60}: give a tuple of {len(kinds)}.")
     return tuple(_as(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
-
-
-def _finite(value: numbers.Real) -> bool:
-    """Whether a number is one as a float too; 10^400 is not."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False

@@ -114,6 +114,4 @@ def fetched(address: str, sha256: str, remedy: str) -> Path:
         return Path(pooch.retrieve(address, f"sha256:{sha256}", name, pooch.os_cache("cot2"), progressbar=False))
     except (OSError, ValueError) as error:  # the latter for another checksum
         why = type(error).__name__ if isinstance(error, OSError) else "what is there is another file"
-        raise SpecError(
-            f"{name} cannot be had ({why}); download {address} {remedy}."
-        ) from error
+        raise SpecError(f"{name} cannot be had ({why}); download {address} {remedy}.") from error

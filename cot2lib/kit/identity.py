@@ -136,7 +136,10 @@ def source_hash(kind: type) -> str:
 
     Raises SpecError if a source cannot be read, as of a class typed at a plain Python prompt.
     """
-    code = "\n".join(_code(_source(base)) for base in kind.__mro__ if _has_source(base))
+    others = [
+        base for base in kind.__mro__ if is_outside(base) and base.__module__ not in ("builtins", "abc", "typing")
+    ]
+    code = "\n".join(_code(_source(base)) for base in others)
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
@@ -146,10 +149,6 @@ def _code(source: str) -> str:
         return ast.unparse(ast.parse(source))
     except SyntaxError:
         return source
-
-
-def _has_source(kind: type) -> bool:
-    return is_outside(kind) and kind.__module__ not in ("builtins", "abc", "typing")
 
 
 def _source(kind: type) -> str:

@@ -147,30 +147,24 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     trainer = trainer_of(run, where, places)
     held_out = asked(run, trainer.tokenizer, "new numbers", places)
     told = _resume(run, trainer)
+    due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
+    counted = time.monotonic()
+    checkpoint = counted + CHECKPOINT_SECONDS
     with timing.told(run.label, run.recipe.steps, trainer.taken) as tell:
-        _train_to_the_end(run, trainer, held_out, told, tell)
+        while True:
+            if trainer.taken in due and all(row["step"] != trainer.taken for row in told["evaluations"]):
+                told["evaluations"] += evaluated(run, trainer, held_out)
+            told["seconds"], counted = told["seconds"] + timing.since(counted), time.monotonic()
+            if trainer.taken == run.recipe.steps:
+                break
+            if trainer.taken and counted > checkpoint:
+                save_tensors(_path(run.id, "checkpoint"), *_state(run, trainer, told))
+                checkpoint = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
+            trainer.step()
+            tell(trainer.taken)
     save_tensors(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
     _path(run.id, "checkpoint").unlink(missing_ok=True)
     return pd.DataFrame(told["evaluations"])
-
-
-def _train_to_the_end(
-    run: LanguageRun, trainer: PolicyTrainer, held_out: Asked, told: dict, tell: Callable[[int], None]
-) -> None:
-    """Take the steps that are left; `told` gets evaluations and seconds."""
-    counted = time.monotonic()
-    due = counted + CHECKPOINT_SECONDS
-    while True:
-        if _is_due(run, trainer.taken, told["evaluations"]):
-            told["evaluations"] += evaluated(run, trainer, held_out)
-        told["seconds"], counted = told["seconds"] + timing.since(counted), time.monotonic()
-        if trainer.taken == run.recipe.steps:
-            break
-        if trainer.taken and counted > due:
-            save_tensors(_path(run.id, "checkpoint"), *_state(run, trainer, told))
-            due = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
-        trainer.step()
-        tell(trainer.taken)
 
 
 def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
@@ -182,11 +176,6 @@ def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) 
     at_once = run.recipe.prompts if run.model == SMALL else 1
     problems = asked(run, tokenizer, "training", places)
     return PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
-
-
-def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
-    due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
-    return step in due and all(row["step"] != step for row in evaluations)
 
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:

@@ -10,15 +10,6 @@ from cot2lib.runs.taught import Taught
 from cot2lib.runs.train import How, load, load_stack, load_starts, make_trainer, run
 
 __all__ = [
-    "How",
-    "Taught",
-    "by_profile",
-    "curves",
-    "load",
-    "load_stack",
-    "load_starts",
-    "make_trainer",
-    "plan",
-    "recorded",
+    "How", "Taught", "by_profile", "curves", "load", "load_stack", "load_starts", "make_trainer", "plan", "recorded",
     "run",
-]
+]  # fmt: skip

@@ -30,12 +30,8 @@ def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) ->
     return stacks
 
 
-def parameters(run: Run) -> int:
-    return _parameters(run.shape())
-
-
 @cache
-def _parameters(run: Run) -> int:
+def parameters(run: Run) -> int:
     return sum(parameter.numel() for parameter in build_stack([run]).parameters())
 
 

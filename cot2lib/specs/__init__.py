@@ -17,17 +17,6 @@ TASKS = (MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA)
 know(RunSpec, GRPOSpec, Recipe, Supervision, Model, *TASKS, *RULES, *TARGETS)
 
 __all__ = [
-    "KINDS",
-    "NUMERICS",
-    "GRPOSpec",
-    "Model",
-    "Recipe",
-    "Run",
-    "RunSpec",
-    "Supervision",
-    "UndefinedError",
-    "by_shape",
-    "from_data",
-    "outsiders",
-    "to_data",
-]
+    "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "UndefinedError", "by_shape",
+    "from_data", "outsiders", "to_data",
+]  # fmt: skip

@@ -107,20 +107,13 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
     if not isinstance(questions, list) or not questions:
         raise SpecError(f"{path} holds no list of questions; give a published ProsQA file.")
     for number, question in enumerate(questions):
-        if reason := _wrong(question):
-            raise SpecError(f"{path}, question {number}: {reason}.")
+        place, known = f"{path}, question {number}", question if isinstance(question, dict) else ()
+        if lacking := [name for name in FIELDS if name not in known]:
+            raise SpecError(f"{place}: it lacks {', '.join(lacking)}.")
+        nodes, edges, steps = (len(question[name]) for name in ("idx_to_symbol", "edges", "steps"))
+        if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or not 1 <= steps <= MOST_HOPS:
+            raise SpecError(f"{place}: prompts have no room for {nodes} nodes, {edges} edges and {steps} steps.")
     return questions
-
-
-def _wrong(question: object) -> str:
-    if not isinstance(question, dict):
-        return "it is no question"
-    if lacking := [name for name in FIELDS if name not in question]:
-        return f"it lacks {', '.join(lacking)}"
-    nodes, edges, steps = (len(question[name]) for name in ("idx_to_symbol", "edges", "steps"))
-    if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or not 1 <= steps <= MOST_HOPS:
-        return f"prompts have no room for {nodes} nodes, {edges} edges and {steps} steps"
-    return ""
 
 
 @lru_cache(maxsize=8)

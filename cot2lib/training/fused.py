@@ -48,23 +48,20 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         """Data of visits that is scored, data that is fed (one object where both are the same), and their order."""
         shown, names, places = self._visited(run, first, order)
         rows, steps = order.flatten(), torch.arange(first, first + len(order)).repeat_interleave(order.shape[1])
-        scored, fed = self._drawn_at(run, rows, steps) if self.drawn_anew else self._looked_up(run, rows)
+        if self.drawn_anew:
+            drawn = shown_outputs(self.specs[run], rows, self.data.train[run], steps)
+            scored = sparse(drawn[0].flatten(0, 1))
+            fed = scored if drawn[1] is drawn[0] else sparse(drawn[1].flatten(0, 1))
+        else:
+            first_of = (int(self.data.variant[run]) * len(self.data.prompts) + rows) * self._data.steps  # (visit,)
+            outputs = (first_of[:, None] + torch.arange(self._data.steps)).flatten()
+            scored = picked(self._data, outputs)
+            fed = scored if self._fed is self._data else picked(self._fed, outputs)
         made = [
             shown._replace(starts=starts, tokens=self._renamed(starts, tokens, names), weights=weights)
             for starts, tokens, weights in ([scored] if fed is scored else [scored, fed])
         ]
         return made[0], made[-1], places
-
-    def _drawn_at(self, run: int, rows: Int[Tensor, " visit"], steps: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
-        scored, fed = shown_outputs(self.specs[run], rows, self.data.train[run], steps)
-        entries = sparse(scored.flatten(0, 1))
-        return entries, entries if fed is scored else sparse(fed.flatten(0, 1))
-
-    def _looked_up(self, run: int, rows: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
-        variant, inputs, steps = int(self.data.variant[run]), len(self.data.prompts), self._data.steps
-        places = ((variant * inputs + rows)[:, None] * steps + torch.arange(steps)).flatten()  # (visit x output,)
-        scored = picked(self._data, places)
-        return scored, scored if self._fed is self._data else picked(self._fed, places)
 
     def _renamed(self, starts: np.ndarray, tokens: np.ndarray, names: Names | None) -> np.ndarray:
         """Tokens of visits' entries under the names of each visit."""
