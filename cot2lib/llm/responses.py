@@ -275,9 +275,8 @@ def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Respon
     """Log-densities of what responses drew under a model, in one forward that carries gradients.
 
     Mixtures are fed through the model's present embeddings, which take gradients by them. Steps beyond the end are
-    there too, without consequence; `Responses.there` tells them.
-
-    Raises SpecError if the plan's thoughts or tokens have no density.
+    there too, without consequence; `Responses.there` tells them. Raises SpecError if the plan's thoughts or tokens
+    have no density.
     """
     check_replayable(plan)
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))

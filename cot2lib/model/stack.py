@@ -324,9 +324,8 @@ class GPT2Stack(nn.Module):
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 
-        `branches` says how the positions, those of the cache included, branch.
-
-        Raises SpecError for no tensor of that shape, more positions than the model has, or no outputs.
+        `branches` says how the positions, those of the cache included, branch. Raises SpecError for no tensor of that
+        shape, more positions than the model has, or no outputs.
         """
         self._check("embeddings", x, "(run, batch, position, d)", self.shape["d_model"])
         length, past = x.shape[2], cache.length if cache else 0

@@ -91,9 +91,8 @@ def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
 def resume(trainer: StackTrainer) -> dict:
     """Bring a fresh trainer to where its checkpoint stands, if it has one.
 
-    Returns the provenance of what was trained before, empty without a checkpoint.
-
-    Raises RecordError if the checkpoint is unreadable, or not one of these runs by this version.
+    Returns the provenance of what was trained before, empty without a checkpoint. Raises RecordError if the checkpoint
+    is unreadable, or not one of these runs by this version.
     """
     path = stack_path(trainer.asked, checkpoint=True)
     if not path.exists():
@@ -125,9 +124,8 @@ def _fits(trainer: StackTrainer) -> bool:
 def begun(wanted: Container[str]) -> list[list]:
     """Runs of each checkpoint that holds some of the wanted ids and shares no run with one before it, by name.
 
-    Checkpoints whose runs are all finished are removed.
-
-    Raises RecordError naming a checkpoint that is unreadable, truncated or foreign.
+    Checkpoints whose runs are all finished are removed. Raises RecordError naming a checkpoint that is unreadable,
+    truncated or foreign.
     """
     stacks: list[list] = []
     taken: set[str] = set()
@@ -175,9 +173,8 @@ def _changed(path: Path) -> int:
 def finished(folder: Path | None = None) -> dict[str, tuple[StackFile, int]]:
     """Every finished run in a store by id: its stack and its place there; of runs that occur twice, the first.
 
-    Stacks that a class of a reader is part of, which this process has not defined, are left out.
-
-    Raises RecordError naming a file that is unreadable, truncated or foreign.
+    Stacks that a class of a reader is part of, which this process has not defined, are left out. Raises RecordError
+    naming a file that is unreadable, truncated or foreign.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
     for file in finished_files(folder):

@@ -106,7 +106,6 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
     """E||q_m - alpha_m||^2 of a trace of K systematically drawn tokens.
 
     The last step needs no listing. A token whose expected count has the fractional part f has the variance f (1 - f).
-
     Raises SpecError if too many count vectors are reachable.
     """
     expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start  # (state, v), (state), (v)
