@@ -78,7 +78,6 @@ def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
 def at_last(
     x: Float[Tensor, "run batch step entry"], last: Int[Tensor, "run batch"] | None
 ) -> Float[Tensor, "run batch 1 entry"]:
-    """The entries of each rollout's answer step."""
     if last is None:
         return x[:, :, -1:]
     return x.gather(2, last[..., None, None].expand(-1, -1, 1, x.shape[-1]))

@@ -49,7 +49,6 @@ def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor
 
 
 def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor, "run batch position"]) -> Nll:
-    """Cross-entropy of given tokens, in nats."""
     return -logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
 
 
@@ -127,7 +126,6 @@ def surrogate(
 
 
 def outside_clip(log_ratios: Clipped, clip: float) -> Bool[Tensor, "run batch step _"]:
-    """Which ratios are outside 1 - clip .. 1 + clip."""
     return torch.expm1(log_ratios).abs() > clip
 
 

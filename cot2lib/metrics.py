@@ -215,7 +215,6 @@ def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:
 
 
 def _counts(name: str, values: Numbers) -> np.ndarray:
-    """The values as integers. Raises SpecError, which names them, if they are not whole."""
     numbers = np.asarray(values)
     wanted = np.issubdtype(numbers.dtype, np.number) and np.isfinite(numbers).all()
     if numbers.size and not (wanted and (numbers == np.floor(numbers)).all()):
@@ -224,6 +223,5 @@ def _counts(name: str, values: Numbers) -> np.ndarray:
 
 
 def _shown(values: np.ndarray) -> str:
-    """The range of the values, for an error message."""
     low, high = values.min(), values.max()
     return str(low) if low == high else f"{low}..{high}"

@@ -28,7 +28,6 @@ def resolve_device(name: str = "auto") -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """The name that the processor gives itself."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({_cpu_model()})"

@@ -92,7 +92,6 @@ def normals(uniforms: Float[Tensor, "*lead even"]) -> Float[Tensor, "*lead even"
 
 
 def permutations(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
-    """One uniform permutation of 0..count-1 per key."""
     return bits(keys, count).argsort(dim=1)
 
 

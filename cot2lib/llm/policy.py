@@ -117,7 +117,6 @@ class Asked:
 
     @classmethod
     def of(cls, stories: Sequence[Story], prompt: Callable[[str], str] = str) -> "Asked":
-        """Stories, each put into a prompt."""
         return cls([prompt(story.text) for story in stories], [story.answer for story in stories])
 
     def chosen(self, rows: Sequence[int]) -> "Asked":

@@ -147,7 +147,6 @@ class _Reader:
         self.cache.batch_repeat_interleave(samples)  # type: ignore[attr-defined]  # `_read` has made it
 
     def _read(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
-        """Hidden states of some more positions, the last ones of the mask."""
         places = (self.mask.cumsum(1) - 1).clamp(min=0)[:, -fed.shape[1] :]
         where = dict(attention_mask=self.mask, position_ids=places, past_key_values=self.cache, use_cache=True)
         found = self.model.base_model(inputs_embeds=fed, **where)
@@ -155,7 +154,6 @@ class _Reader:
         return found.last_hidden_state
 
     def read_on(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
-        """Hidden states of what follows in every row."""
         self.mask = torch.cat([self.mask, self.mask.new_ones(fed.shape[:2])], 1)
         return self._read(fed)
 
@@ -163,7 +161,6 @@ class _Reader:
         return self.read_on(fed)[:, 0]
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
-        """Forget all other rows."""
         if len(rows) < len(self.mask):
             self.cache.batch_select_indices(rows)
             self.mask = self.mask[rows]
@@ -173,7 +170,6 @@ class _Reader:
         return self.model.get_output_embeddings()(hidden).float()
 
     def step(self, rule: Rule, hidden: Hidden, draws: Callable[[int], Float[Tensor, "one row draw"]]) -> Thought:
-        """The thought that a rule makes of hidden states; it sees one run."""
         return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, self.mix))
 
     def mix(self, weights: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead d"]:
@@ -243,7 +239,6 @@ def _think(
 def _write(
     reader: _Reader, plan: Plan, noise: Noise, hidden: Hidden
 ) -> tuple[Tokens, Rows, Bool[Tensor, " response"]]:
-    """Discrete tokens, how many each response has, and whether it ended."""
     rows = torch.arange(len(hidden), device=hidden.device)  # responses that go on
     tokens, lengths = rows.new_zeros(len(rows), plan.most), torch.zeros_like(rows)
     ends = rows.new_tensor(plan.ends)

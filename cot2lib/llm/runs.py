@@ -97,7 +97,6 @@ def warm(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
 
 
 def small(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
-    """The small model before any training, and its tokenizer."""
     tokenizer = models.word_tokenizer()
     return models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers), tokenizer
 
@@ -203,7 +202,6 @@ def log(run: LanguageRun) -> pd.DataFrame:
 
 
 def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
-    """Whether a store, the local one or another, holds a run's end."""
     return _path(run.id, "run", folder).exists()
 
 
@@ -232,7 +230,6 @@ def _own(model: LanguageModel) -> dict[str, Weight]:
 
 
 def _state(run: LanguageRun, trainer: PolicyTrainer, told: dict) -> tuple[dict[str, Weight], dict]:
-    """Everything that training needs to go on."""
     tensors = {}
     for name, parameter in _own(trainer.model).items():
         tensors[f"weights.{name}"] = parameter

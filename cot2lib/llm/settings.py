@@ -84,14 +84,12 @@ class LanguageRun:
 
     @property
     def method(self) -> str:
-        """How tables call it."""
         if not self.recipe.thoughts:
             return "discrete CoT"
         return self.recipe.thought.label if self.recipe.thought else f"MTS, K = {self.recipe.k}"
 
     @property
     def label(self) -> str:
-        """How logs call it."""
         return f"{self.model}, {self.longest} tokens, {self.method}, seed {self.seed}"
 
     def columns(self) -> dict[str, object]:

@@ -145,5 +145,4 @@ def _told(rows: pd.DataFrame, measured: Container[str]) -> pd.DataFrame:
 
 @cache
 def _spec(text: str) -> Run:
-    """A row's spec; many tables hold the same rows."""
     return from_data(json.loads(text))

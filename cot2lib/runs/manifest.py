@@ -57,7 +57,6 @@ def _parsed(path: Path, text: bytes) -> dict[str, str]:
 
 
 def _check_all_listed(folder: Path, entries: Mapping[str, str]) -> None:
-    """Raise RecordError for a record of the folder that its manifest does not list."""
     there = os.listdir(folder) if folder.is_dir() else []
     if others := sorted(name for name in there if name not in entries and RECORD.fullmatch(name)):
         raise RecordError(

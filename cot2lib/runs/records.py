@@ -9,7 +9,7 @@ truncated or foreign file is named and never half read. Tests check every row ag
 import io
 import json
 import lzma
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -93,7 +93,6 @@ def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple
 def _shipped_points(
     stem: str, folder: Path, listed: tuple[tuple[str, str], ...]
 ) -> tuple[pd.DataFrame, dict[str, tuple[int, int]]]:
-    """Curves of a stem, and where the points of each run begin and end."""
     curves = _stem_curves(stem, folder)
     ids = curves["id"].to_numpy()
     first = _first(ids).tolist()
@@ -116,34 +115,19 @@ def _stem_curves(stem: str, folder: Path) -> pd.DataFrame:
     return _table(folder, name, packed.unpack) if name in manifest.listed(folder) else EMPTY
 
 
-def whole_stem(stem: str, folder: Path) -> Tables:
-    """Rows and curves of a stem, once its weights have been found undamaged too; raises as `shipped`."""
-    if f"{stem}.{WEIGHTS}" in manifest.listed(folder):
-        manifest.content(folder, f"{stem}.{WEIGHTS}")
-    return _read_runs(folder, f"{stem}.{RUNS}"), _stem_curves(stem, folder)
+def ids_of(stem: str, folder: Path) -> set[str]:
+    tables = _shipped(*_key(folder)).tables
+    return set(tables[stem]["id"]) if stem in tables else set()
 
 
-def named_ids(stem: str, folder: Path) -> set[str] | None:
-    """Runs that a stem's table names, be its files damaged or not; None if even that table cannot be read."""
-    if stem not in stems(folder):
-        return set()
-    try:
-        return set(_read_csv((folder / f"{stem}.{RUNS}").read_bytes())["id"])
-    except (OSError, LookupError, ValueError):
-        return None
-
-
-def shipped_weights(
-    run_id: str, folder: Path | None = None, among: Container[str] | None = None
-) -> dict[str, Weight] | None:
-    """Trained parameters of a run whose weights are shipped (in one of the stems `among`), else None.
+def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Weight] | None:
+    """Trained parameters of a run whose weights are shipped, else None.
 
     Raises RecordError naming a file that is missing, truncated or foreign, or weights that are no numbers.
     """
     folder = folder or paths.records()
-    for stem in stems(folder):
-        name = f"{stem}.{WEIGHTS}"
-        if name in manifest.listed(folder) and (among is None or stem in among):
+    for name in (f"{stem}.{WEIGHTS}" for stem in stems(folder)):
+        if name in manifest.listed(folder):
             path, _ = manifest.content(folder, name)
             tensors, meta = load_tensors(path, f"{run_id}.")
             if run_id in meta.get("runs", ()):
@@ -243,7 +227,6 @@ def _read_csv(content: bytes) -> pd.DataFrame:
 
 
 def choose(tables: Tables, ids: Iterable[str]) -> Tables:
-    """The rows and curves of some runs."""
     return tuple(table[table["id"].isin(set(ids))] for table in tables)
 
 

@@ -126,7 +126,6 @@ class GRPOSpec(Run):
         return f"{self.start.method} + GRPO"
 
     def columns(self) -> dict[str, object]:
-        """Columns that tell policy-gradient runs apart; a rule fills the columns of its fields (`Rule.columns`)."""
         own = {name: getattr(self, name) for name in ("first_k", "ratio", "kl", "scaled", "updates", "mask")}
         own |= {"sampler": type(self.thought).__name__, "dropout": self.recipe.dropout, "start": self.start.id}
         run = super().columns() | own

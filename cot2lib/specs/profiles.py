@@ -167,7 +167,6 @@ def comparison() -> pd.DataFrame:
 
 
 def _told(name: str, profile_name: str) -> str:
-    """A field of the table's rows, or of their runs, as text: each method's where they differ."""
     values = {}
     for method, row in rows_of(MNNS(), profile_name).items():
         if method != REWARD:

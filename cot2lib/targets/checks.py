@@ -42,7 +42,6 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
 
 
 def _shown(owner: str, targets: Targets, visits: Visits) -> Shown:
-    """The two distributions of a rule, of the right type and shape."""
     shown = answer(owner, "its call", partial(targets, visits))
     if not isinstance(shown, Shown):
         refuse(owner, "its call", f"gives a {type(shown).__name__}; give cot2lib.targets.Shown(scored, fed)")

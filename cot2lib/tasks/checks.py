@@ -56,14 +56,12 @@ def _number(owner: str, task: Task, name: str, least: int, most: int) -> int:
 
 
 def _column(owner: str, task: Task, name: str, least: int, most: int) -> Int[Tensor, " input"]:
-    """A member with a whole number for each input."""
     value = tensor(owner, name, answer(owner, name, partial(getattr, task, name)), torch.int64, (task.size,))
     between(owner, name, value, least, most)
     return value
 
 
 def _check_column(owner: str, task: Task, name: str, least: int, most: int) -> None:
-    """The same, or None."""
     if answer(owner, name, partial(getattr, task, name)) is not None:
         _column(owner, task, name, least, most)
 

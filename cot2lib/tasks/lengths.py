@@ -66,7 +66,6 @@ class MNNSLengths(MNNS):
 
     @property
     def train_size(self) -> int:
-        """All shorter inputs, and the share of the longest."""
         return self.size - self._counts[-1] + int(TRAIN_SHARE * self._counts[-1])
 
     @cached_property
@@ -79,7 +78,6 @@ class MNNSLengths(MNNS):
 
     @cached_property
     def digits(self) -> Int[Tensor, "input length"]:
-        """All inputs by length; 0 after the last digit."""
         values = range(self.low, self.high + 1)
         parts = [
             torch.tensor(list(itertools.product(values, repeat=length)))
@@ -94,7 +92,6 @@ class MNNSLengths(MNNS):
 
     @property
     def padding(self) -> Int[Tensor, " input"]:
-        """Places that neither a prompt nor its shift fills."""
         return self.places - self.shifts + self.length - self.lengths
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:

@@ -28,7 +28,6 @@ SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
 ENUMERABLE = 10**5
 LONGEST = 1000  # digits: of longer inputs a float64 cannot count the 2^m trajectories
-LARGEST_VOCABULARY = 10**6
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class MNNS(Task):
         max_sum: S, largest `|sum|` the vocabulary holds; None for high * length, the least possible.
 
     Raises:
-        SpecError: digits out of range, more digits than `LONGEST`, a vocabulary above `LARGEST_VOCABULARY`, too many
+        SpecError: digits out of range, more digits than `LONGEST`, too many
             inputs to enumerate, more samples than inputs, or a `max_sum` that some partial sum exceeds.
     """
 
@@ -62,8 +61,6 @@ class MNNS(Task):
         at_least(0, seed=self.seed)
         if self.length > LONGEST:
             raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
-        if self.vocab_size > LARGEST_VOCABULARY:
-            raise SpecError(f"sums up to {self.bound} need too many tokens; there may be {LARGEST_VOCABULARY}.")
         if self.inputs is None and self.total > ENUMERABLE:
             kinds = f"{self.high - self.low + 1}^{self.length}"
             raise SpecError(

@@ -167,7 +167,6 @@ def _questions(inputs: int, reading: str, seed: int) -> Questions:
 
 
 def _shape(reading: str) -> tuple[list[tuple[int, int]], int]:
-    """Edges of every question, and the property that is not at the end of the entity's chain."""
     if reading == TWINS:
         twin = [(start + HALF_NODES, end + HALF_NODES) for start, end in HALF]
         return [*HALF, *twin], END + HALF_NODES

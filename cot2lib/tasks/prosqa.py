@@ -75,8 +75,6 @@ class ProsQA(Reachability):
             raise SpecError(f"names={self.names}: choose {', '.join(map(str, SIZES))}.")
         if self.hops is not None and not FEWEST_HOPS <= self.hops <= MOST_HOPS:
             raise SpecError(f"hops={self.hops}: choose {FEWEST_HOPS} to {MOST_HOPS}, or None for all of them.")
-        if not 0.5 <= self.parents <= 3:
-            raise SpecError(f"parents={self.parents}: choose 0.5 to 3.")
         if self.mixture and (self.hops is not None or min(self.mixture) < 0 or not math.isclose(sum(self.mixture), 1)):
             raise SpecError(f"mixture={self.mixture}, hops={self.hops}: give shares that add up to 1, and hops=None.")
 
@@ -120,7 +118,6 @@ class ProsQA(Reachability):
 
     @property
     def _shown(self) -> Int[Tensor, "input 2"]:
-        """Tokens of both options in the order in which they are asked."""
         turned = torch.from_numpy(np.random.default_rng([self.seed, 1]).random(self.size) < 0.5)
         return torch.where(turned[:, None], self.options.flip(1), self.options) + self.state_ids[0]
 
@@ -176,7 +173,6 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, s
 def _found(
     inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, steep: int = 1
 ) -> list[np.ndarray]:
-    """Fields of `Graphs` of the first graphs that have a question."""
     size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
     while count < inputs:
@@ -226,7 +222,6 @@ def _number_of_parents(mean: float, most: int) -> np.ndarray:
 
 
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
-    """Fields of `Graphs` of those that have a question, one drawn for each."""
     count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
     root = rng.integers(0, 2, count)
@@ -266,7 +261,6 @@ def _pairs(
 def _shuffled(
     luck: Float[np.ndarray, "graph pair"], above: Bool[np.ndarray, "graph name name"], most_edges: int
 ) -> Int[np.ndarray, "graph edge 2"]:
-    """Edges in the order of `luck`, -1 after the last."""
     flat = above.reshape(luck.shape)
     order = np.argsort(np.where(flat, luck, 2.0), axis=1)[:, :most_edges]
     there = np.take_along_axis(flat, order, 1)

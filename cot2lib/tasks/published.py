@@ -99,7 +99,6 @@ def _content(path: str | Path) -> bytes:
 
 
 def _questions(path: str | Path, content: bytes) -> list[dict]:
-    """Questions of a file, each with all fields and within the sizes that prompts have room for."""
     try:
         questions = json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -213,17 +213,14 @@ class Reachability(Task):
 
     @cached_property
     def edges(self) -> Int[Tensor, "input edge 2"]:
-        """Edges by names; -1 after the last."""
         return self.named(self.graphs.edges)
 
     @cached_property
     def root(self) -> Int[Tensor, " input"]:
-        """The node where walks start, by name."""
         return self.named(self.graphs.root[:, None])[:, 0]
 
     @cached_property
     def options(self) -> Int[Tensor, "input 2"]:
-        """The end of the discrete chain and the other option, by name."""
         return self.named(self.graphs.options)
 
     @property

@@ -50,7 +50,6 @@ class Layout:
 
     @property
     def positions(self) -> slice:
-        """Coordinates of the position block."""
         return slice(self.content, self.content + self.length + 2)
 
     @property
@@ -94,7 +93,6 @@ class NextToken(nn.Module):
         return scores[..., 0].softmax(-1)
 
     def forward(self, query: Token, tokens: Tokens) -> Token:
-        """The weighted mean of the tokens, times W_v."""
         mean = self.weights(query, tokens)[:, None] @ tokens  # (input, 1, width)
         return mean[:, 0] @ self.value
 
@@ -134,7 +132,6 @@ class Gated(nn.Module):
             self.register_buffer(name, matrix)
 
     def forward(self, previous: Token, current: Token) -> Token:
-        """One token per input from z_prev and z_curr."""
         return ((previous @ self.w1.T) * (current @ self.w2.T)) @ self.w3.T
 
 

@@ -32,7 +32,6 @@ class Chain(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Number of steps m at which tokens are drawn."""
         return len(self.transitions) + 1
 
 

@@ -55,13 +55,11 @@ def rational(probabilities: Float[Tensor, " v"]) -> Fractions:
 
 
 def mean(counted: CountDistribution, k: int) -> Fractions:
-    """E q, one entry per token."""
     chances = counted.values()
     return tuple(sum((chance * n for n, chance in zip(column, chances)), Fraction(0)) / k for column in zip(*counted))
 
 
 def error(counted: CountDistribution, k: int) -> Fraction:
-    """E||q - E q||^2."""
     centre = mean(counted, k)
     distance = lambda counts: sum((Fraction(n, k) - c) ** 2 for n, c in zip(counts, centre))
     return sum((chance * distance(counts) for counts, chance in counted.items()), Fraction(0))
@@ -75,7 +73,6 @@ def both_tokens(counted: CountDistribution, token: int) -> Fraction:
 
 
 def _multinomial(shares: Fractions, k: int) -> CountDistribution:
-    """Counts of K independent draws."""
     tokens = [token for token, share in enumerate(shares) if share]
     counted = {}
     for drawn in combinations_with_replacement(tokens, k):
@@ -121,7 +118,6 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
 def _reachable_counts(
     expected: Float[Tensor, "state v"], chance: Float[Tensor, " state"]
 ) -> tuple[Float[Tensor, "reached v"], Float[Tensor, " reached"]]:
-    """Every count vector that can be drawn from some expected counts, and its probability."""
     states, v = expected.shape
     if states * (v + 1) * v > MOST_ENTRIES:
         raise SpecError(

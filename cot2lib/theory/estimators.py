@@ -135,7 +135,6 @@ def mnns_explained(digits: Int[Tensor, "input step"]) -> Float[Tensor, "input st
 
 
 def ratio(terms: Explained, k: int) -> Float[Tensor, "*input"]:
-    """The ratio of mean squared errors, MTS over discrete, from D_1..D_m."""
     return _discounted_sum(terms, k) / terms[..., -1]
 
 

@@ -97,7 +97,6 @@ def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: in
 
 
 def _closest_pairs(mixed: Float[Tensor, "target d"]) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"], float]:
-    """Both members of the closest pairs of vectors, and the least distance."""
     one, other = torch.triu_indices(len(mixed), len(mixed), 1)
     distances = torch.cdist(mixed, mixed)[one, other]
     nearest = distances.topk(min(CLOSEST, len(distances)), largest=False)

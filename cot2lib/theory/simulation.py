@@ -71,7 +71,6 @@ def simulate(
 def _last_tokens(
     start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, traces: int, sampler: str, key: Key
 ) -> Float[Tensor, "trace v"]:
-    """q_m of each trace."""
     if sampler == "discrete":
         single = _last_tokens(start, transitions, 1, traces * k, "multinomial", key)  # (trace * k, v)
         return single.view(traces, k, -1).mean(1)

@@ -118,5 +118,4 @@ class Gumbel(Sampled):
 
 
 def _without(alpha: Weights, tokens: Tokens, apart: Apart) -> Weights:
-    """Weights with those of the tokens apart at zero."""
     return alpha.scatter(-1, tokens, alpha.gather(-1, tokens) * ~apart)

@@ -123,7 +123,6 @@ class StackData:
         return self.task.renamed is not None
 
     def names(self, keys: Int[Tensor, " key"], batch: int) -> Names:
-        """The token that each token becomes as names are drawn anew for every input of a batch."""
         return drawn_names(self.task, keys, batch)
 
     def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
@@ -152,7 +151,6 @@ class StackData:
     def right(
         self, answers: Int[Tensor, "run batch"], index: Rows, names: Names | None = None
     ) -> Bool[Tensor, "run batch"]:
-        """Whether answers to the given rows are right; `names` are those of each row."""
         if names is not None:
             answers = names.argsort(-1).gather(2, answers[..., None])[..., 0]  # under the names that the task knows
         return self.task.right(answers, index)

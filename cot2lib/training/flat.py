@@ -66,7 +66,6 @@ class FlatTrainer(StackTrainer):
         """Sizes of a training step (`cot2lib.fast.forward.Shape`)."""
 
     def _sized(self, positions: int, scored: int, **branches: int):
-        """A shape of so many positions, of which the last are scored."""
         from cot2lib.fast.forward import Shape
 
         sizes = self.stack.shape
@@ -105,7 +104,6 @@ class FlatTrainer(StackTrainer):
         return torch.zeros(len(self.specs), sum(p[0].numel() for p in self.stack.parameters()))
 
     def _views(self, flat: Float[Tensor, "run parameter"]) -> list[Tensor]:
-        """A flat array by parameters, in the stack's order."""
         shapes = [parameter.shape for parameter in self.stack.parameters()]
         parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
         return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
@@ -141,7 +139,6 @@ class FlatTrainer(StackTrainer):
 
     @cached_property
     def _counters(self) -> Int[Tensor, " draw"]:
-        """Counters of as many draws as the passes of a step need together."""
         return random.counters(len(self._works[0][0].draws))
 
     def _noise(self, run: int, probability: float):
@@ -213,7 +210,6 @@ class FlatTrainer(StackTrainer):
 
     @cached_property
     def _last(self) -> Int[Tensor, " input"]:
-        """The step at which each input is answered."""
         given = self.data.last
         return torch.full((len(self.data.prompts),), self.spec.outputs - 1) if given is None else given
 

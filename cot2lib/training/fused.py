@@ -73,7 +73,6 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
 
     @property
     def _own(self) -> int:
-        """The most thoughts that a model makes itself."""
         return 0 if self.spec.supervision.feeding == "teacher" else self.spec.outputs - 1
 
     def _parts(self, own: int) -> Int[np.ndarray, "pass 5"]:
@@ -125,6 +124,5 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         self.updates += steps
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """As `FlatTrainer`; torch evaluates where tokens follow thoughts."""
         staged = self.spec.supervision.feeding == "stages"
         return SupervisedTrainer.evaluate_by(self, rule) if staged else super().evaluate_by(rule)

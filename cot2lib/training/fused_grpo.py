@@ -15,7 +15,6 @@ from cot2lib.training.grpo import GRPOTrainer
 
 
 def is_sampled(thought: Rule) -> bool:
-    """Whether the engine can sample thoughts by a rule."""
     one = type(thought) is Discrete and thought.samples and thought.top_k is None
     return one or type(thought) in (MTS, Dirichlet)
 
@@ -76,7 +75,6 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        """The weights that the divergence is from, (run, parameter)."""
         parts = [] if self.reference is None else [value.detach().flatten(1) for value in self.reference.parameters()]
         return torch.cat(parts, 1).numpy() if parts else self.flat.numpy()
 

@@ -167,7 +167,6 @@ class GRPOTrainer(StackTrainer):
         return self.spec.thought_at(self.progress.step)
 
     def phase_at(self, step: int) -> tuple:
-        """Tokens of a thought, if they change."""
         return (self.spec.thought_at(step).k,) if self.spec.first_k else ()
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
@@ -218,7 +217,6 @@ class GRPOTrainer(StackTrainer):
 
     @torch.no_grad()
     def log_clipping(self, new: Densities, old: Densities, there: There = None) -> None:
-        """Note the share of this update's policy ratios that are outside the clip range."""
         log_ratios = [losses.log_ratios(*pair, self.spec.ratio) for pair in zip(new, old)]
         clipped = [losses.outside_clip(part, self.spec.clip) for part in log_ratios]
         outside = torch.cat([part.float().mean(-1) for part in clipped], dim=2)  # (run, rollout, step)

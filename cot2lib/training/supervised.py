@@ -119,7 +119,6 @@ class SupervisedTrainer(StackTrainer):
         return torch.zeros(size, device=self.device), torch.zeros(size, device=self.device)
 
     def prepare(self, place: int) -> None:
-        """Draw the targets of a step of the segment."""
         if self.drawn is None:
             return
         for run, spec in enumerate(self.specs):
@@ -136,7 +135,6 @@ class SupervisedTrainer(StackTrainer):
         return loss
 
     def evaluate(self) -> dict[str, list]:
-        """Each run's model, evaluated by its rule."""
         found = {rule: self.evaluate_by(rule) for rule in dict.fromkeys(run.thought for run in self.asked)}
         each = list(zip((run.thought for run in self.asked), self.model_of))
         return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}

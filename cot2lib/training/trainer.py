@@ -108,7 +108,6 @@ class StackTrainer(ABC):
         """Measurements on the held-out inputs, `correct_a` and `correct_b` among them: lists of all runs asked for."""
 
     def phase_at(self, step: int) -> tuple:
-        """Values that change when the work of a step does."""
         return ()
 
     @property
@@ -166,7 +165,6 @@ class StackTrainer(ABC):
         return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
 
     def names(self, index: Int[Tensor, "run batch"]) -> Names | None:
-        """Names of the step to come, where they are drawn anew at every visit."""
         if not self.data.renames:
             return None
         return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])

@@ -469,7 +469,6 @@ def test_both_engines_train_alike(task, segment, dropout):
         (lambda: ProsQA(naming="best"), "age, once, fresh"),
         (lambda: ProsQA(grammar="prose"), "pairs, sentences"),
         (lambda: ProsQA(frontier="all"), "walks, nodes, complete"),
-        (lambda: ProsQA(parents=9.0), "0.5 to 3"),
         (lambda: ProntoQA(naming="age"), "one shape"),
         (lambda: ProntoQA(reading="both"), "reachable, sign"),
         (
