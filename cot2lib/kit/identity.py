@@ -90,13 +90,10 @@ def from_data(data: dict):
         raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
     if kind is None:
         raise SpecError(f"spec of kind {name!r}: this version of cot2lib knows {', '.join(KINDS)}.")
-    unknown = set(fields) - {entry.name for entry in dataclasses.fields(kind)}
-    if unknown:
-        raise SpecError(f"{kind.__name__} has no field {', '.join(sorted(unknown))} in this version of cot2lib.")
-    required = {e.name for e in dataclasses.fields(kind) if e.default is e.default_factory is dataclasses.MISSING}
-    if missing := required - set(fields):
-        raise SpecError(f"{kind.__name__} needs {', '.join(sorted(missing))}, which is missing.")
-    return kind(**{name: _whole(value) for name, value in fields.items()})
+    try:
+        return kind(**{name: _whole(value) for name, value in fields.items()})
+    except TypeError as error:
+        raise SpecError(f"{kind.__name__} has other fields in this version of cot2lib ({brief(error)}).") from error
 
 
 def _whole(value):

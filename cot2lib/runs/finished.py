@@ -15,7 +15,6 @@ from cot2lib.runs.records import Tables
 from cot2lib.specs import to_data
 
 LAST = 10  # evaluations in the closing mean
-POINT = ("id", "step", "loss", "correct_a", "correct_b")  # what every point of a curve has
 
 
 def tables(folder: Path | None = None) -> Tables:
@@ -46,18 +45,7 @@ def _stack_tables(path: Path, changed: int) -> Tables:
         found = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
-    _check(*found, path)
     return found
-
-
-def _check(rows: pd.DataFrame, curves: pd.DataFrame, path: Path) -> None:
-    """Raise RecordError for accuracies that are none, and for curves that lack a column or have a point twice."""
-    shares = rows[list(records.SHARES)].apply(pd.to_numeric, errors="coerce")
-    if (wrong := ~((shares >= 0) & (shares <= 1)).all(axis=1)).any():
-        raise RecordError(f"{path}: run {rows['id'][wrong].iloc[0]} has an accuracy outside 0..1; train it again.")
-    numbers = [name for name in POINT if name in curves and pd.api.types.is_numeric_dtype(curves[name])]
-    if {"id", *numbers} != set(POINT) or curves.duplicated(["id", "step"]).any():
-        raise RecordError(f"{path} holds curves that are none; delete it.")
 
 
 def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, float | int]:
@@ -65,12 +53,8 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
 
     `best` picks the evaluation on the inputs it reports; for `split_half` see there.
     """
-    if inputs_a + inputs_b < 1:
-        raise ValueError("no held-out inputs")
     a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
     total = (a + b) / (inputs_a + inputs_b)
-    if not np.isfinite(total).all():
-        raise ValueError("an evaluation without a number of right answers")
     return {
         "inputs_a": inputs_a,
         "inputs_b": inputs_b,

@@ -48,8 +48,6 @@ class StackFile:
         Raises RecordError if the file is damaged, or the weights are no numbers.
         """
         tensors = load_tensors(self.path, WEIGHTS)[0]
-        if {len(value) if value.ndim else 0 for value in tensors.values()} != {len(self.specs)}:
-            raise RecordError(f"{self.path} does not hold the weights of its {len(self.specs)} runs; delete it.")
         weights = {name: value[run] for name, value in tensors.items()}
         check_finite(weights, f"{self.path}, run {self.specs[run].id}")
         return weights
@@ -101,24 +99,12 @@ def resume(trainer: StackTrainer) -> dict:
     begun = _parse(path, meta)
     part = lambda prefix: {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     try:
+        if begun.specs != tuple(trainer.asked):
+            raise ValueError("other runs")
         trainer.restore(part(WEIGHTS), part(OPTIMIZER), begun.progress)
-        fits = begun.specs == tuple(trainer.asked) and _fits(trainer)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         raise RecordError(f"{path} does not fit its runs ({type(error).__name__}); delete it.") from error
-    if not fits:
-        raise RecordError(f"{path} does not fit its runs; delete it.")
     return begun.provenance
-
-
-def _fits(trainer: StackTrainer) -> bool:
-    """Whether a restored trainer can go on: every block has its moments, every run its losses."""
-    state, blocks = trainer.optimizer_tensors(), list(enumerate(trainer.blocks))
-    moments = [(state.get(f"{place}.{name}"), block) for place, block in blocks for name in ("exp_avg", "exp_avg_sq")]
-    shaped = all(moment is not None and moment.shape == block.shape for moment, block in moments)
-    counted = all(f"{place}.step" in state for place, _ in blocks)
-    progress, runs = trainer.progress, len(trainer.specs)
-    logged = len(progress.loss_sum) == len(progress.first_losses) == runs and 0 < progress.step <= trainer.recipe.steps
-    return shaped and counted and logged
 
 
 def begun(wanted: Container[str]) -> list[list]:

@@ -102,7 +102,7 @@ SENTENCES = {
     "spec(layers='2')": "layers='2': give a whole number.",
     "spec(lr=10**400)": "give a finite number",
     "from_data([1, 2])": "'[1, 2]' describes no spec; give a kind and its fields",
-    "from_data({'kind': 'RunSpec'})": "RunSpec needs recipe, which is missing",
+    "from_data({'kind': 'RunSpec'})": "RunSpec has other fields in this version of cot2lib",
     "from_data({'kind': 'RunSpec', 'recipe': 3})": "recipe=3: give one of Recipe",
 }
 

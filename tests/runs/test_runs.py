@@ -94,7 +94,7 @@ def test_stored_tables_are_made_once_per_file(store, nothing_shipped, monkeypatc
     runs.run(SPECS)
     first = finished.tables()
     monkeypatch.setattr(stores, "load_meta", lambda path: pytest.fail("read again"))
-    monkeypatch.setattr(finished, "_run_row", lambda *args: pytest.fail("made again"))
+    monkeypatch.setattr(finished, "accuracies", lambda *args: pytest.fail("made again"))
     pd.testing.assert_frame_equal(first[0], finished.tables()[0])
 
 
@@ -510,12 +510,7 @@ SPOILT = {
         {"weights.transformer.wte.weight": torch.zeros(1, 2, 3)}
     ),
     "no weights": lambda tensors, meta: tensors.clear(),
-    "moments of another shape": lambda tensors, meta: tensors.update({"optimizer.0.exp_avg": torch.zeros(3)}),
-    "a moment missing": lambda tensors, meta: tensors.pop("optimizer.1.exp_avg_sq"),
-    "a count of steps missing": lambda tensors, meta: tensors.pop("optimizer.1.step"),
     "more moments": lambda tensors, meta: tensors.update({"optimizer.999.exp_avg": torch.zeros(3)}),
-    "too many steps": lambda tensors, meta: meta["progress"].update(step=61),
-    "losses of other runs": lambda tensors, meta: meta["progress"].update(loss_sum=[0.0, 0.0]),
 }
 
 
@@ -530,7 +525,7 @@ def test_a_checkpoint_of_other_runs_under_this_name_is_named(interrupted):
     checkpoint = interrupted(MANY[:1])
     trainer = SupervisedTrainer([MANY[1]])
     checkpoint.rename(stores.stack_path(trainer.specs, checkpoint=True))
-    with pytest.raises(RecordError, match="does not fit its runs; delete it"):
+    with pytest.raises(RecordError, match="does not fit its runs .*; delete it"):
         stores.resume(trainer)
 
 
@@ -598,27 +593,8 @@ FOREIGN = {
     "no curves": lambda tensors, meta: meta["progress"].update(curves=[]),
     "no held-out counts": lambda tensors, meta: meta.update(held_out=[]),
 }
-UNLIKELY = {
-    "more right than inputs": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_a=[9999]),
-    "fewer than none": lambda tensors, meta: meta["progress"]["curves"][-1].update(correct_b=[-9]),
-    "no number of right inputs": lambda tensors, meta: meta["progress"]["curves"][0].update(correct_b=[float("nan")]),
-    "words for right inputs": lambda tensors, meta: meta["progress"]["curves"][0].update(correct_b=["all"]),
-    "no inputs": lambda tensors, meta: meta.update(held_out=[[0, 0]]),
-    "curves that are no tables": lambda tensors, meta: meta["progress"].update(curves=["up", "down"]),
-    "a curve in words": lambda tensors, meta: meta["progress"].update(curves="up"),
-    "no steps": lambda tensors, meta: [point.pop("step") for point in meta["progress"]["curves"]],
-    "a step twice": lambda tensors, meta: meta["progress"]["curves"].append(meta["progress"]["curves"][-1]),
-    "a run twice": lambda tensors, meta: meta.update(specs=meta["specs"] * 2),
-}
 
 
 def test_contents_that_cannot_be_are_named(stack_file):
-    for name, said in refusals(stack_file, FOREIGN | UNLIKELY, lambda: runs.run(SPECS[1:2], "error")).items():
-        remedy = ".*(elete it|move the file away)" if name in FOREIGN else ""
-        assert re.search(stack_file.name + remedy, said) and "\n" not in said, name
-
-
-def test_weights_of_another_number_of_runs_are_named(stack_file):
-    double = lambda tensors, meta: tensors.update({n: t.repeat(2, *[1] * (t.ndim - 1)) for n, t in tensors.items()})
-    (said,) = refusals(stack_file, {"double": double}, lambda: runs.load(SPECS[1], "error")).values()
-    assert "does not hold the weights of its 1 runs; delete it" in said
+    for name, said in refusals(stack_file, FOREIGN, lambda: runs.run(SPECS[1:2], "error")).items():
+        assert re.search(stack_file.name + ".*(elete it|move the file away)", said) and "\n" not in said, name

@@ -505,7 +505,7 @@ def _changed(**fields):
     [
         (QUESTIONS.read_text()[:1000], "no whole JSON file"),
         ("{}", "no list of questions"),
-        ("[1]", "question 0: it is no question"),
+        ("[1]", "question 0: it lacks edges"),
         (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
         (_changed(steps=["x"] * 7), "prompts have no room for .* 7 steps"),
         (_changed(idx_to_symbol=["x"] * 29), "no room for 29 nodes"),
