@@ -525,7 +525,7 @@ def test_a_checkpoint_of_other_runs_under_this_name_is_named(interrupted):
     checkpoint = interrupted(MANY[:1])
     trainer = SupervisedTrainer([MANY[1]])
     checkpoint.rename(stores.stack_path(trainer.specs, checkpoint=True))
-    with pytest.raises(RecordError, match="does not fit its runs .*; delete it"):
+    with pytest.raises(RecordError, match=r"does not fit its runs .*; delete it"):
         stores.resume(trainer)
 
 

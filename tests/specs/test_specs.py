@@ -102,11 +102,11 @@ def test_defaults_are_left_out():
 def test_unknown_kinds_and_fields_are_named():
     with pytest.raises(ValueError, match="kind 'Retired'"):
         from_data({"kind": "Retired"})
-    with pytest.raises(SpecError, match="RunSpec has other fields .*recipe"):
+    with pytest.raises(SpecError, match=r"RunSpec has other fields .*recipe"):
         from_data({"kind": "RunSpec"})
-    with pytest.raises(SpecError, match="Recipe has other fields .*batch.*evaluate_every"):
+    with pytest.raises(SpecError, match=r"Recipe has other fields .*batch.*evaluate_every"):
         from_data({"kind": "Recipe", "steps": 3, "lr": 0.1})
-    with pytest.raises(ValueError, match="Model has other fields .*width"):
+    with pytest.raises(ValueError, match=r"Model has other fields .*width"):
         from_data({"kind": "Model", "width": 3})
     for data in ({"kind": {}}, {"kind": ["RunSpec"]}, {"kind": None}, {"kind": "RunSpec", "source": {}}, {}, None, []):
         with pytest.raises(SpecError, match=r"describes no spec; give a kind and its fields|spec of kind None"):
