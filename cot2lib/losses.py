@@ -93,8 +93,6 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
     Args:
         new, old: log-densities under two policies.
         ratio: "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
-
-    Raises SpecError for another ratio.
     """
     if ratio not in RATIOS[:2]:
         raise SpecError(f"ratio={ratio!r}: a step has one for {' or '.join(RATIOS[:2])}.")
@@ -103,10 +101,7 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
 
 
 def log_ratios(new: Draws, old: Draws, ratio: str) -> Clipped:
-    """Logarithms of the ratios that are clipped: one of each step, or under "per-draw" one of each draw.
-
-    Raises SpecError for an unknown ratio.
-    """
+    """Logarithms of the ratios that are clipped: one of each step, or under "per-draw" one of each draw."""
     if ratio == "per-draw":
         return new - old
     return log_ratio(new, old, ratio)[..., None]
@@ -117,7 +112,7 @@ def surrogate(
 ) -> Steps:
     """Clipped surrogate min(r A, clip(r, 1-eps, 1+eps) A) of every step; "per-draw" sums it over a step's draws.
 
-    `new` carries the gradient. `clip` is eps. Raises SpecError for an unknown ratio.
+    `new` carries the gradient. `clip` is eps.
     """
     ratios = log_ratios(new, old, ratio).exp()  # (run, batch, step, draw)
     gain = advantages[..., None, None]  # (run, batch, 1, 1)

@@ -57,10 +57,7 @@ def refuse_unknown(caller: str, given: Iterable[str], known: Iterable[str]) -> N
 
 
 def whole(name: str, value) -> int:
-    """A whole number of at most 64 bits as an int.
-
-    Raises SpecError for anything else; `name` says which argument it is.
-    """
+    """A whole number of at most 64 bits as an int."""
     try:
         number = operator.index(value) if not isinstance(value, bool) else None
     except TypeError:  # arrays and tensors have an index if they hold one integer
@@ -129,10 +126,7 @@ def _as(name: str, hint, value):
 
 
 def part(name: str, value, *kinds: type):
-    """A frozen dataclass of a wanted kind.
-
-    Raises SpecError for anything else; `name` says which argument or field it is.
-    """
+    """A frozen dataclass of a wanted kind."""
     if not isinstance(value, kinds):
         known = ", ".join(kind.__name__ for kind in kinds)
         raise SpecError(f"{name}={value!r:.200}: give one of {known}.")

@@ -55,10 +55,7 @@ def _changed(entry: os.DirEntry) -> float:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
-    """Write tensors and JSON metadata as one safetensors file, atomically.
-
-    Raises RecordError if it cannot be written, say to a full disk.
-    """
+    """Write tensors and JSON metadata as one safetensors file, atomically."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     try:
         write_atomic(path, lambda part: save_file(whole, part, metadata={META: json.dumps(meta)}))
@@ -67,10 +64,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
 
 
 def load_meta(path: Path) -> dict:
-    """The metadata of a file of `save_tensors`.
-
-    Raises RecordError if the file is truncated, unreadable, or not one of ours.
-    """
+    """The metadata of a file of `save_tensors`."""
     return _read(path, lambda file: None)[1]
 
 
@@ -104,7 +98,7 @@ def _read(path: Path, take: Callable) -> tuple:
 
 
 def fetched(address: str, sha256: str, remedy: str) -> Path:
-    """A published file, downloaded once into the user's cache and checked. Raises SpecError if it cannot be had."""
+    """A published file, downloaded once into the user's cache and checked."""
     try:
         import pooch
     except ImportError:

@@ -38,10 +38,7 @@ def know(*kinds: type) -> None:
 
 
 def identifier(data) -> str:
-    """Twelve hexadecimal digits that name frozen data.
-
-    Raises SpecError for a field that is no plain data, such as an array.
-    """
+    """Twelve hexadecimal digits that name frozen data."""
     try:
         text = json.dumps([NUMERICS, to_data(data, compared=True)], sort_keys=True, separators=(",", ":"))
     except TypeError as error:
@@ -50,10 +47,7 @@ def identifier(data) -> str:
 
 
 def to_data(spec, compared: bool = False) -> dict:
-    """Plain data: the kind and the fields that differ from their defaults, or only those that count in comparisons.
-
-    Raises SpecError for a class outside the package whose source cannot be read.
-    """
+    """Plain data: the kind and the fields that differ from their defaults, or only those that count in comparisons."""
     kind = type(spec)
     data = {"kind": kind.__name__}
     if is_outside(kind):
@@ -129,10 +123,7 @@ def outsiders(spec) -> list[type]:
 
 @cache
 def source_hash(kind: type) -> str:
-    """Hash of the code of a class and of its bases outside the package.
-
-    Raises SpecError if a source cannot be read, as of a class typed at a plain Python prompt.
-    """
+    """Hash of the code of a class and of its bases outside the package."""
     others = [
         base for base in kind.__mro__ if is_outside(base) and base.__module__ not in ("builtins", "abc", "typing")
     ]

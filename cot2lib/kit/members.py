@@ -25,7 +25,7 @@ def shown(value: object) -> str:
 
 
 def answer(owner: str, name: str, give: Callable[[], Given]) -> Given:
-    """The value that a member gives. Raises SpecError if it raises anything."""
+    """The value that a member gives; whatever it raises becomes a SpecError."""
     try:
         return give()
     except CoT2Error:

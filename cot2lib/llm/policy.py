@@ -132,8 +132,6 @@ class PolicyTrainer:
         recipe: how to train.
         seed: of the order of problems and of all draws.
         at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
-
-    Raises SpecError if there are fewer problems than a step asks.
     """
 
     def __init__(
@@ -204,10 +202,7 @@ def _backward(share: float, value: Float[Tensor, " one"]) -> None:
 
 
 def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Tokens that end a response: the tokenizer's and those of the model's own generation.
-
-    Raises SpecError if neither says any.
-    """
+    """Tokens that end a response: the tokenizer's and those of the model's own generation."""
     said = model.generation_config.eos_token_id
     found = {tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])} - {None}
     if not found:

@@ -71,10 +71,7 @@ class Prompts:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
-        """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of.
-
-        Raises SpecError for no texts, or an empty one.
-        """
+        """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of."""
         listed = [tokenizer(text)["input_ids"] for text in texts]
         if not listed or not all(listed):
             raise SpecError("a prompt is empty; give at least one token.")
@@ -270,8 +267,7 @@ def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Respon
     """Log-densities of what responses drew under a model, in one forward that carries gradients.
 
     Mixtures are fed through the model's present embeddings, which take gradients by them. Steps beyond the end are
-    there too, without consequence; `Responses.there` tells them. Raises SpecError if the plan's thoughts or tokens
-    have no density.
+    there too, without consequence; `Responses.there` tells them.
     """
     check_replayable(plan)
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))

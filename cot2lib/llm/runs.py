@@ -46,10 +46,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
 
 
 def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> Asked:
-    """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on.
-
-    Raises SpecError for files of GSM8K that are missing or damaged.
-    """
+    """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on."""
     if run.data == STORIES:
         found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
     else:
@@ -102,7 +99,7 @@ def small(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
 
 
 def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> LanguageModel:
-    """A model with the weights that a file holds. Raises RecordError if they are not those of the model."""
+    """A model with the weights that a file holds."""
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}  # a tied one once
     if {name: weight.shape for name, weight in weights.items()} != shapes:
         raise RecordError(f"{path} does not hold the weights of its model; delete it.")
@@ -111,10 +108,7 @@ def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> Lang
 
 
 def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, Tokenizer]:
-    """The model that the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
-
-    Raises SpecError for a pretrained model that cannot be had, or read.
-    """
+    """The model that the run starts from, and its tokenizer; weights that it does not train ask for no gradient."""
     if run.model == SMALL:
         model, tokenizer = warm(run.start)
     else:
@@ -137,7 +131,6 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     """Train a run, or go on with it, and return its evaluations; at once if it is finished.
 
     `places` are folders that hold what the run names: its model, its problems.
-    Raises RecordError if a file of the store is damaged, and DeviceError for a device that is not there.
     """
     done = _path(run.id, "run")
     if done.exists():
@@ -167,10 +160,7 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
 
 
 def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
-    """A run's trainer before its first step; a large model takes the gradients of one problem after the other.
-
-    Raises SpecError as `loaded`.
-    """
+    """A run's trainer before its first step; a large model takes the gradients of one problem after the other."""
     model, tokenizer = loaded(run, places)
     at_once = run.recipe.prompts if run.model == SMALL else 1
     problems = asked(run, tokenizer, "training", places)
@@ -197,7 +187,7 @@ def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
 
 
 def log(run: LanguageRun) -> pd.DataFrame:
-    """The log of every step of a finished run. Raises RecordError if it is not finished here."""
+    """The log of every step of a finished run."""
     return pd.DataFrame(finished(run)["log"])
 
 
@@ -206,15 +196,12 @@ def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
 
 
 def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
-    """Files in the store of a finished run and of its warm start. Raises RecordError if one of them is not there."""
+    """Files in the store of a finished run and of its warm start."""
     return load_tensors(_path(identifier(run.start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
 def finished(run: LanguageRun, folder: Path | None = None) -> dict:
-    """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made.
-
-    Raises RecordError if it is not finished here.
-    """
+    """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made."""
     if not is_finished(run, folder):
         raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")
     return load_meta(_path(run.id, "run", folder))

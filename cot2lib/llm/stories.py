@@ -66,7 +66,6 @@ def stories(count: int, steps: int, part: str = "training", seed: int = 0, brief
     """Stories of `steps` sums with numbers up to `MOST`; equal arguments give equal stories.
 
     `part` is training or a held-out one; of a share `brief` of the sums the chain writes the result alone.
-    Raises SpecError for fewer than one story or step, or an unknown part.
     """
     if part not in PARTS:
         raise SpecError(f"part={part!r}: choose one of {', '.join(PARTS)}.")

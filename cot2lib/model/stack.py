@@ -300,8 +300,7 @@ class GPT2Stack(nn.Module):
     ) -> Outputs:
         """States after the final layer norm at the last `outputs` positions (default: all).
 
-        `branches` says how the positions, those of the cache included, branch. Raises SpecError for no tensor of that
-        shape, more positions than the model has, or no outputs.
+        `branches` says how the positions, those of the cache included, branch.
         """
         length, past = x.shape[2], cache.length if cache else 0
         outputs = length if outputs is None else outputs

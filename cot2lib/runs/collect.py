@@ -47,8 +47,7 @@ def collect(
         replace: let results that are newer to this folder take the place of shipped ones.
         half: ship weights in half precision, for models that would weigh too much.
 
-    Returns the files written, and prints what was replaced or left out. Raises RecordError if nothing is there, a
-    source holds no records, or a file is damaged; SpecError for a run with a class from outside the package.
+    Returns the files written, and prints what was replaced or left out.
     """
     if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
         raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
@@ -93,7 +92,7 @@ def _store(folder: Path | None = None) -> Origin:
 
 
 def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:
-    """The origin that each run is taken from. Raises RecordError if no run has one."""
+    """The origin that each run is taken from."""
     kept = {spec.id for spec in specs}
     chosen: dict[str, Origin] = {}
     for origin in origins:

@@ -71,10 +71,7 @@ def _write(folder: Path, entries: Mapping[str, str]) -> None:
 
 
 def content(folder: Path, name: str) -> tuple[Path, bytes]:
-    """The place and bytes of a shipped file, which are those that were shipped.
-
-    Raises RecordError if the file is missing, truncated or changed.
-    """
+    """The place and bytes of a shipped file, which are those that were shipped."""
     path, checksum = folder / name, listed(folder)[name]
     # the staged file may move to its own name between two looks, so look there again
     for place in (path, _staged(path), path):
@@ -89,7 +86,6 @@ def replace(files: Mapping[str, Callable[[Path], object]], folder: Path, owned: 
     """Write files and switch the manifest to them at once; returns the files written.
 
     Names that are `owned` by these files as a whole, and not among them, are removed.
-    Raises RecordError if a name is no plain file name.
     """
     for name in files:
         _check_name(name, folder)

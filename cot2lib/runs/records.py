@@ -34,10 +34,7 @@ EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 
 def shipped(folder: Path | None = None) -> Tables:
-    """All shipped rows and curves; of runs that two stems ship, the first.
-
-    Raises RecordError naming a file that is missing, truncated or foreign.
-    """
+    """All shipped rows and curves; of runs that two stems ship, the first."""
     rows = shipped_runs(folder)
     return rows, shipped_curves(rows["id"], folder)
 
@@ -121,10 +118,7 @@ def ids_of(stem: str, folder: Path) -> set[str]:
 
 
 def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Weight] | None:
-    """Trained parameters of a run whose weights are shipped, else None.
-
-    Raises RecordError naming a file that is missing, truncated or foreign, or weights that are no numbers.
-    """
+    """Trained parameters of a run whose weights are shipped, else None."""
     folder = folder or paths.records()
     for name in (f"{stem}.{WEIGHTS}" for stem in stems(folder)):
         if name in manifest.listed(folder):
@@ -174,10 +168,7 @@ def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: P
 
 
 def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
-    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies.
-
-    Raises RecordError if the file is not shipped, or not as it was shipped.
-    """
+    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies."""
     file = f"{name}.safetensors"
     if file not in manifest.listed(paths.records()):
         raise RecordError(f"{paths.records()} has no {file}; collect it.")

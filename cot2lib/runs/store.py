@@ -43,10 +43,7 @@ class StackFile:
         return len(trained_once(self.specs))
 
     def weights(self, run: int) -> dict[str, Weight]:
-        """Parameters of one run, without the run axis.
-
-        Raises RecordError if the file is damaged, or the weights are no numbers.
-        """
+        """Parameters of one run, without the run axis."""
         tensors = load_tensors(self.path, WEIGHTS)[0]
         weights = {name: value[run] for name, value in tensors.items()}
         check_finite(weights, f"{self.path}, run {self.specs[run].id}")
@@ -60,7 +57,7 @@ def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
 
 
 def prepare() -> None:
-    """Make the store's folder. Raises RecordError if nothing can be written there."""
+    """Make the store's folder."""
     try:
         paths.store().mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=paths.store()).close()
@@ -89,8 +86,7 @@ def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
 def resume(trainer: StackTrainer) -> dict:
     """Bring a fresh trainer to where its checkpoint stands, if it has one.
 
-    Returns the provenance of what was trained before, empty without a checkpoint. Raises RecordError if the checkpoint
-    is unreadable, or not one of these runs by this version.
+    Returns the provenance of what was trained before, empty without a checkpoint.
     """
     path = stack_path(trainer.asked, checkpoint=True)
     if not path.exists():
@@ -110,8 +106,7 @@ def resume(trainer: StackTrainer) -> dict:
 def begun(wanted: Container[str]) -> list[list]:
     """Runs of each checkpoint that holds some of the wanted ids and shares no run with one before it, by name.
 
-    Checkpoints whose runs are all finished are removed. Raises RecordError naming a checkpoint that is unreadable,
-    truncated or foreign.
+    Checkpoints whose runs are all finished are removed.
     """
     stacks: list[list] = []
     taken: set[str] = set()
@@ -141,10 +136,7 @@ def _checkpointed(path: Path) -> tuple:
 
 
 def finished_files(folder: Path | None = None) -> list[tuple[Path, int]]:
-    """Files of the finished stacks in a store, the local one by default, and when each was changed (ns).
-
-    Raises RecordError naming a link that leads nowhere.
-    """
+    """Files of the finished stacks in a store, the local one by default, and when each was changed (ns)."""
     files = sorted((folder or paths.store()).glob("*.safetensors"))
     return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
 
@@ -159,8 +151,7 @@ def _changed(path: Path) -> int:
 def finished(folder: Path | None = None) -> dict[str, tuple[StackFile, int]]:
     """Every finished run in a store by id: its stack and its place there; of runs that occur twice, the first.
 
-    Stacks that a class of a reader is part of, which this process has not defined, are left out. Raises RecordError
-    naming a file that is unreadable, truncated or foreign.
+    Stacks that a class of a reader is part of, which this process has not defined, are left out.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
     for file in finished_files(folder):

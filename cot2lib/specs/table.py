@@ -228,15 +228,12 @@ PAPER_SAYS = {
 
 
 def profile(name: str) -> str:
-    """The name of a profile. Raises SpecError if there is none of that name."""
+    """The name of a profile."""
     if name not in PROFILES:
         raise SpecError(f"profile {name!r} is unknown; choose one of {', '.join(PROFILES)}.")
     return name
 
 
 def rows_of(task: Task, profile_name: str) -> dict[str, Row]:
-    """The rows of a task under a profile, by method; a task of a reader has those of numbers.
-
-    Raises SpecError for an unknown profile.
-    """
+    """The rows of a task under a profile, by method; a task of a reader has those of numbers."""
     return TABLE["graphs" if isinstance(task, Reachability) else "numbers"][profile(profile_name)]

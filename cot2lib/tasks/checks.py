@@ -24,10 +24,7 @@ CHUNK = 512  # inputs whose children are looked at together
 
 @lru_cache(maxsize=64)
 def check_task(task: Task, arrow: bool = True, pauses: int = 0, ending: int = 1, seed: int = 42) -> None:
-    """Look at a task's members, before anything is trained; tasks of the package are not looked at.
-
-    Raises SpecError naming the task and a member that cannot be used, and what it should be.
-    """
+    """Look at a task's members, before anything is trained; tasks of the package are not looked at."""
     if is_outside(type(task)):
         owner = f"task {type(task).__name__}"
         check_sizes(task)

@@ -59,8 +59,6 @@ class ProsQA(Reachability):
         mixture: share of questions of 3, 4, ... hops, which come in random order; () leaves it to the graphs.
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
-
-    Raises SpecError for another number of names or hops, shares that do not add up to 1, or fewer than ten graphs.
     """
 
     inputs: int = 18_886
@@ -149,10 +147,7 @@ class Forest(NamedTuple):
 
 @lru_cache(maxsize=8)
 def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
-    """So many graphs with a question that degrees do not answer; the same for the same arguments.
-
-    Raises SpecError if hardly any graph has such a question.
-    """
+    """So many graphs with a question that degrees do not answer; the same for the same arguments."""
     return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
 
 

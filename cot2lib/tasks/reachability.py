@@ -79,9 +79,7 @@ class Reachability(Task):
 
     `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
     edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
-    in every prompt. With `padding_counts` they stand at the same ones. Raises SpecError for an unknown naming, grammar
-    or frontier, a seed or deal below 0, fewer than ten questions, or fewer thoughts to wait than a question may have
-    hops.
+    in every prompt. With `padding_counts` they stand at the same ones.
     """
 
     question_tokens = 5  # between the braces of the question

@@ -68,8 +68,6 @@ def mnns(digits: Int[Tensor, "*input step"], bound: int | None = None) -> Chain:
     Args:
         digits: one input or many. A batch of N takes N v^2 numbers per step, so give long lists in parts.
         bound: the largest sum S; by default the largest sum of digits.
-
-    Raises SpecError if the digits of an input sum to more than the bound.
     """
     largest = int(digits.sum(-1).max())
     bound = largest if bound is None else bound

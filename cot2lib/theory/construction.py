@@ -157,7 +157,7 @@ class TrigMNNS(nn.Module):
 
     @torch.no_grad()
     def states(self, digits: Digits) -> Float[Tensor, "input pass width"]:
-        """All tokens written for rows of digits (input, length), in order. Raises SpecError as `solve` does."""
+        """All tokens written for rows of digits (input, length), in order."""
         prompt = self.prompt(checked_digits(digits, self.length, self.max_sum))
         tokens = nn.functional.pad(prompt, (0, 0, 0, self.passes))  # (input, n + 2 + passes, width)
         for place in range(self.length + 2, tokens.shape[1]):
@@ -214,7 +214,7 @@ def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: f
 
 
 def design_of(variant: str | Design) -> Design:
-    """The design of that name. Raises SpecError for an unknown name."""
+    """The design of that name."""
     if isinstance(variant, Design):
         return variant
     if variant not in VARIANTS:
@@ -233,10 +233,7 @@ def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
 
 
 def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "input length"]:
-    """Rows of digits (input, length) as a tensor.
-
-    Raises SpecError for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
-    """
+    """Rows of digits (input, length) as a tensor."""
     rows = torch.as_tensor(digits)
     if rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool:
         raise SpecError(f"digits of dtype {rows.dtype}: give whole numbers.")

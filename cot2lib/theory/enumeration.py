@@ -47,7 +47,7 @@ def count_distributions(
 
 
 def rational(probabilities: Float[Tensor, " v"]) -> Fractions:
-    """Probabilities as short fractions that sum to exactly one. Raises SpecError where there are none."""
+    """Probabilities as short fractions that sum to exactly one."""
     shares = tuple(Fraction(p).limit_denominator(LARGEST_DENOMINATOR) for p in probabilities.tolist())
     if sum(shares) != 1:
         raise SpecError("the probabilities are no short fractions that sum to 1; exact enumeration needs such.")
@@ -103,7 +103,6 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
     """E||q_m - alpha_m||^2 of a trace of K systematically drawn tokens.
 
     The last step needs no listing. A token whose expected count has the fractional part f has the variance f (1 - f).
-    Raises SpecError if too many count vectors are reachable.
     """
     expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start  # (state, v), (state), (v)
     for moves in transitions:

@@ -51,7 +51,7 @@ def smallest_sharpness(length: int, variant: str = "repaired") -> float:
     """The smallest c with which every input of digits 1..9 is answered right, by bisection to a relative 1e-5.
 
     The bisection assumes that an input which is right at some c stays right above it. So it tries only those again
-    that were still wrong. Raises SpecError if four times the sufficient c is not enough, so that no c is.
+    that were still wrong.
     """
     digits, bound = multisets(length), 9 * length
 

@@ -77,10 +77,7 @@ class Edit(ABC):
 
 @dataclass(frozen=True)
 class Edited(Rule):
-    """A rule whose mixtures are edited. It draws no action, so policy gradients do not train it.
-
-    Raises SpecError if the rule feeds a vector that is no mixture.
-    """
+    """A rule whose mixtures are edited. It draws no action, so policy gradients do not train it."""
 
     rule: Rule
     edit: Edit

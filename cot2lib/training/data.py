@@ -188,10 +188,7 @@ def renamed(prompts: Int[Tensor, "key batch token"], names: Names) -> Int[Tensor
 
 
 def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
-    """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ).
-
-    Raises SpecError if every position is to be scored and inputs differ in their length.
-    """
+    """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ)."""
     task, supervision = specs[0].task, specs[0].supervision
     variants = list(dict.fromkeys(_variant(spec) for spec in specs))
     which = [variants.index(_variant(spec)) for spec in specs]

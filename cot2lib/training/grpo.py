@@ -143,8 +143,6 @@ class GRPOTrainer(StackTrainer):
         specs: runs whose `shape()` agree (`cot2lib.specs.GRPOSpec`).
         start: their starts' trained models, in order.
         device: where to train.
-
-    Raises SpecError if the starts are of another shape or number.
     """
 
     looks_first = True
