@@ -149,8 +149,6 @@ def decode(
         dropout: multipliers for every pass.
         last: the step at which each prompt is answered, or None if at the last one.
         rows: which of its task's inputs each prompt is, for rules that ask.
-
-    Raises SpecError if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples, samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)

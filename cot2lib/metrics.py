@@ -55,10 +55,7 @@ def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) ->
 
 
 def prediction_interval(values: Values, runs: int) -> Interval:
-    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut.
-
-    Raises SpecError without values, or for fewer further runs than one.
-    """
+    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut."""
     positive(runs=runs)
     x = np.asarray(values, dtype=float)
     if not len(x):
@@ -82,10 +79,7 @@ def _deviation(x: np.ndarray) -> float:
 
 
 def by_seed(above: Values, below: Values) -> tuple[pd.Series, pd.Series]:
-    """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run.
-
-    Raises SpecError for a side that names no seeds, or one twice, and for sides without a common seed.
-    """
+    """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run."""
     if not (isinstance(above, pd.Series) and isinstance(below, pd.Series)):
         raise SpecError("runs without their seeds do not pair; give each side as a series by seed.")
     for side in (above, below):
@@ -171,9 +165,6 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     Args:
         counts: number of samples of each item by answer (item, answer). Column 0 is the right answer.
         k: number of votes.
-
-    Returns:
-        The probability for each item (item,).
 
     Raises:
         SpecError: if `counts` is no table of counts, or an item has fewer than k samples, or so many that the ways to

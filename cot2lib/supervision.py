@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -259,3 +259,34 @@ def first_paths(
         counts.append(whole * onward)
         counts[-1].scatter_add_(1, here[:, None], left[:, None])
     return torch.stack(counts, dim=1)
+
+
+# Which states a thought may hold, and which ones an answer needs, for interventions (`cot2lib.thoughts.Edited`). Steps
+# count from 0 at the start to m at the answer, so the thought that a rule makes at `State.step` t stands after t + 1.
+
+
+def reachable(task: Task, step: int, rows: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch state"]:
+    """States of each input that walks of `step` steps from its start reach."""
+    inputs = rows.flatten()
+    counts = forward_counts(graph_of(task, inputs), task.states, per_input(task.start, inputs))
+    return (counts[step] > 0).view(*rows.shape, task.states)
+
+
+def ancestors(
+    task: Task, step: int, rows: Int[Tensor, "*batch"], final: Int[Tensor, "*batch"]
+) -> Bool[Tensor, "*batch state"]:
+    """States after `step` steps from which each input's walk can end in the state `final`."""
+    inputs, end = rows.flatten(), final.flatten()[:, None]
+    ends = torch.zeros(len(inputs), task.states, dtype=torch.float64).scatter_(1, end, 1.0)
+    return (backward_counts(graph_of(task, inputs), ends)[step] > 0).view(*rows.shape, task.states)
+
+
+def as_tokens(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch vocab"]:
+    tokens = torch.zeros(*states.shape[:-1], task.vocab_size, dtype=torch.bool)
+    tokens[..., task.state_ids] = states
+    return tokens
+
+
+def mirrored(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch state"]:
+    """A set of states and the mirror of each; the set itself where a task has no symmetry."""
+    return states if task.mirror is None else states | states[..., task.mirror]

@@ -26,12 +26,7 @@ LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 
 def typed(data) -> None:
-    """Give every field of a frozen dataclass its declared type.
-
-    Raises:
-        SpecError: naming a field whose value is of another type, an integer of more than 64 bits, or a declared type
-            that a field cannot have.
-    """
+    """Give every field of a frozen dataclass its declared type."""
     for name, hint in _hints(type(data)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
         object.__setattr__(data, name, _as(name, hint, getattr(data, name)))
 

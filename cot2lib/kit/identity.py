@@ -67,12 +67,7 @@ def _plain(value, compared: bool):
 
 
 def from_data(data: dict):
-    """The object that `to_data` described.
-
-    Raises:
-        UndefinedError: for a class outside the package that this process has not defined alike.
-        SpecError: for a kind or field that this version does not know, or a field without a default that is missing.
-    """
+    """The object that `to_data` described."""
     if not (
         isinstance(data, dict) and all(isinstance(data.get(key, ""), str) for key in ("kind", "module", "source"))
     ):

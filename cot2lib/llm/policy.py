@@ -95,10 +95,6 @@ class PolicyRecipe:
         share = (step / self.steps - self.enter) / (self.full - self.enter)
         return round(self.thoughts * min(1.0, max(0.0, share)))
 
-    def rate_at(self, step: int) -> float:
-        """Learning rate at a training step, counted from 0."""
-        return self.lr * min(1.0, (step + 1) / max(1, self.warmup))
-
     def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
         return Plan(self.rule, self.thoughts_at(step), self.limit, ends=ends)
 
@@ -183,7 +179,7 @@ class PolicyTrainer:
     ) -> None:
         """One step of AdamW, by gradients that are summed over parts of the prompts."""
         self.optimizer.zero_grad()
-        self.optimizer.param_groups[0]["lr"] = self.recipe.rate_at(self.taken)
+        self.optimizer.param_groups[0]["lr"] = self.recipe.lr * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         count, samples = advantages.shape
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)

@@ -202,35 +202,23 @@ def respond(
         plan: what responses are made of.
         keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
         samples: responses per prompt.
-
-    Raises:
-        SpecError: if a rule samples and `keys` is missing, if it looks ahead, or if it is from outside the package and
-            does not give what a rule should.
     """
     for rule in (plan.thought, plan.token):
         check_rule(rule, *model.get_input_embeddings().weight.shape)
     reader = _Reader(model, prompts, samples)
     noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
-    thoughts, fed, hidden = _think(reader, plan, noise)
+    hidden, thoughts = reader.last, []
+    fed = [hidden.new_zeros(len(hidden), 0, reader.table.shape[1])]  # (response, thought, d)
+    for step in range(plan.thoughts):
+        thoughts.append(reader.step(plan.thought, hidden, partial(noise, step)))
+        fed.append(reader.fed(thoughts[-1])[:, None])
+        hidden = reader.extend(fed[-1])
     tokens, lengths, ended = _write(reader, plan, noise, hidden)
     mixed = thoughts and all(thought.latent is None for thought in thoughts)
     weights = torch.stack([thought.weights[0] for thought in thoughts], 1) if mixed else None
     drawn = [thought.action[0] for thought in thoughts if thought.action is not None]
     actions = torch.stack(drawn, 1) if drawn else None
-    return Responses(fed, weights, actions, tokens[:, : int(lengths.max())], lengths, ended)
-
-
-def _think(
-    reader: _Reader, plan: Plan, noise: Noise
-) -> tuple[list[Thought], Float[Tensor, "response thought d"], Hidden]:
-    """The thoughts of all responses, their embeddings as they were fed, and the hidden state after them."""
-    hidden, thoughts = reader.last, []
-    fed = [hidden.new_zeros(len(hidden), 0, reader.table.shape[1])]
-    for step in range(plan.thoughts):
-        thoughts.append(reader.step(plan.thought, hidden, partial(noise, step)))
-        fed.append(reader.fed(thoughts[-1])[:, None])
-        hidden = reader.extend(fed[-1])
-    return thoughts, torch.cat(fed, 1), hidden
+    return Responses(torch.cat(fed, 1), weights, actions, tokens[:, : int(lengths.max())], lengths, ended)
 
 
 def _write(

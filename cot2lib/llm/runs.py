@@ -136,7 +136,10 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     if done.exists():
         return pd.DataFrame(load_meta(done)["evaluations"])
     where = resolve_device(device)
-    trainer = trainer_of(run, where, places)
+    model, tokenizer = loaded(run, places)
+    at_once = run.recipe.prompts if run.model == SMALL else 1  # a large model takes one problem's gradients at a time
+    problems = asked(run, tokenizer, "training", places)
+    trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
     held_out = asked(run, trainer.tokenizer, "new numbers", places)
     told = _resume(run, trainer)
     due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
@@ -159,14 +162,6 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
     return pd.DataFrame(told["evaluations"])
 
 
-def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
-    """A run's trainer before its first step; a large model takes the gradients of one problem after the other."""
-    model, tokenizer = loaded(run, places)
-    at_once = run.recipe.prompts if run.model == SMALL else 1
-    problems = asked(run, tokenizer, "training", places)
-    return PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
-
-
 def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
     """Right answers to held-out problems by each of `plans`: a row each."""
     keys, rows = random.run_keys([run.seed], Site.DECODE), []
@@ -184,11 +179,6 @@ def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
     if recipe.thoughts:
         found["thoughts"] = greedy(rule, recipe.thoughts, recipe.limit, ends)
     return found | {"sampled": Plan(rule, recipe.thoughts, recipe.limit, ends=ends)}
-
-
-def log(run: LanguageRun) -> pd.DataFrame:
-    """The log of every step of a finished run."""
-    return pd.DataFrame(finished(run)["log"])
 
 
 def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:

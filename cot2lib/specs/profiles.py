@@ -179,10 +179,7 @@ def _told(name: str, profile_name: str) -> str:
 
 
 def shortened(run: RunSpec, epochs: int, evaluations: int = 1) -> RunSpec:
-    """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length.
-
-    Raises SpecError for less than one epoch.
-    """
+    """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length."""
     if epochs < 1:
         raise SpecError(f"epochs={epochs}: train for at least one.")
     steps = epochs * epoch_steps(run.task, run.recipe.batch)

@@ -29,8 +29,6 @@ class MNNSLengths(MNNS):
     Args:
         shortest: digits of the shortest inputs.
         places: by how many places a prompt may be shifted; `seed` draws for each input by how many it is.
-
-    Raises SpecError as `MNNS`; for a `shortest` beyond 1..length, digits of 0, a sample of inputs, or places below 0.
     """
 
     shortest: int = 2

@@ -81,8 +81,6 @@ class ProntoQA(Reachability):
         inputs: questions, those held out included; 10,000 as published.
         reading: what is asked, see the module.
         naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the questions.
-
-    Raises SpecError for an unknown reading, fewer than ten questions, or nodes named by age.
     """
 
     inputs: int = 10_000

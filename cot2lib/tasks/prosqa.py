@@ -190,7 +190,10 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
     above = np.zeros((count, names, names), bool)
     depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
-    chances, weight = _number_of_parents(parents, names), steep * np.log1p(1.5 * np.arange(names))
+    # numbers of parents 0..names - 1: Poisson's, but zero is drawn again with chance `REDRAWN`
+    likely = np.array([parents**k / math.factorial(k) for k in range(names)])
+    likely[0] *= 1 - REDRAWN
+    chances, weight = np.cumsum(likely / likely.sum()), steep * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
         reached = away[:, :, :new] < FAR  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
@@ -209,13 +212,6 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
     return Forest(above, depth, away)
 
 
-def _number_of_parents(mean: float, most: int) -> np.ndarray:
-    """Cumulative chances of 0..most - 1 parents: Poisson's, but zero is drawn again with chance `REDRAWN`."""
-    chances = np.array([mean**k / math.factorial(k) for k in range(most)])
-    chances[0] *= 1 - REDRAWN
-    return np.cumsum(chances / chances.sum())
-
-
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
     count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
@@ -230,7 +226,10 @@ def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: in
     pairs = _pairs(forest.above[able], mine[able], theirs[able], target[able], other[able], luck[able])
     kept, chosen = able[pairs >= 0], pairs[pairs >= 0]
     options = np.stack(np.divmod(chosen, names), 1)
-    edges = _shuffled(shuffle[kept], forest.above[kept], most_edges)
+    flat = forest.above[kept].reshape(-1, names * names)
+    order = np.argsort(np.where(flat, shuffle[kept], 2.0), axis=1)[:, :most_edges]  # -1 after the last edge
+    there = np.take_along_axis(flat, order, 1)[..., None]
+    edges = np.where(there, np.stack(np.divmod(order, names), 2), -1)  # (graph, edge, 2)
     return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options
 
 
@@ -251,13 +250,3 @@ def _pairs(
     pairs = (target[:, :, None] & other[:, None] & fair).reshape(luck.shape)
     deep = np.repeat(mine, mine.shape[1], axis=1)  # the target's hops
     return np.where(pairs.any(1), np.where(pairs, luck + deep, -1).argmax(1), -1)
-
-
-def _shuffled(
-    luck: Float[np.ndarray, "graph pair"], above: Bool[np.ndarray, "graph name name"], most_edges: int
-) -> Int[np.ndarray, "graph edge 2"]:
-    flat = above.reshape(luck.shape)
-    order = np.argsort(np.where(flat, luck, 2.0), axis=1)[:, :most_edges]
-    there = np.take_along_axis(flat, order, 1)
-    edges = np.stack(np.divmod(order, above.shape[1]), 2)
-    return np.where(there[..., None], edges, -1)

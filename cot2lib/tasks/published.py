@@ -39,9 +39,7 @@ class PublishedProsQA(ProsQA):
         inputs: how many questions it has.
         naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
 
-    Raises:
-        SpecError: for a file that is missing, truncated, no list of questions, or other than the checksum says;
-            for other names, hops or inputs than the file's.
+    Raises SpecError for a file that is missing, truncated, no list of questions, or other than the checksum says.
     """
 
     names: int = NAMES
@@ -49,13 +47,6 @@ class PublishedProsQA(ProsQA):
     path: str = field(default="", compare=False)
     sha256: str = ""
     fewest = 1  # a model may answer them all
-
-    def __post_init__(self):
-        super().__post_init__()
-        if (self.names, self.hops) != (NAMES, None):
-            raise SpecError(f"names={self.names}, hops={self.hops}: a file settles that; leave it out.")
-        if self.mixture:
-            raise SpecError(f"mixture={self.mixture}: a file settles that; leave it out.")
 
     @property
     def name(self) -> str:

@@ -116,7 +116,9 @@ class TrigMNNS(nn.Module):
     ):
         super().__init__()
         check_sizes(length, max_sum, dtype)
-        self.design = design_of(variant)
+        if isinstance(variant, str) and variant not in VARIANTS:
+            raise SpecError(f"variant={variant!r}: choose one of {', '.join(VARIANTS)}.")
+        self.design = VARIANTS[variant] if isinstance(variant, str) else variant
         if not frequency > 0:
             raise SpecError(f"frequency={frequency}: choose one above 0; below 1 is the paper's condition.")
         self.length, self.max_sum, self.omega = length, max_sum, frequency * math.pi / (2 * max_sum)
@@ -211,15 +213,6 @@ def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: f
     if design.halved and not design.rescaled:
         gap *= 2.0**-length
     return math.log(2 * Layout(length, design.residual).width / omega) / gap
-
-
-def design_of(variant: str | Design) -> Design:
-    """The design of that name."""
-    if isinstance(variant, Design):
-        return variant
-    if variant not in VARIANTS:
-        raise SpecError(f"variant={variant!r}: choose one of {', '.join(VARIANTS)}.")
-    return VARIANTS[variant]
 
 
 def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:

@@ -64,7 +64,7 @@ class Edit(ABC):
     """A change of mixture weights: frozen data that a reader subclasses.
 
     It may look at the state of the step, say at `state.step` and, through a task that is a field of it, at the inputs
-    `state.rows`; `cot2lib.oracles` says which states matter.
+    `state.rows`; `cot2lib.supervision` says which states matter.
     """
 
     def __post_init__(self):

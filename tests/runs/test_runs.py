@@ -24,7 +24,7 @@ from cot2lib.kit.files import load_tensors
 from cot2lib.runs import finished, lookup, records, train
 from cot2lib.runs import store as stores
 from cot2lib.runs.collect import collect as merge
-from cot2lib.runs.plan import stacks_of_shard
+from cot2lib.runs.train import stacks_of_shard
 from cot2lib.study import sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS
