@@ -7,10 +7,8 @@ import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.specs.profiles import METHODS, PROFILES, TEN, TWENTY, comparison, grpo, shortened, spec
+from cot2lib.specs.profiles import METHODS, PROFILES, comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
-from cot2lib.study import sweeps
-from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
@@ -272,20 +270,6 @@ def test_a_run_may_have_the_split_of_another_seed():
     assert torch.equal(table(moved), table(usual)) and not torch.equal(table(moved), table(donor))
     rewarded = grpo(moved, "quick")
     assert rewarded.split_seed == 42 and rewarded.seed == 43 and rewarded.shape() == grpo(usual, "quick").shape()
-
-
-def test_single_runs_share_a_split():
-    runs = sweeps.one_split("paper")
-    assert {run.split_seed for run in runs} == {42} and {run.seed for run in runs} == set(TWENTY)
-    assert {run.seed for run in runs if run.method == "CoT2"} == set(TEN)
-    known = {run.id for run in all_runs.sweep("csft", "paper")}
-    assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
-    dropped = 3 * 5 - 1  # the run of seed 42 and K = 3 is among the variants
-    explaining = 210 - 30 - 4  # 30 at d = 24 are counted; seed 42 has usual runs at d = 32 and at the code's rate
-    further = 2 * 15  # Dirichlet thoughts beyond the first five initialisations
-    assert len(all_runs.sweep("one_split", "paper")) == 36 + 30 + 4 * 5 + dropped + explaining + further, (
-        "and by reward: three K without dropout and with it, and Dirichlet thoughts from two starts"
-    )
 
 
 def test_builders_take_the_rule_and_any_field_of_the_recipe():
