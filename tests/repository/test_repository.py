@@ -31,7 +31,7 @@ LEVELS = [
     {"kit"},
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
-    {"decode", "theory", "targets", "oracles"},
+    {"decode", "theory", "targets"},
     {"training"},
     {"specs", "llm"},
     {"runs"},
