@@ -1,5 +1,6 @@
 """Files that are whole or absent: atomic writes, tensors with JSON beside them, downloads."""
 
+import hashlib
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from torch import Tensor
 from cot2lib.errors import RecordError, SpecError
 
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
-META = "cot2"
+META, CHECKSUM = "cot2", "sha256"
 ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
 TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
@@ -54,11 +55,14 @@ def _changed(entry: os.DirEntry) -> float:
         return float("inf")
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
-    """Write tensors and JSON metadata as one safetensors file, atomically."""
+def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict, checked: bool = False) -> None:
+    """Write tensors and JSON metadata as one safetensors file, atomically; `checked` with a checksum of both."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {META: json.dumps(meta)}
+    if checked:
+        header[CHECKSUM] = _checksum(header[META], whole)
     try:
-        write_atomic(path, lambda part: save_file(whole, part, metadata={META: json.dumps(meta)}))
+        write_atomic(path, lambda part: save_file(whole, part, metadata=header))
     except (SafetensorError, OSError) as error:
         raise RecordError(f"{path} cannot be written ({error}); make room or choose another folder.") from error
 
@@ -87,6 +91,10 @@ def _read(path: Path, take: Callable) -> tuple:
             if not isinstance(meta, dict):
                 raise KeyError(META)
             taken = take(file)
+            if CHECKSUM in (header := file.metadata()):
+                tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+                if _checksum(header[META], tensors) != header[CHECKSUM]:
+                    raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")
         return taken, meta
     except FileNotFoundError as error:
         raise RecordError(f"{path} does not exist.") from error
@@ -95,6 +103,13 @@ def _read(path: Path, take: Callable) -> tuple:
             f"{path} is truncated or was not written by cot2lib ({type(error).__name__}); "
             "delete it or put back a whole copy."
         ) from error
+
+
+def _checksum(meta: str, tensors: Mapping[str, Weight]) -> str:
+    found = hashlib.sha256(meta.encode())
+    for name in sorted(tensors):
+        found.update(name.encode() + tensors[name].numpy().tobytes())
+    return found.hexdigest()
 
 
 def fetched(address: str, sha256: str, remedy: str) -> Path:

@@ -157,7 +157,8 @@ def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> p
                 checkpoint = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
             trainer.step()
             tell(trainer.taken)
-    save_tensors(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
+    made = {"run": to_data(run), "log": trainer.log, **told, **provenance(where)}
+    save_tensors(done, _own(trainer.model), made, checked=True)
     _path(run.id, "checkpoint").unlink(missing_ok=True)
     return pd.DataFrame(told["evaluations"])
 

@@ -73,7 +73,7 @@ def save_finished(trainer: StackTrainer, provenance: dict) -> None:
     weights = {name: value[each] for name, value in _weights(trainer).items()}
     losses = [trainer.progress.first_losses[model] for model in each]
     progress = replace(trainer.progress, first_losses=losses)
-    save_tensors(stack_path(trainer.asked), weights, _meta(trainer, progress, provenance))
+    save_tensors(stack_path(trainer.asked), weights, _meta(trainer, progress, provenance), checked=True)
     stack_path(trainer.asked, checkpoint=True).unlink(missing_ok=True)
 
 

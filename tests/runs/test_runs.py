@@ -559,6 +559,22 @@ def test_a_stack_file_that_is_cut_anywhere_is_named(stack_file):
     assert len(runs.run(SPECS[1:2])) == 1
 
 
+def test_a_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
+    """In its length, its header, its results, its checksum, its tensors, its last byte."""
+    whole = stack_file.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    results = [whole.index(name) + 12 for name in (b"curves", b"seconds", b"sha256")]
+    for place, position in enumerate([0, 9, *results, 8 + header, *range(8 + header, len(whole), 19973), -1]):
+        spoilt = bytearray(whole)
+        spoilt[position] ^= 1 << place % 8
+        stack_file.write_bytes(bytes(spoilt))
+        for use in (lambda: runs.load(SPECS[1], "error"), lambda: runs.run(SPECS[1:2], "error")):
+            with pytest.raises(RecordError, match=f"{stack_file.name}.*elete it"):
+                use()
+    stack_file.write_bytes(whole)
+    assert len(runs.run(SPECS[1:2], "error")) == 1
+
+
 def test_a_link_to_nothing_is_named(store, nothing_shipped):
     runs.run(SPECS)
     (store / "elsewhere.safetensors").symlink_to(store.parent / "gone.safetensors")
