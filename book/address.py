@@ -1,4 +1,4 @@
-"""Put the repository's address and branch of `_config.yml` wherever else they stand: `make address`."""
+"""Put the repository's address and branch of `_config.yml` wherever else they stand: `python book/address.py`."""
 
 import re
 import sys

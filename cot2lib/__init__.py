@@ -6,7 +6,6 @@ A small core to build on, and apart from it the study that this book is made of.
 | --- | --- |
 | `tasks`, `supervision` | what goes in, which trajectories lead on, and the soft targets made of them |
 | `targets` | other targets: what is scored and what is fed, for controls |
-| `oracles` | which states a thought may hold, and which ones an answer needs, for interventions |
 | `thoughts` | thought rules: how a step's distribution becomes the next input |
 | `model`, `decode` | stacked GPT-2s, and the one autoregressive loop |
 | `losses`, `metrics` | cross-entropies, surrogate and ratios of GRPO; Pass@k, intervals |

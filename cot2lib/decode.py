@@ -21,6 +21,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.model import Branches, Cache, Dropout, GPT2Stack
 from cot2lib.thoughts import Discrete, Rule, State, Thought
+from cot2lib.thoughts.rule import Logits
 
 PROMPTS_AT_ONCE = 128  # a chunk that stays in cache
 ANSWER = Discrete(1.0)  # the sampled answer of a policy's traces
@@ -77,7 +78,6 @@ def rules(thought: Rule, steps: int, answer: Rule = Discrete()) -> list[Rule]:
 def at_last(
     x: Float[Tensor, "run batch step entry"], last: Int[Tensor, "run batch"] | None
 ) -> Float[Tensor, "run batch 1 entry"]:
-    """The entries of each rollout's answer step."""
     if last is None:
         return x[:, :, -1:]
     return x.gather(2, last[..., None, None].expand(-1, -1, 1, x.shape[-1]))
@@ -109,28 +109,20 @@ def think(
     The batch of a thought is prompt by prompt its branches; `step` and `rows` say which output and which inputs these
     are (`State`). `options` are those of `GPT2Stack.hidden`, with a cache.
     """
-    state = _state(stack, hidden, draws, step, rows, options)
-    thought = rule(state)
-    fed = state.mix(thought.weights) if thought.latent is None else thought.latent  # (run, batch, d)
-    return state.logits, thought, fed.view(hidden.shape)
-
-
-def _state(
-    stack: GPT2Stack,
-    hidden: Float[Tensor, "run prompt branch d"],
-    draws: Draws,
-    step: int | None,
-    rows: Inputs,
-    options: dict,
-) -> State:
-    """The state that a rule may look at."""
 
     def peek() -> Float[Tensor, "run batch d"]:
         there = options | {"cache": options["cache"].copy()}
         return stack.hidden(torch.zeros_like(hidden), **there).flatten(1, 2)
 
-    mix = lambda weights: stack.mix(weights[:, None])[:, 0]
-    return State(stack.logits(hidden).flatten(1, 2), hidden.flatten(1, 2), draws, peek, mix, step, rows)
+    scores, mix = stack.logits(hidden).flatten(1, 2), mix_of(stack)
+    thought = rule(State(scores, hidden.flatten(1, 2), draws, peek, mix, step, rows))
+    fed = mix(thought.weights) if thought.latent is None else thought.latent  # (run, batch, d)
+    return scores, thought, fed.view(hidden.shape)
+
+
+def mix_of(stack: GPT2Stack) -> Callable[[Logits], Float[Tensor, "run batch d"]]:
+    """`GPT2Stack.mix` of one step's weights."""
+    return lambda weights: stack.mix(weights[:, None])[:, 0]
 
 
 def decode(
@@ -157,9 +149,6 @@ def decode(
         dropout: multipliers for every pass.
         last: the step at which each prompt is answered, or None if at the last one.
         rows: which of its task's inputs each prompt is, for rules that ask.
-
-    Raises:
-        SpecError: if a rule samples and `keys` is missing.
     """
     noise = _no_noise if keys is None else keyed_noise(keys, prompts.shape[1] * samples, samples)
     ends = None if last is None else last.repeat_interleave(samples, 1)  # (run, batch)
@@ -176,43 +165,17 @@ def decode(
         read.append(hidden.flatten(1, 2))
         if step < len(steps) - 1:
             hidden = stack.hidden(fed, **options)
-    answers = thoughts[-1] if ends is None else steps[-1](_last_state(stack, logits, read, ends, noise, inputs))
-    return _rollout(logits, thoughts, answers, ends)
-
-
-def _last_state(
-    stack: GPT2Stack,
-    logits: list[Float[Tensor, "run batch vocab"]],
-    hidden: list[Float[Tensor, "run batch d"]],
-    last: Int[Tensor, "run batch"],
-    noise: Noise,
-    rows: Inputs,
-) -> State:
-    """The state of every rollout at its own last step. Its noise is the last step's, which no thought uses."""
-    scores, read = (at_last(torch.stack(parts, 2), last)[:, :, 0] for parts in (logits, hidden))
-    mix = lambda weights: stack.mix(weights[:, None])[:, 0]
-    return State(scores, read, partial(noise, len(logits) - 1), _unseen, mix, rows=rows)
-
-
-def _rollout(
-    logits: list[Float[Tensor, "run batch vocab"]],
-    thoughts: list[Thought],
-    answer: Thought,
-    last: Int[Tensor, "run batch"] | None,
-) -> Rollout:
-    """Steps side by side; each rollout's last one is its answer."""
-    weights = torch.stack([thought.weights for thought in thoughts], 2)  # (run, batch, step, vocab)
-    if last is not None:
-        place = last[..., None, None].expand(-1, -1, 1, weights.shape[-1])  # (run, batch, 1, vocab)
+    answer, weights = (
+        thoughts[-1],
+        torch.stack([thought.weights for thought in thoughts], 2),
+    )  # (run, batch, step, vocab)
+    if ends is not None:  # each answers from its own last state, by the last step's noise, which no thought uses
+        scores, state = (at_last(torch.stack(parts, 2), ends)[:, :, 0] for parts in (logits, read))
+        answer = steps[-1](State(scores, state, partial(noise, step), _unseen, mix_of(stack), rows=inputs))
+        place = ends[..., None, None].expand(-1, -1, 1, weights.shape[-1])  # (run, batch, 1, vocab)
         weights = weights.scatter(2, place, answer.weights[:, :, None])
-    return Rollout(
-        logits=torch.stack(logits, 2),
-        weights=weights,
-        answers=answer.weights.argmax(-1),
-        actions=[thought.action for thought in thoughts],
-        latents=[thought.latent for thought in thoughts],
-        last=last,
-    )
+    actions, latents = ([getattr(thought, name) for thought in thoughts] for name in ("action", "latent"))
+    return Rollout(torch.stack(logits, 2), weights, answer.weights.argmax(-1), actions, latents, ends)
 
 
 def replay(
@@ -224,12 +187,8 @@ def replay(
 ) -> Float[Tensor, "run rollout step vocab"]:
     """Logits of every step of finished rollouts, in one forward that carries gradients.
 
-    Args:
-        stack: the models.
-        prompts: token ids, encoded once for all rollouts of a prompt.
-        thoughts: what was fed, without the answer (`Rollout.thoughts`); each prompt's rollouts side by side, prompt
-            0's first.
-        padding, dropout: as in `GPT2Stack.hidden`.
+    Prompts are encoded once. `thoughts` were fed, without the answer (`Rollout.thoughts`); each prompt's rollouts
+    stand side by side, prompt 0's first. `padding` and `dropout` are as in `GPT2Stack.hidden`.
     """
     layout = Branches(prompts.shape[2], thoughts.shape[1] // prompts.shape[1])
     fed = thoughts.unflatten(1, (-1, layout.count))  # (run, prompt, branch, thought, d)

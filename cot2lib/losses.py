@@ -49,20 +49,13 @@ def set_nll(logits: Float[Tensor, "run batch step vocab"], targets: Float[Tensor
 
 
 def token_nll(logits: Float[Tensor, "run batch position vocab"], ids: Int[Tensor, "run batch position"]) -> Nll:
-    """Cross-entropy of given tokens, in nats."""
     return -logits.log_softmax(-1).gather(-1, ids[..., None])[..., 0]
 
 
 def reduce(
     nll: Nll, reduction: str, scored: Bool[Tensor, "run batch position"] | None = None
 ) -> Float[Tensor, " run"]:
-    """Sum or mean of each input's scored positions, then the mean over the batch.
-
-    Args:
-        nll: cross-entropies.
-        reduction: "sum" or "mean".
-        scored: positions that count, at least one for each input; None for all.
-    """
+    """ "sum" or "mean" of each input's scored positions (None: all), then the mean over the batch."""
     if scored is None:
         return (nll.sum(-1) if reduction == "sum" else nll.mean(-1)).mean(-1)
     total = (nll * scored).sum(-1)  # (run, batch)
@@ -100,9 +93,6 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
     Args:
         new, old: log-densities under two policies.
         ratio: "product", the likelihood ratio, or "geometric", its 1/K-th power (eq. multi-token-normalization).
-
-    Raises:
-        SpecError: for another ratio.
     """
     if ratio not in RATIOS[:2]:
         raise SpecError(f"ratio={ratio!r}: a step has one for {' or '.join(RATIOS[:2])}.")
@@ -111,10 +101,7 @@ def log_ratio(new: Draws, old: Draws, ratio: str) -> Steps:
 
 
 def log_ratios(new: Draws, old: Draws, ratio: str) -> Clipped:
-    """Logarithms of the ratios that are clipped: one of each step, or under "per-draw" one of each draw.
-
-    Raises SpecError for an unknown ratio.
-    """
+    """Logarithms of the ratios that are clipped: one of each step, or under "per-draw" one of each draw."""
     if ratio == "per-draw":
         return new - old
     return log_ratio(new, old, ratio)[..., None]
@@ -125,7 +112,7 @@ def surrogate(
 ) -> Steps:
     """Clipped surrogate min(r A, clip(r, 1-eps, 1+eps) A) of every step; "per-draw" sums it over a step's draws.
 
-    `new` carries the gradient. `clip` is eps. Raises SpecError for an unknown ratio.
+    `new` carries the gradient. `clip` is eps.
     """
     ratios = log_ratios(new, old, ratio).exp()  # (run, batch, step, draw)
     gain = advantages[..., None, None]  # (run, batch, 1, 1)
@@ -134,7 +121,6 @@ def surrogate(
 
 
 def outside_clip(log_ratios: Clipped, clip: float) -> Bool[Tensor, "run batch step _"]:
-    """Which ratios are outside 1 - clip .. 1 + clip."""
     return torch.expm1(log_ratios).abs() > clip
 
 

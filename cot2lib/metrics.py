@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
+import scipy
 from jaxtyping import Shaped
-from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -43,41 +43,43 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half the distance between the ends."""
         return (self.high - self.low) / 2
 
 
 def mean_interval(values: Values, low: float = -np.inf, high: float = np.inf) -> Interval:
-    """95 % interval of the mean over runs, cut to [low, high].
-
-    Raises:
-        SpecError: if there are no values.
-    """
+    """95 % interval of the mean over runs, cut to [low, high]. Raises SpecError if there are no values."""
     x = np.asarray(values, dtype=float)
     if not len(x):
         raise SpecError("no runs to take a mean of.")
-    return _cut(x, _t_quantile(len(x)) * _standard_error(x), low, high)
+    return _interval(x, None, low, high)
 
 
 def prediction_interval(values: Values, runs: int) -> Interval:
-    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut.
-
-    Raises:
-        SpecError: without values, or for fewer further runs than one.
-    """
+    """95 % interval for the mean of `runs` further runs of the same kind. It is Student-t and not cut."""
     positive(runs=runs)
     x = np.asarray(values, dtype=float)
     if not len(x):
         raise SpecError("no runs to predict from.")
-    return _cut(x, _predicted_half(_standard_error(x) * np.sqrt(len(x)), len(x), runs), -np.inf, np.inf)
+    return _interval(x, runs)
+
+
+def _interval(x: np.ndarray, runs: int | None, low: float = -np.inf, high: float = np.inf) -> Interval:
+    half, mean = _half_width(_deviation(x), len(x), runs), float(x.mean())
+    return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
+
+
+def _half_width(deviation: float, n: int, runs: int | None) -> float:
+    """Half-width of the interval of the mean of n values or, with `runs`, of the mean of so many further ones."""
+    quantile = scipy.special.stdtrit(n - 1, (1 + LEVEL) / 2) if n > 1 else np.nan
+    return float(quantile * deviation * np.sqrt(1 / n + (1 / runs if runs else 0)))
+
+
+def _deviation(x: np.ndarray) -> float:
+    return float(x.std(ddof=1)) if len(x) > 1 else np.nan
 
 
 def by_seed(above: Values, below: Values) -> tuple[pd.Series, pd.Series]:
-    """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run.
-
-    Raises:
-        SpecError: for a side that names no seeds, or one twice, and for sides without a common seed.
-    """
+    """Both sides for the seeds that both have, in the order of the first; an index names the seed of each run."""
     if not (isinstance(above, pd.Series) and isinstance(below, pd.Series)):
         raise SpecError("runs without their seeds do not pair; give each side as a series by seed.")
     for side in (above, below):
@@ -96,22 +98,12 @@ def paired_interval(above: Values, below: Values) -> Interval:
 
 
 def seeds_for(values: Values, half: float, runs: int | None = None) -> int | None:
-    """How many values, spread as these, bring an interval below a half-width.
+    """How many values, spread as these, bring the interval of a mean below a half-width.
 
     None if a thousand do not: with `prediction_interval` the further runs alone may spread as much.
-
-    Args:
-        values: what has been measured.
-        half: the half-width.
-        runs: of how many further runs; without, the interval is that of the mean.
     """
-    spread = np.std(np.asarray(values, dtype=float), ddof=1)
-    return next((n for n in range(2, 1001) if _predicted_half(spread, n, runs) < half), None)
-
-
-def _predicted_half(deviation: float, n: int, runs: int | None) -> float:
-    """Half-width of `prediction_interval` from n values of some standard deviation; without `runs` of the mean's."""
-    return _t_quantile(n) * deviation * np.sqrt(1 / n + (1 / runs if runs else 0))
+    spread = _deviation(np.asarray(values, dtype=float))
+    return next((n for n in range(2, 1001) if _half_width(spread, n, runs) < half), None)
 
 
 def at_widest_gap(values: Values) -> tuple[np.ndarray, np.ndarray]:
@@ -134,26 +126,10 @@ def holm(differences: Sequence[Values]) -> list[bool]:
 
 def _chance(x: np.ndarray) -> float:
     """Two-sided p-value of the t-test that a mean is 0."""
-    error = _standard_error(x)
+    error = _deviation(x) / np.sqrt(len(x))
     if error == 0:
         return float(x.mean() == 0)
-    return float(2 * special.stdtr(len(x) - 1, -abs(x.mean()) / error))
-
-
-def _standard_error(x: np.ndarray) -> float:
-    """Standard error of the mean; NaN for a single value."""
-    return float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else np.nan
-
-
-def _t_quantile(n: int) -> float:
-    """Two-sided 95 % quantile of Student's t with n - 1 degrees of freedom; NaN for n = 1."""
-    return float(special.stdtrit(n - 1, (1 + LEVEL) / 2)) if n > 1 else np.nan
-
-
-def _cut(x: np.ndarray, half: float, low: float, high: float) -> Interval:
-    """The mean of x, plus and minus `half`, cut to [low, high]."""
-    mean = float(x.mean())
-    return Interval(mean, float(np.maximum(low, mean - half)), float(np.minimum(high, mean + half)), len(x))
+    return float(2 * scipy.special.stdtr(len(x) - 1, -abs(x.mean()) / error))
 
 
 # Several samples of one model
@@ -170,21 +146,14 @@ def pass_at_k(correct: Numbers, total: Numbers, k: Numbers) -> np.ndarray | np.f
         total: number of samples of each item.
         k: number of samples drawn.
 
-    Raises:
-        SpecError: if k is below 1 or above `total`, or `correct` is outside 0..total.
+    Raises SpecError if k is below 1 or above `total`, or `correct` is outside 0..total.
     """
     correct, total, k = np.broadcast_arrays(_counts("correct", correct), _counts("total", total), _counts("k", k))
     if (k < 1).any() or (k > total).any():
         raise SpecError(f"k={_shown(k)} of {_shown(total)} samples: choose 1 <= k <= total.")
     if (correct < 0).any() or (correct > total).any():
         raise SpecError(f"correct={_shown(correct)} of {_shown(total)} samples: need 0 <= correct <= total.")
-    missed = np.zeros(k.shape)  # log of the probability that all drawn so far are wrong
-    with np.errstate(divide="ignore"):
-        for drawn in range(int(k.max(initial=0))):
-            wrong = np.clip(total - drawn - correct, 0, None)
-            left = np.where(drawn < k, total - drawn, 1)
-            missed += np.where(drawn < k, np.log1p(-np.where(wrong > 0, correct, left) / left), 0.0)
-    return (-np.expm1(missed))[()]
+    return 1 - scipy.stats.hypergeom.pmf(0, total, correct, k)
 
 
 def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
@@ -197,9 +166,6 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
         counts: number of samples of each item by answer (item, answer). Column 0 is the right answer.
         k: number of votes.
 
-    Returns:
-        The probability for each item (item,).
-
     Raises:
         SpecError: if `counts` is no table of counts, or an item has fewer than k samples, or so many that the ways to
             draw k of them have no float.
@@ -211,11 +177,11 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
     if not 1 <= k <= fewest:
         raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")
-    every = special.comb(counts.sum(1), k)
+    every = scipy.special.comb(counts.sum(1), k)
     if np.isinf(every).any():
         raise SpecError(f"k={k} votes of {counts.sum(1).max()} samples: too many ways to draw them; take fewer.")
     # Ways to draw 0..k samples of each answer: (item, answer, k + 1).
-    ways = special.comb(counts[:, :, None], np.arange(k + 1))
+    ways = scipy.special.comb(counts[:, :, None], np.arange(k + 1))
     won = sum(ways[:, 0, votes] * _others(ways[:, 1:], votes, k - votes) for votes in range(1, k + 1))
     return won / every
 
@@ -240,7 +206,6 @@ def _others(ways: np.ndarray, votes: int, left: int) -> np.ndarray:
 
 
 def _counts(name: str, values: Numbers) -> np.ndarray:
-    """The values as integers. Raises SpecError, which names them, if they are not whole."""
     numbers = np.asarray(values)
     wanted = np.issubdtype(numbers.dtype, np.number) and np.isfinite(numbers).all()
     if numbers.size and not (wanted and (numbers == np.floor(numbers)).all()):
@@ -249,6 +214,5 @@ def _counts(name: str, values: Numbers) -> np.ndarray:
 
 
 def _shown(values: np.ndarray) -> str:
-    """The range of the values, for an error message."""
     low, high = values.min(), values.max()
     return str(low) if low == high else f"{low}..{high}"

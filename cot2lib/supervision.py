@@ -16,9 +16,10 @@ B = 1 is discrete chain of thought, `B = |T|` all reachable states; there ties d
 """
 
 from functools import lru_cache
+from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
@@ -26,7 +27,8 @@ from cot2lib.kit.fields import whole
 from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
 
-TIES = ("minus-first", "plus-first", "shared")
+Ties = Literal["minus-first", "plus-first", "shared"]
+TIES = get_args(Ties)
 EXACT_COUNTS = 2**53
 CHUNK = 512  # inputs counted together, so that the counts stay in cache
 
@@ -241,31 +243,50 @@ def first_paths(
     here = torch.zeros(len(left), dtype=torch.int64) + start  # (input,)
     counts = []
     for step, children in enumerate(graph):
-        whole, here, left = _descend(whole, here, left, children, backward[step + 1], last_first)
-        counts.append(whole * backward[step + 1])
+        onward = backward[step + 1]
+        whole = spread(whole, children)
+        branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
+        chosen = torch.zeros_like(left, dtype=torch.bool)
+        for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):
+            there, state = branch >= 0, branch.clamp(min=0)
+            size = onward.gather(1, state[:, None])[:, 0]
+            fits = there & ~chosen & (size <= left)
+            whole.scatter_add_(1, state[:, None], fits[:, None].to(whole.dtype))
+            left = torch.where(fits, left - size, left)
+            enter = there & ~chosen & ~fits
+            here = torch.where(enter, state, here)
+            chosen |= enter
+        counts.append(whole * onward)
         counts[-1].scatter_add_(1, here[:, None], left[:, None])
     return torch.stack(counts, dim=1)
 
 
-def _descend(
-    whole: Mass,
-    here: Int[Tensor, " input"],
-    left: Float[Tensor, " input"],
-    children: Children,
-    continuations: Mass,
-    last_first: bool,
-) -> tuple[Mass, Int[Tensor, " input"], Float[Tensor, " input"]]:
-    """One step of `first_paths`: subtrees taken whole, the state walked into, and what is left for it."""
-    whole = spread(whole, children)
-    branches = children.gather(1, here[:, None, None].expand(-1, 1, children.shape[2]))[:, 0]  # (input, branch)
-    chosen = torch.zeros_like(left, dtype=torch.bool)
-    for branch in branches.flip(1).unbind(1) if last_first else branches.unbind(1):
-        there, state = branch >= 0, branch.clamp(min=0)
-        size = continuations.gather(1, state[:, None])[:, 0]
-        fits = there & ~chosen & (size <= left)
-        whole.scatter_add_(1, state[:, None], fits[:, None].to(whole.dtype))
-        left = torch.where(fits, left - size, left)
-        enter = there & ~chosen & ~fits
-        here = torch.where(enter, state, here)
-        chosen |= enter
-    return whole, here, left
+# Which states a thought may hold, and which ones an answer needs, for interventions (`cot2lib.thoughts.Edited`). Steps
+# count from 0 at the start to m at the answer, so the thought that a rule makes at `State.step` t stands after t + 1.
+
+
+def reachable(task: Task, step: int, rows: Int[Tensor, "*batch"]) -> Bool[Tensor, "*batch state"]:
+    """States of each input that walks of `step` steps from its start reach."""
+    inputs = rows.flatten()
+    counts = forward_counts(graph_of(task, inputs), task.states, per_input(task.start, inputs))
+    return (counts[step] > 0).view(*rows.shape, task.states)
+
+
+def ancestors(
+    task: Task, step: int, rows: Int[Tensor, "*batch"], final: Int[Tensor, "*batch"]
+) -> Bool[Tensor, "*batch state"]:
+    """States after `step` steps from which each input's walk can end in the state `final`."""
+    inputs, end = rows.flatten(), final.flatten()[:, None]
+    ends = torch.zeros(len(inputs), task.states, dtype=torch.float64).scatter_(1, end, 1.0)
+    return (backward_counts(graph_of(task, inputs), ends)[step] > 0).view(*rows.shape, task.states)
+
+
+def as_tokens(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch vocab"]:
+    tokens = torch.zeros(*states.shape[:-1], task.vocab_size, dtype=torch.bool)
+    tokens[..., task.state_ids] = states
+    return tokens
+
+
+def mirrored(task: Task, states: Bool[Tensor, "*batch state"]) -> Bool[Tensor, "*batch state"]:
+    """A set of states and the mirror of each; the set itself where a task has no symmetry."""
+    return states if task.mirror is None else states | states[..., task.mirror]

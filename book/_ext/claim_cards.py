@@ -1,24 +1,29 @@
-"""Sphinx extension: the page of claim cards, made from the records at build time, and links to sources.
+"""Sphinx extension: claim cards and the letter's numbers, made from the records at build time, and links to sources.
 
-The page `book/claims` holds a line `% cards`, which the cards take the place of. The role `source` links to a file at
-the commit that the book is built from.
+The page `book/claims` holds a line `% cards`, which the cards take the place of. `book/letter` holds names of numbers.
+The role `source` links to a file at the commit that the book is built from.
 """
+
+from collections.abc import Callable
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
 from cot2lib.kit.provenance import commit
-from cot2lib.study.book import cards
+from cot2lib.study.book import cards, letter
 from cot2lib.study.book.ledger import of_records
 
-PAGE, PLACE = "book/claims", "% cards"
+MADE: dict[str, Callable[[str], str]] = {
+    "book/claims": lambda page: page.replace("% cards", cards.page(of_records())),
+    "book/letter": letter.filled,
+}
 
 
 def fill(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Put the cards into their page."""
-    if docname == PAGE:
+    """Put cards and numbers into their pages."""
+    if docname in MADE:
         app.env.note_reread()
-        source[0] = source[0].replace(PLACE, cards.page(of_records()))
+        source[0] = MADE[docname](source[0])
 
 
 def revision(options: dict) -> str:

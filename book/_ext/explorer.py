@@ -7,6 +7,7 @@ questions are data; the component takes whatever stands in `SHOWN`.
 
 import base64
 import json
+import string
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from cot2lib.tasks.mnns import BOS, SPECIALS
 
 LABELS = {"cot2": "CoT2", "discrete": "discrete chain of thought"}
 RULES = {"cot2": "base", "discrete": "greedy"}  # how each thinks by itself, as `explorer-rules.js` calls it
+LETTERS = [letter + dash for dash in ("", "\N{PRIME}") for letter in string.ascii_uppercase]  # names of nodes
 UNSEEN = 200  # graphs that questions are chosen from
 CHOSEN = {(True, False): 6, (False, True): 1, (False, False): 1, (True, True): 4}  # by which of both are right
 SHOWN: dict[str, dict[str, RunSpec]] = {
@@ -72,11 +74,8 @@ def minds(task: str) -> list[Mind]:
     return [Mind(name, run, cot2lib.load(run, missing="error")) for name, run in SHOWN[task].items()]
 
 
-# Models
-
-
 def packed(mind: Mind, task: Task) -> dict:
-    """A model for the page: its shape, how it reads, and its weights in base64, of 16 bits if these lose nothing."""
+    """A model for the page: its shape, how it reads, and its weights in base64."""
     name, run, stack = mind
     weights = {key: value[0].numpy() for key, value in stack.state_dict().items()}
     tensors, offset = {}, 0
@@ -84,8 +83,6 @@ def packed(mind: Mind, task: Task) -> dict:
         tensors[key] = [offset, *value.shape]
         offset += value.size
     flat = np.concatenate([value.ravel() for value in weights.values()])
-    halved = flat.astype("<f2")
-    halves = np.array_equal(halved.astype("<f4"), flat)
     bare, whole = (task.prompt(arrow)[0].tolist() for arrow in (False, run.supervision.arrow))
     return {
         "name": name,
@@ -95,11 +92,9 @@ def packed(mind: Mind, task: Task) -> dict:
         "heads": run.model.heads,
         "d": run.model.d_model,
         "vocab": task.vocab_size,
-        "padding_counts": task.padding_counts,
         "tail": whole[len(bare) :],
         "tensors": tensors,
-        "bits": 16 if halves else 32,
-        "data": base64.b64encode((halved if halves else flat.astype("<f4")).tobytes()).decode(),
+        "data": base64.b64encode(flat.astype("<f4").tobytes()).decode(),
     }
 
 
@@ -119,17 +114,11 @@ def counted(kind: str, rights: Sequence[Bool[Tensor, " input"]]) -> str:
     return f"Of {len(rights[0]):,} {kind}, {first} gets {one} right and {second} {other}."
 
 
-# Tasks
-
-
 def mnns() -> dict:
     """Both models on sums of digits, the inputs that were held out from them, and one that tells them apart."""
     both = minds("mnns")
     task = both[0].run.task
-    trained, *others = (task.split(mind.run.split_seed) for mind in both)
-    if any((trained != other).any() for other in others):
-        raise ValueError("the models of the explorer were trained on different inputs")
-    rows = (~trained).nonzero()[:, 0]
+    rows = (~task.split(both[0].run.split_seed)).nonzero()[:, 0]  # held out from both
     one, other = rights = [right(mind, task, rows) for mind in both]
     written = lambda digits: "".join(map(str, digits))
     return {
@@ -152,7 +141,8 @@ def prosqa() -> dict:
     both = minds("prosqa")
     task = unseen(both[0].run.task)
     rights = [right(mind, task, torch.arange(task.size)) for mind in both]
-    rows = chosen(*rights)
+    found = lambda first, second: ((rights[0] == first) & (rights[1] == second)).nonzero()[:, 0].tolist()
+    rows = sorted(row for which, count in CHOSEN.items() for row in found(*which)[:count])
     kinds = f"The {len(rows)} here are the first on which both are right, one of them, or neither."
     return {
         "models": [packed(mind, task) for mind in both],
@@ -167,14 +157,6 @@ def unseen(task: ProsQA) -> ProsQA:
     return replace(task, inputs=UNSEEN, seed=TEST_SEED)
 
 
-def chosen(one: Bool[Tensor, " input"], other: Bool[Tensor, " input"]) -> list[int]:
-    """The first questions of each kind of `CHOSEN`, in the order of the graphs."""
-    found = []
-    for (first, second), count in CHOSEN.items():
-        found += ((one == first) & (other == second)).nonzero()[:count, 0].tolist()
-    return sorted(found)
-
-
 def question(task: ProsQA, row: int) -> dict:
     """A question for the page, its nodes as tokens: what a model reads, and where each node is drawn."""
     token = task.state_ids.tolist()
@@ -184,16 +166,10 @@ def question(task: ProsQA, row: int) -> dict:
     return {
         "row": row,
         "tokens": task.prompt(False)[row, task.padding[row] :].tolist(),
-        "padding": int(task.padding[row]),
         "thoughts": task.steps - 1,
         "root": token[task.root[row]],
         "right": int(task.answer_ids[row]),
         "options": sorted((token[node] for node in task.options[row]), key=[token[node] for node in order].index),
         "edges": [[token[start], token[end]] for start, end in edges],
-        "nodes": [[token[node], letter(place), *where[node]] for place, node in enumerate(order)],
+        "nodes": [[token[node], letter, *where[node]] for letter, node in zip(LETTERS, order)],
     }
-
-
-def letter(place: int) -> str:
-    """A short name: A to Z, then with a dash."""
-    return chr(ord("A") + place % 26) + "\N{PRIME}" * (place // 26)

@@ -1,12 +1,11 @@
 """Sphinx extension: pages fetch nothing from elsewhere. MathJax's browser bundle and fonts come from the site itself.
 
-Pages are also told how wide each formula will be. So lines break in the same places before it is set and after.
+Pages also know about how wide each formula will be, so that lines break in the same places before it is set and after.
 """
 
 import html
 import re
 import shutil
-import string
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -14,21 +13,10 @@ from sphinx.application import Sphinx
 
 PARTS = ("tex-chtml.js", "output/chtml/fonts/woff-v2")
 FORMULA = re.compile(r'(<span class="math notranslate nohighlight")(>\\\((.*?)\\\)</span>)', re.DOTALL)
-RAISED = re.compile(r"[_^](?:\{([^{}]*)\}|(\\[A-Za-z]+|[^\s{}]))")
-SIGN = re.compile(r"\\[A-Za-z]+|\\.|\S")
-SMALL = 0.7  # of a sign above or below the line
-SET = 1.25  # size of formulas beside text
-LETTER = 0.6  # em, as other signs that are not listed
-UNSEEN = set("{}") | {r"\,", r"\mathrm", r"\text", r"\mathbb", r"\left", r"\right", r"\tfrac", r"\operatorname"}
-BETWEEN = set("=<>+-") | {r"\ge", r"\le", r"\in", r"\approx", r"\to", r"\pm", r"\times", r"\cdot", r"\log", r"\sum"}
-KINDS = {
-    0.0: UNSEEN,
-    0.3: set("()[]|.,/!'ijlt"),
-    0.5: set("0123456789"),
-    0.8: set(string.ascii_uppercase),
-    1.3: BETWEEN,
-}
-WIDTHS = {sign: wide for wide, signs in KINDS.items() for sign in signs}
+UNSEEN = re.compile(r"\\(?:,|(?:left|right|math\w+|text|tfrac|operatorname)\b)")
+SIGN = re.compile(r"\\[A-Za-z]+|[^\s{}^_\\]")
+RELATION = re.compile(r"[=<>+-]|\\(?:ge|le|in|approx|to|pm|times|cdot|log|sum)\b")  # with room around it
+WIDTH, ROOM = 0.66, 0.65  # em: of a sign, and around a relation, fitted to 900 formulas of the book
 
 
 def setup(app: Sphinx) -> dict:
@@ -47,22 +35,15 @@ def drop_thebe(app: Sphinx, pagename: str, templatename: str, context: dict, doc
 
 def reserve(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Write each formula's width within a line to its element."""
-
-    def told(found: re.Match) -> str:
-        return f'{found[1]} style="--wide: {width(html.unescape(found[3])):.1f}em"{found[2]}'
-
+    sized = lambda found: f'{found[1]} style="--wide: {width(html.unescape(found[3])):.1f}em"{found[2]}'
     if "body" in context:
-        context["body"] = FORMULA.sub(told, context["body"])
+        context["body"] = FORMULA.sub(sized, context["body"])
 
 
 def width(tex: str) -> float:
     """About how wide a formula is when it is set, in em of the text around it."""
-    raised = sum(_signs(found[1] or found[2]) for found in RAISED.finditer(tex))
-    return SET * (_signs(RAISED.sub("", tex)) + SMALL * raised)
-
-
-def _signs(tex: str) -> float:
-    return sum(WIDTHS.get(sign, LETTER) for sign in SIGN.findall(tex))
+    tex = UNSEEN.sub("", tex)
+    return WIDTH * len(SIGN.findall(tex)) + ROOM * len(RELATION.findall(tex))
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:

@@ -1,5 +1,5 @@
 // What the theme leaves for screen readers and keyboards: names that hold the text that is seen, a landmark around the
-// logo, wide boxes that can be reached. Paper shows what is folded.
+// logo, wide boxes that can be reached.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -18,12 +18,6 @@ document.addEventListener("DOMContentLoaded", () => {
   reach();
   window.addEventListener("load", () => window.MathJax?.startup?.promise.then(reach));
   document.addEventListener("toggle", reach, true); // what is in a fold is wide when it opens
-  let closed = [];
-  window.addEventListener("beforeprint", () => {
-    closed = [...document.querySelectorAll("article details:not([open])")];
-    closed.forEach((fold) => (fold.open = true));
-  });
-  window.addEventListener("afterprint", () => closed.forEach((fold) => (fold.open = false)));
   const unfold = () => {
     const box = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".dropdown");
     if (box?.matches(".toggle-hidden")) box.querySelector("button.toggle-button").click();

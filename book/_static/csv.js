@@ -14,8 +14,6 @@ document.addEventListener("DOMContentLoaded", () => {
       href: `data:text/csv;charset=utf-8,${encodeURIComponent(`${lines}\n`)}`,
       textContent: "CSV",
     });
-    const number = table.caption.querySelector(".caption-number");
-    link.setAttribute("aria-label", `${number ? number.textContent.trim() : "This table"} as CSV`);
     table.caption.append(" ", link);
   });
 });

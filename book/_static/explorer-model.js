@@ -5,18 +5,10 @@
 Object.assign(window.COT2, (function () {
   const EPSILON = 1e-5; // of layer norms
 
-  /** A number of 16 bits. */
-  function half(bits) {
-    const exponent = (bits >> 10) & 31;
-    const fraction = (bits & 1023) / 1024;
-    const size = exponent ? (1 + fraction) * 2 ** (exponent - 15) : fraction * 2 ** -14;
-    return bits >> 15 ? -size : size;
-  }
-
   /** Weights of a model, by name, as {data, shape}. */
   function unpack(model) {
     const { buffer } = Uint8Array.from(atob(model.data), (c) => c.charCodeAt(0));
-    const numbers = model.bits === 16 ? Float32Array.from(new Uint16Array(buffer), half) : new Float32Array(buffer);
+    const numbers = new Float32Array(buffer);
     const weights = {};
     for (const [name, [offset, ...shape]] of Object.entries(model.tensors)) {
       const size = shape.reduce((a, b) => a * b, 1);
@@ -75,10 +67,9 @@ Object.assign(window.COT2, (function () {
       return Object.assign(copy, this, { cache });
     }
 
-    /** A copy that has read a question, and its scores of the next token. Padding is skipped; its places may count. */
-    asked({ tokens, padding = 0 }) {
+    /** A copy that has read a question, without its padding, and its scores of the next token. */
+    asked({ tokens }) {
       const copy = this.fork();
-      copy.place = this.model.padding_counts ? padding : 0;
       const states = [...tokens, ...this.model.tail].map((id) => copy.read(copy.embed(id)));
       return { reader: copy, logits: copy.logits(states.pop()) };
     }

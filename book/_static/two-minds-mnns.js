@@ -53,7 +53,6 @@
         thoughts: data.length - 1,
         start: token(0),
         right: token(rightOf(digits)),
-        heldOut: held,
         text: `Put + or − before ${listed(digits)}. The smallest sum that is not negative wins. ${known}${fed}`,
       };
     }

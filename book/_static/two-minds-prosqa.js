@@ -19,7 +19,7 @@
       const [one, other] = asked.options.map((id) => names.get(id));
       const text = `Start at ${names.get(asked.root)} and follow the arrows. Do you reach ${one} or ${other}?`;
       const known = "Neither model was trained on this graph.";
-      return { ...asked, start: asked.root, heldOut: true, text: `${text} ${known}` };
+      return { ...asked, start: asked.root, text: `${text} ${known}` };
     }
 
     function frame({ nodes }, width) {
@@ -42,7 +42,6 @@
       allAtOnce: false,
       label: "Question",
       field,
-      hint: "",
       question,
       frame,
       lines: ({ edges }) => edges.map(([from, to]) => ({ from, to, arrow: true })),

@@ -11,15 +11,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cot2lib.cli.options import FAILED, command, profile_option
+from cot2lib.cli.options import FAILED, Parser, command, count, device_option, profile_option
 from cot2lib.cli.training import add_training
 from cot2lib.errors import CoT2Error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
-    options = _parser().parse_args(arguments)
+    again = "begins anew"
     try:
+        options = _parser().parse_args(arguments)
+        again = options.again
         status = options.command(options) or 0
         sys.stdout.flush()
         return status
@@ -33,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"cot2: {_named(error)}; choose a path that can be read and written.", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print(f"cot2: interrupted; the same command {options.again}.", file=sys.stderr)
+        print(f"cot2: interrupted; the same command {again}.", file=sys.stderr)
         return 130
 
 
@@ -42,7 +44,7 @@ def _named(error: OSError) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cot2", description="Runs, records and chapters of the CoT2 companion.")
+    parser = Parser(prog="cot2", description="Runs, records and chapters of the CoT2 companion.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     command(commands, "list", "which runs each chapter stands on, and which are recorded", _list)
@@ -52,7 +54,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_language(commands) -> None:
-    """Commands of language models."""
     language = commands.add_parser("llm", help="train language models").add_subparsers(
         required=True, metavar="COMMAND"
     )
@@ -60,13 +61,12 @@ def _add_language(commands) -> None:
     train = command(language, "train", text, _train, "goes on from the last checkpoint")
     profile_option(train)
     train.add_argument("--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, longest=16")
-    train.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    device_option(train)
     train.add_argument("--model", help="folder with the weights, where the hub cannot be reached")
     train.add_argument("--data", help="folder with GSM8K's files, where they cannot be downloaded")
 
 
 def _add_study(commands) -> None:
-    """Commands that collect, execute and judge."""
     collect = command(commands, "collect", "merge the local store into the shipped records", _collect)
     collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (CONTRIBUTING.md)")
     profile_option(collect)
@@ -80,7 +80,7 @@ def _add_study(commands) -> None:
     chapters.add_argument("names", nargs="*", metavar="CHAPTER", help="chapters (default: all)")
     chapters.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
     chapters.add_argument("--out", type=Path, help="folder for executed copies (default: build/executed)")
-    chapters.add_argument("--workers", type=int, default=1, help="chapters executed side by side (default: 1)")
+    chapters.add_argument("--workers", type=count, default=1, help="chapters executed side by side (default: 1)")
 
     ledger = command(commands, "ledger", "every number of the paper beside our records, with a verdict", _ledger)
     ledger.add_argument("--csv", type=Path, metavar="FILE", help="write the whole ledger as CSV")

@@ -1,11 +1,18 @@
-"""Pieces that commands share: how they are added, common options, checks of counts."""
+"""Pieces that commands share: how they are added, and common options."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from cot2lib.errors import SpecError
 
 FAILED = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SpecError(f"{message}.")
 
 
 def command(commands, name: str, text: str, function, again: str = "begins anew") -> argparse.ArgumentParser:
@@ -16,23 +23,16 @@ def command(commands, name: str, text: str, function, again: str = "begins anew"
 
 
 def profile_option(parser: argparse.ArgumentParser) -> None:
-    """The option that names a recipe."""
     parser.add_argument("--profile", default="quick", help="quick or paper (default: quick)")
 
 
-def check_choice(options: argparse.Namespace, name: str, choices: Sequence[str]) -> None:
-    """Check that an option is one of some words.
-
-    Raises:
-        SpecError: if it is none of them.
-    """
-    given = getattr(options, name)
-    if given not in choices:
-        raise SpecError(f"--{name} {given}: choose one of {', '.join(choices)}.")
+def device_option(parser: argparse.ArgumentParser) -> None:
+    devices = ("auto", "cpu", "cuda")
+    parser.add_argument("--device", default="auto", choices=devices, help="(default: auto, CUDA where there is one)")
 
 
-def check_counts(options: argparse.Namespace, check: Callable[[str, int], None], *names: str) -> None:
-    """Check those options, of these names, that are given."""
-    for name in names:
-        if getattr(options, name) is not None:
-            check(f"--{name}", getattr(options, name))
+def count(text: str) -> int:
+    """An option's whole number of at least 1."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: need at least one")
+    return number

@@ -4,21 +4,21 @@ import argparse
 import multiprocessing
 import sys
 
-from cot2lib.cli.options import check_choice, check_counts, command, profile_option
-from cot2lib.errors import CoT2Error, SpecError
+from cot2lib.cli.options import command, count, device_option, profile_option
+from cot2lib.errors import CoT2Error
 
 THIS = (sys.executable, "-m", "cot2lib")  # this command in another process
 
 
 def add_training(commands) -> None:
-    """Commands that train runs here or on a cluster."""
     resumes = "goes on from the last checkpoint, about a minute back"
     run = command(commands, "run", "train a chapter's missing runs into the local store", _run, resumes)
     _run_options(run)
-    run.add_argument("--workers", type=int, default=1, help="processes that share the stacks (default: 1)")
+    run.add_argument("--workers", type=count, default=1, help="processes that share the stacks (default: 1)")
     run.add_argument(
         "--shard",
-        default="1/1",
+        type=shard,
+        default=(0, 1),
         metavar="K/N",
         help="train every N-th stack, starting with the K-th (workers share it)",
     )
@@ -27,7 +27,7 @@ def add_training(commands) -> None:
         commands, "slurm", "queue a chapter's missing runs on a Slurm cluster, as an array of shards", _slurm
     )
     _run_options(slurm)
-    slurm.add_argument("--shards", type=int, default=8, help="tasks of the array (default: 8)")
+    slurm.add_argument("--shards", type=count, default=8, help="tasks of the array (default: 8)")
     slurm.add_argument(
         "--slurm",
         nargs="+",
@@ -38,16 +38,18 @@ def add_training(commands) -> None:
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `run` and `slurm` share."""
     parser.add_argument("chapter", help="chapter whose runs to train")
     profile_option(parser)
     parser.add_argument(
         "--where", nargs="+", default=[], metavar="FIELD=VALUE", help="only runs with, say, d_model=32"
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    parser.add_argument("--threads", type=int, help="CPU threads of each worker (default: all, torch's own steps one)")
-    parser.add_argument("--engine", default="auto", help="auto: the fused CPU engine where it applies; or torch")
-    parser.add_argument("--stack", type=int, help="most trainings side by side (default: 16 on a CPU, 64 on a GPU)")
+    device_option(parser)
+    parser.add_argument(
+        "--threads", type=count, help="CPU threads of each worker (default: all; torch's own steps: 1)"
+    )
+    engines = ("auto", "torch")
+    parser.add_argument("--engine", default="auto", choices=engines, help="auto: the fused one where it applies")
+    parser.add_argument("--stack", type=count, help="most trainings side by side (default: 16 on a CPU, 64 on a GPU)")
     parser.add_argument("--retrain", action="store_true", help="also train runs that have a shipped record")
 
 
@@ -60,21 +62,18 @@ def asked_for(options: argparse.Namespace) -> list:
 
 def _run(options: argparse.Namespace) -> None:
     from cot2lib import runs
-    from cot2lib.kit import machine
+    from cot2lib.kit.machine import check_count
     from cot2lib.kit.provenance import resolve_device
-    from cot2lib.runs.train import ENGINES
 
     specs = asked_for(options)
-    check_counts(options, machine.check_count, "workers", "threads")
-    check_counts(options, machine.check_some, "stack")
-    check_choice(options, "engine", ENGINES)
+    check_count("--workers", options.workers)
+    check_count("--threads", options.threads or 1)
     resolve_device(options.device)
-    shard = _shard(options.shard)
     if options.workers > 1:
-        _spread(options, *shard)
+        _spread(options, *options.shard)
         return
     how = {name: getattr(options, name) for name in ("device", "retrain", "threads", "engine", "stack")}
-    done = runs.run(specs, **how, shard=shard)
+    done = runs.run(specs, **how, shard=options.shard)
     print(f"{len(done)} of {len(specs)} runs of {options.chapter} under {options.profile} are recorded or stored.")
 
 
@@ -96,7 +95,8 @@ def _spread(options: argparse.Namespace, shard: int, of: int) -> None:
         for worker in workers:
             worker.terminate()
     ends = [worker.exitcode for worker in workers]
-    died = [f"worker {k} of {len(ends)} {_ending(end)}" for k, end in enumerate(ends, start=1) if end]
+    ending = lambda end: f"was killed (signal {-end})" if end < 0 else f"ended with status {end}"
+    died = [f"worker {k} of {len(ends)} {ending(end)}" for k, end in enumerate(ends, start=1) if end]
     if died:
         raise CoT2Error(f"{', '.join(died)}; the same command goes on from the last checkpoints.")
 
@@ -119,44 +119,21 @@ def _same_runs(options: argparse.Namespace, threads: int | None) -> list[str]:
     return base + (["--where", *options.where] if options.where else [])
 
 
-def _shares(options: argparse.Namespace) -> list[list[str]]:
-    """The arguments of each shard. Those that a node is to judge, say its threads, are not checked here.
-
-    Raises:
-        SpecError: for what no machine could run.
-    """
-    from cot2lib.kit.machine import check_some
-    from cot2lib.kit.provenance import DEVICES
-    from cot2lib.runs.train import ENGINES
-
-    check_counts(options, check_some, "shards", "threads", "stack")
-    check_choice(options, "device", DEVICES)
-    check_choice(options, "engine", ENGINES)
-    asked_for(options)
-    base = _same_runs(options, options.threads)
-    return [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
-
-
 def _slurm(options: argparse.Namespace) -> None:
     from cot2lib.kit import paths
     from cot2lib.study.book import cluster
 
-    folder = paths.store() / "slurm"
-    commands = [[*THIS, *share] for share in _shares(options)]
+    asked_for(options)  # here, for what no node could run
+    folder, base = paths.store() / "slurm", [*THIS, *_same_runs(options, options.threads)]
+    commands = [[*base, "--shard", f"{k}/{options.shards}"] for k in range(1, options.shards + 1)]
     jobs = cluster.submit(commands, folder, cluster.parsed(options.slurm), f"cot2-{options.chapter}")
     print(f"{len(jobs)} tasks queued as {jobs[0].job_id.partition('_')[0]}; their logs are in {folder}.", flush=True)
     print(f"`cot2 list` counts what is stored; then: cot2 collect {options.chapter} --profile {options.profile}")
 
 
-def _ending(status: int) -> str:
-    return f"was killed (signal {-status})" if status < 0 else f"ended with status {status}"
-
-
-def _shard(text: str) -> tuple[int, int]:
-    try:
-        first, of = map(int, text.split("/"))
-    except ValueError:
-        first, of = 0, 0
+def shard(text: str) -> tuple[int, int]:
+    """An option's K/N, K counted from 0."""
+    first, of = map(int, text.split("/"))
     if not 1 <= first <= of:
-        raise SpecError(f"--shard {text}: write K/N with 1 <= K <= N, say 1/2.")
+        raise argparse.ArgumentTypeError(f"{text}: write K/N with 1 <= K <= N, say 1/2")
     return first - 1, of

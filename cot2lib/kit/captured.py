@@ -38,7 +38,6 @@ class Captured(Generic[T]):
         return self.result
 
     def _aside(self) -> T:
-        """One eager call on a stream of its own, as a capture asks of those before it."""
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -26,17 +26,9 @@ LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
 
 
 def typed(data) -> None:
-    """Give every field of a frozen dataclass its declared type.
-
-    Raises:
-        SpecError: naming a field whose value is of another type, an integer of more than 64 bits, or a declared type
-            that a field cannot have.
-    """
-    declared = _hints(type(data))  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
-    for name, (hint, kinds, parts) in declared.items():
-        value = getattr(data, name)
-        if not _fits(value, kinds, parts):
-            object.__setattr__(data, name, _as(name, hint, value))
+    """Give every field of a frozen dataclass its declared type."""
+    for name, hint in _hints(type(data)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
+        object.__setattr__(data, name, _as(name, hint, getattr(data, name)))
 
 
 def label(data) -> str:
@@ -60,11 +52,7 @@ def refuse_unknown(caller: str, given: Iterable[str], known: Iterable[str]) -> N
 
 
 def whole(name: str, value) -> int:
-    """A whole number of at most 64 bits as an int.
-
-    Raises:
-        SpecError: for anything else; `name` says which argument it is.
-    """
+    """A whole number of at most 64 bits as an int."""
     try:
         number = operator.index(value) if not isinstance(value, bool) else None
     except TypeError:  # arrays and tensors have an index if they hold one integer
@@ -78,9 +66,21 @@ def whole(name: str, value) -> int:
 
 def positive(**values) -> None:
     """Raise SpecError for an argument that is no whole number of at least 1."""
+    at_least(1, **{name: whole(name, value) for name, value in values.items()})
+
+
+def at_least(least: int, **values) -> None:
+    """Raise SpecError for a number below its least value; None is none."""
     for name, value in values.items():
-        if whole(name, value) < 1:
-            raise SpecError(f"{name}={value}: must be at least 1.")
+        if value is not None and value < least:
+            raise SpecError(f"{name}={value}: must be at least {least}.")
+
+
+def above_zero(**values) -> None:
+    """Raise SpecError for a number that is not above 0."""
+    for name, value in values.items():
+        if not value > 0:
+            raise SpecError(f"{name}={value}: must be above 0.")
 
 
 def distinct(name: str, values: Sequence) -> None:
@@ -91,44 +91,27 @@ def distinct(name: str, values: Sequence) -> None:
 
 
 @cache
-def _hints(kind: type) -> dict[str, tuple]:
-    """Declared type of each field, and its `_kinds`."""
+def _hints(kind: type) -> dict[str, typing.Any]:
     try:
         hints = typing.get_type_hints(kind)
     except (NameError, TypeError, SyntaxError) as error:
         raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
-    declared = {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
-    return {name: (hint, *_kinds(hint)) for name, hint in declared.items()}
-
-
-def _kinds(hint) -> tuple[tuple, tuple[type, ...]]:
-    """The types that a declared type allows, and those of them that are dataclasses."""
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    return kinds, tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
-
-
-def _fits(value, kinds: tuple, parts: tuple[type, ...]) -> bool:
-    """Whether a value is of an allowed kind as it is; `_as` says of all others whether they can be made so."""
-    kind: type = type(value)
-    if kind is float:
-        return float in kinds and math.isfinite(value)
-    if kind is int:
-        return int in kinds and float not in kinds and abs(value) <= LARGEST
-    return kind in kinds if kind in (str, bool, type(None)) else _is_ours(kind) and issubclass(kind, parts)
+    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
 
 
 @cache
-def _is_ours(kind: type) -> bool:
-    """Whether a class is a dataclass of the package."""
-    return "__dataclass_params__" in vars(kind) and not is_outside(kind)
+def _kinds(hint) -> tuple[tuple, tuple[type, ...]]:
+    """The types that a declared type allows besides None, and those of them that are dataclasses."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    return kinds, tuple(kind for kind in kinds if isinstance(kind, type) and dataclasses.is_dataclass(kind))
 
 
 def _as(name: str, hint, value):
     """A value as its declared type; of several the first that it fits."""
-    kinds, parts = _kinds(hint)
-    if value is None and type(None) in kinds:
+    if value is None and type(None) in typing.get_args(hint):
         return None
-    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    kinds, parts = _kinds(hint)
     if parts and (parts == kinds or isinstance(value, parts)):
         return part(name, value, *parts)
     for kind in kinds[:-1]:
@@ -138,11 +121,7 @@ def _as(name: str, hint, value):
 
 
 def part(name: str, value, *kinds: type):
-    """A frozen dataclass of a wanted kind.
-
-    Raises:
-        SpecError: for anything else; `name` says which argument or field it is.
-    """
+    """A frozen dataclass of a wanted kind."""
     if not isinstance(value, kinds):
         known = ", ".join(kind.__name__ for kind in kinds)
         raise SpecError(f"{name}={value!r:.200}: give one of {known}.")
@@ -157,26 +136,23 @@ def part(name: str, value, *kinds: type):
 def _one(name: str, kind, value):
     if kind is int:
         return whole(name, value)
-    if kind is float and isinstance(value, numbers.Real) and not isinstance(value, bool) and _finite(value):
-        return float(value)
+    if kind is float and isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of 10^400, which is none as a float
+            if math.isfinite(value):
+                return float(value)
     if kind in (bool, str) and isinstance(value, kind):
         return value
     if kind in WANTED:
         raise SpecError(f"{name}={value!r:.60}: give {WANTED[kind]}.")
     given = typing.get_args(kind)
     if typing.get_origin(kind) is typing.Literal:
-        return _choice(name, given, value)
+        chosen = [choice for choice in given if type(choice) is type(value) and choice == value]
+        if not chosen:
+            raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(str, given))}.")
+        return chosen[0]
     if typing.get_origin(kind) is tuple and given:
         return _several(name, given, value)
     raise SpecError(f"{name}: {FIELDS}, not {getattr(kind, '__name__', kind)}.")
-
-
-def _choice(name: str, known: tuple, value):
-    """One of the values of a Literal."""
-    chosen = [choice for choice in known if type(choice) is type(value) and choice == value]
-    if not chosen:
-        raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(repr, known))}.")
-    return chosen[0]
 
 
 def _several(name: str, kinds: tuple, value) -> tuple:
@@ -188,11 +164,3 @@ def _several(name: str, kinds: tuple, value) -> tuple:
     if len(kinds) != len(value):
         raise SpecError(f"{name}={value!r:.60}: give a tuple of {len(kinds)}.")
     return tuple(_as(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
-
-
-def _finite(value: numbers.Real) -> bool:
-    """Whether a number is one as a float too; 10^400 is not."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False

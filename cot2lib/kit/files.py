@@ -1,4 +1,4 @@
-"""Files that are whole or absent: atomic writes, and tensors with JSON beside them."""
+"""Files that are whole or absent: atomic writes, tensors with JSON beside them, downloads."""
 
 import hashlib
 import json
@@ -14,12 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
-META = "cot2"
-CHECKSUM = "checksum"  # the entry of a file's metadata that covers every byte of the file but its own digits
-UNSEALED = "0" * 64  # the entry while the checksum is computed
+META, CHECKSUM = "cot2", "sha256"
 ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
 TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
@@ -57,33 +55,20 @@ def _changed(entry: os.DirEntry) -> float:
         return float("inf")
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict) -> None:
-    """Write tensors and JSON metadata as one safetensors file, atomically.
-
-    Where the metadata has an entry `CHECKSUM: UNSEALED`, the file's checksum takes its place.
-
-    Raises:
-        RecordError: if it cannot be written, say to a full disk.
-    """
+def save_tensors(path: Path, tensors: Mapping[str, Weight], meta: dict, checked: bool = False) -> None:
+    """Write tensors and JSON metadata as one safetensors file, atomically; `checked` with a checksum of both."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-
-    def write(part: Path) -> None:
-        save_file(whole, part, metadata={META: json.dumps(meta)})
-        if meta.get(CHECKSUM) == UNSEALED:
-            part.write_bytes(sealed(part.read_bytes()))
-
+    header = {META: json.dumps(meta)}
+    if checked:
+        header[CHECKSUM] = _checksum(header[META], whole)
     try:
-        write_atomic(path, write)
+        write_atomic(path, lambda part: save_file(whole, part, metadata=header))
     except (SafetensorError, OSError) as error:
         raise RecordError(f"{path} cannot be written ({error}); make room or choose another folder.") from error
 
 
 def load_meta(path: Path) -> dict:
-    """The metadata of a file of `save_tensors`.
-
-    Raises:
-        RecordError: if the file is truncated, unreadable, not one of ours, or not what its checksum says.
-    """
+    """The metadata of a file of `save_tensors`."""
     return _read(path, lambda file: None)[1]
 
 
@@ -106,8 +91,10 @@ def _read(path: Path, take: Callable) -> tuple:
             if not isinstance(meta, dict):
                 raise KeyError(META)
             taken = take(file)
-        if CHECKSUM in meta and not is_sealed(path.read_bytes(), meta[CHECKSUM]):
-            raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")
+            if CHECKSUM in (header := file.metadata()):
+                tensors = {name: file.get_tensor(name) for name in list(file.keys())}
+                if _checksum(header[META], tensors) != header[CHECKSUM]:
+                    raise RecordError(f"{path} has changed since it was written; delete it or put back a whole copy.")
         return taken, meta
     except FileNotFoundError as error:
         raise RecordError(f"{path} does not exist.") from error
@@ -118,16 +105,22 @@ def _read(path: Path, take: Callable) -> tuple:
         ) from error
 
 
-def sealed(content: bytes) -> bytes:
-    """A file's bytes with its checksum where it holds `UNSEALED`."""
-    return _with(content, UNSEALED, hashlib.sha256(content).hexdigest())
+def _checksum(meta: str, tensors: Mapping[str, Weight]) -> str:
+    found = hashlib.sha256(meta.encode())
+    for name in sorted(tensors):
+        found.update(name.encode() + tensors[name].numpy().tobytes())
+    return found.hexdigest()
 
 
-def is_sealed(content: bytes, checksum: object) -> bool:
-    """Whether the checksum that a file holds is that of the file."""
-    return isinstance(checksum, str) and hashlib.sha256(_with(content, checksum, UNSEALED)).hexdigest() == checksum
-
-
-def _with(content: bytes, old: str, new: str) -> bytes:
-    """A file's bytes with another checksum: its first occurrence, which stands in the header."""
-    return content.replace(old.encode(), new.encode(), 1)
+def fetched(address: str, sha256: str, remedy: str) -> Path:
+    """A published file, downloaded once into the user's cache and checked."""
+    try:
+        import pooch
+    except ImportError:
+        raise SpecError("downloads need pooch: pip install 'cot2lib[graphs]'.") from None
+    name = address.rpartition("/")[2]
+    try:
+        return Path(pooch.retrieve(address, f"sha256:{sha256}", name, pooch.os_cache("cot2"), progressbar=False))
+    except (OSError, ValueError) as error:  # the latter for another checksum
+        why = type(error).__name__ if isinstance(error, OSError) else "what is there is another file"
+        raise SpecError(f"{name} cannot be had ({why}); download {address} {remedy}.") from error

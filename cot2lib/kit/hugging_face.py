@@ -11,11 +11,7 @@ Tokenizer = Any  # a transformers.PreTrainedTokenizerBase
 
 
 def transformers() -> ModuleType:
-    """The package.
-
-    Raises:
-        SpecError: if it is missing.
-    """
+    """The package."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="IProgress not found")  # a notebook needs no bars of its own

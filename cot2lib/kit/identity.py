@@ -38,11 +38,7 @@ def know(*kinds: type) -> None:
 
 
 def identifier(data) -> str:
-    """Twelve hexadecimal digits that name frozen data.
-
-    Raises:
-        SpecError: for a field that is no plain data, such as an array.
-    """
+    """Twelve hexadecimal digits that name frozen data."""
     try:
         text = json.dumps([NUMERICS, to_data(data, compared=True)], sort_keys=True, separators=(",", ":"))
     except TypeError as error:
@@ -51,15 +47,7 @@ def identifier(data) -> str:
 
 
 def to_data(spec, compared: bool = False) -> dict:
-    """Plain data: the kind and the fields that differ from their defaults.
-
-    Args:
-        spec: any frozen dataclass.
-        compared: leave out fields that do not count in comparisons.
-
-    Raises:
-        SpecError: for a class outside the package whose source cannot be read.
-    """
+    """Plain data: the kind and the fields that differ from their defaults, or only those that count in comparisons."""
     kind = type(spec)
     data = {"kind": kind.__name__}
     if is_outside(kind):
@@ -79,12 +67,7 @@ def _plain(value, compared: bool):
 
 
 def from_data(data: dict):
-    """The object that `to_data` described.
-
-    Raises:
-        UndefinedError: for a class outside the package that this process has not defined alike.
-        SpecError: for a kind or field that this version does not know, or a field without a default that is missing.
-    """
+    """The object that `to_data` described."""
     if not (
         isinstance(data, dict) and all(isinstance(data.get(key, ""), str) for key in ("kind", "module", "source"))
     ):
@@ -96,13 +79,10 @@ def from_data(data: dict):
         raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
     if kind is None:
         raise SpecError(f"spec of kind {name!r}: this version of cot2lib knows {', '.join(KINDS)}.")
-    unknown = set(fields) - {entry.name for entry in dataclasses.fields(kind)}
-    if unknown:
-        raise SpecError(f"{kind.__name__} has no field {', '.join(sorted(unknown))} in this version of cot2lib.")
-    required = {e.name for e in dataclasses.fields(kind) if e.default is e.default_factory is dataclasses.MISSING}
-    if missing := required - set(fields):
-        raise SpecError(f"{kind.__name__} needs {', '.join(sorted(missing))}, which is missing.")
-    return kind(**{name: _whole(value) for name, value in fields.items()})
+    try:
+        return kind(**{name: _whole(value) for name, value in fields.items()})
+    except TypeError as error:
+        raise SpecError(f"{kind.__name__} has other fields in this version of cot2lib ({brief(error)}).") from error
 
 
 def _whole(value):
@@ -138,12 +118,11 @@ def outsiders(spec) -> list[type]:
 
 @cache
 def source_hash(kind: type) -> str:
-    """Hash of the code of a class and of its bases outside the package.
-
-    Raises:
-        SpecError: if a source cannot be read, as of a class typed at a plain Python prompt.
-    """
-    code = "\n".join(_code(_source(base)) for base in kind.__mro__ if _has_source(base))
+    """Hash of the code of a class and of its bases outside the package."""
+    others = [
+        base for base in kind.__mro__ if is_outside(base) and base.__module__ not in ("builtins", "abc", "typing")
+    ]
+    code = "\n".join(_code(_source(base)) for base in others)
     return hashlib.sha256(code.encode()).hexdigest()[:16]
 
 
@@ -153,10 +132,6 @@ def _code(source: str) -> str:
         return ast.unparse(ast.parse(source))
     except SyntaxError:
         return source
-
-
-def _has_source(kind: type) -> bool:
-    return is_outside(kind) and kind.__module__ not in ("builtins", "abc", "typing")
 
 
 def _source(kind: type) -> str:

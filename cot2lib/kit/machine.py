@@ -11,24 +11,15 @@ PER_PROCESSOR = 4  # processes for each processor at most: with a GPU they mostl
 GIB = 2**30
 
 
-def check_some(name: str, count: int) -> None:
-    """Raise SpecError for a number below 1."""
-    if count < 1:
-        raise SpecError(f"{name} {count}: need at least one.")
-
-
 def check_count(name: str, count: int) -> None:
     """Raise SpecError for a number of processes or threads below 1, or far beyond the processors that are here."""
-    check_some(name, count)
-    if count > PER_PROCESSOR * processors():
+    if count < 1:
+        raise SpecError(f"{name} {count}: need at least one.")
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if count > PER_PROCESSOR * processors:
         raise SpecError(
-            f"{name} {count}: this machine has {processors()} processors; choose at most {PER_PROCESSOR} for each."
+            f"{name} {count}: this machine has {processors} processors; choose at most {PER_PROCESSOR} for each."
         )
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def memory() -> int:

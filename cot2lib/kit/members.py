@@ -17,21 +17,15 @@ Shape = tuple[int | None, ...]  # None for any number
 
 
 def refuse(owner: str, name: str, fault: str) -> NoReturn:
-    """Raise SpecError for a fault."""
     raise SpecError(f"{owner}: {name} {fault}.")
 
 
 def shown(value: object) -> str:
-    """A value in at most 60 characters of one line."""
     return " ".join(repr(value).split())[:60]
 
 
 def answer(owner: str, name: str, give: Callable[[], Given]) -> Given:
-    """The value that a member gives.
-
-    Raises:
-        SpecError: if it raises anything.
-    """
+    """The value that a member gives; whatever it raises becomes a SpecError."""
     try:
         return give()
     except CoT2Error:

@@ -18,8 +18,7 @@ DEVICES = ("auto", "cpu", "cuda")
 def resolve_device(name: str = "auto") -> torch.device:
     """The torch device of a name: "cpu", "cuda", or "auto" for CUDA where there is one and else the CPU.
 
-    Raises:
-        DeviceError: for "cuda" where torch sees no CUDA device, and for any other name.
+    Raises DeviceError for "cuda" where torch sees no CUDA device, and for any other name.
     """
     if name not in DEVICES:
         raise DeviceError(f"device={name!r} is unknown; choose auto, cpu or cuda.")
@@ -29,7 +28,6 @@ def resolve_device(name: str = "auto") -> torch.device:
 
 
 def device_name(device: torch.device) -> str:
-    """The name that the processor gives itself."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({_cpu_model()})"

@@ -92,7 +92,6 @@ def normals(uniforms: Float[Tensor, "*lead even"]) -> Float[Tensor, "*lead even"
 
 
 def permutations(keys: Int[Tensor, " run"], count: int) -> Int[Tensor, "run count"]:
-    """One uniform permutation of 0..count-1 per key."""
     return bits(keys, count).argsort(dim=1)
 
 
@@ -109,10 +108,7 @@ def dropout_scales(
 ) -> Float[Tensor, "run lane"]:
     """Dropout multipliers, 0 or 1 / (1 - probability). Each 64-bit draw gives four.
 
-    Args:
-        keys: one key per run.
-        counter: `counters(ceil(lanes / 4))`, made once and reused.
-        probability: the share of zeros; it is met to 2^-16.
+    `counter` is `counters(ceil(lanes / 4))`, made once and reused; the share of zeros is met to 2^-16.
     """
     draws = mix(counter[None] ^ keys[:, None])  # (run, draw)
     # Shifts take the lanes. A view as int16 is shorter, but torch 2.13 compiles it to code that corrupts memory.

@@ -36,7 +36,6 @@ def seconds(turn: Callable[[], object]) -> float:
 
 
 def _wait() -> None:
-    """Until the GPU, if one is in use, has nothing left to do."""
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()
 

@@ -22,17 +22,8 @@ def number(text: str) -> float | None:
     return float(chosen.replace(",", "").replace("\N{MINUS SIGN}", "-"))
 
 
-def is_right(text: str, answer: float | int) -> bool:
-    """Whether a response gives the answer, by `number`."""
-    return number(text) == answer
-
-
 def rewards(texts: Sequence[str], answers: Sequence[float | int]) -> list[float]:
-    """1 for a right response, 0 for any other.
-
-    Raises:
-        SpecError: if there is not one answer for each text.
-    """
+    """1 for a right response, 0 for any other."""
     if len(texts) != len(answers):
         raise SpecError(f"{len(texts)} responses for {len(answers)} answers; give one each.")
-    return [float(is_right(text, answer)) for text, answer in zip(texts, answers)]
+    return [float(number(text) == answer) for text, answer in zip(texts, answers)]

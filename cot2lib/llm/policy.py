@@ -88,7 +88,6 @@ class PolicyRecipe:
 
     @property
     def rule(self) -> Rule:
-        """How thoughts are sampled."""
         return MTS(self.k) if self.thought is None else self.thought
 
     def thoughts_at(self, step: int) -> int:
@@ -96,12 +95,7 @@ class PolicyRecipe:
         share = (step / self.steps - self.enter) / (self.full - self.enter)
         return round(self.thoughts * min(1.0, max(0.0, share)))
 
-    def rate_at(self, step: int) -> float:
-        """Learning rate at a training step, counted from 0."""
-        return self.lr * min(1.0, (step + 1) / max(1, self.warmup))
-
     def plan(self, step: int, ends: tuple[int, ...]) -> Plan:
-        """The plan of responses at a training step."""
         return Plan(self.rule, self.thoughts_at(step), self.limit, ends=ends)
 
 
@@ -119,11 +113,9 @@ class Asked:
 
     @classmethod
     def of(cls, stories: Sequence[Story], prompt: Callable[[str], str] = str) -> "Asked":
-        """Stories, each put into a prompt."""
         return cls([prompt(story.text) for story in stories], [story.answer for story in stories])
 
     def chosen(self, rows: Sequence[int]) -> "Asked":
-        """Some of them, in that order."""
         return Asked([self.texts[row] for row in rows], [self.answers[row] for row in rows])
 
 
@@ -136,9 +128,6 @@ class PolicyTrainer:
         recipe: how to train.
         seed: of the order of problems and of all draws.
         at_once: prompts whose gradients are taken together; None for all. Fewer need less memory.
-
-    Raises:
-        SpecError: if there are fewer problems than a step asks.
     """
 
     def __init__(
@@ -190,7 +179,7 @@ class PolicyTrainer:
     ) -> None:
         """One step of AdamW, by gradients that are summed over parts of the prompts."""
         self.optimizer.zero_grad()
-        self.optimizer.param_groups[0]["lr"] = self.recipe.rate_at(self.taken)
+        self.optimizer.param_groups[0]["lr"] = self.recipe.lr * min(1.0, (self.taken + 1) / max(1, self.recipe.warmup))
         count, samples = advantages.shape
         for first in range(0, count, self.at_once):
             some = slice(first, first + self.at_once)
@@ -205,16 +194,11 @@ class PolicyTrainer:
 
 
 def _backward(share: float, value: Float[Tensor, " one"]) -> None:
-    """Gradients of a part of the prompts, by its share."""
     (share * value.sum()).backward()
 
 
 def end_tokens(model: LanguageModel, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Tokens that end a response: the tokenizer's and those of the model's own generation.
-
-    Raises:
-        SpecError: if neither says any.
-    """
+    """Tokens that end a response: the tokenizer's and those of the model's own generation."""
     said = model.generation_config.eos_token_id
     found = {tokenizer.eos_token_id, *(said if isinstance(said, list) else [said])} - {None}
     if not found:
@@ -239,11 +223,7 @@ def told(made: Responses) -> Log:
 
 
 def evaluate(
-    model: LanguageModel,
-    tokenizer: Tokenizer,
-    asked: Asked,
-    plan: Plan,
-    keys: Int[Tensor, " one"] | None = None,
+    model: LanguageModel, tokenizer: Tokenizer, asked: Asked, plan: Plan, keys: Int[Tensor, " one"] | None = None
 ) -> tuple[Int[Tensor, "problem 1"], Log]:
     """Which responses are right (1 or 0), and what `told` says of all of them together."""
     texts, parts = [], []

@@ -71,11 +71,7 @@ class Prompts:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, texts: Sequence, device: torch.device | str = "cpu") -> "Prompts":
-        """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of.
-
-        Raises:
-            SpecError: for no texts, or an empty one.
-        """
+        """Texts by a Hugging Face tokenizer, or what else a function gives the `input_ids` of."""
         listed = [tokenizer(text)["input_ids"] for text in texts]
         if not listed or not all(listed):
             raise SpecError("a prompt is empty; give at least one token.")
@@ -88,7 +84,6 @@ class Prompts:
         return cls(ids.to(device), mask.to(device))
 
     def rows(self, chosen: slice) -> "Prompts":
-        """Some of them."""
         return Prompts(self.ids[chosen], self.mask[chosen])
 
 
@@ -114,7 +109,6 @@ class Responses:
 
     @property
     def written(self) -> Bool[Tensor, "response token"]:
-        """Which tokens are there."""
         return torch.arange(self.tokens.shape[1], device=self.tokens.device) < self.lengths[:, None]
 
     @property
@@ -124,7 +118,6 @@ class Responses:
         return torch.cat([thoughts, self.written], 1)[None]
 
     def rows(self, chosen: slice) -> "Responses":
-        """Some of them."""
         parts: dict[str, Any] = {name: None if value is None else value[chosen] for name, value in vars(self).items()}
         return Responses(**parts)
 
@@ -151,7 +144,6 @@ class _Reader:
         self.cache.batch_repeat_interleave(samples)  # type: ignore[attr-defined]  # `_read` has made it
 
     def _read(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
-        """Hidden states of some more positions, the last ones of the mask."""
         places = (self.mask.cumsum(1) - 1).clamp(min=0)[:, -fed.shape[1] :]
         where = dict(attention_mask=self.mask, position_ids=places, past_key_values=self.cache, use_cache=True)
         found = self.model.base_model(inputs_embeds=fed, **where)
@@ -159,16 +151,13 @@ class _Reader:
         return found.last_hidden_state
 
     def read_on(self, fed: Float[Tensor, "row token d"]) -> Float[Tensor, "row token d"]:
-        """Hidden states of what follows in every row."""
         self.mask = torch.cat([self.mask, self.mask.new_ones(fed.shape[:2])], 1)
         return self._read(fed)
 
     def extend(self, fed: Float[Tensor, "row 1 d"]) -> Hidden:
-        """The hidden state after one more position."""
         return self.read_on(fed)[:, 0]
 
     def keep(self, rows: Int[Tensor, " kept"]) -> None:
-        """Forget all other rows."""
         if len(rows) < len(self.mask):
             self.cache.batch_select_indices(rows)
             self.mask = self.mask[rows]
@@ -178,15 +167,12 @@ class _Reader:
         return self.model.get_output_embeddings()(hidden).float()
 
     def step(self, rule: Rule, hidden: Hidden, draws: Callable[[int], Float[Tensor, "one row draw"]]) -> Thought:
-        """The thought that a rule makes of hidden states; it sees one run."""
         return rule(State(self.logits(hidden)[None], hidden[None], draws, _no_peek, self.mix))
 
     def mix(self, weights: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead d"]:
-        """The continuous token E^T weights."""
         return weights.to(self.table.dtype) @ self.table
 
     def fed(self, thought: Thought) -> Float[Tensor, "row d"]:
-        """The vector fed for a thought."""
         return self.mix(thought.weights[0]) if thought.latent is None else thought.latent[0]
 
 
@@ -216,41 +202,28 @@ def respond(
         plan: what responses are made of.
         keys: one random key (`cot2lib.kit.random.run_keys`), needed only by rules that sample.
         samples: responses per prompt.
-
-    Raises:
-        SpecError: if a rule samples and `keys` is missing, if it looks ahead, or if it is from outside the package and
-            does not give what a rule should.
     """
     for rule in (plan.thought, plan.token):
         check_rule(rule, *model.get_input_embeddings().weight.shape)
     reader = _Reader(model, prompts, samples)
     noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
-    thoughts, fed, hidden = _think(reader, plan, noise)
+    hidden, thoughts = reader.last, []
+    fed = [hidden.new_zeros(len(hidden), 0, reader.table.shape[1])]  # (response, thought, d)
+    for step in range(plan.thoughts):
+        thoughts.append(reader.step(plan.thought, hidden, partial(noise, step)))
+        fed.append(reader.fed(thoughts[-1])[:, None])
+        hidden = reader.extend(fed[-1])
     tokens, lengths, ended = _write(reader, plan, noise, hidden)
     mixed = thoughts and all(thought.latent is None for thought in thoughts)
     weights = torch.stack([thought.weights[0] for thought in thoughts], 1) if mixed else None
     drawn = [thought.action[0] for thought in thoughts if thought.action is not None]
     actions = torch.stack(drawn, 1) if drawn else None
-    return Responses(fed, weights, actions, tokens[:, : int(lengths.max())], lengths, ended)
-
-
-def _think(
-    reader: _Reader, plan: Plan, noise: Noise
-) -> tuple[list[Thought], Float[Tensor, "response thought d"], Hidden]:
-    """The thoughts of all responses, their embeddings as they were fed, and the hidden state after them."""
-    hidden, thoughts = reader.last, []
-    fed = [hidden.new_zeros(len(hidden), 0, reader.table.shape[1])]
-    for step in range(plan.thoughts):
-        thoughts.append(reader.step(plan.thought, hidden, partial(noise, step)))
-        fed.append(reader.fed(thoughts[-1])[:, None])
-        hidden = reader.extend(fed[-1])
-    return thoughts, torch.cat(fed, 1), hidden
+    return Responses(torch.cat(fed, 1), weights, actions, tokens[:, : int(lengths.max())], lengths, ended)
 
 
 def _write(
     reader: _Reader, plan: Plan, noise: Noise, hidden: Hidden
 ) -> tuple[Tokens, Rows, Bool[Tensor, " response"]]:
-    """Discrete tokens, how many each response has, and whether it ended."""
     rows = torch.arange(len(hidden), device=hidden.device)  # responses that go on
     tokens, lengths = rows.new_zeros(len(rows), plan.most), torch.zeros_like(rows)
     ends = rows.new_tensor(plan.ends)
@@ -283,9 +256,6 @@ def replay(model: LanguageModel, prompts: Prompts, plan: Plan, responses: Respon
 
     Mixtures are fed through the model's present embeddings, which take gradients by them. Steps beyond the end are
     there too, without consequence; `Responses.there` tells them.
-
-    Raises:
-        SpecError: if the plan's thoughts or tokens have no density.
     """
     check_replayable(plan)
     reader = _Reader(model, prompts, len(responses.tokens) // len(prompts.ids))

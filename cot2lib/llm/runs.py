@@ -17,7 +17,7 @@ import torch
 
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random, timing
-from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import Weight, load_meta, load_tensors, save_tensors
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
@@ -46,11 +46,7 @@ def some_stories(start: WarmStart, count: int, part: str) -> list[Story]:
 
 
 def asked(run: LanguageRun, tokenizer: Tokenizer, part: str, places: Places = NOWHERE) -> Asked:
-    """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on.
-
-    Raises:
-        SpecError: for files of GSM8K that are missing or damaged.
-    """
+    """A part's problems as the run's model is asked them: all to train on, the first `held_out` to be evaluated on."""
     if run.data == STORIES:
         found = some_stories(run.start, run.start.problems if part == "training" else run.held_out, part)
     else:
@@ -93,22 +89,17 @@ def warm(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
         return put(model, load_tensors(path)[0], path), tokenizer
     known = some_stories(start, start.problems, "training")
     warm_start.train(model.train(), tokenizer, known, start.steps, start.batch, start.lr, start.seed)
-    _save(path, _own(model), {"start": to_data(start)})
+    save_tensors(path, _own(model), {"start": to_data(start)})
     return model.eval(), tokenizer
 
 
 def small(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
-    """The small model before any training, and its tokenizer."""
     tokenizer = models.word_tokenizer()
     return models.small_qwen3(len(tokenizer), start.seed, start.width, start.layers), tokenizer
 
 
 def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> LanguageModel:
-    """A model with the weights that a file holds.
-
-    Raises:
-        RecordError: if they are not those of the model.
-    """
+    """A model with the weights that a file holds."""
     shapes = {name: parameter.shape for name, parameter in model.named_parameters()}  # a tied one once
     if {name: weight.shape for name, weight in weights.items()} != shapes:
         raise RecordError(f"{path} does not hold the weights of its model; delete it.")
@@ -117,11 +108,7 @@ def put(model: LanguageModel, weights: Mapping[str, Weight], path: Path) -> Lang
 
 
 def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, Tokenizer]:
-    """The model that the run starts from, and its tokenizer; weights that it does not train ask for no gradient.
-
-    Raises:
-        SpecError: for a pretrained model that cannot be had, or read.
-    """
+    """The model that the run starts from, and its tokenizer; weights that it does not train ask for no gradient."""
     if run.model == SMALL:
         model, tokenizer = warm(run.start)
     else:
@@ -143,64 +130,37 @@ def loaded(run: LanguageRun, places: Places = NOWHERE) -> tuple[LanguageModel, T
 def train(run: LanguageRun, device: str = "auto", places: Places = NOWHERE) -> pd.DataFrame:
     """Train a run, or go on with it, and return its evaluations; at once if it is finished.
 
-    Args:
-        run: what to train.
-        device: "auto", "cpu" or "cuda".
-        places: folders that hold what the run names: its model, its problems.
-
-    Raises:
-        RecordError: if a file of the store is damaged.
-        DeviceError: for a device that is not there.
+    `places` are folders that hold what the run names: its model, its problems.
     """
     done = _path(run.id, "run")
     if done.exists():
         return pd.DataFrame(load_meta(done)["evaluations"])
     where = resolve_device(device)
-    trainer = trainer_of(run, where, places)
+    model, tokenizer = loaded(run, places)
+    at_once = run.recipe.prompts if run.model == SMALL else 1  # a large model takes one problem's gradients at a time
+    problems = asked(run, tokenizer, "training", places)
+    trainer = PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
     held_out = asked(run, trainer.tokenizer, "new numbers", places)
     told = _resume(run, trainer)
+    due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
+    counted = time.monotonic()
+    checkpoint = counted + CHECKPOINT_SECONDS
     with timing.told(run.label, run.recipe.steps, trainer.taken) as tell:
-        _train_to_the_end(run, trainer, held_out, told, tell)
-    _save(done, _own(trainer.model), {"run": to_data(run), "log": trainer.log, **told, **provenance(where)})
+        while True:
+            if trainer.taken in due and all(row["step"] != trainer.taken for row in told["evaluations"]):
+                told["evaluations"] += evaluated(run, trainer, held_out)
+            told["seconds"], counted = told["seconds"] + timing.since(counted), time.monotonic()
+            if trainer.taken == run.recipe.steps:
+                break
+            if trainer.taken and counted > checkpoint:
+                save_tensors(_path(run.id, "checkpoint"), *_state(run, trainer, told))
+                checkpoint = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
+            trainer.step()
+            tell(trainer.taken)
+    made = {"run": to_data(run), "log": trainer.log, **told, **provenance(where)}
+    save_tensors(done, _own(trainer.model), made, checked=True)
     _path(run.id, "checkpoint").unlink(missing_ok=True)
     return pd.DataFrame(told["evaluations"])
-
-
-def _train_to_the_end(
-    run: LanguageRun, trainer: PolicyTrainer, held_out: Asked, told: dict, tell: Callable[[int], None]
-) -> None:
-    """Take the steps that are left; `told` gets evaluations and seconds."""
-    counted = time.monotonic()
-    due = counted + CHECKPOINT_SECONDS
-    while True:
-        if _is_due(run, trainer.taken, told["evaluations"]):
-            told["evaluations"] += evaluated(run, trainer, held_out)
-        told["seconds"], counted = told["seconds"] + timing.since(counted), time.monotonic()
-        if trainer.taken == run.recipe.steps:
-            break
-        if trainer.taken and counted > due:
-            _save(_path(run.id, "checkpoint"), *_state(run, trainer, told))
-            due = time.monotonic() + max(CHECKPOINT_SECONDS, SAVING * timing.since(counted))
-        trainer.step()
-        tell(trainer.taken)
-
-
-def trainer_of(run: LanguageRun, where: torch.device, places: Places = NOWHERE) -> PolicyTrainer:
-    """A run's trainer before its first step; a large model takes the gradients of one problem after the other.
-
-    Raises:
-        SpecError: as `loaded`.
-    """
-    model, tokenizer = loaded(run, places)
-    at_once = run.recipe.prompts if run.model == SMALL else 1
-    problems = asked(run, tokenizer, "training", places)
-    return PolicyTrainer(model.to(where), tokenizer, problems, run.recipe, run.seed, at_once)
-
-
-def _is_due(run: LanguageRun, step: int, evaluations: list[dict]) -> bool:
-    """Whether a run is to be evaluated after this step, and has not been."""
-    due = {round(run.recipe.steps * part / run.evaluations) for part in range(run.evaluations + 1)}
-    return step in due and all(row["step"] != step for row in evaluations)
 
 
 def evaluated(run: LanguageRun, trainer: PolicyTrainer, problems: Asked) -> list[dict]:
@@ -222,35 +182,17 @@ def plans(run: LanguageRun, ends: tuple[int, ...]) -> dict[str, Plan]:
     return found | {"sampled": Plan(rule, recipe.thoughts, recipe.limit, ends=ends)}
 
 
-def log(run: LanguageRun) -> pd.DataFrame:
-    """The log of every step of a finished run.
-
-    Raises:
-        RecordError: if it is not finished here.
-    """
-    return pd.DataFrame(finished(run)["log"])
-
-
 def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
-    """Whether a store, the local one or another, holds a run's end."""
     return _path(run.id, "run", folder).exists()
 
 
 def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
-    """Files in the store of a finished run and of its warm start.
-
-    Raises:
-        RecordError: if one of them is not there.
-    """
+    """Files in the store of a finished run and of its warm start."""
     return load_tensors(_path(identifier(run.start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
 def finished(run: LanguageRun, folder: Path | None = None) -> dict:
-    """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made.
-
-    Raises:
-        RecordError: if it is not finished here.
-    """
+    """All that a store holds of a finished run but its weights: log, evaluations, seconds, where it was made."""
     if not is_finished(run, folder):
         raise RecordError(f"run {run.id} ({run.method}, seed {run.seed}) is not in the store; train it first.")
     return load_meta(_path(run.id, "run", folder))
@@ -260,17 +202,12 @@ def _path(name: str, kind: str, folder: Path | None = None) -> Path:
     return (folder or paths.store()) / "llm" / f"{name}.{kind}.safetensors"
 
 
-def _save(path: Path, tensors: dict[str, Weight], meta: dict) -> None:
-    save_tensors(path, tensors, meta | {CHECKSUM: UNSEALED})
-
-
 def _own(model: LanguageModel) -> dict[str, Weight]:
     """Weights that are trained, by name; a tied one once."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
 def _state(run: LanguageRun, trainer: PolicyTrainer, told: dict) -> tuple[dict[str, Weight], dict]:
-    """Everything that training needs to go on."""
     tensors = {}
     for name, parameter in _own(trainer.model).items():
         tensors[f"weights.{name}"] = parameter

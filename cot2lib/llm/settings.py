@@ -80,23 +80,19 @@ class LanguageRun:
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the run."""
         return identifier(self)
 
     @property
     def method(self) -> str:
-        """How tables call it."""
         if not self.recipe.thoughts:
             return "discrete CoT"
         return self.recipe.thought.label if self.recipe.thought else f"MTS, K = {self.recipe.k}"
 
     @property
     def label(self) -> str:
-        """How logs call it."""
         return f"{self.model}, {self.longest} tokens, {self.method}, seed {self.seed}"
 
     def columns(self) -> dict[str, object]:
-        """Columns that tell runs apart in a table."""
         recipe = self.recipe
         sizes = {
             "longest": self.longest,

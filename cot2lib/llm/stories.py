@@ -65,15 +65,7 @@ class Story:
 def stories(count: int, steps: int, part: str = "training", seed: int = 0, brief: float = 0.0) -> list[Story]:
     """Stories of `steps` sums with numbers up to `MOST`; equal arguments give equal stories.
 
-    Args:
-        count: how many.
-        steps: sums of each.
-        part: training, or what of it is held out.
-        seed: of all that is drawn.
-        brief: share of sums of which the chain writes the result alone.
-
-    Raises:
-        SpecError: for fewer than one story or step, or an unknown part.
+    `part` is training or a held-out one; of a share `brief` of the sums the chain writes the result alone.
     """
     if part not in PARTS:
         raise SpecError(f"part={part!r}: choose one of {', '.join(PARTS)}.")

@@ -11,7 +11,6 @@ Scales = Float[Tensor, "run _"] | None  # multipliers of one site, one row of la
 
 
 def drop(x: Float[Tensor, "run ..."], scales: Scales) -> Float[Tensor, "run ..."]:
-    """Multiply by dropout multipliers."""
     return x if scales is None else x * scales.view(x.shape)
 
 

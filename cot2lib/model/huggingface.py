@@ -59,7 +59,6 @@ def from_hf(cls, models: Sequence):
 
 
 def _check(model) -> None:
-    """Raise SpecError for a model that computes something else than a stack does."""
     config = model.config
     needed = {
         "activation_function": ("gelu_new",),

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.fields import positive, whole
-from cot2lib.kit.machine import check_room
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
 from cot2lib.model.dropout import Dropout, Scales, drop
@@ -98,7 +97,6 @@ class Cache:
         return self.layers[layer]
 
     def copy(self) -> "Cache":
-        """A cache that can be extended without changing this one."""
         other = Cache()
         other.layers = list(self.layers)
         return other
@@ -163,13 +161,6 @@ class Block(nn.Module):
         return x + drop(self.mlp(self.ln_2(x)), scales[2])
 
 
-def _described(value: object) -> str:
-    """A tensor's shape and type; the class of anything else."""
-    if not isinstance(value, Tensor):
-        return f"of class {type(value).__name__}"
-    return f"of shape {tuple(value.shape)} and {value.dtype}"
-
-
 class Parts(nn.ModuleDict):
     """The modules of a stack, under GPT-2's names."""
 
@@ -191,7 +182,7 @@ class GPT2Stack(nn.Module):
 
     Raises:
         SpecError: if a size is no whole number of at least 1, `heads` does not divide `d_model`, there is not one
-            seed per run, or the weights do not fit this machine's memory.
+            seed per run.
     """
 
     def __init__(
@@ -216,8 +207,6 @@ class GPT2Stack(nn.Module):
             raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
         if len(seeds) != runs:
             raise SpecError(f"{len(seeds)} seeds for {runs} runs; give one seed per run.")
-        weights = runs * d_model * (12 * layers * d_model + vocab_size + positions)
-        check_room(f"weights of {runs} runs of d_model={d_model}", 4 * weights, "choose smaller models or fewer runs")
         self.shape, self.reads = sizes, dict(pairs=pairs, padding_counts=padding_counts)
         self.transformer = Parts(
             dict(
@@ -253,13 +242,8 @@ class GPT2Stack(nn.Module):
 
         Of a stack with pairs, id V (1 + a) + b is the sum of the embeddings of tokens a and b.
 
-        Raises:
-            SpecError: for no tensor of ids of that shape and, where looking costs nothing, ids outside the vocabulary.
+        Raises SpecError for ids outside the vocabulary, where looking costs nothing.
         """
-        if not isinstance(ids, Tensor) or ids.is_floating_point() or ids.ndim not in (2, 3):
-            raise SpecError(f"ids {_described(ids)}: give integers of shape (batch, position), or one set per run.")
-        if ids.ndim == 3 and len(ids) not in (1, self.runs):
-            raise SpecError(f"ids {_described(ids)} for {self.runs} runs: give one set for all or one per run.")
         vocab = self.shape["vocab_size"]
         if ids.device.type == "cpu" and ids.numel():
             low, high = ids.aminmax()
@@ -273,21 +257,8 @@ class GPT2Stack(nn.Module):
         return self.transformer.wte(ids % vocab) + self.transformer.wte(first.clamp(min=0)) * (first >= 0)[..., None]
 
     def mix(self, weights: Float[Tensor, "run batch step vocab"]) -> Float[Tensor, "run batch step d"]:
-        """Continuous tokens E^T alpha of mixture weights (paper, section 2).
-
-        Raises:
-            SpecError: for no tensor of that shape and of the weights' type.
-        """
-        self._check("weights", weights, "(run, batch, step, vocab)", self.shape["vocab_size"])
+        """Continuous tokens E^T alpha of mixture weights (paper, section 2)."""
         return torch.bmm(weights.flatten(1, 2), self.transformer.wte.weight).unflatten(1, weights.shape[1:3])
-
-    def _check(self, name: str, value: object, axes: str, width: int) -> None:
-        """Raise SpecError unless `value` is a tensor of one set per run, `width` wide and of the parameters' type."""
-        kind = self.transformer.wte.weight.dtype
-        shaped = isinstance(value, Tensor) and value.ndim == 4 and value.dtype == kind and value.shape
-        if not (shaped and (shaped[0], shaped[-1]) == (self.runs, width)):
-            wanted = f"{axes} of {kind} with {self.runs} runs, {width} wide"
-            raise SpecError(f"{name} {_described(value)}: give a tensor {wanted}.")
 
     def dropout_lanes(self, batch: int, length: int, outputs: int, past: int = 0) -> list[int]:
         """Dropout multipliers each site needs per run in one pass: the embedding, then three per block."""
@@ -330,11 +301,7 @@ class GPT2Stack(nn.Module):
         """States after the final layer norm at the last `outputs` positions (default: all).
 
         `branches` says how the positions, those of the cache included, branch.
-
-        Raises:
-            SpecError: for no tensor of that shape, more positions than the model has, or no outputs.
         """
-        self._check("embeddings", x, "(run, batch, position, d)", self.shape["d_model"])
         length, past = x.shape[2], cache.length if cache else 0
         outputs = length if outputs is None else outputs
         if outputs < 1:
@@ -353,7 +320,6 @@ class GPT2Stack(nn.Module):
         return self.transformer.ln_f(x)
 
     def logits(self, hidden: Hidden) -> Float[Tensor, "run batch position vocab"]:
-        """Scores against the tied embedding table."""
         table = self.transformer.wte.weight.transpose(1, 2)
         return torch.bmm(hidden.flatten(1, 2), table).unflatten(1, hidden.shape[1:3])
 

@@ -30,12 +30,8 @@ def trigonometric_table(
     Args:
         numbers: value of each token.
         kinds: what it is a value of, counted from 0.
-        d_model: d; the first half of the coordinates are cosines, the second sines.
-
-    Raises:
-        SpecError: for a d that `check_width` refuses.
+        d_model: d (`check_width`); the first half of the coordinates are cosines, the second sines.
     """
-    check_width(d_model)
     period = int(numbers.max() - numbers.min()) + 1
     turns = numbers[:, None] * frequencies(d_model // 2 - 1, period) / period
     kind = kinds[:, None] / (kinds.max() + 1)

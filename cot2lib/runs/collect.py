@@ -3,7 +3,7 @@
 A run comes whole from one origin, the first that has it: its row, its curve and its weights are of one training.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,8 +36,7 @@ def collect(
 ) -> list[Path]:
     """Merge what is shipped, `sources` (stores, or folders that `collect` wrote) and the local store.
 
-    What was shipped under `stem` is replaced all at once (`cot2lib.runs.manifest`). If it cannot be read, say because
-    an older version was interrupted, it is disregarded, unless runs that it names would be lost by that.
+    What was shipped under `stem` is replaced all at once (`cot2lib.runs.manifest`).
 
     Args:
         stem: what the records are called, `<chapter>.<profile>`.
@@ -45,57 +44,37 @@ def collect(
         with_weights: runs whose weights ship too.
         sources: stores and folders of records, say from other machines.
         folder: where to write, the package's records by default.
-        replace: let results that are newer to this folder take the place of shipped ones, and unreadable ones go.
+        replace: let results that are newer to this folder take the place of shipped ones.
         half: ship weights in half precision, for models that would weigh too much.
 
-    Returns the files written, and prints what was replaced or left out. Raises RecordError if nothing is there, a
-    source holds no records, a file is unreadable, or runs that only a damaged file holds would be lost; SpecError for
-    a run that uses a class which is defined outside the package.
+    Returns the files written, and prints what was replaced or left out.
     """
-    _refuse_outsiders(specs)
+    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
+        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
     folder = folder or paths.records()
-    manifest.seal(folder)
-    own, damaged = _own(folder)
+    own = _shipped(folder)
     others = [*map(_source, sources), _store()]
     origins = [*others, own] if replace else [own, *others]
     chosen = _chosen(stem, specs, origins)
-    before = records.named_ids(stem, folder)
-    if stem in damaged and not replace:
-        _nothing_lost(damaged[stem], before, chosen)
-    for error in damaged.values():
-        print(f"disregarded: {error}")
+    before = records.ids_of(stem, folder)
     wanted = [spec.id for spec in specs if spec.id in chosen and spec in with_weights]
-    weights = {run_id: _as_shipped(found, half) for run_id in wanted if (found := chosen[run_id].weights(run_id))}
-    replaced = [run_id for run_id in before or () if chosen.get(run_id, own) is not own]
-    _report(stem, specs, before or set(), replaced, set(wanted) - set(weights))
-    return records.ship(stem, _ordered([spec.id for spec in specs if spec.id in chosen], origins), weights, folder)
+    weights = {run_id: found for run_id in wanted if (found := chosen[run_id].weights(run_id))}
+    if half:
+        weights = {run_id: {name: part.half() for name, part in found.items()} for run_id, found in weights.items()}
+    replaced = [run_id for run_id in before if chosen.get(run_id, own) is not own]
+    _report(stem, specs, before, replaced, set(wanted) - set(weights))
+    order = [spec.id for spec in specs if spec.id in chosen]
+    tables = (table.set_index("id").loc[order].reset_index() for table in records.join(o.tables for o in origins))
+    return records.ship(stem, tuple(tables), weights, folder)
 
 
-def _as_shipped(weights: Mapping[str, Weight], half: bool) -> dict[str, Weight]:
-    return {name: value.half() if half else value for name, value in weights.items()}
-
-
-def _refuse_outsiders(specs: Sequence[Run]) -> None:
-    if foreign := [kind.__name__ for spec in specs for kind in outsiders(spec)]:
-        raise SpecError(f"{foreign[0]} is defined outside the package: runs with it stay in the local store.")
-
-
-def _own(folder: Path) -> tuple[Origin, dict[str, RecordError]]:
-    """The readable records of the folder that is written to, and by stem the errors of the others."""
-    tables, damaged = {}, {}
-    for stem in records.stems(folder):
-        try:
-            tables[stem] = records.whole_stem(stem, folder)
-        except RecordError as error:
-            damaged[stem] = error
-    weights = partial(records.shipped_weights, folder=folder, among=set(tables))
-    return Origin(records.join(tables.values()), weights), damaged
+def _shipped(folder: Path) -> Origin:
+    return Origin(records.shipped(folder), partial(records.shipped_weights, folder=folder))
 
 
 def _source(folder: Path) -> Origin:
-    """The records or, without a manifest, the store in a folder."""
     if (folder / manifest.MANIFEST).is_file():
-        return Origin(records.shipped(folder), partial(records.shipped_weights, folder=folder))
+        return _shipped(folder)
     if not any(folder.glob("*.safetensors")):
         raise RecordError(
             f"{folder} holds no {manifest.MANIFEST} and no finished stack; name a folder that `cot2 collect --out` "
@@ -113,7 +92,7 @@ def _store(folder: Path | None = None) -> Origin:
 
 
 def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[str, Origin]:
-    """The origin that each run is taken from. Raises RecordError if no run has one."""
+    """The origin that each run is taken from."""
     kept = {spec.id for spec in specs}
     chosen: dict[str, Origin] = {}
     for origin in origins:
@@ -124,21 +103,7 @@ def _chosen(stem: str, specs: Sequence[Run], origins: Sequence[Origin]) -> dict[
     return chosen
 
 
-def _ordered(order: Sequence[str], origins: Sequence[Origin]) -> records.Tables:
-    """Rows and curves of runs; of one that occurs twice the first, as in `_chosen`."""
-    rows, curves = records.join(origin.tables for origin in origins)
-    return rows.set_index("id").loc[order].reset_index(), curves.set_index("id").loc[order].reset_index()
-
-
-def _nothing_lost(error: RecordError, before: set[str] | None, chosen: Mapping[str, Origin]) -> None:
-    """Raise RecordError if damaged records name runs that no other origin has, or do not say which."""
-    if before is None or before - set(chosen):
-        lost = "its runs" if before is None else f"{len(before - set(chosen))} of its runs that are nowhere else"
-        raise RecordError(f"{error} To go on without {lost}, collect with --replace.") from error
-
-
 def _report(stem: str, specs: Sequence[Run], before: set[str], replaced: Sequence[str], weightless: set[str]) -> None:
-    """Say what does not end up in the records, or not as it was."""
     shapes, kept = {spec.shape() for spec in specs}, {spec.id for spec in specs}
     stored = [stack.specs[place] for stack, place in store.finished().values()]
     outside = [spec for spec in stored if spec.id not in kept and spec.shape() in shapes]

@@ -29,37 +29,23 @@ def tables(folder: Path | None = None) -> Tables:
 @lru_cache(maxsize=4096)
 def _stack_tables(path: Path, changed: int) -> Tables:
     """Rows and curves of a finished stack, made once per change of its file."""
-    stack = store.read(path, changed)
+    stack, rows, curves = store.read(path, changed), [], []
+    progress = stack.progress
     try:
-        curves = [_run_curve(stack, place) for place in range(len(stack.specs))]
-        rows = [_run_row(stack, place, curve) for place, curve in enumerate(curves)]
+        for place, spec in enumerate(stack.specs):
+            at = lambda value, place=place: value[place] if isinstance(value, list) else value
+            curve = pd.DataFrame([{name: at(value) for name, value in point.items()} for point in progress.curves])
+            curves.append(curve.round(packed.DECIMALS))
+            curves[-1].insert(0, "id", spec.id)
+            row = {"id": spec.id, "spec": json.dumps(to_data(spec), sort_keys=True)}
+            row |= accuracies(curves[-1], *stack.held_out[place])
+            row |= {"first_losses": json.dumps(progress.first_losses[place])}
+            row |= {"seconds": round(progress.seconds / stack.trainings, 3), "stacked": stack.trainings}
+            rows.append(row | stack.provenance)
         found = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise RecordError(f"{path} holds no results of its runs ({brief(error)}); delete it.") from error
-    records.check_rows(found[0], path)
-    records.check_curves(found[1], path)
     return found
-
-
-def _run_curve(stack: store.StackFile, place: int) -> pd.DataFrame:
-    at = lambda value: value[place] if isinstance(value, list) else value
-    points = [{name: at(value) for name, value in point.items()} for point in stack.progress.curves]
-    curve = pd.DataFrame(points).round(packed.DECIMALS)
-    curve.insert(0, "id", stack.specs[place].id)
-    return curve
-
-
-def _run_row(stack: store.StackFile, place: int, curve: pd.DataFrame) -> dict:
-    spec, progress = stack.specs[place], stack.progress
-    return {
-        "id": spec.id,
-        "spec": json.dumps(to_data(spec), sort_keys=True),
-        **accuracies(curve, *stack.held_out[place]),
-        "first_losses": json.dumps(progress.first_losses[place]),
-        "seconds": round(progress.seconds / stack.trainings, 3),
-        "stacked": stack.trainings,
-        **stack.provenance,
-    }
 
 
 def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, float | int]:
@@ -67,12 +53,8 @@ def accuracies(curve: pd.DataFrame, inputs_a: int, inputs_b: int) -> dict[str, f
 
     `best` picks the evaluation on the inputs it reports; for `split_half` see there.
     """
-    if inputs_a + inputs_b < 1:
-        raise ValueError("no held-out inputs")
     a, b = curve["correct_a"].to_numpy(), curve["correct_b"].to_numpy()
     total = (a + b) / (inputs_a + inputs_b)
-    if not np.isfinite(total).all():
-        raise ValueError("an evaluation without a number of right answers")
     return {
         "inputs_a": inputs_a,
         "inputs_b": inputs_b,

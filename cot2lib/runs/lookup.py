@@ -58,13 +58,7 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 def by_profile(requests: Mapping[str, Sequence[Run]], retrained: str | None = None) -> records.Tables:
     """Recorded rows and curves of each profile's distinct runs, with a column `profile`; others are left out.
 
-    Args:
-        requests: specs by profile.
-        retrained: the profile that is read from the local store; the others are read from the shipped records.
-
-    Raises:
-        RecordError: if nothing is recorded at all.
-        SpecError: if nothing is asked for.
+    The profile `retrained` is read from the local store, the others from the shipped records.
     """
     require_some([spec for specs in requests.values() for spec in specs])
     rows, points = [], []
@@ -99,13 +93,7 @@ def absent(specs: Sequence[Run], retrain: bool) -> list[Run]:
 
 
 def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "no record") -> str:
-    """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows the run.
-
-    Args:
-        missing: runs, the first of which is named.
-        retrain: whether a shipped record does not count.
-        lacks: what there is not.
-    """
+    """Say in one sentence what is missing and how to make it: by a command, if one of `COMMANDS` knows a run."""
     spec = missing[0]
     others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
     known = next(filter(None, (command(spec) for command in COMMANDS)), None)
@@ -120,22 +108,22 @@ def absent_message(missing: Sequence[Run], retrain: bool = False, lacks: str = "
 def weights(run: Run, retrain: bool) -> dict[str, Float[Tensor, "..."]] | None:
     """Trained parameters of a run, without the run axis; None where they are neither shipped nor stored.
 
-    Those of another run of the same training are its own too.
+    Those of another run of the same training are its own too: they differ by what acts at evaluation alone.
     """
-    for run_id in [run.id, *_twins(run, retrain)]:
-        if not retrain and (shipped := records.shipped_weights(run_id)) is not None:
+
+    def twins() -> Iterator[Run]:
+        yield run
+        yield from map(_spec, [] if retrain else records.shipped_runs().get("spec", ()))
+        yield from (stack.specs[place] for stack, place in store.finished().values())
+
+    for twin in twins():
+        if twin.seed != run.seed or twin.recipe != run.recipe or twin.training != run.training:
+            continue
+        if not retrain and (shipped := records.shipped_weights(twin.id)) is not None:
             return shipped
-        if stored := store.finished().get(run_id):
+        if stored := store.finished().get(twin.id):
             return stored[0].weights(stored[1])
     return None
-
-
-def _twins(run: Run, retrain: bool) -> Iterator[str]:
-    """Ids of known runs that differ from one by what acts at evaluation alone."""
-    shipped = [] if retrain else records.shipped_runs().get("spec", ())
-    specs = [*map(_spec, shipped), *(stack.specs[place] for stack, place in store.finished().values())]
-    alike = (spec for spec in specs if spec.seed == run.seed and spec.recipe == run.recipe and spec != run)
-    yield from (spec.id for spec in alike if spec.training == run.training)
 
 
 def described(rows: pd.DataFrame) -> pd.DataFrame:
@@ -156,5 +144,4 @@ def _told(rows: pd.DataFrame, measured: Container[str]) -> pd.DataFrame:
 
 @cache
 def _spec(text: str) -> Run:
-    """A row's spec; many tables hold the same rows."""
     return from_data(json.loads(text))

@@ -1,4 +1,4 @@
-"""A folder of shipped files, and its manifest of checksums, also of itself, which is the one thing that is switched.
+"""A folder of shipped files, and its manifest of checksums, which is the one thing that is switched.
 
 New files are staged beside the old ones under other names. Then the manifest is replaced, in one atomic step. Then
 the staged files are moved to their own names. Whoever reads asks the manifest what a file must hold and takes it from
@@ -13,69 +13,28 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from cot2lib.errors import RecordError
-from cot2lib.kit.files import CHECKSUM, UNSEALED, is_sealed, sealed, write_atomic
+from cot2lib.kit.files import write_atomic
 
 MANIFEST = "manifest.json"
 STAGED = ".staged"
+CHECKSUM = "checksum"  # older versions wrote one of the manifest itself
 PLAIN = re.compile(r"[\w-][\w.-]*")  # a name without folders that is neither hidden nor '..'
 RECORD = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\.(csv|xz|csv\.xz|safetensors)")  # <chapter>.<profile>.<what>.<ending>
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Checksums of the shipped files by name; empty if nothing is shipped.
-
-    Raises:
-        RecordError: if the manifest is no list of checksums, is not sealed or has changed since, names a file outside
-            its folder, or leaves out a record that is there.
-    """
+    """Checksums of the shipped files by name; empty if nothing is shipped."""
     text = _bytes(folder / MANIFEST)
-    entries = _entries(folder / MANIFEST, text)
+    entries = {} if text is None else _parsed(folder / MANIFEST, text)
     try:
         _check_all_listed(folder, entries)
     except RecordError:
         if _bytes(folder / MANIFEST) == text:
             raise
         return listed(folder)  # a writer has just switched it
-    return dict(entries)
-
-
-def seal(folder: Path) -> None:
-    """Give the manifest of an older version a checksum of its own, if what it lists is what is there.
-
-    Raises:
-        RecordError: naming a file that is only listed or only there.
-    """
-    path = folder / MANIFEST
-    text = _bytes(path)
-    if text is None or CHECKSUM in (entries := _parsed(path, text)):
-        return
-    for name in entries:
-        if not ((folder / name).exists() or _staged(folder / name).exists()):
-            raise RecordError(f"{path} lists {name}, which is not there; put the manifest or the file back from git.")
-    _check_all_listed(folder, entries)
-    _write(folder, entries)
-
-
-@lru_cache(maxsize=16)
-def _entries(path: Path, text: bytes | None) -> dict[str, str]:
-    """Checksums by name of a manifest with these bytes, which is sealed; none without one."""
-    if text is None:
-        return {}
-    entries = _parsed(path, text)
-    if CHECKSUM not in entries:
-        raise RecordError(
-            f"{path} has no checksum of its own, as an older version wrote it; collect a chapter of this folder again "
-            f"(`cot2 collect CHAPTER --out {path.parent}`), which checks its files and seals it."
-        )
-    if not is_sealed(text, entries.pop(CHECKSUM)):
-        raise RecordError(
-            f"{path} has changed since it was written; put it back from git or, if it was merged by hand, remove its "
-            f"line {CHECKSUM!r} and collect a chapter of this folder again, which checks its files and seals it."
-        )
     return entries
 
 
@@ -86,13 +45,13 @@ def _parsed(path: Path, text: bytes) -> dict[str, str]:
         raise RecordError(f"{path} is not valid JSON; put it back from git.") from error
     if not isinstance(entries, dict) or not all(isinstance(checksum, str) for checksum in entries.values()):
         raise RecordError(f"{path} is not a list of checksums that `cot2 collect` wrote; put it back from git.")
+    entries.pop(CHECKSUM, None)
     for name in entries:
         _check_name(name, path)
     return entries
 
 
 def _check_all_listed(folder: Path, entries: Mapping[str, str]) -> None:
-    """Raise RecordError for a record of the folder that its manifest does not list."""
     there = os.listdir(folder) if folder.is_dir() else []
     if others := sorted(name for name in there if name not in entries and RECORD.fullmatch(name)):
         raise RecordError(
@@ -102,17 +61,12 @@ def _check_all_listed(folder: Path, entries: Mapping[str, str]) -> None:
 
 
 def _write(folder: Path, entries: Mapping[str, str]) -> None:
-    """Switch the manifest."""
-    text = json.dumps({CHECKSUM: UNSEALED} | dict(sorted(entries.items())), indent=1) + "\n"
-    write_atomic(folder / MANIFEST, lambda path: path.write_bytes(sealed(text.encode())))
+    text = json.dumps(dict(sorted(entries.items())), indent=1) + "\n"
+    write_atomic(folder / MANIFEST, lambda path: path.write_text(text))
 
 
 def content(folder: Path, name: str) -> tuple[Path, bytes]:
-    """The place and bytes of a shipped file, which are those that were shipped.
-
-    Raises:
-        RecordError: if the file is missing, truncated or changed.
-    """
+    """The place and bytes of a shipped file, which are those that were shipped."""
     path, checksum = folder / name, listed(folder)[name]
     # the staged file may move to its own name between two looks, so look there again
     for place in (path, _staged(path), path):
@@ -124,19 +78,13 @@ def content(folder: Path, name: str) -> tuple[Path, bytes]:
 
 
 def replace(files: Mapping[str, Callable[[Path], object]], folder: Path, owned: Sequence[str] = ()) -> list[Path]:
-    """Write files and switch the manifest to them at once.
+    """Write files and switch the manifest to them at once; returns the files written.
 
-    Args:
-        files: what writes each file, by name.
-        folder: where to.
-        owned: names that these files replace as a whole; those of them that are not in `files` are removed.
-
-    Returns the files written. Raises RecordError if a name is no plain file name.
+    Names that are `owned` by these files as a whole, and not among them, are removed.
     """
     for name in files:
         _check_name(name, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    seal(folder)
     _settle(folder)
     known = {name: checksum for name, checksum in listed(folder).items() if name not in owned}
     for name, write in files.items():

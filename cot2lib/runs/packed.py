@@ -19,11 +19,7 @@ GAP = -(2**53)  # the number of a value that is missing
 
 
 def pack(table: pd.DataFrame) -> bytes:
-    """A table of runs' points (`id`, then numbers of at most five decimals; gaps allowed) as bytes.
-
-    Raises:
-        RecordError: naming a column that these bytes cannot hold.
-    """
+    """A table of runs' points (`id`, then numbers of at most five decimals; gaps allowed) as bytes."""
     codes, ids = pd.factorize(table["id"])
     columns = {name: _whole(name, table[name].to_numpy()) for name in table if name != "id"}
     head = {"ids": ids.tolist(), "points": len(table), "columns": {name: form for name, (form, _) in columns.items()}}
@@ -33,11 +29,7 @@ def pack(table: pd.DataFrame) -> bytes:
 
 
 def unpack(content: bytes) -> pd.DataFrame:
-    """The table that `pack` wrote.
-
-    Raises:
-        ValueError: if the bytes are none of `pack`'s, or not all of them.
-    """
+    """The table that `pack` wrote."""
     first, _, body = lzma.decompress(content).partition(b"\n")
     head = json.loads(first)
     kinds = {"ids": list, "points": int, "columns": dict}

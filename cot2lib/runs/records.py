@@ -3,13 +3,13 @@
 They are a folder of files `<stem>.runs.csv`, `<stem>.curves.xz` (`cot2lib.runs.packed`) and, if weights
 ship, `<stem>.weights.safetensors`; a stem is `<chapter>.<profile>`. Measurements on them lie beside them as
 `<stem>.<what>.csv`, large tables with `.xz`. `manifest.json` holds their checksums (`cot2lib.runs.manifest`), so a
-truncated or foreign file is named and never half read; every row is checked against its own spec.
+truncated or foreign file is named and never half read. Tests check every row against its spec and its curve.
 """
 
 import io
 import json
 import lzma
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -22,26 +22,19 @@ from cot2lib.errors import RecordError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_tensors, save_tensors
 from cot2lib.runs import manifest, packed
-from cot2lib.specs import from_data
 
 LARGE = 2**18  # bytes from which a table of measurements is compressed
 RUNS, CURVES, WEIGHTS = PARTS = ("runs.csv", "curves.xz", "weights.safetensors")
-ROUNDED = 1e-9  # most by which an accuracy may differ from its curve's
 SHARES = ("last", "closing_mean", "best", "curve_mean", "split_half")
 INPUTS = ["inputs_a", "inputs_b"]
 MEASURES = (*INPUTS, *SHARES, "first_losses")
-POINT = ("id", "step", "loss", "correct_a", "correct_b")  # what every point of a curve has
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 EMPTY = pd.DataFrame({"id": pd.Series(dtype=str)})
 
 
 def shipped(folder: Path | None = None) -> Tables:
-    """All shipped rows and curves; of runs that two stems ship, the first.
-
-    Raises:
-        RecordError: naming a file that is missing, truncated or foreign.
-    """
+    """All shipped rows and curves; of runs that two stems ship, the first."""
     rows = shipped_runs(folder)
     return rows, shipped_curves(rows["id"], folder)
 
@@ -88,7 +81,6 @@ def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> _Shipped:
 
 
 def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple[str, str], ...]) -> pd.DataFrame:
-    """Points of some runs of a stem, in the order of its file."""
     curves, places = _shipped_points(stem, folder, listed)
     found = sorted(places[run] for run in runs)
     return curves.iloc[np.concatenate([np.arange(*ends) for ends in found])]
@@ -98,8 +90,7 @@ def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple
 def _shipped_points(
     stem: str, folder: Path, listed: tuple[tuple[str, str], ...]
 ) -> tuple[pd.DataFrame, dict[str, tuple[int, int]]]:
-    """Curves of a stem, and where the points of each run begin and end."""
-    curves = _stem_curves(stem, _shipped(folder, listed).tables[stem], folder)
+    curves = _stem_curves(stem, folder)
     ids = curves["id"].to_numpy()
     first = _first(ids).tolist()
     return curves, dict(zip(ids[first], zip(first, [*first[1:], len(ids)])))
@@ -116,72 +107,21 @@ def stems(folder: Path) -> list[str]:
     return [name.removesuffix(f".{RUNS}") for name in names if name.endswith(f".{RUNS}")]
 
 
-def shipped_stem(stem: str, folder: Path) -> Tables:
-    """Rows and curves of one stem; raises as `shipped`."""
-    rows = _read_runs(folder, f"{stem}.{RUNS}")
-    return rows, _stem_curves(stem, rows, folder)
+def _stem_curves(stem: str, folder: Path) -> pd.DataFrame:
+    name = f"{stem}.{CURVES}"
+    return _table(folder, name, packed.unpack) if name in manifest.listed(folder) else EMPTY
 
 
-def _stem_curves(stem: str, rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """The curves of a stem, which belong to its rows."""
-    shipped = f"{stem}.{CURVES}" in manifest.listed(folder)
-    points = _read_curves(folder, f"{stem}.{CURVES}") if shipped else EMPTY
-    _check_pairs(rows, points, folder)
-    return points
+def ids_of(stem: str, folder: Path) -> set[str]:
+    tables = _shipped(*_key(folder)).tables
+    return set(tables[stem]["id"]) if stem in tables else set()
 
 
-def _check_pairs(rows: pd.DataFrame, points: pd.DataFrame, folder: Path) -> None:
-    """Raise RecordError for a row without a curve, a curve without a row, or one of other accuracies."""
-    ids, table = points["id"].to_numpy(), rows.set_index("id")
-    first = _first(ids)
-    told = {"no curve of run": set(table.index) - set(ids[first]), "no row of run": set(ids[first]) - set(table.index)}
-    if not any(told.values()) and len(ids):
-        total, after = (points["correct_a"] + points["correct_b"]).to_numpy(), np.r_[first[1:], len(ids)]
-        means = np.add.reduceat(total, first) / (after - first)
-        found = np.stack([total[after - 1], np.maximum.reduceat(total, first), means], 1)
-        said = table.loc[ids[first], [*INPUTS, "last", "best", "curve_mean"]].apply(pd.to_numeric, errors="coerce")
-        inputs = said[INPUTS].sum(axis=1).to_numpy()[:, None]
-        alike = abs(found - inputs * said.drop(columns=INPUTS).to_numpy()) <= ROUNDED * inputs
-        told["another curve than that of run"] = set(ids[first][~alike.all(axis=1)])
-    for what, lost in told.items():
-        if lost:
-            raise RecordError(f"{folder} holds {what} {min(map(str, lost))}; put its files back or collect again.")
-
-
-def whole_stem(stem: str, folder: Path) -> Tables:
-    """The tables of `shipped_stem`, once the stem's weights have been found undamaged too."""
-    if f"{stem}.{WEIGHTS}" in manifest.listed(folder):
-        manifest.content(folder, f"{stem}.{WEIGHTS}")
-    return shipped_stem(stem, folder)
-
-
-def named_ids(stem: str, folder: Path) -> set[str] | None:
-    """Runs that a stem's table names, be its files damaged or not; None if even that table cannot be read."""
-    if stem not in stems(folder):
-        return set()
-    try:
-        return set(_read_csv((folder / f"{stem}.{RUNS}").read_bytes())["id"])
-    except (OSError, LookupError, ValueError):
-        return None
-
-
-def shipped_weights(
-    run_id: str, folder: Path | None = None, among: Container[str] | None = None
-) -> dict[str, Weight] | None:
-    """Trained parameters of a run whose weights are shipped, else None.
-
-    Args:
-        run_id: which run.
-        folder: where to look, the package's records by default.
-        among: the stems to look in; None for all.
-
-    Raises:
-        RecordError: naming a file that is missing, truncated or foreign, or weights that are no numbers.
-    """
+def shipped_weights(run_id: str, folder: Path | None = None) -> dict[str, Weight] | None:
+    """Trained parameters of a run whose weights are shipped, else None."""
     folder = folder or paths.records()
-    for stem in stems(folder):
-        name = f"{stem}.{WEIGHTS}"
-        if name in manifest.listed(folder) and (among is None or stem in among):
+    for name in (f"{stem}.{WEIGHTS}" for stem in stems(folder)):
+        if name in manifest.listed(folder):
             path, _ = manifest.content(folder, name)
             tensors, meta = load_tensors(path, f"{run_id}.")
             if run_id in meta.get("runs", ()):
@@ -210,7 +150,6 @@ def _shipped_table(folder: Path, name: str, checksum: str) -> pd.DataFrame:
 
 
 def _files(name: str) -> list[str]:
-    """A table's file, as it is and compressed."""
     return [f"{name}.csv", f"{name}.csv.xz"]
 
 
@@ -229,11 +168,7 @@ def ship_tensors(name: str, tensors: Mapping[str, Weight], meta: dict, folder: P
 
 
 def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Path]:
-    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies.
-
-    Raises:
-        RecordError: if the file is not shipped, or not as it was shipped.
-    """
+    """Those of `<name>.safetensors` that a prefix begins, without it, the file's metadata, and where it lies."""
     file = f"{name}.safetensors"
     if file not in manifest.listed(paths.records()):
         raise RecordError(f"{paths.records()} has no {file}; collect it.")
@@ -242,10 +177,7 @@ def shipped_tensors(name: str, prefix: str) -> tuple[dict[str, Weight], dict, Pa
 
 
 def ship(
-    stem: str,
-    tables: Tables,
-    weights: Mapping[str, Mapping[str, Weight]],
-    folder: Path | None = None,
+    stem: str, tables: Tables, weights: Mapping[str, Mapping[str, Weight]], folder: Path | None = None
 ) -> list[Path]:
     """Write the records of one chapter and profile (`stem`), replacing what was there, all at once."""
     rows, curves = tables
@@ -267,39 +199,7 @@ def _read_runs(folder: Path, name: str) -> pd.DataFrame:
     rows = _table(folder, name)
     if not {"id", "spec", *MEASURES} <= set(rows):
         raise RecordError(f"{folder / name} is not a table of runs that `cot2 collect` wrote.")
-    for row in rows.itertuples():
-        try:
-            known = from_data(json.loads(row.spec)).id
-        except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-            raise RecordError(f"{folder / name}, run {row.id}: {brief(error)}") from error
-        if known != row.id:
-            raise RecordError(f"{folder / name}: run {row.id} was made by another version (its spec is now {known}).")
-    check_rows(rows, folder / name)
     return rows
-
-
-def _read_curves(folder: Path, name: str) -> pd.DataFrame:
-    curves = _table(folder, name, packed.unpack)
-    check_curves(curves, folder / name)
-    return curves
-
-
-def check_rows(rows: pd.DataFrame, path: Path) -> None:
-    """Raise RecordError for a run that stands twice, or accuracies that are none."""
-    if (twice := rows["id"].duplicated()).any():
-        raise RecordError(f"{path} holds run {rows['id'][twice].iloc[0]} twice; put a whole copy back.")
-    shares = rows[list(SHARES)].apply(pd.to_numeric, errors="coerce")
-    if (wrong := ~((shares >= 0) & (shares <= 1)).all(axis=1)).any():
-        raise RecordError(f"{path}: run {rows['id'][wrong].iloc[0]} has an accuracy outside 0..1; train it again.")
-
-
-def check_curves(curves: pd.DataFrame, path: Path) -> None:
-    """Raise RecordError for a table without the columns of a curve, or with a point that stands twice."""
-    numbers = [name for name in POINT if name in curves and pd.api.types.is_numeric_dtype(curves[name])]
-    if "id" not in curves or {"id", *numbers} != set(POINT):
-        raise RecordError(f"{path} is not a table of curves that `cot2 collect` wrote.")
-    if (twice := curves.duplicated(["id", "step"])).any():
-        raise RecordError(f"{path} holds a point of run {curves['id'][twice].iloc[0]} twice; put a whole copy back.")
 
 
 def _table(folder: Path, name: str, read: Callable[[bytes], pd.DataFrame] | None = None) -> pd.DataFrame:
@@ -318,7 +218,6 @@ def _read_csv(content: bytes) -> pd.DataFrame:
 
 
 def choose(tables: Tables, ids: Iterable[str]) -> Tables:
-    """The rows and curves of some runs."""
     return tuple(table[table["id"].isin(set(ids))] for table in tables)
 
 
@@ -342,5 +241,4 @@ def join(parts: Iterable[Tables]) -> Tables:
 
 
 def first_losses(row: pd.Series) -> np.ndarray:
-    """Training losses of a run's first steps."""
     return np.array(json.loads(row["first_losses"]))

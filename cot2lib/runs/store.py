@@ -15,14 +15,14 @@ from pathlib import Path
 
 from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
-from cot2lib.kit.files import CHECKSUM, UNSEALED, Weight, check_finite, load_meta, load_tensors, save_tensors
+from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
 from cot2lib.kit.identity import UndefinedError
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.settings import trained_once
 from cot2lib.training.trainer import Progress, StackTrainer
 
 FORMAT = 2
-UNSEALED_FORMAT = 1  # of files without a checksum, which are still read
+READ = (1, FORMAT)  # formats that are read alike
 WEIGHTS = "weights."
 OPTIMIZER = "optimizer."
 CHECKPOINT = ".checkpoint.safetensors"
@@ -40,18 +40,11 @@ class StackFile:
 
     @cached_property
     def trainings(self) -> int:
-        """How many models were trained together."""
         return len(trained_once(self.specs))
 
     def weights(self, run: int) -> dict[str, Weight]:
-        """Parameters of one run, without the run axis.
-
-        Raises:
-            RecordError: if the file is no longer what was written, or the weights are no numbers.
-        """
+        """Parameters of one run, without the run axis."""
         tensors = load_tensors(self.path, WEIGHTS)[0]
-        if {len(value) if value.ndim else 0 for value in tensors.values()} != {len(self.specs)}:
-            raise RecordError(f"{self.path} does not hold the weights of its {len(self.specs)} runs; delete it.")
         weights = {name: value[run] for name, value in tensors.items()}
         check_finite(weights, f"{self.path}, run {self.specs[run].id}")
         return weights
@@ -64,11 +57,7 @@ def stack_path(specs: Sequence, checkpoint: bool = False) -> Path:
 
 
 def prepare() -> None:
-    """Make the store's folder.
-
-    Raises:
-        RecordError: if nothing can be written there.
-    """
+    """Make the store's folder."""
     try:
         paths.store().mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=paths.store()).close()
@@ -84,12 +73,11 @@ def save_finished(trainer: StackTrainer, provenance: dict) -> None:
     weights = {name: value[each] for name, value in _weights(trainer).items()}
     losses = [trainer.progress.first_losses[model] for model in each]
     progress = replace(trainer.progress, first_losses=losses)
-    save_tensors(stack_path(trainer.asked), weights, _meta(trainer, progress, provenance))
+    save_tensors(stack_path(trainer.asked), weights, _meta(trainer, progress, provenance), checked=True)
     stack_path(trainer.asked, checkpoint=True).unlink(missing_ok=True)
 
 
 def save_checkpoint(trainer: StackTrainer, provenance: dict) -> None:
-    """Write everything that training needs to go on."""
     optimizer = {OPTIMIZER + name: value for name, value in trainer.optimizer_tensors().items()}
     path = stack_path(trainer.asked, checkpoint=True)
     save_tensors(path, _weights(trainer) | optimizer, _meta(trainer, trainer.progress, provenance))
@@ -99,9 +87,6 @@ def resume(trainer: StackTrainer) -> dict:
     """Bring a fresh trainer to where its checkpoint stands, if it has one.
 
     Returns the provenance of what was trained before, empty without a checkpoint.
-
-    Raises:
-        RecordError: if the checkpoint is unreadable, or not one of these runs by this version.
     """
     path = stack_path(trainer.asked, checkpoint=True)
     if not path.exists():
@@ -110,33 +95,18 @@ def resume(trainer: StackTrainer) -> dict:
     begun = _parse(path, meta)
     part = lambda prefix: {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     try:
+        if begun.specs != tuple(trainer.asked):
+            raise ValueError("other runs")
         trainer.restore(part(WEIGHTS), part(OPTIMIZER), begun.progress)
-        fits = begun.specs == tuple(trainer.asked) and _fits(trainer)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         raise RecordError(f"{path} does not fit its runs ({type(error).__name__}); delete it.") from error
-    if not fits:
-        raise RecordError(f"{path} does not fit its runs; delete it.")
     return begun.provenance
-
-
-def _fits(trainer: StackTrainer) -> bool:
-    """Whether a restored trainer can go on: every block has its moments, every run its losses."""
-    state, blocks = trainer.optimizer_tensors(), list(enumerate(trainer.blocks))
-    moments = [(state.get(f"{place}.{name}"), block) for place, block in blocks for name in ("exp_avg", "exp_avg_sq")]
-    shaped = all(moment is not None and moment.shape == block.shape for moment, block in moments)
-    counted = all(f"{place}.step" in state for place, _ in blocks)
-    progress, runs = trainer.progress, len(trainer.specs)
-    logged = len(progress.loss_sum) == len(progress.first_losses) == runs and 0 < progress.step <= trainer.recipe.steps
-    return shaped and counted and logged
 
 
 def begun(wanted: Container[str]) -> list[list]:
     """Runs of each checkpoint that holds some of the wanted ids and shares no run with one before it, by name.
 
     Checkpoints whose runs are all finished are removed.
-
-    Raises:
-        RecordError: naming a checkpoint that is unreadable, truncated or foreign.
     """
     stacks: list[list] = []
     taken: set[str] = set()
@@ -166,11 +136,7 @@ def _checkpointed(path: Path) -> tuple:
 
 
 def finished_files(folder: Path | None = None) -> list[tuple[Path, int]]:
-    """Files of the finished stacks in a store, the local one by default, and when each was changed (ns).
-
-    Raises:
-        RecordError: naming a link that leads nowhere.
-    """
+    """Files of the finished stacks in a store, the local one by default, and when each was changed (ns)."""
     files = sorted((folder or paths.store()).glob("*.safetensors"))
     return [(path, _changed(path)) for path in files if not path.name.endswith(CHECKPOINT)]
 
@@ -186,9 +152,6 @@ def finished(folder: Path | None = None) -> dict[str, tuple[StackFile, int]]:
     """Every finished run in a store by id: its stack and its place there; of runs that occur twice, the first.
 
     Stacks that a class of a reader is part of, which this process has not defined, are left out.
-
-    Raises:
-        RecordError: naming a file that is unreadable, truncated or foreign.
     """
     runs: dict[str, tuple[StackFile, int]] = {}
     for file in finished_files(folder):
@@ -209,9 +172,8 @@ def read(path: Path, changed: int) -> StackFile:
 
 def _parse(path: Path, meta: dict) -> StackFile:
     try:
-        known = FORMAT if CHECKSUM in meta else UNSEALED_FORMAT
-        if meta.get("format") != known:
-            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {known}; delete it.")
+        if meta.get("format") not in READ:
+            raise RecordError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}; delete it.")
         specs = tuple(from_data(data) for data in meta["specs"])
         if not specs or len(set(specs)) < len(specs):
             raise RecordError(f"{path} names no run, or one twice; delete it.")
@@ -233,7 +195,6 @@ def _weights(trainer: StackTrainer) -> dict[str, Weight]:
 def _meta(trainer: StackTrainer, progress: Progress, provenance: dict) -> dict:
     return {
         "format": FORMAT,
-        CHECKSUM: UNSEALED,
         "specs": [to_data(spec) for spec in trainer.asked],
         "progress": asdict(progress),
         "held_out": [trainer.data.held_out.sizes[model] for model in trainer.model_of],

@@ -40,14 +40,12 @@ class Taught(Targets):
 
     @property
     def label(self) -> str:
-        """Its name, and whose outputs they are."""
         return f"Taught({self.teacher.method}, seed={self.teacher.seed})"
 
 
 @lru_cache(maxsize=16)
 @torch.no_grad()
 def _outputs(teacher: RunSpec) -> Int[Tensor, "input step"]:
-    """Likeliest tokens of a run at every step of every input."""
     stack, steps = load(teacher), rules(teacher.thought, teacher.outputs)
     prompts, padding = teacher.task.prompt(teacher.supervision.arrow, teacher.supervision.pauses), teacher.task.padding
     parts = []

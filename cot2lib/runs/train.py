@@ -8,7 +8,8 @@ goes on as it was, whatever else is asked for.
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -21,15 +22,15 @@ from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
 from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
-from cot2lib.runs.plan import stacks_of_shard
-from cot2lib.specs import Run, outsiders
-from cot2lib.specs.policy import Continued
+from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders
 from cot2lib.training.data import check_run
 from cot2lib.training.engines import preferred
+from cot2lib.training.settings import trained_once
 from cot2lib.training.supervised import build_stack
 from cot2lib.training.trainer import StackTrainer
 
 ENGINES = ("auto", "torch")
+RUNS_PER_STACK = {"cpu": 16, "cuda": 64}
 CHECKPOINT_SECONDS = 60
 
 
@@ -70,7 +71,9 @@ def run(
     positive(**{name: count for name, count in (("threads", threads), ("stack", stack)) if count is not None})
     if engine not in ENGINES:
         raise SpecError(f"engine={engine!r}: choose one of {', '.join(ENGINES)}.")
-    _check_shard(shard)
+    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
+    if not pair or not 0 <= shard[0] < shard[1]:
+        raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
     require_some(specs)
     where = resolve_device(device)
     left = absent(specs, retrain)
@@ -96,13 +99,6 @@ def _noting(specs: Sequence[Run]) -> Iterator[None]:
             others = f" and {len(specs) - 1} more" if len(specs) > 1 else ""
             error.add_note(f"Run {spec.id}{others} failed, with {names} {where}.")
         raise
-
-
-def _check_shard(shard: Any) -> None:
-    """Raise SpecError for anything but two whole numbers (k, n) with 0 <= k < n."""
-    pair = isinstance(shard, tuple | list) and len(shard) == 2 and all(hasattr(part, "__index__") for part in shard)
-    if not pair or not 0 <= shard[0] < shard[1]:
-        raise SpecError(f"shard={shard!r}: give (k, n) with 0 <= k < n.")
 
 
 def load(spec: Run, missing: str = "train", retrain: bool = False, **options) -> GPT2Stack:
@@ -132,7 +128,7 @@ def load_stack(specs: Sequence[Run], missing: str = "train", retrain: bool = Fal
     return _load(specs, missing, retrain, **options)
 
 
-def load_starts(specs: Sequence[Continued], missing: str = "train", **options) -> GPT2Stack:
+def load_starts(specs: Sequence[GRPOSpec], missing: str = "train", **options) -> GPT2Stack:
     """The models that policy gradients start from, as `load_stack`; how they were trained may differ."""
     require_some(specs)
     return _load([spec.start for spec in specs], missing, **options)
@@ -162,11 +158,6 @@ class How:
     threads: int | None = None
     stack: int | None = None
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of `run` that say so."""
-        return {field.name: getattr(self, field.name) for field in fields(self)} | {"device": self.device.type}
-
 
 def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int, int]) -> None:
     for spec in left:
@@ -187,19 +178,14 @@ def _train(specs: Sequence[Run], left: Sequence[Run], how: How, shard: tuple[int
 def _train_stack(specs: list[Run], how: How) -> None:
     trainer = make_trainer(specs, how)
     with timing.threads(how.threads or 1):
-        _train_to_the_end(trainer, how)
-
-
-def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
-    made = provenance(how.device) | {"engine": trainer.engine, "threads": trainer.threads}
+        made = provenance(how.device) | {"engine": trainer.engine, "threads": trainer.threads}
     before = store.resume(trainer)
     made |= {key: value for key, value in before.items() if key == "commit"}
     if before.get("engine", made["engine"]) != made["engine"]:
         made["engine"] = f"{before['engine']}, then {made['engine']}"
-    specs = trainer.specs
-    spec, saved = specs[0], time.monotonic()
-    label = f"{spec.method} d={spec.model.d_model} x{len(specs)}"
-    with timing.told(label, spec.recipe.steps, trainer.progress.step) as tell:
+    spec, saved = trainer.spec, time.monotonic()
+    label = f"{spec.method} d={spec.model.d_model} x{len(trainer.specs)}"
+    with timing.threads(how.threads or 1), timing.told(label, spec.recipe.steps, trainer.progress.step) as tell:
 
         def after_segment(steps: int) -> None:
             nonlocal saved
@@ -214,6 +200,46 @@ def _train_to_the_end(trainer: StackTrainer, how: How) -> None:
 
 def make_trainer(specs: Sequence[Run], how: How) -> StackTrainer:
     """The trainer of a stack; models that its runs start from are trained first if they are not there yet."""
-    load = lambda starts: _load(starts, "train", **how.options)
+    load = lambda starts: _load(starts, "train", **vars(how) | {"device": how.device.type})
     trainer = specs[0].trainer(specs, load, how.device)
     return trainer if how.engine == "torch" else preferred(trainer, how.threads)
+
+
+def plan(specs: Sequence[Run], device: torch.device, most: int | None = None) -> list[list[Run]]:
+    """Stacks the request is trained in: trainings of one shape, learning rates together, at most so many each; with
+    every training all its runs."""
+    most = most or RUNS_PER_STACK[device.type]
+    runs: dict[Run, list[Run]] = {}
+    for spec in dict.fromkeys(specs):
+        runs.setdefault(spec.training, []).append(spec)
+    stacks = []
+    for group in by_shape(trained_once(specs)):
+        group = sorted(group, key=lambda spec: spec.recipe.lr)
+        parts = -(-len(group) // most)
+        size = -(-len(group) // parts)
+        together = [group[first : first + size] for first in range(0, len(group), size)]
+        stacks += [[run for spec in some for run in runs[spec.training]] for some in together]
+    return stacks
+
+
+@cache
+def parameters(run: Run) -> int:
+    return sum(parameter.numel() for parameter in build_stack([run]).parameters())
+
+
+def stacks_of_shard(
+    specs: Sequence[Run], absent: set[str], device: torch.device, shard: tuple[int, int], most: int | None = None
+) -> list[list[Run]]:
+    """This shard's stacks: those that a checkpoint has begun, as they are, then what else is absent.
+
+    Who trains what follows from the request alone, however far other shards are: each run has an owner, and a
+    checkpoint goes on with the owner of its first absent run.
+    """
+    planned = plan(specs, device, most)
+    owner = {spec.id: place % shard[1] for place, stack in enumerate(planned) for spec in stack}
+    begun = store.begun(absent)
+    taken = {spec.id for stack in begun for spec in stack}
+    first = lambda stack: next(spec.id for spec in stack if spec.id in absent)
+    resumed = [stack for stack in begun if owner[first(stack)] == shard[0]]
+    rest = [[spec for spec in stack if spec.id in absent - taken] for stack in planned[shard[0] :: shard[1]]]
+    return resumed + [stack for stack in rest if stack]

@@ -6,7 +6,7 @@ runs by them.
 """
 
 from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
-from cot2lib.specs.policy import Continued, GRPOSpec
+from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.targets import TARGETS
 from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA
@@ -17,18 +17,6 @@ TASKS = (MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA)
 know(RunSpec, GRPOSpec, Recipe, Supervision, Model, *TASKS, *RULES, *TARGETS)
 
 __all__ = [
-    "KINDS",
-    "NUMERICS",
-    "Continued",
-    "GRPOSpec",
-    "Model",
-    "Recipe",
-    "Run",
-    "RunSpec",
-    "Supervision",
-    "UndefinedError",
-    "by_shape",
-    "from_data",
-    "outsiders",
-    "to_data",
-]
+    "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "UndefinedError", "by_shape",
+    "from_data", "outsiders", "to_data",
+]  # fmt: skip

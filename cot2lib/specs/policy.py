@@ -2,68 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.losses import RATIOS
+from cot2lib.kit.fields import at_least
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import Task
 from cot2lib.thoughts import MTS, Base, Rule
 from cot2lib.thoughts.checks import samples
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.masked import MaskedTrainer
-from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision, at_least, choose
+from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision
 
 # What tables say of rules that lack a field.
 NO_RULE = {"k": None, "gamma": None, "floor": None, "masked": False, "sigma": None, "temperature": 1.0}
 
 
 @dataclass(frozen=True)
-class Continued(Run):
-    """A run that continues a supervised one: it keeps the task, model, supervision and seed of its field `start`."""
-
-    if TYPE_CHECKING:  # a field
-
-        @property
-        def start(self) -> RunSpec: ...
-
-    @property
-    def task(self) -> Task:
-        """The start's."""
-        return self.start.task
-
-    @property
-    def model(self) -> Model:
-        """The start's."""
-        return self.start.model
-
-    @property
-    def supervision(self) -> Supervision:
-        """The start's, of which the prompt's format is kept."""
-        return self.start.supervision
-
-    @property
-    def seed(self) -> int:
-        """The start's, which gives data order and rollouts, and the split where the start names no other."""
-        return self.start.seed
-
-    @property
-    def split_seed(self) -> int:
-        """The start's."""
-        return self.start.split_seed
-
-    @property
-    def asked(self) -> RunSpec:
-        """The start, asked by its own prompt for its own outputs; the rest of its supervision is dropped."""
-        shown = self.start.supervision
-        kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
-        return replace(self.start, supervision=kept)
-
-
-@dataclass(frozen=True)
-class GRPOSpec(Continued):
+class GRPOSpec(Run):
     """One policy-gradient run from a supervised start.
 
     Attributes:
@@ -91,7 +49,7 @@ class GRPOSpec(Continued):
     recipe: Recipe
     start: RunSpec
     thought: Rule
-    ratio: str = "geometric"
+    ratio: Literal["geometric", "product", "per-draw"] = "geometric"
     group: int = 8
     clip: float = 0.1
     kl: float = 0.0
@@ -102,7 +60,6 @@ class GRPOSpec(Continued):
 
     def __post_init__(self):
         super().__post_init__()
-        choose(ratio=(self.ratio, RATIOS))
         at_least(1, updates=self.updates)
         at_least(2, group=self.group)
         at_least(0, clip=self.clip, kl=self.kl)
@@ -119,6 +76,35 @@ class GRPOSpec(Continued):
         if self.start.model.embedding == "cosine, frozen":
             raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
 
+    @property
+    def task(self) -> Task:
+        return self.start.task
+
+    @property
+    def model(self) -> Model:
+        return self.start.model
+
+    @property
+    def supervision(self) -> Supervision:
+        """The start's, of which the prompt's format is kept."""
+        return self.start.supervision
+
+    @property
+    def seed(self) -> int:
+        """The start's, which gives data order and rollouts, and the split where the start names no other."""
+        return self.start.seed
+
+    @property
+    def split_seed(self) -> int:
+        return self.start.split_seed
+
+    @property
+    def asked(self) -> RunSpec:
+        """The start, asked by its own prompt for its own outputs; the rest of its supervision is dropped."""
+        shown = self.start.supervision
+        kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
+        return replace(self.start, supervision=kept)
+
     def thought_at(self, step: int) -> Rule:
         """How thoughts are sampled at a step; K rises under `first_k`."""
         if self.first_k is None or not isinstance(self.thought, MTS):
@@ -133,16 +119,13 @@ class GRPOSpec(Continued):
 
     @property
     def fed(self) -> str:
-        """Whose thoughts are fed in training."""
         return "self"
 
     @property
     def method(self) -> str:
-        """The supervised method it starts from, and GRPO."""
         return f"{self.start.method} + GRPO"
 
     def columns(self) -> dict[str, object]:
-        """Columns that tell policy-gradient runs apart; a rule fills the columns of its fields (`Rule.columns`)."""
         own = {name: getattr(self, name) for name in ("first_k", "ratio", "kl", "scaled", "updates", "mask")}
         own |= {"sampler": type(self.thought).__name__, "dropout": self.recipe.dropout, "start": self.start.id}
         run = super().columns() | own
@@ -156,7 +139,6 @@ class GRPOSpec(Continued):
         return replace(self, recipe=recipe, start=start)
 
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> GRPOTrainer:
-        """It starts from the trained models of the runs' starts."""
         kind = MaskedTrainer if self.mask else GRPOTrainer
-        starts = [spec.start for spec in specs if isinstance(spec, Continued)]
+        starts = [spec.start for spec in specs if isinstance(spec, GRPOSpec)]
         return kind(specs, load(starts), device)

@@ -17,7 +17,7 @@ from cot2lib.supervision import TIES
 from cot2lib.targets import Targets
 from cot2lib.tasks import MNNS, Task
 from cot2lib.thoughts import Rule
-from cot2lib.training.settings import Recipe, Supervision
+from cot2lib.training.settings import Embedding, Recipe, Supervision
 
 __all__ = [
     "METHODS", "POLICIES", "PROFILES", "SEEDS", "TEN", "TWENTY", "comparison", "grpo", "profile", "shortened", "spec",
@@ -38,7 +38,7 @@ def spec(
     d_model: int = 32,
     layers: int | None = None,
     heads: int | None = None,
-    embedding: str = "learned",
+    embedding: Embedding = "learned",
     budget: int | None = None,
     every: int = 1,
     self_fed_from: float | None = None,
@@ -65,8 +65,7 @@ def spec(
         seed: see `cot2lib.specs.supervised.RunSpec`.
         **recipe: fields of `cot2lib.training.settings.Recipe` to override.
 
-    Raises:
-        SpecError: for an unknown method, profile or field, or an option that the method does not take.
+    Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
     """
     part("task", task, Task)
     refuse_unknown("spec", recipe, [*arguments(spec), *RECIPE])
@@ -84,7 +83,6 @@ def spec(
 
 
 def _row_of(method: str, task: Task, profile_name: str) -> Row:
-    """The row of a supervised method."""
     rows = rows_of(task, profile_name)
     known = [name for name in METHODS if name in rows]
     if method not in known:
@@ -102,7 +100,6 @@ def _shown(
     self_fed_from: float | None,
     targets: Targets | None,
 ) -> Supervision:
-    """A method's usual supervision with the options of `spec`."""
     if targets is not None:
         usual = replace(usual, targets=targets, budget=None, ties=TIES[0])
     if method == "pause":
@@ -147,8 +144,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
         **options: fields of `cot2lib.training.settings.Recipe` to override, and further ones of
             `cot2lib.specs.policy.GRPOSpec`.
 
-    Raises:
-        SpecError: for an unknown profile or field, or what `GRPOSpec` does not take.
+    Raises SpecError for an unknown profile or field, or what `GRPOSpec` does not take.
     """
     part("start", start, RunSpec)
     row = rows_of(start.task, profile_name)[REWARD]
@@ -171,7 +167,6 @@ def comparison() -> pd.DataFrame:
 
 
 def _told(name: str, profile_name: str) -> str:
-    """A field of the table's rows, or of their runs, as text: each method's where they differ."""
     values = {}
     for method, row in rows_of(MNNS(), profile_name).items():
         if method != REWARD:
@@ -184,11 +179,7 @@ def _told(name: str, profile_name: str) -> str:
 
 
 def shortened(run: RunSpec, epochs: int, evaluations: int = 1) -> RunSpec:
-    """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length.
-
-    Raises:
-        SpecError: for less than one epoch.
-    """
+    """The same run over fewer epochs, evaluated `evaluations` times: warm-up and switch scaled to the new length."""
     if epochs < 1:
         raise SpecError(f"epochs={epochs}: train for at least one.")
     steps = epochs * epoch_steps(run.task, run.recipe.batch)

@@ -37,7 +37,6 @@ class RunSpec(Run):
 
     @property
     def split_seed(self) -> int:
-        """The field `split` if it is given, else the seed."""
         return self.seed if self.split is None else self.split
 
     @property
@@ -59,8 +58,7 @@ class RunSpec(Run):
         return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
 
     def columns(self) -> dict[str, object]:
-        """Columns that tell supervised runs apart."""
-        recipe = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
+        recipe: dict[str, object] = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
         recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
         return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
 
@@ -70,5 +68,4 @@ class RunSpec(Run):
         return replace(self, seed=0, split=None, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
 
     def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> SupervisedTrainer:
-        """It starts from fresh models."""
         return SupervisedTrainer(specs, device)

@@ -20,22 +20,16 @@ from cot2lib.errors import SpecError
 from cot2lib.tasks import Task
 from cot2lib.tasks.reachability import Reachability
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden, Rule, ZeroSlot
-from cot2lib.training.settings import Model, Recipe, Supervision
+from cot2lib.training.settings import Model, Recipe, Schedule, Supervision
 
 PROFILES = ("paper", "quick")
 LARGE = 10_000  # inputs above which a task takes the row's large batch
 THREE = MTS(3)
 REWARD = "grpo"  # the row of policy gradients
-METHODS: Mapping[str, Rule] = MappingProxyType(
-    {
-        "cot2": Base(),
-        "discrete": Discrete(),
-        "no-cot": Base(),
-        "pause": Base(),
-        "coconut": Hidden(),
-        "coconut-slot": ZeroSlot(),
-    }
-)
+METHODS: Mapping[str, Rule] = MappingProxyType({
+    "cot2": Base(), "discrete": Discrete(), "no-cot": Base(), "pause": Base(), "coconut": Hidden(),
+    "coconut-slot": ZeroSlot(),
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ class Row:
     epochs: int | None
     evaluations: int
     lr: float
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0
@@ -71,16 +65,9 @@ class Row:
         batch = self.large_batch if self.large_batch and task.size > LARGE else self.batch
         epochs = [] if self.epochs is None else [self.epochs * epoch_steps(task, batch)]
         steps = min(epochs + ([] if self.most_steps is None else [self.most_steps]))
-        return Recipe(
-            steps=steps,
-            batch=batch,
-            lr=self.lr,
-            evaluate_every=max(1, steps // self.evaluations),
-            schedule=self.schedule,
-            warmup=min(self.warmup, steps // 10),
-            weight_decay=self.weight_decay,
-            dropout=self.dropout,
-        )
+        given = {name: getattr(self, name) for name in ("lr", "schedule", "weight_decay", "dropout")}
+        every, warmup = max(1, steps // self.evaluations), min(self.warmup, steps // 10)
+        return Recipe(steps=steps, batch=batch, evaluate_every=every, warmup=warmup, **given)
 
 
 @dataclass(frozen=True)
@@ -145,39 +132,19 @@ TABLE: Mapping[str, Mapping[str, dict[str, Row]]] = {
             Row(batch=16, large_batch=64, epochs=1000, evaluations=1000, lr=1e-4, **CODE_LEAVES),
             CODE,
             Reward(
-                batch=16,
-                epochs=100,
-                evaluations=100,
-                lr=5e-5,
-                weight_decay=0.01,
-                code_lr=5e-6,
-                high_lr=5e-4,
-                dirichlet_lr=1e-5,
-                cot2_lr=1e-6,
+                batch=16, epochs=100, evaluations=100, lr=5e-5, weight_decay=0.01, code_lr=5e-6, high_lr=5e-4,
+                dirichlet_lr=1e-5, cot2_lr=1e-6,
             ),
         ),
         "quick": _rows(
             Row(
-                batch=64,
-                large_batch=64,
-                epochs=100,
-                most_steps=8200,
-                evaluations=50,
-                lr=3e-3,
-                schedule="cosine",
+                batch=64, large_batch=64, epochs=100, most_steps=8200, evaluations=50, lr=3e-3, schedule="cosine",
                 warmup=100,
             ),
             ALIKE,
             Reward(
-                batch=64,
-                epochs=20,
-                evaluations=20,
-                lr=3e-4,
-                weight_decay=0.01,
-                code_lr=3e-5,
-                high_lr=3e-3,
-                dirichlet_lr=6e-5,
-                cot2_lr=6e-6,
+                batch=64, epochs=20, evaluations=20, lr=3e-4, weight_decay=0.01, code_lr=3e-5, high_lr=3e-3,
+                dirichlet_lr=6e-5, cot2_lr=6e-6,
             ),
         ),
     },
@@ -189,20 +156,14 @@ TABLE: Mapping[str, Mapping[str, dict[str, Row]]] = {
         ),
         "quick": _rows(
             Row(
-                batch=32,
-                epochs=None,
-                most_steps=20_000,
-                evaluations=50,
-                lr=3e-3,
-                schedule="cosine",
-                warmup=1000,
+                batch=32, epochs=None, most_steps=20_000, evaluations=50, lr=3e-3, schedule="cosine", warmup=1000,
                 model=WIDE,
             ),
             ROOTED,
             Reward(lr=1e-4, **EIGHT),
         ),
     },
-}
+}  # fmt: skip
 
 PAPER_SAYS = {
     "batch": "16 for four digits (app. B.1)",
@@ -228,20 +189,12 @@ PAPER_SAYS = {
 
 
 def profile(name: str) -> str:
-    """The name of a profile.
-
-    Raises:
-        SpecError: if there is none of that name.
-    """
+    """The name of a profile."""
     if name not in PROFILES:
         raise SpecError(f"profile {name!r} is unknown; choose one of {', '.join(PROFILES)}.")
     return name
 
 
 def rows_of(task: Task, profile_name: str) -> dict[str, Row]:
-    """The rows of a task under a profile, by method; a task of a reader has those of numbers.
-
-    Raises:
-        SpecError: for an unknown profile.
-    """
+    """The rows of a task under a profile, by method; a task of a reader has those of numbers."""
     return TABLE["graphs" if isinstance(task, Reachability) else "numbers"][profile(profile_name)]

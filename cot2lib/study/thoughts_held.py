@@ -16,12 +16,11 @@ from cot2lib import runs
 from cot2lib.decode import rules
 from cot2lib.errors import RecordError
 from cot2lib.model import GPT2Stack
-from cot2lib.oracles import as_tokens
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, by_shape
 from cot2lib.study import sweeps
 from cot2lib.study.report import PERCENT
-from cot2lib.supervision import backward_counts, forward_counts
+from cot2lib.supervision import as_tokens, backward_counts, forward_counts
 from cot2lib.tasks import Task
 from cot2lib.thoughts import Base, Rule
 from cot2lib.training.data import StackData, stack_data

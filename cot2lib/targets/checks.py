@@ -16,13 +16,7 @@ NEAR = 1e-3  # the most that rounding takes from a sum of one
 
 @lru_cache(maxsize=64)
 def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> None:
-    """Raise SpecError, with the rule's name and one fault, for targets that a run cannot be trained on.
-
-    Args:
-        targets: any rule.
-        task: what is learnt.
-        seed, split_seed: of the run.
-    """
+    """Raise SpecError, with the rule's name and one fault, for targets that a run cannot be trained on."""
     owner = f"targets {type(targets).__name__}"
     fresh = answer(owner, "fresh", partial(getattr, targets, "fresh"))
     if not isinstance(fresh, bool):
@@ -48,7 +42,6 @@ def check_targets(targets: Targets, task: Task, seed: int, split_seed: int) -> N
 
 
 def _shown(owner: str, targets: Targets, visits: Visits) -> Shown:
-    """The two distributions of a rule, of the right type and shape."""
     shown = answer(owner, "its call", partial(targets, visits))
     if not isinstance(shown, Shown):
         refuse(owner, "its call", f"gives a {type(shown).__name__}; give cot2lib.targets.Shown(scored, fed)")

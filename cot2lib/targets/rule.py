@@ -66,11 +66,7 @@ class Visits:
 
     @property
     def visit_keys(self) -> Int[Tensor, " visit"]:
-        """A key of the run, the input and the training step, another one at every visit.
-
-        Raises:
-            SpecError: if the rule is not `fresh`.
-        """
+        """A key of the run, the input and the training step, another one at every visit."""
         if self.steps is None:
             raise SpecError("targets that draw anew at every visit need a property `fresh` that is True.")
         return random.fold(self.row_keys, self.steps)
@@ -111,7 +107,6 @@ class Targets(ABC):
 
     @property
     def label(self) -> str:
-        """Its name and the fields that differ from their defaults, for the column `targets` of tables."""
         return label(self)
 
 

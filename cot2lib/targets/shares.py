@@ -51,7 +51,6 @@ class DrawnState(Shares):
 
     @property
     def fresh(self) -> bool:
-        """Always."""
         return True
 
     def weights(self, visits: Visits) -> Weights:
@@ -75,7 +74,6 @@ class FreshPath(Shares):
 
     @property
     def fresh(self) -> bool:
-        """Always."""
         return True
 
     def weights(self, visits: Visits) -> Weights:
@@ -116,10 +114,7 @@ class Renamed(Shares):
 
 @dataclass(frozen=True)
 class Shuffled(Shares):
-    """Another training input's distributions, the same one's at all steps and visits; both have as many steps.
-
-    Raises SpecError if an input is the only one of its length.
-    """
+    """Another training input's distributions, the same one's at all steps and visits; both have as many steps."""
 
     of: Shares = FRONTIER
 
@@ -145,10 +140,7 @@ def _others(task: Task, train: Int[Tensor, " train"], key: Int[Tensor, " 1"]) ->
 
 @dataclass(frozen=True)
 class WrongStates(Shares):
-    """Each thought's shares on states that have none, drawn once for each input: the entropy stays.
-
-    Raises SpecError where fewer states are wrong than right.
-    """
+    """Each thought's shares on states that have none, drawn once for each input: the entropy stays."""
 
     of: Shares = FRONTIER
 

@@ -5,6 +5,7 @@ without another.
 """
 
 from functools import lru_cache, partial
+from typing import get_args
 
 import torch
 from jaxtyping import Int
@@ -13,7 +14,7 @@ from torch import Tensor
 from cot2lib.kit.fields import whole
 from cot2lib.kit.identity import is_outside
 from cot2lib.kit.members import answer, between, refuse, shown, tensor
-from cot2lib.tasks.task import FRONTIERS, Task
+from cot2lib.tasks.task import Frontier, Task
 
 MOST = {"size": 10**9, "vocab_size": 10**7, "steps": 10**4, "positions": 10**6, "states": 10**7}
 MOST_SCORE, MOST_CLASS = 10**6, 10**7  # tables as long are made of them
@@ -23,17 +24,7 @@ CHUNK = 512  # inputs whose children are looked at together
 
 @lru_cache(maxsize=64)
 def check_task(task: Task, arrow: bool = True, pauses: int = 0, ending: int = 1, seed: int = 42) -> None:
-    """Look at a task's members, before anything is trained; tasks of the package are not looked at.
-
-    Args:
-        task: any task.
-        arrow, pauses: of the prompt that is asked for.
-        ending: outputs after the answer.
-        seed: of the split.
-
-    Raises:
-        SpecError: naming the task and a member that cannot be used, and what it should be.
-    """
+    """Look at a task's members, before anything is trained; tasks of the package are not looked at."""
     if is_outside(type(task)):
         owner = f"task {type(task).__name__}"
         check_sizes(task)
@@ -62,14 +53,12 @@ def _number(owner: str, task: Task, name: str, least: int, most: int) -> int:
 
 
 def _column(owner: str, task: Task, name: str, least: int, most: int) -> Int[Tensor, " input"]:
-    """A member with a whole number for each input."""
     value = tensor(owner, name, answer(owner, name, partial(getattr, task, name)), torch.int64, (task.size,))
     between(owner, name, value, least, most)
     return value
 
 
 def _check_column(owner: str, task: Task, name: str, least: int, most: int) -> None:
-    """The same, or None."""
     if answer(owner, name, partial(getattr, task, name)) is not None:
         _column(owner, task, name, least, most)
 
@@ -80,8 +69,8 @@ def _check_kinds(owner: str, task: Task) -> None:
     for flag in ("padding_counts", "pairs"):
         if not isinstance(answer(owner, flag, partial(getattr, task, flag)), bool):
             refuse(owner, flag, "is neither True nor False")
-    if answer(owner, "frontier", lambda: task.frontier) not in FRONTIERS:
-        refuse(owner, "frontier", f"is {shown(task.frontier)}; choose one of {', '.join(FRONTIERS)}")
+    if answer(owner, "frontier", lambda: task.frontier) not in get_args(Frontier):
+        refuse(owner, "frontier", f"is {shown(task.frontier)}; choose one of {', '.join(get_args(Frontier))}")
     if not isinstance(answer(owner, "full_budget", lambda: task.full_budget), int | float):
         refuse(owner, "full_budget", "is no number; give what tables call all trajectories")
     _check_column(owner, task, "lengths", 1, task.steps)

@@ -29,9 +29,6 @@ class MNNSLengths(MNNS):
     Args:
         shortest: digits of the shortest inputs.
         places: by how many places a prompt may be shifted; `seed` draws for each input by how many it is.
-
-    Raises:
-        SpecError: as `MNNS`; for a `shortest` beyond 1..length, digits of 0, a sample of inputs, or places below 0.
     """
 
     shortest: int = 2
@@ -51,12 +48,10 @@ class MNNSLengths(MNNS):
 
     @property
     def _counts(self) -> list[int]:
-        """Inputs of each length, from the shortest on."""
         return [(self.high - self.low + 1) ** length for length in range(self.shortest, self.length + 1)]
 
     @property
     def name(self) -> str:
-        """How tables call it, digits and range."""
         return f"MNNS {self.shortest}-{self.length} x {self.low}-{self.high}"
 
     @property
@@ -69,22 +64,18 @@ class MNNSLengths(MNNS):
 
     @property
     def train_size(self) -> int:
-        """All shorter inputs, and the share of the longest."""
         return self.size - self._counts[-1] + int(TRAIN_SHARE * self._counts[-1])
 
     @cached_property
     def lengths(self) -> Int[Tensor, " input"]:
-        """Digits of each input, which are its output tokens as well."""
         return torch.arange(self.shortest, self.length + 1).repeat_interleave(torch.tensor(self._counts))
 
     @property
     def trajectories(self) -> Int[Tensor, " input"]:
-        """Sign assignments of each input."""
         return 2**self.lengths
 
     @cached_property
     def digits(self) -> Int[Tensor, "input length"]:
-        """All inputs by length; 0 after the last digit."""
         values = range(self.low, self.high + 1)
         parts = [
             torch.tensor(list(itertools.product(values, repeat=length)))
@@ -94,13 +85,11 @@ class MNNSLengths(MNNS):
 
     @cached_property
     def shifts(self) -> Int[Tensor, " input"]:
-        """By how many places each prompt is shifted."""
         drawn = np.random.default_rng([self.seed, SHIFTS]).integers(0, self.places + 1, self.size)
         return torch.from_numpy(drawn)
 
     @property
     def padding(self) -> Int[Tensor, " input"]:
-        """Places that neither a prompt nor its shift fills."""
         return self.places - self.shifts + self.length - self.lengths
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:

@@ -21,15 +21,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import whole
-from cot2lib.kit.machine import check_room
+from cot2lib.kit.fields import at_least, whole
 from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
 PAD, BOS, EOS, ARROW = range(4)
 ENUMERABLE = 10**5
 LONGEST = 1000  # digits: of longer inputs a float64 cannot count the 2^m trajectories
-LARGEST_VOCABULARY = 10**6
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class MNNS(Task):
         max_sum: S, largest `|sum|` the vocabulary holds; None for high * length, the least possible.
 
     Raises:
-        SpecError: digits out of range, more digits than `LONGEST`, a vocabulary above `LARGEST_VOCABULARY`, too many
+        SpecError: digits out of range, more digits than `LONGEST`, too many
             inputs to enumerate, more samples than inputs, or a `max_sum` that some partial sum exceeds.
     """
 
@@ -59,22 +57,16 @@ class MNNS(Task):
         super().__post_init__()
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
-        if self.length < 1:
-            raise SpecError(f"length={self.length}: need at least one digit.")
+        at_least(1, length=self.length, inputs=self.inputs)
+        at_least(0, seed=self.seed)
         if self.length > LONGEST:
             raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
-        if self.vocab_size > LARGEST_VOCABULARY:
-            raise SpecError(f"sums up to {self.bound} need too many tokens; there may be {LARGEST_VOCABULARY}.")
-        if self.seed < 0:
-            raise SpecError(f"seed={self.seed}: must be at least 0.")
         if self.inputs is None and self.total > ENUMERABLE:
             kinds = f"{self.high - self.low + 1}^{self.length}"
             raise SpecError(
                 f"{kinds} inputs of {self.length} digits {self.low}..{self.high} are too many to enumerate "
                 f"(limit {ENUMERABLE}); pass inputs=N to sample N distinct ones."
             )
-        if self.inputs is not None and self.inputs < 1:
-            raise SpecError(f"inputs={self.inputs}: must be at least 1.")
         if self.inputs is not None and self.inputs > self.total:
             raise SpecError(f"inputs={self.inputs}: there are {self.total} distinct inputs; choose 1..{self.total}.")
         if self.max_sum is not None and self.max_sum < self.high * self.length:
@@ -87,22 +79,18 @@ class MNNS(Task):
 
     @property
     def total(self) -> int:
-        """How many inputs exist."""
         return (self.high - self.low + 1) ** self.length
 
     @property
     def name(self) -> str:
-        """How tables call it, digits and range."""
         return f"MNNS {self.length} x {self.low}-{self.high}"
 
     @property
     def size(self) -> int:
-        """How many inputs the task holds."""
         return self.total if self.inputs is None else self.inputs
 
     @property
     def steps(self) -> int:
-        """Output tokens m, which are m-1 thoughts and the answer."""
         return self.length
 
     @property
@@ -131,28 +119,19 @@ class MNNS(Task):
     # Tokens
 
     def state_id(self, total: int) -> int:
-        """Vocabulary index of a (partial) sum.
-
-        Raises:
-            SpecError: if the sum is no whole number of -S..S.
-        """
+        """Vocabulary index of a (partial) sum. Raises SpecError if the sum is no whole number of -S..S."""
         if abs(whole("sum", total)) > self.bound:
             raise SpecError(f"sum {total} is outside the vocabulary's {-self.bound}..{self.bound}.")
         return len(SPECIALS) + self.digit_tokens + self.bound + total
 
     def digit_id(self, digit: int) -> int:
-        """Vocabulary index of an input digit.
-
-        Raises:
-            SpecError: if the vocabulary has no such digit.
-        """
+        """Vocabulary index of an input digit. Raises SpecError if the vocabulary has no such digit."""
         if not 0 <= whole("digit", digit) < self.digit_tokens:
             raise SpecError(f"digit {digit} is outside the vocabulary's 0..{self.digit_tokens - 1}.")
         return len(SPECIALS) + digit
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The vocabulary, in order."""
         digits = (f"D{d}" for d in range(self.digit_tokens))
         sums = (f"S{s}" for s in range(-self.bound, self.bound + 1))
         return (*SPECIALS, *digits, *sums)
@@ -177,12 +156,7 @@ class MNNS(Task):
 
     @cached_property
     def digits(self) -> Int[Tensor, "input length"]:
-        """All inputs in lexicographic order, or the sampled ones in the order they were drawn.
-
-        Raises:
-            SpecError: if they do not fit this machine's memory.
-        """
-        check_room(f"{self.size} inputs", 2 * self.size * self.length * 8, "sample fewer")
+        """All inputs in lexicographic order, or the sampled ones in the order they were drawn."""
         if self.inputs is None:
             values = range(self.low, self.high + 1)
             return torch.tensor(list(itertools.product(values, repeat=self.length)))
@@ -228,7 +202,6 @@ class MNNS(Task):
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:
-        """Vocabulary index of each answer."""
         return self.answers + self.state_id(0)
 
     @cached_property
@@ -253,7 +226,6 @@ class MNNS(Task):
 
     @property
     def state_ids(self) -> Int[Tensor, " state"]:
-        """Vocabulary index of each state."""
         return torch.arange(self.states) + self.state_id(-self.bound)
 
     def children(self, step: int, rows: Rows = slice(None)) -> Int[Tensor, "input state branch"]:
@@ -283,8 +255,7 @@ class MNNS(Task):
     def signed_sums(self) -> Int[Tensor, "input trajectory step"]:
         """Every trajectory's partial sums, in minus-first order of signs; for up to 16 digits.
 
-        Raises:
-            SpecError: for longer tasks, whose 2^m trajectories are better counted (`cot2lib.supervision`).
+        Raises SpecError for longer tasks, whose 2^m trajectories are better counted (`cot2lib.supervision`).
         """
         if self.length > 16:
             raise SpecError(f"2^{self.length} trajectories are too many to list; use supervision.hindsight_targets.")

@@ -81,9 +81,6 @@ class ProntoQA(Reachability):
         inputs: questions, those held out included; 10,000 as published.
         reading: what is asked, see the module.
         naming, grammar, frontier, seed: see `cot2lib.tasks.reachability`; the seed is that of the questions.
-
-    Raises:
-        SpecError: for an unknown reading, fewer than ten questions, or nodes named by age.
     """
 
     inputs: int = 10_000
@@ -101,7 +98,6 @@ class ProntoQA(Reachability):
 
     @property
     def name(self) -> str:
-        """How tables call it, its reading and naming."""
         return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
 
     @property
@@ -126,7 +122,6 @@ class ProntoQA(Reachability):
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:
-        """True or False."""
         return torch.where(self._questions.yes, token("True"), token("False"))
 
     @property
@@ -170,7 +165,6 @@ def _questions(inputs: int, reading: str, seed: int) -> Questions:
 
 
 def _shape(reading: str) -> tuple[list[tuple[int, int]], int]:
-    """Edges of every question, and the property that is not at the end of the entity's chain."""
     if reading == TWINS:
         twin = [(start + HALF_NODES, end + HALF_NODES) for start, end in HALF]
         return [*HALF, *twin], END + HALF_NODES

@@ -59,9 +59,6 @@ class ProsQA(Reachability):
         mixture: share of questions of 3, 4, ... hops, which come in random order; () leaves it to the graphs.
         parents: mean of the Poisson law of a node's parents, before a node without any draws again.
         naming, grammar, frontier, seed, waiting: see `cot2lib.tasks.reachability`; the seed is that of the graphs.
-
-    Raises:
-        SpecError: for another number of names or hops, shares that do not add up to 1, or fewer than ten graphs.
     """
 
     inputs: int = 18_886
@@ -76,14 +73,11 @@ class ProsQA(Reachability):
             raise SpecError(f"names={self.names}: choose {', '.join(map(str, SIZES))}.")
         if self.hops is not None and not FEWEST_HOPS <= self.hops <= MOST_HOPS:
             raise SpecError(f"hops={self.hops}: choose {FEWEST_HOPS} to {MOST_HOPS}, or None for all of them.")
-        if not 0.5 <= self.parents <= 3:
-            raise SpecError(f"parents={self.parents}: choose 0.5 to 3.")
         if self.mixture and (self.hops is not None or min(self.mixture) < 0 or not math.isclose(sum(self.mixture), 1)):
             raise SpecError(f"mixture={self.mixture}, hops={self.hops}: give shares that add up to 1, and hops=None.")
 
     @property
     def name(self) -> str:
-        """How tables call it, its names, hops and naming, and how many graphs if there are not the usual ones."""
         hops = f"{FEWEST_HOPS}-{self.most_hops}" if self.hops is None else self.hops
         shares = [f"shares {'/'.join(f'{share:g}' for share in self.mixture)}"] if self.mixture else []
         more = [f"{self.inputs} graphs"] if self.inputs != ProsQA.inputs else []
@@ -118,12 +112,10 @@ class ProsQA(Reachability):
 
     @property
     def answer_ids(self) -> Int[Tensor, " input"]:
-        """The target."""
         return self.state_ids[self.options[:, 0]]
 
     @property
     def _shown(self) -> Int[Tensor, "input 2"]:
-        """Tokens of both options in the order in which they are asked."""
         turned = torch.from_numpy(np.random.default_rng([self.seed, 1]).random(self.size) < 0.5)
         return torch.where(turned[:, None], self.options.flip(1), self.options) + self.state_ids[0]
 
@@ -155,11 +147,7 @@ class Forest(NamedTuple):
 
 @lru_cache(maxsize=8)
 def grown(inputs: int, names: int, hops: int | None, parents: float, seed: int) -> Graphs:
-    """So many graphs with a question that degrees do not answer; the same for the same arguments.
-
-    Raises:
-        SpecError: if hardly any graph has such a question.
-    """
+    """So many graphs with a question that degrees do not answer; the same for the same arguments."""
     return Graphs(*map(torch.from_numpy, _found(inputs, names, hops, parents, np.random.default_rng([seed, 0]))))
 
 
@@ -180,7 +168,6 @@ def mixed(inputs: int, names: int, mixture: tuple[float, ...], parents: float, s
 def _found(
     inputs: int, names: int, hops: int | None, parents: float, rng: np.random.Generator, steep: int = 1
 ) -> list[np.ndarray]:
-    """Fields of `Graphs` of the first graphs that have a question."""
     size, count = SIZES[names], 0
     found: list[tuple[np.ndarray, ...]] = []
     while count < inputs:
@@ -203,7 +190,10 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
     above = np.zeros((count, names, names), bool)
     depth, away = np.zeros((count, names), int), np.full((count, 2, names), FAR, np.int8)
     away[:, 0, 0] = away[:, 1, 1] = 0
-    chances, weight = _number_of_parents(parents, names), steep * np.log1p(1.5 * np.arange(names))
+    # numbers of parents 0..names - 1: Poisson's, but zero is drawn again with chance `REDRAWN`
+    likely = np.array([parents**k / math.factorial(k) for k in range(names)])
+    likely[0] *= 1 - REDRAWN
+    chances, weight = np.cumsum(likely / likely.sum()), steep * np.log1p(1.5 * np.arange(names))
     for new in range(2, names):
         reached = away[:, :, :new] < FAR  # (graph, root, node)
         draw, wanted = rng.random(count), np.searchsorted(chances, rng.random(count))
@@ -222,15 +212,7 @@ def grow(rng: np.random.Generator, nodes: np.ndarray, names: int, parents: float
     return Forest(above, depth, away)
 
 
-def _number_of_parents(mean: float, most: int) -> np.ndarray:
-    """Cumulative chances of 0..most - 1 parents: Poisson's, but zero is drawn again with chance `REDRAWN`."""
-    chances = np.array([mean**k / math.factorial(k) for k in range(most)])
-    chances[0] *= 1 - REDRAWN
-    return np.cumsum(chances / chances.sum())
-
-
 def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: int | None, most_edges: int) -> tuple:
-    """Fields of `Graphs` of those that have a question, one drawn for each."""
     count, names = len(nodes), forest.depth.shape[1]
     rows = np.arange(count)
     root = rng.integers(0, 2, count)
@@ -244,7 +226,10 @@ def _asked(rng: np.random.Generator, forest: Forest, nodes: np.ndarray, hops: in
     pairs = _pairs(forest.above[able], mine[able], theirs[able], target[able], other[able], luck[able])
     kept, chosen = able[pairs >= 0], pairs[pairs >= 0]
     options = np.stack(np.divmod(chosen, names), 1)
-    edges = _shuffled(shuffle[kept], forest.above[kept], most_edges)
+    flat = forest.above[kept].reshape(-1, names * names)
+    order = np.argsort(np.where(flat, shuffle[kept], 2.0), axis=1)[:, :most_edges]  # -1 after the last edge
+    there = np.take_along_axis(flat, order, 1)[..., None]
+    edges = np.where(there, np.stack(np.divmod(order, names), 2), -1)  # (graph, edge, 2)
     return edges, np.zeros(edges.shape[:2], bool), nodes[kept], mine[kept, options[:, 0]], root[kept], options
 
 
@@ -265,14 +250,3 @@ def _pairs(
     pairs = (target[:, :, None] & other[:, None] & fair).reshape(luck.shape)
     deep = np.repeat(mine, mine.shape[1], axis=1)  # the target's hops
     return np.where(pairs.any(1), np.where(pairs, luck + deep, -1).argmax(1), -1)
-
-
-def _shuffled(
-    luck: Float[np.ndarray, "graph pair"], above: Bool[np.ndarray, "graph name name"], most_edges: int
-) -> Int[np.ndarray, "graph edge 2"]:
-    """Edges in the order of `luck`, -1 after the last."""
-    flat = above.reshape(luck.shape)
-    order = np.argsort(np.where(flat, luck, 2.0), axis=1)[:, :most_edges]
-    there = np.take_along_axis(flat, order, 1)
-    edges = np.stack(np.divmod(order, above.shape[1]), 2)
-    return np.where(there[..., None], edges, -1)

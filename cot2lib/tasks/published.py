@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.files import fetched
 from cot2lib.tasks.prosqa import SIZES, ProsQA
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs
 
@@ -38,9 +39,7 @@ class PublishedProsQA(ProsQA):
         inputs: how many questions it has.
         naming, grammar, frontier, seed: as of `ProsQA`; the seed shuffles edges and options.
 
-    Raises:
-        SpecError: for a file that is missing, truncated, no list of questions, or other than the checksum says;
-            for other names, hops or inputs than the file's.
+    Raises SpecError for a file that is missing, truncated, no list of questions, or other than the checksum says.
     """
 
     names: int = NAMES
@@ -49,16 +48,8 @@ class PublishedProsQA(ProsQA):
     sha256: str = ""
     fewest = 1  # a model may answer them all
 
-    def __post_init__(self):
-        super().__post_init__()
-        if (self.names, self.hops) != (NAMES, None):
-            raise SpecError(f"names={self.names}, hops={self.hops}: a file settles that; leave it out.")
-        if self.mixture:
-            raise SpecError(f"mixture={self.mixture}: a file settles that; leave it out.")
-
     @property
     def name(self) -> str:
-        """How tables call it, its file, naming and choices."""
         return f"ProsQA, {', '.join([Path(self.path).name, *self.marks])}"
 
     @property
@@ -70,15 +61,7 @@ class PublishedProsQA(ProsQA):
 
 
 def published(path: str | Path, **options) -> PublishedProsQA:
-    """The task of a file.
-
-    Args:
-        path: of the file.
-        **options: `OPTIONS`, as of `PublishedProsQA`.
-
-    Raises:
-        SpecError: as there, or for another option.
-    """
+    """The task of a file, with some of `OPTIONS`. Raises SpecError as `PublishedProsQA`, or for another option."""
     if others := set(options) - OPTIONS:
         raise SpecError(f"{', '.join(sorted(others))}: a file settles that; leave it out.")
     content = _content(path)
@@ -89,20 +72,11 @@ def published(path: str | Path, **options) -> PublishedProsQA:
 def fetch(name: str = "prosqa_valid.json") -> Path:
     """Downloads a published file once into the user's cache, and checks it; needs the extra `graphs`.
 
-    Raises:
-        SpecError: for a file whose checksum is not known here, without pooch, or if it cannot be had.
+    Raises SpecError for a file whose checksum is not known here, without pooch, or if it cannot be had.
     """
     if name not in CHECKSUMS:
         raise SpecError(f"{name}: checksums are known of {', '.join(CHECKSUMS)}; give the path of another file.")
-    try:
-        import pooch
-    except ImportError:
-        raise SpecError("downloads need pooch: pip install 'cot2lib[graphs]'.") from None
-    try:
-        return Path(pooch.retrieve(ADDRESS.format(name), f"sha256:{CHECKSUMS[name]}", fname=name, progressbar=False))
-    except (OSError, ValueError) as error:  # the latter for another checksum
-        why = type(error).__name__ if isinstance(error, OSError) else "what is there is another file"
-        raise SpecError(f"{name} cannot be had ({why}); download {ADDRESS.format(name)} and give its path.") from error
+    return fetched(ADDRESS.format(name), CHECKSUMS[name], "and give its path")
 
 
 def _content(path: str | Path) -> bytes:
@@ -116,7 +90,6 @@ def _content(path: str | Path) -> bytes:
 
 
 def _questions(path: str | Path, content: bytes) -> list[dict]:
-    """Questions of a file, each with all fields and within the sizes that prompts have room for."""
     try:
         questions = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -124,21 +97,13 @@ def _questions(path: str | Path, content: bytes) -> list[dict]:
     if not isinstance(questions, list) or not questions:
         raise SpecError(f"{path} holds no list of questions; give a published ProsQA file.")
     for number, question in enumerate(questions):
-        if reason := _wrong(question):
-            raise SpecError(f"{path}, question {number}: {reason}.")
+        place, known = f"{path}, question {number}", question if isinstance(question, dict) else ()
+        if lacking := [name for name in FIELDS if name not in known]:
+            raise SpecError(f"{place}: it lacks {', '.join(lacking)}.")
+        nodes, edges, steps = (len(question[name]) for name in ("idx_to_symbol", "edges", "steps"))
+        if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or not 1 <= steps <= MOST_HOPS:
+            raise SpecError(f"{place}: prompts have no room for {nodes} nodes, {edges} edges and {steps} steps.")
     return questions
-
-
-def _wrong(question: object) -> str:
-    """The fault of a question, or nothing."""
-    if not isinstance(question, dict):
-        return "it is no question"
-    if lacking := [name for name in FIELDS if name not in question]:
-        return f"it lacks {', '.join(lacking)}"
-    nodes, edges, steps = (len(question[name]) for name in ("idx_to_symbol", "edges", "steps"))
-    if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or not 1 <= steps <= MOST_HOPS:
-        return f"prompts have no room for {nodes} nodes, {edges} edges and {steps} steps"
-    return ""
 
 
 @lru_cache(maxsize=8)

@@ -25,7 +25,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Int
@@ -33,16 +33,17 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.kit.fields import at_least
 from cot2lib.kit.random import Site
-from cot2lib.tasks.task import FRONTIERS, Rows, Task
+from cot2lib.tasks.task import Frontier, Rows, Task
 
 SPECIALS = (
     "<PAD>", "<EOS>", "->", "Description", "{", "}", ".", "in", "not in", "or", "Question", "Steps", "Answer", "True",
     "False",
 )  # fmt: skip
 PAD, EOS, ARROW = range(3)
-NAMINGS = ("age", "once", "fresh")
-GRAMMARS = ("pairs", "sentences")
+Naming = Literal["age", "once", "fresh"]
+NAMINGS = get_args(Naming)
 HELD_OUT = 1000  # graphs that are never trained on, at most a fifth
 MOST_HOPS = 6
 FEWEST = 10  # questions, of which some are held out
@@ -79,16 +80,13 @@ class Reachability(Task):
     `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
     edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
     in every prompt. With `padding_counts` they stand at the same ones.
-
-    Raises SpecError for an unknown naming, grammar or frontier, a seed or deal below 0, fewer than ten questions, or
-    fewer thoughts to wait than a question may have hops.
     """
 
     question_tokens = 5  # between the braces of the question
 
-    naming: str = "fresh"
-    grammar: str = "pairs"
-    frontier: str = "walks"
+    naming: Naming = "fresh"
+    grammar: Literal["pairs", "sentences"] = "pairs"
+    frontier: Frontier = "walks"
     seed: int = 0
     deal: int = 0
     padding_counts: bool = False
@@ -97,11 +95,7 @@ class Reachability(Task):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, known in (("naming", NAMINGS), ("grammar", GRAMMARS), ("frontier", FRONTIERS)):
-            if getattr(self, name) not in known:
-                raise SpecError(f"{name}={getattr(self, name)!r}: choose one of {', '.join(known)}.")
-        if self.seed < 0 or self.deal < 0:
-            raise SpecError(f"seed={self.seed}, deal={self.deal}: must be at least 0.")
+        at_least(0, seed=self.seed, deal=self.deal)
         if self.size < self.fewest:
             raise SpecError(f"inputs={self.size}: need at least {self.fewest} questions.")
         if self.waiting is not None and self.waiting < self.most_hops:
@@ -148,7 +142,6 @@ class Reachability(Task):
 
     @property
     def train_size(self) -> int:
-        """All but those held out."""
         return self.size - min(HELD_OUT, self.size // 5)
 
     @property
@@ -179,7 +172,6 @@ class Reachability(Task):
 
     @property
     def _frame_tokens(self) -> int:
-        """Prompt tokens beside the edges."""
         return 3 if self.pairs else 8 + self.question_tokens
 
     @property
@@ -194,23 +186,19 @@ class Reachability(Task):
 
     @property
     def renamed(self) -> Int[Tensor, "role name"] | None:
-        """Tokens of each name, if names are drawn anew at every visit."""
         return self.tokens_of_names if self.naming == "fresh" else None
 
     @property
     def tokens_of_names(self) -> Int[Tensor, "role name"]:
-        """Tokens of each name in each role."""
         return len(SPECIALS) + torch.arange(self.roles * self.names).view(self.roles, self.names)
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The vocabulary, in order."""
         marks = ("", "from ", "not from ")[: self.roles]
         return (*SPECIALS, *(f"{mark}N{name}" for mark in marks for name in range(self.names)))
 
     @cached_property
     def name_of(self) -> Int[Tensor, "input node"]:
-        """The name of every node."""
         if self.naming == "age":
             return torch.arange(self.names).expand(self.size, -1)
         keys = random.fold(random.run_keys([self.seed], Site.NAMES), self.deal) + torch.arange(self.size)
@@ -223,17 +211,14 @@ class Reachability(Task):
 
     @cached_property
     def edges(self) -> Int[Tensor, "input edge 2"]:
-        """Edges by names; -1 after the last."""
         return self.named(self.graphs.edges)
 
     @cached_property
     def root(self) -> Int[Tensor, " input"]:
-        """The node where walks start, by name."""
         return self.named(self.graphs.root[:, None])[:, 0]
 
     @cached_property
     def options(self) -> Int[Tensor, "input 2"]:
-        """The end of the discrete chain and the other option, by name."""
         return self.named(self.graphs.options)
 
     @property
@@ -246,8 +231,8 @@ class Reachability(Task):
     def marks(self) -> list[str]:
         """Words of the name in tables: the naming, and each choice that is not usual."""
         waiting = [] if self.waiting is None else [f"{self.waiting} thoughts"]
-        grammar = [self.grammar] if self.grammar != GRAMMARS[0] else []
-        frontier = [self.frontier] if self.frontier != FRONTIERS[0] else []
+        grammar = [self.grammar] if not self.pairs else []
+        frontier = [self.frontier] if self.frontier != "walks" else []
         return [self.naming, *grammar, *frontier, *["padding counts"] * self.padding_counts, *waiting]
 
     # Prompts
@@ -258,7 +243,6 @@ class Reachability(Task):
 
     @property
     def padding(self) -> Int[Tensor, " input"]:
-        """Places of edges that a graph does not have."""
         return (self.graphs.edges.shape[1] - self._edge_counts) * self._edge_tokens
 
     def prompt(self, arrow: bool = True, pauses: int = 0) -> Int[Tensor, "input token"]:
@@ -331,7 +315,6 @@ class Reachability(Task):
 
     @property
     def full_budget(self) -> float:
-        """All that an input has, however many."""
         return math.inf
 
     @cached_property

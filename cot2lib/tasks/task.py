@@ -36,7 +36,7 @@ import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from jaxtyping import Bool, Int, Shaped
@@ -46,7 +46,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
 
 TRAIN_SHARE = 0.8
-FRONTIERS = ("walks", "nodes", "complete")  # what the full budget may average
+Frontier = Literal["walks", "nodes", "complete"]  # what the full budget may average
 Rows = slice | Int[Tensor, " row"]  # which inputs
 NEEDED = (
     "name", "size", "vocab_size", "eos_id", "steps", "positions", "answer_ids", "states", "state_ids", "start",
@@ -58,8 +58,7 @@ NEEDED = (
 class Task(ABC):
     """The base of tasks; the module's table says what each member means.
 
-    Raises:
-        SpecError: naming the members that a task lacks, or a field of another type.
+    Raises SpecError naming the members that a task lacks, or a field of another type.
     """
 
     if TYPE_CHECKING:  # a subclass gives the members that are needed as fields, constants or properties
@@ -110,12 +109,10 @@ class Task(ABC):
 
     @property
     def padding(self) -> Int[Tensor, " input"] | None:
-        """Padding tokens on the left of each prompt; None where all prompts are of one length."""
         return None
 
     @property
     def lengths(self) -> Int[Tensor, " input"] | None:
-        """Output tokens of each input; None where all have `steps`."""
         return None
 
     @property
@@ -126,47 +123,38 @@ class Task(ABC):
 
     @property
     def full_budget(self) -> int | float:
-        """How tables call all trajectories, by their largest number, or infinity where that is not worth counting."""
         return self.most_trajectories
 
     @property
-    def frontier(self) -> str:
-        """The set that the full budget averages, "complete" trajectories, "walks" or "nodes"."""
+    def frontier(self) -> Frontier:
         return "complete"
 
     @property
     def renamed(self) -> Int[Tensor, "role name"] | None:
-        """Tokens of names that are drawn anew at every visit; None where names stay."""
         return None
 
     @property
     def padding_counts(self) -> bool:
-        """Whether places are counted with the padding, so that all prompts end at the same place."""
         return False
 
     @property
     def pairs(self) -> bool:
-        """Whether an id of a prompt may stand for two tokens."""
         return False
 
     @property
     def preference(self) -> Int[Tensor, "*input state"]:
-        """Final states from best (least) to worst, where the score leaves ties."""
         return self.score
 
     @property
     def mirror(self) -> Int[Tensor, " state"] | None:
-        """The state that a symmetry of the task puts beside each; None where there is none."""
         return None
 
     @property
     def classes(self) -> Int[Tensor, " input"]:
-        """The class of each input; a split never divides one."""
         return torch.arange(self.size)
 
     @property
     def train_size(self) -> int:
-        """Inputs that one pass over the training data has, the same for all seeds."""
         return int(TRAIN_SHARE * self.size)
 
     def split(self, seed: int) -> Bool[Tensor, " input"]:

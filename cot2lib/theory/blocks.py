@@ -22,8 +22,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-READS = ("sigmoid", "biased", "mirrored")
-
 Tokens = Float[Tensor, "input token width"]
 Token = Float[Tensor, "input width"]
 
@@ -52,7 +50,6 @@ class Layout:
 
     @property
     def positions(self) -> slice:
-        """Coordinates of the position block."""
         return slice(self.content, self.content + self.length + 2)
 
     @property
@@ -96,7 +93,6 @@ class NextToken(nn.Module):
         return scores[..., 0].softmax(-1)
 
     def forward(self, query: Token, tokens: Tokens) -> Token:
-        """The weighted mean of the tokens, times W_v."""
         mean = self.weights(query, tokens)[:, None] @ tokens  # (input, 1, width)
         return mean[:, 0] @ self.value
 
@@ -129,17 +125,13 @@ class Gated(nn.Module):
     w3: Float[Tensor, "width hidden"]
 
     def __init__(
-        self,
-        w1: Float[Tensor, "hidden width"],
-        w2: Float[Tensor, "hidden width"],
-        w3: Float[Tensor, "width hidden"],
+        self, w1: Float[Tensor, "hidden width"], w2: Float[Tensor, "hidden width"], w3: Float[Tensor, "width hidden"]
     ):
         super().__init__()
         for name, matrix in (("w1", w1), ("w2", w2), ("w3", w3)):
             self.register_buffer(name, matrix)
 
     def forward(self, previous: Token, current: Token) -> Token:
-        """One token per input from z_prev and z_curr."""
         return ((previous @ self.w1.T) * (current @ self.w2.T)) @ self.w3.T
 
 

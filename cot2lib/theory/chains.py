@@ -32,7 +32,6 @@ class Chain(NamedTuple):
 
     @property
     def steps(self) -> int:
-        """Number of steps m at which tokens are drawn."""
         return len(self.transitions) + 1
 
 
@@ -42,14 +41,7 @@ def identity(v: int, steps: int) -> Chain:
 
 
 def lazy_walk(v: int, steps: int, move: float) -> Chain:
-    """The chain that starts uniform over v tokens. A step redraws the token with probability `move`, else keeps it.
-
-    Raises:
-        SpecError: if `move` is no probability, or v or `steps` is below 1.
-    """
-    _check_sizes(v, steps)
-    if not 0 <= move <= 1:
-        raise SpecError(f"move={move}: a probability lies in 0..1.")
+    """The chain that starts uniform over v tokens. A step redraws the token with probability `move`, else keeps it."""
     start = torch.full((v,), 1 / v, dtype=torch.float64)
     stay = (1 - move) * torch.eye(v, dtype=torch.float64)
     return Chain(start, [stay + move * start.expand(v, v)] * (steps - 1))
@@ -62,12 +54,7 @@ def rank_one(v: int, steps: int) -> Chain:
 
 
 def random_rows(v: int, steps: int, concentration: float = 1.0, seed: int = 0) -> Chain:
-    """A chain whose start and rows are symmetric Dirichlet draws. A small `concentration` makes them nearly one-hot.
-
-    Raises:
-        SpecError: if `concentration` is not above 0, or v or `steps` is below 1.
-    """
-    _check_sizes(v, steps)
+    """A chain whose start and rows are symmetric Dirichlet draws; a small concentration makes them nearly one-hot."""
     rows = _random_distributions(v, 1 + (steps - 1) * v, concentration, seed)
     return Chain(rows[0], list(rows[1:].view(steps - 1, v, v)))
 
@@ -81,9 +68,6 @@ def mnns(digits: Int[Tensor, "*input step"], bound: int | None = None) -> Chain:
     Args:
         digits: one input or many. A batch of N takes N v^2 numbers per step, so give long lists in parts.
         bound: the largest sum S; by default the largest sum of digits.
-
-    Raises:
-        SpecError: if the digits of an input sum to more than the bound.
     """
     largest = int(digits.sum(-1).max())
     bound = largest if bound is None else bound
@@ -105,14 +89,6 @@ def example() -> Chain:
 
 def _random_distributions(v: int, count: int, concentration: float, seed: int) -> Float[Tensor, "count v"]:
     """Symmetric Dirichlet draws. They invert the gamma distribution function, so each takes v uniform draws."""
-    _check_sizes(v, count)
-    if not concentration > 0:
-        raise SpecError(f"concentration={concentration}: must be above 0.")
     uniforms = random.uniform(random.run_keys([seed], Site.CHAIN), count * v).double().view(count, v)
     gammas = torch.from_numpy(special.gammaincinv(concentration, uniforms.numpy()))
     return gammas / gammas.sum(-1, keepdim=True)
-
-
-def _check_sizes(v: int, steps: int) -> None:
-    if v < 1 or steps < 1:
-        raise SpecError(f"v={v}, steps={steps}: a chain needs at least one token and one step.")

@@ -18,6 +18,7 @@ The paper takes the constant c to infinity. Here c is finite, and the same in al
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import typed
-from cot2lib.theory.blocks import READS, Fused, Layout, NextToken, ReadOff, Router, partial_sums, stream_update
+from cot2lib.theory.blocks import Fused, Layout, NextToken, ReadOff, Router, partial_sums, stream_update
 
 INPUTS_TOGETHER = 1024  # bounds the memory of `solve`
 SAFETY = 2.0  # default sharpness over `sufficient_sharpness`
@@ -48,7 +49,7 @@ class Design:
         residual: whether the layer is a residual block on one stream. Its experts always hide the positions.
     """
 
-    read: str = "sigmoid"
+    read: Literal["sigmoid", "biased", "mirrored"] = "sigmoid"
     rescaled: bool = False
     masked: bool = False
     halved: bool = True
@@ -57,8 +58,6 @@ class Design:
 
     def __post_init__(self):
         typed(self)
-        if self.read not in READS:
-            raise SpecError(f"read={self.read!r}: choose one of {', '.join(READS)}.")
 
 
 VARIANTS = {
@@ -87,7 +86,6 @@ class Sharpness:
 
     @classmethod
     def same(cls, c: float | int) -> "Sharpness":
-        """One c everywhere."""
         return cls(c, c, c, c)
 
 
@@ -102,8 +100,7 @@ class TrigMNNS(nn.Module):
         frequency: w in units of pi / (2 S). The paper keeps it below 1.
         dtype: float64 or float32.
 
-    Raises:
-        SpecError: for an unknown variant or dtype, or a number that is too small.
+    Raises SpecError for an unknown variant or dtype, or a number that is too small.
     """
 
     embedding: Float[Tensor, "sum pair"]
@@ -119,7 +116,9 @@ class TrigMNNS(nn.Module):
     ):
         super().__init__()
         check_sizes(length, max_sum, dtype)
-        self.design = design_of(variant)
+        if isinstance(variant, str) and variant not in VARIANTS:
+            raise SpecError(f"variant={variant!r}: choose one of {', '.join(VARIANTS)}.")
+        self.design = VARIANTS[variant] if isinstance(variant, str) else variant
         if not frequency > 0:
             raise SpecError(f"frequency={frequency}: choose one above 0; below 1 is the paper's condition.")
         self.length, self.max_sum, self.omega = length, max_sum, frequency * math.pi / (2 * max_sum)
@@ -134,7 +133,6 @@ class TrigMNNS(nn.Module):
         self.register_buffer("embedding", torch.stack([angles.cos(), angles.sin()], dim=1).to(dtype))
 
     def _experts(self, dtype: torch.dtype) -> list[nn.Module]:
-        """The expert of each digit, and the read-off."""
         design, step_scale = self.design, 0.5 if self.design.halved else 1.0
         scale = step_scale**self.length
         gain = 1 / scale if design.rescaled else 1.0
@@ -153,8 +151,7 @@ class TrigMNNS(nn.Module):
     def solve(self, digits: Digits) -> Int[Tensor, " input"]:
         """The answer to each row of digits (input, length): the sum whose embedding is nearest to the last token.
 
-        Raises:
-            SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
+        Raises SpecError for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
         """
         chunks = checked_digits(digits, self.length, self.max_sum).split(INPUTS_TOGETHER)
         scores = torch.cat([self.states(chunk)[:, -1, :2] @ self.embedding.T for chunk in chunks])  # (input, sum)
@@ -162,7 +159,7 @@ class TrigMNNS(nn.Module):
 
     @torch.no_grad()
     def states(self, digits: Digits) -> Float[Tensor, "input pass width"]:
-        """All tokens written for rows of digits (input, length), in order. Raises SpecError as `solve` does."""
+        """All tokens written for rows of digits (input, length), in order."""
         prompt = self.prompt(checked_digits(digits, self.length, self.max_sum))
         tokens = nn.functional.pad(prompt, (0, 0, 0, self.passes))  # (input, n + 2 + passes, width)
         for place in range(self.length + 2, tokens.shape[1]):
@@ -218,15 +215,6 @@ def sufficient_sharpness(length: int, max_sum: int, design: Design, frequency: f
     return math.log(2 * Layout(length, design.residual).width / omega) / gap
 
 
-def design_of(variant: str | Design) -> Design:
-    """The design of that name. Raises SpecError for an unknown name."""
-    if isinstance(variant, Design):
-        return variant
-    if variant not in VARIANTS:
-        raise SpecError(f"variant={variant!r}: choose one of {', '.join(VARIANTS)}.")
-    return VARIANTS[variant]
-
-
 def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
     """Raise SpecError if no construction has these sizes or this dtype."""
     if length < 1:
@@ -238,11 +226,7 @@ def check_sizes(length: int, max_sum: int, dtype: torch.dtype) -> None:
 
 
 def checked_digits(digits: Digits, length: int, max_sum: int) -> Int[Tensor, "input length"]:
-    """Rows of digits (input, length) as a tensor.
-
-    Raises:
-        SpecError: for digits that are not whole numbers >= 0, of another length, or that sum to more than S.
-    """
+    """Rows of digits (input, length) as a tensor."""
     rows = torch.as_tensor(digits)
     if rows.is_floating_point() or rows.is_complex() or rows.dtype == torch.bool:
         raise SpecError(f"digits of dtype {rows.dtype}: give whole numbers.")

@@ -29,9 +29,6 @@ class CosineMNNS(nn.Module):
         length: number of digits n.
         max_sum: the bound S. Each |sum| 0..S has an embedding of dimension S + 1.
         dtype: float64 or float32.
-
-    Raises:
-        SpecError: for sizes below 1 or another dtype.
     """
 
     embedding: Float[Tensor, "sum frequency"]
@@ -51,7 +48,7 @@ class CosineMNNS(nn.Module):
 
     @torch.no_grad()
     def states(self, digits: Digits) -> Float[Tensor, "input step width"]:
-        """The tokens z_1..z_n of rows of digits (input, length). Raises SpecError for digits out of range."""
+        """The tokens z_1..z_n of rows of digits (input, length)."""
         return self.embedding[checked_digits(digits, self.length, self.max_sum)].cumprod(1)
 
     @torch.no_grad()
@@ -64,7 +61,7 @@ class CosineMNNS(nn.Module):
         """The answer to each row of digits: the smallest |sum| whose share is above 2^-n.
 
         A sum and its negative come together, so a share is either 0 or at least 2 / 2^n. The threshold is half of
-        that. Raises SpecError as `states` does.
+        that.
         """
         held = self.shares(self.states(digits)[:, -1]) > 2.0**-self.length  # (input, sum)
         return held.to(torch.int8).argmax(-1)

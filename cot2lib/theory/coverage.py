@@ -11,35 +11,19 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.supervision import forward_counts
 from cot2lib.tasks import MNNS
 from cot2lib.theory.simulation import DRAWS
 
-COVERED = ("multinomial", "systematic")
-
 
 def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8) -> Float[Tensor, " repeat"]:
     """Share of the task's inputs whose answer a trace of K tokens holds. Each input gets `repeats` traces.
 
-    A path is a sequence of signs. Paths stay apart where their sums are equal, and are sorted by sum before each draw;
-    that draws the same sums as merging them would.
-
-    Args:
-        task: the inputs.
-        k: tokens K per step.
-        sampler: "multinomial" (MTS) or "systematic".
-        repeats: traces per input.
-
-    Raises:
-        SpecError: for another sampler, or k < 1.
+    The sampler is "multinomial" (MTS) or "systematic". A path is a sequence of signs. Paths stay apart where sums
+    are equal, and are sorted by sum before each draw; that draws the same sums as merging them would.
     """
-    if sampler not in COVERED:
-        raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(COVERED)}.")
-    if k < 1:
-        raise SpecError(f"k={k}: a thought needs at least one token.")
     draw, key = DRAWS[sampler], random.run_keys([0], Site.CHAIN, k)
     digits = task.digits.expand(repeats, -1, -1)  # (repeat, input, step)
     sums, drawn = torch.zeros_like(digits[..., :1]), torch.ones(repeats, task.size, 1)  # (repeat, input, path)

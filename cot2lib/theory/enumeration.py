@@ -31,13 +31,7 @@ CountDistribution = dict[Counts, Fraction]
 def count_distributions(
     start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, sampler: str = "multinomial"
 ) -> Iterator[CountDistribution]:
-    """The exact distribution of the counts K q_t, one for every step t.
-
-    Raises:
-        SpecError: if a probability is no short fraction, or for a sampler other than multinomial and systematic.
-    """
-    if sampler not in _DRAWS:
-        raise SpecError(f"sampler={sampler!r}: listed are {' and '.join(_DRAWS)}.")
+    """The exact distribution of the counts K q_t, one for every step t; errors as `rational`."""
     draw = _DRAWS[sampler]
     current = draw(rational(start), k)
     yield current
@@ -53,7 +47,7 @@ def count_distributions(
 
 
 def rational(probabilities: Float[Tensor, " v"]) -> Fractions:
-    """Probabilities as short fractions that sum to exactly one. Raises SpecError where there are none."""
+    """Probabilities as short fractions that sum to exactly one."""
     shares = tuple(Fraction(p).limit_denominator(LARGEST_DENOMINATOR) for p in probabilities.tolist())
     if sum(shares) != 1:
         raise SpecError("the probabilities are no short fractions that sum to 1; exact enumeration needs such.")
@@ -61,13 +55,11 @@ def rational(probabilities: Float[Tensor, " v"]) -> Fractions:
 
 
 def mean(counted: CountDistribution, k: int) -> Fractions:
-    """E q, one entry per token."""
     chances = counted.values()
     return tuple(sum((chance * n for n, chance in zip(column, chances)), Fraction(0)) / k for column in zip(*counted))
 
 
 def error(counted: CountDistribution, k: int) -> Fraction:
-    """E||q - E q||^2."""
     centre = mean(counted, k)
     distance = lambda counts: sum((Fraction(n, k) - c) ** 2 for n, c in zip(counts, centre))
     return sum((chance * distance(counts) for counts, chance in counted.items()), Fraction(0))
@@ -81,7 +73,6 @@ def both_tokens(counted: CountDistribution, token: int) -> Fraction:
 
 
 def _multinomial(shares: Fractions, k: int) -> CountDistribution:
-    """Counts of K independent draws."""
     tokens = [token for token, share in enumerate(shares) if share]
     counted = {}
     for drawn in combinations_with_replacement(tokens, k):
@@ -112,9 +103,6 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
     """E||q_m - alpha_m||^2 of a trace of K systematically drawn tokens.
 
     The last step needs no listing. A token whose expected count has the fractional part f has the variance f (1 - f).
-
-    Raises:
-        SpecError: if too many count vectors are reachable.
     """
     expected, chance, centre = k * start[None], torch.ones(1, dtype=torch.float64), start  # (state, v), (state), (v)
     for moves in transitions:
@@ -129,7 +117,6 @@ def systematic_error(start: Float[Tensor, " v"], transitions: list[Float[Tensor,
 def _reachable_counts(
     expected: Float[Tensor, "state v"], chance: Float[Tensor, " state"]
 ) -> tuple[Float[Tensor, "reached v"], Float[Tensor, " reached"]]:
-    """Every count vector that can be drawn from some expected counts, and its probability."""
     states, v = expected.shape
     if states * (v + 1) * v > MOST_ENTRIES:
         raise SpecError(

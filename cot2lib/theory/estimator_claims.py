@@ -59,7 +59,8 @@ def sample_complexity_ratio() -> Verdict:
     listed = enumeration.error([*enumeration.count_distributions(*never, 2)][-1], 2)
     printed, corrected = listed <= Fraction(3, 8), True  # of two discrete traces it is 1/4
     for steps in LENGTHS:
-        for parts in map(_explained, _test_chains(steps)):
+        for chain in _test_chains(steps):
+            parts = estimators.explained(*chain)
             rate = float(estimators.contraction(parts))
             for k in TOKENS_PER_STEP:
                 found = float(estimators.ratio(parts, k)) - ROUNDING
@@ -100,10 +101,6 @@ def assumption_1() -> Verdict:
     before = torch.stack(estimators.marginals(*chain)[:-1], 1)
     corrected = torch.equal(before, targets) and bool((share < 1).all())
     return Verdict(bool((share == 1).all()), corrected, "only the steps before the answer are meant")
-
-
-def _explained(chain: chains.Chain) -> estimators.Explained:
-    return estimators.explained(*chain)
 
 
 def _test_chains(steps: int) -> list[chains.Chain]:

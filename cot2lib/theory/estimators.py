@@ -135,7 +135,6 @@ def mnns_explained(digits: Int[Tensor, "input step"]) -> Float[Tensor, "input st
 
 
 def ratio(terms: Explained, k: int) -> Float[Tensor, "*input"]:
-    """The ratio of mean squared errors, MTS over discrete, from D_1..D_m."""
     return _discounted_sum(terms, k) / terms[..., -1]
 
 
@@ -183,7 +182,7 @@ def printed_bound_is_assured(rate: float, k: int) -> bool:
 def _checked_chain(
     start: Float[Array, " v"], transitions: list[Float[Array, "_ _"]], k: int
 ) -> tuple[Float[Tensor, " v"], list[Float[Tensor, "v v"]]]:
-    """The chain in float64. Raises SpecError for k < 1 and for rows that are no distributions."""
+    """The chain in float64."""
     if whole("k", k) < 1:
         raise SpecError(f"k={k}: a thought needs at least one token.")
     exact = lambda values: torch.as_tensor(values).double()

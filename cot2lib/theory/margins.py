@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets
@@ -30,16 +29,7 @@ ROWS_TOGETHER = 2048  # of a distance matrix; bounds the memory
 
 
 def distinct_targets(task: Task, budget: int, ties: str, steps: slice = slice(0, -1)) -> Points:
-    """The different targets alpha*_t over all inputs, as weights of the states.
-
-    Args:
-        task: the inputs and their trajectories.
-        budget, ties: which targets (`hindsight_targets`).
-        steps: which steps t; by default all thoughts, that is all steps but the last.
-
-    Raises:
-        SpecError: for a budget or tie rule that the task does not have.
-    """
+    """The different targets alpha*_t over all inputs, as weights of the states; by default of all thoughts."""
     targets = hindsight_targets(task, budget, ties)[:, steps, task.state_ids]  # (input, step, state)
     return GRID * torch.unique((targets.flatten(0, 1) / GRID).round(), dim=0)
 
@@ -61,14 +51,8 @@ def margins(points: Points, embeddings: Embeddings) -> Float[Tensor, "*draw"]:
 
 
 def least_distance(vectors: Float[Tensor, "*draw point d"]) -> Float[Tensor, "*draw"]:
-    """Least distance between two of the vectors, for each draw.
-
-    Raises:
-        SpecError: for fewer than two vectors.
-    """
+    """Least distance between two of the vectors, for each draw."""
     count = vectors.shape[-2]
-    if count < 2:
-        raise SpecError(f"{count} vectors: a distance needs at least two.")
     least = []
     for first in range(0, count, ROWS_TOGETHER):
         rows = torch.arange(first, min(first + ROWS_TOGETHER, count))
@@ -112,10 +96,7 @@ def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: in
     return F.normalize(free.detach(), dim=-1)
 
 
-def _closest_pairs(
-    mixed: Float[Tensor, "target d"],
-) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"], float]:
-    """Both members of the closest pairs of vectors, and the least distance."""
+def _closest_pairs(mixed: Float[Tensor, "target d"]) -> tuple[Int[Tensor, " pair"], Int[Tensor, " pair"], float]:
     one, other = torch.triu_indices(len(mixed), len(mixed), 1)
     distances = torch.cdist(mixed, mixed)[one, other]
     nearest = distances.topk(min(CLOSEST, len(distances)), largest=False)

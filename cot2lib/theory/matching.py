@@ -12,15 +12,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.machine import check_room
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, sufficient_sharpness
 
 TOLERANCE = 1e-5  # of the logarithm of the smallest sharpness
 
 
 def multisets(length: int) -> Int[Tensor, "input length"]:
-    """Every multiset of `length` digits 1..9 once, each row sorted; SpecError if they take too much memory."""
-    check_room(f"multisets of {length} digits", 9**length, "take fewer digits")
+    """Every multiset of `length` digits 1..9 once, each row sorted."""
     return torch.combinations(torch.arange(1, 10), length, with_replacement=True).reshape(-1, length)
 
 
@@ -54,14 +52,10 @@ def smallest_sharpness(length: int, variant: str = "repaired") -> float:
 
     The bisection assumes that an input which is right at some c stays right above it. So it tries only those again
     that were still wrong.
-
-    Raises:
-        SpecError: if four times the sufficient c is not enough, so that no c is.
     """
     digits, bound = multisets(length), 9 * length
 
     def wrong(c: float, among: Int[Tensor, "input length"]) -> Int[Tensor, "wrong length"]:
-        """Those inputs that are answered wrong at this c."""
         return among[TrigMNNS(length, bound, variant, c).solve(among) != optima(among)]
 
     high_c = 4 * sufficient_sharpness(length, bound, VARIANTS[variant])

@@ -37,7 +37,6 @@ class Shared:
     b: float = 0.3
 
     def reward(self, theta: Float[Tensor, "*lead"]) -> Float[Tensor, "*lead"]:
-        """Expected reward J."""
         return self.a - (self.a - self.b) * theta.sigmoid()
 
     def parts(self, theta: Float[Tensor, "*lead"]) -> tuple[Float[Tensor, "*lead"], Float[Tensor, "*lead"]]:
@@ -74,6 +73,5 @@ def entropies(ks: Sequence[int], ratio: str, time: float) -> Float[Tensor, " k"]
 
 
 def entropy(logits: Float[Tensor, "*lead vocab"]) -> Float[Tensor, "*lead"]:
-    """Entropy (nat) of softmax(logits)."""
     log_alpha = logits.log_softmax(-1)
     return -(log_alpha.exp() * log_alpha).sum(-1)

@@ -27,11 +27,7 @@ EXCESS = np.geomspace(1e-3, 1e3, 2001)  # values of tau - 1 that the centred bou
 
 
 def log_subsets(vocab: int, budget: int) -> float:
-    """ln C(v, B), from the exact integer.
-
-    Raises:
-        SpecError: unless 1 <= B <= v.
-    """
+    """ln C(v, B), from the exact integer."""
     _check_subsets(vocab, budget)
     return math.log(math.comb(vocab, budget))
 
@@ -43,11 +39,7 @@ def log_subsets_below(vocab: int, budget: int) -> float:
 
 
 def largest_margin(vocab: int, budget: int) -> float:
-    """delta_max = sqrt(2v/(v-1))/(2B). No embeddings in the unit ball have a larger margin for all subsets of B.
-
-    Raises:
-        SpecError: unless 1 <= B < v. For B = v there is one subset, and nothing to tell apart.
-    """
+    """delta_max = sqrt(2v/(v-1))/(2B). No embeddings in the unit ball have a larger margin for all subsets of B."""
     _check_subsets(vocab, budget)
     if budget == vocab:
         raise SpecError(f"budget={budget}: only one subset of {vocab} states has that size; choose B < v.")

@@ -29,11 +29,7 @@ SATURATION = (1.0, 4.0, 16.0, 64.0)  # growing sharpness, at whose end a softmax
 def attention_mass(length: int, sharpness: float | int, step: int, outputs: int | None = None) -> float:
     """Attention weight of the right input token at pass `step`. The passes select z_1, z_2, ..., z_{n+2}, z_1, ...
 
-    Args:
-        length: number of digits n.
-        sharpness: the constant c.
-        step: pass, counted from 1.
-        outputs: number of written tokens that are visible. None shows step - 1, as a causal mask does.
+    `outputs` written tokens are visible. None shows step - 1, as a causal mask does.
     """
     layout = Layout(length)
     written = step - 1 if outputs is None else outputs
@@ -134,9 +130,7 @@ def _solves_all_inputs(variant: str) -> bool:
 
 CLAIMS: dict[str, Callable[[], Verdict]] = {
     "construction": lambda: Verdict(
-        _solves_all_inputs("as-written"),
-        _solves_all_inputs("repaired"),
-        f"its printed read-off {THRESHOLD}",
+        _solves_all_inputs("as-written"), _solves_all_inputs("repaired"), f"its printed read-off {THRESHOLD}"
     ),
     "attention-selects": lambda: Verdict(_attention_selects(), _attention_selects_while_writing()),
     "moe-routes": lambda: Verdict(_router_selects()),

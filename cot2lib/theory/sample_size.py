@@ -15,7 +15,6 @@ from jaxtyping import Float
 from scipy import special
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.theory.estimators import printed_bound
 
 DIAMETER = math.sqrt(2)  # largest distance of two distributions
@@ -27,27 +26,20 @@ def largest_variance(k: int, steps: int, diversity: float = 1.0) -> float:
 
 
 def printed_size(epsilon: float, delta: float, k: int) -> int:
-    """The N that the paper's proof calls enough: (2 - 1/K) / (K eps^2 delta).
-
-    Raises:
-        SpecError: unless epsilon > 0 and 0 < delta < 1.
-    """
-    _check_accuracy(epsilon, delta)
+    """The N that the paper's proof calls enough: (2 - 1/K) / (K eps^2 delta)."""
     return math.ceil(printed_bound(k) / (k * epsilon**2 * delta))
 
 
 def chebyshev_size(epsilon: float, delta: float, variance: float) -> int:
-    """An N that is enough for every chain with this V: V / (eps^2 delta). Raises SpecError as `printed_size` does."""
-    _check_accuracy(epsilon, delta)
+    """An N that is enough for every chain with this V: V / (eps^2 delta)."""
     return math.ceil(variance / (epsilon**2 * delta))
 
 
 def bernstein_size(epsilon: float, delta: float, variance: float) -> int:
-    """An N that is enough and grows only with ln(1 / delta). Raises SpecError as `printed_size` does.
+    """An N that is enough and grows only with ln(1 / delta).
 
     Source: Bernstein's inequality in Hilbert space (Pinelis, 1994).
     """
-    _check_accuracy(epsilon, delta)
     needed = 2 * variance / epsilon**2 + 2 * DIAMETER / (3 * epsilon)
     return math.ceil(needed * math.log(2 / delta))
 
@@ -77,8 +69,3 @@ def failure(epsilon: float, traces: int, k: int, steps: int) -> float:
     totals = torch.arange(largest + 1, dtype=torch.float64)
     far = (2 * totals - largest).abs() > DIAMETER * epsilon * largest
     return float(sums[far].sum())
-
-
-def _check_accuracy(epsilon: float, delta: float) -> None:
-    if not (epsilon > 0 and 0 < delta < 1):
-        raise SpecError(f"epsilon={epsilon}, delta={delta}: need epsilon > 0 and 0 < delta < 1.")

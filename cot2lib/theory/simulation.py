@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.thoughts import inverse_cdf, systematic_counts, token_mean
@@ -37,12 +36,10 @@ class Simulated(NamedTuple):
 
     @property
     def mse(self) -> float:
-        """Mean squared error of one trace."""
         return float(self.errors.mean())
 
     @property
     def standard_error(self) -> float:
-        """Standard error of `mse`."""
         return float(self.errors.std() / len(self.errors) ** 0.5)
 
 
@@ -56,21 +53,9 @@ def simulate(
 ) -> Simulated:
     """Simulated traces of a chain.
 
-    Args:
-        start, transitions: the chain (`cot2lib.theory.chains`).
-        k: tokens K per step. A Dirichlet thought has the matching concentration gamma = K - 1.
-        traces: number of traces.
-        sampler: how thoughts are drawn, "multinomial" (MTS), "systematic" or "dirichlet". With "discrete" a trace is
-            the mean of K independent discrete traces.
-        seed: seed of all draws.
-
-    Raises:
-        SpecError: for an unknown sampler, k < 1, or k < 2 with "dirichlet".
+    Thoughts of K tokens are drawn by "multinomial" (MTS), "systematic" or "dirichlet"; the latter have the matching
+    concentration gamma = K - 1. With "discrete" a trace is the mean of K independent discrete traces.
     """
-    if sampler not in DRAWS and sampler != "discrete":
-        raise SpecError(f"sampler={sampler!r}: choose one of {', '.join(DRAWS)}, discrete.")
-    if k < 1 or (sampler == "dirichlet" and k < 2):
-        raise SpecError(f"k={k}: at least 1 is needed, and 2 for dirichlet thoughts, whose concentration is k - 1.")
     centre = start
     for moves in transitions:
         centre = centre @ moves
@@ -84,14 +69,8 @@ def simulate(
 
 
 def _last_tokens(
-    start: Float[Tensor, " v"],
-    transitions: list[Float[Tensor, "v v"]],
-    k: int,
-    traces: int,
-    sampler: str,
-    key: Key,
+    start: Float[Tensor, " v"], transitions: list[Float[Tensor, "v v"]], k: int, traces: int, sampler: str, key: Key
 ) -> Float[Tensor, "trace v"]:
-    """q_m of each trace."""
     if sampler == "discrete":
         single = _last_tokens(start, transitions, 1, traces * k, "multinomial", key)  # (trace * k, v)
         return single.view(traces, k, -1).mean(1)

@@ -50,7 +50,6 @@ def _drawn(thought: Thought) -> list[Shaped[Tensor, "run batch _"]]:
 
 
 def _state(vocab: int, d_model: int) -> State:
-    """A step of two runs and three inputs, the same each time."""
     made = torch.Generator().manual_seed(0)
     normal = lambda *shape: torch.randn(*shape, generator=made)
     table, hidden, beyond = normal(vocab, d_model), normal(RUNS, BATCH, d_model), normal(RUNS, BATCH, d_model)
@@ -80,9 +79,7 @@ def _first_thought(owner: str, rule: Rule, state: State) -> Thought:
 
 
 def _check_values(
-    owner: str,
-    weights: Float[Tensor, "run batch *step vocab"],
-    latent: Float[Tensor, "... dim"] | None,
+    owner: str, weights: Float[Tensor, "run batch *step vocab"], latent: Float[Tensor, "... dim"] | None
 ) -> None:
     for name, value in (("weights", weights), ("latent", latent)):
         if value is not None and not value.isfinite().all():
@@ -95,7 +92,6 @@ def _check_values(
 
 @torch.enable_grad()
 def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> None:
-    """The log-density of what was drawn, and its gradient."""
     if not isinstance(rule, Sampled):
         refuse(owner, "samples", "is true; a rule that samples subclasses cot2lib.Sampled")
     action = thought.action
@@ -114,9 +110,7 @@ def _check_density(owner: str, rule: Rule, thought: Thought, state: State) -> No
 
 
 def check_thoughts(
-    rule: Rule,
-    weights: Float[Tensor, "run batch step vocab"],
-    latents: Sequence[Shaped[Tensor, "..."] | None],
+    rule: Rule, weights: Float[Tensor, "run batch step vocab"], latents: Sequence[Shaped[Tensor, "..."] | None]
 ) -> None:
     """Raise SpecError if what a rule from outside the package thought is no mixture, or not finite."""
     if outsiders(rule):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib.errors import SpecError
+from cot2lib.kit.fields import above_zero
 from cot2lib.kit.random import normals
 from cot2lib.thoughts.rule import Mix, Rule, Sampled, State, Thought, Weights
 
@@ -43,8 +43,7 @@ class Gaussian(Sampled):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.sigma > 0:
-            raise SpecError(f"sigma={self.sigma}: Gaussian noise needs a deviation above 0.")
+        above_zero(sigma=self.sigma)
 
     def __call__(self, state: State) -> Thought:
         weights = state.logits.softmax(-1)
@@ -55,7 +54,6 @@ class Gaussian(Sampled):
         return Thought(weights, point, latent=point)
 
     def parameters(self, logits: Weights, mix: Mix) -> Float[Tensor, "*lead d"]:
-        """The embedding of a policy's base thought."""
         return mix(logits.softmax(-1))
 
     def log_densities(

@@ -1,11 +1,13 @@
-"""Deterministic mixtures of the vocabulary: the base thought of CoT2, and one token whatever the state."""
+"""Deterministic mixtures of the vocabulary: the base thought of CoT2, one token whatever the state, interventions."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.thoughts.rule import Rule, State, Thought
+from cot2lib.kit.fields import above_zero, at_least, typed
+from cot2lib.thoughts.rule import Logits, Rule, State, Thought
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,10 @@ class Base(Rule):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.temperature > 0:
-            raise SpecError(f"temperature={self.temperature}: a base thought needs one above 0.")
+        above_zero(temperature=self.temperature)
+        at_least(0, top=self.top)
         if not 0 <= self.threshold < 1:
             raise SpecError(f"threshold={self.threshold}: choose 0 <= threshold < 1.")
-        if self.top < 0:
-            raise SpecError(f"top={self.top}: must be at least 0, which is for all.")
 
     def __call__(self, state: State) -> Thought:
         weights = (state.logits / self.temperature).softmax(-1)
@@ -49,8 +49,7 @@ class Always(Rule):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.token < 0:
-            raise SpecError(f"token={self.token}: must be at least 0.")
+        at_least(0, token=self.token)
 
     def __call__(self, state: State) -> Thought:
         weights = torch.zeros_like(state.logits)
@@ -58,3 +57,33 @@ class Always(Rule):
             raise SpecError(f"token={self.token}: the vocabulary has {weights.shape[-1]} tokens.")
         weights[..., self.token] = 1.0
         return Thought(weights)
+
+
+@dataclass(frozen=True)
+class Edit(ABC):
+    """A change of mixture weights: frozen data that a reader subclasses.
+
+    It may look at the state of the step, say at `state.step` and, through a task that is a field of it, at the inputs
+    `state.rows`; `cot2lib.supervision` says which states matter.
+    """
+
+    def __post_init__(self):
+        typed(self)
+
+    @abstractmethod
+    def __call__(self, weights: Logits, state: State) -> Logits:
+        """The mixture weights that are fed in place of those given, (run, batch, vocab)."""
+
+
+@dataclass(frozen=True)
+class Edited(Rule):
+    """A rule whose mixtures are edited. It draws no action, so policy gradients do not train it."""
+
+    rule: Rule
+    edit: Edit
+
+    def __call__(self, state: State) -> Thought:
+        thought = self.rule(state)
+        if thought.latent is not None:
+            raise SpecError(f"{self.rule.label} feeds no mixture, so that nothing can be edited.")
+        return Thought(self.edit(thought.weights, state))

@@ -90,7 +90,6 @@ class Rule(ABC):
 
     @property
     def label(self) -> str:
-        """Its name and the fields that differ from their defaults, for the column `rule` of tables."""
         return label(self)
 
     def columns(self) -> dict[str, object]:
@@ -104,7 +103,6 @@ class Sampled(Rule):
 
     @property
     def samples(self) -> bool:
-        """Whether the rule draws."""
         return True
 
     def parameters(self, logits: Weights, mix: Mix) -> Float[Tensor, "*lead parameter"]:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.errors import SpecError
+from cot2lib.kit.fields import above_zero, at_least
 from cot2lib.thoughts.rule import Logits, Rule, Sampled, State, Thought, Weights
 
 
@@ -23,10 +23,8 @@ class Discrete(Sampled):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.temperature < 0:
-            raise SpecError(f"temperature={self.temperature}: must not be negative.")
-        if self.top_k is not None and self.top_k < 1:
-            raise SpecError(f"top_k={self.top_k}: must be at least 1.")
+        at_least(0, temperature=self.temperature)
+        at_least(1, top_k=self.top_k)
 
     def __call__(self, state: State) -> Thought:
         if not self.samples:
@@ -36,17 +34,14 @@ class Discrete(Sampled):
 
     @property
     def samples(self) -> bool:
-        """Whether the temperature is above 0."""
         return self.temperature > 0
 
     def columns(self) -> dict[str, object]:
-        """Its fields, and K = 1."""
         return {"k": 1} | super().columns()
 
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
-        """Log-density of the drawn token under other logits; temperature must be above 0."""
         return self._log_weights(parameters).gather(-1, action)
 
     def _log_weights(self, logits: Weights) -> Weights:
@@ -65,9 +60,8 @@ class MTS(Sampled):
 
     def __post_init__(self):
         super().__post_init__()
-        _check_k(self.k)
-        if not self.temperature > 0:
-            raise SpecError(f"temperature={self.temperature}: sampling needs one above 0.")
+        at_least(1, k=self.k)
+        above_zero(temperature=self.temperature)
 
     def __call__(self, state: State) -> Thought:
         log_weights = self._log_weights(state.logits)
@@ -77,7 +71,6 @@ class MTS(Sampled):
     def log_densities(
         self, parameters: Float[Tensor, "*lead vocab"], action: Int[Tensor, "*lead draw"]
     ) -> Float[Tensor, "*lead draw"]:
-        """Log-density of each drawn token under other logits."""
         return self._log_weights(parameters).gather(-1, action)
 
     def _log_weights(self, logits: Weights) -> Weights:
@@ -98,7 +91,7 @@ class Systematic(Rule):
 
     def __post_init__(self):
         super().__post_init__()
-        _check_k(self.k)
+        at_least(1, k=self.k)
 
     def __call__(self, state: State) -> Thought:
         expected = self.k * state.logits.double().softmax(-1)
@@ -142,13 +135,7 @@ def systematic_counts(
 
 
 def _keep_top(logits: Float[Tensor, "*lead vocab"], k: int | None) -> Float[Tensor, "*lead vocab"]:
-    """Logits with all but the k largest at minus infinity."""
     if k is None or k >= logits.shape[-1]:
         return logits
     least = logits.topk(k, dim=-1).values[..., -1:]
     return logits.masked_fill(logits < least, -torch.inf)
-
-
-def _check_k(k: int) -> None:
-    if k < 1:
-        raise SpecError(f"k={k}: a thought needs at least one token.")

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet
+from cot2lib.kit.fields import above_zero, at_least
 from cot2lib.thoughts.rule import Sampled, State, Thought, Weights
 
 Tokens = Int[Tensor, "*lead token"]
@@ -42,14 +43,12 @@ class Dirichlet(Sampled):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.gamma > 0:
-            raise SpecError(f"gamma={self.gamma}: a Dirichlet thought needs a concentration above 0.")
+        above_zero(gamma=self.gamma)
+        at_least(1, most=self.most)
         if not 0 <= self.floor < 0.5:
             raise SpecError(f"floor={self.floor}: choose 0 <= floor < 0.5.")
         if self.masked and not self.floor:
             raise SpecError("masked=True, floor=0: the mask needs a floor above 0; without a mask 0 keeps all tokens.")
-        if self.most is not None and self.most < 1:
-            raise SpecError(f"most={self.most}: at least one token is kept; None sets no bound.")
 
     def __call__(self, state: State) -> Thought:
         alpha = state.logits.softmax(-1)  # (run, batch, vocab)
@@ -103,8 +102,7 @@ class Gumbel(Sampled):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.temperature > 0:
-            raise SpecError(f"temperature={self.temperature}: a Gumbel thought needs one above 0.")
+        above_zero(temperature=self.temperature)
 
     def __call__(self, state: State) -> Thought:
         noise = -(-state.draws(state.logits.shape[-1]).log()).log()
@@ -120,5 +118,4 @@ class Gumbel(Sampled):
 
 
 def _without(alpha: Weights, tokens: Tokens, apart: Apart) -> Weights:
-    """Weights with those of the tokens apart at zero."""
     return alpha.scatter(-1, tokens, alpha.gather(-1, tokens) * ~apart)

@@ -18,15 +18,16 @@ from cot2lib.kit.identity import is_outside
 from cot2lib.kit.members import answer, refuse
 from cot2lib.kit.random import Site
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
+from cot2lib.targets import Visits
 from cot2lib.targets.checks import check_targets
 from cot2lib.tasks import Task
 from cot2lib.tasks.checks import check_task
 from cot2lib.thoughts.checks import check_rule
-from cot2lib.training.settings import Run
-from cot2lib.training.visits import Outputs, answer_steps, hindsight_outputs, shown_tables
+from cot2lib.training.settings import Run, Supervision
 
 Rows = Int[Tensor, "run batch"]
 Outcomes = Float[Tensor, "run batch step vocab"]
+Outputs = Float[Tensor, "row output vocab"]
 Names = Int[Tensor, "key batch vocab"]  # a permutation of the vocabulary for every input
 
 
@@ -119,15 +120,12 @@ class StackData:
 
     @property
     def renames(self) -> bool:
-        """Whether names are drawn anew at every visit."""
         return self.task.renamed is not None
 
     def names(self, keys: Int[Tensor, " key"], batch: int) -> Names:
-        """The token that each token becomes as names are drawn anew for every input of a batch."""
         return drawn_names(self.task, keys, batch)
 
     def shown(self, index: Rows, names: Names | None) -> Int[Tensor, "run batch token"]:
-        """Prompts of the given rows under some names."""
         prompts = self.prompts[index]
         return prompts if names is None else renamed(prompts, names)
 
@@ -145,17 +143,14 @@ class StackData:
         )
 
     def padding_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
-        """Padding of the given rows."""
         return None if self.padding is None else self.padding[index]
 
     def last_of(self, index: Rows) -> Int[Tensor, "run batch"] | None:
-        """Answer step of the given rows."""
         return None if self.last is None else self.last[index]
 
     def right(
         self, answers: Int[Tensor, "run batch"], index: Rows, names: Names | None = None
     ) -> Bool[Tensor, "run batch"]:
-        """Whether answers to the given rows are right; `names` are those of each row."""
         if names is not None:
             answers = names.argsort(-1).gather(2, answers[..., None])[..., 0]  # under the names that the task knows
         return self.task.right(answers, index)
@@ -181,7 +176,6 @@ def drawn_names(task: Task, keys: Int[Tensor, " key"], batch: int) -> Names:
 
 
 def renamed_outcomes(outcomes: Outcomes, names: Names) -> Outcomes:
-    """Distributions under other names."""
     return torch.zeros_like(outcomes).scatter_(3, names[:, :, None].expand_as(outcomes), outcomes)
 
 
@@ -194,11 +188,7 @@ def renamed(prompts: Int[Tensor, "key batch token"], names: Names) -> Int[Tensor
 
 
 def stack_data(specs: Sequence[Run], device: torch.device | str) -> StackData:
-    """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ).
-
-    Raises:
-        SpecError: if every position is to be scored and inputs differ in their length.
-    """
+    """The data of runs that share task, prompt format and output steps (only seed, budget and ties may differ)."""
     task, supervision = specs[0].task, specs[0].supervision
     variants = list(dict.fromkeys(_variant(spec) for spec in specs))
     which = [variants.index(_variant(spec)) for spec in specs]
@@ -235,12 +225,57 @@ def _variant(spec: Run) -> tuple:
 
 
 def _tables(spec: Run, train: Int[Tensor, " _"]) -> tuple[Outputs, Outputs]:
-    """Labels and fed mixtures of all inputs; CSFT's where targets are drawn anew at every visit, for their sizes."""
-    targets = spec.supervision.targets
-    if targets is None or targets.fresh:
-        outputs = hindsight_outputs(spec.task, spec.supervision)
+    """Labels and fed mixtures of all inputs; CSFT's where targets are drawn anew at every visit, for their sizes.
+
+    A rule's are 0 for inputs that the run does not train on.
+    """
+    task, supervision = spec.task, spec.supervision
+    if supervision.targets is None or supervision.targets.fresh:
+        targets = hindsight_targets(task, supervision.budget, supervision.ties)
+        outputs = formatted(task, supervision, targets, torch.arange(task.size))
         return outputs, outputs
-    return shown_tables(spec, train)
+    of_all = lambda outputs: outputs.new_zeros(task.size, *outputs.shape[1:]).index_copy_(0, train, outputs)
+    scored, fed = shown_outputs(spec, train, train)
+    table = of_all(scored)
+    return table, table if fed is scored else of_all(fed)
+
+
+def answer_steps(task: Task, supervision: Supervision) -> Int[Tensor, " input"]:
+    """Which of its outputs is each input's answer."""
+    outputs = torch.tensor([0] + [len(supervision.output_steps(steps)) for steps in range(1, task.steps + 1)])
+    return outputs[steps_of(task)] - 1
+
+
+def formatted(
+    task: Task, supervision: Supervision, targets: Float[Tensor, "row step vocab"], rows: Int[Tensor, " row"]
+) -> Outputs:
+    """Distributions of the output tokens that exist, with the end token where the format has one."""
+    steps = len(supervision.output_steps(task.steps)) + supervision.eos
+    outputs = torch.zeros(len(targets), steps, task.vocab_size)
+    lengths = steps_of(task, rows)  # (row,)
+    for length in lengths.unique().tolist():
+        kept = supervision.output_steps(length)
+        alike = slice(None) if task.lengths is None else lengths == length  # a mask would copy all
+        outputs[alike, : len(kept)] = targets[alike][:, kept].float()
+    if supervision.eos:
+        last = answer_steps(task, supervision)[rows]  # (row,)
+        outputs[torch.arange(len(outputs)), last + 1, task.eos_id] = 1.0
+    return outputs
+
+
+def shown_outputs(
+    run: Run, rows: Int[Tensor, " row"], train: Int[Tensor, " train"], steps: Int[Tensor, " row"] | None = None
+) -> tuple[Outputs, Outputs]:
+    """A targets rule's labels and fed mixtures of the inputs that a run visits; one tensor where the rule has one.
+
+    `train` are all inputs that the run trains on, `steps` the training steps of visits that draw anew.
+    """
+    task, supervision = run.task, run.supervision
+    assert supervision.targets is not None
+    visits = Visits(task, rows, train, random.run_keys([run.seed], Site.TARGETS), steps)
+    scored, fed = supervision.targets(visits)
+    outputs = formatted(task, supervision, scored, rows)
+    return outputs, outputs if fed is scored else formatted(task, supervision, fed, rows)
 
 
 def check_run(spec: Run) -> None:
@@ -260,24 +295,18 @@ def check_run(spec: Run) -> None:
     if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
         raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
     if supervision.pauses:  # a task has positions for all else
-        _check_positions(spec)
+        prompt = task.prompt(supervision.arrow, supervision.pauses).shape[1]
+        tokens = prompt + spec.outputs - 1 + int(supervision.eos)
+        if tokens > task.positions:
+            raise SpecError(f"prompt and outputs take {tokens} positions, but {task.name} has {task.positions}.")
     if len(task.split(spec.split_seed).unique()) < 2:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
     if supervision.targets is not None:
         check_targets(supervision.targets, task, spec.seed, spec.split_seed)
 
 
-def _check_positions(spec: Run) -> None:
-    """Raise SpecError if prompt and outputs of a run take more positions than its models have."""
-    task, how = spec.task, spec.supervision
-    tokens = task.prompt(how.arrow, how.pauses).shape[1] + spec.outputs - 1 + int(how.eos)
-    if tokens > task.positions:
-        raise SpecError(f"prompt and outputs take {tokens} positions, but {task.name} has {task.positions}.")
-
-
 @lru_cache(maxsize=64)
 def _check_graph_targets(task: Task, budget: int | None, ties: str) -> None:
-    """Raise SpecError if the targets of a task from outside the package are no distributions."""
     owner = f"task {type(task).__name__}"
     targets = answer(owner, "its graph", lambda: hindsight_targets(task, budget, ties))  # (input, step, vocab)
     there = torch.arange(task.steps) < steps_of(task)[:, None]  # (input, step)
@@ -290,11 +319,7 @@ def _check_graph_targets(task: Task, budget: int | None, ties: str) -> None:
 
 def _held_out(task: Task, masks: Sequence[Bool[Tensor, " input"]], device: torch.device | str) -> HeldOut:
     rows = [(~mask).nonzero()[:, 0] for mask in masks]
-    halves = [_second_half(task.classes[r]) for r in rows]
+    # every other class, in the order of their numbers
+    halves = [torch.unique(task.classes[r], return_inverse=True)[1] % 2 == 1 for r in rows]
     pad = lambda parts: torch.nn.utils.rnn.pad_sequence(parts, batch_first=True).to(device)
     return HeldOut(index=pad(rows), real=pad([torch.ones_like(r, dtype=torch.bool) for r in rows]), half=pad(halves))
-
-
-def _second_half(classes: Int[Tensor, " input"]) -> Bool[Tensor, " input"]:
-    """Every other class, in the order of their numbers."""
-    return torch.unique(classes, return_inverse=True)[1] % 2 == 1

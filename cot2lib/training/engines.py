@@ -42,7 +42,6 @@ def preferred(trainer: StackTrainer, threads: int | None = None) -> StackTrainer
 
 @cache
 def _say(line: str) -> None:
-    """Once a process."""
     print(line, file=sys.stderr)
 
 

@@ -71,7 +71,10 @@ def measured(
     for index, real, rollout in rollouts(stack, data, seeds, steps):
         right.append(data.right(rollout.answers, index))
         entropies.append(torch.special.entr(rollout.logits.softmax(-1)).sum(-1))
-        existing.append(_exists(rollout, real))
+        there = real[..., None]  # up to the answer, and not of padding
+        if rollout.last is not None:
+            there = there & (torch.arange(len(steps), device=real.device) <= rollout.last[..., None])
+        existing.append(there)
     entropy, there = torch.cat(entropies, 1), torch.cat(existing, 1)
     return torch.cat(right, 1), (entropy * there).sum(1) / there.sum(1)
 
@@ -93,11 +96,3 @@ def accuracy(data: StackData, found: dict[str, list]) -> Float[Tensor, " run"]:
     """Each run's share of right answers, from what `evaluate` returns."""
     counts = torch.tensor([found["correct_a"], found["correct_b"]], dtype=torch.float64)  # (half, run)
     return counts.sum(0) / data.held_out.real.sum(1).cpu()
-
-
-def _exists(rollout: Rollout, real: Bool[Tensor, "run batch"]) -> Bool[Tensor, "run batch #step"]:
-    """Which steps of which inputs are there: up to the answer, and not of padding."""
-    if rollout.last is None:
-        return real[..., None]
-    steps = torch.arange(rollout.logits.shape[2], device=real.device)
-    return real[..., None] & (steps <= rollout.last[..., None])

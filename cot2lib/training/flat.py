@@ -66,7 +66,6 @@ class FlatTrainer(StackTrainer):
         """Sizes of a training step (`cot2lib.fast.forward.Shape`)."""
 
     def _sized(self, positions: int, scored: int, **branches: int):
-        """A shape of so many positions, of which the last are scored."""
         from cot2lib.fast.forward import Shape
 
         sizes = self.stack.shape
@@ -105,7 +104,6 @@ class FlatTrainer(StackTrainer):
         return torch.zeros(len(self.specs), sum(p[0].numel() for p in self.stack.parameters()))
 
     def _views(self, flat: Float[Tensor, "run parameter"]) -> list[Tensor]:
-        """A flat array by parameters, in the stack's order."""
         shapes = [parameter.shape for parameter in self.stack.parameters()]
         parts = flat.split([shape[1:].numel() for shape in shapes], dim=1)
         return [part.unflatten(1, shape[1:]) for part, shape in zip(parts, shapes)]
@@ -136,17 +134,14 @@ class FlatTrainer(StackTrainer):
 
     @property
     def _decoding(self):
-        """Sizes of decoding."""
         positions = self.data.prompts.shape[1] + self.spec.outputs - 1
         return self._shape._replace(batch=AT_ONCE, positions=positions, scored=1, shared=0, branches=1)
 
     @cached_property
     def _counters(self) -> Int[Tensor, " draw"]:
-        """Counters of as many draws as the passes of a step need together."""
         return random.counters(len(self._works[0][0].draws))
 
     def _noise(self, run: int, probability: float):
-        """Dropout of a run."""
         from cot2lib.fast.forward import Noise
 
         keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self._counters))
@@ -174,7 +169,6 @@ class FlatTrainer(StackTrainer):
 
     @cached_property
     def _data(self):
-        """Inputs and targets, the latter without their zeros."""
         from cot2lib.fast.forward import Data
 
         data, supervision = self.data, self.spec.supervision
@@ -197,7 +191,6 @@ class FlatTrainer(StackTrainer):
         )
 
     def _optimiser(self, run: int, part: slice):
-        """A run's AdamW for a part of the segment."""
         from cot2lib.fast.step import Optimiser
 
         frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
@@ -206,16 +199,7 @@ class FlatTrainer(StackTrainer):
         return Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
 
     def _visited(self, run: int, first: int, order: Order) -> tuple[Any, Names | None, Order]:
-        """Some steps' inputs as inputs of their own, under the names of their visits.
-
-        Args:
-            run: which run.
-            first: number of the first of the steps.
-            order: rows of the task's inputs.
-
-        Returns:
-            the engine's data of the new inputs, their names where these are drawn anew, and their order.
-        """
+        """Data of some steps' inputs as inputs of their own, under the names of their visits; names; an order."""
         rows, names = order.flatten(), None
         if self.data.renames:
             steps = torch.arange(first, first + len(order))
@@ -226,7 +210,6 @@ class FlatTrainer(StackTrainer):
 
     @cached_property
     def _last(self) -> Int[Tensor, " input"]:
-        """The step at which each input is answered."""
         given = self.data.last
         return torch.full((len(self.data.prompts),), self.spec.outputs - 1) if given is None else given
 

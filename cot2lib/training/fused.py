@@ -11,10 +11,9 @@ from torch import Tensor
 
 from cot2lib.kit import random
 from cot2lib.thoughts import Base, Hidden, Rule, ZeroSlot
-from cot2lib.training.data import Names
+from cot2lib.training.data import Names, shown_outputs
 from cot2lib.training.flat import PIECES, FlatTrainer, Order, Sparse, sparse
 from cot2lib.training.supervised import SupervisedTrainer
-from cot2lib.training.visits import shown_outputs
 
 KINDS = (Base, Hidden, ZeroSlot)  # of thoughts that are fed, as `cot2lib.fast.own` numbers them
 
@@ -33,7 +32,6 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
 
     @cached_property
     def _shape(self):
-        """Sizes of a training step."""
         outputs, prompt = self.data.outputs.shape[2], self.data.prompts.shape[1]
         positions = prompt + outputs - 1
         return self._sized(positions, positions if self.spec.supervision.loss_on == "sequence" else outputs)
@@ -50,25 +48,20 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         """Data of visits that is scored, data that is fed (one object where both are the same), and their order."""
         shown, names, places = self._visited(run, first, order)
         rows, steps = order.flatten(), torch.arange(first, first + len(order)).repeat_interleave(order.shape[1])
-        scored, fed = self._drawn_at(run, rows, steps) if self.drawn_anew else self._looked_up(run, rows)
+        if self.drawn_anew:
+            drawn = shown_outputs(self.specs[run], rows, self.data.train[run], steps)
+            scored = sparse(drawn[0].flatten(0, 1))
+            fed = scored if drawn[1] is drawn[0] else sparse(drawn[1].flatten(0, 1))
+        else:
+            first_of = (int(self.data.variant[run]) * len(self.data.prompts) + rows) * self._data.steps  # (visit,)
+            outputs = (first_of[:, None] + torch.arange(self._data.steps)).flatten()
+            scored = picked(self._data, outputs)
+            fed = scored if self._fed is self._data else picked(self._fed, outputs)
         made = [
             shown._replace(starts=starts, tokens=self._renamed(starts, tokens, names), weights=weights)
             for starts, tokens, weights in ([scored] if fed is scored else [scored, fed])
         ]
         return made[0], made[-1], places
-
-    def _drawn_at(self, run: int, rows: Int[Tensor, " visit"], steps: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
-        """Sparse labels and fed mixtures of visits, where they are drawn anew."""
-        scored, fed = shown_outputs(self.specs[run], rows, self.data.train[run], steps)
-        entries = sparse(scored.flatten(0, 1))
-        return entries, entries if fed is scored else sparse(fed.flatten(0, 1))
-
-    def _looked_up(self, run: int, rows: Int[Tensor, " visit"]) -> tuple[Sparse, Sparse]:
-        """The same, where they are fixed."""
-        variant, inputs, steps = int(self.data.variant[run]), len(self.data.prompts), self._data.steps
-        places = ((variant * inputs + rows)[:, None] * steps + torch.arange(steps)).flatten()  # (visit x output,)
-        scored = picked(self._data, places)
-        return scored, scored if self._fed is self._data else picked(self._fed, places)
 
     def _renamed(self, starts: np.ndarray, tokens: np.ndarray, names: Names | None) -> np.ndarray:
         """Tokens of visits' entries under the names of each visit."""
@@ -80,7 +73,6 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
 
     @property
     def _own(self) -> int:
-        """The most thoughts that a model makes itself."""
         return 0 if self.spec.supervision.feeding == "teacher" else self.spec.outputs - 1
 
     def _parts(self, own: int) -> Int[np.ndarray, "pass 5"]:
@@ -100,14 +92,12 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
 
     @cached_property
     def _works(self) -> list:
-        """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
         lanes = max(int(self._parts(own)[-1, -1]) for own in range(self._own + 1))
         return [(work(self._shape, lanes, self._own), work(self._decoding, 0)) for _ in range(self.threads)]
 
     def take_steps(self, steps: int) -> None:
-        """All runs, one segment each."""
         from cot2lib.fast.own import train_own
         from cot2lib.fast.step import train
 
@@ -134,6 +124,5 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         self.updates += steps
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """As `FlatTrainer`; torch evaluates where tokens follow thoughts."""
         staged = self.spec.supervision.feeding == "stages"
         return SupervisedTrainer.evaluate_by(self, rule) if staged else super().evaluate_by(rule)

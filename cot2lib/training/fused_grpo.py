@@ -15,7 +15,6 @@ from cot2lib.training.grpo import GRPOTrainer
 
 
 def is_sampled(thought: Rule) -> bool:
-    """Whether the engine can sample thoughts by a rule."""
     one = type(thought) is Discrete and thought.samples and thought.top_k is None
     return one or type(thought) in (MTS, Dirichlet)
 
@@ -25,13 +24,11 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
 
     @cached_property
     def _shape(self):
-        """Sizes of a training step."""
         tokens, thoughts = self.data.prompts.shape[1], self.group * (self.spec.outputs - 1)
         return self._sized(tokens + thoughts, 1 + thoughts, shared=tokens, branches=self.group)
 
     @cached_property
     def _works(self) -> list:
-        """Work arrays of every thread: of a training step, and of decoding."""
         from cot2lib.fast.forward import work
 
         shape = self._shape
@@ -41,14 +38,12 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
 
     @cached_property
     def _right(self) -> Bool[Tensor, "input token"]:
-        """Which answers are rewarded, for every input."""
         inputs, vocab = len(self.data.prompts), self._shape.vocab
         rows = torch.arange(inputs)[None].expand(vocab, -1)
         answers = torch.arange(vocab)[:, None].expand(-1, inputs)
         return self.data.right(answers, rows).T.contiguous()
 
     def _policy(self):
-        """How thoughts are sampled at the step to come."""
         from cot2lib.fast.rules import POINT, TOKENS, Policy
 
         thought, vocab = self.thought, self._shape.vocab
@@ -60,7 +55,6 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         return Policy(TOKENS, k, k, np.float32(thought.temperature), 0.0, 0.0, False)
 
     def _traces(self, policy):
-        """Arrays of one step's rollouts."""
         from cot2lib.fast.rules import Traces
 
         thoughts, rollouts = self.spec.outputs - 1, self.group * self.recipe.batch
@@ -81,7 +75,6 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
 
     @cached_property
     def _start(self) -> np.ndarray:
-        """The weights that the divergence is from, (run, parameter)."""
         parts = [] if self.reference is None else [value.detach().flatten(1) for value in self.reference.parameters()]
         return torch.cat(parts, 1).numpy() if parts else self.flat.numpy()
 
@@ -97,7 +90,6 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         return shown, right, self._last[rows], places
 
     def take_steps(self, steps: int) -> None:
-        """All runs, one segment each."""
         from cot2lib.fast.reward import Terms, reward
 
         spec, pieces, policy = self.spec, min(PIECES, steps), self._policy()  # no piece is empty

@@ -126,11 +126,9 @@ def improve(
 ) -> None:
     """Descend `updates` times on rollouts that are written and rewarded.
 
-    Args:
-        replay: gives the log-densities of what they drew under the current policy, with gradients.
-        objective: of these and those under the policy that wrote them.
-        descend: changes the policy.
-        old: the latter; by default those of the first replay, so that at equal weights every ratio is exactly one.
+    `replay` gives the log-densities of what they drew under the current policy, with gradients, and `objective` is of
+    these and those under the policy that wrote them, `old`. By default that is the first replay, so that at equal
+    weights every ratio is exactly one.
     """
     for _ in range(updates):
         new = replay()
@@ -145,9 +143,6 @@ class GRPOTrainer(StackTrainer):
         specs: runs whose `shape()` agree (`cot2lib.specs.GRPOSpec`).
         start: their starts' trained models, in order.
         device: where to train.
-
-    Raises:
-        SpecError: if the starts are of another shape or number.
     """
 
     looks_first = True
@@ -167,11 +162,9 @@ class GRPOTrainer(StackTrainer):
 
     @property
     def thought(self) -> Rule:
-        """How thoughts are sampled at the step to come."""
         return self.spec.thought_at(self.progress.step)
 
     def phase_at(self, step: int) -> tuple:
-        """Tokens of a thought, if they change."""
         return (self.spec.thought_at(step).k,) if self.spec.first_k else ()
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
@@ -222,7 +215,6 @@ class GRPOTrainer(StackTrainer):
 
     @torch.no_grad()
     def log_clipping(self, new: Densities, old: Densities, there: There = None) -> None:
-        """Note the share of this update's policy ratios that are outside the clip range."""
         log_ratios = [losses.log_ratios(*pair, self.spec.ratio) for pair in zip(new, old)]
         clipped = [losses.outside_clip(part, self.spec.clip) for part in log_ratios]
         outside = torch.cat([part.float().mean(-1) for part in clipped], dim=2)  # (run, rollout, step)
@@ -242,7 +234,6 @@ class GRPOTrainer(StackTrainer):
         return {**by(self.spec.thought), **halves, **last}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """All models by one rule."""
         return self.decoded(rules(rule, self.spec.outputs))
 
 

@@ -34,13 +34,14 @@ class SequenceMasks(Dropout):
 
     def scales(self, lanes: Sequence[int]) -> list[Float[Tensor, "run lane"] | None]:
         """Multipliers of `GPT2Stack.dropout_lanes`; none for attention weights."""
-        return [None if site % 3 == 1 else self._site(site, count) for site, count in enumerate(lanes)]
-
-    def _site(self, site: int, lanes: int) -> Float[Tensor, "run lane"]:
-        batch, _, d_model = self.shape
-        scales = random.dropout_scales(random.fold(self.keys, site), self.counter, self.probability)
-        scales = scales[:, : batch * d_model].unflatten(1, self.shape)
-        return scales.expand(-1, -1, lanes // (batch * d_model), -1).flatten(1)
+        made: list[Float[Tensor, "run lane"] | None] = [None] * len(lanes)
+        size = self.shape[0] * self.shape[2]
+        for site, count in enumerate(lanes):
+            if site % 3 != 1:
+                scales = random.dropout_scales(random.fold(self.keys, site), self.counter, self.probability)
+                own = scales[:, :size].unflatten(1, self.shape)  # (run, batch, 1, d)
+                made[site] = own.expand(-1, -1, count // size, -1).flatten(1)
+        return made
 
 
 class MaskedTrainer(GRPOTrainer):

@@ -9,45 +9,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import typed
+from cot2lib.kit.fields import above_zero, at_least, typed
 from cot2lib.kit.identity import identifier
 from cot2lib.model import GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import check_width
-from cot2lib.supervision import TIES
+from cot2lib.supervision import TIES, Ties
 from cot2lib.targets import Targets
 from cot2lib.tasks import Task
 from cot2lib.tasks.checks import check_sizes
 from cot2lib.thoughts import Rule
 
-LOSS_ON = ("outputs", "sequence")
-REDUCTIONS = ("sum", "mean")
-SCORING = ("shares", "set")
-FEEDING = ("teacher", "self", "stages")
-SCHEDULES = ("constant", "cosine")
-CURRICULA = ("none", "first", "growing")
+Schedule = Literal["constant", "cosine"]
+Embedding = Literal["learned", "cosine", "cosine, frozen"]
 FIRST_ALONE = 2 / 7  # of the steps, under the curriculum "first"
 Load = Callable[[Sequence["Run"]], GPT2Stack]
-EMBEDDINGS = ("learned", "cosine", "cosine, frozen")
-
-
-def choose(**fields) -> None:
-    """Raise for a field whose value, given as (value, choices), is no choice."""
-    for name, (value, known) in fields.items():
-        if value not in known:
-            raise SpecError(f"{name}={value!r}: choose one of {', '.join(known)}.")
-
-
-def at_least(least: int, **fields) -> None:
-    """Raise for a field below its least value."""
-    for name, value in fields.items():
-        if value is not None and value < least:
-            raise SpecError(f"{name}={value}: must be at least {least}.")
 
 
 @dataclass(frozen=True)
@@ -65,17 +46,15 @@ class Model:
     d_model: int = 32
     layers: int = 2
     heads: int = 2
-    embedding: str = "learned"
+    embedding: Embedding = "learned"
     embedding_sd: float = GPT2_SD
 
     def __post_init__(self):
         typed(self)
-        choose(embedding=(self.embedding, EMBEDDINGS))
         at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
         if self.d_model % self.heads:
             raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
-        if not self.embedding_sd > 0:
-            raise SpecError(f"embedding_sd={self.embedding_sd}: must be above 0.")
+        above_zero(embedding_sd=self.embedding_sd)
         if self.embedding != "learned":
             check_width(self.d_model)
 
@@ -108,25 +87,21 @@ class Supervision:
     """
 
     budget: int | None = None
-    ties: str = "minus-first"
+    ties: Ties = "minus-first"
     every: int | None = 1
     arrow: bool = True
     eos: bool = False
-    loss_on: str = "outputs"
-    reduction: str = "sum"
+    loss_on: Literal["outputs", "sequence"] = "outputs"
+    reduction: Literal["sum", "mean"] = "sum"
     pauses: int = 0
-    feeding: str = "teacher"
+    feeding: Literal["teacher", "self", "stages"] = "teacher"
     switch: int = 0
-    curriculum: str = "none"
+    curriculum: Literal["none", "first", "growing"] = "none"
     targets: Targets | None = None
-    scoring: str = "shares"
+    scoring: Literal["shares", "set"] = "shares"
 
     def __post_init__(self):
         typed(self)
-        choose(ties=(self.ties, TIES), loss_on=(self.loss_on, LOSS_ON), reduction=(self.reduction, REDUCTIONS))
-        choose(
-            feeding=(self.feeding, FEEDING), curriculum=(self.curriculum, CURRICULA), scoring=(self.scoring, SCORING)
-        )
         at_least(1, every=self.every, budget=self.budget)
         at_least(0, pauses=self.pauses, switch=self.switch)
         if self.scoring == "set" and (self.loss_on == "sequence" or self.budget == 1 or self.targets is not None):
@@ -184,7 +159,7 @@ class Recipe:
     batch: int
     lr: float
     evaluate_every: int
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     warmup: int = 0
     weight_decay: float = 0.0
     dropout: float = 0.0
@@ -193,7 +168,6 @@ class Recipe:
 
     def __post_init__(self):
         typed(self)
-        choose(schedule=(self.schedule, SCHEDULES))
         at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every, cycles=self.cycles)
         at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
         if self.cycles > self.steps:
@@ -247,17 +221,13 @@ class Run(ABC):
 
     @abstractmethod
     def trainer(self, specs: Sequence["Run"], load: Load, device: torch.device):
-        """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape.
+        """The trainer (`cot2lib.training.trainer.StackTrainer`) of runs of this shape, this one first.
 
-        Args:
-            specs: the runs of the stack, this one first.
-            load: gives the trained models of other runs that these start from.
-            device: where to train.
+        `load` gives the trained models of other runs that these start from.
         """
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that name the run."""
         return identifier(self)
 
     @property

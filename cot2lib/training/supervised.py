@@ -27,10 +27,9 @@ from cot2lib.model import Cache, Dropout, GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import trigonometric_table
 from cot2lib.thoughts import Discrete, Rule
-from cot2lib.training.data import Batch, Outcomes, stack_data
+from cot2lib.training.data import Batch, Outcomes, shown_outputs, stack_data
 from cot2lib.training.settings import Run, trained_once
 from cot2lib.training.trainer import StackTrainer
-from cot2lib.training.visits import shown_outputs
 
 
 def build_stack(specs: Sequence[Run]) -> GPT2Stack:
@@ -108,7 +107,6 @@ class SupervisedTrainer(StackTrainer):
 
     @cached_property
     def drawn_anew(self) -> bool:
-        """Whether targets are drawn anew at every visit."""
         targets = self.spec.supervision.targets
         return targets is not None and targets.fresh
 
@@ -121,7 +119,6 @@ class SupervisedTrainer(StackTrainer):
         return torch.zeros(size, device=self.device), torch.zeros(size, device=self.device)
 
     def prepare(self, place: int) -> None:
-        """Draw the targets of a step of the segment."""
         if self.drawn is None:
             return
         for run, spec in enumerate(self.specs):
@@ -132,20 +129,17 @@ class SupervisedTrainer(StackTrainer):
                 tensor[run].copy_(values)
 
     def update(self, index: Int[Tensor, "run batch"]) -> Float[Tensor, " run"]:
-        """One step down the batch's loss, which is returned."""
         batch = self.data.batch(index, self.names(index), self.drawn)
         loss = self.loss(self.stack, self.spec, batch, *self.phase, self.dropout())
         self.descend(loss)
         return loss
 
     def evaluate(self) -> dict[str, list]:
-        """Each run's model, evaluated by its rule."""
         found = {rule: self.evaluate_by(rule) for rule in dict.fromkeys(run.thought for run in self.asked)}
         each = list(zip((run.thought for run in self.asked), self.model_of))
         return {name: [found[rule][name][model] for rule, model in each] for name in found[self.spec.thought]}
 
     def evaluate_by(self, rule: Rule) -> dict[str, list]:
-        """All models by one rule."""
         return self.decoded(evaluation_rules(self.spec, rule, self.phase[0]))
 
 

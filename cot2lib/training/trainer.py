@@ -108,12 +108,10 @@ class StackTrainer(ABC):
         """Measurements on the held-out inputs, `correct_a` and `correct_b` among them: lists of all runs asked for."""
 
     def phase_at(self, step: int) -> tuple:
-        """Values that change when the work of a step does."""
         return ()
 
     @property
     def threads(self) -> int:
-        """CPU threads that it uses."""
         return torch.get_num_threads()
 
     def _group(self) -> None:
@@ -145,7 +143,6 @@ class StackTrainer(ABC):
 
     @property
     def blocks(self) -> list[Tensor]:
-        """The parameter blocks of all groups."""
         return [block for group in self.groups for block in group]
 
     def _allocate(self) -> None:
@@ -163,13 +160,11 @@ class StackTrainer(ABC):
         self.counter = self.stack.dropout_counter(self.recipe.batch, length)
 
     def dropout(self) -> Dropout | None:
-        """The multipliers of the step to come."""
         if not self.recipe.dropout:
             return None
         return Dropout(random.fold(self.dropout_keys, self.step), self.counter, self.recipe.dropout)
 
     def names(self, index: Int[Tensor, "run batch"]) -> Names | None:
-        """Names of the step to come, where they are drawn anew at every visit."""
         if not self.data.renames:
             return None
         return self.data.names(random.fold(self.name_keys, self.step), index.shape[1])

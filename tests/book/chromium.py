@@ -14,17 +14,6 @@ from pathlib import Path
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "needs Chromium (Debian's package)"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe")
-SAID = '<pre id="said" hidden></pre>'  # where a script of the page writes JSON
-LOOK = """new Promise((done, fail) => {
-  const look = () => {
-    const said = document.getElementById("said")?.textContent;
-    if (said) done([said, document.documentElement.outerHTML]);
-    else setTimeout(look, 5);
-  };
-  setTimeout(() => fail("the page's script has not finished"), 60_000);
-  look();
-})"""
-
 LOADED = """new Promise((done) => {
   if (document.readyState === "complete") done();
   else window.addEventListener("load", () => setTimeout(done));  // after what the page does then
@@ -80,12 +69,6 @@ class Browser:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def show(self, page: Path) -> tuple[str, str]:
-        """What a page's script wrote, and the page as it is then."""
-        with self.visitor() as session:
-            self.ask("Page.navigate", session, url=page.as_uri())
-            return self.give(session, LOOK)
-
     def errors(self, session: str, address: str) -> list[str]:
         """What goes wrong while a page loads: errors of its scripts, and files that are not there."""
         self.ask("Runtime.enable", session), self.ask("Log.enable", session)
@@ -108,17 +91,13 @@ class Browser:
 browser = functools.cache(Browser)
 
 
-def said_in(page: Path, *flags: str) -> tuple[object, str]:
-    """What a page's script wrote, and the page as it is then."""
-    said, shown = browser(*flags).show(page)
-    return json.loads(said), shown
-
-
 def said_by(folder: Path, body: str, script: str, *flags: str) -> object:
     """What a script returns, or promises, after a page's own scripts have run; the page lies in `folder/book`."""
-    said = f"document.getElementById('said').textContent = JSON.stringify(await (async () => {{{script}}})())"
-    late = f"window.addEventListener('load', async () => {{{said}}})"
     page = folder / "book" / "page.html"
     page.parent.mkdir(exist_ok=True)
-    page.write_text(f'<!doctype html><meta charset="utf-8">{body}{SAID}<script>{late}</script>')
-    return said_in(page, *flags)[0]
+    page.write_text(f'<!doctype html><meta charset="utf-8">{body}')
+    shown = browser(*flags)
+    with shown.visitor() as session:
+        shown.ask("Page.navigate", session, url=page.as_uri())
+        shown.give(session, LOADED)
+        return shown.give(session, f"(async () => {{{script}}})()")

@@ -1,13 +1,12 @@
-"""Captions, findings and large tables as pages have them."""
+"""Captions, findings and large tables as pages have them, and figures on dark pages."""
 
 import json
 import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from component import extension
+from component import BOOK, extension
 from docutils import nodes
 from docutils.core import publish_doctree
 
@@ -15,17 +14,13 @@ from cot2lib.study.book import index
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims
 
-BOOK = Path(__file__).parents[2] / "book"
 ALONE = "No counterpart in the paper"
-
-
-@pytest.fixture(scope="module")
-def module():
-    return extension("captions")
+FIGURE = ".. figure:: a.svg\n   :name: {}\n\n   {}\n\n"
 
 
 @pytest.fixture
-def captions(module, monkeypatch):
+def captions(monkeypatch):
+    module = extension("captions")
     made = {
         "fig-one": [index.Badge("agrees", "Figure 3: agrees", "claim-a")],
         "tab-two": [index.Badge("mixed", "x", "claims-b")],
@@ -45,7 +40,8 @@ def read(captions, text, around=()):
     return page
 
 
-FIGURE = ".. figure:: a.svg\n   :name: {}\n\n   {}\n\n"
+def folds(page):
+    return [box for box in page.findall(nodes.container) if "folded" in box["classes"]]
 
 
 def test_a_badge_ends_the_caption_and_the_finding_stands_above(captions):
@@ -60,14 +56,10 @@ def test_a_badge_ends_the_caption_and_the_finding_stands_above(captions):
 
 def test_a_figure_of_ours_alone_says_so_once(captions):
     """What its finding says of the paper does not count."""
-    given = [
-        "**As in the paper.** Bars.",
-        "Dots. No counterpart in the paper.",
-        "Lines. The paper's counterpart is its Figure 1.",
-    ]
+    given = ["**As in the paper.** Bars.", "Dots. No counterpart in the paper.", "Lines. The paper's is its Figure 1."]
     page = read(captions, "".join(FIGURE.format(f"fig-{place}", text) for place, text in enumerate(given)))
-    told = [caption.astext() for caption in page.findall(nodes.caption)]
-    assert [one.strip() for one in told] == ["Bars. No counterpart in the paper", *given[1:]]
+    told = [caption.astext().strip() for caption in page.findall(nodes.caption)]
+    assert told == ["Bars. No counterpart in the paper", *given[1:]]
 
 
 def written():
@@ -78,88 +70,53 @@ def written():
                 yield shown["figure"]["name"], shown["figure"]["caption"], shown["image"]["alt"]
 
 
-def test_no_figure_with_a_verdict_says_that_it_has_no_counterpart():
+def test_captions_as_written_suit_verdicts_and_dark_pages():
+    """No figure with a verdict says that it has no counterpart; none names a colour that dark pages turn round."""
     judged = index.badges(pd.DataFrame({"id": claims().index, "profile": SETTLED, "verdict": "near"}))
-    both = {name for name, caption, _ in written() if ALONE in caption and name in judged}
-    assert both == set() and any(name in judged for name, *_ in written())
-    assert any(ALONE in caption for _, caption, _ in written())
+    assert {name for name, caption, _ in written() if ALONE in caption and name in judged} == set()
+    told = [text for _, *texts in written() for text in texts]
+    turned = [text for text in told if re.search(r"\b(black|white|brown)\b", text, re.IGNORECASE)]
+    assert len(told) > 100 and turned == []
 
 
-def test_no_caption_names_a_colour_that_dark_pages_turn_round():
-    front = extension("front_page")
-    ours = [value for name, value in vars(front).items() if name.isupper() and isinstance(value, str)]
-    told = [*ours, *(text for _, *texts in written() for text in texts)]
-    assert len(told) > 150 and not [
-        text for text in told if re.search(r"\b(black|white|brown)\b", text, re.IGNORECASE)
-    ]
-
-
-def table(rows, columns, name="tab-x"):
-    line = lambda word: "   * - " + "\n     - ".join([word] * columns) + "\n"
-    return (
-        f".. list-table:: First. Second.\n   :header-rows: 1\n   :name: {name}\n\n"
-        + line("h")
-        + line("c") * rows
-        + "\n"
-    )
+def table(rows, columns, name="tab-x", entry="c"):
+    line = lambda *words: "   * - " + "\n     - ".join(words) + "\n"
+    head = f".. list-table:: First. Second.\n   :header-rows: 1\n   :name: {name}\n\n"
+    rest = ["c"] * (columns - 1)
+    return head + line(*["h"] * columns) + line(entry, *rest) * rows + "\n"
 
 
 @pytest.mark.parametrize("rows, columns, large", [(20, 6, False), (21, 6, True), (2, 7, True)])
 def test_large_tables_are_folded_below_their_first_sentence(captions, rows, columns, large):
     page = read(captions, table(rows, columns))
-    boxes = [box for box in page.findall(nodes.container) if "folded" in box["classes"]]
+    boxes = folds(page)
     assert len(boxes) == large and len(list(page.findall(nodes.table))) == 1
     if large:
         assert boxes[0].children[1].astext() == "First" and isinstance(boxes[0].children[3], nodes.table)
         assert boxes[0].children[3]["ids"] == ["tab-x"] and not boxes[0]["ids"], "links lead into the fold"
 
 
-def test_what_opens_a_fold_holds_no_link(captions):
+def test_what_opens_a_fold_holds_its_number_and_no_link(captions):
     """Badges and links stand in the caption below it."""
-    text = table(30, 2, "tab-two").replace("First. Second.", "First `of those <there.html>`_ alone.")
+    text = table(30, 2, "tab-two").replace("First. Second.", "First `of all <there.html>`_ alone.")
     page = read(captions, text)
-    box = next(box for box in page.findall(nodes.container) if "folded" in box["classes"])
-    said, within = box.children[1], box.children[3]
-    assert said.astext().strip() == "First of those alone." and not list(said.findall(captions.is_link))
-    assert len(list(within.findall(captions.is_link))) == 2
+    env = SimpleNamespace(toc_fignumbers={"a": {"table": {"tab-two": (2, 1)}}})
+    captions.number_folds(
+        SimpleNamespace(env=env, config=SimpleNamespace(numfig_format={"table": "Table %s"})), page, "a"
+    )
+    said, within = folds(page)[0].children[1], folds(page)[0].children[3]
+    links = lambda part: [node for node in part.findall() if "ref" in type(node).__name__]
+    assert said.astext().strip() == "Table 2.1: First of all alone." and len(links(said)) == 0 < len(links(within))
 
 
 @pytest.mark.parametrize("around, boxes", [(["tag_hide-cell"], 0), (["tag_open"], 0), (["tag_hide-input"], 1)])
 def test_what_is_folded_already_or_stays_open_is_not_folded(captions, around, boxes):
     page = read(captions, ".. container:: cell\n\n   " + table(30, 2).replace("\n", "\n   "), around)
-    assert sum("folded" in box["classes"] for box in page.findall(nodes.container)) == boxes
-
-
-def test_headings_head_columns_and_first_columns_name_rows(captions):
-    cells = '<tr><th class="head stub"><p>a</p></th></tr><tr><th class="stub text-right"><p>b</p></th></tr>'
-    context = {"body": cells}
-    captions.complete_page(None, "a", "a", context, None)
-    assert context["body"] == cells.replace('<th class="h', '<th scope="col" class="h').replace(
-        '<th class="s', '<th scope="row" class="s'
-    )
+    assert len(folds(page)) == boxes
 
 
 @pytest.mark.parametrize("columns, entry, named", [(3, "c", True), (3, "", False), (1, "c", False)])
 def test_a_column_of_names_is_one_of_several_and_has_no_gap(captions, columns, entry, named):
-    page = read(captions, table(2, columns).replace("   * - c", f"   * - {entry}"))
+    page = read(captions, table(2, columns, entry=entry))
     stubs = [column.get("stub", 0) for column in page.findall(nodes.colspec)]
     assert stubs == [int(named), *[0] * (columns - 1)]
-
-
-def test_links_below_a_figure_are_called_by_its_number(captions):
-    link = '<a class="table-csv" {}</a>'
-    below = link.format('download href="x.csv">CSV') + link.format('href="#remake-csft">Remake')
-    number = '<span class="caption-number">Fig. 2.4 </span>'
-    context = {"body": f"<figcaption>{number}{below}</figcaption><figcaption>{below}</figcaption>{below}"}
-    captions.complete_page(None, "a", "a", context, None)
-    assert re.findall('aria-label="(.*?)"', context["body"]) == ["The numbers of Fig. 2.4 as CSV", "Remake Fig. 2.4"]
-
-
-def test_a_formula_is_told_how_wide_it_will_be():
-    """Names of signs are one sign, what is raised is small, and what is not seen has no width."""
-    mathjax = extension("offline_mathjax")
-    assert mathjax.width(r"\alpha") == mathjax.width("d") < mathjax.width("d=24") < mathjax.width(r"d=\Omega(24)")
-    assert mathjax.width("2^{n}") == mathjax.width("2^n") < mathjax.width("2n") and mathjax.width("{}") == 0
-    context = {"body": '<span class="math notranslate nohighlight">\\(B &lt; 8\\)</span>'}
-    mathjax.reserve(None, "a", "page.html", context, None)
-    assert f'style="--wide: {mathjax.width("B < 8"):.1f}em">' in context["body"]

@@ -10,24 +10,18 @@ import pytest
 from bs4 import BeautifulSoup
 from component import extension
 
-from cot2lib.study.check import Check
 from cot2lib.study.series import BLUE, BROWN, GREEN, GREY, ORANGE, PINK, SKY, YELLOW
-
-
-@pytest.fixture(scope="module")
-def figures():
-    return extension("figures")
 
 
 @pytest.mark.parametrize("points, wide", [(480, False), (495, True)])
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(figures, tmp_path, points, wide, linked):
+def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(tmp_path, points, wide, linked):
     (tmp_path / "a.svg").write_text(f'<svg version="1" width="{points}pt" height="99pt"></svg>')
     app = SimpleNamespace(srcdir=tmp_path, builder=SimpleNamespace(images={"a.svg": "b.svg"}))
     picture = '<img alt="It." src="../_images/b.svg" />'
     given = f'<a class="reference internal image-reference" href="x">{picture}\n</a>' if linked else picture
     context = {"body": f"<figure>{given}<figcaption>Told.</figcaption></figure>"}
-    figures.size_and_link(app, "a", "page.html", context, None)
+    extension("figures").size_and_link(app, "a", "page.html", context, None)
     figure = BeautifulSoup(context["body"], "html.parser").figure
     links = figure.select("div.wide-picture > a" if wide else "figure > a")
     assert [link["href"] for link in links] == ["../_images/b.svg"] and len(figure.select("a")) == 1
@@ -75,13 +69,11 @@ def test_folded_code_that_shows_nothing_joins_the_next():
     assert ["".join(one["source"]) for one in joined(cells)] == ["p", "a\n\nb\n\nc", "d", "text", "e", "open", "f"]
 
 
-def test_sentences_of_checks_are_told_from_columns(capsys):
-    def tags(*texts):
-        cell = {"metadata": {}, "outputs": [{"output_type": "stream", "text": [text]} for text in texts]}
-        extension("executed").mark_checks(cell)
-        return cell["metadata"].get("tags")
-
-    said = Check(shipped=False)
-    said("it rises", True), said("it falls", False), said("it stays", lambda: {}["gone"])
-    assert tags(capsys.readouterr().out) == tags("holds: a\n", "holds: b\n") == ["checks"]
-    assert tags("holds: a\n", "  method  last\n") is None and tags() is None
+def test_a_formula_has_about_the_width_that_it_will_have():
+    """Names of signs are one sign, and relations have room around them."""
+    mathjax = extension("offline_mathjax")
+    assert mathjax.width(r"\alpha") == mathjax.width("d") < mathjax.width("dd") < mathjax.width("d=")
+    assert mathjax.width("2^{n}") == mathjax.width("2^n") and mathjax.width(r"\left(\mathrm{d}") == mathjax.width("(d")
+    context = {"body": '<span class="math notranslate nohighlight">\\(B &lt; 8\\)</span>'}
+    mathjax.reserve(None, "a", "page.html", context, None)
+    assert f'style="--wide: {mathjax.width("B < 8"):.1f}em">' in context["body"]

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from cot2lib.study.book import index
-from cot2lib.study.book.all_runs import SWEEPS
-from cot2lib.study.printed import claims, readable, sources
+from cot2lib.study.printed import claims, sources
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -103,48 +102,9 @@ def defined(path):
     return " ".join([*figures, *re.findall(r'"(tab-[\w-]+)"', "".join("".join(cell["source"]) for cell in cells))])
 
 
-@pytest.mark.parametrize(
-    "claim, names",
-    [
-        ("main-prosqa-cot2", ["fig-search", "tab-search"]),
-        ("small-cot2-beats-large-discrete", ["fig-one-layer", "tab-one-layer"]),
-        ("gamma-optimum", ["fig-dirichlet", "tab-dirichlet"]),
-        ("rl-consistent", ["tab-paper-gains", "tab-rewards"]),
-        ("grpo-mts-d24-k3", ["fig-grpo", "tab-grpo"]),
-        ("grpo-mts-d24-k3-entropy2", ["fig-grpo-entropy"]),
-    ],
-)
-def test_a_claim_is_seen_where_it_is_shown(claim, names):
-    assert index.beside(claim) == names
-
-
 def test_a_badge_counts_the_claims_that_a_figure_speaks_to(rows):
     """A verdict on graphs is none on sums."""
     graphs = rows["id"].str.match("main-pro|csft-above")
     made = index.badges(rows.assign(verdict=rows["verdict"].mask(graphs, "not reproduced")))
     assert [(badge.group, badge.words) for badge in made["fig-final"]] == [("agrees", "Table 3: agrees 3")]
     assert [badge.words for badge in made["fig-search"]] == ["Table 3: differs 4", "Section 3.2: differs"]
-
-
-def test_commands_count_what_is_recorded():
-    table = index.commands()
-    assert len(table) == 2 * len(SWEEPS) - 1 and (table["runs"] > 0).all()  # one sweep has one recipe
-    assert (table["recorded"] <= table["runs"]).all()
-    quick = table[table["recipe"] == "quick recipe"]
-    assert (quick["recorded"] == quick["runs"]).all() and (quick["core-hours"] > 0.01).all()
-    assert table.loc[0, "command"] == "`cot2 run csft --profile paper`"
-
-
-@pytest.mark.parametrize(
-    "claim, words",
-    [
-        ("main-mnns-cot2", "two layers, d = 32, B = 16"),
-        ("grpo-mts-d24-k3", "one layer, d = 24, K = 3"),
-        ("grpo-prosqa-cot2-k6", "ProsQA, four layers, d = 32, CoT2 K = 6"),
-        ("main-prontoqa-nocot", "ProntoQA, four layers, d = 32, no-CoT"),
-        ("dirichlet-cot2-g20", "CoT2 \N{GREEK SMALL LETTER GAMMA} = 20"),
-        ("dirichlet-discrete-1l-sft", "one layer, d = 24, discrete before reward"),
-    ],
-)
-def test_settings_in_words(claim, words):
-    assert readable(claim) == words

@@ -8,24 +8,11 @@ import pytest
 from cot2lib.study.book import listing
 from cot2lib.study.book.ledger import is_series, of_records
 from cot2lib.study.judge import group
-from cot2lib.study.printed import claims
-from cot2lib.study.report import bare
 
 
 @pytest.fixture(scope="module")
 def rows():
     return of_records()
-
-
-def test_every_claim_has_one_row_and_its_verdict_leads_to_its_card(rows):
-    shown = listing.folds(rows).folds
-    tables = [fold.table.data for fold in shown]
-    assert sum(map(len, tables)) == len(claims()) and all(table.shape[1] == 6 for table in tables)
-    linked = [link for table in tables for link in table["verdict"].str.extract(r"<claim-(.*)>`")[0].dropna()]
-    series = claims().index[claims()["metric"] == "pass_at_k"]
-    assert sorted(linked) == sorted(set(claims().index) - set(series))
-    names = [fold.table.name for fold in shown]
-    assert len(set(names)) == len(names) and names[-1] == listing.SERIES
 
 
 def test_a_row_says_what_the_authors_recipe_gives_and_else_what_the_quick_one_does(rows, quick_alone):
@@ -54,10 +41,6 @@ def test_titles_count_verdicts_and_verdicts_are_short(rows):
         for said in fold.table.data["verdict"]:
             claim = re.search("<claim-(.*)>", said)[1]
             assert said.startswith(f"{{ref}}`{group(settled[claim]) or 'no claim'} <")
-
-
-def test_outside_the_book_tables_have_words_alone():
-    assert bare("{ref}`open <claim-x>`, {numref}`fig-a` \\{16, 24\\} $\\alpha$") == "open, fig-a {16, 24} $\\alpha$"
 
 
 def test_a_notebook_shows_the_folds(rows):

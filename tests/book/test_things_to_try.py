@@ -83,16 +83,28 @@ DRAWS = """
 """
 
 
-@pytest.fixture(scope="module")
-def walk(site):
-    """What a reader finds who does one of the tasks on the page."""
-
-    def walked(title):
-        part = PAGE.index("## Ways through a graph")
-        name = TASKS[PAGE.index(f"*{title}.*") > part]
-        return said_by(site, COMPONENT.format(name), f"{HELPERS}{DRAWS} await start(); {WALKS[title]}")
-
-    return walked
+WRONG, RIGHT = (f"discrete chain of thought answers {{}}, which is {how}" for how in ("wrong", "right"))
+SAID = {  # what a reader finds, by task
+    "Fill the tree": lambda found: (
+        found == ["Its thoughts lie on 2, 3 and 4 sums.", "Its thoughts lie on 2, 4 and 8 sums."]
+    ),
+    "Remove a sum": lambda found: found == {"−2": "0", "0": "2", "2": "0"},
+    "Take another way": lambda found: (
+        WRONG.format("−1") in found[0] and RIGHT.format("1") in found[1] and found[2] == [[-1], [-2], [-3]]
+    ),
+    "Force a choice": lambda found: found == [[1, 1, 1], True, False],
+    "Mix a few": lambda found: found == [False, True],
+    "Exchange a thought": lambda found: (
+        "CoT2 answers 0, which" in found[0] and "discrete chain of thought answers −2, which" in found[0]
+        and "fed their last thought about 8, 3, 9 and 2; with your 4 it leads to 0." in found[1]
+    ),
+    "Follow the frontier": lambda found: found[:3] == [["M", "Q"], True, True] and WRONG.format("R") in found[3],
+    "Put it right": lambda found: RIGHT.format("P") in found,
+    "Remove a node": lambda found: (
+        len(found[0]) == 4 and found[0].pop("I") == "L" and {"L", *found[0].values()} == set(found[1])
+    ),
+    "Find the exception": lambda found: [place for place, only in enumerate(found, start=1) if only] == [11],
+}  # fmt: skip
 
 
 def answers_on_page():
@@ -103,57 +115,14 @@ def answers_on_page():
 
 
 def test_every_task_is_walked_through():
-    assert list(answers_on_page()) == list(WALKS)
+    assert list(answers_on_page()) == list(WALKS) == list(SAID)
 
 
-def test_fill_the_tree(walk):
-    assert walk("Fill the tree") == [
-        "Its thoughts lie on 2, 3 and 4 sums.",
-        "Its thoughts lie on 2, 4 and 8 sums.",
-    ]
-
-
-def test_remove_a_sum(walk):
-    assert walk("Remove a sum") == {"−2": "0", "0": "2", "2": "0"}
-
-
-def test_take_another_way(walk):
-    before, after, way = walk("Take another way")
-    assert "discrete chain of thought answers −1, which is wrong" in before
-    assert "discrete chain of thought answers 1, which is right" in after and way == [[-1], [-2], [-3]]
-
-
-def test_force_a_choice(walk):
-    assert walk("Force a choice") == [[1, 1, 1], True, False]
-
-
-def test_mix_a_few(walk):
-    assert walk("Mix a few") == [False, True]
-
-
-def test_exchange_a_thought(walk):
-    said, asked = walk("Exchange a thought")
-    assert "CoT2 answers 0, which" in said and "discrete chain of thought answers −2, which" in said
-    assert "fed their last thought about 8, 3, 9 and 2; with your 4 it leads to 0." in asked
-
-
-def test_follow_the_frontier(walk):
-    last, could, went, said = walk("Follow the frontier")
-    assert last == ["M", "Q"] and could and went and "discrete chain of thought answers R, which is wrong" in said
-
-
-def test_put_it_right(walk):
-    assert walk("Put it right").endswith("discrete chain of thought answers P, which is right.")
-
-
-def test_remove_a_node(walk):
-    answers, options = walk("Remove a node")
-    [right] = {answer for node, answer in answers.items() if node != "I"}
-    assert len(answers) == 4 and answers["I"] == "L" and {right, "L"} == set(options)
-
-
-def test_find_the_exception(walk):
-    assert [place for place, only in enumerate(walk("Find the exception"), start=1) if only] == [11]
+@pytest.mark.parametrize("title", WALKS)
+def test_a_reader_finds_what_the_page_answers(site, title):
+    name = TASKS[PAGE.index(f"*{title}.*") > PAGE.index("## Ways through a graph")]
+    found = said_by(site, COMPONENT.format(name), f"{HELPERS}{DRAWS} await start(); {WALKS[title]}")
+    assert SAID[title](found), found
 
 
 CIRCLE = """
@@ -172,10 +141,6 @@ CIRCLE = """
 def on_the_circle(site, script):
     [shown] = re.findall(r"```\{raw\} html\n(<div id=\"circle\".*?)```", PAGE, re.DOTALL)
     return said_by(site, shown, CIRCLE + script)
-
-
-def test_the_circle_has_two_tasks():
-    assert re.findall(r"^- \*\*(.*?)\.\*\*", PAGE, re.MULTILINE) == ["See the defect", "Find the limit"]
 
 
 def test_see_the_defect(site):

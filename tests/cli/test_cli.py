@@ -87,12 +87,11 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["run", "csft", "--profile", "slow"], "profile 'slow' is unknown; choose one of paper, quick"),
         (["run", "csft", "--where", "d_model=33"], "d_model is one of 16, 24, 32"),
         (["run", "csft", "--where", "width=3"], "write FIELD=VALUE with a field of task, method"),
-        (["run", "csft", "--shard", "3/2"], "--shard 3/2"),
-        (["run", "csft", "--shard", "auto"], "--shard auto: write K/N"),
-        (["run", "csft", "--workers", "0"], "--workers 0: need at least one"),
-        (["run", "csft", "--threads", "0"], "--threads 0: need at least one"),
-        (["run", "csft", "--workers", "2", "--stack", "0"], "--stack 0: need at least one"),
-        (["run", "csft", "--workers", "2", "--engine", "foo"], "--engine foo: choose one of auto, torch"),
+        (["run", "csft", "--shard", "3/2"], "argument --shard: 3/2: write K/N"),
+        (["run", "csft", "--shard", "auto"], "argument --shard: invalid shard value: 'auto'"),
+        (["run", "csft", "--workers", "0"], "argument --workers: 0: need at least one"),
+        (["run", "csft", "--stack", "1.5"], "argument --stack: invalid count value: '1.5'"),
+        (["run", "csft", "--workers", "2", "--engine", "foo"], "argument --engine: invalid choice: 'foo'"),
         (["prosqa", "tests/data/prosqa_valid.json", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
         (["run", "csft", "--workers", "100000"], "--workers 100000: this machine has"),
         (["run", "csft", "--threads", "100000"], "choose at most 4 for each"),
@@ -102,12 +101,14 @@ def test_run_trains_into_the_store_and_collect_packs_it(tmp_path, monkeypatch, c
         (["chapters", "ledger", "-p", "seeds", "~" * 9000 + "1"], "~~~ should be like its default [42"),
         (["chapters", "ledger", "-p", "seeds", f"[{2**63}]"], "ledger: seeds has 64 bits"),
         (["chapters", "grpo_mts", "-p", "live_lr", "1e999"], "grpo_mts: live_lr=inf: give a finite number"),
-        (["run", "csft", "--device", "cuda:1"], "device='cuda:1' is unknown"),
+        (["run", "csft", "--device", "cuda:1"], "argument --device: invalid choice: 'cuda:1'"),
         (["collect", "csft", "--source", "typo"], "typo holds no manifest.json and no finished stack; name a folder"),
         (["ledger", "--csv", "/no/such/dir/x.csv"], "/no/such/dir"),
         (["ledger", "--csv", "/"], "/: Is a directory; choose a path that can be read and written"),
         (["chapters", "ledger", "--out", "/dev/null/x"], "/dev/null/x"),
         (["collect", "csft", "--profile", "slow"], "profile 'slow'"),
+        (["train"], "invalid choice: 'train'"),
+        (["run"], "the following arguments are required: chapter"),
         (["chapters", "nowhere"], "chapter 'nowhere' does not exist; chapters:"),
     ],
 )
@@ -197,7 +198,7 @@ def test_workers_share_their_shard(workers, monkeypatch):
     for shard in ("1/2", "2/2"):
         assert cli.main(["run", "csft", "--workers", "3", "--shard", shard, "--where", "d_model=32"]) == 0
     assert all(command[command.index("--where") :][:2] == ["--where", "d_model=32"] for command in Worker.commands)
-    shares = [training._shard(command[-1]) for command in Worker.commands]
+    shares = [training.shard(command[-1]) for command in Worker.commands]
     assert sorted(k for k, _ in shares) == list(range(6)) and {n for _, n in shares} == {6}
 
 

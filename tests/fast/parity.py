@@ -4,7 +4,10 @@ import pytest
 import torch
 from builders import weights_of
 
+from cot2lib import runs
 from cot2lib.kit import random
+from cot2lib.runs import store as stores
+from cot2lib.runs import train
 from cot2lib.training.engines import preferred
 from cot2lib.training.fused import FusedTrainer
 from cot2lib.training.supervised import SupervisedTrainer
@@ -17,13 +20,41 @@ def both(*specs, threads=1):
     return SupervisedTrainer(specs), made
 
 
-def assert_company_changes_nothing(company):
+def assert_company_changes_nothing(company, both=both):
     """Three runs together, on two threads, and the second one alone end with the same bits."""
     one, two, alone = both(*company)[1], both(*company, threads=2)[1], both(company[1])[1]
     for trainer in (one, two, alone):
         trainer.advance(20)
-    assert torch.equal(one.losses, two.losses) and torch.equal(weights_of(one, 1), weights_of(alone))
+    assert two.threads == 2 and torch.equal(one.losses, two.losses) and torch.equal(one.losses[1], alone.losses[0])
+    assert torch.equal(weights_of(one, 1), weights_of(alone))
     assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
+    assert one.evaluate() == two.evaluate()
+
+
+def moved(trainer):
+    """A trainer whose weights are far from the start, where gradients are small."""
+    noise = random.normal(random.run_keys([7]), weights_of(trainer).numel())[0].float() * 0.1
+    sizes = [parameter[0].numel() for parameter in trainer.stack.parameters()]
+    with torch.no_grad():
+        for parameter, part in zip(trainer.stack.parameters(), noise.split(sizes)):
+            parameter += part.view(parameter[0].shape)
+    return trainer
+
+
+def stop_at_a_checkpoint(monkeypatch, run, **options):
+    """Train a run until its first checkpoint is written; the process dies there."""
+
+    class Interrupt(Exception):
+        pass
+
+    def interrupted(trainer, made, original=stores.save_checkpoint):
+        original(trainer, made)
+        raise Interrupt
+
+    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", -1)
+    with monkeypatch.context() as patch, pytest.raises(Interrupt):
+        patch.setattr(stores, "save_checkpoint", interrupted)
+        runs.run([run], device="cpu", **options)
 
 
 def multipliers(fused, begin, end):
@@ -43,17 +74,8 @@ def gradients(trainer):
 
 
 def assert_same_step(run, trainers=None):
-    """One step from weights far from the start, where gradients are small: loss and every gradient.
-
-    `trainers` are the two of the run, if its first step is not meant.
-    """
-    torch_, fused_ = trainers or both(run)
-    noise = random.normal(random.run_keys([7]), weights_of(torch_).numel())[0].float() * 0.1
-    with torch.no_grad():
-        for trainer in (torch_, fused_):
-            parts = noise.split([parameter[0].numel() for parameter in trainer.stack.parameters()])
-            for parameter, part in zip(trainer.stack.parameters(), parts):
-                parameter[0] += part.view(parameter[0].shape)
+    """Loss and every gradient of one step of a run, or of its `trainers` if the first step is not meant."""
+    torch_, fused_ = map(moved, trainers or both(run))
     fused_.advance(1), torch_.advance(1)
     assert fused_.losses[0, 0] == pytest.approx(torch_.losses[0, 0].item(), rel=1e-5)
     expected = gradients(torch_)

@@ -14,13 +14,12 @@ import torch
 from builders import some, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parity import assert_same_step, both, multipliers
+from parity import assert_company_changes_nothing, assert_same_step, both, multipliers, stop_at_a_checkpoint
 from ragged import Ragged
 
 from cot2lib import runs
 from cot2lib.model.dropout import Dropout
 from cot2lib.runs import store as stores
-from cot2lib.runs import train
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
@@ -146,14 +145,7 @@ def test_frozen_embeddings_stay(store):
 
 
 def test_threads_and_company_change_nothing():
-    company = [short(seed=seed) for seed in (42, 43, 44)]
-    one, two, alone = both(*company)[1], both(*company, threads=2)[1], both(company[1])[1]
-    for trainer in (one, two, alone):
-        trainer.advance(20)
-    assert two.threads == 2 and torch.equal(one.losses, two.losses)
-    assert all(torch.equal(weights_of(one, run), weights_of(two, run)) for run in range(3))
-    assert torch.equal(weights_of(one, 1), weights_of(alone))
-    assert one.evaluate() == two.evaluate()
+    assert_company_changes_nothing([short(seed=seed) for seed in (42, 43, 44)])
 
 
 # Evaluation
@@ -215,18 +207,7 @@ def test_a_run_goes_on_with_the_other_engine(store, nothing_shipped, monkeypatch
     whole = both(run)[1]
     whole.train()
     assert "optimizer" not in vars(whole), "torch would load its compiler with one"
-
-    class Interrupt(Exception):
-        pass
-
-    def interrupted(trainer, made, original=stores.save_checkpoint):
-        original(trainer, made)
-        raise Interrupt
-
-    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", -1)
-    with monkeypatch.context() as patch, pytest.raises(Interrupt):
-        patch.setattr(stores, "save_checkpoint", interrupted)
-        runs.run([run], device="cpu", engine=first)
+    stop_at_a_checkpoint(monkeypatch, run, engine=first)
     runs.run([run], device="cpu", engine=then)
     file, _ = stores.finished()[run.id]
     names = {"auto": "fused", "torch": "torch"}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from builders import REWARDED, TWO, reward_trainer, rewarded, some, start, weights_of
+from parity import assert_company_changes_nothing, moved, stop_at_a_checkpoint
 from ragged import Ragged
 
 from cot2lib import runs
-from cot2lib.kit import random
 from cot2lib.runs import store as stores
 from cot2lib.runs import train
 from cot2lib.specs import GRPOSpec
@@ -55,16 +55,6 @@ def both(*specs, threads=1):
     made = preferred(reward_trainer(*specs, stack=stack), threads)
     assert type(made) is FusedGRPOTrainer
     return reward_trainer(*specs, stack=stack), made
-
-
-def moved(trainer):
-    """Weights far from the start, where gradients are small."""
-    noise = random.normal(random.run_keys([7]), weights_of(trainer).numel())[0].float() * 0.1
-    sizes = [parameter[0].numel() for parameter in trainer.stack.parameters()]
-    with torch.no_grad():
-        for parameter, part in zip(trainer.stack.parameters(), noise.split(sizes)):
-            parameter += part.view(parameter[0].shape)
-    return trainer
 
 
 def assert_same_step(spec):
@@ -166,13 +156,7 @@ def test_a_rising_k():
 
 
 def test_threads_and_company_change_nothing():
-    specs = [run(MTS(3), before=replace(DEEP, seed=seed)) for seed in (42, 43, 44)]
-    one, two, alone = both(*specs)[1], both(*specs, threads=2)[1], both(specs[1])[1]
-    for trainer in (one, two, alone):
-        trainer.advance(10)
-    assert two.threads == 2 and torch.equal(one.losses, two.losses)
-    assert all(torch.equal(weights_of(one, r), weights_of(two, r)) for r in range(3))
-    assert torch.equal(weights_of(one, 1), weights_of(alone)) and torch.equal(one.losses[1], alone.losses[0])
+    assert_company_changes_nothing([run(MTS(3), before=replace(DEEP, seed=seed)) for seed in (42, 43, 44)], both)
 
 
 def test_what_is_logged_and_evaluated_is_torchs():
@@ -187,21 +171,10 @@ def test_what_is_logged_and_evaluated_is_torchs():
 def test_a_stopped_run_goes_on_to_the_bit(store, nothing_shipped, monkeypatch):
     """Killed after its first segment and resumed, a run equals one that was left alone."""
     spec = rewarded(thought=MTS(3), recipe=replace(REWARDED, steps=40, evaluate_every=10))
-
-    class Interrupt(Exception):
-        pass
-
-    def interrupted(trainer, made, original=stores.save_checkpoint):
-        original(trainer, made)
-        raise Interrupt
-
     load = train.make_trainer
     whole = load([spec], train.How(torch.device("cpu")))
     whole.train()
-    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", -1)
-    with monkeypatch.context() as patch, pytest.raises(Interrupt):
-        patch.setattr(stores, "save_checkpoint", interrupted)
-        runs.run([spec], device="cpu")
+    stop_at_a_checkpoint(monkeypatch, spec)
     runs.run([spec], device="cpu")
     file, _ = stores.finished()[spec.id]
     assert file.provenance["engine"] == whole.engine == "fused"

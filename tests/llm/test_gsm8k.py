@@ -81,7 +81,7 @@ def test_a_download_is_the_published_file(tmp_path, monkeypatch):
     monkeypatch.setattr(gsm8k, "ADDRESS", files(tmp_path).as_uri() + "/{}")
     copied = lambda url, output, _pooch: Path(output).write_bytes(Path(url.removeprefix("file://")).read_bytes())
     monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copied)
-    with pytest.raises(SpecError, match=r"train\.jsonl cannot be downloaded \(ValueError\)"):
+    with pytest.raises(SpecError, match=r"train\.jsonl cannot be had \(what is there is another file\)"):
         gsm8k.load("training")
     published = hashlib.sha256((tmp_path / "train.jsonl").read_bytes()).hexdigest()
     monkeypatch.setattr(gsm8k, "CHECKSUMS", {"train.jsonl": published})
@@ -94,14 +94,3 @@ def test_a_download_is_the_published_file(tmp_path, monkeypatch):
 def test_a_strange_space_ends_no_line(tmp_path):
     (files(tmp_path) / "train.jsonl").write_text('{"question": "a\u2028b", "answer": "#### 1"}\n', encoding="utf-8")
     assert gsm8k.load("training", tmp_path)[0].text == "a\u2028b"
-
-
-def test_no_connection_is_named(monkeypatch):
-    pooch = pytest.importorskip("pooch")
-
-    def refuse(*_):
-        raise OSError("no route")
-
-    monkeypatch.setattr(pooch, "retrieve", refuse)
-    with pytest.raises(SpecError, match=r"train.jsonl cannot be downloaded .*where there is a connection"):
-        gsm8k.load("training")

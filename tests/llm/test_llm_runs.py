@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 
@@ -33,7 +34,9 @@ def test_a_run_by_another_rule_trains_and_is_told_apart(store):
     run = replace(RUN, recipe=recipe)
     assert from_data(to_data(run)) == run and run.id != RUN.id and run.columns()["method"] == "Dirichlet(gamma=20.0)"
     table = runs.train(run)
-    assert (table[table["decoding"] == "sampled"]["thoughts"] == 2).all() and runs.log(run)["thoughts"].iloc[-1] == 2
+    assert (table[table["decoding"] == "sampled"]["thoughts"] == 2).all() and runs.finished(run)["log"][-1][
+        "thoughts"
+    ] == 2
 
 
 def test_evaluations_are_before_in_between_and_after(store):
@@ -42,7 +45,7 @@ def test_evaluations_are_before_in_between_and_after(store):
     assert set(table["decoding"]) == {"tokens", "thoughts", "sampled"} and table["accuracy"].between(0, 1).all()
     thinking = table[table["decoding"] == "thoughts"]
     assert (thinking["thoughts"] == 2).all() and (table["length"] <= 10).all()
-    log = runs.log(RUN)
+    log = pd.DataFrame(runs.finished(RUN)["log"])
     assert log["step"].tolist() == list(range(1, 9)) and log["thoughts"].tolist()[:4] == [0] * 4
     assert log["thoughts"].iloc[-1] == 2
 
@@ -80,7 +83,7 @@ def varied(monkeypatch):
 
 def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied):
     """Its evaluations, its log and every weight."""
-    whole, log, path = runs.train(RUN), runs.log(RUN), runs._path(RUN.id, "run")
+    whole, log, path = runs.train(RUN), runs.finished(RUN)["log"], runs._path(RUN.id, "run")
     weights, step = load_tensors(path)[0], PolicyTrainer.step
     start = dict(runs.warm(START)[0].named_parameters())
     assert all((value - start[name]).abs().max() > 1e-4 for name, value in weights.items())
@@ -99,7 +102,7 @@ def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied)
     taken = []
     monkeypatch.setattr(PolicyTrainer, "step", lambda trainer: taken.append(step(trainer)["step"]))
     again = runs.train(RUN)
-    assert taken == [6, 7, 8] and again.equals(whole) and runs.log(RUN).equals(log)
+    assert taken == [6, 7, 8] and again.equals(whole) and runs.finished(RUN)["log"] == log
     assert all(torch.equal(value, weights[name]) for name, value in load_tensors(path)[0].items())
     assert not runs._path(RUN.id, "checkpoint").exists()
 
@@ -130,7 +133,7 @@ def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
 
 
 def test_a_warm_start_of_another_model_is_named(store):
-    runs._save(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
+    runs.save_tensors(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
     with pytest.raises(RecordError, match="does not hold the weights of its model"):
         runs.warm(START)
 
@@ -150,14 +153,14 @@ def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
 
 def test_a_damaged_checkpoint_is_named(store):
     path = runs._path(RUN.id, "checkpoint")
-    runs._save(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
+    runs.save_tensors(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
     with pytest.raises(RecordError, match="does not fit its run"):
         runs.train(RUN)
 
 
 def test_what_is_not_there_is_named(store):
     with pytest.raises(RecordError, match="is not in the store; train it first"):
-        runs.log(RUN)
+        runs.finished(RUN)
     with pytest.raises(SpecError, match="the small model knows the words of stories alone"):
         LanguageRun(RUN.recipe, data="gsm8k")
     with pytest.raises(SpecError, match="model 'x' is neither a folder"):

@@ -1,11 +1,13 @@
-"""The repository's own promises: floors, sizes, environments, names that must agree."""
+"""The repository's own promises: imports that go down, sizes, environments, and names that must agree."""
 
 import ast
+import pkgutil
 import re
 import runpy
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -15,9 +17,13 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
+import cot2lib
+from cot2lib.cli import _parser
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SOURCES = sorted((ROOT / "cot2lib").rglob("*.py"))
+MAKEFILE = (ROOT / "Makefile").read_text()
+PROSE = [ROOT / "README.md", *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
 
 # Lowest level first; a package imports only from levels below its own. The core ends below `study`.
 LEVELS = [
@@ -25,7 +31,7 @@ LEVELS = [
     {"kit"},
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
-    {"decode", "theory", "targets", "oracles"},
+    {"decode", "theory", "targets"},
     {"training"},
     {"specs", "llm"},
     {"runs"},
@@ -37,68 +43,107 @@ STUDY = ROOT / "cot2lib" / "study"
 ROOMS = {path.parent.name for path in STUDY.glob("*/__init__.py")}
 
 
-def imported(path):
+@cache
+def trees():
+    return {path: ast.parse(path.read_text()) for path in sorted((ROOT / "cot2lib").rglob("*.py"))}
+
+
+def imported(tree):
     """Dotted names of cot2lib's modules that a file imports, and of what it takes from them."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cot2lib":
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in names if name.startswith("cot2lib.") and name != "cot2lib.__version__"}
+    return {tuple(name.split(".")[1:]) for name in names if name.startswith("cot2lib.")}
 
 
-def upward(path, levels, depth):
-    """What a file imports, `depth` names below `cot2lib`, from its own level or above."""
-    place = {name: level for level, names in enumerate(levels) for name in names}
-    own = path.relative_to(ROOT / "cot2lib").with_suffix("").parts
-    within = own[: depth - 1]
-    if len(own) <= depth - 1 or own[depth - 1] in ("__init__", "__main__"):
-        return set()
-    assert own[depth - 1] in place, f"give {own[depth - 1]} a level"
-    named = [name.split(".")[1:] for name in imported(path)]
-    others = {parts[depth - 1] for parts in named if tuple(parts[: depth - 1]) == within and len(parts) >= depth}
-    return {name for name in others - {own[depth - 1]} if place.get(name, -1) >= place[own[depth - 1]]}
+def upward(own, tree):
+    """What a part of the package imports from its own level or above."""
+    place = {name: level for level, names in enumerate(LEVELS) for name in names}
+    return {name[0] for name in imported(tree) if name[0] != own and place.get(name[0], -1) >= place[own]}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_go_down(path):
-    assert len(LEVELS) <= 10
-    assert not upward(path, LEVELS, 1)
-
-
-def study_imports(path):
-    """Files and folders of the study that one of its files imports, by name."""
-    inside = [name.split(".")[2] for name in imported(path) if name.startswith("cot2lib.study.")]
+def study_imports(tree):
+    """Files and folders of the study that a file imports."""
+    inside = {name[1] for name in imported(tree) if name[0] == "study" and len(name) > 1}
     return {name for name in inside if name in ROOMS or (STUDY / f"{name}.py").exists()}
 
 
-@pytest.mark.parametrize("path", sorted(STUDY.rglob("*.py")), ids=lambda p: str(p.relative_to(STUDY)))
-def test_a_chapter_imports_no_other(path):
-    own = path.relative_to(STUDY).parts[0]
-    above = set() if own in ("book", "__init__.py") else ROOMS - {own}  # the door asks the book
-    assert not study_imports(path) & above
+def test_imports_go_down():
+    owners = {path: path.relative_to(ROOT / "cot2lib").with_suffix("").parts[0] for path in trees()}
+    owners = {path: own for path, own in owners.items() if not own.startswith("__")}
+    assert {str(path): up for path, own in owners.items() if (up := upward(own, trees()[path]))} == {}
+    assert upward("runs", ast.parse("from cot2lib.study import sweeps")) == {"study"}, "a wrong one is seen"
 
 
-def test_what_chapters_share_has_no_circle():
-    files = {path.stem: study_imports(path) - {path.stem} for path in STUDY.glob("*.py") if path.stem != "__init__"}
+def test_a_chapter_imports_no_other_and_what_chapters_share_has_no_circle():
+    named = {path.relative_to(STUDY): study_imports(trees()[path]) for path in STUDY.rglob("*.py")}
+    above = {path: names & ROOMS - {path.parts[0]} for path, names in named.items() if path.parts[0] != "book"}
+    assert {str(path): names for path, names in above.items() if names and path.name != "__init__.py"} == {}
+    files = {path.stem: names - {path.stem} for path, names in named.items() if len(path.parts) == 1}
+    files.pop("__init__")  # the door asks the book
     tuple(TopologicalSorter(files).static_order())
+    assert study_imports(ast.parse("from cot2lib.study.budget import draw")) == {"budget"}
 
 
-def test_the_direction_test_sees_a_wrong_import(tmp_path, monkeypatch):
-    """A core module that imports the study, and a file that imports a chapter, are found."""
-    path = tmp_path / "cot2lib/runs/bad.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("from cot2lib.study import sweeps")
-    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
-    assert upward(path, LEVELS, 1) == {"study"}
-    path.write_text("from cot2lib.study.budget import draw\nfrom cot2lib.study import show")
-    assert study_imports(path) == {"budget", "show"}
+def test_files_and_functions_stay_short():
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    functions = [(path, node) for path, tree in trees().items() for node in ast.walk(tree) if isinstance(node, kinds)]
+    lines = {f"{path} {node.name}": node.end_lineno - node.lineno + 1 for path, node in functions}
+    assert {name: count for name, count in lines.items() if count > 60} == {} and max(lines.values()) > 20
+    assert [path for path in trees() if len(path.read_text().splitlines()) > 400] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_files_stay_short(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_names_in_prose_exist():
+    files = [*trees(), *PROSE]
+    named = {name for path in files for name in re.findall(r"`(cot2lib(?:\.\w+)+)(?:\(\))?`", path.read_text())}
+    assert len(named) > 20
+    for name in sorted(named):
+        pkgutil.resolve_name(name)
+
+
+def test_prose_types_no_measured_number():
+    """Measured percentages are read from the records, in the book and by `make results` in the README."""
+    texts = {page.name: re.sub(r"<!-- results.*/results -->", "", page.read_text(), flags=re.DOTALL) for page in PROSE}
+    typed = {name: re.findall(r"(?<![\w.`])\d{2}\.\d{1,2} ?%", text) for name, text in texts.items()}
+    assert not any(typed.values()), typed
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_commands_and_paths_that_prose_names_exist(page):
+    text = (ROOT / page).read_text().replace("<chapter>", "csft")
+    indented = [line.partition("#")[0].strip() for line in re.findall(r"^ {4}.*", text, re.MULTILINE)]
+    spans = [*re.findall(r"`([^`\n]+)`", text), *indented]
+    commands = [span for part in spans for span in re.split(r" && ", part) if re.match(r"cot2 \w+ \w", span)]
+    assert commands
+    for command in commands:
+        _parser().parse_args(command.replace("stores/*", "a").split()[1:])
+    targets = {name for span in spans for name in re.findall(r"^make ([a-z]+)", span)}
+    assert {"test"} <= targets <= set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+    paths = {word for span in spans for word in span.split() if re.fullmatch(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.md", word)}
+    paths = {path for path in paths if not path.startswith((".", "build/", "_build/", "stores/", "3/8"))}
+    assert paths and [path for path in paths if not any((ROOT / top / path).exists() for top in ("", "cot2lib"))] == []
+
+
+def test_what_workflows_make_is_a_target():
+    targets = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+    for path in [*ROOT.glob(".github/workflows/*.yml"), ROOT / ".ci/run"]:
+        for line in re.findall(r"^(?:\s*- run: )?make (.*)$", path.read_text(), re.MULTILINE):
+            asked = {word for word in line.split() if "=" not in word and re.fullmatch("[a-z]+", word)}
+            assert asked <= targets, (path.name, asked - targets)
+    jobs = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]
+    shards, chapters = (jobs["shard"]["strategy"]["matrix"][name] for name in ("shard", "chapter"))
+    said = " ".join(step.get("run", "") for job in ("shard", "collect") for step in jobs[job]["steps"])
+    assert shards == list(range(1, len(shards) + 1)) and f"}}}}/{len(shards)}" in said
+    assert f"chapters {' '.join(chapters)} -p" in said
+
+
+def test_lint_is_that_of_the_hooks():
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    assert [hook["entry"] for hook in hooks] == recipe.replace("$(BIN)", ".venv/bin").replace("\t", "").splitlines()
 
 
 def conda(path):
@@ -107,61 +152,28 @@ def conda(path):
     return plain, next(d["pip"] for d in data["dependencies"] if isinstance(d, dict))
 
 
-@pytest.mark.parametrize("path", ["environment.yml", ".binder/environment.yml"])
-def test_conda_python_suits_the_project(path):
-    python = next(d for d in conda(path)[0] if d.startswith("python="))
-    assert Version(python.split("=")[1]) in SpecifierSet(PROJECT["requires-python"])
-
-
-def test_root_environment_installs_the_project_with_its_extras():
+def test_environments_have_a_python_and_what_the_project_requires():
+    for path in ("environment.yml", ".binder/environment.yml"):
+        python = next(d for d in conda(path)[0] if d.startswith("python="))
+        assert Version(python.split("=")[1]) in SpecifierSet(PROJECT["requires-python"])
+    extras = PROJECT["optional-dependencies"]
     editable = next(line for line in conda("environment.yml")[1] if line.startswith("-e"))
-    extras = set(re.search(r"\[(.*)\]", editable)[1].split(","))
-    assert extras == set(PROJECT["optional-dependencies"]) - {"peers"}, "what one benchmark is held against is large"
-
-
-def test_binder_covers_the_projects_requirements():
+    assert set(re.search(r"\[(.*)\]", editable)[1].split(",")) == set(extras) - {"peers"}, "one benchmark's are large"
     lines = conda(".binder/environment.yml")[1]
     assert any("download.pytorch.org/whl/cpu" in line for line in lines), "Binder has no GPU and little memory"
     there = {Requirement(line).name: Requirement(line) for line in lines if not line.startswith("-")}
-    for text in PROJECT["dependencies"]:
-        wanted = Requirement(text)
+    book = [text for text in extras["book"] if re.match("papermill|ipykernel", text)]
+    for wanted in map(Requirement, [*PROJECT["dependencies"], *book]):
         assert str(there[wanted.name].specifier) == str(wanted.specifier), wanted.name
-    book = {Requirement(text).name: Requirement(text) for text in PROJECT["optional-dependencies"]["book"]}
-    for name in ("papermill", "ipykernel"):
-        assert str(there[name].specifier) == str(book[name].specifier)
 
 
 def test_lock_satisfies_the_project():
-    locked = {}
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
-        if line and not line.startswith("#"):
-            requirement = Requirement(line)
-            locked[requirement.name.lower().replace("_", "-")] = str(requirement.specifier).removeprefix("==")
-    assert locked["torch"] == "2.13.0"
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    name = lambda requirement: requirement.name.lower().replace("_", "-")
+    locked = {name(one): str(one.specifier).removeprefix("==") for one in map(Requirement, lines)}
     extras = [text for group in PROJECT["optional-dependencies"].values() for text in group]
-    for text in PROJECT["dependencies"] + extras:
-        wanted = Requirement(text)
-        assert Version(locked[wanted.name.lower().replace("_", "-")]) in wanted.specifier, wanted.name
-
-
-def test_what_workflows_make_is_a_target():
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    for path in [*ROOT.glob(".github/workflows/*.yml"), ROOT / ".ci/run"]:
-        for line in re.findall(r"^(?:\s*- run: )?make (.*)$", path.read_text(), re.MULTILINE):
-            asked = {word for word in line.split() if "=" not in word and re.fullmatch("[a-z]+", word)}
-            assert asked <= targets, (path.name, asked - targets)
-    jobs = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]
-    shards, chapters = (jobs["shard"]["strategy"]["matrix"][name] for name in ("shard", "chapter"))
-    said = [step.get("run", "") for job in ("shard", "collect") for step in jobs[job]["steps"]]
-    assert shards == list(range(1, len(shards) + 1)) and any(f"}}}}/{len(shards)}" in line for line in said)
-    assert any(f'CHAPTERS="{" ".join(chapters)}"' in line for line in said)
-
-
-def test_one_repository_address():
-    url = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
-    assert url in (ROOT / "README.md").read_text() and url in (ROOT / "CITATION.cff").read_text()
-    texts = [p.read_text() for p in [ROOT / "README.md", ROOT / "CITATION.cff", *ROOT.glob("notebooks/*.ipynb")]]
-    assert {found for text in texts for found in re.findall(r"https://github\.com/[\w-]+/[\w-]+", text)} == {url}
+    for wanted in map(Requirement, PROJECT["dependencies"] + extras):
+        assert Version(locked[name(wanted)]) in wanted.specifier, wanted.name
 
 
 def test_another_address_is_put_everywhere(tmp_path):
@@ -173,27 +185,14 @@ def test_another_address_is_put_everywhere(tmp_path):
     config = tmp_path / "_config.yml"
     url = yaml.safe_load(config.read_text())["repository"]["url"]
     config.write_text(config.read_text().replace(url, "https://github.com/you/yours").replace("main", "next"))
-    names = {"README.md", "CITATION.cff", "csft.ipynb"}
-    assert {path.name for path in put(tmp_path)} == names
+    assert {path.name for path in put(tmp_path)} == {"README.md", "CITATION.cff", "csft.ipynb"}
     assert "git+https://github.com/you/yours@next" in (tmp_path / "notebooks" / "csft.ipynb").read_text()
     assert url not in (tmp_path / "README.md").read_text() + (tmp_path / "CITATION.cff").read_text()
 
 
-def test_prose_types_no_measured_number():
-    """Measured percentages are read from the records, in the book, and in the README by `make results`."""
-    pages = [ROOT / "README.md", *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
-    texts = {page.name: re.sub(r"<!-- results.*/results -->", "", page.read_text(), flags=re.DOTALL) for page in pages}
-    typed = {name: re.findall(r"(?<![\w.`])\d{2}\.\d{1,2} ?%", text) for name, text in texts.items()}
-    assert not any(typed.values()), typed
-
-
-def test_readme_names_the_commands():
-    text = (ROOT / "README.md").read_text()
-    assert "make book" in text and "make test" in text
-    assert "make test" in (ROOT / ".ci" / "run").read_text()
-
-
-def test_the_face_has_types(tmp_path):
+def test_the_face_has_types_that_ship(tmp_path):
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["cot2lib"]
+    assert "py.typed" in data and (Path(cot2lib.__file__).parent / "py.typed").exists()
     (tmp_path / "wrong.py").write_text("import cot2lib\ncot2lib.run(3, bogus=1)\ncot2lib.nonsense\n")
     command = [sys.executable, "-m", "mypy", tmp_path / "wrong.py"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout

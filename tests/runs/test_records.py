@@ -3,6 +3,7 @@ import itertools
 import json
 import lzma
 import os
+import re
 import shutil
 import time
 
@@ -11,10 +12,10 @@ import pytest
 import torch
 from builders import SPECS, short
 
-from cot2lib import cli, runs
+from cot2lib import runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit.files import TEMPORARY, UNSEALED, load_meta, write_atomic
-from cot2lib.runs import finished, manifest, packed, records
+from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
+from cot2lib.runs import finished, manifest, records
 from cot2lib.runs import store as stores
 from cot2lib.study import samples
 from cot2lib.study.book import all_runs
@@ -162,9 +163,6 @@ def test_sources_without_records_are_named(shipped, tmp_path):
             collect("tiny", "quick", sources=[source], folder=shipped)
 
 
-POINT = pd.DataFrame({"id": ["x"], "step": [2], "loss": [1.0], "correct_a": [3], "correct_b": [4]})
-
-
 def _foreign(folder, name, content):
     """A folder of records whose checksums are right and whose contents are not."""
     listed = manifest.listed(folder) | {name: hashlib.sha256(content).hexdigest()}
@@ -173,8 +171,7 @@ def _foreign(folder, name, content):
 
 
 def _write_manifest(folder, listed):
-    text = json.dumps({"checksum": UNSEALED} | listed).encode()
-    (folder / "manifest.json").write_bytes(text.replace(UNSEALED.encode(), hashlib.sha256(text).hexdigest().encode()))
+    (folder / "manifest.json").write_text(json.dumps(listed))
 
 
 @pytest.mark.parametrize(
@@ -185,9 +182,6 @@ def _write_manifest(folder, listed):
         ("tiny.quick.curves.xz", b"no xz", "is not a table"),
         ("tiny.quick.curves.xz", lzma.compress(b"a,b\n1,2\n"), "is not a table"),
         ("tiny.quick.curves.xz", lzma.compress(b"{}\n"), "is not a table .*no packed table"),
-        ("tiny.quick.curves.xz", packed.pack(POINT.drop(columns="loss")), "is not a table of curves"),
-        ("tiny.quick.curves.xz", packed.pack(POINT), "holds no curve of run"),
-        ("tiny.quick.curves.xz", packed.pack(pd.concat([POINT, POINT])), "holds a point of run x twice"),
         ("manifest.json", b"[1, 2]", "is not a list of checksums"),
         ("manifest.json", b"[" * 100_000, "is not valid JSON"),
     ],
@@ -200,46 +194,6 @@ def test_foreign_records_are_named(shipped, name, content, says):
     with pytest.raises(RecordError, match=f"{says}") as raised:
         records.shipped(shipped)
     assert str(shipped) in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "change, says",
-    [
-        (lambda rows: pd.concat([rows, rows[:1]]), "holds run .* twice"),
-        (lambda rows: rows.assign(last=1.2), "has an accuracy outside 0..1"),
-        (lambda rows: rows.assign(split_half=float("nan")), "has an accuracy outside 0..1"),
-        (lambda rows: rows.assign(best="high"), "has an accuracy outside 0..1"),
-    ],
-)
-def test_rows_that_cannot_be_are_named(shipped, change, says):
-    rows = change(pd.read_csv(shipped / "tiny.quick.runs.csv", dtype={"id": str}))
-    _foreign(shipped, "tiny.quick.runs.csv", rows.to_csv(index=False).encode())
-    with pytest.raises(RecordError, match=rf"tiny\.quick\.runs\.csv.*{says}"):
-        records.shipped(shipped)
-
-
-def _curves(folder):
-    """The curves that a folder ships, the runs in the order of their rows."""
-    return packed.unpack((folder / "tiny.quick.curves.xz").read_bytes())
-
-
-@pytest.mark.parametrize(
-    "change, says",
-    [
-        (lambda curves: curves[curves["id"] != SPECS[1].id], f"no curve of run {SPECS[1].id}"),
-        (lambda curves: curves.replace({"id": {SPECS[1].id: "x"}}), f"no curve of run {SPECS[1].id}"),
-        (lambda curves: pd.concat([curves, curves[:1].assign(id="x")]), "no row of run x"),
-        (lambda curves: curves.assign(id=curves["id"].tolist()[::-1]), "another curve than that of run"),
-        (lambda curves: curves.assign(correct_a=curves["correct_a"] + 1), "another curve than that of run"),
-        (lambda curves: curves[curves["step"] < 60], "another curve than that of run"),
-    ],
-)
-def test_rows_and_curves_that_do_not_belong_together_are_named(shipped, change, says):
-    """Though every checksum is right."""
-    _foreign(shipped, "tiny.quick.curves.xz", packed.pack(change(_curves(shipped))))
-    for use in (lambda: runs.curves(SPECS), lambda: records.shipped(shipped)):
-        with pytest.raises(RecordError, match=rf"{shipped} holds {says}.*; put its files back or collect again"):
-            use()
 
 
 @pytest.mark.parametrize(
@@ -260,14 +214,16 @@ def test_a_manifest_reaches_no_file_outside_its_folder(shipped, name):
 def test_any_changed_byte_of_a_manifest_is_noticed(shipped):
     """A letter of a name too, without which a chapter's runs would be gone without a word."""
     path = shipped / "manifest.json"
-    whole = path.read_bytes()
+    whole, known = path.read_bytes(), reads_as(shipped)
+    path.write_text(json.dumps({"checksum": "0" * 64} | manifest.listed(shipped)))
+    assert reads_as(shipped) == known, "older versions wrote a checksum of the manifest itself"
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        with pytest.raises(RecordError, match=r"manifest\.json .*(put .* back from git|seals it)") as raised:
-            runs.recorded(SPECS)
-        assert "\n" not in str(raised.value)
-    path.write_bytes(whole)
-    assert len(runs.recorded(SPECS)) == 3
+        try:
+            assert reads_as(shipped) == known, "a space is none of its contents"
+            assert whole[place : place + 1].isspace()
+        except RecordError as error:
+            assert re.search(r"put .* back|was not written by|collect", str(error)) and "\n" not in str(error)
 
 
 def test_a_record_that_the_manifest_leaves_out_is_named(shipped):
@@ -289,32 +245,6 @@ def test_a_record_that_the_manifest_leaves_out_is_named(shipped):
     (shipped / "manifest.json").unlink()
     with pytest.raises(RecordError, match=r"tiny\.quick\.curves\.xz is not listed"):
         runs.recorded(SPECS)
-
-
-def test_a_manifest_without_a_checksum_says_how_to_mend_it(shipped, capsys):
-    """Older versions wrote such ones, and a merge by hand ends in one."""
-    path, known = shipped / "manifest.json", reads_as(shipped)
-    listed = manifest.listed(shipped)
-    for changed in (listed, listed | {"checksum": "0" * 64}):
-        path.write_text(json.dumps(changed))
-        with pytest.raises(RecordError, match=r"manifest\.json has .* collect a chapter of this folder again"):
-            runs.recorded(SPECS)
-    path.write_text(json.dumps(listed))
-    assert cli.main(["collect", "tiny", "--out", str(shipped)]) == 0
-    assert reads_as(shipped) == known
-
-
-def test_a_manifest_that_does_not_list_what_is_there_is_not_sealed(shipped):
-    listed = manifest.listed(shipped)
-    flipped = {name.replace("runs", "suns"): checksum for name, checksum in listed.items()}
-    fewer = {name: checksum for name, checksum in listed.items() if "runs" not in name}
-    for changed, says in (
-        (flipped, "lists tiny.quick.suns.csv, which is not there"),
-        (fewer, "runs.csv is not listed"),
-    ):
-        (shipped / "manifest.json").write_text(json.dumps(changed))
-        with pytest.raises(RecordError, match=says):
-            collect("tiny", "quick", folder=shipped)
 
 
 def test_a_reader_does_not_stumble_over_a_writer(shipped, monkeypatch):
@@ -345,14 +275,6 @@ def test_weights_that_are_no_numbers_do_not_ship(shipped, store, monkeypatch):
     ):
         with pytest.raises(RecordError, match=rf"run {SPECS[0].id} has weights that are no numbers"):
             use()
-
-
-def test_a_foreign_spec_is_named(shipped):
-    rows = pd.read_csv(shipped / "tiny.quick.runs.csv", dtype=str)
-    rows.loc[0, "spec"] = "{"
-    _foreign(shipped, "tiny.quick.runs.csv", rows.to_csv(index=False).encode())
-    with pytest.raises(RecordError, match=rf"tiny\.quick\.runs\.csv, run {SPECS[0].id}"):
-        records.shipped(shipped)
 
 
 # Accuracies of a curve
@@ -414,16 +336,6 @@ def test_lost_record_and_broken_manifest_are_named(shipped):
     (shipped / "manifest.json").write_text("{")
     with pytest.raises(RecordError, match=r"manifest\.json is not valid JSON"):
         runs.run(SPECS, "error")
-
-
-def test_record_of_another_version_is_named(shipped):
-    path = shipped / "tiny.quick.runs.csv"
-    rows = pd.read_csv(path, dtype=str)
-    rows.loc[0, "spec"] = rows.loc[1, "spec"]
-    curves = records.shipped(shipped)[1]
-    records.ship("tiny.quick", (rows, curves), {}, shipped)
-    with pytest.raises(RecordError, match=f"run {SPECS[0].id} was made by another version"):
-        records.shipped(shipped)
 
 
 # A killed collect
@@ -514,43 +426,22 @@ def test_another_chapters_collect_clears_up_too(collects, tmp_path, monkeypatch)
     assert not any(path.name.endswith(".staged") for path in old.iterdir())
 
 
-@pytest.mark.parametrize("mixture", list(itertools.product([False, True], repeat=4)), ids=str)
-def test_half_states_of_older_versions_heal(collects, tmp_path, monkeypatch, store, mixture):
-    """Older versions replaced file after file: any may be new beside others that are old."""
-    old, new = collects(SPECS[:1], SPECS[::2])
-    half = tmp_path / "half"
-    shutil.copytree(old, half)
-    for name, newer in zip(PARTS, mixture):
-        if newer:
-            shutil.copy(new / name, half / name)
-    collect("tiny", "quick", folder=half)
-    assert files(half) == files(new)
-
-
-def test_damaged_records_whose_runs_are_nowhere_else_are_kept(collects, store, monkeypatch, capsys):
+def test_damaged_records_stop_a_collect(collects):
+    """Git has them whole; a collect that went on without them would lose runs."""
     old, new = collects(SPECS[:1], SPECS[:2])
     shutil.copy(new / PARTS[1], old / PARTS[1])
     damaged = files(old)
-    monkeypatch.setenv("COT2_STORE", str(store / "one"))
-    runs.run(SPECS[1:2], retrain=True)
-    with pytest.raises(RecordError, match=r"curves\.xz is truncated or changed.* 1 of its runs .* --replace"):
-        collect("tiny", "quick", folder=old)
+    for replace in (False, True):
+        with pytest.raises(RecordError, match=r"curves\.xz is truncated or changed.*put it back from git"):
+            collect("tiny", "quick", folder=old, replace=replace)
     assert files(old) == damaged
-    capsys.readouterr()
-    collect("tiny", "quick", folder=old, replace=True)
-    assert "disregarded: " in capsys.readouterr().out
-    assert records.shipped(old)[0]["id"].tolist() == [SPECS[1].id]
 
 
-def test_other_damaged_records_do_not_stop_a_collect(collects, monkeypatch, capsys):
+def test_of_a_run_that_two_chapters_ship_there_is_one_row(collects, monkeypatch):
     old, _ = collects([], [])
-    monkeypatch.setitem(all_runs.SWEEPS, "other", lambda profile: SPECS[2:])
+    monkeypatch.setitem(all_runs.SWEEPS, "other", lambda profile: SPECS)
     collect("other", "quick", folder=old)
-    (old / PARTS[1]).write_bytes(b"half")
-    collect("other", "quick", folder=old)
-    assert f"disregarded: {old / PARTS[1]} is truncated" in capsys.readouterr().out
-    collect("tiny", "quick", folder=old)
-    assert len(records.shipped(old)[0]) == 3, "of a run that two chapters ship, one row"
+    assert len(records.shipped(old)[0]) == 3
 
 
 def test_files_of_killed_writers_are_removed(tmp_path):

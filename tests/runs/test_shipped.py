@@ -3,6 +3,7 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import torch
@@ -11,12 +12,12 @@ from builders import evaluate
 from cot2lib import runs
 from cot2lib.kit import paths
 from cot2lib.kit.files import load_meta
-from cot2lib.runs import records
+from cot2lib.runs import finished, records
 from cot2lib.specs import GRPOSpec, from_data
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
-from cot2lib.training.settings import EMBEDDINGS
+from cot2lib.training.settings import Embedding
 
 STEPS = 10  # of those that records keep
 
@@ -79,6 +80,20 @@ def replayable():
     return [run for run in shipped() if not isinstance(run, GRPOSpec) or run.start.id in known]
 
 
+@pytest.mark.parametrize("stem", records.stems(paths.records()))
+def test_rows_are_those_of_their_specs_and_curves(stem):
+    rows = records._shipped(*records._key(None)).tables[stem]
+    curves = records.shipped_curves(rows["id"])
+    assert [from_data(json.loads(text)).id for text in rows["spec"]] == rows["id"].tolist()
+    assert rows["id"].is_unique and not curves.duplicated(["id", "step"]).any()
+    points = dict(tuple(curves.groupby("id")))
+    assert points.keys() == set(rows["id"])
+    for _, row in rows.iterrows():
+        made = finished.accuracies(points[row["id"]], row["inputs_a"], row["inputs_b"])
+        assert row[list(made)].to_dict() == pytest.approx(made, abs=1e-9), row["id"]
+        assert all(0 <= row[name] <= 1 for name in records.SHARES)
+
+
 @pytest.mark.parametrize("run", marked(kinds(replayable())))
 def test_shipped_records_replay(run):
     """The first ten losses, trained again: a mismatch means the code has drifted from its records.
@@ -113,7 +128,7 @@ def test_every_kind_is_looked_at():
     assert {"teacher", "self", "stages"} <= {run.fed for run in kinds(shipped())}
     assert {1, 3, 4, 5} <= {run.outputs for run in kinds(shipped())}
     assert any(isinstance(run, GRPOSpec) for run in kinds(shipped()))
-    assert set(EMBEDDINGS) == {run.model.embedding for run in kinds(shipped())}
+    assert set(get_args(Embedding)) == {run.model.embedding for run in kinds(shipped())}
     assert {"CoT2", "discrete CoT", "COCONUT", "no-CoT"} == {run.method for run in kinds(weighted())}
     assert {1, 2} <= {run.model.layers for run in kinds(weighted())}
 

@@ -321,7 +321,7 @@ def test_fields_of_a_rule():
         (dict(powers=3), "powers=3: give a tuple"),
         (dict(powers=["x"]), "powers[0]='x': give a finite number"),
         (dict(floor="z"), "floor='z': give a finite number"),
-        (dict(how="so"), "how='so': choose one of 'soft', 'hard'"),
+        (dict(how="so"), "how='so': choose one of soft, hard"),
         (dict(pair=(1,)), "pair=(1,): give a tuple of 2"),
     ):
         with pytest.raises(SpecError, match=re.escape(said)):

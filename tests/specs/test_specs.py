@@ -7,10 +7,8 @@ import torch
 
 from cot2lib.errors import SpecError
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
-from cot2lib.specs.profiles import METHODS, PROFILES, TEN, TWENTY, comparison, grpo, shortened, spec
+from cot2lib.specs.profiles import METHODS, PROFILES, comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
-from cot2lib.study import sweeps
-from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete, Hidden
 from cot2lib.training.data import stack_data
@@ -102,11 +100,11 @@ def test_defaults_are_left_out():
 def test_unknown_kinds_and_fields_are_named():
     with pytest.raises(ValueError, match="kind 'Retired'"):
         from_data({"kind": "Retired"})
-    with pytest.raises(SpecError, match="RunSpec needs recipe, which is missing"):
+    with pytest.raises(SpecError, match=r"RunSpec has other fields .*recipe"):
         from_data({"kind": "RunSpec"})
-    with pytest.raises(SpecError, match="Recipe needs batch, evaluate_every, which is missing"):
+    with pytest.raises(SpecError, match=r"Recipe has other fields .*batch.*evaluate_every"):
         from_data({"kind": "Recipe", "steps": 3, "lr": 0.1})
-    with pytest.raises(ValueError, match="Model has no field width"):
+    with pytest.raises(ValueError, match=r"Model has other fields .*width"):
         from_data({"kind": "Model", "width": 3})
     for data in ({"kind": {}}, {"kind": ["RunSpec"]}, {"kind": None}, {"kind": "RunSpec", "source": {}}, {}, None, []):
         with pytest.raises(SpecError, match=r"describes no spec; give a kind and its fields|spec of kind None"):
@@ -272,20 +270,6 @@ def test_a_run_may_have_the_split_of_another_seed():
     assert torch.equal(table(moved), table(usual)) and not torch.equal(table(moved), table(donor))
     rewarded = grpo(moved, "quick")
     assert rewarded.split_seed == 42 and rewarded.seed == 43 and rewarded.shape() == grpo(usual, "quick").shape()
-
-
-def test_single_runs_share_a_split():
-    runs = sweeps.one_split("paper")
-    assert {run.split_seed for run in runs} == {42} and {run.seed for run in runs} == set(TWENTY)
-    assert {run.seed for run in runs if run.method == "CoT2"} == set(TEN)
-    known = {run.id for run in all_runs.sweep("csft", "paper")}
-    assert all((run.id in known) == (run.seed == 42) for run in runs), "the run of seed 42 is the usual one"
-    dropped = 3 * 5 - 1  # the run of seed 42 and K = 3 is among the variants
-    explaining = 210 - 30 - 4  # 30 at d = 24 are counted; seed 42 has usual runs at d = 32 and at the code's rate
-    further = 2 * 15  # Dirichlet thoughts beyond the first five initialisations
-    assert len(all_runs.sweep("one_split", "paper")) == 36 + 30 + 4 * 5 + dropped + explaining + further, (
-        "and by reward: three K without dropout and with it, and Dirichlet thoughts from two starts"
-    )
 
 
 def test_builders_take_the_rule_and_any_field_of_the_recipe():

@@ -7,12 +7,11 @@ import torch
 
 from cot2lib import runs
 from cot2lib.model import GPT2Stack
-from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import How, Taught, make_trainer
 from cot2lib.specs.profiles import grpo, spec
 from cot2lib.study.controls import along, edits
 from cot2lib.study.graph_runs import placed
-from cot2lib.supervision import hindsight_targets
+from cot2lib.supervision import ancestors, as_tokens, hindsight_targets, mirrored, reachable
 from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
 from cot2lib.thoughts import MTS
 from cot2lib.training.supervised import build_stack

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from cot2lib import cli, runs
 from cot2lib.decode import Rollout
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.runs.plan import parameters
+from cot2lib.runs.train import parameters
 from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_tests
 from cot2lib.study.book import all_runs

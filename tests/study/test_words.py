@@ -228,7 +228,7 @@ def test_the_papers_path_from_folders(store, qwen, device, monkeypatch):
     run = paper_run(*qwen)
     table = runs.train(run, device)
     assert set(table["decoding"]) == {"tokens", "thoughts", "sampled"} and table["step"].unique().tolist() == [0, 4]
-    log = runs.log(run)
+    log = pd.DataFrame(runs.finished(run)["log"])
     assert log["thoughts"].tolist() == [0, 0, 0, 3] and log["reward"].tolist() == [0.5] * 4
     start = dict(models.pretrained(run.model)[0].named_parameters())
     trained = runs.load_tensors(runs._path(run.id, "run"))[0]

@@ -397,69 +397,13 @@ def test_bad_digits_are_refused(model, digits, named):
         model.solve(digits)
 
 
-def test_bad_parts_are_refused():
+def test_bad_parts_are_refused(unchecked):
     with pytest.raises(SpecError, match="read='max'"):
         Design("max")
     with pytest.raises(SpecError, match="above 0"):
         Sharpness(1.0, 1.0, 0.0, 1.0)
     with pytest.raises(SpecError, match="head=0"):
         TaggedMNNS(0, 4, 36)
-
-
-# The chapter's figures and tables
-
-
-def test_the_circle_shows_every_sum_and_both_answers():
-    drawn = draw.on_the_circle([2, 1, 4, 3])
-    figure = drawn.figure
-    shown = [axis for axis in figure.axes if axis.get_visible()]
-    labels = [{text.get_text() for text in axis.texts} for axis in shown]
-    assert labels[1] == {"1", "3", "−1", "−3"} and len(labels[3]) == 11
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["as-written reads 2", "repaired reads 0"]
-    assert drawn.numbers.groupby("pass")["slots"].sum().tolist() == [2, 4, 8, 16] and "answers 2" in drawn.finding
-
-
-def test_read_pairs_are_drawn_from_the_centre():
-    """The read-off's panel: both lines have length 1, one at the angle of the sum 2, one at that of 0."""
-    omega = draw.built([2, 1, 4, 3], "repaired")[0].omega
-    axis = [axis for axis in draw.on_the_circle([2, 1, 4, 3]).figure.axes if axis.get_visible()][-1]
-    drawn = [line.get_xydata() for line in axis.lines if line.get_linewidth() > 1]
-    for line, total in zip(drawn, (2, 0), strict=True):
-        assert line.flatten().tolist() == pytest.approx([0, 0, math.cos(total * omega), math.sin(total * omega)])
-
-
-@pytest.mark.parametrize("digits", [[3], [1] * 6])
-def test_one_to_six_digits_can_be_drawn(digits):
-    assert draw.one_input(digits).tolist() == [digits]
-
-
-@pytest.mark.parametrize("digits", [[], [1] * 7, [2, -1]])
-def test_digits_that_cannot_be_drawn_are_refused(digits):
-    with pytest.raises(SpecError, match="digit"):
-        draw.on_the_circle(digits)
-
-
-def test_what_the_variants_emit_for_one_input():
-    table = draw.read_pairs([2, 1, 4, 3]).set_index("variant")
-    assert table["answer"].to_dict() == {name: 2 * (name == "as-written") for name in VARIANTS}
-    assert table.loc["biased", "length"] == pytest.approx(1 / 16) and table.loc["repaired", "length"] == pytest.approx(
-        1
-    )
-    assert "4 different" not in draw.collapse([2, 1, 4, 3]) and "11 different" in draw.collapse([2, 1, 4, 3])
-
-
-def test_tables_of_exact_match():
-    exact, failed = measure.exact_table(3), measure.failures(3)
-    right = exact.set_index("variant")["right of 729, float64"]
-    assert right.drop("as-written").eq(729).all() and failed["inputs"].sum() == 729
-    assert 729 - right["as-written"] == failed.loc[failed["optimum"] == 0, "inputs"].item()
-
-
-def test_tables_of_sharpness_and_propositions():
-    curves = measure.exact_curves(2, [10.0, 1e4])
-    assert (curves[(curves["c"] == 1e4) & (curves["variant"] != "as-written")][measure.SOLVED] == 100).all()
-    props = measure.propositions(3, [1, 1e6]).set_index("measured")["c = 1e+06"]
-    assert props.iloc[[0, 1, 2, 5]].tolist() == ["1.0000", "0.5000", "1.0000", "100.0 %"]
 
 
 @pytest.mark.parametrize(

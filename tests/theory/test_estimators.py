@@ -294,8 +294,7 @@ def test_systematic_ratios():
 # Simulation
 
 
-@pytest.mark.parametrize("steps", [2, 4, 6])
-@pytest.mark.parametrize("k", [2, 8])
+@pytest.mark.parametrize("steps, k", [(2, 8), (6, 2)])
 @pytest.mark.parametrize("sampler", ["multinomial", "dirichlet", "systematic", "discrete"])
 def test_simulated_errors_are_the_exact_ones(steps, k, sampler):
     for chain in (chains.identity(4, steps), chains.random_rows(6, steps, 0.3), chains.lazy_walk(5, steps, 0.1)):
@@ -390,18 +389,8 @@ def test_verdicts():
         (lambda: mse_ratio(tenths([5, 5]), [tenths([[5, 5], [11, -1]])], 2), r"transitions\[0\] is no distribution"),
         (lambda: mse_ratio(tenths([10, 0]), [], 2), "no ratio"),
         (lambda: mse_ratio(*chains.random_rows(73, 6), 8, "systematic"), "too many to go on listing"),
-        (lambda: chains.lazy_walk(3, 2, 1.5), "move=1.5"),
-        (lambda: chains.identity(0, 2), "v=0"),
-        (lambda: chains.random_rows(3, 2, 0.0), "concentration=0.0"),
         (lambda: chains.mnns(torch.tensor([4, 5]), 8), "bound=8: these digits sum to 9"),
-        (lambda: simulate(*DRAWN, 4, 10, "stratified"), "sampler='stratified'"),
-        (lambda: simulate(*DRAWN, 1, 10, "dirichlet"), "k=1"),
-        (lambda: coverage.coverage(MNNS(), 0, "systematic"), "k=0"),
-        (lambda: coverage.coverage(MNNS(), 1, "discrete"), "sampler='discrete'"),
-        (lambda: next(enumeration.count_distributions(*DRAWN, 2, "dirichlet")), "sampler='dirichlet'"),
         (lambda: enumeration.rational(torch.tensor([0.3, 0.3])), "short fractions"),
-        (lambda: sample_size.printed_size(0.0, 0.1, 2), "epsilon=0.0"),
-        (lambda: sample_size.chebyshev_size(0.1, 1.0, 0.5), "delta=1.0"),
     ],
 )
 def test_bad_input_is_named(make, names):

@@ -4,7 +4,6 @@ import itertools
 import math
 from fractions import Fraction
 
-import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.capacity import draw, measure
+from cot2lib.study.capacity import measure
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -118,7 +117,6 @@ def test_what_holds_of_the_bound():
         (lambda: packing.log_subsets(5, 6), "subsets of 1..5"),
         (lambda: packing.largest_margin(5, 5), "only one subset"),
         (lambda: packing.paper_dimension(73, 4, 0.0), "must be above 0"),
-        (lambda: margins.least_distance(torch.ones(1, 2)), "at least two"),
     ],
 )
 def test_bad_input(call, told):
@@ -324,32 +322,3 @@ def test_parameters_of_the_chapter_that_mean_nothing_are_named(parameters, says)
     measure.checked(73, [1, 4], 0.5, [4], [8], [100])
     with pytest.raises(SpecError, match=says):
         measure.checked(*parameters)
-
-
-# The chapter's figures
-
-
-def test_the_fixed_margin_ends_where_none_is_possible():
-    found = measure.fixed(V, range(1, 12))
-    last = found.loc[found["bound"] == measure.FORMULA, "budget"].max()
-    assert packing.largest_margin(V, last) >= measure.FIXED > packing.largest_margin(V, last + 1)
-    beyond = found[found["bound"] == measure.IMPOSSIBLE]
-    assert beyond["budget"].tolist() == [*range(last, 12)] and f"Beyond B = {last} " in draw.bounds(V, 0.5).finding
-
-
-def test_bounds_are_read_at_a_share_of_the_largest_margin():
-    found = measure.least(V, [4, 16], 0.5).set_index(["bound", "budget"])["d"]
-    assert found[measure.FORMULA, 16] == packing.paper_dimension(V, 16, packing.largest_margin(V, 16) / 2)
-    assert draw.bounds_table(V, [4, 16], 0.5).iloc[1, -1].startswith(f"{found[measure.FORMULA, 16]:.1f} / ")
-
-
-def test_the_cliff_shades_what_the_bounds_ask_for():
-    rows = pd.DataFrame({"recipe": "quick recipe", "budget": [4, 4, 16, 16], "d_model": [16, 24, 16, 24], "seed": 42,
-                         "last": [50.0, 60.0, 70.0, 80.0]})  # fmt: skip
-    asked = measure.least(V, [4, 16], 0.5)
-    shown = draw.cliff(rows, asked)
-    for axis, budget in zip(shown.figure.axes, (4, 16)):
-        band = axis.patches[0].get_bbox()
-        d = asked.loc[asked["budget"] == budget, "d"]
-        assert (band.x0, band.x1) == pytest.approx((d.min(), d.max()))
-    assert draw.largest_budget(rows)["max"].tolist() == [70.0, 80.0]

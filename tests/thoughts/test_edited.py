@@ -11,10 +11,9 @@ from ragged import Ragged
 from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
-from cot2lib.oracles import ancestors, mirrored, reachable
 from cot2lib.runs.collect import collect
 from cot2lib.specs import from_data, to_data
-from cot2lib.supervision import hindsight_targets
+from cot2lib.supervision import ancestors, hindsight_targets, mirrored, reachable
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import Always, Base, Discrete, Edit, Edited, Hidden
 from cot2lib.training.data import stack_data

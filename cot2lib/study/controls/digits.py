@@ -7,12 +7,12 @@ import torch
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
-from cot2lib.oracles import reachable
 from cot2lib.study import frame, look, show
 from cot2lib.study.controls.outcomes import placed
 from cot2lib.study.controls.runs import DIGITS, FIVE, GROWING, grown, name
 from cot2lib.study.series import GREY
 from cot2lib.study.targets import baselines
+from cot2lib.supervision import reachable
 from cot2lib.tasks import MNNS
 
 COMMONEST, BY_PARITY = "one answer", "one of each parity"  # the commonest ones

@@ -1,8 +1,9 @@
 """Edits of what trained models feed themselves: whom does the answer follow?
 
 Each held-out input is thought about once. Then its last thought is exchanged, and the model answers. A state is an
-*ancestor* if the right answer is reached from it (`cot2lib.oracles`); on numbers its mirror counts too, for a sum with
-every sign turned round has the same answer. Every edit asks the inputs alone that it can change, and says how many.
+*ancestor* if the right answer is reached from it (`supervision.ancestors`); on numbers its mirror counts too, for a
+sum with every sign turned round has the same answer. Every edit asks the inputs alone that it can change, and says how
+many.
 
 | edit | what is fed in place of the last thought |
 | --- | --- |
@@ -33,11 +34,10 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.oracles import ancestors, as_tokens, mirrored, reachable
 from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import one_more, own_rule
-from cot2lib.supervision import graph_of, spread
+from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, reachable, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from cot2lib import runs as lib
-from cot2lib.runs.plan import parameters
+from cot2lib.runs.train import parameters
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called

@@ -1,0 +1,115 @@
+"""The letter to the authors (`book/letter.md`): its numbers, read from the records, the claims and the theory.
+
+The page says `{{ name }}` where a number stands. `paper ID` is the paper's number of a claim, `ours ID` ours with its
+interval and number of runs, as the ledger has it; `found` has all others.
+"""
+
+import re
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.specs.profiles import POLICIES
+from cot2lib.study import policies
+from cot2lib.study.book.ledger import of_records, ours
+from cot2lib.study.construction.measure import failures, solved_by
+from cot2lib.study.frame import at
+from cot2lib.study.grpo_mts import explain
+from cot2lib.study.grpo_mts.runs import explaining
+from cot2lib.study.kinds import SETTLED
+from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.show import mean_of
+from cot2lib.study.sweeps import DROPOUT, KS, LARGE
+from cot2lib.tasks import MNNS
+from cot2lib.theory import chains, estimators
+from cot2lib.theory.construction import TrigMNNS
+
+PLACE = re.compile(r"\{\{ (.+?) \}\}")
+SPLITS = (42, 43, 44, 45, 46)  # seeds of the public code, the first that of the paper's single runs
+SHOWN_K = 3  # of the table of settings
+MOST_K = 12  # tokens of a thought in the paper's experiments
+
+
+def filled(page: str) -> str:
+    """The page with its numbers; raises KeyError for one that nothing gives."""
+    return PLACE.sub(lambda place: number(place[1]), page)
+
+
+def number(name: str) -> str:
+    """What stands in a place of the page."""
+    source, _, claim = name.partition(" ")
+    if source == "paper":
+        return claims().loc[claim, "paper_value"]
+    if source == "ours":
+        rows = of_records()
+        row = next(rows[(rows["id"] == claim) & (rows["profile"] == SETTLED)].itertuples())
+        return f"{ours(row)}, n = {row.seeds}"
+    return found()[name]
+
+
+@cache
+def found() -> dict[str, str]:
+    """Numbers that are no claim's, by name."""
+    points = policies.evaluations({SETTLED: explaining(SETTLED)})
+    return _split() | _settings(points) | _bound() | _read_off() | _entropies(points)
+
+
+def _split() -> dict[str, str]:
+    """How many accuracies of Table 1 are whole numbers of a split's validation inputs."""
+    task = MNNS()
+    printed = [paper_value(f"grpo-mts-d{d}-{end}") for d in LARGE for end in ("sft", *(f"k{k}" for k in KS))]
+    inputs = {seed: int((~task.split(seed)).sum()) for seed in SPLITS}
+    shares = {seed: {round(100 * right / count, 2) for right in range(count + 1)} for seed, count in inputs.items()}
+    fitting = [sum(value in shares[seed] for value in printed) for seed in SPLITS]
+    counts = {"accuracies": len(printed), "inputs": inputs[SPLITS[0]], "fit": fitting[0], "others": max(fitting[1:])}
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _settings(points: pd.DataFrame) -> dict[str, str]:
+    """Rows of the table of settings, and the paper's gains."""
+    rows = policies.outcomes(points)
+    named = explain.predicted()[["explanation", "dropout", "lr"]].drop_duplicates()
+    runs = at(explain.standing(rows), k=SHOWN_K).merge(named).rename(columns={"d_model": "d"})
+    means = dict(runs=("id", "size"), accuracy=("best", mean_of), gain=("gain", policies.differences))
+    reached = runs.groupby(["explanation", "d"]).agg(**means).reset_index()
+    fits = explain.fits(rows).set_index(["explanation", "d"])[[*explain.PARTS]].agg(", ".join, axis=1)
+    shown = reached.join(fits.rename("fits"), on=["explanation", "d"])
+    gains = {f"gain {d}": f"{explain.stated('gain', d, SHOWN_K):.2f}" for d in LARGE}
+    return gains | {"settings": "\n".join(f"| {' | '.join(map(str, row))} |" for row in shown.itertuples(index=False))}
+
+
+def _bound() -> dict[str, str]:
+    """The exact ratio of errors where it exceeds the paper's bound, what a trace is worth there, and it on MNNS."""
+    exact = lambda k, steps: estimators.mse_ratio(*chains.identity(2, steps), k)
+    small, large = exact(2, 3), exact(MOST_K, 6)
+    on_task = estimators.ratio(estimators.mnns_explained(MNNS().digits), MOST_K)
+    bound = estimators.printed_bound(MOST_K)
+    shown = {"ratio": small, "bound": estimators.printed_bound(2)}
+    worth = {"worth": f"{MOST_K / large:.1f}", "bound's worth": f"{MOST_K / bound:.1f}"}
+    fractions = {name: str(Fraction(value).limit_denominator(100)) for name, value in shown.items()}
+    return fractions | worth | {"largest ratio": f"{float(on_task.max()):.2f}", "bound there": f"{bound:.2f}"}
+
+
+def _read_off() -> dict[str, str]:
+    """What the construction answers, as printed and with a threshold, of all inputs of four digits."""
+    task, rows = MNNS(), failures(MNNS.length).set_index("optimum")
+    of, right = rows["inputs"], rows["answered right"]
+    counts = {"zeros": of[0], "zeros right": right[0], "rest": of.drop(0).sum(), "rest right": right.drop(0).sum()}
+    counts |= {"all": task.size, "repaired right": solved_by(TrigMNNS(task.length, task.bound, "biased"), task)}
+    return {name: str(count) for name, count in counts.items()}
+
+
+def _entropies(points: pd.DataFrame) -> dict[str, str]:
+    """Our entropy of the first token by K: before any step, after one epoch, and after one with the code's dropout."""
+    rates, shown, apart = at(points, lr=POLICIES[SETTLED].lr).sort_values("step"), {}, []
+    for d in LARGE:
+        usual, dropped = (at(rates, d_model=d, dropout=dropout) for dropout in (0.0, DROPOUT))
+        after, late = (runs[runs["step"] > 0].groupby("id").head(1) for runs in (usual, dropped))
+        for name, runs in {"before": at(usual, step=0), "stated": after, "dropped": late}.items():
+            means = [mean_of(at(runs, k=k)["entropy_1"], 0.0, np.inf, 3) for k in KS]
+            shown[f"{name} {d}"] = f"{' | '.join(means)} | {runs['seed'].nunique()}"
+        printed = pd.Series({k: paper_value(f"grpo-mts-d{d}-k{k}-entropy1-sft") for k in KS})
+        apart.append((late.groupby("k")["entropy_1"].mean() - printed).abs().max())
+    return shown | {"apart": f"{max(apart):.2f}"}

@@ -1,0 +1,154 @@
+"""The letter to the authors: its numbers come from the records, its sentences hold, its commands make what it says."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cot2lib.metrics import mean_interval
+from cot2lib.specs import GRPOSpec
+from cot2lib.specs.profiles import PROFILES
+from cot2lib.study import policies
+from cot2lib.study.book import all_runs, letter
+from cot2lib.study.book.ledger import KINDS, of_records
+from cot2lib.study.grpo_mts import explain
+from cot2lib.study.grpo_mts.runs import explaining
+from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.sweeps import KS, LARGE
+from cot2lib.tasks import MNNS
+from cot2lib.theory import estimators
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "book" / "letter.md").read_text()
+FINDINGS = PAGE.split("\n## ")[1:]
+NAMES = list(dict.fromkeys(letter.PLACE.findall(PAGE)))
+OF_RUNS = re.compile(r"ours |settings|before|stated|dropped|apart")
+
+
+@pytest.fixture(scope="module")
+def points():
+    return policies.evaluations({"paper": explaining("paper")})
+
+
+@pytest.fixture(scope="module")
+def said():
+    return {name: letter.number(name) for name in NAMES}
+
+
+def test_every_number_is_placed_and_no_other_is_made(said):
+    assert {name for name in NAMES if " " not in name or name in letter.found()} == set(letter.found())
+    assert not re.search(r"\{\{|\}\}|nan", letter.filled(PAGE))
+    assert not re.search(r"\d\d\.\d|\d\.\d\d|\[-?\d|n = \d", PAGE), "a measured number is typed"
+    with pytest.raises(KeyError):
+        letter.filled("{{ nothing }}")
+
+
+def test_numbers_move_with_the_records(said, points, monkeypatch):
+    rows = of_records()
+    worse = rows.assign(**{name: rows[name] - 1 for name in ("last", "last_low", "last_high")})
+    moved = points.assign(own=points["own"] / 2, entropy_1=points["entropy_1"] / 2)
+    monkeypatch.setattr(letter, "of_records", lambda: worse)
+    monkeypatch.setattr(policies, "evaluations", lambda requests: moved)
+    letter.found.cache_clear()
+    try:
+        now = {name: letter.number(name) for name in NAMES}
+    finally:
+        letter.found.cache_clear()
+    assert {name for name in NAMES if now[name] != said[name]} == {name for name in NAMES if OF_RUNS.match(name)}
+
+
+def test_numbers_are_the_papers_and_the_ledgers(said):
+    known = of_records().query("profile == 'paper'").set_index("id")
+    for name, text in said.items():
+        source, _, claim = name.partition(" ")
+        if source == "paper":
+            assert text == claims().loc[claim, "paper_value"]
+        if source == "ours":
+            row = known.loc[claim]
+            ours = [row["last"], row["last_low"], row["last_high"], row["seeds"]]
+            assert [float(n) for n in re.findall(r"[\d.]+", text)] == pytest.approx(ours, abs=0.0501)
+    for d in LARGE:
+        assert float(said[f"before {d}"][:5]) == pytest.approx(
+            known.loc[f"grpo-mts-d{d}-k3-entropy1-sft", "last"], abs=6e-4
+        )
+        gain = paper_value(f"grpo-mts-d{d}-k3") - paper_value(f"grpo-mts-d{d}-sft")
+        assert said[f"gain {d}"] == f"{gain:.2f}"
+
+
+def test_exact_numbers(said):
+    zeros = int((MNNS().answers == 0).sum())
+    counts = [said[name] for name in ("zeros right", "zeros", "rest right", "rest", "repaired right", "all")]
+    assert counts == ["0", str(zeros), *[str(MNNS().size - zeros)] * 2, *[str(MNNS().size)] * 2]
+    assert (said["ratio"], said["bound"]) == ("7/4", "3/2")
+    assert said["worth"] == f"{1 / (1 - (11 / 12) ** 6):.1f}" and said["bound's worth"] == f"{144 / 23:.1f}"
+    assert said["fit"] == said["accuracies"] and int(said["others"]) < int(said["fit"]) / 2
+    parts = estimators.mnns_explained(MNNS().digits)
+    assert all((estimators.ratio(parts, k) <= estimators.printed_bound(k)).all() for k in range(2, 13))
+    assert float(said["largest ratio"]) < float(said["bound there"])
+
+
+def test_no_setting_gives_the_whole_table(points):
+    """The means and intervals of the table, and that none has all of the paper's numbers among its runs."""
+    kept = explain.standing(policies.outcomes(points))
+    fits = explain.fits(policies.outcomes(points))[["accuracies", "gains", "entropies"]]
+    assert len(fits) == 6 and not fits.isin(["3 of 3", "12 of 12"]).all(axis=1).any()
+    cells = [
+        line.split(" | ") for line in letter.found()["settings"].splitlines() if re.match(r"\| \D.* \d+ \|$", line)
+    ]
+    groups = kept[kept["k"] == 3].groupby(["d_model", "dropout", "lr"])
+    for (d, dropout, lr), part in groups:
+        setting = "dropout" if dropout else "the code's" if lr < 2e-5 else "as stated"
+        (cell,) = [cell for cell in cells if cell[0][2:].startswith(setting) and cell[1] == str(d)]
+        assert int(cell[2]) == len(part)
+        for text, column in zip(cell[3:5], ("best", "gain")):
+            shown = [float(value) for value in re.findall(r"-?[\d.]+", text)]
+            interval = mean_interval(part[column])
+            assert shown == pytest.approx([interval.mean, interval.low, interval.high], abs=0.0501)
+    made = {run for chapter in all_runs.SWEEPS for name in PROFILES for run in all_runs.sweep(chapter, name)}
+    policy = pd.DataFrame([run.columns() for run in made if isinstance(run, GRPOSpec)])
+    assert not ((policy["dropout"] > 0) & (policy["lr"] < 2e-5)).any(), "both were combined after all"
+
+
+def test_first_token_before_reward_knows_no_k_and_after_an_epoch_rises_with_it(points):
+    usual = points[points["lr"] > 2e-5].sort_values("step")
+    start = usual[usual["step"] == 0].groupby(["d_model", "dropout", "seed"])["entropy_1"]
+    assert (start.max() - start.min()).max() < 1e-3
+    later = usual[usual["step"] > 0].groupby("id").head(1)
+    assert later["epoch"].between(0.99, 1.01).all()
+    each = later.groupby(["dropout", "d_model", "k"])[[f"entropy_{step}" for step in (1, 2, 3, 4)]].mean()
+    assert (each["entropy_1"].unstack("k").diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
+    dropped = each.loc[0.1]
+    printed = [[paper_value(f"grpo-mts-d{d}-k{k}-entropy{t}-sft") for t in (1, 2, 3, 4)] for d, k in dropped.index]
+    apart = (dropped - np.array(printed)).abs()
+    assert letter.found()["apart"] == f"{apart['entropy_1'].max():.2f}"
+    assert apart.mean().idxmin() == "entropy_1" and len(dropped) == len(LARGE) * len(KS)
+
+
+@pytest.mark.parametrize("finding", FINDINGS, ids=lambda text: text.partition("\n")[0])
+def test_a_finding_names_its_place_a_command_a_card_and_what_settles_it(finding):
+    assert re.match(r".+\n\n\*.*(Table|Proposition|Appendix)", finding)
+    assert re.search(r"\nCommand: (`(cot2 run|pytest) |as in point 1)", finding) and '\n> "' in finding
+    cards = re.findall(r"<claim-(.+?)>", finding)
+    assert cards and set(cards) <= set(KINDS)
+    words = re.sub(r"\{ref\}`.*?`|`.*?`", "", finding)
+    verdicts = of_records()["verdict"].str.extract(r"^([a-z ]+?)(?: if |:|$)")[0].unique()
+    assert not [verdict for verdict in verdicts if re.search(rf"\b{verdict}\b", words)]
+
+
+def test_commands_make_the_runs_of_their_findings():
+    runs = set()
+    for command in re.findall(r"`(cot2 .+?)`", PAGE):
+        _, _, chapter, _, profile, *where = shlex.split(command)
+        runs |= set(all_runs.where(all_runs.sweep(chapter, profile), where[1:]))
+    assert runs >= set(explaining("paper"))
+    by_id = of_records().query("profile == 'paper'").set_index("id")["command"]
+    assert by_id["main-prosqa-cot2"].startswith("cot2 run search --profile paper")
+    assert re.findall(r"`(pytest .+?)`", PAGE) == [by_id["sample-complexity-ratio"], by_id["read-off"]]
+
+
+def test_it_says_at_its_top_that_nobody_has_it():
+    assert "sent to nobody yet and has not been answered" in PAGE[:200] and len(FINDINGS) == 5
