@@ -15,11 +15,10 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.llm import answers, models, runs
 from cot2lib.study.book import collect
 from cot2lib.study.book.ledger import rows_of
-from cot2lib.study.gsm8k import draw as gsm8k
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.gsm8k import runs as word_problems
 from cot2lib.study.gsm8k.claims import NEEDS
-from cot2lib.study.gsm8k.runs import BESIDE, LIMITS, PAPER_LIMITS, QWEN, printed, small
+from cot2lib.study.gsm8k.runs import LIMITS, PAPER_LIMITS, QWEN, printed, small
 from cot2lib.study.printed import paper_value
 
 SAID = {"length": 12.0, "thoughts": 0.0, "cut": 0.25}
@@ -57,49 +56,6 @@ def test_both_methods_have_the_same_limit():
     assert {run.longest for run in small()} == set(LIMITS)
     with pytest.raises(SpecError, match="profile 'x'"):
         word_problems.word_problems("x")
-
-
-def test_ends_are_before_and_after():
-    runs = small(seeds=(42, 43), limits={16: 3})
-    found = language_runs.ends(evaluations(runs)).set_index(["method", "seed"]).sort_index()
-    for (method, _), row in found.iterrows():
-        more = 0.1 * (method != "discrete CoT")
-        assert np.allclose([row["start_accuracy"], row["start_greedy"]], [0.2, 0.3])
-        assert np.allclose([row["accuracy"], row["greedy"]], [0.5 + more, 0.55 + more])
-    made = gsm8k.gains(evaluations(runs)).set_index(["answers", "pair"])["mean"]
-    assert np.allclose(made["sampled"][["discrete", "mts", "between"]], [30.0, 40.0, 10.0])
-    assert np.isclose(made["greedy", "discrete"], 25.0)
-
-
-def test_sentences_name_sign_and_interval():
-    said = lambda after, **options: gsm8k.findings(evaluations(small(limits={16: 3}, **options), after))[0]
-    whole = lambda text: text.replace("\N{NO-BREAK SPACE}", " ")
-    assert whole(said(0.5)) == (
-        "16 tokens: after reward discrete chain of thought is 30.0 [30.0, 30.0] points above its start, and MTS is "
-        "40.0 [40.0, 40.0] points above its own. MTS ends 10.0 [10.0, 10.0] points above discrete chain of thought, "
-        "and above it on 3 of 3 seeds."
-    )
-    assert said(0.5, seeds=(42,)).endswith(
-        "MTS ends 10.0 points above discrete chain of thought, and above it on 1 of 1 seeds."
-    )
-    assert "discrete chain of thought is 5.0 [5.0, 5.0] points below its start" in whole(said(0.15))
-
-
-def test_figures_draw_every_seed_and_the_papers_numbers():
-    table = evaluations(small())
-    shown = gsm8k.by_limit(table, list(PAPER_LIMITS), "small").numbers
-    theirs = shown[shown["panel"].str.startswith("paper")]["right"]
-    assert theirs.min() == 9.5 and theirs.max() == 41.3 and len(theirs) == 12
-    assert len(shown) == 12 + 2 * 3 * 3 * len(LIMITS)
-    points = gsm8k.while_training(table).numbers
-    assert len(points) == (2 * 2 + 3 * 2) * 3 * len(LIMITS), "two steps, by two and by three ways of answering"
-    assert gsm8k.while_training(table.iloc[:0]) is None
-    shown = gsm8k.limits_table(table, BESIDE["quick"])
-    assert [*shown] == ["limit", 40, 32, 24, 16]
-    assert shown.set_index("limit").loc["paper: MTS"].tolist() == [41.3, 36.2, 27.1, 27.0]
-    assert language_runs.absent(table, small(), "quick") is None
-    part = table[~table["id"].isin([run.id for run in small()[:2]])]
-    assert "2 of 24 runs" in language_runs.absent(part, small(), "quick").text
 
 
 def test_thoughts_from_the_start_are_told_apart():
