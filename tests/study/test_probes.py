@@ -5,7 +5,7 @@ from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
-from cot2lib.study.sample_complexity import draw, probes
+from cot2lib.study.sample_complexity import probes
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -122,38 +122,13 @@ def test_a_run_does_not_depend_on_the_company(stack, own):
         )
 
 
-@pytest.fixture(scope="module")
-def shipped():
+def test_gap_does_not_depend_on_the_number_of_rollouts():
     specs = sweeps.methods("quick", (42, 43), (24,), ("cot2",), layers=1)
-    return probes.probed(runs.load_stack(specs, missing="error"), specs, inputs=100)
-
-
-def test_gap_does_not_depend_on_the_number_of_rollouts(shipped):
+    shipped = probes.probed(runs.load_stack(specs, missing="error"), specs, inputs=100)
     estimates = [probes.consistency(shipped, [1], rollouts=r).groupby("step")["gap"].mean() for r in (2, 3, 4, 5, 6)]
     many = probes.consistency(shipped, [1], rollouts=64)
     exact = many.groupby("step")["gap"].mean()
     assert (sum(estimates) / 5 - exact).abs().max() < 0.05 < 0.1 * exact.max(), "uncorrected, so few give far more"
-
-
-def test_shipped_models_are_markov_but_not_linear_at_the_answer(shipped):
-    table = probes.linearity(shipped).groupby("step").mean()
-    assert table["markov_other"].max() < 0.03 and 0.5 < table.loc[3, "linear"] < table.loc[3, "reference"]
-    assert (table["linear"].diff().dropna() > 0).all()
-    answers = probes.linear_answers(shipped)
-    assert (answers["base"] - answers["linear"]).min() > 20
-
-
-def test_tables_of_groups_of_models(shipped):
-    distances, answers = (probes.of_each([shipped], measure) for measure in (probes.linearity, probes.linear_answers))
-    assert list(distances["models"].unique()) == ["1 layer, d = 24"]
-    table = draw.distance_table(distances)
-    assert table["step"].tolist() == [1, 2, 3] and table["Markov, mean thoughts"].tolist()[0] == ""
-    last = draw.last_steps(distances, answers).iloc[0]
-    mean = distances[distances["step"] == 3]["linear"].mean()
-    assert last["linear"].startswith(f"{mean:.2f}") and last["made"].startswith(f"{answers['linear'].mean():.1f}")
-    bias = probes.of_each([shipped], probes.consistency, [1, 16], 4)
-    level = bias.assign(gap=1 / bias["k"])
-    assert draw.falls(level)[["step 2", "step 3", "step 4"]].to_numpy() == pytest.approx(16)
 
 
 @pytest.mark.parametrize(
