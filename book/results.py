@@ -1,12 +1,14 @@
-"""Draw the README's verdicts and picture from the shipped records: `make results`."""
+"""Write the README's answer, counts and picture from the shipped records: `make results`."""
 
 import sys
 from pathlib import Path
 
 import pandas as pd
 
-from cot2lib.study.book import index
-from cot2lib.study.book.ledger import of_records, total, verdict_counts
+from cot2lib.study.book import overview
+from cot2lib.study.book.first_page import in_short
+from cot2lib.study.book.ledger import of_records
+from cot2lib.study.report import bare
 from cot2lib.study.tasks.draw import trajectories
 
 PICTURE = Path(__file__).parent / "_static" / "thoughts.svg"
@@ -14,13 +16,10 @@ BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"
 
 
 def results(rows: pd.DataFrame) -> str:
-    """A table of the book's first findings, and how many claims have which verdict, as Markdown."""
-    counts = verdict_counts(rows).groupby("group", observed=True)
-    told = {name: ", ".join(f"{row.claims} {row.verdict}" for row in part.itertuples()) for name, part in counts}
-    said = "; ".join(f"{name}: {each}" for name, each in told.items())
-    lines = [f"| {' | '.join([finding.sentence, *finding.found(rows)])} |" for finding in index.FINDINGS]
-    head = ["| the paper's claim | verdict | ours, authors' recipe |", "| --- | --- | --- |"]
-    text = "\n".join([*head, *lines, "", f"{total(rows)} ({said}.)", ""])
+    """Whether the paper holds, in short, and how many claims have which verdict, as Markdown."""
+    table = overview.table(rows)
+    lines = [f"| {' | '.join(map(str, row))} |" for row in [table, ["---"] * len(table.columns), *table.to_numpy()]]
+    text = "\n".join([f"**In short.** {bare(in_short())}", "", *lines, ""])
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 

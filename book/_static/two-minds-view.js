@@ -28,7 +28,6 @@
       this.step = 0;
       this.build();
       this.ask(1);
-      this.status.focus();
     }
 
     // Controls

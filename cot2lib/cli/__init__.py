@@ -68,7 +68,7 @@ def _add_language(commands) -> None:
 
 def _add_study(commands) -> None:
     collect = command(commands, "collect", "merge the local store into the shipped records", _collect)
-    collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (README)")
+    collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (CONTRIBUTING.md)")
     profile_option(collect)
     collect.add_argument(
         "--source", type=Path, nargs="+", default=[], help="stores, or folders of records, made elsewhere"

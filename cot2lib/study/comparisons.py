@@ -122,14 +122,15 @@ class Direction(Compared):
 
     def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
         """The verdict with its notes, and the cell whose interval ends lowest."""
-        gaps = [paired_interval(*pair) for pair in sides]
-        turned = [place for place, gap in enumerate(gaps) if gap.high < 0]
-        lines = self.drawn("", profile, read) if turned else []
-        contrary = "; ".join(lines[place].label for place in turned)
-        notes = {"the other way round: ": contrary, "if ": self.given, "but ": self.but()}
+        gaps, verdict = [paired_interval(*pair) for pair in sides], rules.direction_verdict(sides, self.unit)
+        sure = rules.significant(sides) if verdict == rules.PART else [False] * len(sides)
+        turned = [gap.high < 0 for gap in gaps]
+        lines = self.drawn("", profile, read) if any(sure) or any(turned) else []
+        named = lambda chosen: "; ".join(line.label for line, one in zip(lines, chosen) if one)
+        notes = {"": named(sure), "the other way round in ": named(turned), "but ": self.but(), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
         lowest = min(range(len(sides)), key=lambda place: gaps[place].low)
-        return noted(rules.direction_verdict(sides, self.unit), said), sides[lowest]
+        return noted(verdict, said), sides[lowest]
 
 
 @dataclass(frozen=True)

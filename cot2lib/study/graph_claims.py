@@ -29,6 +29,7 @@ UNSTATED = "our graphs and 50 passes stand for the paper's"
 CODED = "our graphs, 50 passes and the decay and dropout of the code for numbers stand for the paper's"
 CHANCE = 0.5  # of a guess between two options
 OURS = "starts of our recipe stand for the paper's"
+HALF = "the paper states half of the recipe"
 MANY = f"many is more than {FEW}"
 
 
@@ -106,13 +107,13 @@ def _answered(task: str, method: str, sample: Sample) -> HalfStated:
 
 def _before(task: str, start: str) -> Number:
     """Accuracy of what policy gradients start from."""
-    return Number(SWEEP, _start(task, start), 1, undecided="it is of our recipe")
+    return Number(SWEEP, _start(task, start), 1, untested=HALF)
 
 
 def _after(task: str, start: str, k: int) -> Number:
     """Accuracy after policy gradients by the own sampler; the paper takes the best epoch."""
     columns = dict(best="best", split_half="split_half", judged="best")
-    return Number(SWEEP, _policy(task, start, k), 1, **columns, undecided="the start is of our recipe")
+    return Number(SWEEP, _policy(task, start, k), 1, **columns, untested=HALF)
 
 
 def _beats_votes(task: str) -> Direction:

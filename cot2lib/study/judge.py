@@ -1,35 +1,49 @@
 """The rules that give verdicts.
 
-A verdict may end in a note after a colon. `tight` is 5 points, or .05 nat for an entropy; `loose` is three times that.
-A mean is close to a number if they are less than `tight` apart, and entropies less than half the stated one too. All
-intervals are 95 % Student-t intervals, and none is cut to the metric's range.
+A verdict is a label, which may end in a condition (`holds if ...`) and in a note after a colon. `tight` is 5 points,
+or .05 nat for an entropy; `loose` is three times that. A mean is close to a number if they are less than `tight`
+apart, and entropies less than half the stated one too. All intervals are 95 % Student-t intervals, and none is cut to
+the metric's range.
 
-| kind      | measured by       | reproduced            | near, partly         | not reproduced     | open            |
+A number is judged by the first line that fits:
+
+1. Fewer than three runs, or a named reservation: `open`.
+2. Our mean is close: `reproduced` if the prediction interval for the paper's runs has a half-width below `tight`,
+   `near` if below `loose`.
+3. The paper's number is one run and ours are 19 or more: `not reproduced` if our mean is not close, no run of ours is,
+   and the number lies farther from its nearest run of ours than each of ours from its nearest other. If the paper's
+   run is one more of ours, this happens with probability 1 / (n + 1) at most, whatever the distribution (conformal).
+4. Otherwise, with fewer runs or a mean of several: `not reproduced` if our mean is not close, and the prediction
+   interval lacks the number.
+5. At least one run of ours is close, or 1 % of the means of as many as the paper took: `depends on the run`.
+6. `open`: too few runs, or as many of ours stand as much alone.
+
+| kind      | measured by       | reproduced            | near, in part        | not reproduced     | open            |
 |-----------|-------------------|-----------------------|----------------------|--------------------|-----------------|
-| number    | mean; prediction  | close, and half-width | near: close, and     | not close, and the | else            |
-|           | interval for the  | below `tight`         | half-width below     | interval lacks the |                 |
-|           | paper's runs      |                       | `loose`              | number             |                 |
-| direction | gap paired by     | interval above 0 in   | partly: above 0 in a | else               | one has 0, and  |
-|           | seed, one a cell  | every cell            | cell, by Holm's test |                    | is not `tight`  |
+| direction | gap paired by     | interval above 0 in   | in part: above 0 in  | else               | one has 0, and  |
+|           | seed, one a cell  | every cell            | a cell, by Holm      |                    | is not `tight`  |
 | no gain   | gain paired by    | interval ends below a | -                    | above 0 in some    | else            |
 |           | seed, one a cell  | fifth of `tight`      |                      | cell               |                 |
-| value     | difference from   | as of a number, in    | near: as of a number | not close, and     | else            |
-|           | the claimed value | every case            |                      | lacks 0 in a case  |                 |
+| value     | difference from   | close in every case,  | near: half-width     | not close, and     | else            |
+|           | the claimed value | half-width < `tight`  | below `loose`        | lacks 0 in a case  |                 |
 | reaches   | every run         | every run reaches it, | -                    | else               | -               |
 |           |                   | in one reading        |                      |                    |                 |
-| parts     | each part         | every part is         | partly: some part is | every part is not  | else            |
-|           |                   |                       | at least so          | reproduced         |                 |
+| parts     | each part         | every part is         | in part: some part   | every part is not  | else            |
+|           |                   |                       | is at least so       | reproduced         |                 |
 
-A number whose runs have all stayed at chance `did not learn`; it is reproduced if the paper's is at chance too.
-Nothing is decided below three seeds. An open verdict says what would close it. What counting or proof settles
-`holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need shipped records of the profile `paper`;
-with records of `quick` alone a row says `quick only` and what the same rule finds there.
+A number whose runs have all stayed at chance `did not learn`; it is reproduced if the paper's is at chance too. What
+counting or proof settles `holds`, `holds if` something is added, or is `refuted`. Verdicts on runs need shipped
+records of the profile `paper`; with records of `quick` alone a row says `quick only` and what the same rule finds
+there. Of a number whose recipe the paper states in half a row says `not tested`.
 
-Readers meet four groups (`group`): what agrees, what differs, what cannot be told, and what was not run.
+Readers meet five words (`in_words`): a claim agrees, differs, depends on the run, is undecided, or was not tested.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -47,21 +61,28 @@ from cot2lib.metrics import (
     prediction_interval,
     seeds_for,
 )
-from cot2lib.study.report import ends
+from cot2lib.study.report import describe, ends
 
 LOOSE = 3.0  # times `tight`
 FEWEST_SEEDS = 3
+FEWEST_ALONE = 19  # runs from which one that stands alone is rarer than 5 %
+SHARE = 0.01  # of means of our runs that have to be close where the paper's number is a mean
 GAIN = 0.2  # share of `tight` that still counts as no gain
-REPRODUCED, NEAR, PARTLY, NOT, OPEN = "reproduced", "near", "partly", "not reproduced", "open"
-UNLEARNT, AT_CHANCE = "did not learn", "neither leaves chance"
+REPRODUCED, NEAR, PART, NOT, OPEN = "reproduced", "near", "in part", "not reproduced", "open"
+UNLEARNT, AT_CHANCE, HOLDS, REFUTED = "did not learn", "neither leaves chance", "holds", "refuted"
 TOO_FEW = f"{OPEN}: fewer than {FEWEST_SEEDS} seeds"
-AGREES, DIFFERS, UNTOLD, UNRUN = "agrees", "differs", "cannot be told", "not run"
-GROUPS = {  # of verdicts, in the order of pages
-    AGREES: (REPRODUCED, NEAR, "holds", "holds vacuously"),
-    DIFFERS: (NOT, UNLEARNT, "refuted"),
-    UNTOLD: (OPEN, PARTLY),
-    UNRUN: ("quick only", "not run"),
+AGREES, DIFFERS, DEPENDS, UNDECIDED, UNTESTED = "agrees", "differs", "depends on the run", "undecided", "not tested"
+GROUPS = {  # of labels, in the order of pages
+    AGREES: (REPRODUCED, NEAR, HOLDS, "holds vacuously"),
+    DIFFERS: (NOT, UNLEARNT, REFUTED),
+    DEPENDS: (DEPENDS,),
+    UNDECIDED: (OPEN, PART),
+    UNTESTED: (UNTESTED, "quick only", "not run"),
 }
+SAID = {  # what a reader is told of a label besides its group; the rest is said by the note alone
+    NEAR: "our runs spread by more than the margin", REFUTED: "refuted", PART: "in part:",
+    "holds vacuously": "vacuously:", "quick only": "quick recipe alone", "not run": "not run:",
+}  # fmt: skip
 
 Sides = tuple[pd.Series, pd.Series]  # of one cell, by seed: said to be above, said to be below
 
@@ -91,74 +112,111 @@ class Unit:
         """An amount in words."""
         return f"{amount:.{self.digits}f} {self.name}"
 
+    def margin(self, stated: float = np.inf) -> float:
+        """How far from a stated value a mean that is close to it may lie."""
+        return min(self.tight, self.share * abs(stated))
+
     def close(self, miss: float, stated: float = np.inf) -> bool:
         """Whether a mean that misses a stated value by so much is close to it."""
-        return abs(miss) < min(self.tight, self.share * abs(stated))
+        return abs(miss) < self.margin(stated)
 
 
 POINTS, NAT = Unit("points", 5.0, 1), Unit("nat", 0.05, 3, share=0.5)
 PERCENTS = Unit("%", POINTS.tight, POINTS.digits)  # points of a value, where it is shown and not a difference
 
 
-def group(verdict: str) -> str:
-    """Which of `GROUPS` a verdict belongs to; "" for none, as of a setting.
+class Words(NamedTuple):
+    """A verdict as readers meet it: one of `GROUPS` ("" for a setting), why, and under which condition."""
 
-    What holds, or is found, only if something is added agrees; the verdict says so.
-    """
-    plain = verdict.partition(":")[0].partition(" if ")[0]
-    return next((name for name, verdicts in GROUPS.items() if plain in verdicts), "")
+    group: str
+    why: str
+    condition: str
+
+
+def in_words(verdict: str) -> Words:
+    """A verdict as readers meet it. What is found, or holds, only if something is added agrees on that condition."""
+    head, _, note = verdict.partition(": ")
+    label, _, repair = head.partition(" if ")
+    word = next((name for name, labels in GROUPS.items() if label in labels), "")
+    if repair:
+        return Words(word, "", f"{repair}: {note}" if note else repair)
+    note, *conditions = re.split(r"(?:^|, )if ", note, maxsplit=1)
+    return Words(word, " ".join(filter(None, [SAID.get(label, ""), note])), "".join(conditions))
+
+
+def group(verdict: str) -> str:
+    """Which of `GROUPS` a verdict belongs to; "" for none, as of a setting."""
+    return in_words(verdict).group
 
 
 def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> str:
     """Verdict on a number, from our values in the same unit."""
-    if len(values) < FEWEST_SEEDS:
-        return f"{OPEN}: {len(values)} of at least {FEWEST_SEEDS} seeds"
+    runs = len(values)
+    if runs < FEWEST_SEEDS:
+        return f"{OPEN}: {runs} of at least {FEWEST_SEEDS} seeds"
     interval = prediction_interval(values, paper_runs)
     miss = interval.mean - stated
-    if unit.close(miss, stated):
-        if interval.half_width < unit.loose:
-            return REPRODUCED if interval.half_width < unit.tight else NEAR
-    elif not interval.low <= stated <= interval.high:
-        return f"{NOT}: ours is {unit.text(abs(miss))} {'higher' if miss > 0 else 'lower'}"
-    return f"{OPEN}: {closing(values, stated, paper_runs, unit)}"
+    close = unit.close(miss, stated)
+    if close and interval.half_width < unit.loose:
+        return REPRODUCED if interval.half_width < unit.tight else NEAR
+    near = close_runs(values, stated, paper_runs, unit)
+    chance = loneliness(values, stated) if paper_runs == 1 and runs >= FEWEST_ALONE else None
+    outside = not interval.low <= stated <= interval.high
+    if not close and (outside if chance is None else not near.any() and chance * (runs + 1) <= 1):
+        return f"{NOT}: ours {unit.text(abs(miss))} {'higher' if miss > 0 else 'lower'}"
+    if near.any() and near.mean() >= SHARE:
+        return f"{DEPENDS}: {_close(near, paper_runs)} within {unit.text(unit.margin(stated))}"
+    if chance is None:
+        return f"{OPEN}: none within {unit.text(unit.margin(stated))}, and {runs} runs are too few to exclude it"
+    alike = round(chance * (runs + 1)) - 1
+    return f"{OPEN}: as far from any other as the paper's number is {alike} of our {runs} runs (p = {chance:.2f})"
 
 
-def closing(values: Values, stated: float, paper_runs: int, unit: Unit) -> str:
-    """The runs that would close an open number, in words."""
-    count = enough(values, stated, paper_runs, unit)
-    one = f"{paper_runs} runs spread" if paper_runs > 1 else "one run spreads"
-    none = f"no count of runs decides, for the paper's {one} as much"
-    says = none if count == "none" else f"about {count} runs that spread as these would decide"
-    told = outcomes(values, stated, unit)
-    return f"{told}; {says}" if told else says
+def close_runs(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> np.ndarray:
+    """Which runs are close to a stated number; where that is a mean of several, which means of as many of ours."""
+    some = np.asarray(values, dtype=float)
+    if paper_runs > 1:
+        some = np.array([*combinations(some, min(paper_runs, len(some)))]).mean(1)
+    return np.abs(some - stated) < unit.margin(stated)
 
 
-def enough(values: Values, stated: float, paper_runs: int, unit: Unit = POINTS) -> str:
-    """How many runs spread as ours would make a number that is near reproduced, or close an open one; or "none"."""
-    interval = prediction_interval(values, paper_runs)
-    miss = interval.mean - stated
-    near = interval.half_width < unit.loose
-    width = (unit.tight if near else unit.loose) if unit.close(miss, stated) else abs(miss)
-    count = seeds_for(values, width, paper_runs)
-    return "none" if count is None else str(count)
+def _close(near: np.ndarray, paper_runs: int) -> str:
+    """How many runs, or which share of means, are close, in words."""
+    if paper_runs > 1:
+        return f"{100 * near.mean():.0f} % of the means of {paper_runs} of our runs"
+    return f"{near.sum()} of {len(near)} runs, {share(near.sum(), len(near))},"
+
+
+def share(count: int, of: int) -> str:
+    """A share in percent with its 95 % interval, which holds at least that often (Clopper and Pearson)."""
+    ends = stats.binomtest(int(count), of).proportion_ci(LEVEL)
+    return describe(100 * count / of, 100 * ends.low, 100 * ends.high, 0).replace(" [", " % [")
+
+
+def loneliness(values: Values, stated: float) -> float:
+    """Conformal p-value of a number as one more run: how rarely a run is as far from its nearest other."""
+    some = np.asarray(values, dtype=float)
+    apart = np.abs(np.subtract.outer(some, some)) + np.diag(np.full(len(some), np.inf))
+    farther = (apart.min(0) >= np.abs(some - stated).min()).sum()
+    return float((1 + farther) / (len(some) + 1))
 
 
 def outcomes(values: Values, stated: float, unit: Unit) -> str:
-    """The two groups that runs end in and which one a number belongs to, in words; "" where they end in one.
+    """The two groups that runs end in, their shares, and where a number lies, in a sentence; "" where there is one.
 
     Groups lie `loose` apart, and each is narrower than the gap between them.
     """
     low, high = at_widest_gap(values)
     if high.min() - low.max() < max(unit.loose, np.ptp(low), np.ptp(high)):
         return ""
-    belongs = [name for name, some in (("lower", low), ("higher", high)) if _within(stated, some, unit.tight)]
-    paper = f"the paper's number is of the {belongs[0]}" if belongs else "the paper's number is of neither"
-    told = [f"{len(some)} at {ends(some, unit.digits)}" for some in (high, low)]
-    return f"of {len(values)} runs {told[0]} and {told[1]}, {paper}"
-
-
-def _within(stated: float, values: np.ndarray, margin: float) -> bool:
-    return bool(values.min() - margin <= stated <= values.max() + margin)
+    few, many = sorted((low, high), key=len)
+    runs, beyond = len(values), lambda some: np.abs(some - stated).min() > unit.tight
+    place = "neither" if all(map(beyond, (low, high))) else f"the {'higher' if beyond(low) else 'lower'} group"
+    mean = describe(many.mean(), np.nan, np.nan, unit.digits)
+    return (
+        f"Runs end in two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
+        f"at {ends(few, unit.digits)}, a share of {share(len(few), runs)}. The paper's number is in {place}."
+    )
 
 
 def learnt(right: Values, asked: Values, chance: float) -> bool:
@@ -180,12 +238,17 @@ def direction_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
     gaps = intervals(cells)
     if all(gap.low > 0 for gap in gaps):
         return REPRODUCED
-    surely = holm([differences(sides) for sides in cells])
-    if any(sure and gap.mean > 0 for sure, gap in zip(surely, gaps)):
-        return PARTLY
+    if any(significant(cells)):
+        return PART
     wide = [sides for sides, gap in zip(cells, gaps) if gap.low <= 0 <= gap.high and gap.half_width >= unit.tight]
     widths = [max(abs(differences(sides).mean()), unit.tight) for sides in wide]
-    return f"{OPEN}: {_seeds(widths, wide)}" if wide else NOT
+    return f"{OPEN}: {_seeds(widths, wide)}" if wide else f"{NOT}: no difference the stated way is significant"
+
+
+def significant(cells: Sequence[Sides]) -> list[bool]:
+    """Which cells differ the stated way, with Holm's correction at 5 %."""
+    gaps = [differences(sides) for sides in cells]
+    return [sure and gap.mean() > 0 for sure, gap in zip(holm(gaps), gaps)]
 
 
 def no_gain_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
@@ -194,7 +257,7 @@ def no_gain_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
         return TOO_FEW
     gaps, none = intervals(cells), GAIN * unit.tight
     if any(gap.low > 0 for gap in gaps):
-        return NOT
+        return f"{NOT}: a gain is significant"
     unsure = [sides for sides, gap in zip(cells, gaps) if gap.high >= none]
     means = [differences(sides).mean() for sides in unsure]
     return f"{OPEN}: {_seeds([max(mean, none - mean) for mean in means], unsure)}" if unsure else REPRODUCED
@@ -207,8 +270,8 @@ def _seeds(widths: Sequence[float], cells: Sequence[Sides]) -> str:
 
 def _in_words(counts: Sequence[int | None]) -> str:
     known = [count for count in counts if count]
-    count = f"about {max(known)} seeds" if len(known) == len(counts) else "not even a thousand seeds"
-    return f"{count} that spread as these would decide"
+    count = f"about {max(known)}" if len(known) == len(counts) else "not even a thousand"
+    return f"{count} seeds that spread as these would decide"
 
 
 def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:
@@ -238,7 +301,8 @@ def reaches_verdict(readings: Sequence[Values], value: float) -> str:
     enough_seeds = [values for values in readings if len(values) >= FEWEST_SEEDS]
     if not enough_seeds:
         return TOO_FEW
-    return REPRODUCED if any(np.min(values) >= value for values in enough_seeds) else NOT
+    reached = any(np.min(values) >= value for values in enough_seeds)
+    return REPRODUCED if reached else f"{NOT}: not every run does"
 
 
 def parts_verdict(verdicts: dict[str, str]) -> str:
@@ -246,8 +310,8 @@ def parts_verdict(verdicts: dict[str, str]) -> str:
     kinds = {verdict.partition(":")[0] for verdict in verdicts.values()}
     if len(kinds) == 1:
         return kinds.pop()
-    said = ", ".join(f"{part} {verdict.partition(':')[0]}" for part, verdict in verdicts.items())
-    some = PARTLY if kinds & {REPRODUCED, PARTLY} else OPEN
+    said = ", ".join(f"{part} {group(verdict)}" for part, verdict in verdicts.items())
+    some = PART if kinds & {REPRODUCED, PART} else OPEN
     return f"{some}: {said}"
 
 

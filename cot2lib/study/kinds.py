@@ -82,7 +82,7 @@ class Number(Kind):
         since: the claim that states what a series begins with, where gains since then are judged; the column `first`
             holds what each run's own begins with.
         chance: share of questions that a guess answers, where models may learn nothing.
-        undecided: why there can be no verdict, if so.
+        untested: why there can be no verdict, if so.
         given: under which reading the verdict is meant, where the paper leaves it open.
     """
 
@@ -98,7 +98,7 @@ class Number(Kind):
     unit: Unit = POINTS
     since: str | None = None
     chance: float | None = None
-    undecided: str = ""
+    untested: str = ""
     given: str = ""
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
@@ -116,7 +116,6 @@ class Number(Kind):
             "verdict": verdict if profile == SETTLED else "quick only",
             **command(self.chapter, profile),
             **self._judged(judged, stated),
-            "enough": self._enough(judged, stated, verdict) if profile == SETTLED else None,
         }
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
@@ -140,8 +139,8 @@ class Number(Kind):
         return {"last": self.last, "best": self.best, "split_half": self.split_half}
 
     def _verdict(self, values: Values, stated: float, rows: pd.DataFrame) -> str:
-        if self.undecided:
-            return f"{rules.OPEN}: {self.undecided}"
+        if self.untested:
+            return f"{rules.UNTESTED}: {self.untested}"
         verdict = self._unlearnt(rows, stated) or rules.number_verdict(values, stated, self.paper_runs, self.unit)
         return noted(verdict, f"if {self.given}" if self.given else "")
 
@@ -153,7 +152,7 @@ class Number(Kind):
         if len(rows) < rules.FEWEST_SEEDS or rules.learnt(rows[self.last] * asked, asked, self.chance):
             return ""
         too = self.unit.close(stated - self.scale * self.chance)
-        return f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stays at chance"
+        return f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stay at chance"
 
     def _judged(self, values: Values, stated: float) -> dict:
         """The judged column, its interval, the interval of the rule, and ours less the paper's."""
@@ -162,10 +161,6 @@ class Number(Kind):
         ends = {"judged_low": mean.low, "judged_high": mean.high}
         ends |= {"predicted_low": further.low, "predicted_high": further.high}
         return {"judged": "gain" if self.since else self.judged, **ends, "difference": values.mean() - stated}
-
-    def _enough(self, values: Values, stated: float, verdict: str) -> str | None:
-        waits = len(values) >= rules.FEWEST_SEEDS and verdict.startswith((rules.NEAR, rules.OPEN))
-        return rules.enough(values, stated, self.paper_runs, self.unit) if waits and not self.undecided else None
 
     def ours(self, row) -> str:
         """The mean of the last epoch with its interval."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cot2lib.study.judge import AGREES, DIFFERS, OPEN, group
+from cot2lib.study.judge import AGREES, DIFFERS, UNDECIDED, group, in_words
 from cot2lib.study.kinds import (
     ENTROPY,
     SETTLED,
@@ -92,8 +92,8 @@ class HalfStated(Kind):
 def _reached(row: dict) -> str:
     """Whether a number's runs come up to it, and how the rule says it: yes where they agree, or end above it."""
     verdict, higher = row["verdict"], row["difference"] > 0
-    said = {AGREES: YES, DIFFERS: YES if higher else NO}.get(group(verdict), OPEN)
-    return f"{said}: {verdict.partition(': ')[2] or verdict}"
+    said = {AGREES: YES, DIFFERS: YES if higher else NO}.get(group(verdict), UNDECIDED)
+    return ": ".join(filter(None, [said, in_words(verdict).why]))
 
 
 def entropies(stem: str, chapter: str, sample: Sample) -> dict[str, Kind]:

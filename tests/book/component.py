@@ -33,10 +33,7 @@ HELPERS = """
     return status();
   };
   const until = async (met) => { while (!met()) await new Promise((go) => setTimeout(go, 20)); };
-  const start = async () => {
-    root.querySelector(".two-minds-start").click();
-    await until(() => root.querySelector("svg"));
-  };
+  const start = () => until(() => root.querySelector("svg"));
   const mind = (name) => root.querySelector(`[data-mind=${name}]`);
   const discs = (name, step) => [...mind(name).querySelectorAll(`[role=button][data-step="${step}"]`)];
   const disc = (name, step, label) =>

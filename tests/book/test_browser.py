@@ -90,7 +90,7 @@ def test_the_circle_turns_answers_and_says_so(ask):
     assert said["short"] == "Type four digits from 1 to 9."
 
 
-ROWS = "".join(f"<tr><td>claim {n}</td><td>{'near' if n % 5 else 'refuted'}</td></tr>" for n in range(25))
+ROWS = "".join(f"<tr><td>claim {n}</td><td>{'agrees' if n % 5 else 'differs'}</td></tr>" for n in range(25))
 TABLE = '<article><div class="pst-scrollable-table-container"><table id="{}"><thead><tr><th>claim</th><th>{}</th></tr>'
 TABLE += "</thead><tbody>{}</tbody></table></div></article>"
 SCRIPT = '<script src="../_static/filter.js"></script>'
@@ -104,10 +104,10 @@ def test_long_tables_keep_the_rows_that_are_asked_for(folder):
         f"""{COUNT}
         const [field, list] = document.querySelector(".table-filter").children;
         const type = (box, value) => {{ box.value = value; box.dispatchEvent(new Event("input")); return rows(); }};
-        const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "refuted"), type(field, "claim 1")];
+        const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "differs"), type(field, "claim 1")];
         return [...told, document.querySelector("[role=status]").textContent, [...list].map((one) => one.value)];""",
     )
-    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "near", "refuted"]]
+    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "agrees", "differs"]]
 
 
 def test_keys_reach_what_is_wide_and_names_are_what_is_seen(folder):
@@ -137,8 +137,8 @@ def test_short_tables_and_those_without_verdicts(folder):
 
 
 CARD = '<details id="claim-{0}"><summary><span class="sd-badge">{1}</span> card {0}</summary>about {0}</details>'
-CARDS = "<section>" + CARD.format("one", "partly") + CARD.format("two", "refuted") + "</section>"
-CARDS += "<section>" + CARD.format("three", "partly but ...") + "</section>"
+CARDS = "<section>" + CARD.format("one", "agrees") + CARD.format("two", "differs") + "</section>"
+CARDS += "<section>" + CARD.format("three", "not tested") + "</section>"
 
 
 def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
@@ -148,7 +148,7 @@ def test_cards_are_filtered_with_their_sections_and_a_link_opens_one(folder):
         """const shown = () => [...document.querySelectorAll("details, section")].filter((one) => !one.hidden).length;
         const [field, list] = document.querySelector(".table-filter").children;
         const type = (box, value) => { box.value = value; box.dispatchEvent(new Event("input")); return shown(); };
-        const told = [shown(), type(field, "card ONE"), type(field, ""), type(list, "partly"), type(list, "refuted")];
+        const told = [shown(), type(field, "card ONE"), type(field, ""), type(list, "agrees"), type(list, "differs")];
         window.location.hash = "#claim-three";
         window.dispatchEvent(new HashChangeEvent("hashchange"));
         return [...told, document.querySelector("[role=status]").textContent,

@@ -1,95 +1,196 @@
-"""The first page: the figure of what was found, and its four sentences."""
+"""The first page and the README: whether the paper holds, from the records, and each verdict a click or two away."""
 
+import hashlib
 import re
+import runpy
+from pathlib import Path
 
 import pytest
-from component import extension
+from bs4 import BeautifulSoup
+from chromium import BROWSER, MISSING, browser
 
-from cot2lib.study.book import first_page, ledger
-from cot2lib.study.judge import group
-from cot2lib.study.printed import paper_value
+from cot2lib.metrics import mean_interval
+from cot2lib.study.book import first_page, index, overview
+from cot2lib.study.book.ledger import KINDS, STATEMENTS, judged, of_records, reading_records
+from cot2lib.study.judge import GROUPS, group
+from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.report import bare
 
-pytestmark = pytest.mark.usefixtures("unchecked")
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "_build" / "html"
 METHODS = ("cot2", "discrete")
+built = pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`")
 
 
 @pytest.fixture(scope="module")
-def said():
-    return first_page.sentences()
+def rows():
+    return of_records()
 
 
 @pytest.fixture(scope="module")
-def known():
-    rows = ledger.of_records()
+def known(rows):
     return rows[rows["profile"] == "paper"].set_index("id")
 
 
-def test_there_is_a_sentence_for_each_part_of_the_paper(said):
-    assert [sentence.partition(".**")[0][2:] for sentence in said] == ["Training", "Graphs", "Reward", "Theory"]
+@pytest.fixture(scope="module")
+def picture(rows):
+    return BeautifulSoup(overview.picture(rows), "html.parser")
 
 
-def test_verdicts_are_those_of_the_ledger_and_lead_to_cards(said, known):
-    links = re.findall(r"\{ref\}`(.+?) <claim-(.+?)>`", " ".join(said))
-    assert len(links) == 10
-    for words, claim in links:
-        verdict = known.loc[claim, "verdict"]
-        said = verdict if claim in ledger.STATEMENTS else "partly" if verdict == "partly" else group(verdict)
-        assert words.lower() == said, claim
+def words(text):
+    return [word for word in text.split() if re.search(r"\w", word)]
 
 
-@pytest.mark.parametrize("claim", ["main-mnns-cot2", "main-prosqa-discrete", "grpo-mts-d24-k3"])
-def test_our_number_stands_beside_the_papers(said, known, claim):
-    pattern = rf"([\d.]+)\s\[[\d., \s]+\] % \(the paper ([\d.]+): {{ref}}`\w[\w ]* <claim-{claim}>"
-    ours, papers = map(float, re.search(pattern, " ".join(said)).groups())
-    epoch = "last" if claim.startswith("main") else "best"  # as the paper prints it
-    assert ours == pytest.approx(known.loc[claim, epoch], abs=0.051)
-    assert papers == pytest.approx(float(known.loc[claim, "paper_value"]), abs=0.006)
+# In short
 
 
-def test_one_layer_leads_where_its_interval_says_so(said, known):
-    """The other dimension, at which one seed of ten turns the interval, is not asserted and then withdrawn."""
-    found = re.search(r"leads at \*d\* = 32 \((.*)\), and has no certain lead at \*d\* = 24 \((.*)\):", said[0])
-    ends = [[float(end) for end in re.findall(r"-?\d+\.\d", words)] for words in found.groups()]
-    assert ends[0][1] > 0 > ends[1][1]
-    assert ends[1][0] == pytest.approx(known.loc["small-cot2-beats-large-discrete", "last"], abs=0.051)
+def test_the_answer_is_short_and_leads_to_cards():
+    said = first_page.in_short()
+    links = re.findall(r"\{ref\}`[^<]+ <claim-(.+?)>`", said)
+    assert len(words(bare(said))) <= 90 and len(links) >= 8 and set(links) <= set(claims().index)
 
 
-def test_of_more_cells_the_one_that_decides_is_named(said, known):
-    gap = known.loc["grpo-improves", "last"]
-    assert re.search(rf"gap in points {gap:.1f}\s\[.*\] at \*d\* = 24, K = 1\.", said[2])
+def test_the_numbers_of_the_answer_are_those_of_the_ledger(known):
+    said = first_page.in_short().replace("\xa0", " ")
+    for claim in ("main-mnns-cot2", "main-mnns-discrete", "main-prosqa-cot2"):
+        assert f"{{ref}}`{known.loc[claim, 'last']:.1f} % <claim-{claim}>`" in said
+    runs = lambda claim: [line.values for line in KINDS[claim].drawn(claim, "paper", reading_records())]
+    assert all((gap > 0).all() for gap in runs("convergence-2l2h")) and "{ref}`on every seed <" in said
+    low, high, *paper = map(int, re.search(r"(\d+) to (\d+) points; the paper prints (\d+) to (\d+)", said).groups())
+    gains = [mean_interval(gap).mean for gap in runs("grpo-improves")]
+    assert (low, high) == (round(min(gains)), round(max(gains))) and min(gains) > paper[1]
+    conditions = sum("holds if" in known.loc[claim, "verdict"] for claim in STATEMENTS)
+    assert f"{first_page.SOME[conditions].capitalize()} of {len(STATEMENTS)} theoretical statements" in said
+    assert f"not {paper_value('main-prosqa-cot2'):g} %" in said
+    assert known.loc["main-prontoqa-cot2", "last"] < 60, "so it learns nothing"
 
 
-def test_runs_that_end_with_one_answer_are_counted_at_both_dimensions(said, known):
-    """The lower of the two groups in which each verdict finds the runs."""
-    pattern = r"(\d+) of 20 runs at \*d\* = 32 and (\d+) of 20 runs at \*d\* = 24 end within a point"
-    counts = re.search(pattern, said[2]).groups()
-    verdicts = [known.loc[f"grpo-mts-d{d}-k3", "verdict"].partition(" and ")[2] for d in (32, 24)]
-    assert list(counts) == [re.match(r"(\d+) at 3[45]\.", verdict)[1] for verdict in verdicts]
+# The abstract and the tiles
 
 
-@pytest.mark.parametrize("d_model", [24, 32])
-def test_an_open_number_that_no_run_comes_near_says_so(said, d_model):
-    runs = ledger.KINDS[f"grpo-mts-d{d_model}-k3"].drawn(f"grpo-mts-d{d_model}-k3", "paper", ledger.reading_records())
-    close = (runs[0].values - runs[0].stated).abs() < 5
-    assert not close.any() and re.search(rf"<claim-grpo-mts-d{d_model}-k3>`; none of 20 runs within 5 points", said[2])
+def test_the_abstract_is_the_papers(rows):
+    """A digest of its words as they stand in the paper, without markup."""
+    picture = BeautifulSoup(overview.picture(rows), "html.parser")
+    for sign in picture.select(".abstract .sign, .abstract a:not(.phrase)"):
+        sign.decompose()
+    text = picture.select_one(".abstract").get_text()
+    assert text == "".join(words for words, _ in overview.ABSTRACT)
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "a26a9e740955a27d"
 
 
-def test_the_first_screen_says_that_our_recipe_on_graphs_favours_cot2(said, tmp_path):
-    """Beside the sentence and below the figure, whose right panel has another size than the paper's models."""
-    lead, fair = map(int, re.search(r"leads by (\d+) points, and by (\d+) if each method", said[1]).groups())
-    assert 0 < 2 * fair < lead and "(*d* = 32)" in first_page.favoured()
-    shown = "\n".join(extension("front_page").LINES["first"](tmp_path))
-    caption = shown.partition("::::{container}")[0]
-    assert first_page.favoured() in caption and "(*d* = 64) and answer other questions" in caption
+def test_phrases_and_tiles_say_claim_and_verdict(rows, known, picture):
+    cards = {f"claims.html#claim-{claim}": claim for claim in known.index}
+    links = picture.select(".abstract a, .tile:not(.strip .tile)")
+    assert len(links) > 100
+    for link in links:
+        said, claim = link["title"], cards.get(link["href"], "passk-discrete-t0.4-k1")  # a series has no card
+        verdict = group(judged(rows)[claim]) if not index.in_series(claim) else "agrees"
+        assert re.search(rf"\. Verdict: {verdict}[:.]", said) or index.in_series(claim), claim
+        assert index.in_series(claim) or f"is-{verdict.replace(' ', '-')}" in link["class"], claim
+        assert "phrase" in link["class"] or link["aria-label"] == said
+    assert not set(overview.MARKS) ^ set(GROUPS)
 
 
-def test_the_figure_draws_every_seed_and_the_papers_values():
-    drawn = first_page.curves()
-    ends = drawn.numbers.sort_values("epoch").groupby(["recipe", "method", "seed"], observed=True)["accuracy"].last()
-    means = ends.groupby(["recipe", "method"], observed=True).mean().unstack()
-    assert (means["CoT2"] > means["discrete CoT"]).all(), drawn.finding
-    seeds = drawn.numbers.groupby(["recipe", "method"], observed=True)["seed"].nunique()
-    assert seeds[first_page.SUMS].tolist() == [20, 20] and (seeds[first_page.GRAPHS] >= 1).all()
-    bars = [bar for axis in drawn.figure.axes for bar in axis.collections]
-    heights = sorted(float(bar.get_offsets()[0, 1]) for bar in bars)
-    assert heights == sorted(paper_value(f"main-{task}-{name}") for task in ("mnns", "prosqa") for name in METHODS)
+def test_every_claim_has_one_tile(rows, picture):
+    strips = sum(int(link.get_text().split()[1]) for link in picture.select(".strip .tile"))
+    tiles = picture.select(".tile:not(.strip .tile)")
+    large = [tile for tile in tiles if "small" not in tile["class"]]
+    counts = overview.counts(rows)
+    assert len(large) == counts.loc[overview.STATEMENT].sum() and strips == counts.loc[overview.ENTROPY].sum()
+    assert len(tiles) + strips == counts.loc["all"].sum() == len(judged(rows))
+    assert [name.get_text() for name in picture.select("dt")] == [*overview.ROWS]
+    assert all(row.select(".tile") for row in picture.select("dd"))
+
+
+def test_marks_and_words_can_be_read_in_both_themes():
+    """WCAG AA, 4.5 to 1, of every verdict's colour on the page and as the ground of a tile."""
+    css = (ROOT / "book" / "_static" / "book.css").read_text()
+
+    def light(colour):
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for name in GROUPS:
+        found = re.findall(rf"^(.*)\.is-{name.replace(' ', '-')} {{\n  --verdict: (#\w{{6}});", css, re.MULTILINE)
+        grounds = {"": "#ffffff", 'html[data-theme="dark"] ': "#121212"}  # of the theme
+        assert [theme for theme, _ in found] == [*grounds], name
+        for theme, colour in found:
+            one, other = sorted([light(colour), light(grounds[theme])])
+            assert (other + 0.05) / (one + 0.05) >= 4.5, (name, theme)
+
+
+# The figure
+
+
+@pytest.mark.parametrize("panel", first_page.CLAIMED)
+def test_the_figure_draws_every_seed_and_the_papers_values(panel):
+    drawn = first_page.curves(panel)
+    ends = drawn.numbers.sort_values("epoch").groupby(["method", "seed"], observed=True)["accuracy"].last()
+    means = ends.groupby("method", observed=True).mean()
+    assert means["CoT2"] > means["discrete CoT"], drawn.finding
+    seeds = drawn.numbers.groupby("method", observed=True)["seed"].nunique()
+    assert (seeds == 20).all() if panel == first_page.SUMS else (seeds >= 1).all()
+    heights = sorted(float(bar.get_offsets()[0, 1]) for axis in drawn.figure.axes for bar in axis.collections)
+    assert heights == sorted(paper_value(f"{first_page.CLAIMED[panel]}-{name}") for name in METHODS)
+
+
+def test_the_caption_says_that_our_recipe_on_graphs_favours_cot2():
+    lead, fair = map(int, re.search(r"leads by (\d+) points, and by (\d+) if each", first_page.favoured()).groups())
+    assert 0 < 2 * fair < lead
+
+
+# The README
+
+
+def test_the_readme_says_what_the_records_say(rows, tmp_path):
+    """`make results` puts it there."""
+    made = runpy.run_path(str(ROOT / "book" / "results.py"))
+    text, readme = made["results"](rows), (ROOT / "README.md").read_text()
+    assert made["BEGIN"] + text + made["END"] in readme, "the README is stale; run `make results`"
+    assert "{ref}" not in text and text.count("\n| ") == 2 + len(GROUPS)
+    (tmp_path / "README.md").write_text(f"a\n{made['BEGIN']}old\n{made['END']}b\n")
+    made["put"](tmp_path / "README.md", "new\n")
+    assert (tmp_path / "README.md").read_text() == f"a\n{made['BEGIN']}new\n{made['END']}b\n"
+    assert len(readme.splitlines()) <= 100 and len(words(readme)) <= 900
+
+
+def test_the_readmes_code_runs(store, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert code.count("steps=1500") == 1
+    exec(code.replace("steps=1500", "steps=120"), {})
+    thoughts = capsys.readouterr().out.splitlines()[-4:]
+    assert all(line.startswith("{") for line in thoughts)
+
+
+# The built page
+
+
+@pytest.fixture
+def page():
+    return BeautifulSoup((SITE / "book" / "intro.html").read_text(), "html.parser")
+
+
+@built
+def test_the_page_is_short_and_in_order(page):
+    article = page.select_one("article")
+    order = [".in-short", "#finding-figure", ".overview", ".two-minds", "#tab-glance", "#how-to-use-it"]
+    assert article.select(", ".join(order)) == [article.select_one(part) for part in order]
+    assert len(article.select("#finding-figure img")) == 2
+    for hidden in article.select(".headerlink, script, .tile, .sign, .table-csv"):
+        hidden.decompose()
+    assert len(words(article.get_text(" "))) <= 700
+
+
+@built
+@pytest.mark.skipif(BROWSER is None, reason=MISSING)
+def test_a_verdict_is_a_click_away(page):
+    """Phrases and tiles are links, so that keys reach them; each opens its card."""
+    links = [link["href"] for link in page.select(".overview a")]
+    claimed = BeautifulSoup((SITE / "book" / "claims.html").read_text(), "html.parser")
+    ids = {tag["id"] for tag in claimed.select("[id]")}
+    assert len(links) > 100 and {link.partition("#")[2] for link in links} <= ids
+    with browser().visitor() as session:
+        for link in (links[0], page.select_one(".tile")["href"]):
+            assert browser().errors(session, (SITE / "book" / link).as_uri().replace("%23", "#")) == []
+            assert browser().give(session, "document.querySelector(location.hash).open"), link

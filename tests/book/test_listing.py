@@ -1,4 +1,4 @@
-"""The ledger as a page shows it: one row a claim, five columns, and each verdict leads to its card."""
+"""The ledger as a page shows it: one row a claim, six columns, and each verdict leads to its card."""
 
 import re
 
@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from cot2lib.study.book import listing
-from cot2lib.study.book.ledger import is_series, of_records, short
+from cot2lib.study.book.ledger import is_series, of_records
+from cot2lib.study.judge import group
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +21,11 @@ def test_a_row_says_what_the_authors_recipe_gives_and_else_what_the_quick_one_do
     settled, unrun, quick = table.itertuples(index=False)
     known = rows.set_index(["id", "profile"])
     assert settled.ours.startswith(f"{known.loc[('main-mnns-cot2', 'paper'), 'last']:.1f}") and settled.seeds == 20
-    assert settled.verdict == "{ref}`reproduced <claim-main-mnns-cot2>`" and settled[1] == "98.94 %"
-    assert quick.ours.endswith(" (quick recipe)") and "quick only" in quick.verdict
-    assert unrun.ours == "" and "not run" in unrun.verdict
+    assert settled.verdict == "{ref}`agrees <claim-main-mnns-cot2>`" and settled[1] == "98.94 %"
+    assert (
+        quick.ours.endswith(" (quick recipe)") and "not tested" in quick.verdict and quick[5] == "quick recipe alone"
+    )
+    assert unrun.ours == "" and unrun[5].startswith("not run: needs")
 
 
 def test_titles_count_verdicts_and_verdicts_are_short(rows):
@@ -37,7 +40,7 @@ def test_titles_count_verdicts_and_verdicts_are_short(rows):
         assert (sum(numbers) or 1) == len(fold.table.data) + apart, fold.title
         for said in fold.table.data["verdict"]:
             claim = re.search("<claim-(.*)>", said)[1]
-            assert said.startswith(f"{{ref}}`{short(settled[claim])} <")
+            assert said.startswith(f"{{ref}}`{group(settled[claim]) or 'no claim'} <")
 
 
 def test_a_notebook_shows_the_folds(rows):

@@ -3,11 +3,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.metrics import mean_interval, paired_interval, prediction_interval
+from cot2lib.metrics import mean_interval
 from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import samples, sweeps
@@ -16,19 +15,8 @@ from cot2lib.study.book.ledger import KINDS, STATEMENTS, rows_of
 from cot2lib.study.comparisons import Beside, Direction, Parts, Reaches, Value, against
 from cot2lib.study.csft import claims as training
 from cot2lib.study.judge import (
-    GROUPS,
     NAT,
-    POINTS,
-    differences,
-    direction_verdict,
-    enough,
     group,
-    learnt,
-    no_gain_verdict,
-    number_verdict,
-    outcomes,
-    parts_verdict,
-    reaches_verdict,
     value_verdict,
 )
 from cot2lib.study.kinds import Number, Statement, command
@@ -59,157 +47,6 @@ def test_claims_are_unique_and_all_measured_ones_exist():
     assert paper_value("main-mnns-cot2") == 98.94
 
 
-@pytest.mark.parametrize(
-    "values, stated, verdict",
-    [
-        ([98.0, 99.0, 98.5, 99.2, 98.8], 98.94, "reproduced"),
-        ([98.0, 99.0, 98.5, 99.2, 98.8], 92.0, "not reproduced: ours is 6.7 points higher"),
-        ([98.0, 98.1, 97.9, 98.0, 98.0], 98.5, "reproduced"),  # outside the interval, and half a point away
-        ([88.0, 99.0, 92.0, 90.0, 95.0], 94.0, "near"),
-        ([88.0, 99.0, 92.0, 90.0, 95.0], 98.5, "open: about 9 runs that spread as these would decide"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 82.0, "open: about 94 runs that spread as these would decide"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 20.0, "not reproduced: ours is 60.8 points higher"),
-        ([98.0, 99.0], 98.94, "open: 2 of at least 3 seeds"),
-    ],
-)
-def test_number_verdicts(values, stated, verdict):
-    assert number_verdict(values, stated, 5) == verdict
-
-
-def test_number_verdict_turns_five_points_away():
-    """An interval narrower than the miss leaves nothing open."""
-    values = [84.0, 86.0, 85.0, 87.0, 84.5]
-    assert prediction_interval(values, 5).half_width < 5
-    assert number_verdict(values, 90.29, 5) == number_verdict(values, 80.31, 5) == "reproduced"
-    assert number_verdict(values, 90.31, 5) == "not reproduced: ours is 5.0 points lower"
-    assert number_verdict(values, 80.29, 5) == "not reproduced: ours is 5.0 points higher"
-
-
-def test_beyond_five_points_the_interval_decides():
-    values = [80.0, 90.0, 85.0, 88.0, 82.0]
-    high = prediction_interval(values, 5).high
-    assert high > 90
-    assert number_verdict(values, high - 1e-6, 5).startswith("open: ")
-    assert number_verdict(values, high + 1e-6, 5).startswith("not reproduced: ")
-
-
-def test_an_open_number_is_closed_by_so_many_runs():
-    """One fewer leaves the interval as wide as the miss, or as three times five points where the mean is close."""
-    values = [60.0, 99.0, 80.0, 70.0, 95.0]
-    spread = np.std(values, ddof=1)
-    half = lambda n: special.stdtrit(n - 1, 0.975) * spread * np.sqrt(1 / n + 1 / 5)
-    told = "open: about {} runs that spread as these would decide".format
-    assert number_verdict(values, 82.0, 5) == told(94) and half(93) >= 15 > half(94)
-    assert number_verdict(values, 60.8, 5) == told(11) and half(10) >= 20 > half(11)
-    assert "no count of runs decides, for the paper's one run spreads as much" in number_verdict(values, 82.0, 1)
-
-
-def test_runs_that_end_in_two_groups_are_told():
-    """Fifteen points apart, and farther than either group is wide; the number is of the group it lies within or by."""
-    values = [34.3, 75.8, 65.3, 34.6, 70.0]
-    told = "of 5 runs 3 at 65.3 to 75.8 and 2 at 34.3 to 34.6, the paper's number is of "
-    assert outcomes(values, 49.0, POINTS) == f"{told}neither"
-    assert (
-        outcomes(values, 61.0, POINTS) == f"{told}the higher" and outcomes(values, 30.0, POINTS) == f"{told}the lower"
-    )
-    assert outcomes([50.0, 64.9, 64.0], 60, POINTS) == "" and outcomes([20.0, 35.0, 36.0], 60, POINTS) != ""
-    assert outcomes([20.0, 40.0, 56.0, 80.0], 60, POINTS) == "", "three steps are no two groups"
-    assert number_verdict(values, 52.0, 1).startswith(f"open: {told}neither; no count of runs decides")
-    assert outcomes([0.1, 0.11, 0.4], 0.4, NAT) == "of 3 runs 1 at 0.400 and 2 at 0.100 to 0.110, " + (
-        "the paper's number is of the higher"
-    )
-
-
-@pytest.mark.parametrize(
-    "right, found",
-    [((500, 510, 505), False), ((500, 510, 540), True), ((400, 300, 200), False), ((527,), True), ((526,), False)],
-)
-def test_learning_is_told_from_luck(right, found):
-    """Of 1,000 questions with two options one run in 20 is right on 527 by luck, and one of three runs on 535."""
-    assert learnt(right, [1000] * len(right), 0.5) == found
-    assert learnt([535] * 3, [1000] * 3, 0.5) and not learnt([534] * 3, [1000] * 3, 0.5)
-
-
-def test_every_verdict_has_a_group(shipped):
-    assert {name for name in shipped["verdict"].map(group)} == {*GROUPS, ""}
-    assert shipped.loc[shipped["verdict"].map(group) == "", "id"].unique().tolist() == ["kl-coefficient"]
-    told = {"near": "agrees", "holds if m = 2": "agrees", "did not learn: x": "differs", "partly: a": "cannot be told"}
-    assert {verdict: group(verdict) for verdict in told} == told
-
-
-@pytest.mark.parametrize("half, verdict", [(4.9, "reproduced"), (5.1, "near"), (14.9, "near"), (15.1, "open: ")])
-def test_a_number_is_told_by_the_width_of_its_interval(half, verdict):
-    values = np.array([-1.0, 0.0, 1.0])
-    values *= half / prediction_interval(values, 5).half_width
-    assert number_verdict(50 + values, 50.0, 5).startswith(verdict)
-
-
-def test_how_many_seeds_would_be_enough():
-    """The first count whose interval is tight; none where one run of the paper's spreads as much."""
-    values = [88.0, 99.0, 92.0, 90.0, 95.0]
-    count = int(enough(values, 94.0, 5))
-    spread = np.std(values, ddof=1)
-    halves = [special.stdtrit(n - 1, 0.975) * spread * np.sqrt(1 / n + 1 / 5) for n in (count - 1, count)]
-    assert halves[0] >= 5 > halves[1]
-    assert enough(values, 94.0, 1) == "none" and 1.96 * spread > 5
-
-
-def sides(above, below):
-    """Both sides of a cell, by seed from 42 on."""
-    return tuple(pd.Series(values, dtype=float, index=range(42, 42 + len(values))) for values in (above, below))
-
-
-def test_direction_verdicts():
-    clear = sides([90, 91, 92], [80, 80.5, 81])
-    unclear = sides([90, 91, 92], [80, 95, 91])
-    against = sides([80, 80.5, 81], [90, 91, 92])
-    assert direction_verdict([clear, clear]) == "reproduced"
-    assert direction_verdict([clear, unclear]) == direction_verdict([clear, against]) == "partly"
-    assert direction_verdict([against]) == "not reproduced"
-    assert direction_verdict([unclear]) == direction_verdict([unclear, against]) == f"open: about 11 {SEEDS_DECIDE}"
-    assert direction_verdict([sides([90, 91], [80, 80])]) == "open: fewer than 3 seeds"
-
-
-def test_a_direction_pairs_by_seed():
-    """Two seeds in common, whatever their order: above by 10 on both, and too few for a verdict."""
-    above, below = sides([90, 50, 70], [60, 80, 40])
-    turned = below[::-1].rename({44: 7})
-    assert differences((above, below[::-1])).to_dict() == {42: 30, 43: -30, 44: 30}
-    assert direction_verdict([(above, turned)]) == "open: fewer than 3 seeds"
-    with pytest.raises(SpecError, match="no seed is on both sides"):
-        direction_verdict([(above, below.rename(lambda seed: seed + 10))])
-
-
-def test_one_cell_of_many_needs_more_than_its_own_interval():
-    """Holm's correction: what one comparison shows by a little, it does not show among twenty."""
-    rng = np.random.default_rng(0)
-    noise = [sides(50 + rng.normal(size=5) * 0.01, np.full(5, 50.0) + rng.normal(size=5) * 0.01) for _ in range(19)]
-    little = sides([50.15, 50.2, 50.35, 50.08, 50.3], np.full(5, 50.0))
-    assert paired_interval(*little).low > 0 and direction_verdict([little, little]) == "reproduced"
-    assert direction_verdict([little, (little[1], little[1] + [1, -1, 0.5, -0.5, 0])]) == "partly"
-    assert direction_verdict([little, *noise]) == "not reproduced"
-
-
-def test_no_gain_verdicts():
-    base = pd.Series([90.0, 91, 92])
-    same, better, worse = base + [0.1, -0.1, 0.0], base + [3, 3.1, 2.9], base - [3, 3.1, 2.9]
-    assert no_gain_verdict([(same, base), (worse, base)]) == "reproduced"
-    assert no_gain_verdict([(same, base), (better, base)]) == "not reproduced"
-    assert no_gain_verdict([(base + [2, -2, 0], base)]) == f"open: about 18 {SEEDS_DECIDE}"
-    assert no_gain_verdict([(base[:2], base[:2])]) == "open: fewer than 3 seeds"
-    edge = base + [0.5, 0.6, 0.7]
-    assert paired_interval(edge, base).low > 0 and no_gain_verdict([(edge, base)]) == "not reproduced"
-
-
-def test_reaches_verdicts():
-    """Every run of one reading has to be there; too few runs settle nothing."""
-    perfect, nearly = np.array([100.0, 100, 100]), np.array([100.0, 99.9, 100])
-    assert reaches_verdict([nearly, perfect], 100.0) == "reproduced"
-    assert reaches_verdict([nearly, nearly], 100.0) == "not reproduced"
-    assert reaches_verdict([nearly, perfect[:2]], 100.0) == "not reproduced"
-    assert reaches_verdict([perfect[:2]], 100.0) == "open: fewer than 3 seeds"
-
-
 def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
     """The best reading is shown; what the paper profile lacks is no verdict."""
     sample = lambda shares: (
@@ -221,7 +58,9 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
     nearly = Reaches("construction", [sample([0.9, 0.8, 0.9]), sample([1, 1, 0.97])], 100.0)
     monkeypatch.setitem(KINDS, claim, nearly)
     quick, settled = row_of(claim, "quick", seeds), row_of(claim, "paper", seeds)
-    assert quick["verdict"] == "quick only: there not reproduced" and quick["last"] == pytest.approx(99)
+    assert quick["verdict"] == "quick only: there not reproduced, not every run does" and quick[
+        "last"
+    ] == pytest.approx(99)
     assert quick["last_low"] < 99 < quick["last_high"] <= 100 and quick["seeds"] == 3
     assert settled["verdict"] == "quick only" and settled["seeds"] == 0
     assert nearly.ours(pd.Series(quick)).startswith("99.0"), "a value, not a gap"
@@ -229,27 +68,16 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
     assert row_of(claim, "quick", seeds)["verdict"] == "quick only: there reproduced"
 
 
-def test_narrower_limits_for_entropies():
-    values = [1.30, 1.35, 1.40]
-    assert number_verdict(values, 1.35, 1) == "reproduced"
-    assert number_verdict(values, 1.35, 1, NAT).startswith("open: ")
-    assert number_verdict([1.34, 1.35, 1.36], 1.35, 5, NAT) == "reproduced"
-    assert number_verdict([1.349, 1.35, 1.351], 1.31, 5, NAT) == "reproduced", "outside the interval, .04 away"
-    assert number_verdict([0.049, 0.05, 0.051], 0.03, 5, NAT) == "not reproduced: ours is 0.020 nat higher"
-    assert number_verdict([1.34, 1.35, 1.36], 1.05, 1, NAT) == "not reproduced: ours is 0.300 nat higher"
+def test_judged_counts_a_number_once_and_so_a_series(shipped):
+    """The four temperatures of Pass@k are four series, and a setting claims nothing."""
+    known = claims()
+    alone = known[known["metric"] != "pass_at_k"]
+    twice = int(alone.duplicated(["task", "setting", "paper_value"]).sum())
+    assert twice >= 2, "main table and budget figure share two"
+    assert len(ledger.judged(shipped)) == len(alone) - twice + 4 - 1
 
 
-def test_verdicts_count_a_number_once_and_so_a_series(shipped):
-    """The four temperatures of Pass@k are four series."""
-    rows = shipped.assign(verdict="reproduced")
-    counted, known = int(ledger.verdict_counts(rows)["claims"].sum()), claims()
-    assert counted == len(known) - int((known["metric"] == "pass_at_k").sum()) - _twice(known) + 4
-    assert ledger.total(rows) == f"Of {counted} claims {counted} agree with our runs, 0 differ, 0 cannot be told, " + (
-        "and 0 were not run by the authors' recipe."
-    )
-
-
-@pytest.mark.parametrize("worst", ["near", "open: 7 runs decide", "not reproduced: ours is 9.0 points lower"])
+@pytest.mark.parametrize("worst", ["near", "open: 7 runs decide", "not reproduced: ours 9.0 points lower"])
 def test_a_series_is_as_good_as_its_worst_point(shipped, worst):
     at = shipped["id"] == "passk-discrete-t0.4-k9"
     rows = shipped.assign(verdict=shipped["verdict"].mask(ledger.is_series(shipped), "reproduced").mask(at, worst))
@@ -257,38 +85,6 @@ def test_a_series_is_as_good_as_its_worst_point(shipped, worst):
     assert (
         found["passk-discrete-t0.4-k1"] == worst.partition(":")[0] and found["passk-discrete-t0.8-k1"] == "reproduced"
     )
-
-
-@pytest.mark.parametrize(
-    "verdict, counted",
-    [
-        ("reproduced", "reproduced"),
-        ("reproduced: if CoT2 may try as often", "reproduced if ..."),
-        ("reproduced: but the paper's own 1.9588 at step 3 is nearer", "reproduced but ..."),
-        ("partly: if it is read so", "partly if ..."),
-        ("partly: ProsQA not run yet", "partly"),
-        ("open: 6 runs decide", "open"),
-        ("near", "near"),
-        ("did not learn: ours stays at chance, if our graphs", "did not learn if ..."),
-        ("not reproduced: ours is 3.2 points lower", "not reproduced"),
-        ("not run: needs the Qwen3-0.6B weights and a GPU", "not run"),
-        ("refuted: by the paper's own tables", "refuted"),
-        ("holds if the margin exists: delta < 1", "holds if ..."),
-        ("holds vacuously: the bound excludes nothing", "holds vacuously"),
-        ("quick only", "quick only"),
-    ],
-)
-def test_conditional_verdicts_are_counted_apart(shipped, verdict, counted):
-    rows = shipped[shipped["id"] == "packing"].assign(verdict=verdict)
-    counts = ledger.verdict_counts(rows).to_dict("records")
-    assert counts == [{"group": group(verdict), "verdict": counted, "claims": 1}]
-
-
-def _twice(known):
-    alone = known[known["metric"] != "pass_at_k"]
-    repeated = int(alone.duplicated(["task", "setting", "paper_value"]).sum())
-    assert repeated >= 2, "main table and budget figure share two"
-    return repeated
 
 
 @pytest.mark.parametrize(
@@ -307,7 +103,7 @@ def test_what_computation_settles(found, verdict, monkeypatch, shipped):
     assert ours["verdict"].tolist() == [verdict] * 2 and set(ours["command"]) == {"pytest tests/test_x.py"}
     assert ledger.is_measured(ours).all()
     told = listing.claims_table(ours.reindex(columns=shipped.columns))["verdict"]
-    assert told.tolist() == [f"{{ref}}`{ledger.short(verdict)} <claim-consistency>`"]
+    assert told.tolist() == [f"{{ref}}`{group(verdict)} <claim-consistency>`"]
 
 
 def test_a_statement_that_says_nothing_holds_vacuously():
@@ -360,8 +156,8 @@ def test_pass_at_k_is_read_by_temperature_tokens_and_k(passk):
     row = row_of("passk-discrete-t1.0-k2")
     assert row["seeds"] == 3 and row["last"] == pytest.approx(on_split.mean())
     gain, stated = 1.0, 49.11 - paper_value("passk-discrete-t1.0-k1")
-    assert row["verdict"] == f"not reproduced: ours is {stated - gain:.1f} points lower" and "best" not in row
-    assert row["difference"] == pytest.approx(gain - stated) and row["judged"] == "gain" and row["enough"] is None
+    assert row["verdict"] == f"not reproduced: ours {stated - gain:.1f} points lower" and "best" not in row
+    assert row["difference"] == pytest.approx(gain - stated) and row["judged"] == "gain"
     first = row_of("passk-discrete-t1.0-k1")
     assert first["judged"] == "last" and first["difference"] == pytest.approx(
         on_split.mean() - 1 - paper_value("passk-discrete-t1.0-k1")
@@ -371,10 +167,10 @@ def test_pass_at_k_is_read_by_temperature_tokens_and_k(passk):
 @pytest.mark.parametrize(
     "best, reached",
     [
-        ([93.0, 93.5, 92.8], "yes: reproduced"),
-        ([99.3, 99.0, 99.4], "yes: ours is 5.9 points higher"),
-        ([80.0, 80.5, 79.5], "no: ours is 13.4 points lower"),
-        ([99.0, 70.0, 99.0], "open: of 3 runs 2 at 99.0 and 1 at 70.0"),
+        ([93.0, 93.5, 92.8], "yes"),
+        ([99.3, 99.0, 99.4], "yes: ours 5.9 points higher"),
+        ([80.0, 80.5, 79.5], "no: ours 13.4 points lower"),
+        ([99.0, 70.0, 99.0], "undecided: "),
     ],
 )
 def test_a_method_reaches_a_number_that_its_best_recipe_meets_or_passes(best, reached):
@@ -383,7 +179,7 @@ def test_a_method_reaches_a_number_that_its_best_recipe_meets_or_passes(best, re
     rows = lambda sample, profile: sample(profile, (42, 43, 44))
     kind = HalfStated(number([60.0, 60.5, 59.5]), number(best))
     row = kind.row("main-prosqa-cot2", "paper", rows)  # 93.37 in the paper
-    assert row["reached"].startswith(reached) and row["verdict"] == "not reproduced: ours is 33.4 points lower"
+    assert row["reached"].startswith(reached) and row["verdict"] == "not reproduced: ours 33.4 points lower"
     assert kind.row("main-prosqa-cot2", "quick", rows)["last"] == pytest.approx(np.mean(best))
 
 
@@ -417,28 +213,6 @@ def test_a_claimed_value_is_judged_by_how_far_it_lies_outside():
     assert value_verdict([np.array([0.01, 0.011, 0.012])], NAT) == "reproduced", "surely not zero, and close"
 
 
-def test_half_width_of_a_number_is_that_of_the_uncut_interval():
-    """Between 92 and 100 the interval looks narrow; what it predicts is not."""
-    values = [99.5, 92.0, 99.9, 99.8, 96.0]
-    interval = prediction_interval(values, 5)
-    assert interval.half_width > 5 > (100 - interval.low) / 2
-    assert number_verdict(values, 98.94, 5) == "near"
-
-
-@pytest.mark.parametrize("shift, verdict", [(4.9, "not reproduced"), (5.1, f"open: about 4 {SEEDS_DECIDE}")])
-def test_a_direction_is_undecided_from_five_points(shift, verdict):
-    gaps = np.array([-1.0, 0.0, 1.0])
-    gaps *= shift / mean_interval(gaps).half_width
-    assert direction_verdict([sides(50 + gaps, [50, 50, 50])]) == verdict
-
-
-def test_a_wide_interval_on_the_wrong_side_is_no_question():
-    below = pd.Series([50.0, 60.0, 70.0])
-    above = below - [20, 30, 40]
-    gap = paired_interval(above, below)
-    assert gap.half_width > 5 and gap.high < 0 and direction_verdict([(above, below)]) == "not reproduced"
-
-
 def _convergence(monkeypatch, shares):
     """The ledger's row of the convergence claim, from accuracies by (method, dimension, column)."""
 
@@ -461,10 +235,10 @@ def test_convergence_needs_both_columns_at_both_dimensions(monkeypatch):
     assert row["last"] == pytest.approx(20.5) and row["last_low"] < 20.5 < row["last_high"], "the cell that decides"
     for cell in ahead:
         row = _convergence(monkeypatch, ahead | {cell: [0.3, 0.301, 0.302]})
-        assert row["verdict"].startswith("partly: the other way round: ") and row["last"] < -19, cell
+        assert row["verdict"].startswith("in part: ") and row["last"] < -19, cell
     wide = {("CoT2", 16, "last"): [0.1, 0.1, 0.1], ("CoT2", 24, "last"): [0.4, 0.6, 0.5]}
     assert _convergence(monkeypatch, wide)["verdict"] == f"open: about 18 {SEEDS_DECIDE}", "in points, not shares"
-    assert _convergence(monkeypatch, {})["verdict"] == "not reproduced"
+    assert _convergence(monkeypatch, {})["verdict"].startswith("not reproduced")
 
 
 def test_requests_for_nothing_are_named(shipped):
@@ -527,24 +301,11 @@ def test_a_cell_the_other_way_round_is_named():
     read = lambda sample, profile: sample(profile, ())
     small, large = (lambda *asked, one=one, d=d: one(*asked).assign(d_model=d) for one, d in ((low, 16), (high, 32)))
     row = Direction("csft", [against(small, large), against(small, small)]).row("x", "paper", read)
-    assert row["verdict"] == "not reproduced: the other way round: d = 16 minus d = 32" and row["seeds"] == 3
+    turned = "the other way round in d = 16 minus d = 32"
+    assert row["verdict"].endswith(f"significant, {turned}") and row["seeds"] == 3
     given = Direction("csft", [against(small, large)], given="so read", but=lambda: "not so").row("x", "paper", read)
-    assert given["verdict"] == "not reproduced: the other way round: d = 16 minus d = 32, if so read, but not so"
+    assert given["verdict"].endswith(f"{turned}, but not so, if so read")
     assert Direction("csft", [against(high, low)]).row("x", "quick", read)["verdict"] == "quick only: there reproduced"
-
-
-@pytest.mark.parametrize(
-    "verdicts, expected",
-    [
-        (("reproduced", "reproduced"), "reproduced"),
-        (("not reproduced: the other way round", "not reproduced"), "not reproduced"),
-        (("not reproduced", "partly"), "partly: a not reproduced, b partly"),
-        (("reproduced", "open: 9 seeds decide"), "partly: a reproduced, b open"),
-        (("not reproduced", "open: 9 seeds decide"), "open: a not reproduced, b open"),
-    ],
-)
-def test_verdicts_on_a_claim_of_parts(verdicts, expected):
-    assert parts_verdict(dict(zip("ab", verdicts))) == expected
 
 
 def test_parts_are_judged_in_their_own_units():
@@ -557,8 +318,8 @@ def test_parts_are_judged_in_their_own_units():
         }
     )
     row = both.row("x", "paper", read)
-    assert row["verdict"] == "partly: accuracy reproduced, entropy not reproduced" and row["last"] == pytest.approx(10)
-    assert both.row("x", "quick", read)["verdict"].startswith("quick only: there partly, accuracy reproduced")
+    assert row["verdict"] == "in part: accuracy agrees, entropy differs" and row["last"] == pytest.approx(10)
+    assert both.row("x", "quick", read)["verdict"].startswith("quick only: there in part, accuracy agrees")
     nothing = Parts(
         {"a": Direction("csft", [against(more, fixed([]))]), "b": Direction("csft", [against(more, less)])}
     )
@@ -571,21 +332,6 @@ def test_what_the_papers_own_entropy_makes_of_its_claim(monkeypatch):
     assert row_of("entropy-uniform")["verdict"].startswith(
         "reproduced: at step 2 our interval misses it by 0.000 nat,"
     )
-
-
-def test_misses_are_counted_by_the_runs_they_rest_on(shipped):
-    """The Pass@k series is one family; one number in twenty is expected outside."""
-    table = ledger.misses_table(shipped, ledger.reading_records()).set_index("family")
-    assert table.loc["`sampling`, points, series", "numbers"] == 56
-    assert table["expected"].tolist() == pytest.approx((0.05 * table["numbers"]).tolist())
-    assert (table["outside"] <= table["numbers"]).all()
-    settled = shipped[shipped["profile"] == "paper"].set_index("id")
-    mts = settled.loc[[f"grpo-mts-d{d}-k{k}" for d in (24, 32) for k in (1, 3, 6)]]
-    outside = (mts["difference"].abs() > (mts["predicted_high"] - mts["predicted_low"]) / 2).sum()
-    assert table.loc["`grpo_mts`, points", "numbers"] == 6 and table.loc["`grpo_mts`, points", "outside"] == outside
-    assert (table["inside, left out"] <= table["our runs"]).all() and (table["our runs"] > table["numbers"]).all()
-    assert ledger.left_out(pd.Series([50.0, 51.0, 49.0, 50.5, 90.0])) == [True] * 4 + [False]
-    assert ledger.misses_table(shipped.assign(seeds=2), ledger.reading_records()).empty
 
 
 @pytest.mark.parametrize("profile", ["quick", "paper"])

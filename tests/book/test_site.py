@@ -154,20 +154,12 @@ def test_a_link_to_a_folded_table_opens_the_fold(pages):
     assert sum(map(len, linked.values())) > 50 and {name: ids for name, ids in unseen.items() if ids} == {}
 
 
-def test_the_ledger_is_a_row_a_claim_in_five_columns(pages):
+def test_the_ledger_is_a_row_a_claim_in_six_columns(pages):
     tables = pages["notebooks/ledger"].select("table[id^=tab-ledger], #tab-series")
     assert sum(len(table.select("tbody tr")) for table in tables) == len(claims())
-    assert all(len(table.select("thead th")) == 5 for table in tables)
+    assert all(len(table.select("thead th")) == 6 for table in tables)
     links = [link["href"] for table in tables for link in table.select("a[href*='claims.html#claim-']")]
     assert len(set(links)) == len(links) == (claims()["metric"] != "pass_at_k").sum()
-
-
-def test_landing_page_shows_what_was_found(pages):
-    page = pages["book/intro"]
-    assert page.select_one("#finding-figure img[src*=finding]") and page.select_one("figure img[src*=scoreboard]")
-    found = page.select_one("#six-claims-and-what-the-records-say").select("li")
-    assert found and all(claim.select_one("strong") and claim.select_one("a[href*=claim-]") for claim in found)
-    assert "reproduced" in page.find("table", id="tab-verdicts").get_text()
 
 
 def test_every_claim_has_a_card_with_its_verdict_its_source_and_its_numbers(pages):

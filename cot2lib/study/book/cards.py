@@ -12,17 +12,19 @@ import pandas as pd
 from cot2lib import study
 from cot2lib.runs import records
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study.book import index
+from cot2lib.study.book import index, sensitivity
 from cot2lib.study.book.all_runs import SWEEPS, sweep
 from cot2lib.study.book.draw import picture
-from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records, short
+from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records
 from cot2lib.study.book.listing import SERIES, sections
-from cot2lib.study.judge import AGREES, DIFFERS, UNRUN, UNTOLD, group
+from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, in_words
 from cot2lib.study.kinds import SETTLED, Drawn, OfRuns, Read
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
 from cot2lib.study.report import recipe
 
-COLOURS = {AGREES: "success", DIFFERS: "danger", UNTOLD: "warning", UNRUN: "muted", "": "muted"}
+COLOURS = {
+    AGREES: "success", DIFFERS: "danger", DEPENDS: "info", UNDECIDED: "warning", UNTESTED: "muted", "": "muted",
+}  # fmt: skip
 METRICS = {
     "val_accuracy": "validation accuracy", "accuracy": "accuracy", "entropy": "entropy", "mean_length": "mean length",
     "wall_time": "time of one run",
@@ -77,16 +79,18 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     """A claim's card, from its rows of the ledger, as named tuples."""
     row = next(row for row in rows if row.profile == SETTLED)
     profile, lines = drawn(claim, read)
+    words = in_words(row.verdict)
     shown = next(row for row in rows if row.profile == profile)
     runs = picture(lines, (shown.predicted_low, shown.predicted_high)) if lines else None
     epochs = ", best epochs" if shown.judged == "best" else ""
     parts = [
-        f"**The paper:** {_sentence(claim)}. **Verdict:** {plain(shown.verdict)}.",
+        f"**The paper:** {_sentence(claim)}. {_verdict(words)}",
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
         _reached(row),
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
         *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
+        " ".join(filter(None, sensitivity.sentences(claim, row.verdict, lines if profile == SETTLED else [], read))),
         counted(lines),
         _seen(claim),
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
@@ -95,9 +99,16 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     if runs:
         numbers = f"data:text/csv;charset=utf-8,{quote(runs.csv())}"
         parts[-1] += f' <a download="{claim}.csv" href="{numbers}">Every seed\'s number as CSV</a>'
-    title = f"{{bdg-{COLOURS[group(row.verdict)]}}}`{short(row.verdict)}` {heading(claim)}"
+    title = f"{{bdg-{COLOURS[words.group]}}}`{words.group or 'no claim'}` {heading(claim)}"
     body = "\n\n".join(filter(None, parts))
     return f":::{{dropdown}} {title}\n:name: claim-{claim}\n\n{body}\n:::\n"
+
+
+def _verdict(words: Words) -> str:
+    """A verdict with its reason and its condition."""
+    why = f": {plain(words.why)}" if words.why else ""
+    condition = f" **On the condition** that {plain(words.condition)}." if words.condition else ""
+    return f"**Verdict:** {words.group}{why}.{condition}" if words.group else "It claims nothing."
 
 
 def heading(claim: str) -> str:
@@ -128,7 +139,7 @@ def _ours(row: tuple) -> str:
 
 def _whose(row: tuple) -> str:
     """The recipe of a row's models; those that rewarded runs on graphs start from are of ours under both profiles."""
-    return recipe("quick") if row.verdict.endswith(": it is of our recipe") else recipe(row.profile)
+    return recipe("quick") if row.id.endswith("-sft") and row.group == UNTESTED else recipe(row.profile)
 
 
 def _judged(row: tuple) -> str:

@@ -1,73 +1,19 @@
-"""Figures of the ledger: the scoreboard of the landing page, and the picture on a claim's card."""
+"""The picture on a claim's card."""
 
 import html
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
-from cot2lib.study.book.index import places
-from cot2lib.study.book.ledger import is_series
 from cot2lib.study.kinds import Drawn
-from cot2lib.study.look import PAPER, Shown, panels
-from cot2lib.study.printed import claims, paper_value, readable, sources
-from cot2lib.study.report import RECIPES, describe
-from cot2lib.study.series import LOOKS
+from cot2lib.study.look import Shown
+from cot2lib.study.report import describe
 
-SHARED = "four layers, d = 32, "  # what all numbers on graphs share
-SCORED = ["id", "profile", "seeds", "paper_value", "shown", "judged_low", "judged_high"]
 MOST = 12  # lines of a card's picture
 EDGE = 4.0  # percent of its width that stay free at both ends
 MIDDLE = 11  # pixels from the top
-
-
-def scoreboard(ledger: pd.DataFrame) -> Shown:
-    """Every measured accuracy, by table or figure of the paper: black mark the paper's, dots ours.
-
-    Ours is of the epoch that the paper prints: the last one, or after policy gradients the best. Bars are 95 %
-    intervals over seeds. The figure of their chapter shows the points of a long printed series.
-    """
-    ledger = ledger[~is_series(ledger)].join(claims()["unit"], on="id")
-    measured = ledger[ledger["last"].notna() & (ledger["unit"] == "%")]
-    shown = measured["best"].where(measured["judged"] == "best", measured["last"])
-    measured = measured.assign(shown=shown, source=measured["id"].map(sources()))
-    groups = {
-        f"{place.printed}: {place.what}": measured[measured["source"] == place.source]
-        for place in places().drop_duplicates("source", keep="last").itertuples()
-        if (measured["source"] == place.source).any()
-    }
-    heights = [part["id"].nunique() + 1.6 for part in groups.values()]
-    figure, axes = panels(
-        len(groups), 1, width=7.6, height=0.27 * sum(heights) / len(groups), sharex=True, height_ratios=heights
-    )
-    for axis, (title, part) in zip(axes[:, 0], groups.items()):
-        _numbers(axis, part)
-        axis.set_title(title, loc="left", fontsize="medium")
-    axes[-1, 0].set_xlabel("validation accuracy (%)")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
-    finding = f"Our records measure {measured['id'].nunique()} of the paper's accuracies."
-    return Shown(figure, pd.concat(groups.values())[SCORED], finding)
-
-
-def _numbers(axis: Axes, measured: pd.DataFrame) -> None:
-    """One row per number, with the look of each profile."""
-    names = list(dict.fromkeys(measured["id"]))
-    for profile, recipe in RECIPES.items():
-        colour, marker, _ = LOOKS["recipe"][recipe]
-        part = measured[measured["profile"] == profile]
-        places = [names.index(claim) + (0.14 if profile == "quick" else -0.14) for claim in part["id"]]
-        axis.hlines(places, part["judged_low"], part["judged_high"], color=colour, linewidth=1.6)
-        axis.scatter(part["shown"], places, s=30, color=colour, marker=marker, label=f"ours, {recipe}")
-    stated = [paper_value(name) for name in names]
-    axis.scatter(stated, range(len(names)), s=150, label="the paper", **PAPER | {"marker": "|"})
-    axis.set_yticks(range(len(names)), [readable(name).replace(SHARED, "") for name in names])
-    axis.set_ylim(len(names) - 0.5, -0.5)
-    axis.grid(axis="y", visible=False)
-
-
-# Cards
 
 
 def picture(lines: Sequence[Drawn], judged_by: tuple[float, float] = (np.nan, np.nan)) -> Shown:

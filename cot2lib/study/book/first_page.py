@@ -1,90 +1,79 @@
-"""The first page's figure and its four sentences: what was found, with unit, size, the paper's value and a verdict.
-
-Everything is read from the records. A verdict leads to the card of its claim.
-"""
+"""The first page in words and curves: whether the paper holds, and this book beside it. Numbers are of the records."""
 
 from functools import cache
 
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.metrics import mean_interval
+from cot2lib.runs import records
 from cot2lib.specs.profiles import TWENTY
-from cot2lib.study import frame, graph_runs, graphs, look, show, sweeps
+from cot2lib.study import frame, graph_runs, graphs, look, show
+from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.graph_runs import BOTH
-from cot2lib.study.judge import PARTLY, POINTS, group
+from cot2lib.study.grpo_mts.recipes import GAINS, gains
+from cot2lib.study.judge import AGREES
 from cot2lib.study.kinds import SETTLED
-from cot2lib.study.policies import constant_answer
 from cot2lib.study.printed import paper_value
 from cot2lib.study.prosqa import draw as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.prosqa import runs as whole
-from cot2lib.study.report import describe
+from cot2lib.study.report import ends
+from cot2lib.study.samples import hours
 from cot2lib.study.sweeps import methods
 
-NEAR_CONSTANT = 1.0  # points
 SUMS, GRAPHS = "signed sums, d = 32, authors' recipe", "ProsQA of all hops, d = 64, our recipe"
-K, WIDE, NARROW = 3, 32, 24  # of the sentence on reward
 CLAIMED = {SUMS: "main-mnns", GRAPHS: "main-prosqa"}
+SOME = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def curves() -> look.Shown:
-    """Learning curves of continuous and discrete thoughts on both tasks, beside the paper's values."""
-    parts = {
-        SUMS: frame.read({"paper": methods("paper", TWENTY, (32,), BOTH)})[1],
-        GRAPHS: frame.read({"quick": whole.chosen(methods=BOTH)})[1],
-    }
-    drawn = pd.concat([part.assign(recipe=panel) for panel, part in parts.items()])
-    panels = drawn.assign(recipe=frame.ordered(drawn["recipe"], tuple(parts)))
-    finding = "Continuous thoughts learn more than discrete ones, on sums of digits and on ProsQA."
-    return look.curves(panels, col="recipe", stated=_stated, finding=finding, sharex=False)
+def curves(panel: str) -> look.Shown:
+    """Learning curves of continuous and discrete thoughts on one task, beside the paper's values."""
+    if panel == SUMS:
+        part = frame.read({"paper": methods("paper", TWENTY, (32,), BOTH)})[1]
+        finding = "On sums of digits continuous thoughts learn more than discrete ones."
+    else:
+        part = frame.read({"quick": whole.chosen(methods=BOTH)})[1]
+        finding = "On ProsQA continuous thoughts learn more than discrete ones, too."
+    stated = lambda method, _: paper_value(f"{CLAIMED[panel]}-{graphs.CLAIMED[method]}")
+    drawn = part.assign(recipe=frame.ordered(pd.Series(panel, part.index), (panel,)))
+    return look.curves(drawn, col="recipe", stated=stated, finding=finding)
 
 
-def _stated(method: str, panel: str) -> float:
-    """The paper's final accuracy of a method."""
-    return paper_value(f"{CLAIMED[panel]}-{graphs.CLAIMED[method]}")
-
-
-def sentences() -> list[str]:
-    """Four sentences as MyST: on supervised training, graphs, reward and theory."""
-    return [_supervised(), _graphs(), _reward(), _theory()]
-
-
-def _supervised() -> str:
-    ours, theirs = _number("main-mnns-cot2"), _number("main-mnns-discrete")
-    return (
-        f"**Training.** On signed sums (two layers, *d* = 32) CoT2 is right on {ours}, discrete chain of thought on "
-        f"{theirs}. {_one_layer('small-cot2-beats-large-discrete')}"
-    )
-
-
-def _one_layer(claim: str) -> str:
-    """At which dimensions one layer of CoT2 is above two of discrete chain of thought, and where that is not sure."""
-    sure, unsure = [], []
-    for line in KINDS[claim].drawn(claim, SETTLED, reading_records()):
-        gap, cell = mean_interval(line.values), line.label.partition(":")[0].replace("d =", "*d* =")
-        lead = f"{describe(gap.mean, gap.low, gap.high)} points, {(line.values > 0).sum()} of {len(line.values)} seeds"
-        (sure if gap.low > 0 else unsure).append(f"at {cell} ({lead})")
-    said = [
-        f"{words} {' and '.join(cells)}"
-        for words, cells in (("leads", sure), ("has no certain lead", unsure))
-        if cells
+def in_short() -> str:
+    """Whether the paper holds, in one paragraph of MyST whose words lead to cards."""
+    rows = of_records()
+    settled = rows[rows["profile"] == SETTLED].set_index("id")
+    ours = lambda claim: f"{settled.loc[claim, 'last']:.1f} %"
+    leads = [
+        line.values > 0 for line in KINDS["convergence-2l2h"].drawn("convergence-2l2h", SETTLED, reading_records())
     ]
-    return f"One layer of CoT2 against two of discrete chain of thought {', and '.join(said)}: {_linked(claim)}."
+    every = "on every seed" if all(map(all, leads)) else "on average"
+    lifts = [line.values.mean() for line in KINDS["grpo-improves"].drawn("grpo-improves", SETTLED, reading_records())]
+    printed = [gain for model in GAINS if model.startswith("MNNS") for gain in gains(model)]
+    repaired = settled.loc[[*STATEMENTS], "verdict"].str.startswith("holds if").sum()
+    sentences = [
+        f"The main claim holds on sums: CoT2 beats discrete chain of thought {_card('convergence-2l2h', every)}, "
+        f"{_card('main-mnns-cot2', ours('main-mnns-cot2'))} against "
+        f"{_card('main-mnns-discrete', ours('main-mnns-discrete'))} at *d* = 32.",
+        f"{_card('grpo-improves', 'Reward adds')} {ends(lifts, 0)} points; the paper prints {ends(printed, 0)}.",
+        f"{SOME[repaired].capitalize()} of {len(STATEMENTS)} theoretical statements need a condition or repair: the "
+        f"{_card('construction', 'printed construction')} misses the answer 0, K sampled tokens are "
+        f"{_card('sample-complexity-ratio', 'not worth K traces')}.",
+        "The paper states half a recipe for graphs: it brings CoT2 to "
+        f"{_card('main-prosqa-cot2', ours('main-prosqa-cot2'))} on ProsQA, not {paper_value('main-prosqa-cot2'):g} %, "
+        f"and {_card('main-prontoqa-cot2', 'nothing learns')} ProntoQA.",
+        f"Our own recipe reaches {of_all_hops():.1f} %.",
+        f"{_card('gsm8k-160-mts', 'Word problems')} were not run.",
+    ]
+    return " ".join(sentences).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _graphs() -> str:
+def of_all_hops() -> float:
+    """How many of the published questions of ProsQA our CoT2 answers (%)."""
     answered = prosqa.answers(prosqa.tested(whole.chosen()))
-    asked = frame.at(answered, test=questions.PUBLISHED, asked="fresh", questions=prosqa.ALL)
-    right = asked.groupby("method", observed=True)["strict"].mean()
-    return (
-        "**Graphs.** The half of the recipe that the paper states brings CoT2 on ProsQA (*d* = 32) to "
-        f"{_number('main-prosqa-cot2')}, discrete chain of thought to {_number('main-prosqa-discrete')}, and CoT2 on "
-        f"ProntoQA to {_number('main-prontoqa-cot2')}. By our recipe (*d* = 64) CoT2 answers {right['CoT2']:.1f} % of "
-        f"the published questions of ProsQA ({_seeds(asked, 'CoT2')}), discrete chain of thought "
-        f"{right['discrete CoT']:.1f} % ({_seeds(asked, 'discrete CoT')}). {favoured()}"
-    )
+    asked = frame.at(answered, test=questions.PUBLISHED, asked="fresh", questions=prosqa.ALL, method="CoT2")
+    return float(asked["strict"].mean())
 
 
 @cache
@@ -97,75 +86,29 @@ def favoured() -> str:
     ]
     ours, each = (f"{lead.mean:.0f}" for lead in leads)
     return (
-        f"Our recipe was developed with CoT2 and favours it: on graphs of four hops (*d* = {usual[0].model.d_model}) "
-        f"CoT2 leads by {ours} points, and by {each} if each method has its best choice ({{numref}}`tab-chosen`)."
+        f"Our recipe favours CoT2: on graphs of four hops it leads by {ours} points, and by {each} if each method has "
+        "its best choice ({numref}`tab-chosen`)."
     )
 
 
-def _seeds(rows: pd.DataFrame, method: str) -> str:
-    count = frame.at(rows, method=method)["seed"].nunique()
-    return f"{count} seeds" if count > 1 else "1 seed"
-
-
-def _reward() -> str:
-    wide, narrow = (_number(f"grpo-mts-d{d}-k{K}", counted=True) for d in (WIDE, NARROW))
-    constant = {d: _constant(d) for d in (WIDE, NARROW)}
-    told = " and ".join(f"{constant[d][0]} at *d* = {d}" for d in constant)
-    return (
-        f"**Reward.** Rewarded thoughts of sampled tokens raise what a discrete model of one layer starts from: "
-        f"{_gap('grpo-improves')}. With {K} tokens it comes to {wide} at *d* = {WIDE}, and to {narrow} at *d* = "
-        f"{NARROW}. {told} end within a point of the {constant[NARROW][1]:.1f} % that one answer to everything gives."
+def glance() -> pd.DataFrame:
+    """This book beside the paper: scope, hardware, time, cost, outcome."""
+    shipped, rows = records.shipped()[0], of_records()
+    minutes = 60 * rows[(rows["id"] == "train-cost") & (rows["profile"] == SETTLED)]["last"].item()
+    kinds = overview.counts(rows)
+    agree = [f"{kinds.loc[kind, AGREES]} of {kinds.loc[kind].sum()} {kind}" for kind in kinds.index[:2]]
+    return pd.DataFrame(
+        [
+            ("scope", "signed sums, graphs, word problems, theory", "the same, but for large language models"),
+            ("hardware", "GPUs (L40S)", "CPUs, one core a run"),
+            ("time of a run on sums", f"about {paper_value('train-cost'):g} hours", f"{minutes:.1f} minutes"),
+            ("cost", "not stated", f"{len(shipped)} runs, {hours(shipped).sum():.0f} core-hours"),
+            ("outcome", f"{kinds.loc['all'].sum()} claims", f"{' and '.join(agree)} agree"),
+        ],
+        columns=["", "the paper", "this book"],
     )
 
 
-def _constant(d_model: int) -> tuple[str, float]:
-    """How many runs of the sentence on reward end near what one answer to everything gives, and what it gives (%)."""
-    rows = frame.tidy(runs.recorded(sweeps.sampled("paper", TWENTY, (d_model,), (K,), one_split=True)))
-    gives = rows["split"].map(constant_answer)
-    near = int(((rows["last"] - gives).abs() < NEAR_CONSTANT).sum())
-    return f"{near} of {len(rows)} runs", float(gives.mean())
-
-
-def _theory() -> str:
-    words = {"holds": "hold as printed", "holds if": "if something is added", "holds vacuously": "vacuously"}
-    found = _settled().loc[[*STATEMENTS], "verdict"].str.extract(r"^(holds(?: if| vacuously)?)")[0]
-    counts = ", ".join(f"{(found == said).sum()} {word}" for said, word in words.items())
-    solves = _linked("construction")
-    return f"**Theory.** Of {len(found)} statements {counts}. The transformer that solves the task exactly: {solves}."
-
-
-def _settled() -> pd.DataFrame:
-    rows = of_records()
-    return rows[rows["profile"] == SETTLED].set_index("id", drop=False)
-
-
-def _number(claim: str, counted: bool = False) -> str:
-    """Our mean at the epoch that the paper prints, the paper's number, and the group of the verdict.
-
-    With `counted` it says how many runs are as close to the paper's number as a mean has to be.
-    """
-    row = _settled().loc[claim]
-    ours = describe(row[row["judged"]], row["judged_low"], row["judged_high"])
-    close = ""
-    if counted:
-        (line,) = KINDS[claim].drawn(claim, SETTLED, reading_records())
-        count = int(((line.values - line.stated).abs() < POINTS.tight).sum())
-        close = f"; {count or 'none'} of {len(line.values)} runs within {POINTS.tight:g} points"
-    return f"{ours} % (the paper {paper_value(claim):g}: {_linked(claim)}{close})"
-
-
-def _gap(claim: str) -> str:
-    """The group of a verdict, and the difference of each of two cells; of more, that of the one that decides."""
-    lines = KINDS[claim].drawn(claim, SETTLED, reading_records())
-    found = [(mean_interval(line.values), line.label.partition(":")[0]) for line in lines]
-    lows = [gap.low for gap, _ in found]
-    shown = found if len(found) == 2 else [found[lows.index(min(lows))]]
-    told = (f"{describe(gap.mean, gap.low, gap.high)} at {cell.replace('d =', '*d* =')}" for gap, cell in shown)
-    return f"{_linked(claim)}, gap in points {' and '.join(told)}"
-
-
-def _linked(claim: str) -> str:
-    """The group of a verdict, as a link to its card; what is proved, or holds in some cells alone, says so."""
-    verdict = _settled().loc[claim, "verdict"]
-    said = verdict if claim in STATEMENTS else PARTLY if verdict.startswith(PARTLY) else group(verdict)
-    return f"{{ref}}`{said} <claim-{claim}>`"
+def _card(claim: str, words: str) -> str:
+    """Words that lead to a claim's card."""
+    return f"{{ref}}`{words} <claim-{claim}>`"

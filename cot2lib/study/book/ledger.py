@@ -10,7 +10,7 @@ import pandas as pd
 
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import distinct
-from cot2lib.metrics import LEVEL, prediction_interval
+from cot2lib.metrics import LEVEL
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study.book.statements import COMPUTED
@@ -23,19 +23,31 @@ from cot2lib.study.graph_claims import SEARCHING
 from cot2lib.study.grpo_dirichlet.claims import SIMPLEX
 from cot2lib.study.grpo_mts.claims import TOKENS
 from cot2lib.study.gsm8k.claims import WORDS
-from cot2lib.study.judge import FEWEST_SEEDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
-from cot2lib.study.kinds import SETTING, SETTLED, Kind, Read, Statement
+from cot2lib.study.judge import (
+    DEPENDS,
+    DIFFERS,
+    FEWEST_SEEDS,
+    NEAR,
+    NOT,
+    OPEN,
+    REPRODUCED,
+    Words,
+    group,
+    in_words,
+    number_verdict,
+)
+from cot2lib.study.kinds import SETTING, SETTLED, Drawn, Kind, Read, Statement
 from cot2lib.study.printed import claims, readable
 from cot2lib.study.readings import HalfStated
 from cot2lib.study.sampling.claims import SAMPLING
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
-    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "enough",
-    "reached",
+    "command", "judged", "judged_low", "judged_high", "predicted_low", "predicted_high", "difference", "reached",
+    *Words._fields,
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
-WORST_FIRST = ("not run", "quick only", NOT, OPEN, NEAR, REPRODUCED)  # of the points of a series
+WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
 SERIES = "pass_at_k"  # the metric of a long printed series
 SETTINGS = {"kl-coefficient": SETTING}
 PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them, below `study`
@@ -55,9 +67,9 @@ def ledger(seeds: Sequence[int] = TWENTY) -> pd.DataFrame:
     `last` and its interval are of the last epoch. A direction has no number: there they are the paired difference of
     the cell that decides. Of a value to be reached they are those of the reading with the highest mean. `judged` says
     whether the verdict on a number is about the last or the best epoch, as the paper prints it, or about the gain
-    since a series began. The columns after it hold its interval, the prediction interval of the rule, ours minus the
-    paper's, and `enough`: how many runs would make a near number reproduced, or close an open one. Where the paper
-    states half of a recipe the verdict is about that half, and `reached` says whether our best recipe comes up to it.
+    since a series began. The columns after it hold its interval, the prediction interval of the rule, and ours minus
+    the paper's. Where the paper states half of a recipe the verdict is about that half, and `reached` says whether our
+    best recipe comes up to it. `group`, `why` and `condition` are the verdict as readers meet it.
 
     Raises:
         SpecError: without seeds, or with one that stands twice.
@@ -97,7 +109,8 @@ def rows_of(claim: str, read: Read) -> list[dict]:
     rows = {profile: kind.row(claim, profile, read) for profile in PROFILES}
     if rows["quick"]["seeds"] and not rows[SETTLED]["seeds"]:
         rows[SETTLED]["verdict"] = "quick only"
-    return [{"id": claim, "paper_value": stated, "profile": profile} | row for profile, row in rows.items()]
+    named = lambda profile: {"id": claim, "paper_value": stated, "profile": profile}
+    return [named(profile) | row | in_words(row["verdict"])._asdict() for profile, row in rows.items()]
 
 
 # Counts and tables
@@ -119,37 +132,11 @@ def _least(points: pd.Series) -> str:
     return min(points.str.partition(":")[0], key=WORST_FIRST.index)
 
 
-def verdict_counts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How many claims have which verdict, by group; settings, which claim nothing, are left out.
-
-    A number that the paper prints twice counts once. Verdicts that hold under a condition, or with a reservation, are
-    counted apart.
-    """
+def judged(rows: pd.DataFrame) -> pd.Series:
+    """The verdict on each claim: a number that the paper prints twice stands once, and settings claim nothing."""
     found = verdicts(rows)
-    found = found[~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()]
-    named = pd.DataFrame({"group": found.map(group), "verdict": found.map(short)})
-    named = named[named["group"] != ""].astype({"group": pd.CategoricalDtype(list(GROUPS))})
-    counts = named.groupby(["group", "verdict"], observed=True).size().reset_index(name="claims")
-    return counts.sort_values(["group", "claims"], ascending=[True, False], ignore_index=True)
-
-
-def total(rows: pd.DataFrame) -> str:
-    """How many claims each group has, in a sentence."""
-    counts = verdict_counts(rows).groupby("group", observed=False)["claims"].sum()
-    agree, differ, untold, unrun = (counts[name] for name in GROUPS)
-    return (
-        f"Of {counts.sum()} claims {agree} agree with our runs, {differ} differ, {untold} cannot be told, and {unrun} "
-        "were not run by the authors' recipe."
-    )
-
-
-def short(verdict: str) -> str:
-    """A verdict without its note; of a condition or a reservation the word stays."""
-    said, _, note = verdict.partition(": ")
-    for word in (" if ", " but "):
-        if word in said or word in f" {note}":
-            return f"{said.partition(word)[0]}{word}..."
-    return said
+    once = ~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()
+    return found[once & (found.map(group) != "")]
 
 
 def is_measured(rows: pd.DataFrame) -> pd.Series:
@@ -182,7 +169,7 @@ def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
             "number": [readable(claim) for claim in stated.index],
             "paper": stated["paper_value"],
             "stated half": stated["ours"],
-            "gives it?": stated["verdict"].str.partition(":")[0],
+            "gives it?": stated["group"],
             "our recipe": best["ours"],
             "reaches it?": stated["reached"].fillna(""),
         }
@@ -190,29 +177,28 @@ def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
-    """Numbers of the paper outside our prediction intervals, by family: chapter, unit, whether a series.
+    """Numbers of the paper that differ, by family: chapter, unit, whether a series; and our own runs by the same rule.
 
-    Numbers of one family rest on the same few runs, so they miss together. Beside them stand our own runs: how many an
-    interval for one run holds that is predicted from the others.
+    Numbers of one family rest on the same few runs, so they differ together. Each of our own runs is judged by the
+    others as if the paper had printed it.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
-    numbers = numbers[numbers["id"].map(lambda claim: not KINDS[claim].number().undecided).astype(bool)]
+    numbers = numbers[numbers["id"].map(lambda claim: not KINDS[claim].number().untested).astype(bool)]
     found = [KINDS[claim].number() for claim in numbers["id"]]
     names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
     family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
-    half = (numbers["predicted_high"] - numbers["predicted_low"]) / 2
-    held = [left_out(KINDS[claim].drawn(claim, SETTLED, read)[0].values) for claim in numbers["id"]]
-    counts = dict(numbers=1, outside=numbers["difference"].abs() > half, runs=[len(one) for one in held])
-    counted = pd.DataFrame(counts | {"inside": [sum(one) for one in held]}).groupby(family, sort=False).sum()
-    counted.insert(2, "expected", (1 - LEVEL) * counted["numbers"])
-    told = {"runs": "our runs", "inside": "inside, left out"}
-    return counted.rename(columns=told).reset_index(names="family")
+    lines = [KINDS[claim].drawn(claim, SETTLED, read)[0] for claim in numbers["id"]]
+    differing = [sum(_differs_from_others(line)) for line in lines]
+    counts = {"numbers": 1, "differ": numbers["group"] == DIFFERS, "our runs": [len(line.values) for line in lines]}
+    counted = pd.DataFrame(counts | {"our runs that differ": differing}).groupby(family, sort=False).sum()
+    counted.insert(2, "by chance", (1 - LEVEL) * counted["numbers"])
+    return counted.reset_index(names="family")
 
 
-def left_out(values: pd.Series) -> list[bool]:
-    """Whether the interval that the other runs predict for one run holds each run."""
-    others = [prediction_interval(values.drop(seed), 1) for seed in values.index]
-    return [found.low <= value <= found.high for found, value in zip(others, values)]
+def _differs_from_others(line: Drawn) -> list[bool]:
+    """Of each run whether the rule says that it differs from the others."""
+    rest = [(line.values.drop(seed), value) for seed, value in line.values.items()]
+    return [number_verdict(others, value, 1, line.unit).startswith(NOT) for others, value in rest]
 
 
 def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:

@@ -4,7 +4,8 @@ import pandas as pd
 
 from cot2lib.study import report
 from cot2lib.study.book import index
-from cot2lib.study.book.ledger import is_measured, is_series, ours, short, verdicts
+from cot2lib.study.book.ledger import is_measured, is_series, ours, verdicts
+from cot2lib.study.judge import group, in_words
 from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import plain, readable, sources, value_text
 
@@ -26,7 +27,7 @@ def sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 def folds(rows: pd.DataFrame) -> report.Folds:
     """All claims of the ledger; the points of a long series in a table of their own, and counted at their place."""
-    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(index.told)
+    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(group)
     there = set(sources()[series["id"]])
     for title, source, part in sections(rows[~is_series(rows)]):
         here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
@@ -38,7 +39,7 @@ def folds(rows: pd.DataFrame) -> report.Folds:
 
 
 def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each claim: what it is about, the paper's value, ours, our seeds, and the verdict.
+    """A row for each claim: what it is about, the paper's value, ours, our seeds, the verdict and why.
 
     Ours is of the authors' recipe; where that has no run, of the quick one, and said so. Verdicts lead to cards.
     """
@@ -54,6 +55,7 @@ def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
             "ours": [_ours(row) for row in chosen],
             "seeds": [row.seeds or None for row in chosen],
             "verdict": [_verdict(row) for row in chosen],
+            "why, or on what condition": [plain(because(row.verdict)) for row in chosen],
         }
     ).astype({"seeds": "Int64"})
 
@@ -68,6 +70,12 @@ def _ours(row: tuple) -> str:
 
 
 def _verdict(row: tuple) -> str:
-    """The verdict without its note; a link to the card, which the points of a series lack."""
-    said = short(row.verdict)
+    """The verdict as a link to the card, which the points of a series lack."""
+    said = group(row.verdict) or "no claim"
     return said if index.in_series(row.id) else f"{{ref}}`{said} <claim-{row.id}>`"
+
+
+def because(verdict: str) -> str:
+    """Why a verdict is what it is, and the condition that it is meant under."""
+    words = in_words(verdict)
+    return "; ".join(filter(None, [words.why, f"if {words.condition}" if words.condition else ""]))

@@ -185,7 +185,7 @@ def found(row: dict) -> str:
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted."""
-    words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "cannot be told", UNRUN: UNRUN}
+    words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "undecided", UNRUN: UNRUN}
     said = predictions().query("explanation == 'set'").set_index("id")
     shown = table[["experiment", "measure"]].assign(found=[found(row) for row in table.to_dict("records")])
     ranges = [_said(*said.loc[name, ["low", "high"]]) for name in table["id"]]

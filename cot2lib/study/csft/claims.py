@@ -52,7 +52,7 @@ TRAINING: dict[str, Kind] = {
     "teacher-forcing": Direction("csft", _feedings("teacher", "self")),
     "curriculum-no-gain": NoGain("csft", _feedings("teacher, then self", "teacher")),
     "train-cost": Number(
-        "csft", trained("cot2"), 1, last="hours", scale=1.0, top=np.inf, undecided="other hardware", unit=HOURS
+        "csft", trained("cot2"), 1, last="hours", scale=1.0, top=np.inf, untested="other hardware", unit=HOURS
     ),
     **{f"entropy-{t}": Number("csft", samples.probe(), 1, f"entropy_{t}", **ENTROPY) for t in samples.STEPS},
     "entropy-uniform": Value("csft", [_uniform(t) for t in (2, 3)], "the exact entropy", unit=NAT, but=_papers_own),
