@@ -101,7 +101,7 @@ def test_the_command_queues_every_shard_once(slurm, store, monkeypatch, capsys):
 def test_a_small_machine_submits_to_large_nodes(slurm, store, monkeypatch, capsys):
     """Shards are no processes of this machine, and threads are counted where they run."""
     queued = []
-    monkeypatch.setattr(machine, "processors", lambda: 1)
+    monkeypatch.setattr(machine.os, "sched_getaffinity", lambda _: {0})
     monkeypatch.setattr(
         cluster, "submit", lambda commands, *_: queued.extend(commands) or [SimpleNamespace(job_id="7")]
     )
@@ -119,8 +119,8 @@ def test_a_small_machine_submits_to_large_nodes(slurm, store, monkeypatch, capsy
         (["csft", "--slurm", "timeout_min"], "write NAME=VALUE"),
         (["csft", "--slurm", "timeout_minutes=5"], "are refused: Unknown executor 'timeout'"),
         (["csft", "--slurm", "timeout_min=1.5"], "'timeout_min': 1.5} are refused"),
-        (["csft", "--device", "gpu"], "--device gpu: choose one of auto, cpu, cuda"),
-        (["csft", "--engine", "fast"], "--engine fast"),
+        (["csft", "--device", "gpu"], "argument --device: invalid choice: 'gpu'"),
+        (["csft", "--engine", "fast"], "argument --engine: invalid choice: 'fast'"),
         (["csft", "--threads", "-3"], "--threads"),
         (["csft", "--where", "seed=7"], "leaves no run"),
     ],
