@@ -117,17 +117,16 @@ def test_measure_agrees_with_its_definitions(discrete, continuous):
     table = measure(discrete, specs, samples=20)
     assert set(table["id"]) == {s.id for s in specs} and len(table) == 2 * 7 * 14
     first = table[(table["k"] == 1) & (table["temperature"] == 1.0) & (table["top_k"] == 0)].set_index("id")
-    counts = answer_counts(
-        discrete, stack_data(small_specs("discrete"), "cpu"), small_specs("discrete"), Discrete(1.0), 20
-    )
-    for run, mine in zip(small_specs("discrete"), counts):
+    counts = answer_counts(discrete, stack_data(specs, "cpu"), specs, Discrete(1.0), 20)
+    for run, mine in zip(specs, counts):
         assert first.loc[run.id, "pass_at_k"] == pytest.approx(100 * float((mine[:, 0] / 20).mean()))
         assert first.loc[run.id, "maj_at_k"] == pytest.approx(first.loc[run.id, "pass_at_k"]), "one vote is a sample"
     level = table[table["temperature"] == 0].groupby("id")["pass_at_k"]
     assert (level.max() - level.min() < 1e-9).all()
-    ours = measure(continuous, small_specs("cot2"))
-    chances = answer_chances(continuous, stack_data(small_specs("cot2"), "cpu"), small_specs("cot2"), 0.8)[0]
-    row = ours[(ours["id"] == small_specs("cot2")[0].id) & (ours["temperature"] == 0.8) & (ours["k"] == 5)]
+    specs = small_specs("cot2")
+    ours = measure(continuous, specs)
+    chances = answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.8)[0]
+    row = ours[(ours["id"] == specs[0].id) & (ours["temperature"] == 0.8) & (ours["k"] == 5)]
     assert row["pass_at_k"].item() == pytest.approx(100 * float((1 - (1 - chances) ** 5).mean()))
 
 
