@@ -30,6 +30,12 @@ def short(method="cot2", seed=42, **options):
     return spec(method, "quick", task=SUMS, d_model=16, seed=seed, **recipe | options)
 
 
+def small_specs(method, seeds=(42, 43)):
+    """Runs of one layer that learn something in a second."""
+    recipe = dict(steps=150, evaluate_every=150, warmup=10)
+    return [spec(method, task=SUMS, d_model=16, layers=1, heads=1, seed=seed, **recipe) for seed in seeds]
+
+
 def evaluate(stack, data, specs):
     """Every run's held-out inputs decoded by the rules of its steps."""
     return evaluation.evaluate(

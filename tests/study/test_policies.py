@@ -10,10 +10,14 @@ from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import TEN, TWENTY, shortened, spec
 from cot2lib.study import live, policies, sweeps
+from cot2lib.study.csft import draw as csft
+from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet import measure
 from cot2lib.study.grpo_dirichlet.claims import dirichlet
+from cot2lib.study.grpo_mts import draw as mts
 from cot2lib.study.grpo_mts import explain
 from cot2lib.study.grpo_mts.runs import explaining
+from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 
@@ -41,6 +45,18 @@ def test_another_profile_is_taken_where_nothing_is_recorded():
     assert policies.of_one(rows, "paper")["profile"].tolist() == ["quick"]
     with pytest.raises(RecordError, match="none of these runs is recorded"):
         policies.of_one(rows[:0], "quick")
+
+
+def test_the_papers_marks_stand_before_and_after():
+    """Marks of figures are in no golden file."""
+    rows = policies.outcomes(policies.evaluations({"quick": sweeps.sampled("quick", (42,), (24,), (3,))}))
+    axis = policies.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "").figure.axes[0]
+    marks = sorted(tuple(place) for points in axis.collections for place in points.get_offsets().tolist())
+    stated = [paper_value(f"grpo-mts-d24-{name}") for name in ("sft", "k3")]
+    assert [y for _, y in marks if y in stated] == stated
+    assert [simplex.start(origin) for origin in simplex.STEMS] == [f"{stem}-sft" for stem in simplex.STEMS.values()]
+    ours = [("CoT2", 24), ("discrete CoT", 24), ("CoT2", 32)]
+    assert [csft.stated_one_layer(*run) for run in ours] == [88.61, 39.76, None]
 
 
 def test_every_prediction_about_table_1_has_its_runs():

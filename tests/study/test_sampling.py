@@ -4,45 +4,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from builders import small_specs
 
 from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import manifest, records
-from cot2lib.specs.profiles import spec
 from cot2lib.study import passk, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.book.collect import collect
 from cot2lib.study.passk import answer_chances, answer_counts, measure
 from cot2lib.study.sampling import draw as sampling
 from cot2lib.study.sampling import measure as sampling_measure
-from cot2lib.tasks import MNNS
 from cot2lib.thoughts import Base, Discrete
 from cot2lib.training.data import stack_data
-from cot2lib.training.supervised import SupervisedTrainer, build_stack
-
-TASK = MNNS(1, 5, 3)
-RECIPE = dict(steps=150, evaluate_every=150, warmup=10)
-
-
-def specs_of(method, seeds=(42, 43)):
-    return [spec(method, task=TASK, d_model=16, layers=1, heads=1, seed=seed, **RECIPE) for seed in seeds]
-
-
-def trained(specs):
-    trainer = SupervisedTrainer(specs)
-    trainer.train()
-    return trainer.stack
-
-
-@pytest.fixture(scope="module")
-def discrete():
-    return trained(specs_of("discrete"))
-
-
-@pytest.fixture(scope="module")
-def continuous():
-    return trained(specs_of("cot2"))
+from cot2lib.training.supervised import build_stack
 
 
 def _odds(alone, prompt, chains, temperature):
@@ -69,7 +45,7 @@ def exact_chances(stack, specs, place, temperature):
 
 
 def test_sampled_frequencies_are_the_exact_chances(discrete):
-    specs = specs_of("discrete")
+    specs = small_specs("discrete")
     counts = answer_counts(discrete, stack_data(specs, "cpu"), specs, Discrete(1.0), 1000)[1][:6, 0] / 1000
     exact = exact_chances(discrete, specs, 1, 1.0)
     assert ((counts - exact).abs() < 4 * (exact * (1 - exact) / 1000).sqrt() + 2e-3).all()
@@ -77,7 +53,7 @@ def test_sampled_frequencies_are_the_exact_chances(discrete):
 
 
 def test_counts_put_the_right_answer_first_and_lose_none(discrete):
-    specs = specs_of("discrete")
+    specs = small_specs("discrete")
     data = stack_data(specs, "cpu")
     greedy = answer_counts(discrete, data, specs, Discrete(), 3)
     made = decode(discrete, data.prompts[data.held_out.index], rules(Discrete(), 3)).answers
@@ -88,14 +64,14 @@ def test_counts_put_the_right_answer_first_and_lose_none(discrete):
 
 
 def test_a_models_samples_do_not_depend_on_the_company(discrete):
-    specs = specs_of("discrete")
+    specs = small_specs("discrete")
     together = answer_counts(discrete, stack_data(specs, "cpu"), specs, Discrete(1.0), 4)[1]
     alone = answer_counts(discrete.select([1]), stack_data(specs[1:], "cpu"), specs[1:], Discrete(1.0), 4)[0]
     assert torch.equal(together[:, 0], alone[:, 0])
 
 
 def test_chances_of_the_answer_alone(continuous):
-    specs = specs_of("cot2")
+    specs = small_specs("cot2")
     data = stack_data(specs, "cpu")
     with torch.no_grad():
         logits = decode(continuous, data.prompts[data.held_out.index], rules(specs[0].thought, 3)).logits[:, :, -1]
@@ -109,7 +85,7 @@ def test_chances_of_the_answer_alone(continuous):
 
 def test_the_likeliest_tokens_alone_are_sampled(discrete, monkeypatch):
     """Keeping one token is greedy; keeping two is neither greedy nor free, and gives at most eight answers."""
-    specs = specs_of("discrete")
+    specs = small_specs("discrete")
     by_k = {}
     for top_k in (1, 2):
         monkeypatch.setattr(passk, "TOP_K", top_k)
@@ -131,29 +107,31 @@ def test_the_likeliest_tokens_alone_are_sampled(discrete, monkeypatch):
 def test_fewer_samples_than_the_largest_k_are_named(method, discrete, continuous):
     stack = {"discrete": discrete, "cot2": continuous}[method]
     with pytest.raises(SpecError, match="samples=13: Pass@k up to k = 14 needs at least 14 samples"):
-        measure(stack, specs_of(method), samples=13)
+        measure(stack, small_specs(method), samples=13)
     with pytest.raises(SpecError, match="k=6 of 5 samples"):
         passk._at_every_k(torch.tensor([[2, 3]]), 1.0, None, 14)
 
 
 def test_measure_agrees_with_its_definitions(discrete, continuous):
-    table = measure(discrete, specs_of("discrete"), samples=20)
-    assert set(table["id"]) == {s.id for s in specs_of("discrete")} and len(table) == 2 * 7 * 14
+    specs = small_specs("discrete")
+    table = measure(discrete, specs, samples=20)
+    assert set(table["id"]) == {s.id for s in specs} and len(table) == 2 * 7 * 14
     first = table[(table["k"] == 1) & (table["temperature"] == 1.0) & (table["top_k"] == 0)].set_index("id")
-    counts = answer_counts(discrete, stack_data(specs_of("discrete"), "cpu"), specs_of("discrete"), Discrete(1.0), 20)
-    for run, mine in zip(specs_of("discrete"), counts):
+    counts = answer_counts(discrete, stack_data(specs, "cpu"), specs, Discrete(1.0), 20)
+    for run, mine in zip(specs, counts):
         assert first.loc[run.id, "pass_at_k"] == pytest.approx(100 * float((mine[:, 0] / 20).mean()))
         assert first.loc[run.id, "maj_at_k"] == pytest.approx(first.loc[run.id, "pass_at_k"]), "one vote is a sample"
     level = table[table["temperature"] == 0].groupby("id")["pass_at_k"]
     assert (level.max() - level.min() < 1e-9).all()
-    ours = measure(continuous, specs_of("cot2"))
-    chances = answer_chances(continuous, stack_data(specs_of("cot2"), "cpu"), specs_of("cot2"), 0.8)[0]
-    row = ours[(ours["id"] == specs_of("cot2")[0].id) & (ours["temperature"] == 0.8) & (ours["k"] == 5)]
+    specs = small_specs("cot2")
+    ours = measure(continuous, specs)
+    chances = answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.8)[0]
+    row = ours[(ours["id"] == specs[0].id) & (ours["temperature"] == 0.8) & (ours["k"] == 5)]
     assert row["pass_at_k"].item() == pytest.approx(100 * float((1 - (1 - chances) ** 5).mean()))
 
 
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
-    specs = [*specs_of("discrete"), *specs_of("cot2")]
+    specs = [*small_specs("discrete"), *small_specs("cot2")]
     monkeypatch.setitem(all_runs.SWEEPS, "sampling", lambda profile: specs)
     monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 20))
     with pytest.raises(RecordError, match="no trained weights of run"):
@@ -236,7 +214,7 @@ def test_a_recipe_without_all_seeds_is_named():
 
 
 def test_decoding_accuracies_and_costs(continuous, discrete):
-    specs = specs_of("cot2")
+    specs = small_specs("cot2")
     table = sampling_measure.accuracies([(continuous, specs)], [Base(), Base(5.0), Base(), Base(top=2)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
     with pytest.raises(SpecError, match="no thought rules"):
@@ -244,7 +222,7 @@ def test_decoding_accuracies_and_costs(continuous, discrete):
     plain = sampling_measure.varied(table)
     assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 6
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:4])
-    stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, specs_of("discrete"))}
+    stacks = {"CoT2": (continuous, specs), "discrete CoT": (discrete, small_specs("discrete"))}
     cost = sampling_measure.rollout_costs(stacks, (1, 3))
     assert cost.set_index(["method", "tries"])["positions"].to_dict() == {
         ("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11,
@@ -257,6 +235,6 @@ def test_one_trace_thinks_by_the_runs_rule_and_rollouts_sample(discrete, continu
         sampling_measure, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
     )
     monkeypatch.setattr(sampling_measure, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
-    stacks = {"CoT2": (continuous, specs_of("cot2")), "discrete CoT": (discrete, specs_of("discrete"))}
+    stacks = {"CoT2": (continuous, small_specs("cot2")), "discrete CoT": (discrete, small_specs("discrete"))}
     sampling_measure.rollout_costs(stacks, (1, 3))
     assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]
