@@ -3,8 +3,7 @@
 Page names, launch buttons and downloads thus point to the clean sources. A chapter without an executed
 copy, or with one whose code differs from the source, is a warning, which fails a strict build. The finding that a
 figure carries opens its caption and its alternative text; its numbers become a file. The caption links to it, and to
-the commands that make the figure again. Folded cells that show nothing are one with the folded cell after them; those
-that hold a figure's numbers are called so.
+the commands that make the figure again. Folded cells that show nothing are one with the folded cell after them.
 """
 
 import gc
@@ -67,7 +66,6 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
-        name_fold(cell)
         match = done.get(cell["id"])
         if match is None or "".join(match["source"]) != "".join(cell["source"]):
             stale.append(cell["id"])
@@ -111,13 +109,6 @@ def open_with_finding(cell: dict) -> None:
     if found and "figure" in shown:
         shown["figure"]["caption"] = f"**{found[0]}** {shown['figure']['caption']}"
         shown["image"]["alt"] = f"{found[0]} {shown['image']['alt']}".replace("\N{NO-BREAK SPACE}", " ")
-
-
-def name_fold(cell: dict) -> None:
-    """Let the fold of a figure's numbers say what it holds, open or closed."""
-    if "numbers" in cell["metadata"].get("tags", []):
-        prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), "The numbers behind it")
-        cell["metadata"].setdefault("mystnb", {}).update(prompts)
 
 
 def mark_checks(cell: dict) -> None:

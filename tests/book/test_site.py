@@ -355,14 +355,6 @@ def test_folds_that_show_nothing_are_one_with_the_next(pages):
         assert not pages[name].select(f"{bare} + {bare}, {bare} + .cell.tag_hide-input:has(> .cell_output)"), name
 
 
-def test_folds_of_numbers_are_called_so_by_one_line(pages):
-    summaries = [
-        summary for name in chapters() for summary in pages[name].select(".cell.tag_numbers > details > summary")
-    ]
-    told = [tuple(line.get_text().split(" (Table ")[0] for line in summary.select("p")) for summary in summaries]
-    assert {*told} == {("The numbers behind it",) * 2}, "one line while it is closed, the other while it is open"
-
-
 def test_colab_cell_is_not_shown(pages):
     for name in chapters():
         assert "pip" not in pages[name].select_one("article").get_text()
