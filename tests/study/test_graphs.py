@@ -157,9 +157,7 @@ def tested(monkeypatch):
 
 def test_tested_models_are_told_apart_by_columns(tested):
     assert tested["strict"].max() == 90 and tested["in_time_2"].max() == 50
-    published = tested[tested["hops"] == 4]
-    assert set(published["asked"]) == {"age"} and set(published["naming"]) == {"fresh", "age"}
-    assert frame.at(tested, test=UNSEEN)[["hops", "asked"]].isna().all(axis=None)
+    assert set(frame.at(tested, test=graph_tests.PUBLISHED[4, "age"])["naming"]) == {"fresh", "age"}
     assert list(tested["method"].cat.categories) == ["CoT2", "discrete CoT"]
 
 
