@@ -6,6 +6,7 @@ import networkx
 import pytest
 import torch
 
+from cot2lib import supervision
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
@@ -77,6 +78,11 @@ def weights_of(trainer, run=0):
 def graph(task, row):
     """A question's graph by names."""
     return networkx.DiGraph([(a, b) for a, b in task.edges[row].tolist() if a >= 0])
+
+
+def walk_counts(task):
+    """Walks from the root to each name after 0, 1, ... hops, for every question."""
+    return supervision.forward_counts(supervision.graph_of(task, slice(None)), task.states, task.start)[:-1]
 
 
 def walks(task, row):
