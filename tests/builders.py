@@ -6,6 +6,7 @@ import networkx
 import pytest
 import torch
 
+from cot2lib import supervision
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
@@ -28,6 +29,12 @@ def short(method="cot2", seed=42, **options):
     """A run of sixty quick steps."""
     recipe = dict(steps=60, evaluate_every=20, batch=16)
     return spec(method, "quick", task=SUMS, d_model=16, seed=seed, **recipe | options)
+
+
+def small_specs(method, seeds=(42, 43)):
+    """Runs of one layer that learn something in a second."""
+    recipe = dict(steps=150, evaluate_every=150, warmup=10)
+    return [spec(method, task=SUMS, d_model=16, layers=1, heads=1, seed=seed, **recipe) for seed in seeds]
 
 
 def evaluate(stack, data, specs):
@@ -71,6 +78,11 @@ def weights_of(trainer, run=0):
 def graph(task, row):
     """A question's graph by names."""
     return networkx.DiGraph([(a, b) for a, b in task.edges[row].tolist() if a >= 0])
+
+
+def walk_counts(task):
+    """Walks from the root to each name after 0, 1, ... hops, for every question."""
+    return supervision.forward_counts(supervision.graph_of(task, slice(None)), task.states, task.start)[:-1]
 
 
 def walks(task, row):

@@ -4,7 +4,7 @@ Page names, launch buttons and downloads thus point to the clean sources. A chap
 one whose code differs from the source, is a warning, which fails a strict build. The finding that a figure carries
 opens its caption and its alternative text; its numbers become a file. The caption links to it, and to the commands at
 the end of the page, which make the page again or with something changed (`book/chapters.yml`). Folded cells that show
-nothing are one with the folded cell after them; those that hold a figure's numbers are called so.
+nothing are one with the folded cell after them.
 """
 
 import gc
@@ -76,7 +76,6 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
-        name_fold(cell)
         match = done.get(cell["id"])
         if match is None or "".join(match["source"]) != "".join(cell["source"]):
             stale.append(cell["id"])
@@ -109,13 +108,6 @@ def complete_figure(cell: dict, chapter: str, folder: Path) -> None:
         (folder / f"{figure['name']}.csv").write_text(numbers, encoding="utf-8", newline="\n")
         figure["caption"] += f' <a class="table-csv" download href="../_static/numbers/{figure["name"]}.csv">CSV</a>'
     figure["caption"] += f' <a class="table-csv" href="#{remake(chapter)}">Remake</a>'
-
-
-def name_fold(cell: dict) -> None:
-    """Let the fold of a figure's numbers say what it holds, open or closed."""
-    if "numbers" in cell["metadata"].get("tags", []):
-        prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), "The numbers behind it")
-        cell["metadata"].setdefault("mystnb", {}).update(prompts)
 
 
 def remake(chapter: str) -> str:

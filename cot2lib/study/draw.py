@@ -100,12 +100,6 @@ def live_curves(
     return Shown(figure, numbers, f"{'; '.join(said)}.")
 
 
-def live_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Live training in tidy rows: task, method, budget, dimension, steps, accuracy (%), seconds."""
-    chosen = rows[["task", "method", "budget", "d_model", "steps", "last", "seconds"]]
-    return chosen.rename(columns={"d_model": "d", "last": "validation accuracy (%)"})
-
-
 def live_rewards(found: pd.DataFrame, start: float) -> Shown:
     """Share (%) of right rollouts, a row per step and a column per seed: thin lines are seeds, a thick one the mean.
 

@@ -179,54 +179,46 @@ class Choice(NamedTuple):
     """A change of our recipe.
 
     Attributes:
-        about: what it is a choice of.
-        words: for readers.
         fields: new values by part of a run: its `recipe`, `task`, `supervision` or `model`.
         methods: that were trained with it. A discrete target is one way's next node: it has no other definition, and
             no use once a model has gone another way.
     """
 
-    about: str
-    words: str
     fields: dict[str, dict]
     methods: Sequence[str] = BOTH
 
 
 EVERY = METHODS[:3]
-TRAINING, MODEL, GRAPHS, LARGE, TARGETS = "training", "model", "graphs", "recipe for large graphs", "targets"
+CONSTANT = dict(schedule="constant")
 CHOICES: dict[str, Choice] = {
-    "usual": Choice("our recipe", "as it is", {}, EVERY),
-    "batch": Choice(TRAINING, "batch 128, as many examples",
-                    {"recipe": dict(batch=128, steps=5000, warmup=250, evaluate_every=100)}),
-    "lr_1e-3": Choice(TRAINING, "rate 1e-3", {"recipe": dict(lr=1e-3)}, EVERY),
-    "lr_1e-4": Choice(TRAINING, "rate 1e-4, the paper's", {"recipe": dict(lr=1e-4)}),
-    "beta2": Choice(TRAINING, "\N{GREEK SMALL LETTER BETA}\N{SUBSCRIPT TWO} = .98", {"recipe": dict(beta2=0.98)}),
-    "constant": Choice(TRAINING, "constant rate", {"recipe": dict(schedule="constant")}, EVERY),
-    "dropout": Choice(TRAINING, "dropout .1", {"recipe": dict(dropout=0.1)}),
-    "twice": Choice(TRAINING, "twice the steps",
-                    {"recipe": dict(steps=40_000, warmup=2000, evaluate_every=800)}, EVERY),
-    "embeddings": Choice(MODEL, "embeddings begin at .02", {"model": dict(embedding_sd=0.02)}),
-    "layers": Choice(MODEL, "two layers", {"model": dict(layers=2)}),
-    "inputs": Choice(GRAPHS, "twice the graphs", {"task": dict(inputs=2 * ProsQA.inputs)}),
-    "padding": Choice(GRAPHS, "places count padding", {"task": PADDED}, EVERY),
-    "large": Choice(LARGE, "as it is", {"recipe": SEARCHED, "task": PADDED}, EVERY),
-    "large_constant": Choice(LARGE, "constant rate", {"recipe": SEARCHED | dict(schedule="constant"), "task": PADDED}),
-    "large_twice": Choice(LARGE, "twice the steps",
-                          {"recipe": SEARCHED | dict(steps=24_000, warmup=1200, evaluate_every=480),
-                           "task": PADDED}, EVERY),
-    "once": Choice(GRAPHS, "names drawn once", {"task": dict(naming="once")}, EVERY),
-    "hops": Choice(GRAPHS, "five hops", {"task": dict(hops=5)}),
-    "first": Choice(TARGETS, "one hop first", {"supervision": dict(curriculum="first")}),
-    "growing": Choice(TARGETS, "hops one by one", {"supervision": dict(curriculum="growing")}),
-    "first_constant": Choice(TARGETS, "one hop first, constant rate",
-                             {"supervision": dict(curriculum="first"), "recipe": dict(schedule="constant")}),
-    "growing_constant": Choice(TARGETS, "hops one by one, constant rate",
-                               {"supervision": dict(curriculum="growing"), "recipe": dict(schedule="constant")}),
-    "own": Choice(TARGETS, "own thoughts from half on", {"supervision": dict(feeding="self", switch=10_000)}, ALONE),
-    "nodes": Choice(TARGETS, "all nodes of a frontier alike", {"task": dict(frontier="nodes")}, ALONE),
-    "complete": Choice(TARGETS, "complete walks alone", {"task": dict(frontier="complete")}, ALONE),
-    "sentences": Choice(GRAPHS, "the paper's grammar", {"task": dict(grammar="sentences")}),
-}  # fmt: skip
+    "usual": Choice({}, EVERY),
+    "batch": Choice({"recipe": dict(batch=128, steps=5000, warmup=250, evaluate_every=100)}),
+    "lr_1e-3": Choice({"recipe": dict(lr=1e-3)}, EVERY),
+    "lr_1e-4": Choice({"recipe": dict(lr=1e-4)}),  # the paper's
+    "beta2": Choice({"recipe": dict(beta2=0.98)}),
+    "constant": Choice({"recipe": CONSTANT}, EVERY),
+    "dropout": Choice({"recipe": dict(dropout=0.1)}),
+    "twice": Choice({"recipe": dict(steps=40_000, warmup=2000, evaluate_every=800)}, EVERY),
+    "embeddings": Choice({"model": dict(embedding_sd=0.02)}),
+    "layers": Choice({"model": dict(layers=2)}),
+    "inputs": Choice({"task": dict(inputs=2 * ProsQA.inputs)}),
+    "padding": Choice({"task": PADDED}, EVERY),
+    "large": Choice({"recipe": SEARCHED, "task": PADDED}, EVERY),  # the recipe for large graphs
+    "large_constant": Choice({"recipe": SEARCHED | CONSTANT, "task": PADDED}),
+    "large_twice": Choice(
+        {"recipe": SEARCHED | dict(steps=24_000, warmup=1200, evaluate_every=480), "task": PADDED}, EVERY
+    ),
+    "once": Choice({"task": dict(naming="once")}, EVERY),
+    "hops": Choice({"task": dict(hops=5)}),
+    "first": Choice({"supervision": dict(curriculum="first")}),
+    "growing": Choice({"supervision": dict(curriculum="growing")}),
+    "first_constant": Choice({"supervision": dict(curriculum="first"), "recipe": CONSTANT}),
+    "growing_constant": Choice({"supervision": dict(curriculum="growing"), "recipe": CONSTANT}),
+    "own": Choice({"supervision": dict(feeding="self", switch=10_000)}, ALONE),
+    "nodes": Choice({"task": dict(frontier="nodes")}, ALONE),
+    "complete": Choice({"task": dict(frontier="complete")}, ALONE),
+    "sentences": Choice({"task": dict(grammar="sentences")}),  # the paper's grammar
+}
 CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
 
 

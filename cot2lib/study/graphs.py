@@ -1,7 +1,6 @@
 """Runs on graphs as the chapters `prosqa` and `prontoqa` read, draw and tabulate them.
 
-A tested model answers graphs that are told apart by `test` (`cot2lib.study.graph_tests`). Of the published questions
-`hops` and `asked`, the way in which they are named, are columns of their own.
+A tested model answers graphs that are told apart by `test` (`cot2lib.study.graph_tests`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,10 +54,8 @@ def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Answers and thoughts of our recipe's runs on test graphs (%), a row for each run and test."""
     table = graph_tests.shipped("quick")
     shares = [name for name in table if name in ("strict", "pair") or name.rpartition("_")[0] in MASSES]
-    places = {name: place for place, name in graph_tests.PUBLISHED.items()}
-    hops, asked = ([places.get(test, (None, None))[part] for test in table["test"]] for part in (0, 1))
     test = frame.ordered(table["test"], graph_tests.ORDER)
-    return described(table.assign(**PERCENT * table[shares], test=test, hops=hops, asked=asked), specs)
+    return described(table.assign(**PERCENT * table[shares], test=test), specs)
 
 
 def held(rows: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from cot2lib.study.sweeps import STEPS
 from cot2lib.tasks import MNNS
 
 SECONDS_AN_HOUR = 3600.0
+ON_SPLIT = "csft one_split"  # chapters with the supervised runs on the paper's split, which is that of the first seed
 
 Sample = Callable[[str, Sequence[int]], pd.DataFrame]
 Sweep = Callable[[str, Sequence[int]], Sequence[Run]]

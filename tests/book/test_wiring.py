@@ -1,12 +1,17 @@
 """The wiring from claim to measurement, by hand."""
 
+import re
+
 import pandas as pd
 import pytest
 
 from cot2lib import runs
 from cot2lib.runs import records
+from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import policies, sweeps, thoughts_held
+from cot2lib.study.book import all_runs, ledger
 from cot2lib.study.book.ledger import KINDS
+from cot2lib.study.kinds import OfRuns
 
 SEEDS = (42, 43, 44)
 
@@ -114,3 +119,16 @@ def test_the_shipped_thoughts_are_those_of_the_papers_tables():
     """Every run of the paper's policy-gradient tables, and no other, has its thoughts in the shipped table."""
     shipped = set(thoughts_held.shipped("quick")["id"])
     assert shipped == {run.id for run in sweeps.looked_into("quick")}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_command_of_a_claim_trains_all_runs_that_it_stands_on(profile):
+    read, chapters = ledger.reading_records(), {}
+    for chapter in all_runs.SWEEPS:
+        for run in all_runs.sweep(chapter, profile):
+            chapters.setdefault(run.id, set()).add(chapter)
+    for claim, kind in KINDS.items():
+        lines = kind.drawn(claim, profile, read) if isinstance(kind, OfRuns) else []
+        runs_of = {run for line in lines for rows in line.runs if "id" in rows for run in rows["id"]} & set(chapters)
+        named = set(re.findall(r"cot2 run (\w+)", kind.row(claim, profile, read)["command"])) if lines else set()
+        assert all(chapters[run] & named for run in runs_of), claim

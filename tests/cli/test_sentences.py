@@ -94,7 +94,6 @@ SENTENCES = {
     # chapters
     "sweep('controls', 'typo')": "profile 'typo' is unknown; choose one of paper, quick",
     "collect('questions', 'paper')": "questions.paper.tested: no runs of this profile are asked",
-    "collect('following', 'paper')": "following under 'paper': models are asked along the quick recipe",
     "live.task(1, 9, 10**8)": "length=100000000: trajectories can be counted for up to 1000 digits",
     "example_climbs([2, 0], 3)": "example_ks[1]=0: must be at least 1",
     "sampled_gradients(None, [1], 8)": "lanes=8: standard errors need at least 16",

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cot2lib.study.book import all_runs
 from cot2lib.study.book.ledger import of_records
-from cot2lib.study.look import NUMBERS
+from cot2lib.study.look import FINDING, NUMBERS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -47,7 +47,7 @@ def measured() -> str:
 
 
 def shown(chapter: str) -> str:
-    """The numbers of a chapter's figures and the cells of its tables and lists, but for what it trains here."""
+    """Findings and numbers of a chapter's figures, cells of its tables and lists, but for what it trains here."""
     parts = []
     for cell in json.loads((ROOT / "build" / "executed" / f"{chapter}.ipynb").read_text())["cells"]:
         if cell["cell_type"] != "code" or "live" in cell["metadata"].get("tags", []):
@@ -56,7 +56,8 @@ def shown(chapter: str) -> str:
             data = output.get("data", {})
             text = "".join(data.get(NUMBERS) or data.get("text/markdown", ""))
             if text:
-                parts.append(f"# {cell['id']}\n{thinned(text)}\n")
+                finding = "".join(data.get(FINDING, ""))
+                parts.append("\n".join([f"# {cell['id']}", *filter(None, [finding]), thinned(text)]) + "\n")
     return "\n".join(parts)
 
 

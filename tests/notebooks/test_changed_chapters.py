@@ -1,103 +1,166 @@
 """Chapters whose parameters a reader has changed: they draw what there is, and say in a sentence what there is not.
 
-Their checks too: at the defaults a check without runs fails.
+A chapter's cells are executed as papermill executes them, but without a kernel; what a cell ends with is shown.
 """
 
 import ast
 import json
+import linecache
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
-from cot2lib import runs
-from cot2lib.errors import RecordError
+from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
-from cot2lib.study import check, frame, graph_claims, graphs, passk, sweeps
+from cot2lib.study import chapters, check, frame, graph_claims, graphs, passk, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.graph_runs import METHODS
 from cot2lib.study.grpo_dirichlet.claims import base_entropies
 from cot2lib.study.grpo_mts.claims import EVERY, sampled
-from cot2lib.study.look import Shown
 from cot2lib.study.sampling import measure
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+CHAPTERS = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
+SHORT = {  # what is trained or measured while a chapter runs, where it has such a parameter
+    "live_epochs": 1, "live_high": 5, "live_length": 3, "live_steps": 120, "live_reward_steps": 4, "live_inputs": 300,
+    "live_rounds": 1, "live_sizes": [1], "live_vocabularies": [50], "live_sums": 1, "live_thoughts": 1,
+    "start_epochs": 1, "lanes": 16, "inputs": 10, "rollouts": 4, "drawn_samples": 50,
+}  # fmt: skip
+OTHER = {"quick": "paper", "paper": "quick"}
+
+pytestmark = pytest.mark.usefixtures("store", "unchecked")
 
 
-def executed(chapter, ids, **changed):
-    """What some cells of a chapter display, by id, after the parameters were changed; figures are drawn."""
-    notebook = json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text())
-    cells = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
-    space, shown = {}, {}
-    exec(cells["parameters"], space)
-    assert set(changed) <= set(space), "a parameter that the chapter has"
-    space |= changed
-    for name in ["imports", *ids]:
-        tree = ast.parse(cells[name])
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+def executed(chapter: str, changed: dict, only: Collection[str] = (), but: str = "") -> tuple[dict, dict]:
+    """What the cells of a chapter show, by their ids, and its names.
+
+    Args:
+        chapter: its name.
+        changed: its parameters, where they are not the defaults.
+        only: the ids of cells to execute after the first two; all if there are none.
+        but: the tag of cells that are left out.
+    """
+    space, shown = {"__name__": "__main__"}, {}
+    for cell in json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text())["cells"]:
+        tags = cell["metadata"].get("tags", [])
+        skipped = only and cell["id"] not in ("parameters", "imports", *only)
+        if cell["cell_type"] != "code" or cell["id"] == "bootstrap" or but in tags or skipped:
+            continue
+        name, source = f"<{chapter}, {cell['id']}>", "".join(cell["source"])
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name  # classes need their source
+        tree = ast.parse(source)
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, name, "exec"), space)
-        shown[name] = last and eval(compile(ast.Expression(last.value), name, "eval"), space)
-        if isinstance(shown[name], Shown):
-            shown[name].svg()
-    return shown
+        shown[cell["id"]] = last and eval(compile(ast.Expression(last.value), name, "eval"), space)
+        if "parameters" in tags:
+            assert set(changed) <= set(space), "a parameter that the chapter has"
+            space |= changed
+        text(shown[cell["id"]])  # draws it
+        plt.close("all")
+    return shown, space
 
 
-def text(shown):
-    return shown._repr_mimebundle_()["text/plain"]
+def text(shown: object) -> str:
+    """What something shows in words."""
+    return shown._repr_mimebundle_()["text/plain"] if hasattr(shown, "_repr_mimebundle_") else repr(shown)
 
 
-def legend(figure):
+def legend(figure) -> list[str]:
     return [entry.get_text() for entry in figure.figure.legends[0].get_texts()]
 
 
+def ends_well(chapter: str, changed: dict, but: str = "") -> None:
+    """Whether a chapter shows what there is, and no number that is none, or refuses its parameters in a sentence."""
+    try:
+        shown, _ = executed(chapter, changed, but=but)
+    except CoT2Error as refused:
+        said = str(refused)
+        assert said.endswith((".", "!")) and "\n" not in said, said
+    else:
+        wrong = [said for said in map(text, shown.values()) if re.search(r"\bnan\b", said)]
+        assert not wrong, wrong
+
+
+# of word problems the paper's recipe has no record
+@pytest.mark.parametrize(
+    "chapter, changed", [("budget", {"seeds": [42], "d_models": [16]}), ("gsm8k", {"profile": "paper"})]
+)
+def test_a_chapter_runs_through_with_few_values(chapter, changed):
+    ends_well(chapter, changed, but="live")
+
+
+def settings(known: dict) -> Iterator[tuple[str, dict]]:
+    """Parameters that differ from a chapter's defaults, under a name."""
+    lists = {name: value for name, value in known.items() if isinstance(value, list)}
+    seeds = [name for name in lists if name.endswith("seeds")]
+    few = lambda first, last: {name: lists[name][first:last] or lists[name] for name in seeds}
+    yield "one seed", few(0, 1)
+    yield "two seeds, first values", {name: lists[name][:1] for name in lists} | few(0, 2)
+    yield "three seeds, last values", {name: lists[name][-1:] for name in lists} | few(0, 3)
+    yield "other profile, other seeds", {"profile": OTHER[known["profile"]]} | few(1, 3)
+
+
+LONG = [
+    pytest.param(chapter, changed, id=f"{chapter}, {name}")
+    for chapter in CHAPTERS
+    for name, changed in settings(chapters.EVERYWHERE | chapters.PARAMETERS[chapter])
+]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("chapter, changed", LONG)
+def test_every_chapter_runs_through_with_few_values_or_says_why_not(chapter, changed):
+    known = chapters.EVERYWHERE | chapters.PARAMETERS[chapter]
+    ends_well(chapter, {name: value for name, value in SHORT.items() if name in known} | changed)
+
+
 @pytest.fixture
-def short(monkeypatch, store):
-    """The quick recipe with twenty steps, and an empty store."""
+def short(monkeypatch):
+    """The quick recipe with twenty steps; the ids of what was recorded by the usual one, by method."""
+    usual = {run.method: run.id for run in sweeps.small("quick", (42,))}
     monkeypatch.setattr(all_runs, "_listed", all_runs._listed.__wrapped__)  # else later tests get short runs
     rows = profiles.rows_of(MNNS(), "quick")
     for method in profiles.METHODS:
         monkeypatch.setitem(rows, method, replace(rows[method], most_steps=20, evaluations=2))
+    return usual
 
 
-SHIPPED = {run.method: run.id for run in sweeps.small("quick", (42,))}
-BUDGET = ("records", "accuracies", "accuracy-table", "steps-table", "check-budgets")
+BUDGET = ("records", "accuracies", "accuracy-table", "check-budgets")
 
 
-@pytest.mark.parametrize("budgets", [[1, 3], [1, 2, 6]])
-def test_other_budgets_draw_what_is_recorded_and_name_the_rest(budgets, store):
-    shown = executed("budget", BUDGET, budgets=budgets, d_models=[16])
-    said, new = text(shown["check-budgets"]), budgets[-1]
-    assert f'**Not drawn, quick recipe**: there is no record of B = {new}, d = 16; set `profile = "quick"`' in said
+def test_other_budgets_draw_what_is_recorded_and_name_the_rest():
+    shown, _ = executed("budget", {"budgets": [1, 2, 6], "d_models": [16]}, BUDGET)
+    said = text(shown["check-budgets"])
+    assert '**Not drawn, quick recipe**: there is no record of B = 6, d = 16; set `profile = "quick"`' in said
     assert "and `retrain = True`" in said and "B = 1, d = 16" not in said.partition("quick recipe")[2]
-    assert legend(shown["accuracies"]) == [*(f"B = {b}" for b in budgets[:-1]), "paper"]
+    assert legend(shown["accuracies"]) == ["B = 1", "B = 2", "paper"]
 
 
 def test_other_budgets_draw_what_is_trained_here(short, monkeypatch):
     monkeypatch.setattr(sweeps, "sparse", lambda name: [profiles.spec("no-cot", name, task=MNNS(1, 4, 3))])
     changed = dict(budgets=[1, 3], d_models=[16], seeds=[42], retrain=True)
     live = dict(live_budgets=[1, 3], live_epochs=1, live_high=5)
-    shown = executed("budget", (*BUDGET, "path-curves", "live"), **changed, **live)
+    shown, _ = executed("budget", changed | live, (*BUDGET, "live"))
     assert legend(shown["accuracies"]) == ["B = 1", "B = 3", "paper"]
-    assert "quick recipe" not in text(shown["check-budgets"])
-    assert "B = 3" in text(shown["accuracy-table"])
+    assert "quick recipe" not in text(shown["check-budgets"]) and "B = 3" in text(shown["accuracy-table"])
     labels = [entry.get_text() for entry in shown["live"].figure.axes[0].get_legend().get_texts()]
     assert {"B = 1", "B = 3"} <= set(labels)
 
 
-def shipped_as(stack, specs):
-    """The Pass@k of a shipped model of the same method under another run's id: to measure it takes a while."""
-    table = measure.shipped("quick")
-    return table[table["id"] == SHIPPED[specs[0].method]].assign(id=specs[0].id)
-
-
 def test_sampling_with_a_new_seed(short, monkeypatch):
     """Trained and measured here, with the probe; without training the error names the run and the remedy."""
-    monkeypatch.setattr(passk, "measure", shipped_as)
-    cells = ("records", "passk", "passk-table", "overtaking", "check-passk", "probe", "probe-table")
+    table = measure.shipped("quick")  # of another run: to measure it takes a while
+    rows = lambda specs: table[table["id"] == short[specs[0].method]].assign(id=specs[0].id)
+    monkeypatch.setattr(passk, "measure", lambda stack, specs: rows(specs))
     with pytest.raises(RecordError, match=r"seed 7.*retrain=True"):
-        executed("sampling", ("records",), seeds=[7])
-    shown = executed("sampling", cells, seeds=[7], retrain=True)
+        executed("sampling", {"seeds": [7]}, ("records",))
+    cells = ("records", "passk", "check-passk", "probe", "probe-table")
+    shown, _ = executed("sampling", {"seeds": [7], "retrain": True}, cells)
     said = text(shown["check-passk"])
     assert "**Not drawn, authors' recipe**: its Pass@k was not measured for all of these seeds" in said
     assert "quick recipe**" not in said and len(shown["passk"].figure.axes) == len(passk.TEMPERATURES)
@@ -110,9 +173,9 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
     monkeypatch.setattr(sweeps, "sparse", lambda name: [run for run in sparse(name) if run.columns()["tokens"] != 1])
     cells = ("records", "check-paths")
     with pytest.raises(AssertionError, match="the whole path has the best mean, the answer alone the worst"):
-        executed("budget", cells)
+        executed("budget", {}, cells)
     capsys.readouterr()
-    executed("budget", cells, live_epochs=1)
+    executed("budget", {"live_epochs": 1, "seeds": [42]}, cells)
     said = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] in (check.OTHERWISE, check.OPEN) for line in said] == [True] * 2
 
@@ -136,37 +199,7 @@ JUDGED = {  # by chapter: its rows, and samples of the ledger by what tells thei
 @pytest.mark.parametrize("chapter", JUDGED)
 def test_chapters_draw_every_seed_by_which_the_ledger_judges(chapter):
     """Five seeds were drawn once where the ledger had twenty, and three where it had ten."""
-    cells = {
-        cell["id"]: "".join(cell["source"])
-        for cell in json.loads((NOTEBOOKS / f"{chapter}.ipynb").read_text())["cells"]
-    }
-    space = {}
-    for name in ("parameters", "imports", *["whole"] * (chapter == "prosqa"), "records"):
-        exec(cells[name], space)
+    _, space = executed(chapter, {}, (*["whole"] * (chapter == "prosqa"), "records"))
     rows, samples = JUDGED[chapter]
     for told, sample in samples:
         assert set(frame.at(space[rows], **told)["seed"]) == set(sample("paper", profiles.TWENTY).index), told
-
-
-GRPO = ("grpo", "grpo-table", "check-accuracy", "entropies", "held", "learning", "variants",
-        "variants-table", "ratio-entropy", "starts")  # fmt: skip
-DIRICHLET = ("accuracy", "accuracy-table", "check-gains", "entropy", "held",
-             "learning", "variants", "treatments", "later")  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "chapter, cells", [("grpo_mts", GRPO), pytest.param("grpo_dirichlet", DIRICHLET, marks=pytest.mark.thorough)]
-)
-def test_policy_gradients_draw_what_is_recorded(chapter, cells, monkeypatch):
-    """Of the authors' recipe nothing is recorded: the quick one is drawn, and a sentence says so."""
-    recorded = runs.recorded
-    paper = {run.id for run in all_runs.sweep(chapter, "paper")}
-    nothing = lambda specs, retrain=False: recorded([run for run in specs if run.id not in paper], retrain)
-    for module in (runs, runs.lookup):
-        monkeypatch.setattr(module, "recorded", nothing)
-    shown = executed(chapter, ("records", *cells), profile="paper")
-    drawn = [shown[name].numbers for name in (cells[0], "learning", "variants")]
-    assert all(set(numbers["recipe"]) == {"quick recipe"} for numbers in drawn) and len(shown["held"].numbers)
-    said = text(shown["check-accuracy" if chapter == "grpo_mts" else "check-gains"])
-    assert "**Not drawn, authors' recipe**: there is no record of " in said
-    assert '`profile = "paper"` and `retrain = True`' in said and "quick" not in said

@@ -131,22 +131,14 @@ def test_a_list_that_papermill_gave_as_text_is_called_so():
         chapters.check("csft", known | {"seeds": "[42, 43]"})
 
 
-def test_well_typed_parameters_pass(repository):
+def test_well_typed_parameters_pass_and_only_digits_may_repeat(repository):
     write, root = repository
-    write("a")
+    write("a", parameters="digits = [2, 1]\nks = [1, 2]\nprofile = 'quick'\nlr = 0.1\nretrain = False")
     source = root / "notebooks" / "a.ipynb"
-    given = {"lr": "1", "profile": "paper", "retrain": "True", "seeds": "[7]"}
-    assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "seeds": [7]}
-
-
-def test_only_digits_may_repeat(repository):
-    write, root = repository
-    write("a", parameters="digits = [2, 1]\nks = [1, 2]\nseeds = [3, 4]")
-    source = root / "notebooks" / "a.ipynb"
-    assert chapters.checked(source, {"digits": "[2, 2]"}) == {"digits": [2, 2]}
-    for name in ("ks", "seeds"):
-        with pytest.raises(SpecError, match=rf"a: {name}=\[7, 8, 7\] names 7 twice"):
-            chapters.checked(source, {name: "[7, 8, 7]"})
+    given = {"lr": "1", "profile": "paper", "retrain": "True", "digits": "[2, 2]"}
+    assert chapters.checked(source, given) == {"lr": 1, "profile": "paper", "retrain": True, "digits": [2, 2]}
+    with pytest.raises(SpecError, match=r"a: ks=\[7, 8, 7\] names 7 twice"):
+        chapters.checked(source, {"ks": "[7, 8, 7]"})
 
 
 @pytest.mark.thorough
@@ -172,28 +164,17 @@ def test_workers_of_chapters_end_with_their_parent(tmp_path):
     assert gone()
 
 
-def test_no_workers_are_refused(repository):
+def test_chapters_that_cannot_run_are_refused(repository, monkeypatch):
+    write, root = repository
+    write("a", parameters="device = 'auto'")
     with pytest.raises(SpecError, match="workers 0: need at least one"):
         chapters.execute(workers=0)
-
-
-def test_a_device_that_is_not_there_is_refused(repository):
-    write, _root = repository
-    write("a", parameters="device = 'auto'")
     with pytest.raises(DeviceError, match="device='abacus' is unknown"):
         chapters.execute(["a"], {"device": "abacus"})
-
-
-def test_chapters_need_one_parameters_cell(repository):
-    write, root = repository
-    write("a", parameters="x = 1")
     source = root / "notebooks" / "a.ipynb"
     source.write_text(source.read_text().replace('"parameters"', '"other"'))
     with pytest.raises(SpecError, match="0 cells tagged 'parameters'"):
         chapters.execute(["a"])
-
-
-def test_chapters_need_the_repository(monkeypatch):
     monkeypatch.setattr(paths, "checkout", lambda: None)
     with pytest.raises(SpecError, match="clone it"):
         chapters.execute()
@@ -209,6 +190,7 @@ def test_plain_papermill_works(tmp_path):
     assert "all checks hold" in outputs(tmp_path / "out.ipynb")
 
 
+@pytest.mark.thorough
 def test_plain_papermill_refuses_in_one_sentence(tmp_path):
     root = Path(__file__).parents[2]
     command = ["papermill", "notebooks/tasks.ipynb", str(tmp_path / "out.ipynb"), "-p", "profile", "foo"]

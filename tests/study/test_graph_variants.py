@@ -6,11 +6,11 @@ from dataclasses import asdict
 import networkx as nx
 import pytest
 import torch
+from builders import walk_counts
 
 from cot2lib.study import graph_facts
 from cot2lib.study.graph_facts import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, with_room
 from cot2lib.study.prontoqa import measure
-from cot2lib.study.prosqa.measure import forward
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.prontoqa import HOPS
 
@@ -54,7 +54,7 @@ def test_leaves_hang_where_they_should_and_the_question_stays(passed):
 
 
 def test_only_leaves_on_the_way_widen_frontiers():
-    widths = {name: torch.stack(forward(task), 1)[ROOM] > 0 for name, task in {"none": TASK, **WITH}.items()}
+    widths = {name: torch.stack(walk_counts(task), 1)[ROOM] > 0 for name, task in {"none": TASK, **WITH}.items()}
     assert torch.equal(widths[False], widths["none"])
     sizes = {name: held.sum(-1).double().mean(0) for name, held in widths.items()}  # (hop,)
     assert (sizes[True][1:] > sizes["none"][1:] + 0.3).all()

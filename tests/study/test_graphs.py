@@ -157,9 +157,7 @@ def tested(monkeypatch):
 
 def test_tested_models_are_told_apart_by_columns(tested):
     assert tested["strict"].max() == 90 and tested["in_time_2"].max() == 50
-    published = tested[tested["hops"] == 4]
-    assert set(published["asked"]) == {"age"} and set(published["naming"]) == {"fresh", "age"}
-    assert frame.at(tested, test=UNSEEN)[["hops", "asked"]].isna().all(axis=None)
+    assert set(frame.at(tested, test=graph_tests.PUBLISHED[4, "age"])["naming"]) == {"fresh", "age"}
     assert list(tested["method"].cat.categories) == ["CoT2", "discrete CoT"]
 
 
@@ -170,15 +168,6 @@ def test_thoughts_are_drawn_hop_by_hop(tested):
     frontier = frame.at(shown.numbers, held="frontier").groupby("method", observed=True)["share"].mean()
     assert all(f"of {name} {share:.0f} %" in shown.finding for name, share in frontier.items())
     assert means.tolist() == pytest.approx([100, 50, 100 / 3]) and len(shown.numbers) == 2 * 2 * 3 * 3
-
-
-def test_published_questions_stand_by_hops_and_by_names(tested):
-    table = prosqa.published(tested)
-    assert list(table.columns[3:]) == ["4 hops (100)", "5 hops (30)", "all (130)", "generated (100)"]
-    row = table[(table["named"] == "ages") & (table["method"] == "CoT2") & (table["accuracy"] == "strict")].iloc[0]
-    shares = [entry.split()[0] for entry in row.iloc[3:]]
-    assert shares == ["70.0", "30.0", f"{(70 * 100 + 30 * 30) / 130:.1f}", "80.0"]
-    assert set(table["named"]) == {"drawn", "ages", "ages, drawn anew"}
 
 
 def test_votes_are_held_against_one_answer(monkeypatch):
@@ -214,14 +203,6 @@ def test_the_question_shows_where_the_thought_is():
 def test_a_question_that_is_not_there_is_refused():
     with pytest.raises(SpecError, match=r"question=60: the test has questions 0\.\.59"):
         measure.thoughts(spec(task=TASK), TASK, 60)
-
-
-def test_choices_say_where_a_run_ends_and_when_it_left_chance():
-    rows = pd.DataFrame(
-        {"choice": ["usual", "twice"], "method": "CoT2", "last": [96.0, 50.0], "passed": [51.2, np.nan]}
-    )
-    rows["choice"] = frame.ordered(rows["choice"], tuple(graph_runs.CHOICES))
-    assert prosqa.choices_table(rows)["CoT2"].tolist() == ["96.0 (51)", "50.0"]
 
 
 def test_every_choice_is_listed_and_the_usual_one_changes_nothing():

@@ -1,46 +1,25 @@
-"""Runs of policy gradients before and after: rows worked out by hand, and what both chapters make of them."""
+"""Runs by reward: their evaluations, which collapse, what was predicted of them, and what chapters train live."""
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from cot2lib import runs
-from cot2lib.errors import RecordError
+from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs import GRPOSpec, Recipe
-from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import frame, policies, sweeps, thoughts_held
+from cot2lib.specs.profiles import TEN, TWENTY, shortened, spec
+from cot2lib.study import live, policies, sweeps
+from cot2lib.study.csft import draw as csft
 from cot2lib.study.grpo_dirichlet import draw as simplex
+from cot2lib.study.grpo_dirichlet import measure
+from cot2lib.study.grpo_dirichlet.claims import dirichlet
 from cot2lib.study.grpo_mts import draw as mts
+from cot2lib.study.grpo_mts import explain
+from cot2lib.study.grpo_mts.runs import explaining
 from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
-
-
-def made(gain=10.0, seeds=(42, 43), **columns):
-    """Three evaluations of some runs: from 30 % up by a gain and half of it down again, entropies from 1 to .5."""
-    common = {"profile": "quick", "d_model": 24, "k": 3, "gamma": 20.0, "ratio": "geometric", "dropout": 0.0}
-    common |= {"started": "discrete CoT", "origin": "discrete CoT, 1 layer", "sampler": "MTS"} | columns
-    rows = []
-    for seed in seeds:
-        name = f"{seed}-{sorted(columns.items())}"
-        for step, share in ((0, 0.0), (50, 1.0), (100, 0.5)):
-            row = {"id": name, "seed": seed, "split": seed, "step": step}
-            row |= {"epoch": step / 50, "gradient_norm": step / 50, "reward": 40.0}
-            row |= {decoder: 30.0 + gain * share + seed - 42 for decoder in policies.DECODERS}
-            rows.append(common | row | {name: 1 - 0.5 * (step > 0) for name in policies.ENTROPIES})
-    return frame.tidy(pd.DataFrame(rows))
-
-
-def table(*parts):
-    """`outcomes` of some made runs."""
-    return policies.outcomes(frame.tidy(pd.concat(parts, ignore_index=True)))
-
-
-def falls(points, seeds):
-    """The same, where the runs of some seeds end at one answer to everything."""
-    end = (points["step"] == 100) & points["seed"].isin(seeds)
-    level = points["split"].map(policies.constant_answer)
-    return points.assign(**{name: points[name].where(~end, level) for name in policies.DECODERS})
 
 
 def test_evaluations_of_recorded_runs(store):
@@ -52,143 +31,77 @@ def test_evaluations_of_recorded_runs(store):
     assert points["step"].tolist() == [0, 4, 8] and points["own"].iloc[-1] == pytest.approx(100 * row["last"])
     assert points["base"].tolist() == ((points["base_a"] + points["base_b"]) * 100 / held_out).tolist()
     assert points["reward"].iloc[1:].between(0, 100).all() and np.isnan(points["reward"].iloc[0])
-    assert points["origin"].unique().tolist() == ["discrete CoT, 1 layer"]
-
-
-def test_a_run_has_its_gain_its_best_and_what_it_lost():
-    rows = table(made(gain=10.0)).set_index("seed")
-    assert rows["own_before"].tolist() == [30, 31] and rows["own"].tolist() == [35, 36]
-    assert rows["base_gain"].tolist() == [5, 5] and rows["discrete_best"].tolist() == [40, 41]
-    assert rows["own_lost"].tolist() == [5, 5] and rows["gradient"].tolist() == [1.5, 1.5]
-    assert rows["entropy_2_before"].tolist() == [1, 1] and rows["entropy_2"].tolist() == [0.5, 0.5]
-    long = policies.by_token(rows.reset_index())
-    assert long.groupby(["when", "token"], observed=True)["value"].mean().tolist() == [1.0] * 4 + [0.5] * 4
 
 
 def test_collapsed_runs_are_those_at_the_most_frequent_answer():
-    near = policies.constant_answer(42) + 0.2
-    last = pd.DataFrame(
-        {"split": [42, 42, 43], "own": [near, near, 60.0], "base": near, "discrete": [near, 50.0, 60.0]}
-    )
-    assert policies.collapsed(last).tolist() == [True, False, False]
-    answers = MNNS().answers[~MNNS().split(43)]
-    assert policies.constant_answer(43) == pytest.approx(100 * (answers == 1).double().mean().item())
-    assert table(falls(made(), [43]))["collapsed"].tolist() == [False, True]
-
-
-def test_variants_have_their_runs():
-    a, b, c = sweeps.sampled("quick", (42, 43, 44), (24,), (3,))
-    rows = table(made()).assign(id=[a.id, b.id])
-    variants = {"quick": [sweeps.Variant("none", (c,)), sweeps.Variant("one", (a,)), sweeps.Variant("both", (a, b))]}
-    found = policies.varied(rows, variants)
-    assert list(zip(found["change"], found["seed"], found["rank"])) == [
-        ("one", 42, 1),
-        ("both", 42, 2),
-        ("both", 43, 2),
-    ]
-    assert list(found["change"].cat.categories) == ["one", "both"], "in the order of the list"
+    answers = MNNS().answers[~MNNS().split(42)]
+    constant = 100 * (answers == 1).double().mean().item()
+    last = pd.DataFrame({"split": 42, "own": [constant + 0.2] * 2, "base": constant, "discrete": [constant, 50.0]})
+    assert policies.collapsed(last).tolist() == [True, False], "by every decoder"
 
 
 def test_another_profile_is_taken_where_nothing_is_recorded():
-    rows = table(made(), made(profile="paper"))
-    assert set(policies.of_one(rows, "paper")["profile"]) == {"paper"}
-    assert set(policies.of_one(frame.at(rows, profile="quick"), "paper")["profile"]) == {"quick"}
+    rows = pd.DataFrame({"profile": ["quick"]})
+    assert policies.of_one(rows, "paper")["profile"].tolist() == ["quick"]
     with pytest.raises(RecordError, match="none of these runs is recorded"):
         policies.of_one(rows[:0], "quick")
 
 
-# Figures and tables
+def test_the_papers_marks_stand_before_and_after():
+    """Marks of figures are in no golden file."""
+    rows = policies.outcomes(policies.evaluations({"quick": sweeps.sampled("quick", (42,), (24,), (3,))}))
+    axis = policies.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "").figure.axes[0]
+    marks = sorted(tuple(place) for points in axis.collections for place in points.get_offsets().tolist())
+    stated = [paper_value(f"grpo-mts-d24-{name}") for name in ("sft", "k3")]
+    assert [y for _, y in marks if y in stated] == stated
+    assert [simplex.start(origin) for origin in simplex.STEMS] == [f"{stem}-sft" for stem in simplex.STEMS.values()]
+    ours = [("CoT2", 24), ("discrete CoT", 24), ("CoT2", 32)]
+    assert [csft.stated_one_layer(*run) for run in ours] == [88.61, 39.76, None]
 
 
-def heights(axis):
-    """Where paths and marks of an axis stand."""
-    return {round(float(y), 4) for points in axis.collections for y in np.asarray(points.get_offsets())[:, 1]}
+def test_every_prediction_about_table_1_has_its_runs():
+    """Twenty initialisations, ten with dropout, or five at a tenth of the rate, of every K, on the paper's split."""
+    predicted, asked = explain.predicted(), explaining("paper")
+    assert {run.start.split_seed for run in asked} == {42}
+    for (d, dropout, lr), part in predicted.groupby(["d_model", "dropout", "lr"]):
+        of = [r for r in asked if (r.start.model.d_model, r.recipe.dropout, r.recipe.lr) == (d, dropout, lr)]
+        seeds = sweeps.SEEDS if lr == 5e-6 else TEN if dropout else TWENTY
+        assert {(r.thought.k, r.seed) for r in of} == {(k, seed) for k in sweeps.KS for seed in seeds}
+        assert set(part["measure"]) == {"best", "gain", "entropy_4"} and (part["low"] < part["high"]).all()
 
 
-def test_accuracies_stand_beside_the_papers():
-    rows = table(*(made(d_model=d, k=k) for d in (24, 32) for k in (1, 3)))
-    shown = policies.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "A finding.")
-    left, right = shown.figure.axes
-    for axis, d in ((left, 24), (right, 32)):
-        stated = {round(paper_value(f"grpo-mts-d{d}-{name}"), 4) for name in ("sft", "k1", "k3")}
-        assert stated | {30.0, 31.0, 35.0, 36.0} <= heights(axis)
-    assert sorted(shown.numbers["value"].unique()) == [30, 31, 35, 36] and shown.finding == "A finding."
-
-
-def test_the_papers_marks_stand_only_where_it_has_runs():
-    two = made(origin="discrete CoT, 2 layers")
-    rows = table(made(gamma=1.0), made(), two)
-    shown = policies.accuracies(rows, "base", "gamma", "origin", simplex.stem, simplex.start, "")
-    first, second = ({*heights(axis)} for axis in shown.figure.axes)
-    assert round(paper_value("dirichlet-discrete-1l"), 4) in first - second
-    marks = [points for points in shown.figure.axes[1].collections if len(points.get_offsets()) == 1]
-    assert len(marks) == 2, "one before and one after"
-
-
-def test_tables_give_means_gains_and_the_papers():
-    rows = table(made(k=1), made(k=3))
-    row = policies.accuracy_table(rows, ["recipe", "d_model", "k"], "own", mts.stem).iloc[1]
-    assert (row["recipe"], row["d"], row["K"], row["before"]) == ("quick recipe", 24, 3, "30.5")
-    assert row["best epoch"].startswith("40.5") and row["gain, discrete"].startswith("5.0")
-    assert row["paper, best"] == paper_value("grpo-mts-d24-k3")
-    split = policies.split_table(table(falls(made(dropout=0.1), [42])), ["recipe", "dropout", "k"], "own", mts.stem)
-    assert split.loc[0, "dropout"] == "dropout 0.1" and split.loc[0, "collapsed"] == "1 of 2"
-    gains = policies.gain_table(rows, ["k"], ("own", "base"), "base").iloc[0]
-    assert gains["start, own sampler"].startswith("30.5") and gains["lost at the end"].startswith("5.0")
-    assert gains["gradient"].startswith("1.5") and "gain, discrete" not in gains
-
-
-def test_what_thoughts_hold_is_drawn_by_moment():
-    rows = table(made(k=1))
-    held = pd.DataFrame(
-        {"id": run, "when": when, "step": step, "support": 2.0 + step, "reachable": 90.0, "on_the_way": value + step}
-        for run in rows["id"] for when, value in (("before", 20.0), ("after", 40.0)) for step in sweeps.STEPS
+def test_runs_stand_beside_what_was_predicted():
+    """Of three runs one collapses, one keeps to the prediction of 43 to 57, and one does not; by hand."""
+    rows = pd.DataFrame(
+        {"d_model": 32, "dropout": 0.1, "lr": 5e-5, "k": 1, "seed": [42, 43, 44], "own_best": [34.0, 50.0, 60.0],
+         "discrete_before": [40.0, 45.0, 59.0], "entropy_4": [0.0, 0.1, 0.2], "collapsed": [True, False, False]}
     )  # fmt: skip
-    shown = policies.held(rows, held, "k")
-    way = frame.at(shown.numbers, measure="weight on the way (%)")
-    assert len(shown.figure.axes) == 6 and sorted(frame.at(way, when="after")["value"].unique()) == [41, 42, 43, 44]
+    found = explain.found(rows).set_index(["measure", "seed"])
+    assert found["value"]["best"].to_dict() == {43: 50.0, 44: 60.0} and found["value"]["gain", 43] == 5.0
+    assert found["inside"]["best"].to_dict() == {43: True, 44: False} and found["inside"]["entropy_4"].all()
 
 
-def test_gains_are_drawn_line_by_line():
-    rows = policies.by_decoder(table(made(k=1), made(k=3, gain=20.0)), ("own", "base"))
-    shown = policies.gains(
-        rows.assign(line=frame.ordered(rows["k"].map("K = {}".format))), "line", "recipe", "decoder"
-    )
-    assert [axis.get_title() for axis in shown.figure.axes] == [
-        "quick recipe, own sampler",
-        "quick recipe, base decoding",
-    ]
-    assert [label.get_text() for label in shown.figure.axes[0].get_yticklabels()] == ["K = 1", "K = 3"]
-    assert shown.numbers.groupby("line", observed=True)["gain"].mean().tolist() == [5.0, 10.0]
+def test_scales_of_dirichlet_thoughts_agree_with_their_formulas():
+    found = measure.scales(torch.tensor([0.6, 0.3, 0.1]), [1.0, 20.0], 20_000)
+    for name in ("entropy", "distance"):
+        assert np.allclose(found[name], found[f"{name}, formula"], rtol=0.05)
 
 
-def test_learning_leaves_the_first_evaluation_out():
-    shown = policies.learning(made(), "k", "own")
-    assert [axis.get_ylabel() for axis in shown.figure.axes] == [""] * 3 and shown.numbers["epoch"].min() == 1
-    assert len(shown.numbers) == 3 * 2 * 2, "measures, runs, evaluations after the first"
+@pytest.mark.parametrize(
+    "method, column, unstable",
+    [("cot2", "base_lost", True), ("cot2", "lost", False), ("discrete", "base_lost", False)],
+)
+def test_unscaled_samples_are_unstable_from_cot2_by_base_decoding_alone(method, column, unstable):
+    """The errata say so: `lost` is by the own sampler."""
+    lost = 100 * dirichlet(1.0, method)("paper", range(42, 47))[column]
+    assert (lost > 10).all() if unstable else lost.mean() < 1
 
 
-def test_entropies_of_base_decoding_are_by_moment():
-    held = pd.DataFrame(
-        {"id": "a", "when": when, "step": step, "base_entropy": step + (when == "before")}
-        for when in ("before", "after") for step in (1, 2)
-    )  # fmt: skip
-    found = thoughts_held.base_entropies(held).loc["a"]
-    assert found.to_dict() == {"entropy_1": 1, "entropy_1_before": 2, "entropy_2": 2, "entropy_2_before": 3}
-
-
-def test_the_best_and_the_worst_are_told_by_recipe():
-    rows = table(made(gain=10.0, k=3), made(gain=-6.0, k=6), made(gain=20.0, k=1, profile="paper"))
-    rows = rows.assign(setting=frame.ordered("K = " + rows["k"].astype(str), ("K = 1", "K = 3", "K = 6")))
-    said = policies.extremes(rows, "setting")
-    quick = said[said.index("By the quick recipe") :]
-    plain = quick.replace("\N{LEFT DOUBLE QUOTATION MARK}", "'").replace("\N{RIGHT DOUBLE QUOTATION MARK}", "'")
-    assert plain.endswith("'K = 3' brings most, a gain of 5.0 points, and 'K = 6' least, a loss of 3.0 points.")
-    assert "brings most, a gain of 10.0 points" in said.replace(quick, "")
-
-
-def test_figures_of_learning_say_where_it_begins_and_ends():
-    points = made(gain=10.0)
-    points["reward"] = 40.0 + points["step"] / 10
-    shown = policies.learning(points, "k", "own")
-    assert "quick recipe 45.0 % of rollouts are right in the first epoch, 50.0 % in the last" in shown.finding
+def test_the_start_level_is_what_an_untrained_policy_earns(monkeypatch):
+    starts = sweeps.starts([42])
+    monkeypatch.setattr(live, "STILL_STEPS", 5)
+    still = live.rewards(starts, MTS(2), 5, 0.0)
+    level = live.start_level(starts, MTS(2))
+    assert still.shape == (5, 1) and level == pytest.approx(float(still.to_numpy().mean())) and 0 < level < 100
+    with pytest.raises(SpecError, match="live_steps=1"):
+        live.rewards(starts, MTS(2), 1, 1e-3)

@@ -1,32 +1,16 @@
 import pytest
 import torch
+from builders import small_specs
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.specs.profiles import spec
 from cot2lib.study import sweeps
-from cot2lib.study.sample_complexity import draw, probes
-from cot2lib.tasks import MNNS
-from cot2lib.training.supervised import SupervisedTrainer
-
-TASK = MNNS(1, 5, 3)
-RECIPE = dict(steps=150, evaluate_every=150, warmup=10)
-
-
-def specs_of(method, seeds=(42, 43)):
-    return [spec(method, task=TASK, d_model=16, layers=1, heads=1, seed=seed, **RECIPE) for seed in seeds]
+from cot2lib.study.sample_complexity import probes
 
 
 @pytest.fixture(scope="module")
-def stack():
-    trainer = SupervisedTrainer(specs_of("cot2"))
-    trainer.train()
-    return trainer.stack
-
-
-@pytest.fixture(scope="module")
-def own(stack):
-    return probes.probed(stack, specs_of("cot2"), inputs=12)
+def own(continuous):
+    return probes.probed(continuous, small_specs("cot2"), inputs=12)
 
 
 def laws_after(alone, prompt, before, last):
@@ -46,10 +30,10 @@ def apart(one, other):
 
 
 @torch.no_grad()
-def test_linearity_by_its_definition(stack, own):
+def test_linearity_by_its_definition(continuous, own):
     table = probes.linearity(own).set_index(["seed", "step"])
     for run, step in ((0, 1), (1, 2)):
-        alone, distances, reference = stack.select([run]), [], []
+        alone, distances, reference = continuous.select([run]), [], []
         for row in range(12):
             prompt, law = own.prompts[run, row], own.laws[run, row, step - 1]
             before = list(own.weights[run, row, : step - 1])
@@ -66,9 +50,9 @@ def test_linearity_by_its_definition(stack, own):
 
 
 @torch.no_grad()
-def test_markov_by_its_definition(stack, own):
+def test_markov_by_its_definition(continuous, own):
     table = probes.linearity(own).set_index(["seed", "step"])
-    alone, swapped, meant = stack.select([1]), [], []
+    alone, swapped, meant = continuous.select([1]), [], []
     for row in range(12):
         prompt, thought = own.prompts[1, row], own.weights[1, row, 1]
         for found, first in ((swapped, own.weights[1, (row + 6) % 12, 0]), (meant, own.weights[1, :, 0].mean(0))):
@@ -78,9 +62,9 @@ def test_markov_by_its_definition(stack, own):
 
 
 @torch.no_grad()
-def test_last_step_made_linear(stack, own):
+def test_last_step_made_linear(continuous, own):
     table = probes.linear_answers(own).set_index("seed")
-    alone, right = stack.select([0]), {"base": 0, "linear": 0}
+    alone, right = continuous.select([0]), {"base": 0, "linear": 0}
     for row in range(12):
         law, first = own.laws[0, row, 1], own.weights[0, row, 0]
         mean = mean_of_tokens(alone, own.prompts[0, row], [first], law * (law >= probes.CUT))
@@ -90,9 +74,9 @@ def test_last_step_made_linear(stack, own):
 
 
 @torch.no_grad()
-def test_consistency_gap_is_the_exact_bias(stack, own):
+def test_consistency_gap_is_the_exact_bias(continuous, own):
     """One token a thought: MTS's mean law at step 2 is a sum over tokens, and few rollouts estimate it unbiased."""
-    alone, exact = stack.select([0]), []
+    alone, exact = continuous.select([0]), []
     for row in range(12):
         mean = mean_of_tokens(alone, own.prompts[0, row], [], own.laws[0, row, 0])
         exact.append(float((mean - own.laws[0, row, 1]).square().sum()))
@@ -101,19 +85,19 @@ def test_consistency_gap_is_the_exact_bias(stack, own):
     assert many.loc[(42, 2), "gap"] == pytest.approx(expected, rel=0.1) and expected > 5e-4
 
 
-def test_gaps_vanish_for_many_tokens_and_for_a_law_that_ignores_thoughts(stack, own):
+def test_gaps_vanish_for_many_tokens_and_for_a_law_that_ignores_thoughts(continuous, own):
     gaps = probes.consistency(own, [1, 16, 400], rollouts=20).groupby(["k", "step"])["gap"].mean().unstack()
     assert (gaps.loc[400] < 0.1 * gaps.loc[1]).all() and (gaps.loc[16] < gaps.loc[1]).all()
-    blind = stack.select([0, 1])
+    blind = continuous.select([0, 1])
     with torch.no_grad():
         blind.transformer.wte.weight.zero_()
-    level = probes.probed(blind, specs_of("cot2"), 4)
+    level = probes.probed(blind, small_specs("cot2"), 4)
     assert probes.linearity(level)[["linear", "linear_random", "reference"]].abs().max().max() < 1e-6
     assert probes.consistency(level, [2], rollouts=3)["gap"].abs().max() < 1e-10
 
 
-def test_a_run_does_not_depend_on_the_company(stack, own):
-    alone = probes.probed(stack.select([1]), specs_of("cot2")[1:], inputs=12)
+def test_a_run_does_not_depend_on_the_company(continuous, own):
+    alone = probes.probed(continuous.select([1]), small_specs("cot2")[1:], inputs=12)
     for measure in (probes.linearity, probes.linear_answers, lambda x: probes.consistency(x, [2], rollouts=4)):
         together = measure(own)
         mine = together[together["seed"] == 43].reset_index(drop=True)
@@ -122,51 +106,26 @@ def test_a_run_does_not_depend_on_the_company(stack, own):
         )
 
 
-@pytest.fixture(scope="module")
-def shipped():
+def test_gap_does_not_depend_on_the_number_of_rollouts():
     specs = sweeps.methods("quick", (42, 43), (24,), ("cot2",), layers=1)
-    return probes.probed(runs.load_stack(specs, missing="error"), specs, inputs=100)
-
-
-def test_gap_does_not_depend_on_the_number_of_rollouts(shipped):
+    shipped = probes.probed(runs.load_stack(specs, missing="error"), specs, inputs=100)
     estimates = [probes.consistency(shipped, [1], rollouts=r).groupby("step")["gap"].mean() for r in (2, 3, 4, 5, 6)]
     many = probes.consistency(shipped, [1], rollouts=64)
     exact = many.groupby("step")["gap"].mean()
     assert (sum(estimates) / 5 - exact).abs().max() < 0.05 < 0.1 * exact.max(), "uncorrected, so few give far more"
 
 
-def test_shipped_models_are_markov_but_not_linear_at_the_answer(shipped):
-    table = probes.linearity(shipped).groupby("step").mean()
-    assert table["markov_other"].max() < 0.03 and 0.5 < table.loc[3, "linear"] < table.loc[3, "reference"]
-    assert (table["linear"].diff().dropna() > 0).all()
-    answers = probes.linear_answers(shipped)
-    assert (answers["base"] - answers["linear"]).min() > 20
-
-
-def test_tables_of_groups_of_models(shipped):
-    distances, answers = (probes.of_each([shipped], measure) for measure in (probes.linearity, probes.linear_answers))
-    assert list(distances["models"].unique()) == ["1 layer, d = 24"]
-    table = draw.distance_table(distances)
-    assert table["step"].tolist() == [1, 2, 3] and table["Markov, mean thoughts"].tolist()[0] == ""
-    last = draw.last_steps(distances, answers).iloc[0]
-    mean = distances[distances["step"] == 3]["linear"].mean()
-    assert last["linear"].startswith(f"{mean:.2f}") and last["made"].startswith(f"{answers['linear'].mean():.1f}")
-    bias = probes.of_each([shipped], probes.consistency, [1, 16], 4)
-    level = bias.assign(gap=1 / bias["k"])
-    assert draw.falls(level)[["step 2", "step 3", "step 4"]].to_numpy() == pytest.approx(16)
-
-
 @pytest.mark.parametrize(
     "make, names",
     [
-        (lambda stack, own: probes.probed(stack, specs_of("cot2"), 1), "inputs=1: choose 2 to"),
-        (lambda stack, own: probes.probed(stack, specs_of("cot2"), 10**6), "inputs=1000000: choose 2 to"),
-        (lambda stack, own: probes.probed(stack, specs_of("no-cot"), 4), "no-CoT has no mixtures"),
-        (lambda stack, own: probes.probed(stack, specs_of("coconut"), 4), "COCONUT has no mixtures"),
+        (lambda stack, own: probes.probed(stack, small_specs("cot2"), 1), "inputs=1: choose 2 to"),
+        (lambda stack, own: probes.probed(stack, small_specs("cot2"), 10**6), "inputs=1000000: choose 2 to"),
+        (lambda stack, own: probes.probed(stack, small_specs("no-cot"), 4), "no-CoT has no mixtures"),
+        (lambda stack, own: probes.probed(stack, small_specs("coconut"), 4), "COCONUT has no mixtures"),
         (lambda stack, own: probes.consistency(own, [], 4), r"ks=\[\]"),
         (lambda stack, own: probes.consistency(own, [2], rollouts=1), "rollouts=1"),
     ],
 )
-def test_bad_input_is_named(stack, own, make, names):
+def test_bad_input_is_named(continuous, own, make, names):
     with pytest.raises(SpecError, match=names):
-        make(stack, own)
+        make(continuous, own)

@@ -7,18 +7,15 @@ import pandas as pd
 import pytest
 import torch
 from builders import QUESTIONS
-from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib import cli, runs
 from cot2lib.decode import Rollout
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.runs.train import parameters
 from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_tests
 from cot2lib.study.book import all_runs
 from cot2lib.study.graph_facts import depths
-from cot2lib.study.prosqa import draw, following, questions
-from cot2lib.study.prosqa.measure import growth_table
+from cot2lib.study.prosqa import draw, questions
 from cot2lib.study.prosqa.runs import (
     CHOICES,
     REACHES,
@@ -41,7 +38,6 @@ from cot2lib.study.prosqa.runs import (
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.thoughts import MTS
-from cot2lib.training.supervised import SupervisedTrainer
 
 SHARES = (0.25, 0.25, 0.25, 0.25)
 TASK = ProsQA(inputs=60, names=28, hops=None, mixture=SHARES, waiting=6, padding_counts=True)
@@ -150,19 +146,6 @@ def test_thoughts_of_a_model_that_knows_lie_on_the_frontier(table):
     assert shares.min().min() == pytest.approx(1)
 
 
-def test_a_run_is_asked_along_its_training(store, monkeypatch):
-    """The last point is of the trained model, and each is of the same questions."""
-    monkeypatch.setattr(questions, "INPUTS", 20)
-    run = spec("cot2", task=TASK, **RECIPE | {"steps": 12})
-    table = following.along(run)
-    assert table["step"].unique().tolist() == [4, 8, 12] and table["inputs"].nunique() == 1
-    runs.run([run])
-    rows, moved, _ = questions.moves(questions.generated(TASK))
-    last = graph_tests.measured(runs.load(run), [run], graph_tests.Test("", moved, rows)).iloc[0]
-    found = table[(table["step"] == 12) & (table["test"] == questions.MOVED)].iloc[0]
-    assert (found["pair"], found["inputs"]) == (last["pair"], len(rows)) and 0 < last["pair"] < 1
-
-
 def test_a_published_file_can_be_trained_on(store):
     task = questions.published(QUESTIONS, naming="fresh", frontier="nodes", padding_counts=True, waiting=6)
     row = runs.run([spec("cot2", task=task, **RECIPE)]).iloc[0]
@@ -232,28 +215,14 @@ def test_answers_of_models_that_wait_longer_are_of_more_hops(store, monkeypatch)
     assert table["strict"].tolist() == [1.0] * 4 + [0.0] and "frontier_7" in table
 
 
-def test_growth_on_paper_is_what_a_step_computes():
-    """Flops as torch counts them in one step, and the parameters of the model."""
-    few = replace(whole("cot2"), task=replace(whole("cot2").task, inputs=40))
-    (row,) = growth_table(few, [28]).to_dict("records")
-    with FlopCounterMode(display=False) as counter:
-        SupervisedTrainer([few]).take_step()
-    assert row["Gflop a step"] == pytest.approx(counter.get_total_flops() / 1e9, rel=0.01)
-    assert row["parameters"] == parameters(few) and row["positions"] == 54 + 3 + 6
-    table = growth_table(few, [28, 280, 2800])
-    by = table["Gflop a step"].pct_change() + 1
-    assert 10 < by[1] < by[2] < 100, "faster than the nodes, more slowly than their square"
-
-
 @pytest.fixture
 def asked(monkeypatch):
-    """Answers of models that know questions of as many hops as they have layers, and those that they learnt."""
+    """Answers of models that know questions of as many hops as they learnt."""
     rows = []
-    for run in [*farther([42, 43]), *longer(), *sizes(), *chosen([42], ["cot2"])]:
+    for run in [*farther([42, 43]), *longer()]:
         for hops in range(3, run.task.steps):
-            knows = run.model.layers if run.task.names == 28 else run.task.most_hops
             told = dict(id=run.id, test=questions.GENERATED, asked="fresh", hops=hops, inputs=100)
-            rows.append(told | dict(strict=float(hops <= knows), pair=1.0))
+            rows.append(told | dict(strict=float(hops <= run.task.most_hops), pair=1.0))
     monkeypatch.setattr(questions, "shipped", lambda name="questions": pd.DataFrame(rows))
 
 
@@ -264,11 +233,3 @@ def test_models_of_large_graphs_are_told_apart_by_what_they_learnt(asked):
     assert right["3 to 12 hops"].tolist() == [100.0] * 10
     shown = draw.farther(rows, "A finding.")
     assert len(shown.numbers) == 5 * 10 and shown.finding == "A finding."
-
-
-def test_sizes_stand_by_their_parameters(asked):
-    table = draw.sizes(42)
-    assert len(table) == len(sizes()) + 1 and table["parameters"].is_monotonic_increasing
-    assert [*table][4:] == ["3 hops", "4 hops", "5 hops", "6 hops", "all"]
-    of_four = table[table["layers"] == 4]
-    assert set(of_four["4 hops"]) == {100.0} and set(of_four["6 hops"]) == {0.0} and set(of_four["all"]) == {50.0}

@@ -1,9 +1,9 @@
-"""What sampled thoughts estimate on chains: reference values, and the frames that figures and sentences draw."""
+"""What sampled thoughts estimate on chains: reference values, simulations, and which parameters are refused."""
 
 import pytest
 
 from cot2lib.errors import SpecError
-from cot2lib.study.sample_complexity import draw, estimates
+from cot2lib.study.sample_complexity import estimates
 from cot2lib.theory import enumeration
 
 KS = [1, 2, 8]
@@ -24,12 +24,6 @@ def test_systematic_draws_are_simulated_where_they_cannot_be_listed(monkeypatch)
     assert abs(found["ratio"] - exact["ratio"]) < 4.5 * found["error"]
 
 
-def test_worked_example():
-    table = estimates.dependence()
-    assert table.iloc[1].tolist() == ["2", "3/20", "3/20", "31/800", "9/400"]
-    assert table.iloc[0, -1] == table.iloc[0, -2] == "1/25"
-
-
 def test_tables_have_the_reference_values():
     found = estimates.ratios([4], 6)
     ratios = found[found["over"] == "K"].set_index("chain")["ratio"]
@@ -41,21 +35,6 @@ def test_tables_have_the_reference_values():
         [0.3320, 0.9053, 0.1409], abs=6e-5
     )
     assert "1, 2, 4, 4, 4, has ratio 1.98701" in estimates.five_digit_exceptions(16)
-
-
-def test_chains_beyond_the_printed_bound_are_named_worst_first():
-    beyond = draw.beyond(estimates.ratios([2, 8], 4))
-    assert beyond["chain"].iloc[0] == "identity" and beyond["ratio"].is_monotonic_decreasing
-    assert set(beyond["k"]) == {8} and (beyond["ratio"] > 1.875).all() and "MNNS" not in set(beyond["chain"])
-    assert draw.beyond(estimates.ratios([1], 4)).empty
-
-
-def test_a_figure_over_tokens_draws_every_value():
-    rows = estimates.read_out_errors(KS)
-    left, _ = draw.read_outs(rows).figure.axes
-    drawn = {round(float(y), 4) for line in left.lines for y in line.get_ydata()}
-    assert drawn == set(rows[rows["chain"] == "MNNS, mean over inputs"]["error"].round(4))
-    assert [label.get_text() for label in left.get_xticklabels()] == ["1", "2", "8"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from cot2lib.study.construction import block
 from cot2lib.study.controls import along, edits, transfer
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.gsm8k import measure as language_runs
-from cot2lib.study.prosqa import following, questions
+from cot2lib.study.prosqa import questions
 from cot2lib.study.prosqa import runs as prosqa
 
 
@@ -140,7 +140,6 @@ def _contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
 MEASURES: dict[str, tuple[str, Callable[[str], pd.DataFrame]]] = {
     "sampling": ("passk", _pass_at_k),
     "experts": ("training", _expert_blocks),
-    "following": ("along", following.measure),
     "along": ("edits", along.measure),
     "transfer": ("tuned", transfer.measure),
 }

@@ -21,7 +21,7 @@ def _three_smallest_minus_two_largest() -> float:
 def _rises(d_model: int) -> Direction:
     """Every larger budget above the one before."""
     steps = ((1, 4), (4, 8), (8, 16))
-    return Direction("budget", [against(budget(more, d_model), budget(less, d_model)) for less, more in steps])
+    return Direction("csft budget", [against(budget(more, d_model), budget(less, d_model)) for less, more in steps])
 
 
 def _tokens(low: int, high: int, *pairs: tuple[int, int]) -> Direction:
@@ -32,7 +32,7 @@ def _tokens(low: int, high: int, *pairs: tuple[int, int]) -> Direction:
 BUDGETS: dict[str, Kind] = {
     **{f"budget-b{b}-d{d}": accuracy(budget(b, d), 5) for b in (1, 16) for d in D_MODELS},
     **{f"budget-b4-d{d}": accuracy(budget(4, d), 5, "budget") for d in D_MODELS},
-    "budget-d16": Direction("budget", [against(budget(8, 16), budget(b, 16)) for b in (1, 4, 16)]),
+    "budget-d16": Direction("csft budget", [against(budget(8, 16), budget(b, 16)) for b in (1, 4, 16)]),
     **{f"budget-d{d}": _rises(d) for d in LARGE},
     "sparse-5-13": _tokens(5, 13, (5, 3), (5, 1), (3, 1)),
     "sparse-11-19": _tokens(11, 19, (1, 3), (1, 5)),

@@ -59,14 +59,6 @@ def margins_by_dimension(task: MNNS, rows: pd.DataFrame, finding: str = "") -> S
     return shown
 
 
-def margins_table(task: MNNS, rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean margins by kind, budget and d, beside the largest any embeddings of all B-subsets could have."""
-    means = rows.groupby(["budget", "d", "embeddings"])["margin"].mean().unstack().reset_index()
-    most = [packing.largest_margin(task.states, b) for b in means["budget"]]
-    own = [one_hot_margin(task, b) for b in means["budget"]]
-    return show.headed(means.assign(**{"one-hot": own, "$\\delta_{\\max}$, all subsets": most}).set_index("budget"))
-
-
 def head(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Mean KL of the head by d, a line per budget."""
     labels = "dimension d of the head", "mean KL to the targets (nat)"

@@ -10,7 +10,7 @@ from cot2lib.study.comparisons import Cell, Direction, against
 from cot2lib.study.grpo_dirichlet import runs
 from cot2lib.study.kinds import Kind, Number, accuracy
 from cot2lib.study.readings import entropies
-from cot2lib.study.samples import Sample, rewarded, single
+from cot2lib.study.samples import ON_SPLIT, Sample, rewarded, single
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS
 from cot2lib.thoughts import Dirichlet
 
@@ -51,7 +51,8 @@ def _best(gamma: float, method: str = "discrete", layers: int = 1) -> Number:
     """Accuracy after training with Dirichlet thoughts: the paper decodes without noise, and takes the best epoch."""
     chosen = dict(last="base_last", best="base_best", split_half="base_split_half", judged="best")
     one_split = method == "discrete"  # from CoT2 every run has a split of its own
-    return Number(CHAPTER, dirichlet(gamma, method, layers, one_split=one_split), 1, **chosen)
+    chapters = f"{CHAPTER} one_split" if one_split else CHAPTER
+    return Number(chapters, dirichlet(gamma, method, layers, one_split=one_split), 1, **chosen)
 
 
 def _gained(gamma: float) -> Cell:
@@ -61,7 +62,7 @@ def _gained(gamma: float) -> Cell:
 
 SIMPLEX: dict[str, Kind] = {
     **{
-        f"dirichlet-discrete-{name}-sft": accuracy(single("discrete", 24, layers), 1, "one_split")
+        f"dirichlet-discrete-{name}-sft": accuracy(single("discrete", 24, layers), 1, ON_SPLIT)
         for name, layers in LAYERS.items()
     },
     **{f"dirichlet-discrete-{name}": _best(BEST_GAMMA, layers=layers) for name, layers in LAYERS.items()},
@@ -70,7 +71,7 @@ SIMPLEX: dict[str, Kind] = {
         for name, layers in LAYERS.items()
         for claim, kind in entropies(f"dirichlet-discrete-{name}", CHAPTER, base_entropies(layers)).items()
     },
-    "dirichlet-cot2-sft": accuracy(single("cot2", 24), 1, "one_split"),
+    "dirichlet-cot2-sft": accuracy(single("cot2", 24), 1, ON_SPLIT),
     **{f"dirichlet-cot2-g{gamma:g}": _best(gamma, "cot2") for gamma in OTHERS},
     "dirichlet-improves": Direction(
         CHAPTER,

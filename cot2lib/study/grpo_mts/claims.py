@@ -14,10 +14,10 @@ from cot2lib.study.judge import NAT
 from cot2lib.study.kinds import ENTROPY, SETTLED, Kind, Number, accuracy
 from cot2lib.study.printed import paper_value
 from cot2lib.study.readings import OfStart, entropies
-from cot2lib.study.samples import Sample, rewarded, single
+from cot2lib.study.samples import ON_SPLIT, Sample, rewarded, single
 from cot2lib.study.sweeps import KS
 
-CHAPTER = "grpo_mts"
+CHAPTER, REWARDED = "grpo_mts", "grpo_mts one_split"  # the paper's split is that of the first seed
 D_MODELS = (24, 32)
 EVERY = [(k, d) for d in D_MODELS for k in KS]
 
@@ -49,7 +49,7 @@ def single_policy(k: int, d_model: int) -> Sample:
 
 def _best(k: int, d_model: int) -> Number:
     """Accuracy after training by the own sampler; the paper takes the best epoch."""
-    return Number(CHAPTER, single_policy(k, d_model), 1, best="best", split_half="split_half", judged="best")
+    return Number(REWARDED, single_policy(k, d_model), 1, best="best", split_half="split_half", judged="best")
 
 
 def _loses_less(plain: Sample, root: Sample) -> Cell:
@@ -93,20 +93,20 @@ def _printed_often(d_model: int) -> str:
 
 
 TOKENS: dict[str, Kind] = {
-    **{f"grpo-mts-d{d}-sft": accuracy(single("discrete", d), 1, "one_split") for d in D_MODELS},
+    **{f"grpo-mts-d{d}-sft": accuracy(single("discrete", d), 1, ON_SPLIT) for d in D_MODELS},
     **{f"grpo-mts-d{d}-k{k}": _best(k, d) for k, d in EVERY},
     **{
         claim: kind
         for k, d in EVERY
-        for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", CHAPTER, single_policy(k, d)).items()
+        for claim, kind in entropies(f"grpo-mts-d{d}-k{k}", REWARDED, single_policy(k, d)).items()
     },
     **{
         _first_before(k, d): OfStart(
-            Number(CHAPTER, single_policy(k, d), 1, "entropy_1_before", **ENTROPY), refuted=_printed_often(d)
+            Number(REWARDED, single_policy(k, d), 1, "entropy_1_before", **ENTROPY), refuted=_printed_often(d)
         )
         for k, d in EVERY
     },
-    "grpo-improves": Direction(CHAPTER, [_gained(k, d) for k, d in EVERY]),
+    "grpo-improves": Direction(REWARDED, [_gained(k, d) for k, d in EVERY]),
     "logit-scaling": Direction(CHAPTER, [against(sampled(k), scaled(k)) for k in KS[1:]]),
     "grpo-k-moderate": Parts(
         {

@@ -1,6 +1,6 @@
 """Figures and tables of the chapter `prosqa`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import networkx
@@ -9,26 +9,19 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from cot2lib import runs as lib
 from cot2lib.runs.train import parameters
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, look, show
 from cot2lib.study.frame import called
-from cot2lib.study.graph_runs import CHOICES
-from cot2lib.study.graph_tests import NAMED
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.prosqa import following, questions, runs
+from cot2lib.study.prosqa import questions, runs
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT, RECIPES
-from cot2lib.study.samples import hours
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
 from cot2lib.tasks.reachability import Reachability
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
 MEASURES = ["strict", "pair"]
-PASSED = 60.0  # an accuracy (%) above a coin's
-FEWEST = 10  # questions of one number of hops that a table shows
-ASKED = {("fresh", "fresh"): "drawn", ("age", "age"): "ages", ("age", "fresh"): "ages, drawn anew"}
 
 
 def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop state"]) -> Shown:
@@ -81,35 +74,6 @@ def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.
     axis.set_axis_off()
 
 
-def measured(rows: pd.DataFrame, by: list[str], columns: str) -> pd.DataFrame:
-    """Accuracies (%) of tested models, strict and of pairs in rows, by what columns are told apart by."""
-    long = rows.melt([*by, columns], MEASURES, "accuracy", "share")
-    long = long.assign(accuracy=frame.ordered(long["accuracy"], MEASURES))
-    return show.cells(long, [*by, "accuracy"], columns, "share", show.mean_of)
-
-
-def published(rows: pd.DataFrame) -> pd.DataFrame:
-    """`measured` of published questions by hops and of all, and of generated graphs, by how names were given in
-    training and in the question."""
-    by_hops = rows[rows["hops"].notna()].sort_values("hops")
-    generated = rows.assign(asked=rows["test"].map({test: naming for naming, test in NAMED.items()}))
-    named = lambda part, what: part.assign(
-        questions=[f"{what.format(**row)} ({row['inputs']:g})" for row in part.to_dict("records")]
-    )
-    parts = [
-        named(by_hops[by_hops["inputs"] >= FEWEST], "{hops:g} hops"),
-        named(weighed(by_hops, ["naming", "asked", "method", "seed"]), "all"),
-        named(generated[generated["asked"].notna()], "generated"),
-    ]
-    found = pd.concat(parts, ignore_index=True)
-    found = found.assign(named=[ASKED.get(pair) for pair in zip(found["naming"], found["asked"])]).dropna(
-        subset="named"
-    )
-    ordered = {"named": ASKED.values(), "questions": found["questions"].unique()}
-    ordered = {name: frame.ordered(found[name], tuple(known)) for name, known in ordered.items()}
-    return measured(found.assign(**ordered), ["named", "method"], "questions")
-
-
 def weighed(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Accuracies on questions of every number of hops together, by columns that tell runs and tests apart."""
     sums = (
@@ -124,7 +88,6 @@ def weighed(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 ALL = "all"
 LONGER = f"3 to {max(runs.REACHES)} hops, three times as long"
-HELD_OUT = "held-out graphs (%)"
 
 
 def tested(specs: Sequence[RunSpec], name: str = "questions") -> pd.DataFrame:
@@ -206,83 +169,11 @@ def reached() -> pd.DataFrame:
     return found.assign(learnt=frame.ordered(found["learnt"], tuple(learnt)))
 
 
-def sizes(seed: int) -> pd.DataFrame:
-    """Accuracy (%) of models of all sizes on generated questions, by hops and over all."""
-    specs = [*runs.sizes([seed]), *runs.chosen([seed], ["cot2"])]
-    both = [tested(specs, name) for name in ("farther", "questions")]
-    rows = frame.at(pd.concat(both, ignore_index=True), test=questions.GENERATED)
-    shape = ["layers", "heads", "d_model", "parameters"]
-    known = [{"id": run.id, "layers": run.model.layers, "parameters": parameters(run)} for run in specs]
-    rows = rows.merge(pd.DataFrame(known), on="id")
-    by_hops = rows.sort_values("hops").assign(questions=rows["hops"].map("{:g} hops".format))
-    over_all = weighed(rows, shape).assign(questions=ALL)
-    table = pd.concat([by_hops, over_all]).pivot_table("strict", shape, "questions")
-    table = table[[*by_hops["questions"].unique(), ALL]].sort_values("parameters")
-    return table.reset_index().rename_axis(columns=None)
-
-
-FOLLOWED = {questions.BEFORE: "right, as they are", questions.MOVED: "right, with an edge moved"}
-
-
-def followed() -> pd.DataFrame:
-    """Right answers (`strict`, %) along a training of each method; `answers` says to which questions.
-
-    These are questions as they are, and the same with one edge moved so that the answer moves.
-    """
-    rows = following.shipped()
-    answers = frame.ordered(rows["test"].map(FOLLOWED), tuple(FOLLOWED.values()))
-    methods = frame.ordered(rows["method"], frame.ORDER["method"])
-    return rows.assign(answers=answers, method=methods, strict=PERCENT * rows["strict"], recipe=RECIPES["quick"])
-
-
-def along_training(rows: pd.DataFrame, finding: str) -> Shown:
-    """The rows of `followed` by step, a panel for each method."""
-    labels = ("step", "right answers (%)")
-    return look.curves(rows, "answers", "method", finding=finding, x="step", y="strict", labels=labels)
-
-
-def changed() -> pd.DataFrame:
-    """Accuracy (%) of CoT2 on held-out questions of its own task, by the one choice that differs."""
-    parts = [frame.tidy(lib.recorded(specs)).assign(choice=words) for words, specs in runs.changed().items()]
-    return pd.concat(parts, ignore_index=True)
-
-
-def changed_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) of each run of `changed`."""
-    return rows[["choice", "last"]].rename(columns={"choice": "the task", "last": HELD_OUT})
-
-
-def trials(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every trial of the search: accuracy (%) on held-out generated graphs at the end, and what it cost."""
-    told = rows.assign(minutes=60 * hours(rows))
-    table = told[["method", "heads", "lr", "steps", "last", "minutes"]].sort_values(["method", "heads", "lr"])
-    return table.rename(columns={"lr": "rate", "last": HELD_OUT}).astype({"rate": str})
-
-
 def tests(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Accuracies (%) on some tests without a number of hops, strict and of pairs, by method."""
     found = frame.at(rows[rows["hops"].isna()], test=list(names))
-    return measured(found.assign(test=frame.ordered(found["test"], tuple(names))), ["test"], "method")
-
-
-def choice_rows(asked: Mapping[str, Sequence[RunSpec]], again: bool = False) -> pd.DataFrame:
-    """Tidy rows by `choice`, with `passed`: thousands of graphs seen when a run was right on more than `PASSED`."""
-    specs = {run: choice for choice, part in asked.items() for run in part}
-    rows = graphs.described(frame.tidy(lib.recorded([*specs], again)), [*specs])
-    curves = frame.tidy(lib.curves([run for run in specs if run.id in set(rows["id"])], again))
-    first = curves[curves["accuracy"] > PASSED].groupby("id")["step"].min()
-    choice = frame.ordered(rows["id"].map({run.id: choice for run, choice in specs.items()}), tuple(CHOICES))
-    return rows.assign(choice=choice, passed=rows["id"].map(first) * rows["batch"] / 1000)
-
-
-def choices_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) at the end, and in brackets `passed`, by choice."""
-    cells = [f"{last:.1f}" + ("" if np.isnan(n) else f" ({n:.0f})") for last, n in zip(rows["last"], rows["passed"])]
-    table = rows.assign(cell=cells).pivot(index="choice", columns="method", values="cell").fillna("").reset_index()
-    table.insert(0, "about", [CHOICES[choice].about for choice in table["choice"]])
-    return table.assign(choice=[CHOICES[choice].words for choice in table["choice"]])
-
-
-def shapes(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with `shape`, the method and its heads in words."""
-    return rows.assign(shape=rows["method"].astype(str) + rows["heads"].map(lambda n: f", {n} head{'s' * (n > 1)}"))
+    long = found.melt(["test", "method"], MEASURES, "accuracy", "share")
+    long = long.assign(
+        test=frame.ordered(long["test"], tuple(names)), accuracy=frame.ordered(long["accuracy"], MEASURES)
+    )
+    return show.cells(long, ["test", "accuracy"], "method", "share", show.mean_of)

@@ -11,7 +11,7 @@ from cot2lib.study.comparisons import Direction, against
 from cot2lib.study.frame import at
 from cot2lib.study.kinds import Kind, Number, accuracy
 from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K
-from cot2lib.study.samples import Sample, single, tabled
+from cot2lib.study.samples import ON_SPLIT, Sample, single, tabled
 from cot2lib.study.sampling.measure import shipped
 
 POINTS = [(t, k) for t in TEMPERATURES for k in range(1, MOST + 1)]
@@ -53,11 +53,11 @@ def beside_first(temperature: float, k: int) -> Sample:
 def _point(temperature: float, k: int) -> Number:
     """One point of the discrete series: its first value, after that the gain since, as one model gave them all."""
     since = f"passk-discrete-t{temperature}-k1" if k > 1 else None
-    return Number("sampling", beside_first(temperature, k), 1, "pass_at_k", scale=1.0, since=since)
+    return Number("one_split sampling", beside_first(temperature, k), 1, "pass_at_k", scale=1.0, since=since)
 
 
 SAMPLING: dict[str, Kind] = {
-    "passk-cot2": accuracy(single("cot2", 24), 1, "one_split"),
+    "passk-cot2": accuracy(single("cot2", 24), 1, ON_SPLIT),
     "passk-mnns": Direction(
         "sampling",
         [against(passing("cot2", t, k), passing("discrete", t, k), "pass_at_k") for t, k in POINTS],
