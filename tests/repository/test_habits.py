@@ -9,6 +9,7 @@ import yaml
 
 import cot2lib
 from cot2lib.cli import _parser
+from cot2lib.errors import SpecError
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
@@ -68,7 +69,7 @@ def test_names_that_are_not_there_are_seen():
         "`cot2lib/nowhere.py`, `cot2lib/study/<chapter>/draw.py`, `make havoc`\n\n    cot2 run <chapter> --wheer x\n"
     )
     assert paths(text) == {"cot2lib/nowhere.py"} and targets(text) == {"havoc"}
-    with pytest.raises(SystemExit):
+    with pytest.raises(SpecError, match="--wheer"):
         _parser().parse_args(commands(text).pop().split()[1:])
 
 
