@@ -3,10 +3,10 @@
 Every phrase and tile leads to a card on the page of claims, beside which the picture lies.
 """
 
+import re
 from html import escape
 
 import pandas as pd
-from docutils.nodes import make_id
 
 from cot2lib.study.book import cards, index
 from cot2lib.study.book.ledger import STATEMENTS, judged
@@ -172,7 +172,7 @@ def about(claim: str, verdict: str) -> str:
 def at(claim: str) -> str:
     """The address of a claim's card; of a series that of the section it stands in."""
     label = index.label(sources()[claim]) if index.in_series(claim) else f"claim-{claim}"
-    return f"claims.html#{make_id(label)}"
+    return f"claims.html#{re.sub(r'[^a-z0-9]+', '-', label.lower())}"
 
 
 def look(name: str) -> str:
