@@ -1,12 +1,12 @@
 """Break the package in 400 places, one at a time, and list which breaks the tests notice.
 
     python tests/mutants.py                  # go on with what tests/golden/mutants.csv has not tried
-    python tests/mutants.py --only killed    # try again what the tests noticed, and print what they now miss
+    python tests/mutants.py --only killed    # try again what was noticed, and print what becomes of it
 
-The file has a row for each break: the function, the line before and after, and the test that failed. A row is found
-again where its function has moved to another file. A break is tried in a copy of the repository, by a child of one
-process that has imported torch and pytest: first on tests that stand by the module's name, in its room, or import it,
-then on the others but for book, notebooks and repository, each time on those that take a minute together.
+A row of the file is a break: the line of a function before and after, and the test that failed. It is found again
+where its function has moved to another file. It is tried in a copy of the repository, by a child of one process that
+has imported torch and pytest: on tests with the module's name, then of its room or that import it, then on the others
+but for book, notebooks and repository; each time until they took 45 seconds of the processor. "Survived" means these.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "golden" / "mutants.csv"
-COPY = Path(os.environ.get("COT2_MUTANTS", "/tmp/mutants")) / "copy"
+COPY = Path(os.environ.get("COT2_MUTANTS") or Path(tempfile.gettempdir()) / "mutants") / "copy"
 SECONDS = COPY.with_name("seconds.json")  # of each test that passed
 COLUMNS = ["file", "function", "before", "after", "operator", "status", "by", "note"]
 PLACES = [
@@ -44,8 +45,12 @@ IMPORTED = [
     "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx", "numba",
     "hypothesis.extra.numpy", "beartype", "jaxtyping", "nbformat",
 ]  # fmt: skip
+FLAGS = [
+    "-xq", "-pno:cacheprovider", "-pno:xdist", "-pno:nbval", "-Wignore::pytest.PytestAssertRewriteWarning",
+    f"--basetemp={COPY.parent / 'tmp'}",
+]  # fmt: skip
 
-PAIRS = {
+PAIRS: dict[str, list[tuple[type, type]]] = {
     "boundary": [(ast.Lt, ast.LtE), (ast.Gt, ast.GtE)],
     "equality": [(ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot)],
     "sum": [(ast.Add, ast.Sub)],
@@ -55,7 +60,7 @@ PAIRS = {
 OTHER = {a: (kind, b) for kind, pairs in PAIRS.items() for pair in pairs[::-1] for a, b in (pair[::-1], pair)}
 
 
-def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
     """Operators that apply here: the name, which node is replaced, and by what."""
     match node:
         case ast.Compare(ops=[op]) | ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in OTHER:
@@ -65,9 +70,12 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
             yield kind, node, f"({ast.unparse(type(node)(**fields))})"
         case ast.UnaryOp(op=ast.USub()):
             yield "sum", node, ast.unparse(node.operand)
-        case ast.Constant(value=bool() | int() | float()):
-            new = not node.value if isinstance(node.value, bool) else node.value + 1
-            yield "constant", node, repr(2 * node.value if isinstance(node.value, float) and node.value else new)
+        case ast.Constant(value=bool(value)):
+            yield "constant", node, repr(not value)
+        case ast.Constant(value=int(value)):
+            yield "constant", node, repr(value + 1)
+        case ast.Constant(value=float(value)):
+            yield "constant", node, repr(2 * value or 1.0)
         case ast.If() | ast.IfExp() | ast.While():
             yield "condition", node.test, f"(not ({ast.unparse(node.test)}))"
         case ast.Expr(value=ast.Call()) | ast.AugAssign():
@@ -83,12 +91,14 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
             yield "swap", node, ast.unparse(ast.Call(node.func, [b, a], node.keywords))
 
 
-def scopes(node: ast.AST, name: str = "") -> Iterator[tuple[str, ast.AST]]:
-    """The module, and each class and function under its qualified name."""
-    yield name, node
+def scopes(
+    node: ast.AST, name: str = "", first: int = 0, last: int | None = None
+) -> Iterator[tuple[str, ast.AST, slice]]:
+    """The module, and each class and function: qualified name, node, and which lines."""
+    yield name, node, slice(first, last)
     for child in ast.iter_child_nodes(node):
-        named = isinstance(child, ast.FunctionDef | ast.ClassDef)
-        yield from scopes(child, f"{name}.{child.name}".strip(".")) if named else ()
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            yield from scopes(child, f"{name}.{child.name}".strip("."), child.lineno - 1, child.end_lineno)
 
 
 def inside(scope: ast.AST) -> Iterator[ast.AST]:
@@ -101,19 +111,14 @@ def inside(scope: ast.AST) -> Iterator[ast.AST]:
                 yield from inside(child)
 
 
-def lines_of(scope: ast.AST, source: str) -> list[str]:
-    lines = source.splitlines()
-    return lines if isinstance(scope, ast.Module) else lines[scope.lineno - 1 : scope.end_lineno]
-
-
 def mutants(path: Path) -> Iterator[tuple[str, str, str, str]]:
     """Function, line before and after, and operator of all that can be changed within one line of a file."""
-    source = path.read_text()
-    for name, scope in scopes(ast.parse(source)):
-        stripped = [line.strip() for line in lines_of(scope, source)]
+    lines = path.read_text().splitlines()
+    for name, scope, part in scopes(ast.parse(path.read_text())):
+        stripped = [line.strip() for line in lines[part]]
         for node in inside(scope):
             for kind, old, new in changes(node):
-                line = source.splitlines()[old.lineno - 1].encode()
+                line = lines[old.lineno - 1].encode()
                 after = (line[: old.col_offset] + new.encode() + line[old.end_col_offset :]).decode().strip()
                 if old.lineno == old.end_lineno and stripped.count(before := line.decode().strip()) == 1:
                     yield name, before, after, kind
@@ -127,7 +132,8 @@ def draw(seed: int = 1) -> pd.DataFrame:
         files += sorted(here.glob("*.py")) if here.is_dir() else [here]
     found = {file: sorted(set(mutants(file))) for file in files}
     weights = [len(file.read_text().splitlines()) / (3 if file.parent.name == "fast" else 1) for file in files]
-    rows, rng = {}, random.Random(seed)
+    rows: dict[tuple, None] = {}
+    rng = random.Random(seed)
     while len(rows) < COUNT:
         (file,) = rng.choices(files, weights)
         if kinds := sorted({kind for *_, kind in found[file]}):
@@ -142,51 +148,56 @@ def mutated(row: dict[str, str]) -> tuple[Path, str] | None:
     first = COPY / row["file"]
     for path in [first, *sorted({COPY / "cot2.py", *(COPY / "cot2lib").rglob("*.py")} - {first})]:
         source = path.read_text() if path.exists() else ""
-        for name, scope in scopes(ast.parse(source)):
-            lines = lines_of(scope, source)
-            here = [n for n, line in enumerate(lines) if line.strip() == row["before"]]
+        for name, _, part in scopes(ast.parse(source)):
+            lines = source.splitlines(keepends=True)
+            here = [n for n in range(len(lines))[part] if lines[n].strip() == row["before"]]
             if name == row["function"] and len(here) == 1:
-                place = here[0] + getattr(scope, "lineno", 1) - 1
-                whole = source.splitlines(keepends=True)
-                whole[place] = whole[place].replace(row["before"], row["after"])
-                return path, "".join(whole)
+                lines[here[0]] = lines[here[0]].replace(row["before"], row["after"])
+                return path, "".join(lines)
     return None
 
 
-def nearness(row: dict[str, str], test: Path) -> int:
-    """How near a test file stands: it has the module's name, imports it from its room, is in its room, imports it."""
+def tiers(row: dict[str, str], known: dict[str, float]) -> list[list[str]]:
+    """Test files by nearness, quick ones first: with the module's name; of its room or that import it; the others."""
     path = Path(row["file"]).with_suffix("")
     room = path.parent.name if path.parent.name != "cot2lib" else "training"
-    within, module = ".".join(path.parent.parts), re.escape(path.name)
-    imports = rf"^\s*(from|import) ({re.escape(within)}\.{module}\b|{re.escape(within)} import .*\b{module}\b)"
-    imported = bool(re.search(imports, test.read_text(), re.MULTILINE))
-    if test.stem == f"test_{path.name}" and (imported or test.parent.name == room):
-        return 0
-    return {(True, True): 1, (True, False): 2, (False, True): 3}.get((test.parent.name == room, imported), 4)
+    package, module = re.escape(".".join(path.parent.parts)), re.escape(path.name)
+    imports = re.compile(rf"^\s*(from|import) ({package}\.{module}\b|{package} import .*\b{module}\b)", re.MULTILINE)
+    near: list[list[tuple[bool, float, str]]] = [[], [], []]
+    for test in sorted((COPY / "tests").rglob("test_*.py")):
+        name, of_room, imported = (
+            str(test.relative_to(COPY)),
+            test.parent.name == room,
+            imports.search(test.read_text()),
+        )
+        place = 0 if test.stem == f"test_{path.name}" and (imported or of_room) else 1 if imported or of_room else 2
+        if place < 2 or test.parent.name not in ELSEWHERE:
+            seconds = sum(seconds for one, seconds in known.items() if one.startswith(name))
+            near[place].append((not of_room, seconds, name))
+    return [[name for *_, name in sorted(tier)] for tier in near]
 
 
 class Listener:
     """Orders the tests, ends after enough seconds, and keeps what passed or failed first."""
 
-    def __init__(self, places: dict[str, int], known: dict[str, float], enough: float):
-        self.places, self.known, self.enough = places, known, enough
-        self.seconds: dict[str, float] = {}
+    def __init__(self, files: list[str], known: dict[str, float], enough: float):
+        self.files, self.known, self.enough = files, known, enough
+        self.passed: dict[str, float] = {}
         self.failed = ""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if self.known.get(item.nodeid, 0) >= 0]
-        place = {item: self.places[item.nodeid.split("::")[0]] for item in items}
-        slow = {item: self.known.get(item.nodeid, 1) // 8 for item in items}
-        items.sort(key=lambda item: (slow[item], place[item]))
+        place = {name: n for n, name in enumerate(self.files)}
+        items.sort(key=lambda item: (self.known.get(item.nodeid, 1) // 8, place.get(item.nodeid.split("::")[0], 0)))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         before = sum(os.times()[:4])
         result = yield
-        self.seconds[item.nodeid] = round(sum(os.times()[:4]) - before, 2)
-        if sum(os.times()[:4]) > self.enough:
-            item.session.shouldstop = "enough"
+        if item.nodeid != self.failed:
+            self.passed[item.nodeid] = round(sum(os.times()[:4]) - before, 2)
+        item.session.shouldstop = "enough" if sum(os.times()[:4]) > self.enough else False
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -196,8 +207,8 @@ class Listener:
         self.failed = self.failed or f"import of {report.nodeid}" * report.failed
 
 
-def trial(places: dict[str, int], known: dict[str, float], enough: float, only: list[str] | None = None) -> dict:
-    """What a child that runs these files reports: which test failed, if any, and the seconds of what passed."""
+def trial(files: list[str], known: dict[str, float], enough: float = 3 * ENOUGH) -> str:
+    """Which test of these files, or other part of them, fails first in a child, if any."""
     answer = COPY.with_name("answer.json")
     answer.unlink(missing_ok=True)
     if not (child := os.fork()):
@@ -205,60 +216,42 @@ def trial(places: dict[str, int], known: dict[str, float], enough: float, only: 
         resource.setrlimit(resource.RLIMIT_CPU, (int(2 * enough + 40), int(2 * enough + 50)))
         log = os.open(COPY.with_name("log.txt"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(log, 1), os.dup2(log, 2)
+        sys.path.insert(0, str(COPY))
         phases = [hypothesis.Phase.explicit, hypothesis.Phase.generate]
         hypothesis.settings.register_profile("trial", derandomize=True, database=None, deadline=None, phases=phases)
         hypothesis.settings.load_profile("trial")
-        listener = Listener(places, known, enough + sum(os.times()[:4]))
-        sys.path.insert(0, str(COPY))
-        flags = [
-            "-xq",
-            "-pno:cacheprovider",
-            "-pno:xdist",
-            "-pno:nbval",
-            "-Wignore::pytest.PytestAssertRewriteWarning",
-            f"--basetemp={COPY.parent / 'tmp'}",
-        ]
-        pytest.main([*flags, *(only or places)], plugins=[listener])
-        passed = {test: listener.seconds[test] for test in listener.seconds if test != listener.failed}
-        answer.write_text(json.dumps({"failed": listener.failed, "passed": passed}))
+        listener = Listener(files, known, enough)
+        pytest.main([*FLAGS, *files], plugins=[listener])
+        answer.write_text(json.dumps([listener.failed, listener.passed]))
         os._exit(0)
     deadline = time.monotonic() + WALL
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > deadline:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.05)
-    if os.WIFSIGNALED(ended[1]):
-        return {"failed": "timeout", "passed": {}}
-    return json.loads(answer.read_text())
+    failed, passed = ("timeout", {}) if os.WIFSIGNALED(ended[1]) else json.loads(answer.read_text())
+    known.update(passed)
+    return failed
 
 
-def attempt(row: dict[str, str], wide: bool, known: dict[str, float]) -> tuple[str, str]:
-    """Whether a row's change is noticed, and by which test: one that passes without it."""
+def attempt(row: dict[str, str], groups: list[list[str]], known: dict[str, float]) -> tuple[str, str]:
+    """What became of a change under groups of tests, and by which test: one that passes without it."""
     if (change := mutated(row)) is None:
         return "gone", ""
     path, text = change
-    tests = [test for test in sorted((COPY / "tests").rglob("test_*.py"))]
-    near = {test: nearness(row, test) for test in tests if str(test.relative_to(COPY)) not in known}
-    chosen = [t for t, n in near.items() if (n == 4) == wide and not (wide and t.parent.name in ELSEWHERE)]
-    names = {test: str(test.relative_to(COPY)) for test in chosen}
-    mean = {test: sum(s for name, s in known.items() if name.startswith(names[test])) for test in chosen}
-    places = {names[test]: n for n, test in enumerate(sorted(chosen, key=lambda test: (near[test], mean[test])))}
-    engine = "fast" in path.parts
-    original, when = path.read_text(), path.stat()
-    while True:
-        path.write_text(text)
-        os.utime(path, (0, random.randrange(10**9)))  # no compiled file of another text is taken
-        said = trial(places, known, 6 * ENOUGH if engine else ENOUGH)
-        path.write_text(original)
-        os.utime(path, ns=(when.st_atime_ns, when.st_mtime_ns))
-        known.update(said["passed"])
-        if not (by := said["failed"]) or by == "timeout" or by.startswith("import") or by in known:
-            return ("survived" if not by else "timeout" if by == "timeout" else "killed"), by
-        if not (alone := trial({by.split("::")[0]: 0}, known, 3 * ENOUGH, [by]))["failed"]:
-            known.update(alone["passed"])
-            return "killed", by
-        known[by] = -1.0  # it fails here in any case
-        print("fails without a change:", by, flush=True)
+    kept = shutil.copy2(path, COPY.with_name("kept.py"))
+    for files in groups:
+        while files:
+            path.write_text(text)
+            os.utime(path, (0, random.randrange(10**9)))  # no bytecode of another text is taken
+            by = trial(files, known, 6 * ENOUGH if "fast" in path.parts else ENOUGH)
+            shutil.copy2(kept, path)
+            if not by:
+                break
+            if by == "timeout" or by.startswith("import") or by in known or not trial([by], known):
+                return "timeout" if by == "timeout" else "killed", by
+            known[by] = -1.0  # it fails in any case
+    return "survived", ""
 
 
 def prepare() -> None:
@@ -278,22 +271,20 @@ def prepare() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", metavar="STATUS", help="try these again; the file stays as it is")
-    only = parser.parse_args().only
+    parser.add_argument("--most", type=int, default=COUNT, help="try so many, drawn at random")
+    options = parser.parse_args()
     table = pd.read_csv(TABLE, dtype=str, keep_default_na=False) if TABLE.exists() else draw()
-    file = COPY.with_name("again.csv") if only else TABLE
-    if only:
-        table = table[table.status == only].assign(status="").reset_index(drop=True)
     prepare()
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-    for wide, todo, left in ((False, "", "near"), (True, "near", "survived")):
-        rows = list(table.index[table.status == todo])
-        for n in random.Random(1).sample(rows, len(rows)):
-            status, by = attempt(dict(table.loc[n]), wide, known)
-            table.loc[n, ["status", "by"]] = (left if status == "survived" else status), by
-            table.sort_values(COLUMNS[:5]).to_csv(file, index=False)
-            SECONDS.write_text(json.dumps(known))
-            print(time.strftime("%H:%M:%S"), *table.loc[n, ["file", "operator", "status", "by"]], flush=True)
-    print(table.status.value_counts().to_string())
+    rows = list(table.index[table.status == (options.only or "")])
+    for n in random.Random(1).sample(rows, min(len(rows), options.most)):
+        row = dict(table.loc[n])
+        status, by = attempt(row, [[row["by"]], *tiers(row, known)] if row["by"] else tiers(row, known), known)
+        print(time.strftime("%H:%M:%S"), status, *row.values(), by, flush=True)
+        SECONDS.write_text(json.dumps(known))
+        if not options.only:
+            table.loc[n, ["status", "by"]] = status, by
+            table.sort_values(COLUMNS[:5]).to_csv(TABLE, index=False)
 
 
 if __name__ == "__main__":
