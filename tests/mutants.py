@@ -39,7 +39,7 @@ PLACES = [
     "study/judge.py", "study/kinds.py", "study/comparisons.py", "supervision.py", "losses.py", "metrics.py",
     "oracles.py", "decode.py", "thoughts", "targets", "model", "training", "runs", "specs", "theory", "tasks", "fast",
 ]  # fmt: skip
-ELSEWHERE = ("book", "notebooks", "repository", "golden", "cli")  # they read texts and pages
+ELSEWHERE = ("book", "notebooks", "repository", "golden", "cli")  # texts and pages
 COUNT, ENOUGH, WALL = 400, 45, 900  # mutants; seconds of a trial: of the processor after which it ends, and at most
 IMPORTED = [
     "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx", "numba",
@@ -162,7 +162,8 @@ def tiers(row: dict[str, str], known: dict[str, float]) -> list[list[str]]:
     path = Path(row["file"]).with_suffix("")
     room = path.parent.name if path.parent.name != "cot2lib" else "training"
     package, module = re.escape(".".join(path.parent.parts)), re.escape(path.name)
-    imports = re.compile(rf"^\s*(from|import) ({package}\.{module}\b|{package} import .*\b{module}\b)", re.MULTILINE)
+    dotted = re.escape(".".join(path.parts))
+    imports = re.compile(rf"^\s*((from|import) {dotted}\b|from {package} import .*\b{module}\b)", re.MULTILINE)
     near: list[list[tuple[bool, float, str]]] = [[], [], []]
     for test in sorted((COPY / "tests").rglob("test_*.py")):
         name, of_room, imported = (
@@ -171,9 +172,9 @@ def tiers(row: dict[str, str], known: dict[str, float]) -> list[list[str]]:
             imports.search(test.read_text()),
         )
         place = 0 if test.stem == f"test_{path.name}" and (imported or of_room) else 1 if imported or of_room else 2
-        if place < 2 or test.parent.name not in ELSEWHERE:
-            seconds = sum(seconds for one, seconds in known.items() if one.startswith(name))
-            near[place].append((not of_room, seconds, name))
+        if not (test.parent.name in ELSEWHERE and (place == 2 or room != "study")):
+            seconds = sum(seconds for one, seconds in known.items() if one.startswith(name)) or 10.0
+            near[place].append((not imported, seconds, name))
     return [[name for *_, name in sorted(tier)] for tier in near]
 
 
@@ -263,7 +264,8 @@ def prepare() -> None:
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(old, new)
     os.chdir(COPY)
-    os.environ |= {"PYTHONPATH": str(COPY), "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    sys.dont_write_bytecode = False  # or each child compiles the package anew
+    os.environ |= {"PYTHONPATH": str(COPY), "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": ""}
     for name in IMPORTED:
         importlib.import_module(name)
 
