@@ -39,7 +39,7 @@ PLACES = [
     "study/judge.py", "study/kinds.py", "study/comparisons.py", "supervision.py", "losses.py", "metrics.py",
     "oracles.py", "decode.py", "thoughts", "targets", "model", "training", "runs", "specs", "theory", "tasks", "fast",
 ]  # fmt: skip
-ELSEWHERE = ("book", "notebooks", "repository", "golden", "cli")  # texts and pages
+ELSEWHERE = ("book", "notebooks", "repository", "cli")  # texts and pages
 COUNT, ENOUGH, WALL = 400, 45, 900  # mutants; seconds of a trial: of the processor after which it ends, and at most
 IMPORTED = [
     "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx", "numba",
