@@ -64,6 +64,8 @@ def test_a_value_to_be_reached_in_the_ledger(monkeypatch):
     assert quick["last_low"] < 99 < quick["last_high"] <= 100 and quick["seeds"] == 3
     assert settled["verdict"] == "quick only" and settled["seeds"] == 0
     assert nearly.ours(pd.Series(quick)).startswith("99.0"), "a value, not a gap"
+    drawn = nearly.drawn(claim, "quick", lambda sample, profile: sample(profile, seeds))
+    assert np.stack([line.values for line in drawn]) == pytest.approx(np.array([[90, 80, 90], [100, 100, 97]]))
     monkeypatch.setitem(KINDS, claim, Reaches("construction", [sample([0.9] * 3), sample([1.0] * 3)], 100.0))
     assert row_of(claim, "quick", seeds)["verdict"] == "quick only: there reproduced"
 
@@ -181,6 +183,14 @@ def test_a_method_reaches_a_number_that_its_best_recipe_meets_or_passes(best, re
     row = kind.row("main-prosqa-cot2", "paper", rows)  # 93.37 in the paper
     assert row["reached"].startswith(reached) and row["verdict"] == "not reproduced: ours 33.4 points lower"
     assert kind.row("main-prosqa-cot2", "quick", rows)["last"] == pytest.approx(np.mean(best))
+
+
+def test_three_runs_say_how_many_would_be_enough():
+    values = np.array([99.0, 93.0, 88.0])
+    number = Number("search", lambda profile, seeds: pd.DataFrame({"last": values[: len(seeds)] / 100}), 5)
+    row = lambda *seeds: number.row("main-prosqa-cot2", "paper", lambda sample, profile: sample(profile, seeds))
+    assert row(42, 43, 44)["enough"] == enough(values, paper_value("main-prosqa-cot2"), 5) != "none"
+    assert row(42, 43)["enough"] is None
 
 
 def test_entropies_less_a_value_of_their_seed(monkeypatch):

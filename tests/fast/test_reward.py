@@ -67,6 +67,7 @@ def assert_same_step(spec):
     torch_.advance(1), fused_.advance(1)
     assert torch.equal(fused_.losses[0, :1], torch_.losses[0, :1]) and 0 < fused_.losses[0, 0] < 1
     assert fused_.clip_fraction[0] == pytest.approx(torch_.clip_fraction[0].item(), abs=1e-6)
+    assert fused_.optimizer_tensors()["0.step"] == torch_.optimizer_tensors()["0.step"] == spec.updates
     largest = max(gradient.abs().max() for gradient in torch_.gradients)
     for (name, _), expected, made in zip(torch_.stack.named_parameters(), torch_.gradients, fused_.gradients):
         assert (made - expected).abs().max() < near * max(expected.abs().max(), 0.01 * largest), name

@@ -30,6 +30,13 @@ def test_a_table_comes_back_to_the_bit(points):
     pd.testing.assert_frame_equal(packed.unpack(packed.pack(made)), made, check_exact=True)
 
 
+def test_a_gap_is_found_in_bytes_that_ship():
+    head = b'{"ids": ["a"], "points": 1, "columns": {"loss": "decimal"}}'
+    content = head + b"\n" + bytes(8) + bytes.fromhex("ffffffffffff3f00")
+    assert lzma.decompress(packed.pack(pd.DataFrame({"id": ["a"], "loss": [np.nan]}))) == content
+    assert packed.unpack(lzma.compress(content))["loss"].isna().all()
+
+
 @pytest.mark.parametrize("value", [1.000001, 1 / 3, 2.0**70, np.inf])
 def test_a_value_that_does_not_fit_is_named(value):
     with pytest.raises(RecordError, match="loss of a curve has more than 5 decimals or is too large; train"):

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from cot2lib.kit import random
 from cot2lib.specs import Supervision
 from cot2lib.specs.profiles import METHODS, grpo, spec
 from cot2lib.supervision import hindsight_targets
-from cot2lib.targets import Apart, DrawnState, FreshPath
+from cot2lib.targets import Apart, DrawnState, FreshPath, Renamed, Shuffled, Visits, WrongStates
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
 
@@ -19,6 +20,14 @@ TARGETS = {
     (MNNS(5, 13, 3), "minus-first"): "0bb34a6e1543982c",
     (MNNS(5, 13, 3), "plus-first"): "8bd094db2b04082d",
     (MNNS(5, 13, 3), "shared"): "7f403437d98d6ae9",
+}
+DRAWN = {
+    DrawnState(): "49036106676edfc8",
+    FreshPath(2): "0c26d42b3e18ee8e",
+    Renamed(): "6a067b993c93b490",
+    Shuffled(): "537ba8a5faeac175",
+    WrongStates(): "2837b1751541ae41",
+    Apart(DrawnState(), FreshPath(2)): "e59079df59696e38",
 }
 IDS = {
     "cot2, paper": "e36bdefde982",
@@ -82,6 +91,16 @@ def test_targets_of_every_budget(task, ties):
     for budget in (None, *range(1, task.trajectories + 1)):
         found.update(hindsight_targets(task, budget, ties).contiguous().numpy().tobytes())
     assert found.hexdigest()[:16] == TARGETS[task, ties]
+
+
+@pytest.mark.parametrize("rule", DRAWN, ids=lambda rule: rule.label)
+def test_targets_that_are_drawn(rule):
+    """Which states have a share; no rounding moves that."""
+    task = MNNS(1, 5, 3)
+    train = task.split(42).nonzero()[:, 0]
+    shown = rule(Visits(task, train, train, random.run_keys([42], random.Site.TARGETS), 0 * train))
+    found = hashlib.sha256(b"".join((weights > 0).numpy().tobytes() for weights in shown))
+    assert found.hexdigest()[:16] == DRAWN[rule]
 
 
 def runs_of_every_kind():

@@ -131,7 +131,7 @@ def test_an_input_decodes_as_it_does_alone(thought):
         one = decode(stack, TASK.prompt()[row, TASK.padding[row] :][None, None], rules(thought, length))
         assert torch.allclose(made.logits[0, place, :length], one.logits[0, 0], atol=1e-5)
         assert made.answers[0, place] == one.answers[0, 0]
-        assert made.weights[0, place, length - 1].argmax() == one.answers[0, 0]
+        assert torch.equal(made.weights[0, place, length - 1], one.weights[0, 0, -1])
 
 
 def test_an_answer_rule_reads_the_hidden_state_of_its_own_step():
@@ -191,6 +191,9 @@ def grpo_of(**options):
     return GRPOSpec(recipe, run_of(Supervision(budget=1), Discrete()), **{"thought": MTS(2), "group": 4} | options)
 
 
+MASKED = grpo_of(thought=Base(), mask=0.2)
+
+
 def test_policy_gradients_weigh_the_steps_of_every_rollout_by_hand():
     """Surrogate and divergence of the steps that a rollout has, their mean, then the mean over rollouts."""
     run = grpo_of(kl=0.3)
@@ -235,7 +238,7 @@ def test_densities_of_a_rollout_are_those_it_was_drawn_with():
     assert torch.allclose(new[0][there], drawn[0][there], atol=1e-4) and torch.allclose(new[1], drawn[1], atol=1e-4)
 
 
-@pytest.mark.parametrize("run", [run_of(), run_of(Supervision(budget=1, eos=True), Discrete()), grpo_of()])
+@pytest.mark.parametrize("run", [run_of(), run_of(Supervision(budget=1, eos=True), Discrete()), grpo_of(), MASKED])
 def test_a_ragged_run_trains_and_does_not_notice_its_company(run):
     seeded = lambda seed: (
         replace(run, start=replace(run.start, seed=seed)) if hasattr(run, "start") else replace(run, seed=seed)
