@@ -185,14 +185,6 @@ def test_a_method_reaches_a_number_that_its_best_recipe_meets_or_passes(best, re
     assert kind.row("main-prosqa-cot2", "quick", rows)["last"] == pytest.approx(np.mean(best))
 
 
-def test_three_runs_say_how_many_would_be_enough():
-    values = np.array([99.0, 93.0, 88.0])
-    number = Number("search", lambda profile, seeds: pd.DataFrame({"last": values[: len(seeds)] / 100}), 5)
-    row = lambda *seeds: number.row("main-prosqa-cot2", "paper", lambda sample, profile: sample(profile, seeds))
-    assert row(42, 43, 44)["enough"] == enough(values, paper_value("main-prosqa-cot2"), 5) != "none"
-    assert row(42, 43)["enough"] is None
-
-
 def test_entropies_less_a_value_of_their_seed(monkeypatch):
     exact = {42: samples.target_entropy(3, 42), 43: samples.target_entropy(3, 43)}
     assert 1.8 < exact[42] < 3 * np.log(2) and exact[42] != exact[43]
