@@ -150,13 +150,15 @@ def _refuse_unwritable(path: Path | None) -> None:
 
 def _ledger(options: argparse.Namespace) -> None:
     from cot2lib.study.book.ledger import is_measured, of_records
+    from cot2lib.study.judge import Words
 
     _refuse_unwritable(options.csv)
     rows = of_records()
     if options.csv:
         rows.to_csv(options.csv, index=False)
         print(f"{len(rows)} rows written to {options.csv}")
-    measured = rows.loc[is_measured(rows), :"verdict"].round(2)
+    shown = ["id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", *Words._fields]
+    measured = rows.loc[is_measured(rows), shown].round(2)
     print(measured.to_string(index=False, na_rep=""))
 
 

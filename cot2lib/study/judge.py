@@ -140,6 +140,9 @@ def in_words(verdict: str) -> Words:
     word = next((name for name, labels in GROUPS.items() if label in labels), "")
     if repair:
         return Words(word, "", f"{repair}: {note}" if note else repair)
+    if label == "quick only" and note:
+        there = in_words(note.removeprefix("there ").replace(", ", ": ", 1))
+        return Words(word, ": ".join(filter(None, [SAID[label], there.group, there.why])), there.condition)
     note, *conditions = re.split(r"(?:^|, )if ", note, maxsplit=1)
     return Words(word, " ".join(filter(None, [SAID.get(label, ""), note])), "".join(conditions))
 
@@ -164,10 +167,14 @@ def number_verdict(values: Values, stated: float, paper_runs: int, unit: Unit = 
     outside = not interval.low <= stated <= interval.high
     if not close and (outside if chance is None else not near.any() and chance * (runs + 1) <= 1):
         return f"{NOT}: ours {unit.text(abs(miss))} {'higher' if miss > 0 else 'lower'}"
-    if near.any() and near.mean() >= SHARE:
-        return f"{DEPENDS}: {_close(near, paper_runs)} within {unit.text(unit.margin(stated))}"
+    within = f"within {unit.text(unit.margin(stated))}"
+    if near.any() and (paper_runs == 1 or near.mean() >= SHARE):
+        return f"{DEPENDS}: {_close(near, paper_runs)} {within}"
+    if close:
+        return f"{OPEN}: our mean is {within}, none of our {runs} runs is"
     if chance is None:
-        return f"{OPEN}: none within {unit.text(unit.margin(stated))}, and {runs} runs are too few to exclude it"
+        few = "none" if not near.any() else f"fewer than {100 * SHARE:.0f} % of the means of {paper_runs} of our runs"
+        return f"{OPEN}: {few} {within}, and the prediction interval of {runs} runs includes it"
     alike = round(chance * (runs + 1)) - 1
     return f"{OPEN}: as far from any other as the paper's number is {alike} of our {runs} runs (p = {chance:.2f})"
 

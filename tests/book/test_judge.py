@@ -47,10 +47,12 @@ NO_DIFFERENCE = "not reproduced: no difference the stated way is significant"
         # The interval of a mean of five runs excludes the number, or one mean of five is all that there is.
         ([60.0, 99.0, 80.0, 70.0, 95.0], 20.0, 5, "not reproduced: ours 60.8 points higher"),
         ([60.0, 99.0, 80.0, 70.0, 95.0], 79.0, 5, "depends on the run: 100 % of the means of 5 of our runs"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 70.0, 5, "open: none within 5.0 points, and 5 runs are too few"),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 70.0, 5, "open: none within 5.0 points, and the prediction interval"),
         # One run of the paper's: whether any of ours is close, and from 19 runs on whether ours stand as much alone.
         ([60.0, 99.0, 80.0, 70.0, 95.0], 72.0, 1, "depends on the run: 1 of 5 runs, 20 % [1, 72], within 5.0 points"),
-        ([60.0, 99.0, 80.0, 70.0, 95.0], 88.0, 1, "open: none within 5.0 points, and 5 runs are too few"),
+        ([60.0, 99.0, 80.0, 70.0, 95.0], 88.0, 1, "open: none within 5.0 points, and the prediction interval"),
+        ([40.0, 60.0] * 10, 50.0, 1, "open: our mean is within 5.0 points, none of our 20 runs is"),
+        ([*np.linspace(60.0, 79.0, 119), 30.0], 28.0, 1, "depends on the run: 1 of 120 runs"),
         (SPREAD, 65.0, 1, "depends on the run: 9 of 20 runs, 45 % [23, 68], within 5.0 points"),
         (SPREAD, 50.0, 1, "open: as far from any other as the paper's number is 1 of our 20 runs (p = 0.10)"),
         ([*SPREAD[:-1], 68.0], 50.0, 1, "not reproduced: ours 19.4 points higher"),
@@ -260,6 +262,7 @@ def test_parts_verdict(verdicts, expected):
         ("not run: needs a GPU", ("not tested", "not run: needs a GPU", "")),
         ("not tested: half of the recipe", ("not tested", "half of the recipe", "")),
         ("quick only", ("not tested", "quick recipe alone", "")),
+        ("quick only: there in part, d = 16", ("not tested", "quick recipe alone: undecided: in part: d = 16", "")),
         ("no claim: a setting", ("", "a setting", "")),
     ],
 )

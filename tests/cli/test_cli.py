@@ -53,10 +53,12 @@ def test_list_counts_records_and_the_store_apart(store, nothing_shipped, monkeyp
     assert capsys.readouterr().out.splitlines()[1].split() == ["tiny", "paper", "3", "1", "3"]
 
 
-def test_ledger_writes_every_claim(tmp_path):
+def test_ledger_writes_every_claim(tmp_path, capsys):
     assert cli.main(["ledger", "--csv", str(tmp_path / "ledger.csv")]) == 0
     table = pd.read_csv(tmp_path / "ledger.csv")
     assert tuple(table.columns) == COLUMNS and len(table) == 2 * len(claims())
+    shown = capsys.readouterr().out
+    assert "depends on the run" in shown and "not reproduced" not in shown, "what is printed has the words of pages"
 
 
 def test_a_ledger_that_fails_leaves_no_file(tmp_path, monkeypatch):

@@ -53,6 +53,7 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
 
 def _margins(word: str, line: Drawn, number: Number, judged: Callable[[judge.Unit], str]) -> str:
     """What a narrower and a wider margin would say, where it is something else."""
-    units = [replace(line.unit, tight=factor * line.unit.tight) for factor in MARGINS]
-    other = [f"{unit.text(unit.tight)}: {found}" for unit in units if (found := judged(unit)) != word]
+    unit = line.unit
+    units = [replace(unit, tight=factor * unit.tight, share=factor * unit.share) for factor in MARGINS]
+    other = [f"{one.text(one.margin(line.stated))}: {found}" for one in units if (found := judged(one)) != word]
     return f"Another margin would say otherwise ({'; '.join(other)})." if other else ""
