@@ -196,8 +196,8 @@ def _close(near: np.ndarray, paper_runs: int) -> str:
 
 def share(count: int, of: int) -> str:
     """A share in percent with its 95 % interval, which holds at least that often (Clopper and Pearson)."""
-    ends = stats.binomtest(int(count), of).proportion_ci(LEVEL)
-    return describe(100 * count / of, 100 * ends.low, 100 * ends.high, 0).replace(" [", " % [")
+    found = stats.binomtest(int(count), of).proportion_ci(LEVEL)
+    return describe(100 * count / of, 100 * found.low, 100 * found.high, 0).replace(" [", " % [")
 
 
 def loneliness(values: Values, stated: float) -> float:
@@ -217,12 +217,13 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
     if high.min() - low.max() < max(unit.loose, np.ptp(low), np.ptp(high)):
         return ""
     few, many = sorted((low, high), key=len)
-    runs, beyond = len(values), lambda some: np.abs(some - stated).min() > unit.tight
-    place = "neither" if all(map(beyond, (low, high))) else f"the {'higher' if beyond(low) else 'lower'} group"
+    groups = (("lower", low), ("higher", high))
+    within = [name for name, some in groups if some.min() - unit.tight <= stated <= some.max() + unit.tight]
+    place = f"the {within[0]} group" if within else "neither"
     mean = describe(many.mean(), np.nan, np.nan, unit.digits)
     return (
         f"Runs end in two groups: {len(many)} at {ends(many, unit.digits)} {unit.name} (mean {mean}), and {len(few)} "
-        f"at {ends(few, unit.digits)}, a share of {share(len(few), runs)}. The paper's number is in {place}."
+        f"at {ends(few, unit.digits)}, a share of {share(len(few), len(values))}. The paper's number is in {place}."
     )
 
 

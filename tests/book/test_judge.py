@@ -140,6 +140,7 @@ def test_outcomes_are_two_groups_far_apart():
     )
     assert outcomes(values, 67.0, POINTS).endswith("in the higher group.")
     assert outcomes(values, 31.0, POINTS).endswith("in the lower group.")
+    assert outcomes([10.0, 60.0, 74.0], 67.0, POINTS).endswith("in the higher group."), "between its runs"
     assert outcomes([50.0, 64.9, 64.0], 60, POINTS) == "" and outcomes([20.0, 35.0, 36.0], 60, POINTS) != ""
     assert outcomes([20.0, 40.0, 56.0, 80.0], 60, POINTS) == "", "three steps are no two groups"
 

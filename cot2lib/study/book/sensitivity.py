@@ -6,7 +6,7 @@ from dataclasses import replace
 from cot2lib.study import judge
 from cot2lib.study.book.ledger import KINDS
 from cot2lib.study.judge import UNTESTED, group
-from cot2lib.study.kinds import SETTLED, Drawn, Number, Read
+from cot2lib.study.kinds import SETTLED, Drawn, Read
 
 MARGINS = (0.6, 1.6)  # times the margin
 MANY = 4  # seeds that are counted and not named
@@ -24,7 +24,7 @@ def sentences(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[
     return [
         judge.outcomes(line.values, line.stated, line.unit),
         _seeds(word, lines, lambda seed: judged(line.values.drop(seed), line.unit)),
-        _margins(word, line, number, lambda unit: judged(line.values, unit)),
+        _margins(word, line, lambda unit: judged(line.values, unit)),
     ]
 
 
@@ -51,7 +51,7 @@ def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
     return f"Of {len(seeds)} seeds single ones matter: {'; '.join(named)}."
 
 
-def _margins(word: str, line: Drawn, number: Number, judged: Callable[[judge.Unit], str]) -> str:
+def _margins(word: str, line: Drawn, judged: Callable[[judge.Unit], str]) -> str:
     """What a narrower and a wider margin would say, where it is something else."""
     unit = line.unit
     units = [replace(unit, tight=factor * unit.tight, share=factor * unit.share) for factor in MARGINS]
