@@ -2,6 +2,7 @@
 
     python tests/mutants.py                  # go on with what tests/golden/mutants.csv has not tried
     python tests/mutants.py --only killed    # try again what was noticed, and print what becomes of it
+    python tests/mutants.py --only killed --of cot2lib/runs cot2.py
 
 A row of the file is a break: the line of a function before and after, and the test that failed. It is found again
 where its function has moved to another file. It is tried in a copy of the repository, by a child of one process that
@@ -273,12 +274,14 @@ def prepare() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", metavar="STATUS", help="try these again; the file stays as it is")
+    parser.add_argument("--of", nargs="+", default=[""], metavar="PLACE", help="in these files and folders alone")
     parser.add_argument("--most", type=int, default=COUNT, help="try so many, drawn at random")
     options = parser.parse_args()
     table = pd.read_csv(TABLE, dtype=str, keep_default_na=False) if TABLE.exists() else draw()
     prepare()
     known = json.loads(SECONDS.read_text()) if SECONDS.exists() else {}
-    rows = list(table.index[table.status == (options.only or "")])
+    here = table.file.str.startswith(tuple(options.of))
+    rows = list(table.index[(table.status == (options.only or "")) & here])
     for n in random.Random(1).sample(rows, min(len(rows), options.most)):
         row = dict(table.loc[n])
         status, by = attempt(row, [[row["by"]], *tiers(row, known)] if row["by"] else tiers(row, known), known)
