@@ -8,7 +8,6 @@ from pathlib import Path
 import jaxtyping
 import pytest
 import torch
-from hypothesis import settings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 if importlib.util.find_spec("beartype"):
@@ -22,7 +21,6 @@ if importlib.util.find_spec("beartype"):
     install_import_hook([name for name in names if not name.startswith("cot2lib.fast")], "beartype.beartype")
 
 torch.set_num_threads(1)
-settings.register_profile("same", derandomize=True, deadline=None)  # a red run is red again
 SECONDS = Path(__file__).parent / "seconds.csv"  # what each file took; written by `--seconds`
 
 
@@ -31,7 +29,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    if config.getoption("markexpr") != "thorough":
+    if importlib.util.find_spec("hypothesis") and config.getoption("markexpr") != "thorough":
+        from hypothesis import settings
+
+        settings.register_profile("same", derandomize=True, deadline=None)  # a red run is red again
         settings.load_profile("same")
     if config.getoption("seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Clock())
@@ -47,15 +48,19 @@ class Clock:
         self.taken[report.nodeid.partition("::")[0]] += report.duration
 
     def pytest_sessionfinish(self):
-        SECONDS.write_text(
-            "".join(f"{file},{taken:.0f}\n" for file, taken in sorted(self.taken.items()) if taken >= 1)
-        )
+        table = known_seconds() | {file: round(taken) for file, taken in self.taken.items() if taken >= 1}
+        SECONDS.write_text("".join(f"{file},{taken}\n" for file, taken in sorted(table.items())))
+
+
+def known_seconds():
+    """What each file took when that was last written."""
+    return {file: int(taken) for file, taken in (line.split(",") for line in SECONDS.read_text().split())}
 
 
 def pytest_collection_modifyitems(items):
     """Files that take longest begin first, so that no worker is left with one; tests of a file stay in order."""
-    known = dict(line.split(",") for line in SECONDS.read_text().split())
-    items.sort(key=lambda item: -float(known.get(item.nodeid.partition("::")[0], 0)))
+    known = known_seconds()
+    items.sort(key=lambda item: -known.get(item.nodeid.partition("::")[0], 0))
 
 
 def unseen(report):
