@@ -14,7 +14,7 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.specs import RunSpec
-from cot2lib.study import graph_runs, graph_tests
+from cot2lib.study import graph_runs, measured
 from cot2lib.study.comparisons import Cell, Direction, against
 from cot2lib.study.graph_runs import D_MODELS, KS, SWEEP, TASKS
 from cot2lib.study.kinds import SETTLED, Kind, Number, accuracy
@@ -89,7 +89,7 @@ def _votes(task: str, method: str, temperature: float, k: int) -> Sample:
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         models = graph_runs.voting(profile, seeds, (method,), (task,))
-        return tabled(graph_tests.shipped_votes(profile), models, temperature, k)
+        return tabled(measured.read("votes", profile), models, temperature, k)
 
     return sample
 

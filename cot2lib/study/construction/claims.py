@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from cot2lib.study import measured
 from cot2lib.study.comparisons import Reaches
 from cot2lib.study.construction import block as blocks
 from cot2lib.study.construction.runs import trigonometric
@@ -25,7 +26,7 @@ def block(feed: str, lr: float) -> Sample:
     """The construction's block, trained from random weights: share of right answers after training, in `last`."""
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        table = blocks.shipped(profile)
+        table = measured.read("experts", profile)
         rows = table[(table["feed"] == feed) & np.isclose(table["lr"], lr) & table["seed"].isin(seeds)]
         return blocks.last_steps(rows).assign(last=lambda row: row["accuracy"]).set_index("seed")
 

@@ -5,7 +5,7 @@ from functools import cache
 
 import pandas as pd
 
-from cot2lib.study import sweeps, thoughts_held
+from cot2lib.study import measured, sweeps, thoughts_held
 from cot2lib.study.comparisons import Cell, Direction, against
 from cot2lib.study.grpo_dirichlet import runs
 from cot2lib.study.kinds import Kind, Number, accuracy
@@ -40,7 +40,7 @@ def base_entropies(layers: int) -> Sample:
     """
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
-        found = thoughts_held.base_entropies(thoughts_held.shipped(profile))
+        found = thoughts_held.base_entropies(measured.read("thoughts", profile))
         seed_of = {run.id: run.seed for run in sweeps.dirichlet(profile, seeds, (BEST_GAMMA,), layers=layers)}
         return found[found.index.isin(seed_of)].rename(index=seed_of).rename_axis(index="seed").sort_index()
 

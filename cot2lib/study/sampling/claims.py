@@ -6,13 +6,12 @@ from functools import cache
 import pandas as pd
 
 from cot2lib.specs import RunSpec
-from cot2lib.study import sweeps
+from cot2lib.study import measured, sweeps
 from cot2lib.study.comparisons import Direction, against
 from cot2lib.study.frame import at
 from cot2lib.study.kinds import Kind, Number, accuracy
 from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K
 from cot2lib.study.samples import ON_SPLIT, Sample, single, tabled
-from cot2lib.study.sampling.measure import shipped
 
 POINTS = [(t, k) for t in TEMPERATURES for k in range(1, MOST + 1)]
 
@@ -27,7 +26,7 @@ def passing(method: str, temperature: float, k: int, one_split: bool = False) ->
 
     def sample(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         models = _models(method, profile, tuple(seeds), one_split)
-        return tabled(at(shipped(profile), top_k=top_k), models, temperature, k)
+        return tabled(at(measured.read("sampling", profile), top_k=top_k), models, temperature, k)
 
     return sample
 
