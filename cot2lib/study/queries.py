@@ -74,7 +74,9 @@ SWEEPS: dict[str, Sweep] = {
     "mts_scaled": scaled,
     "dirichlet": partial(sweeps.dirichlet, method="cot2"),
     "dirichlet_one_split": every(*(partial(dirichlet, layers=layers, one_split=True) for layers in LAYERS)),
-    "dirichlet_whole": every(*(partial(treated, Dirichlet(gamma, 0.0, most=None)) for gamma in (GAMMAS[0], BEST_GAMMA))),
+    "dirichlet_whole": every(
+        *(partial(treated, Dirichlet(gamma, 0.0, most=None)) for gamma in (GAMMAS[0], BEST_GAMMA))
+    ),
     "prosqa": every(graph_runs.dimension, graphs),  # with names that are ages, as the published files name them
     "prontoqa": every(partial(graph_runs.dimension, task=REACHED), partial(graphs, task=REACHED)),
     # The half of the recipe that the paper states: neither decay nor dropout. The quick recipe has none of it.

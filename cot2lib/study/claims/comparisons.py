@@ -19,7 +19,7 @@ SAID: dict[str, Callable[[object], str]] = {
     "method": str,
     "layers": lambda count: f"{count} layers" if count > 1 else "1 layer",
     "d_model": lambda width: f"d = {width}",
-    "budget": lambda budget: f"B = {budget}",
+    "budget": lambda budget: f"B = {budget:g}",
     "tokens": lambda count: f"{count} {'tokens' if count > 1 else 'token'} scored",
     "fed": lambda feeder: f"fed by {feeder}",
     "sampler": str,
@@ -200,7 +200,11 @@ class Value(OfRuns):
         )
         notes = [*filter(None, [self.but() and f"but {self.but()}"]), *map(said, self.cases)]
         verdict = noted(rules.value_verdict([*claimed.values()], self.unit), "; ".join(notes))
-        return {"seeds": min(map(len, claimed.values())), **span(max(claimed.values(), key=_outside)), "verdict": verdict}
+        return {
+            "seeds": min(map(len, claimed.values())),
+            **span(max(claimed.values(), key=_outside)),
+            "verdict": verdict,
+        }
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The differences of each case."""
@@ -238,7 +242,9 @@ class Reaches(OfRuns):
         (unit, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
         tables = [rows for rows in tables if not rows.empty]
         lines = zip(apart([_words(rows) for rows in tables]), tables)
-        return [Drawn(", ".join(words), factor * rows["last"], top, unit, (rows,), (0.0, top)) for words, rows in lines]
+        return [
+            Drawn(", ".join(words), factor * rows["last"], top, unit, (rows,), (0.0, top)) for words, rows in lines
+        ]
 
     def ours(self, row) -> str:
         return measured(row, POINTS)

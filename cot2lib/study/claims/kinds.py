@@ -253,7 +253,11 @@ class HalfStated(Number):
         if profile == SETTLED:
             return super().row(claim, profile, read) | ({"reached": _reached(best)} if best["seeds"] else {})
         verdict = OfRuns.under(self, profile, best["verdict"])
-        return best | ({"verdict": verdict} | command(self.chapter, profile) if best["seeds"] else unmeasured(self.chapter, profile))
+        return best | (
+            {"verdict": verdict} | command(self.chapter, profile)
+            if best["seeds"]
+            else unmeasured(self.chapter, profile)
+        )
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The lines of the number that the profile has."""
