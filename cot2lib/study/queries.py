@@ -16,6 +16,7 @@ from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import graph_runs, measured, sweeps, thoughts_held
 from cot2lib.study.construction import block
 from cot2lib.study.construction.runs import trigonometric
+from cot2lib.study.frame import hours
 from cot2lib.study.graph_runs import METHODS, REACHED
 from cot2lib.study.grpo_dirichlet.runs import treated
 from cot2lib.study.grpo_mts.runs import MANY, scaled
@@ -24,7 +25,6 @@ from cot2lib.study.gsm8k.runs import QWEN
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, KS, LARGE, STEPS
 from cot2lib.thoughts import Dirichlet
 
-SECONDS_AN_HOUR = 3600.0
 RATIOS, LAYERS = ("geometric", "product"), (1, 2)
 PROBED = "one_layer"  # the supervised sweep whose step entropies the paper prints
 
@@ -173,12 +173,6 @@ def _source(name: str, profile: str, seeds: tuple[int, ...]) -> tuple[pd.DataFra
 def planned_runs(name: str, profile: str, seeds: tuple[int, ...]) -> pd.DataFrame:
     """The columns of a sweep's specs, and their ids; do not change it."""
     return pd.DataFrame([run.columns() | {"id": run.id} for run in dict.fromkeys(SWEEPS[name](profile, seeds))])
-
-
-def hours(rows: pd.DataFrame) -> pd.Series:
-    """The time of each run in hours of one core or GPU; a run's share of its stack."""
-    cores = rows["threads"].where(rows["device"].str.startswith("cpu"), 1)
-    return rows["seconds"] * cores / SECONDS_AN_HOUR
 
 
 def of_curves(rows: pd.DataFrame) -> pd.DataFrame:

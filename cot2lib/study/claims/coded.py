@@ -5,7 +5,7 @@ Every entry checks its claim anew, by the functions that the chapters call; noth
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -15,7 +15,7 @@ from cot2lib.study import judge as rules
 from cot2lib.study import overhead, targets
 from cot2lib.study.budget.measure import simple_optimum
 from cot2lib.study.claims.comparisons import Case, Cell, Direction, Parts, Value
-from cot2lib.study.claims.kinds import SETTLED, Fact, Kind, Statement, command, unmeasured
+from cot2lib.study.claims.kinds import Fact, Kind, Statement, command, unmeasured
 from cot2lib.study.grpo_mts.recipes import GAINS, gains
 from cot2lib.study.gsm8k.runs import PAPER_LIMITS
 from cot2lib.study.printed import claims, paper_value
@@ -62,6 +62,7 @@ def uniform(step: int) -> Case:
     return Case(query, f"entropy_{step}", lambda seed: step * np.log(2), partial(target_entropy, step))
 
 
+@cache
 def target_entropy(step: int, seed: int) -> float:
     """Exact mean entropy (nat) of the full-budget targets of a step over the validation inputs of a seed."""
     return float(targets.input_entropies(MNNS())[~MNNS().split(seed), step - 1].mean())

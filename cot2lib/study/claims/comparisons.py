@@ -224,7 +224,7 @@ def _outside(differences: Values) -> float:
 
 @dataclass(frozen=True)
 class Reaches(OfRuns):
-    """A claim that something is always right: every run reaches 100 %, in one of the ways that the claim can be read."""
+    """A claim that something is always right: every run reaches 100 %, in one of its readings."""
 
     queries: Sequence[str]
 

@@ -18,7 +18,7 @@ columns. `paper_runs` is of how many runs a number is a mean. `judged` says wher
 printed, the last or the best.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 
 from cot2lib.study.claims.coded import CODED, REFUTED
@@ -35,7 +35,7 @@ def kind(claim: str) -> Kind:
     Raises:
         KeyError: for a kind that is neither known nor coded.
     """
-    return CODED.get(claim) or KINDS[claims().loc[claim, "kind"]](claim)
+    return CODED.get(claim) or MADE[claims().loc[claim, "kind"]](claim)
 
 
 def number(claim: str, kind: type[Number] = Number, **options) -> Number:
@@ -50,7 +50,7 @@ def gain(claim: str) -> Number:
     return number(claim, since=since, start=claims().loc[since, "above"])
 
 
-KINDS = {
+MADE: dict[str, Callable[[str], Kind]] = {
     "number": number,
     "gain": gain,
     "half stated": lambda claim: number(claim, HalfStated, best=claims().loc[claim, "below"]),
@@ -90,3 +90,6 @@ def combinations(over: str) -> Iterator[dict[str, str]]:
         axes.append([dict(zip(names, value.split(maxsplit=len(names) - 1))) for value in values.split(" | ")])
     for parts in product(*axes):
         yield {name: value for part in parts for name, value in part.items()}
+
+
+KINDS: dict[str, Kind] = {claim: kind(claim) for claim in claims().index}
