@@ -26,6 +26,7 @@ from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, KS, LARGE, STEPS
 from cot2lib.thoughts import Dirichlet
 
 RATIOS, LAYERS = ("geometric", "product"), (1, 2)
+RESULTS = ["id", *records.INPUTS, *records.SHARES, "seconds", "threads", "device"]
 PROBED = "one_layer"  # the supervised sweep whose step entropies the paper prints
 
 Sweep = Callable[[str, Sequence[int]], Sequence[Run]]  # a profile's runs with these seeds
@@ -160,7 +161,7 @@ def _source(name: str, profile: str, seeds: tuple[int, ...]) -> tuple[pd.DataFra
     planned, shipped = planned_runs(name, profile, seeds), records.shipped_runs()
     if planned.empty or not shipped["id"].isin(planned["id"]).any():
         return planned[:0], planned
-    rows = planned.merge(shipped, on="id")
+    rows = planned.merge(shipped[RESULTS], on="id")
     rows["hours"] = hours(rows)
     if "start" in rows or name == PROBED:
         rows = rows.join(of_curves(rows), on="id")

@@ -284,21 +284,18 @@ class Fact(Kind):
 
     Attributes:
         value: in the claim's unit.
-        holds: whether the claim holds, by its value.
-        by: what settles it, where that is not the data.
-        against: says what contradicts the claim, or "".
+        above: the claim holds if the value is above.
+        note: says what settles or contradicts the claim, or "".
     """
 
     value: Callable[[], float]
-    holds: Callable[[float], bool]
-    by: str = ""
-    against: Callable[[], str] = str
+    above: float
+    note: Callable[[], str] = str
 
     def row(self, claim: str, profile: str, read: Read) -> dict:
         value = self.value()
-        verdict = rules.HOLDS if self.holds(value) else rules.REFUTED
-        why = ", where ".join(filter(None, [f"by {self.by}" if self.by else "", self.against()]))
-        return {"seeds": 0, "last": value, "verdict": noted(verdict, why)}
+        verdict = rules.HOLDS if value > self.above else rules.REFUTED
+        return {"seeds": 0, "last": value, "verdict": noted(verdict, self.note())}
 
     def ours(self, row) -> str:
         return describe(row.last, np.nan, np.nan)
