@@ -9,10 +9,11 @@ from cot2lib import runs
 from cot2lib.decode import decode, replay, rules
 from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
-from cot2lib.specs import GRPOSpec, from_data, to_data
+from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
+from cot2lib.training.engines import preferred
 from cot2lib.training.grpo import densities, objective, replayed
 from cot2lib.training.supervised import build_stack
 
@@ -58,14 +59,6 @@ def test_mts_of_one_token_is_discrete_grpo():
     one.advance(6), other.advance(6)
     assert torch.equal(weights_of(one), weights_of(other))
     assert not torch.equal(weights_of(one), weights_of(trainer(rewarded())))
-
-
-def test_a_run_does_not_notice_its_company():
-    specs = [rewarded(seed) for seed in (42, 43, 44)]
-    stack = build_stack([one.start for one in specs])
-    together, alone = trainer(*specs, stack=stack), trainer(specs[1], stack=stack.select([1]))
-    together.advance(8), alone.advance(8)
-    assert torch.allclose(weights_of(together, 1), weights_of(alone), atol=1e-5)
 
 
 def test_objective_by_hand():
@@ -160,9 +153,7 @@ def test_policy_gradients_raise_the_reward(store):
     recipe = replace(REWARDED, steps=300, batch=8, lr=3e-3, evaluate_every=100)
     learning = GRPOSpec(recipe, start(epochs=100), Discrete(1.0))
     still = replace(learning, recipe=replace(learning.recipe, lr=0.0))
-    stack = runs.load_stack([learning.start] * 2)
-    trained = trainer(learning, still, stack=stack)
-    progress = trained.train()
+    progress = preferred(trainer(learning, still, stack=runs.load_stack([learning.start] * 2))).train()
     assert progress.curves[-1]["gradient_norm"][1] > 0
     losses = [point["loss"] for point in progress.curves[1:]]
     assert losses[-1][0] < min(losses[0][0] - 0.1, losses[-1][1] - 0.2)
@@ -170,23 +161,18 @@ def test_policy_gradients_raise_the_reward(store):
     assert progress.curves[0]["correct_a"][1] == progress.curves[-1]["correct_a"][1]
 
 
-def test_runs_train_a_missing_start_and_chain(store, nothing_shipped):
-    one = rewarded()
-    table = runs.run([one])
-    assert table["method"].tolist() == ["discrete CoT + GRPO"] and table["sampler"].tolist() == ["MTS"]
-    assert table["start"].tolist() == [one.start.id] and runs.run([one.start], missing="error").shape[0] == 1
-    again = runs.load(one, missing="error")
-    assert isinstance(again, GPT2Stack)
-    points = runs.curves([one])
-    assert points["step"].tolist() == [0, 6, 12] and points["base_a"].notna().all()
-
-
-def test_specs_survive_their_data():
-    one = rewarded(kl=0.1, ratio="product", updates=2, scaled=False)
-    assert from_data(to_data(one)) == one and from_data(to_data(one)).id == one.id
-    other = replace(one, start=replace(start(43), recipe=replace(start().recipe, steps=99)))
-    assert one.shape() == replace(other, recipe=replace(one.recipe, lr=1.0)).shape() and one.id != other.id
-    assert one.shape() != replace(one, thought=MTS(3)).shape()
+def test_runs_train_missing_starts_and_chain(store, nothing_shipped):
+    """Starts of different strength train side by side."""
+    starts = start(epochs=10), start(43, epochs=20)
+    specs = [replace(rewarded(), start=one) for one in starts]
+    table = runs.run(specs)
+    assert table["method"].tolist() == ["discrete CoT + GRPO"] * 2 and table["sampler"].tolist() == ["MTS"] * 2
+    assert table["start"].tolist() == [one.id for one in starts] and table["stacked"].tolist() == [2, 2]
+    assert len(runs.run(starts, missing="error")) == 2
+    assert isinstance(runs.load(specs[0], missing="error"), GPT2Stack)
+    points = runs.curves(specs)
+    assert points["step"].tolist() == [0, 6, 12] * 2 and points["base_a"].notna().all()
+    assert specs[0].shape() != replace(specs[0], thought=MTS(3)).shape()
 
 
 @pytest.mark.parametrize(
@@ -215,10 +201,3 @@ def test_bad_starts_are_named():
         trainer(rewarded(), stack=build_stack([start(), start(43)]))
     with pytest.raises(SpecError, match="start from their own task"):
         trainer(rewarded(), stack=build_stack([replace(start(), task=MNNS(1, 5, 2))]))
-
-
-def test_starts_of_different_strength_train_side_by_side(store, nothing_shipped):
-    short, long = start(epochs=10), start(43, epochs=20)
-    specs = [GRPOSpec(REWARDED, one, TWO) for one in (short, long)]
-    table = runs.run(specs)
-    assert table["start"].tolist() == [short.id, long.id] and table["stacked"].tolist() == [2, 2]

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import REWARDED, noted, rewarded, start, weights_of
-from builders import reward_trainer as trainer
+from builders import REWARDED, noted, rewarded
 
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
@@ -95,13 +94,6 @@ def test_several_updates_think_again(monkeypatch):
     assert torch.equal(seen[1][1][0], found)
 
 
-def test_a_masked_run_does_not_notice_its_company():
-    together, alone = masked_trainer(masked(42), masked(43)), masked_trainer(masked(43))
-    together.advance(6), alone.advance(6)
-    assert torch.allclose(weights_of(together, 1), weights_of(alone), atol=1e-5)
-    assert not torch.equal(weights_of(alone), weights_of(trainer(rewarded(43, MTS(1)))))
-
-
 def test_the_share_of_dropped_coordinates():
     lanes = [400 * 8 * 5]
     (scale,) = SequenceMasks(random.run_keys([1]), 400, 8, 0.2).scales(lanes)
@@ -120,10 +112,3 @@ def test_the_share_of_dropped_coordinates():
 def test_bad_masks_are_named(options, says):
     with pytest.raises(SpecError, match=says):
         rewarded(**{"thought": Base(), "mask": 0.2} | options)
-
-
-def test_masked_runs_are_trained_by_masks(store, nothing_shipped):
-    from cot2lib import runs
-
-    table = runs.run([masked(recipe=replace(REWARDED, steps=4, evaluate_every=2))])
-    assert table["mask"].tolist() == [0.2] and table["start"].tolist() == [start().id]

@@ -118,43 +118,6 @@ def trained(specs, steps=20):
     return trainer
 
 
-@pytest.mark.parametrize("method", ["cot2", "discrete", "no-cot"])
-def test_a_run_in_a_stack_equals_the_run_alone(method):
-    """With dropout, other seeds, other learning rates and, for CoT2, other budgets beside it."""
-    mine = short(method, seed=43)
-    company = [short(method, seed=42), mine, short(method, seed=44, lr=1e-3)]
-    if method == "cot2":
-        company.append(short(method, seed=43, budget=2))
-    together, alone = trained(company), trained([mine])
-    assert (weights_of(together, 1) - weights_of(alone, 0)).abs().max() < 1e-5
-    assert (together.losses[1, :20] - alone.losses[0, :20]).abs().max() < 1e-5
-    assert not torch.allclose(weights_of(together, 0), weights_of(together, 1), atol=1e-3)
-
-
-def test_stacked_adamw_equals_torchs_run_by_run():
-    specs = [short(seed=42, lr=1e-3), short(seed=43, lr=1e-3), short(seed=44, lr=3e-3)]
-    specs = [replace(s, recipe=replace(s.recipe, dropout=0.0, warmup=5, schedule="cosine")) for s in specs]
-    together = trained(specs)
-    for place, run in enumerate(specs):
-        stack, data = build_stack([run]), stack_data([run], "cpu")
-        optimizer = torch.optim.AdamW(stack.parameters(), lr=run.recipe.lr, weight_decay=run.recipe.weight_decay)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k, r=run: learning_rates(r.recipe, k, 1).item())
-        for index in data.order([run.seed], 0, 20, 16)[0]:
-            optimizer.zero_grad()
-            batch_loss(stack, run, data.batch(index[None])).sum().backward()
-            optimizer.step()
-            schedule.step()
-        alone = torch.cat([parameter[0].detach().flatten() for parameter in stack.parameters()])
-        assert (weights_of(together, place) - alone).abs().max() < 1e-5
-
-
-def test_dropout_matters_and_is_the_runs_own():
-    with_dropout, without = short(seed=42), short(seed=42, recipe=dict(dropout=0.0))
-    a, b = trained([with_dropout]), trained([without])
-    assert not torch.allclose(weights_of(a, 0), weights_of(b, 0), atol=1e-4)
-    assert torch.equal(weights_of(a, 0), weights_of(trained([with_dropout]), 0))
-
-
 def test_dropout_scales_change_every_step():
     trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
     first = trainer.dropout().scales([400])[0]
@@ -173,23 +136,6 @@ def test_first_losses_and_curves():
     means = torch.tensor([sum(part) / 20 for part in progress.first_losses])
     assert torch.allclose(torch.tensor(progress.curves[0]["loss"]), means, atol=1e-5)
     assert progress.first_losses[0][0] == pytest.approx(3 * math.log(TASK.vocab_size), rel=0.05)
-
-
-def test_restored_training_equals_uninterrupted_training_to_the_bit():
-    specs = [short(seed=42), short(seed=43, lr=1e-3)]
-    whole = SupervisedTrainer(specs)
-    whole.train()
-    broken = trained(specs, 13)
-    resumed = SupervisedTrainer(specs)
-    state = {name: value.clone() for name, value in broken.stack.state_dict().items()}
-    optimizer = {name: value.clone() for name, value in broken.optimizer_tensors().items()}
-    resumed.restore(state, optimizer, broken.progress)
-    resumed.train()
-    assert torch.equal(weights_of(whole, 0), weights_of(resumed, 0)) and torch.equal(
-        weights_of(whole, 1), weights_of(resumed, 1)
-    )
-    assert whole.progress.curves == resumed.progress.curves
-    assert whole.progress.first_losses == resumed.progress.first_losses
 
 
 def test_a_short_run_learns_to_search():
@@ -227,15 +173,6 @@ def test_evaluation_counts_by_hand():
         assert result["correct_a"][place] == int(right[~second].sum())
         assert result["correct_b"][place] == int(right[second].sum())
         assert 0 < int(right.sum()) < len(rows)
-
-
-def test_a_sampling_rule_is_evaluated_with_the_runs_own_draws():
-    specs = [replace(short("cot2", seed=seed), thought=MTS(2)) for seed in (42, 43)]
-    stack, data = build_stack(specs), stack_data(specs, "cpu")
-    together = evaluate(stack, data, specs)
-    assert together == evaluate(stack, data, specs)
-    alone = evaluate(stack.select([1]), stack_data(specs[1:], "cpu"), specs[1:])
-    assert together["entropy_3"][1] == pytest.approx(alone["entropy_3"][0], abs=1e-5)
 
 
 # Own thoughts
@@ -348,17 +285,6 @@ def test_coconut_walks_its_stages():
     assert [point["step"] for point in trainer.progress.curves] == [10, 20, 30, 40, 45]
     assert evaluation_rules(run, Hidden(), 1) == [Hidden(), Discrete(), Discrete()]
     assert evaluation_rules(run, Hidden(), 2) == [Hidden(), Hidden(), Discrete()]
-
-
-@pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
-def test_own_thoughts_in_a_stack_equal_the_run_alone(method):
-    """With dropout: every forward pass of a step has its own multipliers, the same under any stacking."""
-    options = dict(self_fed_from=0.0) if method == "self" else {}
-    make = lambda seed: short("cot2" if method == "self" else method, seed=seed, **options)
-    together, alone = SupervisedTrainer([make(42), make(43)]), SupervisedTrainer([make(43)])
-    for trainer in (together, alone):
-        trainer.train()
-    assert (weights_of(together, 1) - weights_of(alone, 0)).abs().max() < 1e-5
 
 
 def test_own_thoughts_must_not_be_sampled():

@@ -37,15 +37,13 @@ def test_targets_equal_enumeration(data, low, span, length, ties):
 
 
 @pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("budget", [1, 2, 3, 4, 8, 15, 16])
-def test_targets_equal_enumeration_on_all_inputs(budget, ties):
+def test_targets_equal_enumeration_on_all_inputs(ties):
+    """At one budget; `test_pins.py` pins all."""
     task = MNNS()
-    targets = hindsight_targets(task, budget, ties)
+    targets = hindsight_targets(task, 3, ties)
     assert (targets.sum(-1) - 1).abs().max() < 1e-12
-    expected = enumerated(task, budget, ties)[:, :-1]
-    assert torch.allclose(targets[:, :-1, task.state_ids], expected, rtol=0, atol=1e-12)
-    assert torch.equal(targets[:, -1].argmax(-1), task.answer_ids)
-    assert torch.equal(targets[:, -1].sort(-1).values[:, -2:].sum(0), torch.tensor([0.0, 6561.0]).double())
+    assert torch.allclose(targets[:, :-1, task.state_ids], enumerated(task, 3, ties)[:, :-1], rtol=0, atol=1e-12)
+    assert torch.equal(targets[:, -1].argmax(-1), task.answer_ids) and targets[:, -1].sort(-1).values[:, -2].max() == 0
 
 
 def test_the_papers_example():
