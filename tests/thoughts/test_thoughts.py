@@ -70,18 +70,6 @@ def test_greedy_is_the_arg_max():
     assert torch.equal(thought.weights.sum(-1), torch.ones(2, 3)) and thought.action is None
 
 
-def test_sampled_token_follows_its_density():
-    count = 40_000
-    logits = LOGITS[:1, :1].expand(1, count, 11)
-    uniforms = torch.rand(1, count, 1, generator=torch.Generator().manual_seed(1))
-    thought = Discrete(temperature=2.0)(state(logits, lambda n: uniforms))
-    expected = (LOGITS[0, 0] / 2).softmax(-1)
-    assert (thought.weights[0].mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / count)
-    tokens = thought.weights[0].argmax(-1)
-    found = Discrete(temperature=2.0).log_densities(logits, thought.action)[0, :, 0]
-    assert torch.allclose(found, expected.log()[tokens], atol=1e-5)
-
-
 def test_inverse_cdf_at_its_edges():
     weights = torch.tensor([[[0.0, 0.25, 0.0, 0.75, 0.0]]])
     uniforms = torch.tensor([[[1e-7, 0.2499, 0.2501, 1 - 1e-7]]])
@@ -102,28 +90,19 @@ def test_top_k_samples_among_the_largest_logits_only():
     )
 
 
-def test_one_sampled_token_is_discrete_chain_of_thought():
-    """MTS with K = 1: the same token from the same draws, with the same density."""
-    uniforms = torch.rand(2, 3, 1, generator=torch.Generator().manual_seed(2))
-    made = [(rule, rule(state(LOGITS, lambda n: uniforms))) for rule in (MTS(1, 0.7), Discrete(0.7))]
-    assert torch.equal(made[0][1].weights, made[1][1].weights)
-    mts, discrete = (rule.log_densities(LOGITS, thought.action) for rule, thought in made)
-    assert torch.equal(mts, discrete)
-
-
-def test_mts_is_the_mean_of_k_tokens_and_unbiased():
-    count = 20_000
+@pytest.mark.parametrize("rule", [Discrete(2.0), MTS(3), MTS(2, 0.5)], ids=lambda rule: rule.label)
+def test_sampled_tokens_follow_their_density(rule):
+    """K draws: the mean is unbiased, and its variance falls as 1/K."""
+    count, k = 20_000, getattr(rule, "k", 1)
     logits = LOGITS[:1, :1].expand(1, count, 11)
-    uniforms = torch.rand(1, count, 3, generator=torch.Generator().manual_seed(3))
-    thought = MTS(3)(state(logits, lambda n: uniforms))
-    expected = LOGITS[0, 0].softmax(-1)
-    assert torch.allclose(thought.weights.sum(-1), torch.ones(1, count))
-    assert (thought.weights * 3 - (thought.weights * 3).round()).abs().max() < 1e-5
-    assert (thought.weights[0].mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / (3 * count))
-    spread = thought.weights[0].var(0)
-    assert torch.allclose(spread, expected * (1 - expected) / 3, rtol=0.1, atol=1e-4), "K draws: variance falls as 1/K"
-    counts = (thought.weights[0] * 3).round()
-    found = MTS(3).log_densities(logits, thought.action).sum(-1)
+    uniforms = torch.rand(1, count, k, generator=torch.Generator().manual_seed(3))
+    thought = rule(state(logits, lambda n: uniforms))
+    expected, weights = (LOGITS[0, 0] / rule.temperature).softmax(-1), thought.weights[0]
+    counts = (weights * k).round()
+    assert (weights * k - counts).abs().max() < 1e-5 and (counts.sum(-1) == k).all()
+    assert (weights.mean(0) - expected).abs().max() < 4 * math.sqrt(0.25 / (k * count))
+    assert torch.allclose(weights.var(0), expected * (1 - expected) / k, rtol=0.1, atol=1e-4)
+    found = rule.log_densities(logits, thought.action).sum(-1)
     assert torch.allclose(found[0], counts @ expected.log(), atol=1e-4)
 
 

@@ -6,13 +6,15 @@ import torch
 from builders import evaluate, weights_of
 
 from cot2lib import losses
+from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
+from cot2lib.specs import Supervision
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import MTS, Discrete, Hidden
-from cot2lib.training.data import Batch, stack_data
+from cot2lib.training.data import Batch, check_run, stack_data
 from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluation_rules
 from cot2lib.training.trainer import learning_rates
@@ -70,6 +72,14 @@ def test_formats():
     assert torch.equal(discrete.outputs[0, :, -1].argmax(-1), torch.full((125,), TASK.eos_id))
     assert answer.outputs.shape[2] == 2
     assert torch.equal(answer.outputs[0, :, 0].argmax(-1), TASK.answer_ids)
+
+
+def test_check_run_counts_the_positions_of_pauses():
+    """Nine: a start, three digits, an arrow, two pauses and two of three outputs; an end token is one more."""
+    check_run(replace(short(), supervision=Supervision(pauses=2)))
+    for more in (dict(pauses=3), dict(pauses=2, eos=True)):
+        with pytest.raises(SpecError, match="prompt and outputs take 10 positions"):
+            check_run(replace(short(), supervision=Supervision(**more)))
 
 
 # Losses
