@@ -64,11 +64,6 @@ def test_every_step_draws_anew():
     assert len(torch.unique(tokens[:, 0])) == 40, "and inputs differ"
 
 
-def test_sampling_without_keys_is_named(stack):
-    with pytest.raises(ValueError, match="pass keys"):
-        decode(stack, PROMPTS, rules(Discrete(temperature=1.0), 2))
-
-
 def test_padded_prompts_decode_as_short_ones(stack):
     short = decode(stack, PROMPTS[:, :, 2:], rules(Base(), 3))
     padded = decode(stack, PROMPTS, rules(Base(), 3), padding=torch.full((1, 5), 2))

@@ -118,17 +118,6 @@ def test_select_copies_runs(stack):
     assert torch.allclose(chosen(chosen.embed(ids)), stack(stack.embed(ids))[[2, 0]], rtol=0, atol=1e-6)
 
 
-def test_bad_shapes_are_named(stack):
-    with pytest.raises(ValueError, match="heads=3 does not divide d_model=32"):
-        GPT2Stack(1, 89, 11, 32, 2, 3)
-    with pytest.raises(ValueError, match="2 seeds for 3 runs"):
-        GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[1, 2])
-    with pytest.raises(ValueError, match="12 positions, but the model has 11"):
-        stack(stack.embed(torch.zeros(1, 12, dtype=torch.int64)))
-    with pytest.raises(ValueError, match="outputs=0: give at least one"):
-        stack(stack.embed(torch.zeros(1, 3, dtype=torch.int64)), outputs=0)
-
-
 class Given(Dropout):
     """Stands in for `Dropout`: hands out the given multipliers and remembers what was asked for."""
 

@@ -7,9 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib.errors import SpecError
 from cot2lib.model.trigonometric import SCALE, frequencies, trigonometric_table
-from cot2lib.specs import Model
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.training.engines import preferred
@@ -76,13 +74,6 @@ def test_adding_a_number_turns_every_circle():
 def test_frequencies_span_half_the_period():
     assert frequencies(4, 9).tolist() == [1, 2, 3, 4]
     assert frequencies(3, 73).tolist() == [1, 18, 36] and frequencies(1, 73).tolist() == [1]
-
-
-@pytest.mark.parametrize("d_model", [2, 7])
-def test_widths_that_hold_no_pairs_are_named(d_model):
-    with pytest.raises(SpecError, match=f"d_model={d_model}: a trigonometric"):
-        Model(d_model, 1, 1, "cosine")
-    assert Model(d_model, 1, 1).embedding == "learned"
 
 
 # Training

@@ -343,30 +343,3 @@ def test_malformed_targets_are_refused_before_training(said):
 def test_nothing_fed_and_labels_of_less_weight_are_allowed():
     rule = own(lambda v: Shown(frontier(v) * 0.5, torch.zeros_like(frontier(v))))
     check_targets(rule, SUMS, 42, 42)
-
-
-@pytest.mark.parametrize(
-    "fields, said",
-    [
-        (dict(budget=2), "budget=2, ties='minus-first': targets name their own"),
-        (dict(ties="shared"), "targets name their own"),
-        (dict(every=None), "thoughts that a teacher feeds"),
-        (dict(feeding="self"), "thoughts that a teacher feeds"),
-    ],
-)
-def test_what_targets_cannot_be_with(fields, said):
-    with pytest.raises(SpecError, match=said):
-        Supervision(targets=Frontier(), **fields)
-
-
-@pytest.mark.parametrize(
-    "make, said",
-    [
-        (lambda: FreshPath(0), "count=0: must be at least 1"),
-        (lambda: Geometric(0.0), "choose 0 < ratio <= 1"),
-        (lambda: check_targets(Frontier(100), SUMS, 42, 42), "budget B=100"),
-    ],
-)
-def test_fields_of_rules(make, said):
-    with pytest.raises(SpecError, match=said):
-        make()

@@ -2,17 +2,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import REWARDED, SMALLER_SUMS, noted, rewarded, start, weights_of
+from builders import REWARDED, noted, rewarded, start, weights_of
 from builders import reward_trainer as trainer
 
 from cot2lib import runs
 from cot2lib.decode import decode, replay, rules
-from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec
-from cot2lib.specs.profiles import spec
-from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
+from cot2lib.thoughts import MTS, Discrete, Gaussian
 from cot2lib.training.engines import preferred
 from cot2lib.training.grpo import densities, objective, replayed
 from cot2lib.training.supervised import build_stack
@@ -173,31 +170,3 @@ def test_runs_train_missing_starts_and_chain(store, nothing_shipped):
     points = runs.curves(specs)
     assert points["step"].tolist() == [0, 6, 12] * 2 and points["base_a"].notna().all()
     assert specs[0].shape() != replace(specs[0], thought=MTS(3)).shape()
-
-
-@pytest.mark.parametrize(
-    "options, says",
-    [
-        (dict(group=1), "group=1: must be at least 2"),
-        (dict(updates=0), "updates=0"),
-        (dict(clip=-0.1), "clip=-0.1"),
-        (dict(ratio="mean"), "ratio='mean'"),
-        (dict(thought=Base()), "samples and has a density"),
-        (dict(thought=Discrete()), "samples and has a density"),
-        (dict(first_k=2), "first_k=2: a rising K"),
-        (dict(first_k=0), "first_k=0"),
-        (dict(thought=Discrete(1.0), first_k=1), "needs thought=MTS"),
-    ],
-)
-def test_bad_runs_are_named(options, says):
-    with pytest.raises(SpecError, match=says):
-        rewarded(**options)
-
-
-def test_bad_starts_are_named():
-    with pytest.raises(SpecError, match="no thoughts that could be sampled"):
-        GRPOSpec(REWARDED, spec("no-cot", task=SMALLER_SUMS), MTS(2))
-    with pytest.raises(SpecError, match="2 starting models for 1 runs"):
-        trainer(rewarded(), stack=build_stack([start(), start(43)]))
-    with pytest.raises(SpecError, match="start from their own task"):
-        trainer(rewarded(), stack=build_stack([replace(start(), task=MNNS(1, 5, 2))]))

@@ -1,16 +1,13 @@
 """Rollouts with masks of their own: the same mask everywhere, and gradients through the thoughts."""
 
-from dataclasses import replace
-
 import pytest
 import torch
-from builders import REWARDED, noted, rewarded
+from builders import noted, rewarded
 
 from cot2lib.decode import ANSWER, decode, rules
-from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
-from cot2lib.thoughts import MTS, Base
+from cot2lib.thoughts import Base
 from cot2lib.training.masked import MaskedTrainer, SequenceMasks
 from cot2lib.training.supervised import build_stack
 
@@ -98,17 +95,3 @@ def test_the_share_of_dropped_coordinates():
     lanes = [400 * 8 * 5]
     (scale,) = SequenceMasks(random.run_keys([1]), 400, 8, 0.2).scales(lanes)
     assert (scale == 0).double().mean().item() == pytest.approx(0.2, abs=0.03)
-
-
-@pytest.mark.parametrize(
-    "options, says",
-    [
-        (dict(mask=1.0), "mask=1.0: choose 0 <= mask < 1"),
-        (dict(thought=MTS(2)), "need thought=Base"),
-        (dict(kl=0.1), "kl=0"),
-        (dict(recipe=replace(REWARDED, dropout=0.1)), "dropout=0"),
-    ],
-)
-def test_bad_masks_are_named(options, says):
-    with pytest.raises(SpecError, match=says):
-        rewarded(**{"thought": Base(), "mask": 0.2} | options)
