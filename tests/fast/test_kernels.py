@@ -1,4 +1,4 @@
-"""What gradients that are torch's do not show: edges of a softmax, room between arrays, batches without their padding."""
+"""What gradients do not show: edges of a softmax, room between arrays, batches without their padding."""
 
 from itertools import pairwise
 
