@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import jaxtyping
 import pytest
 import torch
-from builders import ALPHA, drawn, mixed, weights_of
+from builders import ALPHA, drawn, mixed, noted, weights_of
 from kinds import KINDS, supervised
 from parity import assert_same_step, both, by_torch, stop_at_a_checkpoint
 
@@ -26,6 +26,7 @@ from cot2lib.training.trainer import learning_rates
 
 META, CPU = torch.device("meta"), torch.device("cpu")
 FUSED = [name for name, kind in KINDS.items() if kind.engine == "fused"]
+REWARDED = [name for name, (run, *_) in KINDS.items() if isinstance(run, GRPOSpec) and not run.recipe.dropout]
 FIELDS = {Rule: "thought", Task: "task", Targets: "targets"}
 OURS = (RunSpec, GRPOSpec, *TASKS, *RULES, *TARGETS)
 
@@ -150,6 +151,16 @@ def test_gradients_are_autograds(name):
     for place, parts in enumerate(alone):
         apart = [(part[place] - expected).abs().max() for part, expected in zip(trained, parts)]
         assert max(apart) < 1e-6
+
+
+@pytest.mark.parametrize("name", REWARDED)
+def test_the_first_ratio_is_one(name, monkeypatch):
+    """What a batch drew has the same density when it is replayed, and under the start; not so at a second update."""
+    run, seen = KINDS[name].run, noted(monkeypatch)
+    by_torch(run).advance(1)
+    same = lambda one, other: all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+    assert [same(new, old) for _, new, old, *_ in seen] == [True, *[False] * (run.updates - 1)]
+    assert not run.kl or same(seen[0][1], seen[0][4])
 
 
 @every_kind

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy
 import torch
-from builders import ALPHA, drawn, draws_of, noted, reward_trainer, rewarded
+from builders import ALPHA, drawn, draws_of, rewarded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -282,18 +282,6 @@ def test_columns_of_the_rules():
     told = lambda columns: [columns[name] for name in ("sampler", "gamma", "k", "temperature", "rule")]
     assert told(points) == ["Dirichlet", 5.0, None, 1.0, "Dirichlet(gamma=5.0)"]
     assert told(relaxed) == ["Gumbel", None, None, 0.5, "Gumbel(temperature=0.5)"]
-
-
-@pytest.mark.parametrize("rule", [Dirichlet(5.0), Dirichlet(5.0, masked=True), Dirichlet(5.0, **PLAIN), Gumbel(0.5)])
-def test_ratio_is_one_at_equal_weights_and_leaves_it_at_a_second_update(rule, monkeypatch):
-    seen, one = noted(monkeypatch), rewarded(thought=rule, kl=0.1, updates=2)
-    trainer = reward_trainer(one)
-    trainer.advance(1)
-    (_, new, old, _, reference, _), (_, again, _, _, _, _) = seen
-    assert new[0].shape == (1, 32, 1, 1)
-    assert all(torch.equal(x, y) and torch.equal(x, z) for x, y, z in zip(new, old, reference))
-    assert (again[0] - old[0]).abs().max() > 1e-3
-    assert all(parameter.isfinite().all() for parameter in trainer.stack.parameters())
 
 
 def test_what_a_larger_gamma_does_is_decided(monkeypatch):

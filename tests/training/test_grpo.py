@@ -17,14 +17,6 @@ from cot2lib.training.supervised import build_stack
 TWO = MTS(2)
 
 
-def test_ratio_is_exactly_one_at_equal_weights(monkeypatch):
-    seen = noted(monkeypatch)
-    trainer(rewarded(group=4)).advance(2)
-    for _, new, old, gain, reference, _ in seen:
-        assert all(torch.equal(one, other) for one, other in zip(new, old)) and reference is None
-        assert gain.unflatten(1, (-1, 4)).sum(-1).abs().max() < 1e-5
-
-
 def test_one_sided_dropout_moves_the_ratio_at_equal_weights(monkeypatch):
     """The public code's case: the current policy drops out, the old one does not."""
     seen = noted(monkeypatch)
