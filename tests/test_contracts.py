@@ -22,6 +22,7 @@ from cot2lib.targets import TARGETS, Targets
 from cot2lib.tasks import Task
 from cot2lib.thoughts import RULES, Rule
 from cot2lib.training.engines import preferred
+from cot2lib.training.grpo import densities
 from cot2lib.training.trainer import learning_rates
 
 META, CPU = torch.device("meta"), torch.device("cpu")
@@ -155,12 +156,25 @@ def test_gradients_are_autograds(name):
 
 @pytest.mark.parametrize("name", REWARDED)
 def test_the_first_ratio_is_one(name, monkeypatch):
-    """What a batch drew has the same density when it is replayed, and under the start; not so at a second update."""
-    run, seen = KINDS[name].run, noted(monkeypatch)
-    by_torch(run).advance(1)
-    same = lambda one, other: all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+    """What a batch drew has the same density replayed and under the start; not so at a second update."""
+    run, seen, drawn = KINDS[name].run, noted(monkeypatch), []
+    trainer = by_torch(run)
+
+    def written(*given, decode=trainer.decode, **named):
+        rollout = decode(*given, **named)
+        drawn.append((rollout, run.mask or densities(trainer.stack, run.thought_at(0), rollout.logits, rollout)))
+        return rollout
+
+    trainer.decode = written
+    trainer.advance(1)
+    same = lambda one, other: all(map(torch.equal, one, other))
     assert [same(new, old) for _, new, old, *_ in seen] == [True, *[False] * (run.updates - 1)]
     assert not run.kl or same(seen[0][1], seen[0][4])
+    if not run.mask:
+        (rollout, (thoughts, _)), there = drawn[0], slice(None)
+        if rollout.there is not None:
+            there = rollout.there[:, :, :-1]
+        assert torch.allclose(seen[0][1][0][there], thoughts[there], atol=1e-4), "fed again, they are what was drawn"
 
 
 @every_kind

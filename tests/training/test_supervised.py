@@ -1,5 +1,5 @@
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -299,39 +299,3 @@ def test_own_thoughts_must_not_be_sampled():
     run = replace(short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)), thought=MTS(2))
     with pytest.raises(ValueError, match="needs a rule that does not sample"):
         loss_of(run, 1)
-
-
-# Prompts of several lengths
-
-
-@dataclass(frozen=True)
-class Padded(MNNS):
-    """The task with two tokens of padding on the left of every other prompt: nothing else may change."""
-
-    @property
-    def positions(self):
-        return super().positions + 2
-
-    def prompt(self, arrow=True, pauses=0):
-        plain = super().prompt(arrow, pauses)
-        pad = torch.full((len(plain), 2), 7)
-        even = (torch.arange(len(plain)) % 2 == 0)[:, None]
-        return torch.where(even, torch.cat([plain, pad], 1).roll(2, 1), torch.cat([pad, plain], 1))
-
-    @property
-    def padding(self):
-        return torch.full((self.size,), 2)
-
-
-def test_training_does_not_see_padding():
-    plain = short("cot2", "quick", recipe=dict(warmup=0))
-    padded = replace(plain, task=Padded(1, 5, 3))
-    one, other = SupervisedTrainer([plain]), SupervisedTrainer([padded])
-    with torch.no_grad():
-        for mine, theirs in zip(one.stack.parameters(), other.stack.parameters()):
-            theirs[:, : mine.shape[1]] = mine
-    for trainer in (one, other):
-        trainer.advance(20)
-    assert (one.losses[:, :20] - other.losses[:, :20]).abs().max() < 1e-4
-    here, there = (evaluate(t.stack, t.data, t.specs) for t in (one, other))
-    assert here["entropy_3"] == pytest.approx(there["entropy_3"], abs=1e-4)

@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
 import torch
-from builders import SUMS, short, weights_of
+from builders import SUMS, short
 
 from cot2lib import losses
 from cot2lib.specs import Supervision
@@ -26,14 +25,6 @@ def trained(*specs, steps=20):
     trainer = SupervisedTrainer(specs)
     trainer.advance(steps)
     return trainer
-
-
-@pytest.mark.parametrize("rule", [Frontier(), Apart(Frontier(), Frontier())], ids=["one", "apart"])
-def test_the_frontier_for_both_is_csft_bit_by_bit(rule):
-    plain, apart = trained(short()), trained(control(rule))
-    assert torch.equal(plain.losses, apart.losses)
-    assert all(torch.equal(a, b) for a, b in zip(plain.gradients, apart.gradients))
-    assert torch.equal(weights_of(plain), weights_of(apart))
 
 
 def test_one_is_fed_and_the_other_is_scored():
