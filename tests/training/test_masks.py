@@ -11,9 +11,13 @@ from cot2lib.thoughts import Base
 from cot2lib.training.masked import MaskedTrainer, SequenceMasks
 from cot2lib.training.supervised import build_stack
 
-STACK = GPT2Stack(2, vocab_size=11, positions=9, d_model=8, layers=2, heads=2)
 PROMPTS = torch.randint(0, 11, (1, 6, 4), generator=torch.Generator().manual_seed(0))
 KEYS = torch.tensor([3, 4])
+
+
+@pytest.fixture
+def stack():
+    return GPT2Stack(2, vocab_size=11, positions=9, d_model=8, layers=2, heads=2)
 
 
 def masks(keys=KEYS, batch=6, probability=0.25):
@@ -28,8 +32,8 @@ def masked_trainer(*specs):
     return MaskedTrainer(specs, build_stack([one.start for one in specs]))
 
 
-def test_a_mask_is_one_per_sequence_and_site():
-    lanes = STACK.dropout_lanes(6, 5, 5)
+def test_a_mask_is_one_per_sequence_and_site(stack):
+    lanes = stack.dropout_lanes(6, 5, 5)
     scales = masks().scales(lanes)
     assert [scale is None for scale in scales] == [False, True, False, False, True, False, False]
     shown = [scale.view(2, 6, 5, 8) for scale in scales if scale is not None]
@@ -40,12 +44,12 @@ def test_a_mask_is_one_per_sequence_and_site():
 
 
 @torch.no_grad()
-def test_masked_decoding_is_one_masked_forward():
+def test_masked_decoding_is_one_masked_forward(stack):
     """Position by position with a cache, or all at once: the same masks."""
-    rollout = decode(STACK, PROMPTS, rules(Base(), 4), dropout=masks())
-    inputs = torch.cat([STACK.embed(PROMPTS).expand(2, -1, -1, -1), rollout.thoughts(STACK)], 2)
-    assert torch.allclose(STACK(inputs, outputs=4, dropout=masks()), rollout.logits, atol=1e-6)
-    plain = decode(STACK, PROMPTS, rules(Base(), 4))
+    rollout = decode(stack, PROMPTS, rules(Base(), 4), dropout=masks())
+    inputs = torch.cat([stack.embed(PROMPTS).expand(2, -1, -1, -1), rollout.thoughts(stack)], 2)
+    assert torch.allclose(stack(inputs, outputs=4, dropout=masks()), rollout.logits, atol=1e-6)
+    plain = decode(stack, PROMPTS, rules(Base(), 4))
     assert (plain.logits - rollout.logits).abs().max() > 1e-3
 
 
