@@ -41,6 +41,7 @@ PLACES = [
     "oracles.py", "decode.py", "thoughts", "targets", "model", "training", "runs", "specs", "theory", "tasks", "fast",
 ]  # fmt: skip
 ELSEWHERE = ("book", "notebooks", "repository", "cli")  # texts and pages
+CONTRACTED = ("fast", "model", "specs", "targets", "tasks", "thoughts", "training")  # rooms of `test_contracts.py`
 COUNT, ENOUGH, WALL = 400, 45, 900  # mutants; seconds of a trial: of the processor after which it ends, and at most
 IMPORTED = [
     "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx", "numba",
@@ -169,7 +170,7 @@ def tiers(row: dict[str, str], known: dict[str, float]) -> list[list[str]]:
     for test in sorted((COPY / "tests").rglob("test_*.py")):
         name, of_room, imported = (
             str(test.relative_to(COPY)),
-            test.parent.name == room,
+            test.parent.name == room or (test.stem == "test_contracts" and room in CONTRACTED),
             imports.search(test.read_text()),
         )
         place = 0 if test.stem == f"test_{path.name}" and (imported or of_room) else 1 if imported or of_room else 2

@@ -31,7 +31,6 @@ from cot2lib import (
 )
 from cot2lib.kit import random
 from cot2lib.specs import Model, Recipe, Supervision
-from cot2lib.study import frame, look
 from cot2lib.targets import FreshPath
 
 
@@ -94,6 +93,8 @@ def runs_of(seeds=(42, 43)) -> dict[str, list]:
 
 
 def main(folder: Path) -> None:
+    from cot2lib.study import frame, look  # what draws; the classes above do without
+
     parts = []
     for name, specs in runs_of().items():
         cot2lib.run(specs, device="cpu")
