@@ -174,6 +174,8 @@ REFUSALS = [
     ("loss_on='sequence' needs feeding='teacher'", lambda: Supervision(feeding="self", loss_on="sequence")),
     ("pauses=1", lambda: Supervision(pauses=1, arrow=False)),
     ("switch=5", lambda: Supervision(switch=5)),
+    ("curriculum='first'", lambda: Supervision(curriculum="first", loss_on="sequence")),
+    ("curriculum='first'", lambda: Supervision(curriculum="first", feeding="self")),
     ("budget=2, ties='minus-first': targets name their own", lambda: Supervision(budget=2, targets=Frontier())),
     ("ties='shared': targets name their own", lambda: Supervision(ties="shared", targets=Frontier())),
     ("every=None", lambda: Supervision(every=None, targets=Frontier())),
