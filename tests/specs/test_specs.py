@@ -11,7 +11,7 @@ from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data,
 from cot2lib.specs.profiles import METHODS, PROFILES, comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
 from cot2lib.tasks import MNNS, ProsQA
-from cot2lib.thoughts import MTS, Base, Discrete, Hidden
+from cot2lib.thoughts import Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
 
@@ -34,12 +34,6 @@ def test_round_trip_through_json():
         assert from_data(json.loads(json.dumps(to_data(run)))) == run
 
 
-def test_ids_differ():
-    assert len({run.id for run in ALL}) == len(ALL)
-    assert spec("cot2").id != spec("cot2", seed=43).id != spec("cot2", seed=44).id
-    assert spec("cot2", budget=16).id == spec("cot2").id, "B=16 is all trajectories of four digits"
-
-
 def test_defaults_are_left_out():
     data = to_data(RunSpec(Recipe(steps=1, batch=2, lr=0.1, evaluate_every=1)))
     assert data == {
@@ -60,18 +54,6 @@ def test_shape_keeps_what_must_agree_in_a_stack():
         replace(one, thought=Discrete()),
     ):
         assert changed.shape() != one.shape()
-
-
-def test_paper_profile_is_the_public_code():
-    """SETTINGS 1.1 to 1.3."""
-    run = spec("cot2", "paper")
-    assert run.recipe == Recipe(steps=328_000, batch=16, lr=1e-4, evaluate_every=328, weight_decay=0.01, dropout=0.1)
-    assert run.supervision == Supervision(arrow=False) and run.thought == Base()
-    discrete = spec("discrete", "paper")
-    assert discrete.supervision == Supervision(
-        budget=1, ties="plus-first", eos=True, loss_on="sequence", reduction="mean"
-    )
-    assert discrete.thought == Discrete()
 
 
 def test_output_steps():
@@ -99,25 +81,16 @@ def test_scored_outputs():
     assert {growing.count(outputs) for outputs in range(1, 5)} <= {10, 11}, "stages of equal length"
 
 
-def test_methods_of_the_baselines():
-    run = spec("coconut", "paper")
-    assert run.method == "COCONUT" and run.thought == Hidden() and run.fed == "stages"
-    assert run.supervision == Supervision(budget=1, ties="plus-first", feeding="stages", reduction="mean")
-    assert run.recipe.cycles == 1 and spec("coconut").recipe.cycles == 4, "a decaying rate starts anew each stage"
-    assert spec("coconut-slot").method == "COCONUT, zero slot"
-    pause = spec("pause", "paper")
-    assert pause.method == "no-CoT, pauses" and pause.supervision.pauses == 3 and pause.outputs == 1
-    assert spec("discrete", every=2, task=MNNS(5, 13, 5)).outputs == 3
-    curriculum = spec("cot2", self_fed_from=0.5)
-    assert curriculum.supervision.switch == 4100 and curriculum.fed == "teacher, then self"
-    assert curriculum.method == "CoT2" and spec("cot2", self_fed_from=0.0).fed == "self"
-
-
-def test_five_digits_take_the_large_batch_and_the_same_number_of_quick_steps():
-    task = MNNS(5, 13, 5)
-    assert spec("discrete", "quick", task=task).recipe == spec("discrete", "quick").recipe
-    paper = spec("discrete", "paper", task=task).recipe
-    assert paper.batch == 64 and paper.steps == 1000 * 739 and paper.evaluate_every == 739
+def test_runs_are_told_apart_by_name():
+    graphs = spec("discrete", task=ProsQA())
+    named = [spec("coconut"), spec("coconut-slot"), spec("pause"), spec(self_fed_from=0.5), grpo(graphs)]
+    assert [(run.method, run.fed, run.outputs, run.columns()["rule"]) for run in named] == [
+        ("COCONUT", "stages", 4, "Hidden"),
+        ("COCONUT, zero slot", "stages", 4, "ZeroSlot"),
+        ("no-CoT, pauses", "teacher", 1, "Base"),
+        ("CoT2", "teacher, then self", 4, "Base"),
+        ("discrete CoT + GRPO", "self", 5, "MTS(k=8)"),
+    ]
 
 
 def test_shortened():
@@ -166,23 +139,9 @@ def test_builders_take_the_rule_and_any_field_of_the_recipe():
     assert grpo(spec("discrete", task=ProsQA()), thought=Discrete(1.0), steps=4).recipe.steps == 4
 
 
-def test_the_row_of_a_task_gives_recipe_shape_and_thought():
-    """Numbers and graphs have rows of their own; a paper's rate of six tokens is a tenth of the others'."""
-    numbers, graphs = spec("discrete", "paper"), spec("discrete", "paper", task=ProsQA())
-    assert (numbers.model, graphs.model) == (Model(32, 2, 2), Model(32, 4, 4))
-    assert graphs.recipe.steps == 50 * graphs.recipe.evaluate_every and not graphs.supervision.arrow
-    assert (grpo(numbers).thought, grpo(graphs).thought) == (MTS(3), MTS(8))
-    assert [grpo(graphs, "paper", thought=MTS(k)).recipe.lr for k in (6, 8, 12)] == [1e-6, 1e-5, 1e-5]
-    assert grpo(graphs, "paper", thought=MTS(6), lr=2e-5).recipe.lr == 2e-5
-    assert [run.columns()["rule"] for run in (spec("cot2"), numbers, grpo(numbers))] == [
-        "Base",
-        "Discrete",
-        "MTS(k=3)",
-    ]
-
-
 def test_a_full_budget_is_none_only_where_full_means_all_trajectories():
     """On graphs the default averages walks, which no budget does."""
+    assert spec(budget=16).id == spec().id
     few = ProsQA(inputs=200)
     most = few.most_trajectories
     assert spec("cot2", task=few, budget=most).supervision.budget == most
