@@ -91,6 +91,15 @@ def test_convex_weights_leave_no_margin():
     assert float(((one - other) @ embeddings).norm()) < 1e-8
 
 
+def test_swap_mean_square():
+    """E |z_S - mean|^2 = (v-B)/(B(v-1)) times the embeddings' variance, by listing all subsets."""
+    embeddings = margins.random_embeddings(1, 7, 3)[0]
+    chosen = torch.tensor(list(itertools.combinations(range(7), 3)))
+    spread = (embeddings[chosen].mean(1) - embeddings.mean(0)).square().sum(1).mean()
+    variance = (embeddings - embeddings.mean(0)).square().sum(1).mean()
+    assert float(spread) == pytest.approx(float(4 / (3 * 6) * variance))
+
+
 def test_packing_claims():
     assert not packing.fixed_margin_is_possible(0.1), "the paper's fixed margin: not from B = 8 on"
     assert packing.fixed_margin_is_possible(0.1, budgets=(1, 4))
@@ -206,6 +215,12 @@ def test_polynomial_logits_of_the_full_budget_are_of_degree_eight():
         basis = torch.linalg.qr(((SUMS**2 - 648) / 648)[:, None] ** torch.arange(degree + 1)).Q
         rest = (logits - (logits @ basis) @ basis.T).norm(dim=1) / logits.norm(dim=1)
         assert float(rest.max()) < 1e-12 if fits else float(rest.max()) > 1e-5
+
+
+def test_answers_need_one_dimension_more():
+    answers = MNNS().answers.unique().double()
+    logits = -1e6 * (SUMS**2 - answers[:, None] ** 2).square() + 1e3 * SUMS
+    assert torch.equal(SUMS[logits.argmax(1)], answers) and float(logits.softmax(1).amax(1).min()) > 1 - 1e-12
 
 
 def radons_subset(embeddings, budget):
