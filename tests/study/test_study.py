@@ -26,14 +26,14 @@ def rows(**columns):
 TIDY = frame.tidy(pd.concat([rows(), rows(profile="paper")], ignore_index=True))
 
 
-def test_a_tidy_frame_is_in_percent_and_in_the_books_order():
+def test_tidy_is_in_percent_and_in_the_books_order():
     assert TIDY["last"].max() == 94.0 and rows()["last"].max() == 0.94
     assert list(TIDY["recipe"].cat.categories) == ["authors' recipe", "quick recipe"]
     strange = frame.tidy(rows(method="my rule").assign(method=["my rule", "CoT2", "no-CoT"] * 2))
     assert list(strange["method"].cat.categories) == ["CoT2", "no-CoT", "my rule"]
 
 
-def test_categories_without_rows_are_left_out():
+def test_ordered_leaves_out_categories_without_rows():
     few = TIDY[TIDY["recipe"] == "quick recipe"]["recipe"]
     assert list(frame.ordered(few, ("authors' recipe", "quick recipe")).categories) == ["quick recipe"]
 
@@ -55,7 +55,7 @@ def test_gaps_pair_by_seed():
     "holds",
     [False, np.False_, pd.Series([True, False]), pd.Series(dtype=bool), [[True], [pd.Series(dtype=bool)]], []],
 )
-def test_a_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds, capsys):
+def test_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds, capsys):
     with pytest.raises(AssertionError, match="a sentence"):
         check.Check(True)("a sentence", holds)
     said = capsys.readouterr().out
@@ -65,25 +65,19 @@ def test_a_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds
     assert "holds: a sentence" not in said and "FAILS" not in said
 
 
-def test_a_check_without_its_runs_cannot_be_said(capsys):
-    check.Check(False)("a sentence", lambda: {}["quick"])
-    check.Check(False)("another", lambda: None.low > 0)
-    assert capsys.readouterr().out.count("cannot be said") == 2
-
-
 @pytest.mark.parametrize("holds", ["yes", 1, {"a": True}, None])
-def test_what_is_neither_true_nor_false_is_no_check(holds):
+def test_check_of_what_is_neither_true_nor_false(holds):
     with pytest.raises(TypeError, match="neither true nor false"):
         check.Check(False)("a sentence", holds)
 
 
-def test_a_check_that_holds_says_so(capsys):
+def test_check_that_holds_or_lacks_its_runs_says_so(capsys):
+    check.Check(False)("a sentence", lambda: {}["quick"])
+    check.Check(False)("another", lambda: None.low > 0)
+    assert capsys.readouterr().out.count("cannot be said") == 2
     for holds in (True, np.True_, pd.Series([True]), [pd.Series([True]), True], lambda: True):
         check.Check(True)("a sentence", holds)
     assert capsys.readouterr().out.count("holds: a sentence\n") == 5
-
-
-def test_checks_begin_by_refusing_parameters():
     with pytest.raises(SpecError, match="budget: parameter 'profile' is missing"):
         check.begin("budget", {})
 
