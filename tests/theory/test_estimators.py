@@ -290,18 +290,10 @@ def test_simulate_is_a_function_of_its_seed():
 # Coverage
 
 
-@pytest.mark.parametrize(
-    "k, discrete, multinomial, systematic",
-    [(1, 0.215, 0.215, 0.214), (4, 0.594, 0.524, 0.715), (8, 0.808, 0.736, 1.000)],
-)
-def test_coverage(k, discrete, multinomial, systematic):
-    task = MNNS()
-    assert coverage.independent_coverage(task, k) == pytest.approx(discrete, abs=5e-3)
-    for sampler, expected in (("multinomial", multinomial), ("systematic", systematic)):
-        found = coverage.coverage(task, k, sampler, repeats=4)
-        assert float(found.mean()) == pytest.approx(expected, abs=0.012), "both carry the noise of simulation"
-    if k == 8:
-        assert float(found.min()) == 1, "eight systematic tokens hold all eight paths"
+def test_coverage_of_eight_tokens():
+    assert coverage.independent_coverage(MNNS(), 8) == pytest.approx(0.808, abs=5e-3)
+    assert float(coverage.coverage(MNNS(), 8, "multinomial", repeats=4).mean()) == pytest.approx(0.736, abs=0.012)
+    assert float(coverage.coverage(MNNS(), 8, "systematic", repeats=4).min()) == 1, "they hold all eight paths"
 
 
 @pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (3, "systematic")])
@@ -324,12 +316,10 @@ def test_answer_mass_is_the_share_of_trajectories():
     assert torch.equal(share, optimal)
 
 
-@pytest.mark.parametrize("digit, rank", [(1, 71), (9, 55)])
-def test_mnns_steps_have_a_high_rank(digit, rank):
+def test_mnns_steps_have_a_high_rank():
     """Linearity on the whole simplex would cap the rank at d + 1; on sums that stay in range it is far above."""
-    moves = chains.mnns(torch.tensor([digit, digit]), 36).transitions[0]
-    inside = moves[digit : 73 - digit]
-    assert len(inside) == rank == int(torch.linalg.matrix_rank(inside)) > 33
+    moves = chains.mnns(torch.tensor([9, 9]), 36).transitions[0]
+    assert int(torch.linalg.matrix_rank(moves[9 : 73 - 9])) == 55 > 33
 
 
 # Claims and errors
