@@ -13,7 +13,6 @@ from cot2lib.study import live, policies, sweeps
 from cot2lib.study.csft import draw as csft
 from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet import measure
-from cot2lib.study.grpo_dirichlet.claims import dirichlet
 from cot2lib.study.grpo_mts import draw as mts
 from cot2lib.study.grpo_mts import explain
 from cot2lib.study.printed import paper_value
@@ -73,16 +72,6 @@ def test_scales_agree_with_their_formulas():
     found = measure.scales(torch.tensor([0.6, 0.3, 0.1]), [1.0, 20.0], 20_000)
     for name in ("entropy", "distance"):
         assert np.allclose(found[name], found[f"{name}, formula"], rtol=0.05)
-
-
-@pytest.mark.parametrize(
-    "method, column, unstable",
-    [("cot2", "base_lost", True), ("cot2", "lost", False), ("discrete", "base_lost", False)],
-)
-def test_dirichlet_unscaled_is_unstable_from_cot2_by_base_decoding_alone(method, column, unstable):
-    """The errata say so: `lost` is by the own sampler."""
-    lost = 100 * dirichlet(1.0, method)("paper", range(42, 47))[column]
-    assert (lost > 10).all() if unstable else lost.mean() < 1
 
 
 def test_start_level_is_what_an_untrained_policy_earns(monkeypatch):

@@ -165,9 +165,6 @@ def test_printed_bound_breaks_by_contraction(four):
     assert float(estimators.contraction(estimators.explained(*chains.lazy_walk(8, 4, 0.1)))) == pytest.approx(0.81)
     limit = estimators.ratio(estimators.mnns_explained(four), HUGE)
     assert [float(limit.mean()), float(limit.max())] == pytest.approx([1.69545, 1.86207], abs=6e-6)
-    five = estimators.mnns_explained(MNNS(length=5).digits)
-    share = lambda k: 100 * float((estimators.ratio(five, k) > estimators.printed_bound(k) + 1e-12).double().mean())
-    assert [share(12), share(16)] == pytest.approx([0.56, 0.65], abs=6e-3)
 
 
 def test_read_outs_by_the_recursion():
