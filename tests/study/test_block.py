@@ -123,8 +123,9 @@ def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
     assert sample_of("output", 1e-3)("paper", [43]).empty
     with pytest.raises(SpecError, match="the paper says nothing of how it trained them"):
         collect("experts", "paper")
-    with pytest.raises(SpecError, match="experts is measured anew"):
-        collect("experts", "quick", replace=True)
+    for options in ({"replace": True}, {"sources": [path.parent]}):
+        with pytest.raises(SpecError, match="experts is measured anew"):
+            collect("experts", "quick", **options)
 
 
 @pytest.mark.thorough

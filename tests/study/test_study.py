@@ -82,16 +82,19 @@ def test_check_that_holds_or_lacks_its_runs_says_so(capsys):
         check.begin("budget", {})
 
 
+def dots(figure):
+    """Heights of all marks."""
+    parts = [part for axis in figure.axes for part in axis.collections if isinstance(part, PathCollection)]
+    return {round(float(y), 2) for part in parts for y in part.get_offsets()[:, 1]}
+
+
 def test_ends_draw_every_seed_and_the_papers_value():
     shown = look.ends(TIDY, stated=lambda method, d: 77.0)
-    dots = {
-        round(float(y), 2) for axis in shown.figure.axes for part in axis.collections for y in part.get_offsets()[:, 1]
-    }
-    assert {round(100 * share, 2) for shares in METHODS.values() for share in shares} | {77.0} <= dots
+    assert {*TIDY["last"].round(2), 77.0} <= dots(shown.figure)
     assert len(shown.numbers) == len(TIDY) and not plt.get_fignums()
 
 
-def test_long_curves_are_drawn_as_means_of_neighbours():
+def test_curves_that_are_long_are_means_of_neighbours():
     long = pd.concat([TIDY.assign(epoch=float(epoch), accuracy=float(epoch)) for epoch in range(10 * look.POINTS)])
     numbers = look.curves(long).numbers
     assert len(numbers) == look.POINTS * len(TIDY)
@@ -99,31 +102,20 @@ def test_long_curves_are_drawn_as_means_of_neighbours():
 
 
 def test_lines_draw_means_intervals_and_seeds():
-    rows = TIDY.assign(d_model=TIDY["d_model"].astype(float))
-    quick = rows[rows["profile"] == "quick"]
-    axis = look.lines(quick, "d_model", "last", "method", ("d", "%"), widths={"CoT2": 0.0}).figure.axes[0]
-    seeds = {
-        round(float(y), 2)
-        for part in axis.collections
-        if isinstance(part, PathCollection)
-        for _, y in part.get_offsets()
-    }
-    assert seeds == {round(share, 2) for share in quick["last"]}
-    bars = [
-        path.vertices[:, 1]
-        for part in axis.collections
-        if isinstance(part, LineCollection)
-        for path in part.get_paths()
-    ]
-    assert [87.0, 97.0] in [bar.round(0).tolist() for bar in bars], "mean 92 with its 95 % t-interval"
+    quick = TIDY[TIDY["profile"] == "quick"].astype({"d_model": float})
+    figure = look.lines(quick, "d_model", "last", "method", ("d", "%"), widths={"CoT2": 0.0}).figure
+    assert dots(figure) == {*quick["last"].round(2)}
+    lines = [part for part in figure.axes[0].collections if isinstance(part, LineCollection)]
+    bars = [path.vertices[:, 1].round(0).tolist() for part in lines for path in part.get_paths()]
+    assert [87.0, 97.0] in bars, "mean 92 with its 95 % t-interval"
 
 
-def test_a_readers_series_gets_a_look_that_is_free():
+def test_looks_of_a_readers_series_are_free():
     looks = series.looks("method", ["CoT2", "my rule", "another"])
     assert len({look for look in looks.values()}) == 3 and looks["CoT2"] == series.LOOKS["method"]["CoT2"]
 
 
-def test_a_figure_carries_its_numbers_and_its_finding():
+def test_shown_carries_its_numbers_and_its_finding():
     shown = look.ends(TIDY, finding="CoT2 is above.")
     data = shown._repr_mimebundle_()
     assert data[look.FINDING] == data["text/plain"] == "CoT2 is above." and "image/svg+xml" in data
@@ -131,7 +123,7 @@ def test_a_figure_carries_its_numbers_and_its_finding():
     assert shown.svg() == shown.svg()
 
 
-def test_a_figure_is_shown_in_pixels_where_vectors_weigh_too_much():
+def test_shown_in_pixels_where_vectors_weigh_too_much():
     kinds = []
     for points in (10, 20_000):
         figure, axes = look.panels(1, 1)
