@@ -126,13 +126,6 @@ def test_ratio_of_mnns_chains(four, k, distinct, means, ends):
     assert ratios[-1].max() <= estimators.printed_bound(k) + 1e-12, "the paper's constant holds for four digits"
 
 
-def test_mse_ratio_of_identity_and_random_chains():
-    assert [mse_ratio(*chains.identity(8, m), 6) for m in (2, 6)] == pytest.approx([1.8333, 3.9906], abs=6e-5)
-    assert mse_ratio(*chains.identity(8, 2), 6) == pytest.approx(estimators.printed_bound(6)), "m = 2 is the paper's"
-    assert mse_ratio(*chains.rank_one(8, 6), 6) == pytest.approx(1)
-    assert 1 < mse_ratio(*chains.random_rows(8, 6, 1.0), 8) < 1.3 < mse_ratio(*chains.random_rows(8, 6, 0.02), 8)
-
-
 def test_mnns_explained_is_the_chain(four):
     rows = four[::97]
     chain = chains.mnns(rows, 36)
