@@ -17,6 +17,7 @@ from cot2lib.theory.matching import exact_match, multisets, optima, orders, sign
 from cot2lib.theory.propositions import (
     CLAIMS,
     attention_mass,
+    partial_sum_error,
     read_off,
     routing,
     smallest_non_negative,
@@ -185,6 +186,12 @@ def test_routing():
     weights = routing(4, 3.0)
     assert weights.shape == (6, 5) and (weights[-1] - 0.2).abs().max() < 1e-12, "the dummy has no expert"
     assert weights.diagonal().tolist() == pytest.approx([math.exp(3) / (math.exp(3) + 4)] * 5)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
+def test_partial_sum_error_vanishes(digits):
+    assert partial_sum_error(torch.tensor([digits])) < 1e-12
 
 
 def test_read_off_is_wrong_iff_zero_meets_a_positive_sum_with_cosine_above_one_half():
