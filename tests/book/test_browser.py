@@ -75,7 +75,8 @@ def test_long_tables_keep_the_rows_that_are_asked_for(folder):
         const [field, list] = document.querySelector(".table-filter").children;
         const type = (box, value) => {{ box.value = value; box.dispatchEvent(new Event("input")); return rows(); }};
         const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "differs"), type(field, "claim 1")];
-        const lists = [...document.querySelectorAll(".table-filter")].map((box) => box.querySelectorAll("select").length);
+        const boxes = [...document.querySelectorAll(".table-filter")];
+        const lists = boxes.map((box) => box.querySelectorAll("select").length);
         const said = document.querySelector("[role=status]").textContent;
         return [...told, said, [...list].map((one) => one.value), lists];""",
     )
