@@ -25,7 +25,6 @@ from torch import Tensor
 from cot2lib import runs, supervision
 from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
 from cot2lib.specs import RunSpec
 from cot2lib.study import passk
 from cot2lib.study.graph_facts import DENSE, INPUTS, LEAVES, MOVED, Blocked, Distracted, depths, with_room
@@ -233,13 +232,3 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 def votes(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Maj@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
     return passk.measure(runs.load_stack(specs, missing="error"), specs, samples=SAMPLES, most=MOST, kept=(None,))
-
-
-def shipped(profile: str) -> pd.DataFrame:
-    """The table that `cot2 collect searched` has shipped; empty where there is none."""
-    return records.shipped_rows(f"searched.{profile}.tested", ["id", "test", "inputs", "strict", "pair"])
-
-
-def shipped_votes(profile: str) -> pd.DataFrame:
-    """The table that `cot2 collect votes` has shipped; empty where there is none."""
-    return records.shipped_rows(f"votes.{profile}.majority", ["id", "temperature", "k", "pass_at_k", "maj_at_k"])
