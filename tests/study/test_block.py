@@ -17,13 +17,13 @@ from cot2lib.tasks import MNNS
 TASK = MNNS(1, 5, 3)
 
 
-def test_states_stand_on_the_constructions_number_of_coordinates():
+def test_state_table_has_the_constructions_number_of_coordinates():
     table = state_table(MNNS()).double()
     assert table.shape == (73, 2**5) and torch.allclose(table.norm(dim=1), torch.ones(73).double(), atol=1e-6)
     assert (torch.cdist(table, table) + torch.eye(73)).min() > 0.1
 
 
-def test_targets_are_all_partial_sums_and_then_the_answer():
+def test_targets_are_all_sums_and_then_the_answer():
     """The first n - 1 are those of CSFT at the full budget; the n-th holds every final sum, the last the answer."""
     aims, chains = targets(TASK), hindsight_targets(TASK)[:, :, TASK.state_ids].float()
     assert torch.equal(aims[:, : TASK.length - 1], chains[:, :-1]) and torch.equal(aims[:, -1], chains[:, -1])
@@ -48,7 +48,7 @@ def pass_by_hand(weight, tokens):
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_a_roll_is_the_block_pass_by_pass(feed):
+def test_roll_is_the_block_pass_by_pass(feed):
     stack = ExpertStack(TASK, [5, 6], feed).double()
     digits = TASK.digits[torch.tensor([[3, 77], [100, 8]])]
     logits = stack.roll(digits)
@@ -65,13 +65,17 @@ def test_a_roll_is_the_block_pass_by_pass(feed):
         tokens = torch.cat([tokens, torch.cat([handed, stack.positions[step]])[None]])
 
 
-def test_a_teacher_hands_on_the_targets_mixtures():
+def test_roll_of_a_teacher_hands_on_the_targets_mixtures():
     stack, aims = ExpertStack(TASK, [5], "mixture"), targets(TASK)
     rows = torch.tensor([[3, 77]])
     taught, own = stack.roll(TASK.digits[rows], aims[rows]), stack.roll(TASK.digits[rows])
     assert torch.equal(taught[:, :, 0], own[:, :, 0]) and not torch.allclose(taught[:, :, 1], own[:, :, 1])
     free = ExpertStack(TASK, [5], "output")
     assert torch.equal(free.roll(TASK.digits[rows], aims[rows]), free.roll(TASK.digits[rows]))
+    answers = own[0, :, -1].argmax(-1) - TASK.start
+    assert torch.equal(block.answered(stack, TASK)[0, rows[0]], answers == TASK.answers[rows[0]])
+    with pytest.raises(SpecError, match="feed='tokens': choose one of output, mixture"):
+        ExpertStack(TASK, [1], "tokens")
 
 
 def curve(*arguments):
@@ -79,39 +83,28 @@ def curve(*arguments):
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_a_block_in_a_stack_equals_the_block_alone(feed):
+def test_train_in_a_stack_as_alone(feed):
     together, alone = curve(feed, 3e-3, (42, 43), 12, TASK), curve(feed, 3e-3, (43,), 12, TASK)
     ours = together[together["seed"] == 43].reset_index(drop=True)
     assert (ours["loss"] - alone["loss"]).abs().max() < 1e-4
     assert (ours[["accuracy", "seen"]] - alone[["accuracy", "seen"]]).abs().max().max() < 0.05
 
 
-def test_blocks_learn():
+def test_train_learns():
     """Small as the task is, the block answers what it was trained on; guessing answers a fifth."""
-    found = curve("output", 1e-2, (42, 43), 200, TASK)
+    found = curve("output", 1e-2, (42,), 200, TASK)
     last = found[found["step"] == 200]
-    assert (last["seen"] > 0.9).all() and last["loss"].max() < found["loss"].max()
+    assert last["seen"].item() > 0.9 and last["loss"].item() < 0.5 * found["loss"].max()
     assert found["step"].nunique() == block.EVALUATIONS
 
 
-def test_shares_are_of_what_was_held_out_and_of_what_was_trained_on(monkeypatch):
+def test_train_says_shares_of_held_out_and_trained_inputs(monkeypatch):
     """Made up: a block that answers its first hundred inputs alone."""
     monkeypatch.setattr(block, "answered", lambda stack, task: (torch.arange(task.size) < 100).expand(2, -1))
     found = curve("output", 1e-3, (42, 43), 1, TASK).set_index("seed")
     for seed in (42, 43):
         seen, held_out = ((mask[:100].sum() / mask.sum()).item() for mask in (TASK.split(seed), ~TASK.split(seed)))
         assert found.loc[seed, ["accuracy", "seen"]].tolist() == pytest.approx([held_out, seen], abs=1e-5)
-
-
-def test_answers_are_those_of_a_roll_without_a_teacher():
-    stack = ExpertStack(TASK, [5, 6])
-    one = stack.roll(TASK.digits[70:71].expand(2, -1, -1))[:, 0, -1].argmax(-1) - TASK.start
-    assert torch.equal(block.answered(stack, TASK)[:, 70], one == TASK.answers[70])
-
-
-def test_unknown_feeds_are_named():
-    with pytest.raises(SpecError, match="feed='tokens': choose one of output, mixture"):
-        ExpertStack(TASK, [1], "tokens")
 
 
 # The record
@@ -130,12 +123,13 @@ def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
     assert sample_of("output", 1e-3)("paper", [43]).empty
     with pytest.raises(SpecError, match="the paper says nothing of how it trained them"):
         collect("experts", "paper")
-    with pytest.raises(SpecError, match="experts is measured anew"):
-        collect("experts", "quick", replace=True)
+    for options in ({"replace": True}, {"sources": [path.parent]}):
+        with pytest.raises(SpecError, match="experts is measured anew"):
+            collect("experts", "quick", **options)
 
 
 @pytest.mark.thorough
-def test_the_shipped_table_is_whole_and_replays():
+def test_shipped_table_is_whole_and_replays():
     """Every feed, rate and seed; the first evaluation of one training, trained again."""
     table = block.shipped("quick")
     kept = table.groupby(["feed", "lr", "step"])["seed"].agg(tuple)
