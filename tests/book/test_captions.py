@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from component import BOOK, extension
+from cot2lib.study.kinds import SETTLED
 from docutils import nodes
 from docutils.core import publish_doctree
 
 from cot2lib.study.book import index
-from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims
 
 ALONE = "No counterpart in the paper"

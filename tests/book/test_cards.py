@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from cot2lib.study.comparisons import Cell, apart, labels
+from cot2lib.study.gsm8k.claims import Most
+from cot2lib.study.kinds import Drawn, OfRuns
+from cot2lib.study.readings import HalfStated
 
 from cot2lib.metrics import mean_interval
 from cot2lib.runs import records
 from cot2lib.study.book import cards, index, ledger, listing
 from cot2lib.study.book.draw import MOST, picture
 from cot2lib.study.book.ledger import KINDS, is_series
-from cot2lib.study.comparisons import Cell, apart, labels
-from cot2lib.study.gsm8k.claims import Most
 from cot2lib.study.judge import NAT, POINTS
-from cot2lib.study.kinds import Drawn, OfRuns
 from cot2lib.study.printed import claims, plain, sources
-from cot2lib.study.readings import HalfStated
 from cot2lib.study.report import RECIPES
 
 ROOT = Path(__file__).parents[2]

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from cot2lib.study.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
+from cot2lib.study.kinds import Number, Statement
+from cot2lib.study.readings import HalfStated
+from cot2lib.study.sampling.claims import passing
 
 from cot2lib.runs import records
 from cot2lib.study import samples, sweeps
-from cot2lib.study.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
 from cot2lib.study.judge import NAT
-from cot2lib.study.kinds import Number, Statement
 from cot2lib.study.printed import paper_value
-from cot2lib.study.readings import HalfStated
-from cot2lib.study.sampling.claims import passing
 from cot2lib.theory.verdict import Verdict
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from cot2lib.study.kinds import OfRuns
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
@@ -14,7 +15,6 @@ from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import policies, sweeps, thoughts_held
 from cot2lib.study.book import all_runs, ledger
 from cot2lib.study.book.ledger import KINDS, STATEMENTS
-from cot2lib.study.kinds import OfRuns
 from cot2lib.study.printed import claims
 
 ROOT = Path(__file__).parents[2]

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+from cot2lib.study.grpo_dirichlet.claims import base_entropies
+from cot2lib.study.grpo_mts.claims import EVERY, sampled
 
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
 from cot2lib.study import chapters, check, frame, graph_claims, graphs, passk, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.graph_runs import METHODS
-from cot2lib.study.grpo_dirichlet.claims import base_entropies
-from cot2lib.study.grpo_mts.claims import EVERY, sampled
 from cot2lib.study.sampling import measure
 from cot2lib.tasks import MNNS
 
@@ -33,7 +33,7 @@ SHORT = {  # what is trained or measured while a chapter runs, where it has such
 }  # fmt: skip
 OTHER = {"quick": "paper", "paper": "quick"}
 
-pytestmark = pytest.mark.usefixtures("store", "unchecked")
+pytestmark = pytest.mark.usefixtures("store")
 
 
 def executed(chapter: str, changed: dict, only: Collection[str] = (), but: str = "") -> tuple[dict, dict]:

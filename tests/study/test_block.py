@@ -5,12 +5,12 @@ import math
 import pandas as pd
 import pytest
 import torch
+from cot2lib.study.construction.claims import block as sample_of
 
 from cot2lib.errors import SpecError
 from cot2lib.study.book.collect import collect
 from cot2lib.study.construction import block
 from cot2lib.study.construction.block import FEEDS, ExpertStack, state_table, targets, train
-from cot2lib.study.construction.claims import block as sample_of
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
