@@ -151,7 +151,7 @@ def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperat
 
 
 def test_read_names_a_command_for_models_that_it_measures(nothing_shipped):
-    commands = "make it with `cot2 run sampling --profile quick` and `cot2 collect.*`, or "
+    commands = "make it with `cot2 run sampling --profile quick` and `cot2 measure.*`, or "
     for seed, remedy in ((42, f"{commands}ask"), (99, "ask")):
         specs = sweeps.small("quick", [seed])
         with pytest.raises(RecordError, match=rf"under quick; {remedy} with retrain=True"):
