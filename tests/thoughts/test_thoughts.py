@@ -165,6 +165,7 @@ def test_latent_thoughts(rule):
     for parameter in stack.parameters():
         parameter += 0.3 * torch.randn_like(parameter)
     rollout = decode(stack, prompts, rules(rule, 3))
+    assert torch.equal(rollout.weights[:, :, 0], rollout.logits[:, :, 0].softmax(-1)), "for the record"
     inputs = stack.embed(prompts)
     for step in range(3):
         assert torch.allclose(rollout.logits[:, :, step], stack(inputs)[:, :, -1], rtol=0, atol=1e-5)
