@@ -6,7 +6,8 @@ import pandas as pd
 import torch
 from builders import ROOT
 
-import cot2lib.llm.settings  # noqa: F401 - its kinds are pinned too
+import cot2lib.llm.settings
+import cot2lib.runs.taught  # noqa: F401
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.specs.profiles import METHODS, PROFILES, comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
