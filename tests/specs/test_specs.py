@@ -6,7 +6,8 @@ import pandas as pd
 import torch
 from builders import ROOT
 
-import cot2lib.llm.settings  # noqa: F401 - its kinds are pinned too
+import cot2lib.llm.settings
+import cot2lib.runs.taught  # noqa: F401
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.specs.profiles import METHODS, PROFILES, comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
@@ -14,8 +15,6 @@ from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import Discrete, Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
-
-ALL = [spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES]
 
 
 def test_defaults_are_frozen():
@@ -30,7 +29,7 @@ def test_defaults_are_frozen():
 
 
 def test_round_trip_through_json():
-    for run in ALL:
+    for run in (spec(method, profile, seed=44, d_model=24) for method in METHODS for profile in PROFILES):
         assert from_data(json.loads(json.dumps(to_data(run)))) == run
 
 

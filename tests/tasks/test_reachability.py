@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import networkx
 import pytest
@@ -20,22 +21,31 @@ from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import SPECIALS, token
 
 SMALL = ProsQA(inputs=200)
-TASKS = {
+LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
+MADE = {
     "19 names": SMALL,
     "28 names": ProsQA(inputs=60, names=28),
     "3-6 hops": ProsQA(inputs=60, names=28, hops=None),
-    "published": published(QUESTIONS),
     "reachable": ProntoQA(inputs=60),
     "sign": ProntoQA(inputs=60, reading="sign"),
     "twins": ProntoQA(inputs=60, reading="twins"),
 }
-LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
+NAMES = (*MADE, "published")
 WAITING = {
     "19 names": ProsQA(inputs=60, waiting=6),
     "a mixture": ProsQA(inputs=60, names=28, hops=None, mixture=LONG, waiting=8),
-    "published": published(QUESTIONS, waiting=6),
     "reachable": ProntoQA(inputs=60, waiting=7),
 }
+
+
+@cache
+def made(name):
+    return published(QUESTIONS) if name == "published" else MADE.get(name) or WAITING[name]
+
+
+@cache
+def waits(name):
+    return published(QUESTIONS, waiting=6) if name == "published" else WAITING[name]
 
 
 # Graphs
@@ -43,7 +53,7 @@ WAITING = {
 
 @pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops", "published"])
 def test_the_root_reaches_the_target_alone(name):
-    task = TASKS[name]
+    task = made(name)
     for row in range(40):
         edges, root, hops = graph(task, row), int(task.root[row]), int(task.graphs.hops[row])
         target, other = task.options[row].tolist()
@@ -55,7 +65,7 @@ def test_the_root_reaches_the_target_alone(name):
 
 @pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops"])
 def test_degrees_do_not_tell_the_options_apart(name):
-    task, size = TASKS[name], SIZES[TASKS[name].names]
+    task, size = made(name), SIZES[made(name).names]
     for row in range(40):
         edges, (target, other) = graph(task, row), task.options[row].tolist()
         assert edges.in_degree(target) == edges.in_degree(other)
@@ -85,7 +95,7 @@ def digest(task):
 )
 def test_the_same_seed_gives_the_same_bytes(name, known):
     """On every machine, as records of runs know their data by these fields alone."""
-    task = TASKS.get(name) or WAITING[name]
+    task = made(name)
     assert digest(task) == known
     assert digest(replace(task, seed=1)) != known != digest(replace(task, deal=1))
     assert torch.equal(replace(task, deal=1).graphs.edges, task.graphs.edges)
@@ -117,7 +127,7 @@ def _mean_of_parents(edges, node, degree):
 
 def test_guesses_are_those_of_counting():
     """Every rule's share on 60 graphs, counted by networkx."""
-    task = TASKS["28 names"]
+    task = made("28 names")
     found, sums = prosqa.guesses(task), Counter()
     for row in range(task.size):
         edges = graph(task, row)
@@ -161,7 +171,7 @@ def test_shortcuts_are_those_of_counting(reading):
 
 
 def test_prontoqa_has_the_published_shape():
-    task = TASKS["sign"]
+    task = made("sign")
     assert task.graphs.edges.shape[1] == 25 and (task.graphs.nodes == 26).all()
     assert walk_counts(task)[1].shape == (60, 26)
     sizes = [int((mass > 0).sum(1).double().mean()) for mass in walk_counts(task)[1:]]
@@ -170,7 +180,7 @@ def test_prontoqa_has_the_published_shape():
 
 def test_twins_differ_by_the_way_from_the_entity_alone():
     """Two halves that nothing joins, one the image of the other, ends and all."""
-    task = TASKS["twins"]
+    task = made("twins")
     for row in range(20):
         edges, ends = graph(task, row), set(task.options[row].tolist())
         halves = [edges.subgraph(part) for part in networkx.weakly_connected_components(edges)]
@@ -184,7 +194,7 @@ def test_twins_differ_by_the_way_from_the_entity_alone():
 
 @pytest.mark.parametrize("reading", ["reachable", TWINS])
 def test_question_asks_whether_the_property_is_reached(reading):
-    task = TASKS[reading]
+    task = made(reading)
     for row in range(20):
         asked = int(task.asked[row, 0]) - len(SPECIALS)
         reached = networkx.has_path(graph(task, row), int(task.root[row]), asked)
@@ -192,7 +202,7 @@ def test_question_asks_whether_the_property_is_reached(reading):
 
 
 def test_sign_asks_for_the_last_edge_of_the_chain():
-    task = TASKS["sign"]
+    task = made("sign")
     for row in range(20):
         asked, edges = int(task.asked[row, 0]) - len(SPECIALS), graph(task, row)
         chain = networkx.shortest_path(edges, int(task.root[row]), asked)
@@ -206,10 +216,10 @@ def test_sign_asks_for_the_last_edge_of_the_chain():
 # Prompts
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_pairs_and_sentences_say_the_same(name):
     """The edges, read back from both grammars, are the graph's; both ask the same question."""
-    task = TASKS[name]
+    task = made(name)
     words = replace(task, grammar="sentences")
     for row in range(10):
         paired, spelt = task.prompt(arrow=False)[row].tolist(), words.prompt(arrow=False)[row].tolist()
@@ -233,15 +243,15 @@ def _pair(task, id):
     return start % task.names, end
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_negative_edges_have_a_role_of_their_own(name):
-    task = TASKS[name]
+    task = made(name)
     starts = task.prompt(arrow=False) // task.vocab_size - 1 - len(SPECIALS)
     assert (starts >= 2 * task.names).sum() == task.graphs.negative.sum()
 
 
 def test_positions_hold_the_longest_sequence():
-    for task in (*TASKS.values(), *WAITING.values()):
+    for task in (*map(made, NAMES), *map(waits, [*WAITING, "published"])):
         for grammar in ("pairs", "sentences"):
             written = replace(task, grammar=grammar)
             assert written.prompt().shape[1] + written.steps <= written.positions
@@ -259,9 +269,9 @@ def shares(task, ends):
 
 
 @pytest.mark.parametrize("frontier", ["walks", "nodes", "complete"])
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_targets_are_shares_of_walks(name, frontier):
-    task = replace(TASKS[name], frontier=frontier)
+    task = replace(made(name), frontier=frontier)
     targets = hindsight_targets(task)
     for row in range(8):
         layers = walks(task, row)
@@ -272,9 +282,9 @@ def test_targets_are_shares_of_walks(name, frontier):
         assert targets[row, len(layers)].argmax() == task.answer_ids[row] and targets[row, len(layers)].max() == 1
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_one_trajectory_is_a_walk_to_the_target(name):
-    task = TASKS[name]
+    task = made(name)
     targets = hindsight_targets(task, 1, "plus-first")
     for row in range(8):
         hops = int(task.graphs.hops[row])
@@ -294,10 +304,10 @@ def waiting_walks(task, row):
 
 
 @pytest.mark.parametrize("frontier", ["walks", "nodes"])
-@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("name", [*WAITING, "published"])
 def test_walks_that_have_ended_wait(name, frontier):
     """Every question has as many thoughts, and its answer comes after them."""
-    task = replace(WAITING[name], frontier=frontier)
+    task = replace(waits(name), frontier=frontier)
     targets, one = hindsight_targets(task), hindsight_targets(task, 1, "plus-first")
     assert task.lengths is None and targets.shape[1] == task.steps == task.waiting + 1
     for row in range(8):
@@ -327,5 +337,5 @@ def test_a_mixture_has_its_shares_and_is_fair():
 
 def test_complete_walks_give_prontoqas_chain_away():
     """To the letter, the paper's equation leaves one node at each of the first four hops."""
-    complete = hindsight_targets(replace(TASKS["reachable"], frontier="complete"))
+    complete = hindsight_targets(replace(made("reachable"), frontier="complete"))
     assert ((complete[:, :4] > 0).sum(-1) == 1).all()
