@@ -1,33 +1,15 @@
-"""Figures in the book: sizes, links, colours on dark pages."""
+"""Figures, code and formulas in the book: colours on dark pages, cells that join, widths."""
 
 import colorsys
 import re
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
-from bs4 import BeautifulSoup
 from component import BOOK, extension
 
 from cot2lib.study.judge import GROUPS
 from cot2lib.study.series import BLUE, BROWN, GREEN, GREY, ORANGE, PINK, SKY, YELLOW
 
 STYLE = BOOK / "_static" / "book.css"
-
-
-@pytest.mark.parametrize("points, wide, linked", [(480, False, True), (495, True, True), (495, True, False)])
-def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(tmp_path, points, wide, linked):
-    (tmp_path / "a.svg").write_text(f'<svg version="1" width="{points}pt" height="99pt"></svg>')
-    app = SimpleNamespace(srcdir=tmp_path, builder=SimpleNamespace(images={"a.svg": "b.svg"}))
-    picture = '<img alt="It." src="../_images/b.svg" />'
-    given = f'<a class="reference internal image-reference" href="x">{picture}\n</a>' if linked else picture
-    context = {"body": f"<figure>{given}<figcaption>Told.</figcaption></figure>"}
-    extension("figures").size_and_link(app, "a", "page.html", context, None)
-    figure = BeautifulSoup(context["body"], "html.parser").figure
-    (link,) = figure.select("a")
-    assert figure.select("div.wide-picture > a" if wide else "figure > a") == [link]
-    assert link["href"] == link.img["src"] == "../_images/b.svg" and link.img["width"] == str(round(points * 4 / 3))
-    assert figure.figcaption.parent is figure, "beside the box, not in it"
 
 
 def channels(colour):
