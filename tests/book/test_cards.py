@@ -103,7 +103,8 @@ def test_card_says_the_numbers_of_its_rows(rows, read, made):
         runs = [rows for one in lines for rows in one.runs]
         if runs and all({"id", "hours"} <= set(some) for some in runs):
             took = dict(pair for some in runs for pair in zip(some["id"], some["hours"]))
-            assert f"took {sum(took.values()):.2f} core-hours" in card, row.id
+            alone = all(some["device"].str.startswith("cpu").all() for some in runs)
+            assert (f"took {sum(took.values()):.2f} core-hours" in card) == alone, row.id
 
 
 def test_drawn_is_what_the_ledger_judges(rows, read):
@@ -133,11 +134,6 @@ def test_drawn_is_what_the_ledger_judges(rows, read):
             assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3, equal_nan=True).any(), row.id
             assert set(table["paper"]) == {0.0}
     assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Value", "Reaches", "Parts"}
-
-
-def test_spent_counts_cpus_alone():
-    runs = pd.DataFrame({"id": ["a"], "hours": [1.0], "device": "H100"})
-    assert cards.spent([line()._replace(runs=(runs,))]) == 0.0
 
 
 def test_plain_shows_text_of_the_tables_as_it_stands():
@@ -225,12 +221,6 @@ def test_units_have_axes_of_their_own():
     assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference; runs 1.0, 3.0"' in drawn.replace(
         "\xa0", " "
     )
-
-
-def test_of_many_lines_those_with_the_smallest_means_are_drawn():
-    lines = [line(f"line {n}", (n, n + 1.0)) for n in range(MOST + 3)]
-    drawn = picture(lines[::-1]).figure
-    assert drawn.count("<svg") == MOST and "3 more lines" in drawn and f"line {MOST}" not in drawn
 
 
 # Counts of runs

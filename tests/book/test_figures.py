@@ -1,35 +1,15 @@
-"""Figures in the book: sizes, links, colours on dark pages."""
+"""Figures, code and formulas in the book: colours on dark pages, cells that join, widths."""
 
 import colorsys
 import re
-from types import SimpleNamespace
 
 import numpy as np
-import pytest
-from bs4 import BeautifulSoup
 from component import BOOK, extension
 
 from cot2lib.study.judge import GROUPS
 from cot2lib.study.series import BLUE, BROWN, GREEN, GREY, ORANGE, PINK, SKY, YELLOW
 
 STYLE = BOOK / "_static" / "book.css"
-
-
-@pytest.mark.parametrize("points, wide", [(480, False), (495, True)])
-@pytest.mark.parametrize("linked", [False, True])
-def test_a_wide_picture_has_a_box_of_its_own_and_every_one_a_link(tmp_path, points, wide, linked):
-    (tmp_path / "a.svg").write_text(f'<svg version="1" width="{points}pt" height="99pt"></svg>')
-    app = SimpleNamespace(srcdir=tmp_path, builder=SimpleNamespace(images={"a.svg": "b.svg"}))
-    picture = '<img alt="It." src="../_images/b.svg" />'
-    given = f'<a class="reference internal image-reference" href="x">{picture}\n</a>' if linked else picture
-    context = {"body": f"<figure>{given}<figcaption>Told.</figcaption></figure>"}
-    extension("figures").size_and_link(app, "a", "page.html", context, None)
-    figure = BeautifulSoup(context["body"], "html.parser").figure
-    links = figure.select("div.wide-picture > a" if wide else "figure > a")
-    assert [link["href"] for link in links] == ["../_images/b.svg"] and len(figure.select("a")) == 1
-    (shown,) = links[0].select("img")
-    assert (shown["src"], shown["width"]) == ("../_images/b.svg", str(round(points * 4 / 3)))
-    assert figure.figcaption.parent is figure, "beside the box, not in it"
 
 
 def channels(colour):

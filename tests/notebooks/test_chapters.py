@@ -13,6 +13,13 @@ from cot2lib.kit import paths
 from cot2lib.study import chapters
 
 ROOT = Path(__file__).parents[2]
+KILLED = """import os, signal
+from cot2lib.study.chapters import _pool
+if __name__ == "__main__":
+    with _pool(1) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def cell(source, **metadata):
@@ -126,23 +133,13 @@ def test_check_calls_a_list_that_papermill_gave_as_text_so():
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in /proc")
 def test_workers_of_chapters_end_with_their_parent(tmp_path):
     """Idle ones too, which would wait for work for ever."""
-    code = (
-        "import os, signal, time\n"
-        "from cot2lib.study.chapters import _pool\n"
-        "if __name__ == '__main__':\n"
-        "    with _pool(1) as pool:\n"
-        "        print(pool.submit(os.getpid).result(), flush=True)\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    (tmp_path / "code.py").write_text(code)
+    (tmp_path / "code.py").write_text(KILLED)
     out = subprocess.run([sys.executable, tmp_path / "code.py"], stdout=subprocess.PIPE, text=True, timeout=100)
-    child = Path(f"/proc/{int(out.stdout)}/stat")
-    gone = lambda: not child.exists() or child.read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    for _ in range(200):
-        if gone():
-            break
+    child, deadline = Path(f"/proc/{int(out.stdout)}/stat"), time.monotonic() + 10
+    alive = lambda: child.exists() and child.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    while alive() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert gone()
+    assert not alive()
 
 
 def test_execute_refuses_chapters_that_cannot_run(repository, monkeypatch):
