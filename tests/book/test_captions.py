@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.core import publish_doctree
 
 from cot2lib.study.book import index
-from cot2lib.study.kinds import SETTLED
+from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.printed import claims
 
 ALONE = "No counterpart in the paper"
