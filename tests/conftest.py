@@ -1,4 +1,8 @@
-"""Shapes and types are checked in every test where beartype is installed (it is not on a bare GPU machine)."""
+"""What all tests share: an empty world, shape checks, the order of files, and no test that is skipped unseen in CI.
+
+Shapes and types are checked in `test_contracts.py`, which passes through all of them, and in all of `make thorough`;
+where beartype is installed (it is not on a bare GPU machine).
+"""
 
 import importlib.util
 import os
@@ -29,7 +33,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    if importlib.util.find_spec("hypothesis") and config.getoption("markexpr") != "thorough":
+    thorough = config.getoption("markexpr") == "thorough"
+    jaxtyping.config.update("jaxtyping_disable", not thorough)
+    if importlib.util.find_spec("hypothesis") and not thorough:
         from hypothesis import settings
 
         settings.register_profile("same", derandomize=True, deadline=None)  # a red run is red again
@@ -80,14 +86,6 @@ def pytest_runtest_makereport(item):
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report():
     return unseen((yield))
-
-
-@pytest.fixture(scope="module")
-def unchecked():
-    """Shapes are not checked: for files that train long, by functions that other files check."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Gaussian, G
 from cot2lib.training.data import check_run, stack_data
 from cot2lib.training.supervised import build_stack
 
-pytestmark = pytest.mark.usefixtures("unchecked", "store", "nothing_shipped")
+pytestmark = pytest.mark.usefixtures("store", "nothing_shipped")
 
 NAN, INF = float("nan"), float("inf")
 SUMS, GRAPHS = MNNS(1, 3, 2), ProsQA(inputs=200)

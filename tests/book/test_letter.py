@@ -21,7 +21,6 @@ from cot2lib.study.sweeps import KS, LARGE
 from cot2lib.tasks import MNNS
 from cot2lib.theory import estimators
 
-pytestmark = pytest.mark.usefixtures("unchecked")
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "book" / "letter.md").read_text()
 FINDINGS = PAGE.split("\n## ")[1:]

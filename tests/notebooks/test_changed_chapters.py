@@ -13,6 +13,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+from cot2lib.study.grpo_dirichlet.claims import base_entropies
+from cot2lib.study.grpo_mts.claims import EVERY, sampled
 
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
@@ -31,7 +33,7 @@ SHORT = {  # what is trained or measured while a chapter runs, where it has such
 }  # fmt: skip
 OTHER = {"quick": "paper", "paper": "quick"}
 
-pytestmark = pytest.mark.usefixtures("store", "unchecked")
+pytestmark = pytest.mark.usefixtures("store")
 
 
 def executed(chapter: str, changed: dict, only: Collection[str] = (), but: str = "") -> tuple[dict, dict]:

@@ -22,8 +22,6 @@ from cot2lib.study.book import all_runs
 from cot2lib.study.book.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 ROWS, CURVES, WEIGHTS = (f"tiny.quick.{part}" for part in records.PARTS)
 
 

@@ -24,8 +24,6 @@ from cot2lib.study.book import all_runs
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 TIMED = ["seconds", "date"]
 
 

@@ -15,8 +15,6 @@ from cot2lib.runs import collect, records, train
 from cot2lib.runs import store as stores
 from cot2lib.training import trainer
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 SEGMENT = 10  # steps between two checkpoints
 DISK = ("open", "os.chmod", "os.remove", "os.rename", "tempfile.mkstemp")  # what Python tells of a write
 

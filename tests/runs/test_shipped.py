@@ -21,8 +21,6 @@ from cot2lib.training.settings import Embedding
 
 STEPS = 10  # of those that records keep
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 
 @cache
 def shipped():

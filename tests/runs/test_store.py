@@ -13,8 +13,6 @@ from cot2lib.runs.collect import collect
 from cot2lib.runs.train import stacks_of_shard
 from cot2lib.training.supervised import SupervisedTrainer
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 PARTS = ("format", "specs", "progress", "held_out", "provenance")
 MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
 

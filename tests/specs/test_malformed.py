@@ -9,6 +9,7 @@ import math
 import random
 from dataclasses import dataclass, replace
 
+import jaxtyping
 import pytest
 import torch
 from builders import some
@@ -24,8 +25,6 @@ from cot2lib.thoughts import RULES, Always, Dirichlet, Edited, Gaussian, Gumbel,
 from cot2lib.thoughts.checks import check_rule
 from cot2lib.training.settings import Supervision as Shown
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 MANY, PARTS = 2000, 20
 TASK = MNNS(1, 3, 3)
 RECIPE = Recipe(steps=2, batch=4, lr=1e-3, evaluate_every=1)
@@ -39,6 +38,12 @@ TASK_MEMBERS = (
     "right", "states", "state_ids", "start", "children", "trajectories", "full_budget", "frontier", "renamed", "pairs",
     "score", "preference", "classes", "split", "train_size", "padding_counts", "mirror",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch):
+    """`make thorough` checks shapes, which would refuse in place of us."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
 @dataclass(frozen=True)

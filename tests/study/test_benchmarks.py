@@ -17,8 +17,6 @@ import grpo
 import shared
 import train
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 
 @pytest.mark.parametrize("measure, module", [(train.steps, train), (grpo.prompts, grpo)], ids=["train", "grpo"])
 def test_steps_and_prompts_are_timed_beside_the_limit(measure, module, monkeypatch):

@@ -6,8 +6,6 @@ from cot2lib.errors import RecordError
 from cot2lib.study import costs
 from cot2lib.study.speed import record
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 
 def test_timed_rates_are_of_one_run(monkeypatch):
     """And a slow round counts neither for the rate nor for the ratio."""

@@ -332,6 +332,6 @@ def test_several_updates_move_ratios(trained, ratio):
         (lambda specs, stack, _: ratios.several_updates((specs, stack), 6, [1]), "updates_k=6"),
     ],
 )
-def test_law_and_measures_refuse(unchecked, trained, ask, says):
+def test_law_and_measures_refuse(trained, ask, says):
     with pytest.raises(SpecError, match=says):
         ask(*trained)

@@ -12,7 +12,7 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, live, policies
+from cot2lib.study import check, live, measured, policies
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.capacity import measure as capacity
@@ -34,7 +34,7 @@ from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
 
-pytestmark = pytest.mark.usefixtures("unchecked", "store", "nothing_shipped")
+pytestmark = pytest.mark.usefixtures("store", "nothing_shipped")
 
 QUICK = dict(steps=10, prompts=3, group=4, lr=1e-3, limit=8)
 KS, GRAPHS = [1, 2, 8], ProsQA(inputs=60)
@@ -52,12 +52,12 @@ def probed(method, inputs):
 REFUSALS = [
     # commands
     ("profile 'typo' is unknown; choose one of paper, quick", lambda: sweep("controls", "typo")),
-    ("questions.paper.tested: no runs of this profile are asked", lambda: collect("questions", "paper")),
+    ("nothing is measured for questions under 'paper'", lambda: measured.measure("questions", "paper")),
     ("no finished run of csft.paper is in", lambda: collect("csft", "paper")),
     ("chapter 'nowhere' has no runs", lambda: collect("nowhere", "paper")),
-    ("the paper says nothing of how it trained them", lambda: collect("experts", "paper")),
-    ("experts is measured anew", lambda: collect("experts", "quick", replace=True)),
-    ("sampling is measured anew", lambda: collect("sampling", "quick", replace=True)),
+    ("nothing is measured for experts under 'paper'", lambda: measured.measure("experts", "paper")),
+    ("'nowhere' is not measured; choose one of sampling", lambda: measured.measure("nowhere")),
+    ("sampling is measured on models: `cot2 measure sampling`", lambda: collect("sampling", "quick")),
     ("budget: parameter 'profile' is missing", lambda: check.begin("budget", {})),
     ("cot2 run prosqa", lambda: questions.of_file(QUESTIONS)),
     ("cannot be read", lambda: questions.of_file("none.json")),

@@ -8,9 +8,7 @@ from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import manifest
-from cot2lib.study import passk, sweeps
-from cot2lib.study.book import all_runs
-from cot2lib.study.book.collect import collect
+from cot2lib.study import measured, passk, sweeps
 from cot2lib.study.passk import answer_chances, answer_counts, measure
 from cot2lib.study.sampling import draw as sampling
 from cot2lib.study.sampling import measure as sampling_measure
@@ -110,7 +108,7 @@ def test_measure_of_one_trace_is_exact(continuous):
     assert row["pass_at_k"].item() == pytest.approx(100 * float((1 - (1 - chances) ** 5).mean()))
 
 
-def test_measure_refuses_fewer_samples_than_the_largest_k(unchecked):
+def test_measure_refuses_fewer_samples_than_the_largest_k():
     with pytest.raises(SpecError, match="samples=13: Pass@k up to k = 14 needs at least 14 samples"):
         measure(None, small_specs("cot2"), samples=13)
     with pytest.raises(SpecError, match="k=6 of 5 samples"):
@@ -120,14 +118,14 @@ def test_measure_refuses_fewer_samples_than_the_largest_k(unchecked):
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     monkeypatch.setattr(passk, "TEMPERATURES", (0.0, 1.0))
     specs = [*small_specs("discrete"), *small_specs("cot2")]
-    monkeypatch.setitem(all_runs.SWEEPS, "sampling", lambda profile: specs)
+    monkeypatch.setattr(sampling_measure, "models", lambda profile: specs)
     monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 14))
     with pytest.raises(RecordError, match="no trained weights of run"):
-        collect("sampling", "quick")
+        measured.measure("sampling")
     runs.run(specs)
-    (path,) = collect("sampling", "quick")
+    path = measured.measure("sampling")
     assert path.name == "sampling.quick.passk.csv" and "sampling.quick.passk.csv" in manifest.listed(nothing_shipped)
-    table = sampling_measure.shipped("quick")
+    table = measured.read("sampling")
     assert set(table["id"]) == {s.id for s in specs} and {"device", "torch", "commit", "date"} <= set(table.columns)
 
 
@@ -143,7 +141,7 @@ def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperat
     """A mismatch means that weights, decoding or the table have drifted; draws may differ where rounding ties."""
     monkeypatch.setattr(passk, "TEMPERATURES", temperatures)
     specs = [s for s in sweeps.small("quick") if s.method == method][:models]
-    table = sampling_measure.shipped("quick")
+    table = measured.read("sampling")
     again = measure(runs.load_stack(specs, missing="error"), specs)
     key = ["id", "temperature", "top_k", "k"]
     both = again.merge(table, on=key, suffixes=("", "_shipped"))
@@ -153,7 +151,7 @@ def test_shipped_table_is_what_the_shipped_weights_give(method, models, temperat
 
 
 def test_read_names_a_command_for_models_that_it_measures(nothing_shipped):
-    commands = "make it with `cot2 run sampling --profile quick` and `cot2 collect.*`, or "
+    commands = "make it with `cot2 run sampling --profile quick` and `cot2 measure.*`, or "
     for seed, remedy in ((42, f"{commands}ask"), (99, "ask")):
         specs = sweeps.small("quick", [seed])
         with pytest.raises(RecordError, match=rf"under quick; {remedy} with retrain=True"):

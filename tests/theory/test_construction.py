@@ -306,6 +306,6 @@ def test_solve_refuses(digits, named):
         (lambda: measure.smallest([0]), r"lengths=\[0\]"),
     ],
 )
-def test_parts_refuse(unchecked, make, named):
+def test_parts_refuse(make, named):
     with pytest.raises(SpecError, match=named):
         make()
