@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 from component import BOOK, extension
-from cot2lib.study.kinds import SETTLED
 from docutils import nodes
 from docutils.core import publish_doctree
 

@@ -8,10 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cot2lib.study.comparisons import Cell, apart, labels
-from cot2lib.study.gsm8k.claims import Most
-from cot2lib.study.kinds import Drawn, OfRuns
-from cot2lib.study.readings import HalfStated
 
 from cot2lib.metrics import mean_interval
 from cot2lib.runs import records

@@ -5,10 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from cot2lib.study.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
-from cot2lib.study.kinds import Number, Statement
-from cot2lib.study.readings import HalfStated
-from cot2lib.study.sampling.claims import passing
 
 from cot2lib.runs import records
 from cot2lib.study import queries, sweeps

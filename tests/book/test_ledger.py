@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cot2lib.study.kinds import OfRuns
 
 from cot2lib import runs
 from cot2lib.errors import SpecError

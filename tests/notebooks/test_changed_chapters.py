@@ -13,15 +13,12 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from cot2lib.study.grpo_dirichlet.claims import base_entropies
-from cot2lib.study.grpo_mts.claims import EVERY, sampled
 
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
-from cot2lib.study import chapters, check, frame, graphs, passk, sweeps
+from cot2lib.study import chapters, check, frame, graphs, measured, passk, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.queries import reading
-from cot2lib.study.sampling import measure
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -154,7 +151,7 @@ def test_other_budgets_draw_what_is_trained_here(short, monkeypatch):
 
 def test_sampling_with_a_new_seed(short, monkeypatch):
     """Trained and measured here, with the probe; without training the error names the run and the remedy."""
-    table = measure.shipped("quick")  # of another run: to measure it takes a while
+    table = measured.read("sampling")  # of another run: to measure it takes a while
     rows = lambda specs: table[table["id"] == short[specs[0].method]].assign(id=specs[0].id)
     monkeypatch.setattr(passk, "measure", lambda stack, specs: rows(specs))
     with pytest.raises(RecordError, match=r"seed 7.*retrain=True"):

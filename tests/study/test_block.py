@@ -5,7 +5,6 @@ import math
 import pandas as pd
 import pytest
 import torch
-from cot2lib.study.construction.claims import block as sample_of
 
 from cot2lib.errors import SpecError
 from cot2lib.study import measured
