@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cot2lib.errors import SpecError
 from cot2lib.runs import records
-from cot2lib.study import queries, sweeps
-from cot2lib.study.claims import coded
+from cot2lib.study import sweeps
+from cot2lib.study.claims import coded, queries
 from cot2lib.study.claims.comparisons import Case, Cell, Direction, NoGain, Parts, Reaches, Value
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement
 from cot2lib.study.claims.rows import cells, filled
@@ -254,6 +255,11 @@ def test_reading_asks_for_all_runs_and_gives_those_with_a_record():
     assert (rows["last"] - rows["gain"]).tolist() == pytest.approx(begun.tolist())
     starts = records.shipped_runs().set_index("id")["last"]
     assert rows["before"].tolist() == [starts[run.start.id] for run in asked[:2]]
+
+
+def test_reading_refuses_a_source_that_is_not_there():
+    with pytest.raises(SpecError, match="'method' is no source of a query; choose one of methods, one_layer"):
+        queries.reading((42,))("method: d_model == 32", "quick")
 
 
 def test_cells_are_filled_from_what_they_stand_over():

@@ -18,7 +18,7 @@ from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
 from cot2lib.study import chapters, check, frame, graphs, measured, passk, sweeps
 from cot2lib.study.book import all_runs
-from cot2lib.study.queries import reading
+from cot2lib.study.claims.queries import reading
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"

@@ -16,11 +16,11 @@ from cot2lib.errors import RecordError
 from cot2lib.llm import answers, models, runs
 from cot2lib.study.book import collect
 from cot2lib.study.book.ledger import rows_of
+from cot2lib.study.claims.queries import reading
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.gsm8k import runs as word_problems
 from cot2lib.study.gsm8k.runs import printed, small
 from cot2lib.study.printed import paper_value
-from cot2lib.study.queries import reading
 
 
 @pytest.fixture
