@@ -22,7 +22,7 @@ def known(rows):
 
 @pytest.fixture(scope="session")
 def read():
-    """Reads samples of the shipped records, each once."""
+    """Answers queries on the shipped records, each once."""
     return reading_records()
 
 

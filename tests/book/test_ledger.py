@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cot2lib.study.kinds import OfRuns
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
 from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import PROFILES, TWENTY
-from cot2lib.study import policies, sweeps, thoughts_held
+from cot2lib.study import measured, policies, sweeps
 from cot2lib.study.book import all_runs, ledger
 from cot2lib.study.book.ledger import KINDS, STATEMENTS
+from cot2lib.study.claims.kinds import OfRuns
 from cot2lib.study.printed import claims
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def test_numbers_stand_on_the_runs_that_their_ids_name(profile, read):
     seen = set()
     for claim, kind in KINDS.items():
         number = kind.number()
-        runs_of = read(number.sample, profile) if number else pd.DataFrame()
+        runs_of = read(number.query, profile) if number else pd.DataFrame()
         for pattern, column in MEANT.items():
             named = re.search(pattern, claim)
             if named and column in runs_of and not claim.endswith("-sft"):
@@ -108,13 +108,13 @@ def test_policy_gradients_are_judged_by_their_best_epoch_and_begin_before_any_st
     """The start's entropies are those of the evaluation at step 0, of the runs by the quick recipe."""
     stem = f"grpo-mts-d{d}-k{k}"
     row, made = known.loc[stem], records.shipped()[0].set_index("id")
-    made = made.loc[read(KINDS[stem].number().sample, "paper")["id"]]
+    made = made.loc[read(KINDS[stem].number().query, "paper")["id"]]
     for column in ("last", "best", "split_half"):
         assert row[column] == pytest.approx(100 * made[column].mean(), rel=1e-6), column
     assert row["judged"] == "best" and row["difference"] == pytest.approx(row["best"] - float(row["paper_value"]))
     for step in (1, 2, 3, 4):
         claim = f"{stem}-entropy{step}-sft"
-        points = records.shipped_curves(tuple(read(KINDS[claim].number().sample, "quick")["id"]))
+        points = records.shipped_curves(tuple(read(KINDS[claim].number().query, "quick")["id"]))
         before = points[points["step"] == 0][f"entropy_{step}"]
         assert known.loc[claim, "last"] == pytest.approx(before.mean(), rel=1e-6)
 
@@ -139,7 +139,7 @@ def test_collapsed_is_within_three_tenths_of_a_point_by_every_decoder(decoder):
 
 def test_shipped_thoughts_are_those_of_the_papers_tables():
     """Every run of the paper's policy-gradient tables, and no other."""
-    assert set(thoughts_held.shipped("quick")["id"]) == {run.id for run in sweeps.looked_into("quick")}
+    assert set(measured.read("thoughts")["id"]) == {run.id for run in sweeps.looked_into("quick")}
 
 
 @pytest.mark.parametrize("profile", PROFILES)

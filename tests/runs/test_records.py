@@ -17,7 +17,7 @@ from cot2lib.errors import RecordError
 from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
 from cot2lib.runs import finished, manifest, records
 from cot2lib.runs import store as stores
-from cot2lib.study import samples
+from cot2lib.study import frame
 from cot2lib.study.book import all_runs
 from cot2lib.study.book.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
@@ -235,11 +235,10 @@ def test_closing_mean_is_of_the_last_ten():
     assert found["curve_mean"] == pytest.approx((18 + 45) / 120)
 
 
-def test_hours_are_of_one_core_or_one_gpu(monkeypatch):
+def test_hours_are_of_one_core_or_one_gpu():
     """Threads multiply the hours of a CPU; those that drive a GPU do not."""
-    made = {"seed": [42, 43], "seconds": [3600, 3600], "threads": [4, 8], "device": ["cpu (Some)", "NVIDIA H100"]}
-    monkeypatch.setattr(samples.runs, "recorded", lambda specs: pd.DataFrame(made))
-    assert samples.trained("cot2")("quick", (42, 43))["hours"].to_dict() == {42: 4.0, 43: 1.0}
+    made = {"seconds": [3600, 3600], "threads": [4, 8], "device": ["cpu (Some)", "NVIDIA H100"]}
+    assert frame.hours(pd.DataFrame(made)).tolist() == [4.0, 1.0]
 
 
 # A killed collect

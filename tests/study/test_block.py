@@ -5,10 +5,11 @@ import math
 import pandas as pd
 import pytest
 import torch
-from cot2lib.study.construction.claims import block as sample_of
 
 from cot2lib.errors import SpecError
+from cot2lib.study import measured
 from cot2lib.study.book.collect import collect
+from cot2lib.study.claims.queries import reading
 from cot2lib.study.construction import block
 from cot2lib.study.construction.block import FEEDS, ExpertStack, state_table, targets, train
 from cot2lib.supervision import hindsight_targets
@@ -110,28 +111,27 @@ def test_train_says_shares_of_held_out_and_trained_inputs(monkeypatch):
 # The record
 
 
-def test_collect_measures_and_ships(nothing_shipped, monkeypatch):
+def test_measure_ships_the_blocks_training(nothing_shipped, monkeypatch):
     short = curve("output", 1e-3, (42, 43), 2, TASK).assign(feed="output", lr=1e-3)
     monkeypatch.setattr(block, "measure", lambda: short)
-    (path,) = collect("experts", "quick")
+    path = measured.measure("experts")
     assert path.name == "experts.quick.training.csv"
-    shipped = block.shipped("quick")
+    shipped = measured.read("experts")
     assert shipped[short.columns].equals(short) and {"commit", "torch"} <= set(shipped)
-    sample = sample_of("output", 1e-3)("quick", [43])
-    assert sample["last"].tolist() == short[(short["step"] == 2) & (short["seed"] == 43)]["accuracy"].tolist()
-    assert sample_of("mixture", 1e-3)("quick", [43]).empty
-    assert sample_of("output", 1e-3)("paper", [43]).empty
-    with pytest.raises(SpecError, match="the paper says nothing of how it trained them"):
-        collect("experts", "paper")
-    for options in ({"replace": True}, {"sources": [path.parent]}):
-        with pytest.raises(SpecError, match="experts is measured anew"):
-            collect("experts", "quick", **options)
+    read = reading([43])
+    rows = read("experts: feed == 'output' and lr == 0.001", "quick")
+    assert rows["last"].tolist() == short[(short["step"] == 2) & (short["seed"] == 43)]["accuracy"].tolist()
+    assert read("experts: feed == 'mixture'", "quick").empty and read("experts: feed == 'output'", "paper").empty
+    with pytest.raises(SpecError, match="nothing is measured for experts under 'paper'"):
+        measured.measure("experts", "paper")
+    with pytest.raises(SpecError, match="experts is measured on models: `cot2 measure experts`"):
+        collect("experts", "quick")
 
 
 @pytest.mark.thorough
 def test_shipped_table_is_whole_and_replays():
     """Every feed, rate and seed; the first evaluation of one training, trained again."""
-    table = block.shipped("quick")
+    table = measured.read("experts")
     kept = table.groupby(["feed", "lr", "step"])["seed"].agg(tuple)
     assert set(kept) == {block.SEEDS} and len(kept) == len(FEEDS) * len(block.RATES) * block.EVALUATIONS
     again = next(train("output", 1e-3))

@@ -16,6 +16,7 @@ from cot2lib.errors import RecordError
 from cot2lib.llm import answers, models, runs
 from cot2lib.study.book import collect
 from cot2lib.study.book.ledger import rows_of
+from cot2lib.study.claims.queries import reading
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.gsm8k import runs as word_problems
 from cot2lib.study.gsm8k.runs import printed, small
@@ -88,12 +89,13 @@ def test_three_of_four_limits_are_judged_by_counting(monkeypatch, seeds, verdict
             rows.append(told | {"step": step, "decoding": decoding, "accuracy": accuracy})
     table = pd.DataFrame(rows)
     monkeypatch.setattr(language_runs, "shipped", lambda profile: table if profile == "paper" else table.iloc[:0])
-    read = lambda sample, profile: sample(profile, (42, 43, 44))
-    mts, said = rows_of("gsm8k-80-mts", read)[0], rows_of("gsm8k-3-of-4", read)[0]["verdict"]
+    mts, most = (rows_of(f"gsm8k-{claim}", reading((42, 43, 44)))[0] for claim in ("80-mts", "3-of-4"))
     assert mts["seeds"] == len(seeds) and np.isclose(mts["last"], paper_value("gsm8k-80-mts"))
-    assert said.startswith(verdict) and said.endswith("right more often at 3 of 4 limits, shorter at 3")
+    assert most["verdict"].startswith(verdict) and most["verdict"].endswith(
+        "right more often at 3 of 4 limits, shorter at 3"
+    )
     table.loc[(table["longest"] == 80) & (table["continuous"] > 0), "accuracy"] = 0.0
-    assert not rows_of("gsm8k-3-of-4", read)[0]["verdict"].startswith("reproduced")
+    assert not rows_of("gsm8k-3-of-4", reading((42, 43, 44)))[0]["verdict"].startswith("reproduced")
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, is_series, reading_records
 from cot2lib.study.book.listing import SERIES, sections
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns
+from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, in_words
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
-from cot2lib.study.queries import Read
 from cot2lib.study.report import recipe
 
 COLOURS = {

@@ -14,6 +14,7 @@ from cot2lib.metrics import LEVEL
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study.claims.kinds import SETTLED, Drawn, HalfStated, Statement
+from cot2lib.study.claims.queries import Read, reading
 from cot2lib.study.claims.rows import KINDS
 from cot2lib.study.judge import (
     DEPENDS,
@@ -29,7 +30,6 @@ from cot2lib.study.judge import (
     number_verdict,
 )
 from cot2lib.study.printed import claims, readable
-from cot2lib.study.queries import Read, reading
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",

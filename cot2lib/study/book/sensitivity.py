@@ -6,8 +6,8 @@ from dataclasses import replace
 from cot2lib.study import judge
 from cot2lib.study.book.ledger import KINDS
 from cot2lib.study.claims.kinds import SETTLED, Drawn
+from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import UNTESTED, group
-from cot2lib.study.queries import Read
 
 MARGINS = (0.6, 1.6)  # times the margin
 MANY = 4  # seeds that are counted and not named

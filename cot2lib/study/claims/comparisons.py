@@ -10,8 +10,8 @@ import pandas as pd
 from cot2lib.metrics import Values, by_seed, mean_interval, paired_interval
 from cot2lib.study import judge as rules
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
+from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import NAT, POINTS, Unit
-from cot2lib.study.queries import Read
 
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {

@@ -15,9 +15,9 @@ import pandas as pd
 
 from cot2lib.metrics import Values, mean_interval, prediction_interval
 from cot2lib.study import judge as rules
+from cot2lib.study.claims.queries import Read, held_out
 from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
 from cot2lib.study.printed import paper_value
-from cot2lib.study.queries import Read, held_out
 from cot2lib.study.report import PERCENT, describe
 from cot2lib.theory.verdict import Verdict
 

@@ -1,6 +1,6 @@
 """Claims as rows: what `claims.csv` says of how each is measured.
 
-`above` is a query (`cot2lib.study.queries`), `value` the column that it is about, `chapter` whose runs these are.
+`above` is a query (see `queries`), `value` the column that it is about, `chapter` whose runs these are.
 
 | kind               | `above`                 | `below`                  | `given`                    |
 |--------------------|-------------------------|--------------------------|----------------------------|

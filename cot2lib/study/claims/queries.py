@@ -10,6 +10,7 @@ from functools import cache, partial
 
 import pandas as pd
 
+from cot2lib.errors import SpecError
 from cot2lib.runs import finished, records
 from cot2lib.specs import Run
 from cot2lib.specs.profiles import POLICIES
@@ -158,6 +159,8 @@ def _source(name: str, profile: str, seeds: tuple[int, ...]) -> tuple[pd.DataFra
     """The rows of a table; of a sweep those of recorded runs, and the columns of all its specs."""
     if name in TABLES:
         return TABLES[name](profile, seeds), None
+    if name not in SWEEPS:
+        raise SpecError(f"{name!r} is no source of a query; choose one of {', '.join([*SWEEPS, *TABLES])}.")
     planned, shipped = planned_runs(name, profile, seeds), records.shipped_runs()
     if planned.empty or not shipped["id"].isin(planned["id"]).any():
         return planned[:0], planned
