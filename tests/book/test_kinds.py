@@ -9,8 +9,8 @@ import pytest
 from cot2lib.runs import records
 from cot2lib.study import samples, sweeps
 from cot2lib.study.comparisons import Beside, Direction, NoGain, Parts, Reaches, Value, against
-from cot2lib.study.judge import NAT
-from cot2lib.study.kinds import Number, Statement
+from cot2lib.study.judge import NAT, PERCENTS
+from cot2lib.study.kinds import ENTROPY, Number, Statement
 from cot2lib.study.printed import paper_value
 from cot2lib.study.readings import HalfStated
 from cot2lib.study.sampling.claims import passing
@@ -63,6 +63,11 @@ def test_number_says_what_is_judged_and_under_which_reading():
     assert row["predicted_low"] > row["last"], "the interval that is judged lies about the best"
     assert row["difference"] == pytest.approx(98.5 - 98.94) and row["verdict"] == "reproduced: if so read"
     assert row["command"] == "cot2 run csft --profile paper && cot2 collect csft --profile paper"
+    (line,) = Number("csft", sample, 5, **options).drawn("main-mnns-cot2", "paper", read)
+    assert line.values.tolist() == pytest.approx([98.0, 99.0, 98.5]) and line.stated == 98.94
+    assert (line.unit, line.within) == (PERCENTS, (0.0, 100.0))
+    (line,) = Number("csft", sample, 5, **ENTROPY).drawn("grpo-mts-d24-k3-entropy1", "paper", read)
+    assert line.values.tolist() == POOR and (line.unit, line.within) == (NAT, (0.0, np.inf))
     untested = Number("csft", sample, 5, untested="half of a recipe").row("main-mnns-cot2", "paper", read)
     assert untested["verdict"] == "not tested: half of a recipe"
 
