@@ -37,7 +37,7 @@ COPY = Path(os.environ.get("COT2_MUTANTS") or Path(tempfile.gettempdir()) / "mut
 SECONDS = COPY.with_name("seconds.json")  # of each test that passed
 COLUMNS = ["file", "function", "before", "after", "operator", "status", "by", "note"]
 PLACES = [
-    "study/judge.py", "study/kinds.py", "study/comparisons.py", "supervision.py", "losses.py", "metrics.py",
+    "study/judge.py", "study/claims", "supervision.py", "losses.py", "metrics.py",
     "oracles.py", "decode.py", "thoughts", "targets", "model", "training", "runs", "specs", "theory", "tasks", "fast",
 ]  # fmt: skip
 ELSEWHERE = ("book", "notebooks", "repository", "cli")  # texts and pages

@@ -241,10 +241,8 @@ class Reaches(OfRuns):
         """The value of every run, by reading."""
         (unit, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
         tables = [rows for rows in tables if not rows.empty]
-        lines = zip(apart([_words(rows) for rows in tables]), tables)
-        return [
-            Drawn(", ".join(words), factor * rows["last"], top, unit, (rows,), (0.0, top)) for words, rows in lines
-        ]
+        lines = zip(map(", ".join, apart([_words(rows) for rows in tables])), tables)
+        return [Drawn(label, factor * rows["last"], top, unit, (rows,), (0.0, top)) for label, rows in lines]
 
     def ours(self, row) -> str:
         return measured(row, POINTS)
