@@ -173,21 +173,6 @@ def test_plain_papermill_works_or_refuses_in_one_sentence(tmp_path, profile):
         assert out.returncode != 0 and "SpecError: profile 'foo' is unknown; choose one of paper, quick." in out.stderr
 
 
-def test_keep_writes_a_chapter_executed_elsewhere_whole(repository):
-    """What `pytest --nbval` saw becomes the executed copy, unless it left a cell out."""
-    write, root = repository
-    write("a", "print(1)")
-    source, executed = root / "notebooks" / "a.ipynb", root / "build" / "executed" / "a.ipynb"
-    printed = {"output_type": "stream", "name": "stdout", "text": "1\n"}
-    chapters.keep(source, [[printed]], 2.0)
-    assert not executed.exists()
-    chapters.keep(source, [[], [printed]], 2.0)
-    kept = json.loads(executed.read_text())
-    assert outputs(executed) == "1\n" and [c["execution_count"] for c in kept["cells"]] == [1, 2]
-    assert kept["metadata"]["cot2"]["seconds"] == 2.0 and kept["metadata"]["cot2"]["parameters"]["seeds"] == [1]
-    assert sorted(path.name for path in executed.parent.iterdir()) == ["a.ipynb"]
-
-
 @pytest.fixture
 def on_gpu(repository, monkeypatch):
     """What `make gpu` calls, over chapters of our making."""
