@@ -152,6 +152,16 @@ def accuracies(rows: pd.DataFrame, decoder: str, x: str, col: str, stem: Stem, s
     return look.ends(long, "when", x, col, "value", said, finding, f"accuracy (%), {SHORT[decoder]}", row="recipe")
 
 
+def entropies(long: pd.DataFrame, hue: str, col: str, printed: look.Stated, finding: str) -> Shown:
+    """Entropies of `by_token`, a row of panels per recipe; black bars are the paper's, by `hue`, token and `col`."""
+    return look.ends(long, hue, "token", col, "value", printed, finding, "entropy (nat)", (0.0, np.inf), row="recipe")
+
+
+def stated_entropy(claim: str, token: int, when: str) -> float | None:
+    """The paper's entropy of a step of the runs of a claim."""
+    return stated(f"{claim}-entropy{token}{'-sft' if when == 'before' else ''}")
+
+
 def held(rows: pd.DataFrame, table: pd.DataFrame, hue: str) -> Shown:
     """Contents of the distributions of all steps, a row of panels per measure, before and after side by side.
 

@@ -71,3 +71,22 @@ def stated(claim: str) -> float | None:
 def paper_value(claim: str) -> float:
     """The paper's number, in the claim's unit."""
     return float(claims().loc[claim, "paper_value"])
+
+
+# Gains by reward in the paper's own tables
+
+SMALL, LARGE = (1, 3, 6), (6, 8, 12)  # tokens K
+GAINS = {  # stems of the claims, and tokens K
+    "MNNS, discrete CoT, d = 24": ("grpo-mts-d24", SMALL),
+    "MNNS, discrete CoT, d = 32": ("grpo-mts-d32", SMALL),
+    "ProsQA, discrete CoT": ("grpo-prosqa-discrete", LARGE),
+    "ProntoQA, discrete CoT": ("grpo-prontoqa-discrete", LARGE),
+    "ProsQA, CoT2": ("grpo-prosqa-cot2", LARGE),
+    "ProntoQA, CoT2": ("grpo-prontoqa-cot2", LARGE),
+}
+
+
+def gains(model: str) -> pd.Series:
+    """The paper's accuracies after policy gradients less that of the start (points), by K."""
+    stem, ks = GAINS[model]
+    return pd.Series({k: paper_value(f"{stem}-k{k}") - paper_value(f"{stem}-sft") for k in ks})

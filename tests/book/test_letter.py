@@ -11,11 +11,10 @@ import pytest
 from cot2lib.metrics import mean_interval
 from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import policies
+from cot2lib.study import grpo_mts, policies
 from cot2lib.study.book import all_runs, letter
 from cot2lib.study.book.ledger import KINDS
-from cot2lib.study.grpo_mts import explain
-from cot2lib.study.grpo_mts.runs import explaining
+from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value
 from cot2lib.study.sweeps import KS, LARGE
 from cot2lib.tasks import MNNS
@@ -90,8 +89,8 @@ def test_exact_numbers(said):
 
 def test_no_setting_gives_the_whole_table(points):
     """The means and intervals of the table, and that none has all of the paper's numbers among its runs."""
-    kept = explain.standing(policies.outcomes(points))
-    fits = explain.fits(policies.outcomes(points))[["accuracies", "gains", "entropies"]]
+    kept = grpo_mts.standing(policies.outcomes(points))
+    fits = grpo_mts.fits(policies.outcomes(points))[["accuracies", "gains", "entropies"]]
     assert not fits.isin(["3 of 3", "12 of 12"]).all(axis=1).any()
     cells = [
         line.split(" | ") for line in letter.found()["settings"].splitlines() if re.match(r"\| \D.* \d+ \|$", line)

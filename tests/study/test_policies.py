@@ -9,12 +9,8 @@ from cot2lib import runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import live, policies, sweeps
+from cot2lib.study import grpo_dirichlet, grpo_mts, live, policies, sweeps
 from cot2lib.study.csft import draw as csft
-from cot2lib.study.grpo_dirichlet import draw as simplex
-from cot2lib.study.grpo_dirichlet import measure
-from cot2lib.study.grpo_mts import draw as mts
-from cot2lib.study.grpo_mts import explain
 from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
@@ -48,28 +44,30 @@ def test_of_one_takes_another_profile_where_nothing_is_recorded():
 def test_accuracies_mark_what_the_paper_states():
     """Marks of figures are in no golden file."""
     rows = policies.outcomes(policies.evaluations({"quick": sweeps.sampled("quick", (42,), (24,), (3,))}))
-    axis = policies.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "").figure.axes[0]
+    axis = policies.accuracies(rows, "own", "k", "d_model", grpo_mts.stem, grpo_mts.start, "").figure.axes[0]
     marks = sorted(tuple(place) for points in axis.collections for place in points.get_offsets().tolist())
     stated = [paper_value(f"grpo-mts-d24-{name}") for name in ("sft", "k3")]
     assert [y for _, y in marks if y in stated] == stated
-    assert [simplex.start(origin) for origin in simplex.STEMS] == [f"{stem}-sft" for stem in simplex.STEMS.values()]
+    assert [grpo_dirichlet.start(origin) for origin in grpo_dirichlet.STEMS] == [
+        f"{stem}-sft" for stem in grpo_dirichlet.STEMS.values()
+    ]
     ours = [("CoT2", 24), ("discrete CoT", 24), ("CoT2", 32)]
     assert [csft.stated_one_layer(*run) for run in ours] == [88.61, 39.76, None]
 
 
-def test_found_stands_beside_what_was_predicted():
+def test_compared_stands_beside_what_was_predicted():
     """Of three runs one collapses, one keeps to the prediction of 43 to 57, and one does not; by hand."""
     rows = pd.DataFrame(
         {"d_model": 32, "dropout": 0.1, "lr": 5e-5, "k": 1, "seed": [42, 43, 44], "own_best": [34.0, 50.0, 60.0],
          "discrete_before": [40.0, 45.0, 59.0], "entropy_4": [0.0, 0.1, 0.2], "collapsed": [True, False, False]}
     )  # fmt: skip
-    found = explain.found(rows).set_index(["measure", "seed"])
+    found = grpo_mts.compared(rows).set_index(["measure", "seed"])
     assert found["value"]["best"].to_dict() == {43: 50.0, 44: 60.0} and found["value"]["gain", 43] == 5.0
     assert found["inside"]["best"].to_dict() == {43: True, 44: False} and found["inside"]["entropy_4"].all()
 
 
 def test_scales_agree_with_their_formulas():
-    found = measure.scales(torch.tensor([0.6, 0.3, 0.1]), [1.0, 20.0], 20_000)
+    found = grpo_dirichlet.scales(torch.tensor([0.6, 0.3, 0.1]), [1.0, 20.0], 20_000)
     for name in ("entropy", "distance"):
         assert np.allclose(found[name], found[f"{name}, formula"], rtol=0.05)
 

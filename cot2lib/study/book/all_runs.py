@@ -7,11 +7,9 @@ from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY
-from cot2lib.study import graph_runs
+from cot2lib.study import graph_runs, grpo_dirichlet_runs, grpo_mts_runs
 from cot2lib.study.construction.runs import trigonometric
 from cot2lib.study.controls import runs as controls
-from cot2lib.study.grpo_dirichlet import runs as grpo_dirichlet
-from cot2lib.study.grpo_mts import runs as grpo_mts
 from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.sweeps import (
     baselines,
@@ -33,9 +31,13 @@ def _csft(profile: str) -> list[RunSpec]:
 
 def _one_split(profile: str) -> list[Run]:
     """All but what other chapters have, since the first seed's own split is this one."""
-    rewarded = [*grpo_mts.on_split(profile), *grpo_mts.explaining(profile), *grpo_dirichlet.on_split(profile)]
+    rewarded = [
+        *grpo_mts_runs.on_split(profile),
+        *grpo_mts_runs.explaining(profile),
+        *grpo_dirichlet_runs.on_split(profile),
+    ]
     again = distinct(one_split(profile), rewarded)
-    known = {*_csft(profile), *grpo_mts.every(profile), *grpo_dirichlet.every(profile)}
+    known = {*_csft(profile), *grpo_mts_runs.every(profile), *grpo_dirichlet_runs.every(profile)}
     return [run for run in again if run not in known]
 
 
@@ -53,8 +55,8 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     graph_runs.SWEEP: graph_runs.every,  # not renamed, for its records
     "prosqa": prosqa.every,
     "controls": controls.every,
-    "grpo_mts": grpo_mts.every,
-    "grpo_dirichlet": grpo_dirichlet.every,
+    "grpo_mts": grpo_mts_runs.every,
+    "grpo_dirichlet": grpo_dirichlet_runs.every,
 }
 HALF = ("prosqa",)  # chapters whose weights ship in half precision
 

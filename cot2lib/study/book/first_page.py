@@ -12,9 +12,8 @@ from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.graph_runs import BOTH
-from cot2lib.study.grpo_mts.recipes import GAINS, gains
 from cot2lib.study.judge import AGREES
-from cot2lib.study.printed import paper_value
+from cot2lib.study.printed import GAINS, gains, paper_value
 from cot2lib.study.prosqa import draw as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.prosqa import runs as whole

@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import policies
+from cot2lib.study import grpo_mts, policies
 from cot2lib.study.book.ledger import of_records, ours
 from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.construction.measure import failures, solved_by
 from cot2lib.study.frame import at
-from cot2lib.study.grpo_mts import explain
-from cot2lib.study.grpo_mts.runs import explaining
+from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value
 from cot2lib.study.show import mean_of
 from cot2lib.study.sweeps import DROPOUT, KS, LARGE
@@ -70,13 +69,13 @@ def _split() -> dict[str, str]:
 def _settings(points: pd.DataFrame) -> dict[str, str]:
     """Rows of the table of settings, and the paper's gains."""
     rows = policies.outcomes(points)
-    named = explain.predicted()[["explanation", "dropout", "lr"]].drop_duplicates()
-    runs = at(explain.standing(rows), k=SHOWN_K).merge(named).rename(columns={"d_model": "d"})
+    named = grpo_mts.predicted()[["explanation", "dropout", "lr"]].drop_duplicates()
+    runs = at(grpo_mts.standing(rows), k=SHOWN_K).merge(named).rename(columns={"d_model": "d"})
     means = dict(runs=("id", "size"), accuracy=("best", mean_of), gain=("gain", policies.differences))
     reached = runs.groupby(["explanation", "d"]).agg(**means).reset_index()
-    fits = explain.fits(rows).set_index(["explanation", "d"])[[*explain.PARTS]].agg(", ".join, axis=1)
+    fits = grpo_mts.fits(rows).set_index(["explanation", "d"])[[*grpo_mts.PARTS]].agg(", ".join, axis=1)
     shown = reached.join(fits.rename("fits"), on=["explanation", "d"])
-    gains = {f"gain {d}": f"{explain.stated('gain', d, SHOWN_K):.2f}" for d in LARGE}
+    gains = {f"gain {d}": f"{grpo_mts.paper_measure('gain', d, SHOWN_K):.2f}" for d in LARGE}
     return gains | {"settings": "\n".join(f"| {' | '.join(map(str, row))} |" for row in shown.itertuples(index=False))}
 
 

@@ -19,8 +19,8 @@ from cot2lib.study.construction import block
 from cot2lib.study.construction.runs import trigonometric
 from cot2lib.study.frame import hours
 from cot2lib.study.graph_runs import METHODS, REACHED
-from cot2lib.study.grpo_dirichlet.runs import treated
-from cot2lib.study.grpo_mts.runs import MANY, scaled
+from cot2lib.study.grpo_dirichlet_runs import treated
+from cot2lib.study.grpo_mts_runs import MANY, scaled
 from cot2lib.study.gsm8k import measure as word_problems
 from cot2lib.study.gsm8k.runs import QWEN
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, KS, LARGE, STEPS

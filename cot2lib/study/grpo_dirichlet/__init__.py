@@ -1,1 +1,0 @@
-"""Chapter `grpo_dirichlet`: policy gradients over the simplex."""

@@ -1,1 +1,0 @@
-"""Chapter `grpo_mts`: policy gradients over sampled tokens."""
