@@ -12,9 +12,7 @@ from cot2lib import losses, policy_gradient, runs
 from cot2lib.decode import replay
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Recipe
-from cot2lib.study import sweeps
-from cot2lib.study.policy_ratio import clipping
-from cot2lib.study.policy_ratio import measure as ratios
+from cot2lib.study import policy_ratio, sweeps
 from cot2lib.tasks import MNNS
 from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
@@ -27,7 +25,7 @@ RATIOS = ("geometric", "product", "per-draw")
 @pytest.fixture(scope="module")
 def trained():
     """Two half-trained models, and their stack in double precision."""
-    specs, stack = ratios.starts([42, 43], 40)
+    specs, stack = policy_ratio.starts([42, 43], 40)
     return specs, stack, stack.select([0, 1]).double()
 
 
@@ -105,7 +103,7 @@ def test_law_has_the_reward_of_ordered_tuples(trained, k):
 
 def test_several_updates_at_rate_zero_have_the_laws_reward(trained):
     specs, stack, _ = trained
-    table = clipping.several_updates([study(specs[0], lr=0.0)], stack.select([0]))
+    table = policy_ratio.trained_further([study(specs[0], lr=0.0)], stack.select([0]))
     assert table["before"].tolist() == table["after"].tolist() == table["reweighted"].tolist()
     assert table["divergence"].abs().max() < 1e-6
 
@@ -285,11 +283,11 @@ def shipped():
 def test_one_sided_dropout_alone_moves_ratios(shipped):
     (stack, specs), k = shipped, 3
     for thought, asked in ((MTS(k), RATIOS), (MTS(k, float(k)), ("product",))):
-        still = clipping.one_sided_dropout(stack, specs, thought, asked, 0.0)
+        still = policy_ratio.one_sided_dropout(stack, specs, thought, asked, 0.0)
         assert (still[["thoughts", "answers", "spread"]] == 0).all(axis=None)
-        found = clipping.one_sided_dropout(stack, specs, thought, asked, 0.1)
+        found = policy_ratio.one_sided_dropout(stack, specs, thought, asked, 0.1)
         assert found["thoughts"].between(0.5, 1.0).all() and found["answers"].gt(0.4).all()
-    first = clipping.one_sided_dropout(stack, specs, MTS(k), ("geometric", "product"), 0.1)
+    first = policy_ratio.one_sided_dropout(stack, specs, MTS(k), ("geometric", "product"), 0.1)
     geometric, plain = (part["spread"].to_numpy() for _, part in first.groupby("ratio"))
     assert plain == pytest.approx(k * geometric, rel=1e-4)
 
@@ -298,10 +296,10 @@ def test_outside_clip_and_cut_by_hand():
     log_ratio = torch.tensor([1.3, 1.3, 0.8, 0.8, 1.05]).log()[None, :, None, None]
     gain = torch.tensor([[1.0, -1.0, 1.0, -1.0, 1.0]])
     assert losses.outside_clip(log_ratio, 0.1).flatten().tolist() == [True, True, True, True, False]
-    assert clipping.cut(log_ratio, gain, 0.1).flatten().tolist() == [True, False, False, True, False]
+    assert policy_ratio.cut(log_ratio, gain, 0.1).flatten().tolist() == [True, False, False, True, False]
     new = log_ratio.clone().requires_grad_()
     losses.surrogate(new, torch.zeros_like(new), gain, "product", 0.1).sum().backward()
-    assert torch.equal(new.grad == 0, clipping.cut(log_ratio, gain, 0.1)), "where the gradient is gone"
+    assert torch.equal(new.grad == 0, policy_ratio.cut(log_ratio, gain, 0.1)), "where the gradient is gone"
 
 
 def study(start, lr=3e-3, **options):
@@ -312,7 +310,7 @@ def study(start, lr=3e-3, **options):
 def test_several_updates_move_ratios(trained, ratio):
     specs, stack, _ = trained
     table = {
-        count: clipping.several_updates([study(one, ratio=ratio, updates=count) for one in specs], stack)
+        count: policy_ratio.trained_further([study(one, ratio=ratio, updates=count) for one in specs], stack)
         for count in (1, 4)
     }
     shares = ["thoughts", "answers", "thoughts_cut", "answers_cut"]
@@ -326,10 +324,10 @@ def test_several_updates_move_ratios(trained, ratio):
     [
         (lambda *_: policy_gradient.law(None, MNNS(1, 2, 4), MTS(1)), "has 3 thoughts a trace"),
         (lambda *_: policy_gradient.law(None, TASK, MTS(6)), r"k=6: .* too many to list"),
-        (lambda *_: ratios.starts([], 10), "no seeds"),
-        (lambda *_: ratios.dropout({}, [1], 1.5), r"dropout=1\.5"),
-        (lambda specs, stack, _: ratios.exact_gradients((specs, stack), [6]), "exact_ks="),
-        (lambda specs, stack, _: ratios.several_updates((specs, stack), 6, [1]), "updates_k=6"),
+        (lambda *_: policy_ratio.starts([], 10), "no seeds"),
+        (lambda *_: policy_ratio.dropout({}, [1], 1.5), r"dropout=1\.5"),
+        (lambda specs, stack, _: policy_ratio.exact_gradients((specs, stack), [6]), "exact_ks="),
+        (lambda specs, stack, _: policy_ratio.several_updates((specs, stack), 6, [1]), "updates_k=6"),
     ],
 )
 def test_law_and_measures_refuse(trained, ask, says):

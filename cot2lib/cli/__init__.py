@@ -102,8 +102,7 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.runs import store
     from cot2lib.specs.profiles import PROFILES
     from cot2lib.study.book import all_runs
-    from cot2lib.study.gsm8k.measure import shipped
-    from cot2lib.study.gsm8k.runs import word_problems
+    from cot2lib.study.gsm8k_runs import shipped, word_problems
 
     stored = set(store.finished())
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
@@ -122,7 +121,7 @@ def _train(options: argparse.Namespace) -> None:
     from cot2lib.llm import runs
     from cot2lib.llm.settings import GSM8K
     from cot2lib.study.book import all_runs
-    from cot2lib.study.gsm8k.runs import QWEN, word_problems
+    from cot2lib.study.gsm8k_runs import QWEN, word_problems
 
     places = {name: place for name, place in ((QWEN, options.model), (GSM8K, options.data)) if place}
     for run in all_runs.where(word_problems(options.profile), options.where):

@@ -42,7 +42,7 @@ TABLES = {
     "sampling": Measured(
         "passk", "id temperature top_k k pass_at_k", "sampling.measure:of_runs", "sampling.measure:models"
     ),
-    "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction.block:measure"),
+    "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction_block:measure"),
     "thoughts": Measured(
         "contents",
         "id when step support reachable on_the_way base_entropy",

@@ -63,6 +63,21 @@ def one_layer(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunS
     return methods(profile, seeds, D_MODELS, ("cot2", "discrete"), layers=1)
 
 
+def trigonometric(
+    profile: str = "quick",
+    seeds: Sequence[int] = SEEDS,
+    d_models: Sequence[int] = LARGE,
+    embeddings: Sequence[str] = ("cosine", "cosine, frozen"),
+) -> list[RunSpec]:
+    """CoT2 with one layer and one head whose embeddings start, or stay, trigonometric."""
+    return [
+        spec("cot2", profile, d_model=d_model, layers=1, heads=1, embedding=embedding, seed=seed)
+        for embedding in embeddings
+        for d_model in d_models
+        for seed in seeds
+    ]
+
+
 def feeding(profile: str = "quick", seeds: Sequence[int] | None = None) -> list[RunSpec]:
     """Teacher forcing, self-feeding and the curriculum from one to the other, 4 layers, 4 heads.
 

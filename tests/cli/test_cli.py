@@ -17,7 +17,7 @@ from cot2lib import cli
 from cot2lib.cli import training
 from cot2lib.errors import RecordError
 from cot2lib.study.book import all_runs, ledger
-from cot2lib.study.gsm8k.runs import word_problems
+from cot2lib.study.gsm8k_runs import word_problems
 
 
 def test_run_list_and_collect(store, nothing_shipped, tmp_path, monkeypatch, capsys):

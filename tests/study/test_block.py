@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from cot2lib.errors import SpecError
+from cot2lib.study import construction_block as block
 from cot2lib.study import measured
 from cot2lib.study.book.collect import collect
 from cot2lib.study.claims.queries import reading
-from cot2lib.study.construction import block
-from cot2lib.study.construction.block import FEEDS, ExpertStack, state_table, targets, train
+from cot2lib.study.construction_block import FEEDS, ExpertStack, state_table, targets, train
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 

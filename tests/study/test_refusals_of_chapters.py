@@ -12,16 +12,13 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, live, measured, policies
+from cot2lib.study import check, construction, live, measured, policies, policy_ratio
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.capacity import measure as capacity
-from cot2lib.study.construction import draw as construction
-from cot2lib.study.construction import measure as sharpness
-from cot2lib.study.construction.block import ExpertStack
+from cot2lib.study.construction_block import ExpertStack
 from cot2lib.study.controls import digits, outcomes
-from cot2lib.study.gsm8k.runs import word_problems
-from cot2lib.study.policy_ratio import measure as ratios
+from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.sample_complexity import estimates, probes
@@ -82,8 +79,8 @@ REFUSALS = [
     ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0)),
     ("live_digits=['a']: digits are whole numbers", lambda: construction.one_input(["a"])),
     ("choose 1 to 6 digits", lambda: construction.one_input([1] * 7)),
-    ("lengths=[]", lambda: sharpness.smallest([])),
-    ("lengths=[0]", lambda: sharpness.smallest([0])),
+    ("lengths=[]", lambda: construction.smallest([])),
+    ("lengths=[0]", lambda: construction.smallest([0])),
     ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
     # estimates, sampling, policy ratios
     ("live_chain='walk'", lambda: estimates.checked("walk", KS, 4)),
@@ -103,12 +100,12 @@ REFUSALS = [
     ("ks=[20]", lambda: sampling.checked(0, [20], 1.0)),
     ("temperature 0.5", lambda: sampling.checked(0, [1], 0.5)),
     ("no thought rules", lambda: sampling.accuracies([], [])),
-    ("no seeds", lambda: ratios.starts([], 10)),
-    ("dropout=1.5", lambda: ratios.dropout({}, [1], 1.5)),
-    ("exact_ks=[6]", lambda: ratios.exact_gradients(([], None), [6])),
-    ("updates_k=6", lambda: ratios.several_updates(([], None), 6, [1])),
-    ("example_ks[1]=0: must be at least 1", lambda: ratios.example_climbs([2, 0], 3)),
-    ("lanes=8: standard errors need at least 16", lambda: ratios.sampled_gradients(None, [1], 8)),
+    ("no seeds", lambda: policy_ratio.starts([], 10)),
+    ("dropout=1.5", lambda: policy_ratio.dropout({}, [1], 1.5)),
+    ("exact_ks=[6]", lambda: policy_ratio.exact_gradients(([], None), [6])),
+    ("updates_k=6", lambda: policy_ratio.several_updates(([], None), 6, [1])),
+    ("example_ks[1]=0: must be at least 1", lambda: policy_ratio.example_climbs([2, 0], 3)),
+    ("lanes=8: standard errors need at least 16", lambda: policy_ratio.sampled_gradients(None, [1], 8)),
     ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),
     ("k=6: ", lambda: law(MNNS(1, 3, 2), 6)),
     # graphs, controls

@@ -14,12 +14,11 @@ import torch
 from cot2lib import cli
 from cot2lib.errors import RecordError
 from cot2lib.llm import answers, models, runs
+from cot2lib.study import gsm8k, gsm8k_runs
 from cot2lib.study.book import collect
 from cot2lib.study.book.ledger import rows_of
 from cot2lib.study.claims.queries import reading
-from cot2lib.study.gsm8k import measure as language_runs
-from cot2lib.study.gsm8k import runs as word_problems
-from cot2lib.study.gsm8k.runs import printed, small
+from cot2lib.study.gsm8k_runs import printed, small
 from cot2lib.study.printed import paper_value
 
 
@@ -29,8 +28,8 @@ def tiny(monkeypatch):
     run = small(limits={16: 3})[1]
     start = replace(run.start, sums=1, problems=40, steps=4, batch=4, width=16, layers=1)
     run = replace(run, start=start, recipe=replace(run.recipe, steps=3, prompts=2, group=2), held_out=6)
-    monkeypatch.setitem(word_problems.PROFILES, "quick", lambda: [run])
-    monkeypatch.setattr(language_runs, "shown", lambda: run)
+    monkeypatch.setitem(gsm8k_runs.PROFILES, "quick", lambda: [run])
+    monkeypatch.setattr(gsm8k_runs, "shown", lambda: run)
     # an untrained model is never right, and alike rewards teach nothing
     monkeypatch.setattr(answers, "rewards", lambda texts, _: [float(place % 2) for place in range(len(texts))])
     return run
@@ -46,33 +45,33 @@ def test_llm_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     written = collect.collect("gsm8k", "quick")
     assert [path.name for path in written] == ["gsm8k.quick.evaluations.csv", "gsm8k.quick.models.safetensors"]
-    table = language_runs.shipped("quick")
+    table = gsm8k_runs.shipped("quick")
     assert set(table["id"]) == {tiny.id} and set(table["decoding"]) == {"tokens", "thoughts", "sampled", "training"}
     rewards = table[table["decoding"] == "training"]
     assert rewards["step"].tolist() == [1, 2, 3] and rewards["accuracy"].between(0, 1).all()
-    before, after = (language_runs.shown_model(when)[0] for when in language_runs.WHEN)
+    before, after = (gsm8k.shown_model(when)[0] for when in gsm8k_runs.WHEN)
     assert any((a - b).abs().max() > 0 for a, b in zip(before.parameters(), after.parameters()))
-    stored = language_runs.shown_model("after", stored=True)[0]
+    stored = gsm8k.shown_model("after", stored=True)[0]
     assert all((a - b).abs().max() < 1e-3 for a, b in zip(stored.parameters(), after.parameters()))
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(store, elsewhere)
     (store / "llm" / f"{tiny.id}.run.safetensors").unlink()
-    assert language_runs.collect("quick").shape == table.shape  # what is shipped stays
+    assert gsm8k_runs.collect("quick").shape == table.shape  # what is shipped stays
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "none"))
     collect.collect("gsm8k", "quick", [elsewhere])  # from another machine's store
-    assert language_runs.shipped("quick").equals(table)
+    assert gsm8k_runs.shipped("quick").equals(table)
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
-    monkeypatch.setattr(language_runs, "shown", lambda: replace(tiny, seed=1))
+    monkeypatch.setattr(gsm8k_runs, "shown", lambda: replace(tiny, seed=1))
     with pytest.raises(RecordError, match=f"holds models of run {tiny.id}"):
-        language_runs.shown_model("after")
+        gsm8k.shown_model("after")
 
 
 def test_collect_and_shown_model_name_what_is_missing(store, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     with pytest.raises(RecordError, match="cot2 llm train --profile quick"):
-        language_runs.collect("quick")
+        gsm8k_runs.collect("quick")
     with pytest.raises(RecordError, match="has no gsm8k"):
-        language_runs.shown_model("before")
+        gsm8k.shown_model("before")
     assert cli.main(["llm", "train", "--where", "longest=7"]) == 2
     assert "leaves no run; longest is one of 16" in capsys.readouterr().err
 
@@ -88,7 +87,7 @@ def test_three_of_four_limits_are_judged_by_counting(monkeypatch, seeds, verdict
         for (step, accuracy), decoding in itertools.product(ends.items(), ("sampled", "tokens", "thoughts")):
             rows.append(told | {"step": step, "decoding": decoding, "accuracy": accuracy})
     table = pd.DataFrame(rows)
-    monkeypatch.setattr(language_runs, "shipped", lambda profile: table if profile == "paper" else table.iloc[:0])
+    monkeypatch.setattr(gsm8k_runs, "shipped", lambda profile: table if profile == "paper" else table.iloc[:0])
     mts, most = (rows_of(f"gsm8k-{claim}", reading((42, 43, 44)))[0] for claim in ("80-mts", "3-of-4"))
     assert mts["seeds"] == len(seeds) and np.isclose(mts["last"], paper_value("gsm8k-80-mts"))
     assert most["verdict"].startswith(verdict) and most["verdict"].endswith(

@@ -10,7 +10,7 @@ import pytest
 import torch
 from builders import QUESTIONS, graph, walk_counts, walks
 
-from cot2lib.study.prontoqa import measure as prontoqa
+from cot2lib.study import prontoqa
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA, variants

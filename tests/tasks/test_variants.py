@@ -9,7 +9,7 @@ import pytest
 import torch
 from builders import walk_counts
 
-from cot2lib.study.prontoqa import measure
+from cot2lib.study import prontoqa
 from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import HOPS
 from cot2lib.tasks.variants import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, with_room
@@ -119,7 +119,7 @@ def test_blocked_moves_the_named_edges_and_nothing_else(rule):
 
 
 def test_shortcuts_that_are_blocked_are_no_better_than_chance():
-    right = {rule: list(measure.shortcuts(blocked(rule)).values())[1:] for rule in MOVED}
+    right = {rule: list(prontoqa.shortcuts(blocked(rule)).values())[1:] for rule in MOVED}
     assert right == {
         LED_TO: [50, 100, 100, 100],
         LEADING: [100, 50, 50, 100],

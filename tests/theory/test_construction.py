@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
-from cot2lib.study.construction import draw, measure
+from cot2lib.study import construction
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout, NextToken
@@ -301,9 +301,9 @@ def test_solve_refuses(digits, named):
         (lambda: Sharpness(1.0, 1.0, 0.0, 1.0), "above 0"),
         (lambda: TaggedMNNS(0, 4, 36), "head=0"),
         (lambda: smallest_sharpness(3, "as-written"), "at any sharpness"),
-        (lambda: draw.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
-        (lambda: draw.one_input([1] * 7), "choose 1 to 6 digits"),
-        (lambda: measure.smallest([0]), r"lengths=\[0\]"),
+        (lambda: construction.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
+        (lambda: construction.one_input([1] * 7), "choose 1 to 6 digits"),
+        (lambda: construction.smallest([0]), r"lengths=\[0\]"),
     ],
 )
 def test_parts_refuse(make, named):

@@ -8,7 +8,6 @@ from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY
 from cot2lib.study import graph_runs, grpo_dirichlet_runs, grpo_mts_runs
-from cot2lib.study.construction.runs import trigonometric
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.sweeps import (
@@ -22,6 +21,7 @@ from cot2lib.study.sweeps import (
     small,
     sparse,
     starts,
+    trigonometric,
 )
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from cot2lib.errors import SpecError
 from cot2lib.runs import collect as merge
 from cot2lib.runs import records
-from cot2lib.study import measured
+from cot2lib.study import gsm8k_runs, measured
 from cot2lib.study.book import all_runs
-from cot2lib.study.gsm8k import measure as language_runs
 
 
 def collect(
@@ -23,9 +22,9 @@ def collect(
     Returns the files written. Raises RecordError as there; SpecError for a chapter without runs.
     """
     if chapter == "gsm8k":
-        table = language_runs.collect(profile, sources)
+        table = gsm8k_runs.collect(profile, sources)
         shipped = records.ship_table(f"gsm8k.{profile}.evaluations", table, folder)
-        return [shipped, *language_runs.ship_models(profile, folder)]
+        return [shipped, *gsm8k_runs.ship_models(profile, folder)]
     if chapter in measured.TABLES:
         raise SpecError(f"{chapter} is measured on models: `cot2 measure {chapter}`.")
     specs = all_runs.sweep(chapter, profile)

@@ -15,7 +15,7 @@ from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import grpo_mts, policies
 from cot2lib.study.book.ledger import of_records, ours
 from cot2lib.study.claims.kinds import SETTLED
-from cot2lib.study.construction.measure import failures, solved_by
+from cot2lib.study.construction import failures, solved_by
 from cot2lib.study.frame import at
 from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value

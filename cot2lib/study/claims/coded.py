@@ -17,7 +17,7 @@ from cot2lib.study.budget.measure import simple_optimum
 from cot2lib.study.claims.comparisons import Case, Cell, Direction, Parts, Value
 from cot2lib.study.claims.kinds import Fact, Kind, Statement, command, unmeasured
 from cot2lib.study.claims.queries import Read
-from cot2lib.study.gsm8k.runs import PAPER_LIMITS
+from cot2lib.study.gsm8k_runs import PAPER_LIMITS
 from cot2lib.study.printed import GAINS, claims, gains, paper_value
 from cot2lib.study.report import PERCENT, describe
 from cot2lib.study.sweeps import D_MODELS, KS

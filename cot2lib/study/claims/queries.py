@@ -14,15 +14,12 @@ from cot2lib.errors import SpecError
 from cot2lib.runs import finished, records
 from cot2lib.specs import Run
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import graph_runs, measured, sweeps, thoughts_held
-from cot2lib.study.construction import block
-from cot2lib.study.construction.runs import trigonometric
+from cot2lib.study import construction_block, graph_runs, gsm8k_runs, measured, sweeps, thoughts_held
 from cot2lib.study.frame import hours
 from cot2lib.study.graph_runs import METHODS, REACHED
 from cot2lib.study.grpo_dirichlet_runs import treated
 from cot2lib.study.grpo_mts_runs import MANY, scaled
-from cot2lib.study.gsm8k import measure as word_problems
-from cot2lib.study.gsm8k.runs import QWEN
+from cot2lib.study.gsm8k_runs import QWEN
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, KS, LARGE, STEPS
 from cot2lib.thoughts import Dirichlet
 
@@ -68,7 +65,7 @@ SWEEPS: dict[str, Sweep] = {
     "budgets": sweeps.budgets,
     "feeding": sweeps.feeding,
     "sparse": sweeps.sparse,
-    "trigonometric": trigonometric,
+    "trigonometric": sweeps.trigonometric,
     "mts": partial(sweeps.sampled, ks=(*KS, MANY)),
     "mts_one_split": partial(sweeps.sampled, one_split=True),
     "mts_ratios": every(*(partial(sweeps.sampled, d_models=(24,), ratio=ratio) for ratio in RATIOS)),
@@ -113,15 +110,15 @@ def base_entropies(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
 
 def blocks(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
     """The construction's block, trained from random weights: share of right answers after training, in `last`."""
-    rows = block.last_steps(measured.read("experts", profile))
+    rows = construction_block.last_steps(measured.read("experts", profile))
     return rows[rows["seed"].isin(seeds)].assign(last=lambda row: row["accuracy"])
 
 
 def gsm8k(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
     """Runs of Qwen3 on word problems, as `ends` describes them."""
-    table = word_problems.shipped(profile)
+    table = gsm8k_runs.shipped(profile)
     table = table[(table["model"] == QWEN) & table["seed"].isin(seeds)]
-    return word_problems.ends(table) if len(table) else table
+    return gsm8k_runs.ends(table) if len(table) else table
 
 
 TABLES: dict[str, Table] = {

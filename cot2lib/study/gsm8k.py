@@ -1,28 +1,68 @@
-"""Figures and tables of the chapter `gsm8k`: accuracy by limit, while training, before and after."""
+"""The chapter `gsm8k`: accuracy by limit, while training, before and after; what the trained model answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
+from torch import nn
 
-from cot2lib.llm.settings import SMALL, SMOLLM2
-from cot2lib.study import show
+from cot2lib.errors import RecordError
+from cot2lib.kit import paths, random
+from cot2lib.kit.random import Site
+from cot2lib.llm import policy, runs
+from cot2lib.llm.policy import Asked, greedy
+from cot2lib.llm.responses import Prompts, respond
+from cot2lib.llm.settings import SMALL, SMOLLM2, LanguageRun
+from cot2lib.llm.stories import Story
+from cot2lib.runs import records
+from cot2lib.study import gsm8k_runs, show
 from cot2lib.study.frame import at, ordered
-from cot2lib.study.gsm8k.measure import SAMPLED, THOUGHTS, TOKENS, ends
-from cot2lib.study.gsm8k.runs import QWEN
+from cot2lib.study.gsm8k_runs import QWEN, SAMPLED, THOUGHTS, TOKENS
 from cot2lib.study.look import Shown, legend, panels, seeds
 from cot2lib.study.printed import paper_value
-from cot2lib.study.report import PERCENT
+from cot2lib.study.report import PERCENT, Text, bullets
 from cot2lib.study.series import told_apart
+from cot2lib.thoughts import MTS
 
 PRINTED = {"init": "before", "discrete": "discrete CoT", "mts": "MTS"}  # as claims call them
 NAMES = list(PRINTED.values())
 KINDS = {"accuracy": "sampled", "greedy": "greedy"}  # columns of `ends`
 MODELS = {SMALL: "small model", SMOLLM2: "SmolLM2", QWEN: "Qwen3-0.6B"}
-CELL = ["limit", "answers", "seed"]
+
+
+def drawn(wanted: Sequence[LanguageRun], profile: str, stored: bool = False) -> pd.DataFrame:
+    """Evaluations of some runs of a profile.
+
+    Args:
+        wanted: the runs.
+        profile: theirs.
+        stored: whether those of the local store count too.
+
+    Raises:
+        RecordError: if none of them has a record.
+    """
+    table = gsm8k_runs.collect(profile) if stored else gsm8k_runs.shipped(profile)
+    found = table[table["id"].isin([run.id for run in wanted])]
+    if found.empty:
+        seeds = ", ".join(map(str, sorted({run.seed for run in gsm8k_runs.word_problems(profile)})))
+        raise RecordError(
+            f"no run of gsm8k under {profile} with these seeds (of {seeds}) is recorded; {_made(profile)}."
+        )
+    return found
+
+
+def _made(profile: str) -> str:
+    return f"`cot2 llm train --profile {profile} && cot2 collect gsm8k --profile {profile}` makes it"
+
+
+def absent(table: pd.DataFrame, wanted: Sequence[LanguageRun], profile: str) -> Text | None:
+    """One sentence where runs have no record: how many, and the remedy."""
+    lacking = len(wanted) - table["id"].nunique()
+    said = f"**Not drawn**: {lacking} of {len(wanted)} runs have no record; {_made(profile)}."
+    return bullets([said]) if lacking else None
 
 
 def outcomes(table: pd.DataFrame) -> pd.DataFrame:
@@ -30,7 +70,7 @@ def outcomes(table: pd.DataFrame) -> pd.DataFrame:
 
     The models are the start and those that reward has made of it; the start answers within each limit.
     """
-    found = ends(table).rename(columns={"longest": "limit"})
+    found = gsm8k_runs.ends(table).rename(columns={"longest": "limit"})
     found["model"] = np.where(found["continuous"] > 0, "MTS", "discrete CoT")
     start = found[found["continuous"] == 0].assign(model="before")
     parts = [
@@ -38,23 +78,18 @@ def outcomes(table: pd.DataFrame) -> pd.DataFrame:
         for column, how in KINDS.items()
         for rows, prefix in ((found, ""), (start, "start_"))
     ]
-    both = pd.concat(parts)[[*CELL, "model", "right", "length"]]
+    both = pd.concat(parts)[["limit", "answers", "seed", "model", "right", "length"]]
     return both.assign(model=ordered(both["model"], NAMES), answers=ordered(both["answers"], [*KINDS.values()]))
-
-
-def printed(limits: Sequence[int]) -> pd.DataFrame:
-    """The paper's right answers (%) by limit and model."""
-    rows = [(limit, who, paper_value(f"gsm8k-{limit}-{name}")) for limit in limits for name, who in PRINTED.items()]
-    table = pd.DataFrame(rows, columns=["limit", "model", "right"])
-    return table.assign(model=ordered(table["model"], NAMES))
 
 
 def by_limit(table: pd.DataFrame, limits: Sequence[int], name: str, finding: str = "") -> Shown:
     """Accuracy by the limit on a response: as the paper prints it, and what our runs come to, sampled and greedy.
 
-    `table` is of `measure.shipped`, of one model that is called `name`; `limits` are the paper's.
+    `table` is of `gsm8k_runs.shipped`, of one model that is called `name`; `limits` are the paper's.
     """
-    parts = {"paper: Qwen3-0.6B, one run": printed(limits)}
+    rows = [(limit, who, paper_value(f"gsm8k-{limit}-{name}")) for limit in limits for name, who in PRINTED.items()]
+    printed = pd.DataFrame(rows, columns=["limit", "model", "right"])
+    parts = {"paper: Qwen3-0.6B, one run": printed.assign(model=ordered(printed["model"], NAMES))}
     parts |= {f"ours: {name}, {how}": part for how, part in outcomes(table).groupby("answers", observed=True)}
     data, apart = told_apart(pd.concat([part.assign(panel=title) for title, part in parts.items()]), "model")
     figure, axes = panels(1, 3, height=3.3)
@@ -118,7 +153,7 @@ def limits_table(table: pd.DataFrame, beside: Mapping[int, int]) -> pd.DataFrame
     """The paper's table under ours, a column for each limit from the longest to the shortest.
 
     Args:
-        table: of `measure.shipped`, of one model.
+        table: of `gsm8k_runs.shipped`, of one model.
         beside: for each of our limits the paper's that it stands for.
     """
     found = outcomes(table)
@@ -171,8 +206,46 @@ def findings(table: pd.DataFrame) -> list[str]:
     return sentences
 
 
+# What a model answers
+
+
+def shown_model(when: str, stored: bool = False) -> tuple[nn.Module, Callable]:
+    """The model that the chapter shows, "before" or "after" its policy gradients, and its tokenizer.
+
+    Args:
+        when: which.
+        stored: take it from the local store and not from what is shipped.
+
+    Raises:
+        RecordError: if it is not there, damaged, or of another run.
+    """
+    run = gsm8k_runs.shown()
+    model, tokenizer = runs.small(run.start)
+    if stored:
+        held, path = runs.weights(run)[gsm8k_runs.WHEN.index(when)], paths.store()
+    else:
+        held, meta, path = records.shipped_tensors(gsm8k_runs.MODELS, f"{when}.")
+        if meta.get("run") != run.id:
+            raise RecordError(f"{path} holds models of run {meta.get('run')}, not of {run.id}; collect gsm8k again.")
+    return runs.put(model, {name: value.float() for name, value in held.items()}, path), tokenizer
+
+
+def responses(
+    model: nn.Module, tokenizer: Callable, told: list[Story], k: int, thoughts: int, limit: int, seed: int
+) -> pd.DataFrame:
+    """A row for each story: its answer, the tokens of each thought, and the text; greedy but for the thoughts."""
+    asked = Asked.of(told)
+    plan = greedy(MTS(k), thoughts, limit, policy.end_tokens(model, tokenizer))
+    made = respond(model, Prompts.of(tokenizer, asked.texts), plan, random.run_keys([seed], Site.ROLLOUT))
+    drawn = [[]] * len(told) if made.actions is None else made.actions.tolist()  # (response, thought, draw)
+    names = lambda tokens: "{" + " ".join(sorted(tokenizer.convert_ids_to_tokens(tokens))) + "}"
+    thoughts_told = [" ".join(map(names, each)) for each in drawn]
+    columns = {"story": asked.texts, "answer": asked.answers, "thoughts": thoughts_told}
+    return pd.DataFrame(columns | {"written": made.texts(tokenizer)})
+
+
 def responses_table(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Stories with both responses, of `measure.responses`."""
+    """Stories with both responses, of `responses`."""
     shown = {"before": before["written"], "thoughts after": after["thoughts"], "after": after["written"]}
     code = pd.DataFrame(shown).map(lambda text: f"`{text}`" if text else "")
     return before[["story", "answer"]].join(code)

@@ -1,1 +1,0 @@
-"""Chapter `construction`: a transformer that solves the task by construction, and what training makes of its parts."""

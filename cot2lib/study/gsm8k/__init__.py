@@ -1,1 +1,0 @@
-"""Chapter `gsm8k`: word problems."""

@@ -1,0 +1,397 @@
+"""The chapter `policy_ratio`: gradients of small models under both policy ratios, and how far ratios go from one.
+
+Reward, divergence and gradients are exact where all thoughts can be listed (`cot2lib.policy_gradient`), else sampled.
+With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Two things move it: dropout
+in the current policy alone, as in the authors' code, measured on models that chapters ship; and further updates on a
+batch, measured on the small models.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import seaborn as sns
+import torch
+from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
+from torch import Tensor
+
+from cot2lib import losses, policy_gradient
+from cot2lib.decode import ANSWER, decode, rules
+from cot2lib.errors import SpecError
+from cot2lib.kit import random
+from cot2lib.kit.fields import positive
+from cot2lib.kit.random import Site
+from cot2lib.model import Dropout, GPT2Stack
+from cot2lib.specs import GRPOSpec, Recipe, RunSpec
+from cot2lib.specs.profiles import shortened, spec
+from cot2lib.study import series, show
+from cot2lib.study.frame import at, called
+from cot2lib.study.look import Shown, panels
+from cot2lib.study.report import recipe
+from cot2lib.study.series import LOOKS, SKY
+from cot2lib.tasks import MNNS
+from cot2lib.theory.one_parameter import Shared, entropies
+from cot2lib.thoughts import MTS
+from cot2lib.training.data import stack_data
+from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed
+from cot2lib.training.supervised import SupervisedTrainer
+
+TASK = MNNS(1, 3, 2)
+GROUP = 8  # samples per prompt
+CLIP, PROMPTS = 0.1, 32  # of the measurement with dropout
+LISTED = 3  # largest K whose thoughts are all listed
+LANE_BLOCKS = 8  # for standard errors by the jackknife
+TIME = 20.0  # updates times learning rate of the second small example
+SHOWN = ("geometric", "product")  # "per-draw" has the product's gradient at equal weights
+UPDATES = Recipe(steps=12, batch=8, lr=1e-3, evaluate_every=12)
+
+MEASURES = {
+    "cosine": "cosine with the gradient of J",
+    "balance": "thought part / answer part",
+    "noise": "noise of a batch / signal",
+}
+DRAWN = 200  # updates of an example that are drawn
+SHARES = {
+    "thoughts": "thoughts outside (%)",
+    "thoughts_cut": "thoughts cut (%)",
+    "answers_cut": "answers cut (%)",
+}
+ENDS = {"after": "J after", "reweighted": "J after, reweighted by geometric means", "divergence": "KL from start"}
+
+Starts = tuple[list[RunSpec], GPT2Stack]
+
+
+def starts(seeds: Sequence[int], epochs: int) -> Starts:
+    """Discrete models of two digits of 1-3, one layer, one head, d = 16, trained here for so many epochs.
+
+    Raises:
+        SpecError: without seeds or epochs.
+    """
+    if not seeds:
+        raise SpecError("no seeds for the small models; give at least one, say [42].")
+    specs = [shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1, seed=s), epochs) for s in seeds]
+    trainer = SupervisedTrainer(specs)
+    trainer.train()
+    return specs, trainer.stack
+
+
+# Expected gradients
+
+
+def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
+    """Every ratio's expected gradient beside that of J, for each K whose thoughts can be listed and each model.
+
+    Columns `k`, `ratio`, `seed`; `cosine` beside the gradient of J; `balance`, the thought part's length over the
+    answer part's; `J`. Raises SpecError if no K can be listed.
+    """
+    if not any(1 <= k <= LISTED for k in ks):
+        raise SpecError(
+            f"exact_ks={list(ks)}: give at least one from 1 to {LISTED}, whose thoughts can all be listed."
+        )
+    specs, stack = start
+    parts = []
+    for k in (k for k in ks if k <= LISTED):
+        law = policy_gradient.law(stack, TASK, MTS(k))
+        thought, answer = (policy_gradient.gradient(value.mean(1), stack) for value in policy_gradient.parts(law))
+        for ratio, share in zip(SHOWN, (1 / k, 1.0)):
+            columns = {
+                "cosine": torch.cosine_similarity(share * thought + answer, thought + answer),
+                "balance": share * thought.norm(dim=1) / answer.norm(dim=1),
+                "J": policy_gradient.expected_reward(law).detach(),
+            }
+            seeds = [spec.seed for spec in specs]
+            parts.append(pd.DataFrame(columns).astype(float).assign(seed=seeds, k=k, ratio=ratio))
+    return pd.concat(parts, ignore_index=True)
+
+
+def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFrame:
+    """The same of the first model from many sampled batches, with standard errors; rows by K, ratio and `measure`.
+
+    Measures: `cosine` and `balance` as in `exact_gradients`; `noise`, one batch's standard deviation over its expected
+    length; `along`, where thoughts can be listed, the mean's length along the gradient of J in units of it,
+    over (G-1)/G: one if unbiased. SpecError for too few lanes.
+    """
+    if lanes < 2 * LANE_BLOCKS:
+        raise SpecError(f"lanes={lanes}: standard errors need at least {2 * LANE_BLOCKS}.")
+    specs, stack = start
+    one, rows, inner = stack.select([0]), [], policy_gradient.inner
+    spread = lambda lanes: (lanes.square().sum() / len(lanes) / inner(lanes, lanes) - 1).clamp(min=0).sqrt()
+    for k in ks:
+        found = policy_gradient.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
+        right = found["product"].sum(0)
+        if k <= LISTED:
+            reward = policy_gradient.expected_reward(policy_gradient.law(one, TASK, MTS(k)))
+            goal = policy_gradient.gradient(reward, one)[0] * (1 - 1 / GROUP)
+        for ratio, mine in found.items():
+            whole = mine.sum(0)
+            measured = {
+                "cosine": _jackknife(lambda a, b: inner(a, b) / (_length(a) * _length(b)), whole, right),
+                "balance": _jackknife(lambda thought, answer: _length(thought) / _length(answer), *mine),
+                "noise": _jackknife(spread, whole),
+            }
+            if k <= LISTED:
+                along = whole @ goal / goal.square().sum()
+                measured["along"] = float(along.mean()), float(along.std()) / lanes**0.5
+            rows += [(k, ratio, name, value, error) for name, (value, error) in measured.items()]
+    return pd.DataFrame(rows, columns=["k", "ratio", "measure", "value", "error"])
+
+
+def _length(a: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
+    """Length of an expected gradient, without what noise adds to that of the mean."""
+    return policy_gradient.inner(a, a).clamp(min=0).sqrt()
+
+
+def _jackknife(
+    measure: Callable[..., Float[Tensor, ""]], *gradients: Float[Tensor, "lane parameter"]
+) -> tuple[float, float]:
+    """A measure of lanes of gradients, and its standard error from leaving out one block of lanes at a time."""
+    lanes = len(gradients[0])
+    block = torch.arange(lanes) * LANE_BLOCKS // lanes
+    left = torch.stack([measure(*(g[block != b] for g in gradients)) for b in range(LANE_BLOCKS)])
+    error = ((LANE_BLOCKS - 1) / LANE_BLOCKS * (left - left.mean()).square().sum()).sqrt()
+    return float(measure(*gradients)), float(error)
+
+
+def away(listed: pd.DataFrame) -> pd.DataFrame:
+    """A row on the geometric mean's gradients for the largest K: angles (degrees) to that of J."""
+    found = at(listed, k=listed["k"].max(), ratio="geometric")
+    angles = np.degrees(np.arccos(found["cosine"].clip(-1, 1)))
+    return pd.DataFrame([{"least": angles.min(), "most": angles.max(), "k": listed["k"].max()}])
+
+
+def count_axis(axis: Axes, ks: pd.Series) -> None:
+    places = sorted(ks.unique())
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(places, [str(k) for k in places])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.set_xlabel("tokens K")
+
+
+def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") -> Shown:
+    """Direction, balance and noise of both ratios' gradients over K: exact ones as lines, sampled ones as marks."""
+    known = listed.melt(["k", "ratio", "seed"], [name for name in MEASURES if name in listed], "measure")
+    figure, axes = panels(1, len(MEASURES), width=9.4, height=3.0)
+    for axis, (measure, label) in zip(axes[0], MEASURES.items()):
+        for ratio, points in at(sampled, measure=measure).groupby("ratio"):
+            colour, marker, _ = LOOKS["ratio"][ratio]
+            exact = at(known, measure=measure, ratio=ratio).pivot(index="k", columns="seed", values="value")
+            axis.plot(exact, color=colour, linewidth=1.1, alpha=0.5)
+            axis.errorbar(
+                points["k"], points["value"], 2 * points["error"], color=colour, fmt=marker, markersize=5, capsize=2,
+                linestyle="--" if measure == "noise" else "none", linewidth=1.2, label=called("ratio", ratio),
+            )  # fmt: skip
+        count_axis(axis, sampled["k"])
+        axis.set_ylabel(label)
+    axes[0, 1].set(yscale="log", yticks=[0.1, 0.3, 1, 3, 10], yticklabels=["0.1", "0.3", "1", "3", "10"])
+    axes[0, 1].yaxis.set_minor_locator(NullLocator())
+    axes[0, 2].set_ylim(bottom=0)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
+    drawn = sampled[sampled["measure"].isin(MEASURES)]
+    return Shown(figure, pd.concat([known, drawn], ignore_index=True), finding)
+
+
+# Examples of one parameter
+
+
+def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
+    """Expected reward `J` after each `update`, by `k` and `ratio`, where thought and answer share one parameter."""
+    positive(**{f"example_ks[{place}]": k for place, k in enumerate(ks)})
+    parts = []
+    for ratio in SHOWN:
+        rewards = pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks))
+        parts.append(rewards.rename_axis("update").melt(var_name="k", value_name="J", ignore_index=False))
+    return pd.concat([part.reset_index().assign(ratio=ratio) for part, ratio in zip(parts, SHOWN)], ignore_index=True)
+
+
+def example_ends(climbs: pd.DataFrame) -> pd.DataFrame:
+    """Ends of two examples of one parameter, by K and ratio: columns `k`, `ratio`, `J`, `entropy` (nat).
+
+    `J` is the expected reward after all updates of `climbs`, where thought and answer share the parameter; `entropy`
+    that of a thought after a fixed time where they do not.
+    """
+    ends = climbs[climbs["update"] == climbs["update"].max()][["k", "ratio", "J"]].reset_index(drop=True)
+    ks = ends["k"].unique().tolist()
+    return ends.assign(entropy=torch.cat([entropies(ks, ratio, TIME) for ratio in SHOWN]).tolist())
+
+
+def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Shown:
+    """Expected reward over updates where thought and answer share a parameter; final entropy where they do not.
+
+    Tables are of `example_climbs` and `example_ends`.
+    """
+    figure, axes = panels(1, 2, width=8.6, height=3.2)
+    left, right = axes[0]
+    kept = np.unique(np.geomspace(1, climbs["update"].max(), DRAWN).round())
+    data = climbs[climbs["update"].isin(kept)]
+    alike = at(data, ratio="product", k=data["k"].max())
+    sns.lineplot(alike, x="update", y="J", linewidth=5, alpha=0.4, color=SKY, label="product, every K", ax=left)
+    rooted = at(data, ratio="geometric")
+    named = rooted.assign(series=rooted["k"].map("geometric mean, K = {}".format))
+    sns.lineplot(named, x="update", y="J", hue="series", style="series", palette="flare", ax=left)
+    left.axhline(climbs.loc[climbs["update"] == 0, "J"].iloc[0], color="black", linewidth=1, ls=":", label="start")
+    left.set(xscale="log", ylabel="expected reward J")
+    marks, apart = series.told_apart(ends, "ratio")
+    shown = {name: apart[name] for name in ("hue", "hue_order", "palette", "markers")}
+    sns.lineplot(marks, x="k", y="entropy", style="series", style_order=apart["hue_order"], ax=right, **shown)
+    right.legend(frameon=False, loc="center right")
+    right.axhline(np.log(8), color="black", linewidth=1, linestyle=":")
+    count_axis(right, ends["k"])
+    right.set(ylabel="entropy of a thought (nat)", ylim=(0, None))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    left.get_legend().remove()
+    return Shown(figure, pd.concat([data, ends.drop(columns="J")], ignore_index=True), finding)
+
+
+# Dropout in the current policy alone
+
+
+def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) -> pd.DataFrame:
+    """`one_sided_dropout` of each profile's models, by K.
+
+    Columns besides: `profile`, `k`, and `divided`, whether logits were divided by K (under the product alone).
+
+    Raises:
+        SpecError: for a probability outside 0..1.
+    """
+    if not 0 <= probability < 1:
+        raise SpecError(f"dropout={probability}: choose 0 <= dropout < 1.")
+    parts = []
+    for (profile, (specs, stack)), k in product(models.items(), ks):
+        plain = one_sided_dropout(stack, specs, MTS(k), probability=probability)
+        over_k = one_sided_dropout(stack, specs, MTS(k, float(k)), ["product"], probability)
+        parts += [part.assign(divided=part is over_k, profile=profile, k=k) for part in (plain, over_k)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
+    """Log-ratios that the clip looks at (`losses.log_ratios`), of thoughts and of answers."""
+    return [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]
+
+
+def cut(
+    log_ratio: Float[Tensor, "run rollout step draw"], gain: Float[Tensor, "run rollout"], clip: float
+) -> Bool[Tensor, "run rollout step draw"]:
+    """Ratios that lose their gradient: those that already went the way their advantage pushes."""
+    return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
+
+
+def shares_outside(new: Densities, old: Densities, ratio: str, clip: float) -> dict[str, Float[Tensor, " run"]]:
+    """Shares of ratios outside 1 - clip .. 1 + clip: of `thoughts` and of `answers`."""
+    parts = zip(("thoughts", "answers"), log_ratios(new, old, ratio))
+    return {name: _share(losses.outside_clip(log_ratio, clip)) for name, log_ratio in parts}
+
+
+def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:
+    return held.double().mean((1, 2, 3))
+
+
+@torch.no_grad()
+def one_sided_dropout(
+    stack: GPT2Stack,
+    specs: Sequence[RunSpec],
+    thought: MTS,
+    ratios: Sequence[str] = losses.RATIOS,
+    probability: float = 0.1,
+) -> pd.DataFrame:
+    """Ratios at equal weights if the current policy alone drops out, on held-out prompts of trained models.
+
+    One row per ratio and run: `ratio`, `seed`; `thoughts`, `answers`, shares of ratios outside 1 - clip .. 1 + clip;
+    `spread`, the standard deviation of the thoughts' log-ratios. `PROMPTS` of each run are rolled out `GROUP` times.
+    """
+    data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
+    index = data.held_out.index[:, :PROMPTS]
+    inputs, padding, steps = data.prompts[index], data.padding_of(index), rules(thought, specs[0].outputs, ANSWER)
+    rollout = decode(stack, inputs, steps, random.run_keys(seeds, Site.ROLLOUT), padding, GROUP)
+    keys = random.run_keys(seeds, Site.DROPOUT, device=stack.device)
+    counter = stack.dropout_counter(index.shape[1] * GROUP, inputs.shape[2] + len(steps))
+    dropout = Dropout(keys, counter, probability) if probability else None
+    old, new = (replayed(stack, thought, inputs, padding, rollout, mask) for mask in (None, dropout))
+    parts = []
+    for ratio in ratios:
+        spread = log_ratios(new, old, ratio)[0].flatten(1).std(1)
+        columns = shares_outside(new, old, ratio, CLIP) | {"spread": spread}
+        columns = {name: value.tolist() for name, value in columns.items()}
+        parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds} | columns))
+    return pd.concat(parts, ignore_index=True)
+
+
+def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Shares (%) of ratios outside the clip range, mean and range over seeds, by models, rule and K."""
+    divided = found["divided"].map({True: ", logits / K", False: ""})
+    rules = [called("ratio", ratio) for ratio in found["ratio"]] + divided
+    named = found.assign(models=found["profile"].map(recipe), rule=rules)
+    long = named.melt(["models", "rule", "k", "seed"], ["thoughts", "answers"], "step")
+    shown = lambda shares: "{:.0f} ({:.0f}\N{EN DASH}{:.0f})".format(*(100 * shares.agg(["mean", "min", "max"])))
+    wide = long.groupby(["models", "rule", "step", "k"], sort=False)["value"].agg(shown).unstack(["step", "k"])
+    wide.columns = [f"{step}, K = {k}" for step, k in wide.columns]
+    return wide.reset_index()
+
+
+# Several updates on a batch
+
+
+def several_updates(start: Starts, k: int, updates: Sequence[int], recipe: Recipe = UPDATES) -> pd.DataFrame:
+    """`trained_further` by ratio and number of updates per batch; equally many batches for all.
+
+    Raises:
+        SpecError: for a K whose thoughts are too many to list.
+    """
+    if not 1 <= k <= LISTED:
+        raise SpecError(f"updates_k={k}: choose 1 to {LISTED}, whose thoughts can all be listed.")
+    specs, stack = start
+    parts = []
+    for ratio, count in product(losses.RATIOS, updates):
+        runs = [GRPOSpec(recipe, one, MTS(k), ratio, updates=count) for one in specs]
+        parts.append(trained_further(runs, stack).assign(ratio=ratio, updates=count))
+    return pd.concat(parts, ignore_index=True)
+
+
+class WatchedTrainer(GRPOTrainer):
+    """A trainer that notes, at the last update on every batch, which ratios left the clip range."""
+
+    def __init__(self, *options, **named):
+        super().__init__(*options, **named)
+        self.noted: list[dict[str, Tensor]] = []
+        self.updates = 0
+
+    def objective(
+        self, new: Densities, old: Densities, advantages: Traces, **rest: Densities | There
+    ) -> Float[Tensor, " run"]:
+        self.updates += 1
+        if self.updates % self.spec.updates == 0:
+            ratio, clip, now = self.spec.ratio, self.spec.clip, [part.detach() for part in new]
+            lost = [_share(cut(log_ratio, advantages, clip)) for log_ratio in log_ratios(now, old, ratio)]
+            found = shares_outside(now, old, ratio, clip) | dict(zip(("thoughts_cut", "answers_cut"), lost))
+            self.noted.append(found)
+        return super().objective(new, old, advantages, **rest)
+
+
+def trained_further(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame:
+    """Train runs of one shape on two digits; one row per run, all of it exact but the shares.
+
+    Columns: `seed`; `thoughts`, `answers`, shares of ratios outside the clip range at the last update on a batch, mean
+    over batches; `thoughts_cut`, `answers_cut`, shares that lose their gradient; `before`, `after`, expected rewards
+    over all prompts; `reweighted`, the latter as the start's traces tell it by geometric means; `divergence` from the
+    start, in nats per trace.
+    """
+    spec = specs[0]
+    trainer = WatchedTrainer(specs, start)
+    trainer.advance(spec.recipe.steps)
+    with torch.no_grad():
+        old, new = (policy_gradient.law(stack, spec.task, spec.thought) for stack in (start, trainer.stack))
+        values = {"before": policy_gradient.expected_reward(old), "after": policy_gradient.expected_reward(new)}
+        values["reweighted"] = policy_gradient.reweighted(new, old, "geometric")
+        values["divergence"] = policy_gradient.divergence(new, old)
+    shares = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
+    columns = {name: value.tolist() for name, value in (shares | values).items()}
+    return pd.DataFrame({"seed": [spec.seed for spec in specs], **columns})
+
+
+def updates_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Means over models: shares outside the clip range and without gradient (%), J after, divergence (nat)."""
+    means = found.groupby(["updates", "ratio"])[[*SHARES, *ENDS]].mean()
+    means = means.assign(**{name: (100 * means[name]).map("{:.1f}".format) for name in SHARES})
+    return show.headed(means).rename(columns=SHARES | ENDS | {"updates": "updates per batch"})

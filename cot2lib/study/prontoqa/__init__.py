@@ -1,1 +1,0 @@
-"""Chapter `prontoqa`: whether a chain of concepts leads to a property."""
