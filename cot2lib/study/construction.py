@@ -15,12 +15,14 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.metrics import Values
-from cot2lib.study import look, show
+from cot2lib.specs import RunSpec
+from cot2lib.study import look, measured, show
 from cot2lib.study.construction_block import BATCH, best_rates, last_steps
-from cot2lib.study.frame import at
+from cot2lib.study.frame import at, tidy
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.study.series import BLUE, LOOKS
+from cot2lib.study.sweeps import LARGE, methods, trigonometric
 from cot2lib.tasks import MNNS
 from cot2lib.theory import propositions as layer
 from cot2lib.theory.blocks import Layout
@@ -85,23 +87,12 @@ def held(digits: Sequence[int], sharpness: float | int | None = None) -> pd.Data
     return pd.concat(found, ignore_index=True)
 
 
-def read_pairs(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
-    """Pairs that the variants emit for one input, and their answers."""
-    rows = []
-    for name in VARIANTS:
-        model, row = built(digits, name, sharpness)
-        x, y = model.states(row)[0, -1, :2]
-        found = f"{model.sharpness.softmax:.3g}", float(x.hypot(y)), float(torch.atan2(y, x)) / model.omega
-        rows.append((name, *found, int(model.solve(row)), int(optima(row))))
-    return pd.DataFrame(rows, columns=["variant", "c", "length", "angle / ω", "answer", "optimum"])
-
-
 def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -> Shown:
     """The pairs that each token of one input holds, a panel per pass, and what two read-offs make of the last.
 
     Pairs are drawn at length 1, the printed read-off's too; areas grow with the number of slots that hold a sum.
     """
-    sums, read = held(digits, sharpness), read_pairs(digits, sharpness).set_index("variant")
+    sums, answers = held(digits, sharpness), {}
     count = len(digits) + 1
     figure, axes = panels(-(-count // PANELS_PER_ROW), PANELS_PER_ROW, width=5.7, height=3.15)
     for axis in axes.flat[count:]:
@@ -112,10 +103,14 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         _pairs(axis, part)
     _circle(last, "read-off")
     for name in ("as-written", "repaired"):
-        length = read.loc[name, "length"] * (1 if VARIANTS[name].rescaled else 2 ** len(digits))
-        _arrow(last, name, read.loc[name], length, built(digits, name)[0].omega)
+        model, row = built(digits, name, sharpness)
+        answers[name] = int(model.solve(row))
+        x, y = (model.states(row)[0, -1, :2] * (1 if VARIANTS[name].rescaled else 2 ** len(digits))).tolist()
+        colour, marker, dash = LOOKS["variant"][name]
+        last.plot([0, x], [0, y], color=colour, linestyle=(0, dash or (1, 0)), linewidth=1.6)
+        last.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {answers[name]}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    written, repaired, optimum = read["answer"]["as-written"], read["answer"]["repaired"], read["optimum"].iloc[0]
+    (written, repaired), optimum = answers.values(), int(optima(one_input(digits)))
     told = f"the printed read-off answers {written}, the repaired one {repaired}; the optimum is {optimum}."
     return Shown(figure, sums, f"For the digits {', '.join(map(str, digits))} {told}")
 
@@ -140,13 +135,6 @@ def _pairs(axis: Axes, part: pd.DataFrame) -> None:
             taken.append(angle)
             words = f"{number}".replace("-", "\N{MINUS SIGN}")
             axis.text(1.2 * np.cos(angle), 1.14 * np.sin(angle), words, ha="center", va="center", fontsize=9)
-
-
-def _arrow(axis: Axes, name: str, read: pd.Series, length: float, omega: float) -> None:
-    colour, marker, dash = LOOKS["variant"][name]
-    x, y = (length * part(read["angle / ω"] * omega) for part in (np.cos, np.sin))
-    axis.plot([0, x], [0, y], color=colour, linestyle=(0, dash or (1, 0)), linewidth=1.6)
-    axis.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {read['answer']}")
 
 
 def collapse(digits: Sequence[int]) -> str:
@@ -317,6 +305,16 @@ def tagged_window(table: pd.DataFrame) -> Shown:
 
 
 # Trained
+
+
+def models(profile: str, seeds: Sequence[int]) -> list[RunSpec]:
+    """CoT2 with one layer and one head by its embeddings: learned, trigonometric at the start, or throughout."""
+    return [*methods(profile, seeds, LARGE, ("cot2",), layers=1), *trigonometric(profile, seeds)]
+
+
+def blocks() -> pd.DataFrame:
+    """The shipped training curves of the block, tidy."""
+    return tidy(measured.read("experts"))
 
 
 def together(models: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:

@@ -98,25 +98,3 @@ def live_curves(
     said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])
     numbers = data[[*dict.fromkeys(["method", hue, "seed", "epoch", "accuracy"])]]
     return Shown(figure, numbers, f"{'; '.join(said)}.")
-
-
-def live_rewards(found: pd.DataFrame, start: float) -> Shown:
-    """Share (%) of right rollouts, a row per step and a column per seed: thin lines are seeds, a thick one the mean.
-
-    They are means over `LIVE_SPANS` equal spans of steps. A dashed line is the share before training, `start`.
-    """
-    spans = found.groupby(np.arange(len(found)) * LIVE_SPANS // len(found)).mean()
-    spans.index = pd.Index((spans.index + 0.5) * len(found) / LIVE_SPANS, name="step")
-    long = spans.reset_index().melt("step", var_name="seed", value_name="right")
-    colour = LOOKS["when"]["after"][0]
-    figure, axes = panels(1, 1, width=6.0, height=3.0)
-    axis = axes[0, 0]
-    sns.lineplot(
-        long, x="step", y="right", units="seed", estimator=None, color=colour, linewidth=0.8, alpha=0.5, ax=axis
-    )
-    sns.lineplot(long, x="step", y="right", errorbar=None, color=colour, label="in training, mean", ax=axis)
-    axis.axhline(start, color=LOOKS["when"]["before"][0], linestyle="--", label="before training")
-    axis.set(xlabel="step", ylabel="right rollouts (%)", ylim=(0, 100))
-    axis.legend(loc="upper left", frameon=False)
-    end = spans.iloc[-1].mean()
-    return Shown(figure, long, f"Training takes right rollouts from {start:.1f} to {end:.1f} % on average.")

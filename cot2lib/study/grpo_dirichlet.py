@@ -21,6 +21,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.study import policies, show
 from cot2lib.study.frame import at, called, ordered
 from cot2lib.study.look import Shown, panels
+from cot2lib.study.printed import stated
 from cot2lib.study.series import BLUE, ORANGE
 from cot2lib.study.sweeps import BEST_GAMMA, STEPS, USUAL
 from cot2lib.theory import points as simplex
@@ -50,6 +51,11 @@ def stem(gamma: float = BEST_GAMMA, origin: str = "", **_) -> str:
 def start(origin: str, **_) -> str:
     """The paper's claim about what such a run starts from."""
     return f"{STEMS[origin]}-sft"
+
+
+def paper_best(origin: str) -> float | None:
+    """The paper's accuracy (%) from a start at its best scale."""
+    return stated(stem(origin=origin))
 
 
 def of_base(rows: pd.DataFrame, by_base: pd.DataFrame) -> pd.DataFrame:

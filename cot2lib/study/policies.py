@@ -12,15 +12,15 @@ import pandas as pd
 import seaborn as sns
 
 from cot2lib.errors import RecordError
-from cot2lib.specs import GRPOSpec
-from cot2lib.study import frame, look, show
+from cot2lib.specs import GRPOSpec, RunSpec
+from cot2lib.study import frame, live, look, series, show
 from cot2lib.study.frame import ordered
 from cot2lib.study.look import SETTINGS, Shown
 from cot2lib.study.printed import stated
 from cot2lib.study.report import PERCENT
-from cot2lib.study.series import told_apart
 from cot2lib.study.sweeps import STEPS, Variant
 from cot2lib.tasks import MNNS
+from cot2lib.thoughts import Rule
 
 DECODERS = ("own", "base", "discrete")
 ENTROPIES = tuple(f"entropy_{step}" for step in STEPS)
@@ -28,6 +28,7 @@ RUN, ENDS = ["profile", "id"], ("first", "last")
 LIKE_CONSTANT = 0.3  # points
 SHORT = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
+LIVE_SPANS = 40  # points of a live curve; captions say so
 GAIN = ("a gain of {} points", "a loss of {} points")
 
 Stem = Callable[..., str]  # the paper's claim about runs, from the columns that tell them apart; "" where none is
@@ -152,7 +153,7 @@ def accuracies(rows: pd.DataFrame, decoder: str, x: str, col: str, stem: Stem, s
     return look.ends(long, "when", x, col, "value", said, finding, f"accuracy (%), {SHORT[decoder]}", row="recipe")
 
 
-def entropies(long: pd.DataFrame, hue: str, col: str, printed: look.Stated, finding: str) -> Shown:
+def entropies(long: pd.DataFrame, hue: str, col: str, printed: Callable[..., float | None], finding: str) -> Shown:
     """Entropies of `by_token`, a row of panels per recipe; black bars are the paper's, by `hue`, token and `col`."""
     return look.ends(long, hue, "token", col, "value", printed, finding, "entropy (nat)", (0.0, np.inf), row="recipe")
 
@@ -195,7 +196,7 @@ def learning(points: pd.DataFrame, hue: str, decoder: str) -> Shown:
 
 def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", value: str = "gain") -> Shown:
     """Gain in accuracy of every run, a line for each `y` and a panel for each `col`; larger marks are means."""
-    data, apart = told_apart(rows, hue)
+    data, apart = series.told_apart(rows, hue)
     lines, names = [*data[y].cat.remove_unused_categories().cat.categories], apart["hue_order"]
     options = dict(x=value, y=y, order=lines, hue="series", hue_order=names, palette=apart["palette"])
     dodge = 0.8 - 0.8 / len(names) if len(names) > 1 else False
@@ -234,6 +235,30 @@ def by_decoder(rows: pd.DataFrame, decoders: Sequence[str] = DECODERS) -> pd.Dat
     parts = [rows.assign(decoder=name, gain=rows[f"{name}_gain"]) for name in decoders]
     found = pd.concat(parts, ignore_index=True)
     return found.assign(decoder=ordered(found["decoder"], tuple(decoders)))
+
+
+def live_rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str) -> Shown:
+    """Train by reward here, and draw the share (%) of right rollouts: thin lines are seeds, a thick one their mean.
+
+    They are means over `LIVE_SPANS` equal spans of steps; a dashed line is the share before training. Arguments and
+    errors as `live.rewards`.
+    """
+    found, start = live.rewards(starts, rule, steps, lr, device), live.start_level(starts, rule, device)
+    spans = found.groupby(np.arange(len(found)) * LIVE_SPANS // len(found)).mean()
+    spans.index = pd.Index((spans.index + 0.5) * len(found) / LIVE_SPANS, name="step")
+    long = spans.reset_index().melt("step", var_name="seed", value_name="right")
+    colour = series.LOOKS["when"]["after"][0]
+    figure, axes = look.panels(1, 1, width=6.0, height=3.0)
+    axis = axes[0, 0]
+    sns.lineplot(
+        long, x="step", y="right", units="seed", estimator=None, color=colour, linewidth=0.8, alpha=0.5, ax=axis
+    )
+    sns.lineplot(long, x="step", y="right", errorbar=None, color=colour, label="in training, mean", ax=axis)
+    axis.axhline(start, color=series.LOOKS["when"]["before"][0], linestyle="--", label="before training")
+    axis.set(xlabel="step", ylabel="right rollouts (%)", ylim=(0, 100))
+    axis.legend(loc="upper left", frameon=False)
+    end = spans.iloc[-1].mean()
+    return Shown(figure, long, f"Training takes right rollouts from {start:.1f} to {end:.1f} % on average.")
 
 
 # Tables

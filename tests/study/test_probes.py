@@ -4,8 +4,7 @@ from builders import small_specs
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
-from cot2lib.study import sweeps
-from cot2lib.study.sample_complexity import probes
+from cot2lib.study import probes, sweeps
 
 
 @pytest.fixture(scope="module")

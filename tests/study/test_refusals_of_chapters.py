@@ -12,7 +12,7 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, construction, live, measured, policies, policy_ratio
+from cot2lib.study import check, construction, live, measured, policies, policy_ratio, probes, sample_complexity
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.capacity import measure as capacity
@@ -21,7 +21,6 @@ from cot2lib.study.controls import digits, outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
-from cot2lib.study.sample_complexity import estimates, probes
 from cot2lib.study.sampling import measure as sampling
 from cot2lib.study.speed import record
 from cot2lib.study.tasks import draw as tasks
@@ -83,14 +82,14 @@ REFUSALS = [
     ("lengths=[0]", lambda: construction.smallest([0])),
     ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
     # estimates, sampling, policy ratios
-    ("live_chain='walk'", lambda: estimates.checked("walk", KS, 4)),
-    ("ks=[]", lambda: estimates.checked("identity", [], 4)),
-    ("ks=[0]", lambda: estimates.checked("identity", [0], 4)),
-    ("ks=[2, 2]: give different", lambda: estimates.checked("identity", [2, 2], 4)),
-    ("ks=[1.5]", lambda: estimates.checked("identity", [1.5], 4)),
-    ("steps=2.5", lambda: estimates.checked("identity", KS, 2.5)),
-    ("steps=1", lambda: estimates.checked("identity", KS, 1)),
-    ("steps=9", lambda: estimates.checked("identity", KS, 9)),
+    ("live_chain='walk'", lambda: sample_complexity.checked("walk", KS, 4)),
+    ("ks=[]", lambda: sample_complexity.checked("identity", [], 4)),
+    ("ks=[0]", lambda: sample_complexity.checked("identity", [0], 4)),
+    ("ks=[2, 2]: give different", lambda: sample_complexity.checked("identity", [2, 2], 4)),
+    ("ks=[1.5]", lambda: sample_complexity.checked("identity", [1.5], 4)),
+    ("steps=2.5", lambda: sample_complexity.checked("identity", KS, 2.5)),
+    ("steps=1", lambda: sample_complexity.checked("identity", KS, 1)),
+    ("steps=9", lambda: sample_complexity.checked("identity", KS, 9)),
     ("inputs=1: choose 2 to", lambda: probed("cot2", 1)),
     ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
     ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),

@@ -3,16 +3,16 @@
 import pytest
 
 from cot2lib.errors import SpecError
-from cot2lib.study.sample_complexity import estimates
+from cot2lib.study import sample_complexity
 from cot2lib.theory import enumeration
 
 KS = [1, 2, 8]
 
 
 def test_samplers_simulate_systematic_draws_that_cannot_be_listed(monkeypatch):
-    exact = estimates.samplers("sharp rows", [3], 4).set_index("kind").loc["systematic"]
+    exact = sample_complexity.sampler_ratios("sharp rows", [3], 4).set_index("kind").loc["systematic"]
     monkeypatch.setattr(enumeration, "MOST_ENTRIES", 10)
-    found = estimates.samplers("sharp rows", [3], 4).set_index("kind").loc["systematic"]
+    found = sample_complexity.sampler_ratios("sharp rows", [3], 4).set_index("kind").loc["systematic"]
     assert exact["error"] == 0 < found["error"]
     assert abs(found["ratio"] - exact["ratio"]) < 4.5 * found["error"]
 
@@ -29,7 +29,7 @@ def test_samplers_simulate_systematic_draws_that_cannot_be_listed(monkeypatch):
     ],
 )
 def test_checked_refuses(parameters, names):
-    for name in estimates.CHAINS:
-        estimates.checked(name, KS, 3)
+    for name in sample_complexity.CHAINS:
+        sample_complexity.checked(name, KS, 3)
     with pytest.raises(SpecError, match=names):
-        estimates.checked(*parameters)
+        sample_complexity.checked(*parameters)

@@ -1,0 +1,358 @@
+"""The chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on models.
+
+Exact errors, simulations, sizes and coverage on chains; how far trained models are from the paper's assumption is
+measured in `cot2lib.study.probes` and drawn here.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import product
+
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
+
+from cot2lib.errors import SpecError
+from cot2lib.metrics import mean_interval
+from cot2lib.study import look, show
+from cot2lib.study.frame import at, ordered
+from cot2lib.study.look import Shown
+from cot2lib.study.probes import KIND
+from cot2lib.study.series import LOOKS
+from cot2lib.tasks import MNNS
+from cot2lib.theory import chains, coverage, enumeration, estimators, sample_size
+from cot2lib.theory.chains import Chain
+from cot2lib.theory.simulation import simulate
+
+V = 8  # tokens of the chains drawn
+CHAINS: dict[str, Callable[[int], Chain]] = {
+    "identity": lambda m: chains.identity(V, m),
+    "lazy 0.1": lambda m: chains.lazy_walk(V, m, 0.1),
+    "lazy 0.3": lambda m: chains.lazy_walk(V, m, 0.3),
+    "MNNS": lambda m: chains.mnns(2 ** torch.arange(m)),
+    "random rows": lambda m: chains.random_rows(V, m, 1.0),
+    "sharp rows": lambda m: chains.random_rows(V, m, 0.02),
+}
+PRINTED, TIGHT, INDEPENDENT = "the paper's 2 \N{MINUS SIGN} 1/K", "tight bound", "K independent traces"
+LONGEST, WIDEST = 8, 64  # steps of chains and tokens, so that a change of parameters stays quick
+EPSILON, DELTA = 0.1, 0.1
+TRACES = 4000  # simulated per point
+SIZES = ((64, 200, 0.5), (64, 200, 0.1), (32, 100, 0.1), (16, 100, 0.1), (8, 4, 0.1))  # K, m, delta
+REPEATS = 8  # simulated traces per input of the coverage figure
+SAMPLERS = ("MTS, exact", "MTS, simulated", "Dirichlet, simulated", "systematic")
+LENGTHS = [round(10 ** (x / 5)) for x in range(2, 12)]  # m of the chains whose failures are drawn
+ASIDE = {"MTS, simulated": 0.96, "Dirichlet, simulated": 1.04}  # of their K, so that none hides another
+DISTANCES = {
+    "linear": "linear, own weights",
+    "linear_random": "linear, random weights",
+    "markov_other": "Markov, other's thoughts",
+    "markov_mean": "Markov, mean thoughts",
+    "reference": "other inputs",
+}
+ANSWERS = {"base": "last step as it is (%)", "linear": "last step made linear (%)"}
+
+
+def checked(live_chain: str, ks: Sequence, steps: object) -> None:
+    """Raise SpecError for parameters that cannot be drawn."""
+    if live_chain not in CHAINS:
+        raise SpecError(f"live_chain={live_chain!r}: choose one of {', '.join(CHAINS)}.")
+    if not ks or not all(isinstance(k, int) and 1 <= k <= WIDEST for k in ks) or len(set(ks)) < len(ks):
+        raise SpecError(f"ks={list(ks)}: give different whole numbers of tokens from 1 to {WIDEST}.")
+    if not isinstance(steps, int) or not 2 <= steps <= LONGEST:
+        raise SpecError(f"steps={steps}: choose a whole number from 2 to {LONGEST}.")
+
+
+def barred(shown: Shown, rows: pd.DataFrame, x: str) -> None:
+    """Intervals from `low` to `high` at the marks of a single panel whose series are of `kind`."""
+    colours = [LOOKS["kind"][kind][0] for kind in rows["kind"]]
+    shown.figure.axes[0].vlines(rows[x], rows["low"], rows["high"], colours, zorder=2)
+
+
+def ticked(axes: Sequence[Axes], places: Sequence[int], **options) -> None:
+    """Panels whose logarithmic axis has ticks at these places alone."""
+    for axis in axes:
+        axis.set(xscale="log", **options)
+        axis.set_xticks(places, [str(place) for place in places])
+        axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _doublings(ks: Sequence[int]) -> list[int]:
+    return [k for k in ks if k & (k - 1) == 0] or list(ks)
+
+
+def largest(rows: pd.DataFrame, columns: str, value: str, index: Sequence[str] = ("k",)) -> pd.DataFrame:
+    """Values at the largest K, a column for each series."""
+    return rows[rows["k"] == rows["k"].max()].pivot(index=[*index], columns=columns, values=value).reset_index()
+
+
+# Dependence and consistency
+
+
+def dependence() -> pd.DataFrame:
+    """The worked example, exact: is the chance that two slots hold the first token the product of their chances?"""
+    rows, chain, k = [], chains.example(), 2
+    laws = enumeration.count_distributions(*chain, k)
+    for step, (law, base) in enumerate(zip(laws, estimators.marginals(*chain)), start=1):
+        single, alpha = enumeration.mean(law, k)[0], Fraction(float(base[0])).limit_denominator(1000)
+        rows.append((step, single, alpha, enumeration.both_tokens(law, 0), single**2))
+    heads = ["step", "$E q_t(1)$, listed", "base CoT2's $\\alpha_t(1)$", "$P(i_1 = i_2 = 1)$", "product of chances"]
+    return pd.DataFrame(rows, columns=heads).map(str)
+
+
+# The ratio
+
+
+def exact_ratios(ks: Sequence[int], steps: int) -> pd.DataFrame:
+    """Exact ratios of mean squared errors by chain, and both bounds: columns `over`, `k`, `m`, `chain`, `ratio`.
+
+    Rows over "m" have the largest K, rows over "K" the largest number of steps.
+    """
+    of_chains = {name: lambda k, m, make=make: estimators.mse_ratio(*make(m), k) for name, make in CHAINS.items()}
+    found = {PRINTED: lambda k, m: estimators.printed_bound(k), TIGHT: estimators.tight_bound} | of_chains
+    places = [("m", max(ks), m) for m in range(1, steps + 1)] + [("K", k, steps) for k in ks]
+    rows = [(*place, name, ratio(*place[1:])) for place in places for name, ratio in found.items()]
+    return pd.DataFrame(rows, columns=["over", "k", "m", "chain", "ratio"])
+
+
+def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """The exact ratio over the number of steps at the largest K, and over K at the largest number of steps."""
+    k, m = rows["k"].max(), rows["m"].max()
+    of = rows.assign(
+        panel=rows["over"].map({"m": f"K = {k}", "K": f"m = {m}"}),
+        place=rows["m"].where(rows["over"] == "m", rows["k"]),
+    )
+    labels = "", "error of MTS / K traces"
+    shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False)
+    left, right = shown.figure.axes
+    left.set(xlabel="steps m", xticks=range(1, m + 1))
+    ticked([right], _doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
+    return shown
+
+
+def beyond(rows: pd.DataFrame) -> pd.DataFrame:
+    """Chains whose ratio exceeds the printed bound at the largest K and m, worst first."""
+    last = largest(at(rows, over="K"), "chain", "ratio", ["k", "m"])
+    long = last.melt(["k", "m", PRINTED], [*CHAINS], value_name="ratio").rename(columns={PRINTED: "printed"})
+    return long[long["ratio"] > long["printed"]].sort_values("ratio", ascending=False)
+
+
+def sampler_ratios(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFrame:
+    """Ratios on one chain: exact, and simulated with standard errors; columns `k`, `kind`, `ratio`, `error`.
+
+    Systematic draws have an exact value where their count vectors can be listed, else a simulated one.
+    """
+    chain, rows = CHAINS[live_chain](steps), []
+    parts = estimators.explained(*chain)
+    for k in ks:
+        unit = float(estimators.independent_error(parts, k))
+        simulated = {"MTS, simulated": "multinomial"} | ({"Dirichlet, simulated": "dirichlet"} if k > 1 else {})
+        exact = {"MTS, exact": estimators.mse_ratio(*chain, k)}
+        try:
+            exact["systematic"] = estimators.mse_ratio(*chain, k, "systematic")
+        except SpecError:
+            simulated["systematic"] = "systematic"
+        rows += [(k, kind, ratio, 0.0) for kind, ratio in exact.items()]
+        for kind, sampler in simulated.items():
+            found = simulate(*chain, k, TRACES, sampler)
+            rows.append((k, kind, found.mse / unit, found.standard_error / unit))
+    table = pd.DataFrame(rows, columns=["k", "kind", "ratio", "error"])
+    return table.assign(kind=ordered(table["kind"], SAMPLERS)).sort_values(["k", "kind"], ignore_index=True)
+
+
+def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Ratios on one chain by K, with two standard errors of those that are simulated."""
+    ks = sorted(rows["k"].unique())
+    levels = [(k, PRINTED, estimators.printed_bound(k)) for k in ks] + [(k, INDEPENDENT, 1.0) for k in ks]
+    levels = pd.DataFrame(levels, columns=["k", "kind", "ratio"]).sort_values("k", kind="stable")
+    both = pd.concat([rows, levels], ignore_index=True)
+    both = both.assign(low=both["ratio"] - 2 * both["error"], high=both["ratio"] + 2 * both["error"])
+    both["place"] = both["k"] * both["kind"].map(ASIDE).fillna(1.0)
+    points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
+    shown = look.lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points)
+    barred(shown, both, "place")
+    ticked(shown.figure.axes, _doublings(ks))
+    return shown
+
+
+def mnns_table(ks: Sequence[int]) -> pd.DataFrame:
+    """Exact ratios on the partial sums of MNNS, mean over all inputs of four digits, with the range at the end."""
+    task, rows = MNNS(), []
+    parts = [estimators.mnns_explained(task.digits[:, :m]) for m in range(1, task.length + 1)]
+    for k in ks:
+        found = [estimators.ratio(part, k) for part in parts]
+        means = {f"m = {m}": float(x.mean()) for m, x in enumerate(found, start=1)}
+        ends = {"least, m = 4": float(found[-1].min()), "most, m = 4": float(found[-1].max())}
+        rows.append({"K": str(k), "2 - 1/K": estimators.printed_bound(k), **means, **ends})
+    return pd.DataFrame(rows)
+
+
+def five_digit_exceptions(k: int) -> str:
+    """One sentence: on how many inputs of five digits the printed bound fails at this K, and the worst of them."""
+    task = MNNS(length=5)
+    found = estimators.ratio(estimators.mnns_explained(task.digits), k)
+    share, worst = float((found > estimators.printed_bound(k)).double().mean()), int(found.argmax())
+    digits = ", ".join(map(str, task.digits[worst].tolist()))
+    return (
+        f"Of the {task.size:,} inputs of five digits, {100 * share:.2f} % exceed the printed bound at K = {k}; the "
+        f"worst, {digits}, has ratio {found[worst]:.5f} against {estimators.printed_bound(k):.4f}."
+    )
+
+
+# What is read at the last step
+
+
+def read_out_errors(ks: Sequence[int]) -> pd.DataFrame:
+    """Mean squared error of a trace's three estimates, and of K traces; columns `chain`, `k`, `estimate`, `error`."""
+    kinds = {
+        "MNNS, mean over inputs": estimators.mnns_explained(MNNS().digits),
+        "eight fixed tokens": estimators.explained(*chains.identity(V, 4)),
+    }
+    rows = []
+    for chain, parts in kinds.items():
+        for k in ks:
+            found = estimators.read_outs(parts, k)
+            errors = {"one token": found.token, "K tokens": found.tokens, "the distribution": found.law}
+            errors[INDEPENDENT] = estimators.independent_error(parts, k)
+            rows += [(chain, k, name, float(error.mean())) for name, error in errors.items()]
+    return pd.DataFrame(rows, columns=["chain", "k", "estimate", "error"])
+
+
+def read_outs(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """The errors of `read_out_errors`, a panel per chain."""
+    shown = look.lines(rows, "k", "error", "estimate", ("tokens K", "mean squared error"), "chain", finding)
+    levels = {"yticks": [0.03, 0.1, 0.3, 1], "yticklabels": ["0.03", "0.1", "0.3", "1"]}
+    ticked(shown.figure.axes, rows["k"].unique(), yscale="log", **levels)
+    return shown
+
+
+# Sample size
+
+
+def failure_probabilities() -> pd.DataFrame:
+    """Exact probability of missing epsilon by the printed and the corrected N; columns `k`, `m`, `size`, `missed`."""
+    rows = []
+    for k, m in product((16, 32, 64), LENGTHS):
+        enough = sample_size.chebyshev_size(EPSILON, DELTA, sample_size.largest_variance(k, m, 0.5))
+        sizes = {"the paper's N": sample_size.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
+        rows += [(k, m, name, sample_size.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
+    return pd.DataFrame(rows, columns=["k", "m", "size", "missed"])
+
+
+def failures(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """The probabilities of `failure_probabilities`, a panel per K."""
+    allowed = rows.drop_duplicates(["k", "m"]).assign(size="allowed", missed=DELTA)
+    labels = "steps m", f"P(error > {EPSILON})"
+    shown = look.lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, "k", finding, aspect=1.0)
+    ticked(shown.figure.axes, [3, 10, 30, 100])
+    return shown
+
+
+def size_table() -> pd.DataFrame:
+    """The printed and the corrected numbers of traces on two tokens that never change, with exact failure odds."""
+    rows = []
+    for k, steps, delta in SIZES:
+        variance = sample_size.largest_variance(k, steps, 0.5)
+        sizes = {
+            "printed": sample_size.printed_size(EPSILON, delta, k),
+            "Chebyshev": sample_size.chebyshev_size(EPSILON, delta, variance),
+            "Bernstein": sample_size.bernstein_size(EPSILON, delta, variance),
+        }
+        entry = {"K": k, "m": steps, "$\\delta$": delta}
+        for name, size in sizes.items():
+            entry |= {f"N, {name}": size, f"fails, {name}": sample_size.failure(EPSILON, size, k, steps)}
+        rows.append(entry)
+    return pd.DataFrame(rows)
+
+
+# Coverage
+
+
+def covered(ks: Sequence[int]) -> pd.DataFrame:
+    """Share (%) of MNNS inputs whose answer K sampled paths hold: columns `k`, `kind`, `share`, `low`, `high`."""
+    task, rows = MNNS(), []
+    for k in ks:
+        exact = 100 * coverage.independent_coverage(task, k)
+        rows.append((k, INDEPENDENT, exact, exact, exact))
+        for kind, sampler in (("MTS", "multinomial"), ("systematic", "systematic")):
+            share = mean_interval(100 * coverage.coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
+            rows.append((k, kind, share.mean, share.low, share.high))
+    return pd.DataFrame(rows, columns=["k", "kind", "share", "low", "high"])
+
+
+def coverages(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Coverage by K; intervals are mostly narrower than the marks."""
+    labels = "tokens, or traces, K", "inputs covered (%)"
+    shown = look.lines(rows, "k", "share", "kind", labels, finding=finding)
+    barred(shown, rows, "k")
+    ticked(shown.figure.axes, rows["k"].unique(), ylim=(0, 104))
+    return shown
+
+
+# On trained models
+
+
+def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Distance from linearity by step, a panel per method: dots are seeds; grey, the laws of other inputs."""
+    own = rows.rename(columns={"linear": "distance"})[["method", "models", "step", "seed", "distance"]]
+    others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
+    both = pd.concat([own, others.assign(models="other inputs")])
+    labels = "step", "distance from linear (TV)"
+    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0, 1))
+    steps = sorted(rows["step"].unique())
+    for axis in shown.figure.axes:
+        axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])
+        axis.set_xlim(steps[0] - 0.25, steps[-1] + 0.25)
+    return shown
+
+
+def distance_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Distances from Assumption 1, mean over seeds with 95 % t-interval."""
+    long = rows.melt([*KIND, "step"], [*DISTANCES], "kind", "distance").dropna()
+    long["kind"] = ordered(long["kind"].map(DISTANCES), DISTANCES.values())
+    return show.cells(long, [*KIND, "step"], "kind", "distance", partial(show.mean_of, high=1.0, digits=3)).fillna("")
+
+
+def answer_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy (%) with the last step as it is and made linear, mean over seeds with 95 % t-interval."""
+    long = rows.rename(columns=ANSWERS).melt(KIND, [*ANSWERS.values()], "read", "accuracy")
+    return show.cells(long, KIND, "read", "accuracy", show.mean_of)
+
+
+def last_steps(distances: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """A row for each group of CoT2 models: how far its last step is from linear, and what that is worth.
+
+    Columns `linear`, and `base` and `made` (accuracy as it is and made linear) are in words; `reference` is the
+    distance of other inputs' laws; `markov` that of other earlier thoughts, at the step where it is largest.
+    """
+    own = at(distances, method="CoT2")
+    last = show.groups(at(own, step=own["step"].max()), "models")
+    right = show.groups(at(answers, method="CoT2"), "models")
+    found = {
+        "linear": last["linear"].agg(partial(show.mean_of, high=1.0, digits=2)),
+        "reference": last["reference"].mean(),
+        "base": right["base"].agg(show.mean_of),
+        "made": right["linear"].agg(show.mean_of),
+        "markov": show.groups(own, ["models", "step"])["markov_other"].mean().groupby("models").max(),
+    }
+    return pd.DataFrame(found).reset_index()
+
+
+def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Squared bias of sampled thoughts by K, a panel per group of models, a line per step; dotted: slopes of 1/K^2."""
+    ks = sorted(rows["k"].unique())
+    named = rows.assign(output="step " + rows["step"].astype(str))[["models", "output", "k", "seed", "gap"]]
+    first = show.groups(at(rows, step=rows["step"].min(), k=ks[0]), "models")["gap"].mean()
+    slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
+    both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "output", "k", "gap"])])
+    shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding)
+    ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
+    return shown
+
+
+def falls(rows: pd.DataFrame) -> pd.DataFrame:
+    """Factors by which the squared bias falls from the smallest to the largest K, a column per step."""
+    means = show.groups(rows, ["models", "step", "k"])["gap"].mean().unstack("k")
+    factors = means.iloc[:, 0] / means.iloc[:, -1]
+    return factors.unstack("step").add_prefix("step ").reset_index()

@@ -1,1 +1,0 @@
-"""The chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on models."""
