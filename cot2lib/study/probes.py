@@ -34,7 +34,7 @@ from cot2lib.specs import RunSpec
 from cot2lib.study.frame import called, tidy
 from cot2lib.study.sweeps import methods
 from cot2lib.thoughts import MTS
-from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.data import stack_data
 
 CUT = 1e-3  # weights below it are no part of a thought's support
 INPUTS = 200  # per run, spread over its validation inputs
@@ -77,7 +77,11 @@ def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> 
         SpecError: for fewer than two inputs or more than a run has held out, or runs with latent or no thoughts.
     """
     data = stack_data(specs, stack.device)
-    index = _some_inputs(data, inputs)
+    held_out = data.held_out.real.sum(1, keepdim=True)
+    if not 2 <= inputs <= int(held_out.min()):
+        raise SpecError(f"inputs={inputs}: choose 2 to {int(held_out.min())}, the validation inputs of each run.")
+    places = torch.arange(inputs, device=held_out.device) * held_out // inputs  # evenly spaced
+    index = data.held_out.index.gather(1, places)
     if specs[0].outputs < 2 or specs[0].method not in ("CoT2", "discrete CoT"):
         raise SpecError(f"{specs[0].method} has no mixtures of tokens as thoughts; probe CoT2 or discrete CoT.")
     prompts = data.prompts[index]
@@ -104,15 +108,6 @@ def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *option
         name = ", ".join(called(column, size) for column, size in shape.items())
         parts.append(measure(one, *options).assign(method=one.method, **shape, models=name))
     return tidy(pd.concat(parts, ignore_index=True))
-
-
-def _some_inputs(data: StackData, inputs: int) -> Int[Tensor, "run input"]:
-    """So many validation inputs of every run, evenly spaced."""
-    held_out = data.held_out.real.sum(1, keepdim=True)
-    if not 2 <= inputs <= int(held_out.min()):
-        raise SpecError(f"inputs={inputs}: choose 2 to {int(held_out.min())}, the validation inputs of each run.")
-    places = torch.arange(inputs, device=held_out.device) * held_out // inputs
-    return data.held_out.index.gather(1, places)
 
 
 def distance(one: Float[Tensor, "*law vocab"], other: Float[Tensor, "*law vocab"]) -> Float[Tensor, "*law"]:
@@ -219,19 +214,14 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
         raise SpecError(f"ks={list(ks)}, rollouts={rollouts}: give at least one K and two rollouts.")
     parts, inputs = [], torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE)
     for k in ks:
-        gaps = torch.cat([_gaps(own, k, rollouts, chunk, index) for chunk, index in enumerate(inputs)], 1).mean(1)
+        steps, biases = rules(MTS(k), own.laws.shape[2]), []
+        for chunk, index in enumerate(inputs):
+            keys = random.run_keys(own.seeds, Site.PROBE, k, chunk, device=own.stack.device)
+            made = decode(own.stack, own.prompts[:, index], steps, keys, samples=rollouts)
+            laws = made.logits.softmax(-1).unflatten(1, (len(index), rollouts))
+            noise = laws.var(2).sum(-1) / rollouts
+            biases.append((laws.mean(2) - own.laws[:, index]).square().sum(-1) - noise)  # (run, input, step)
+        gaps = torch.cat(biases, 1).mean(1)
         for step in range(2, own.laws.shape[2] + 1):
             parts.append(pd.DataFrame({"seed": own.seeds, "k": k, "step": step, "gap": gaps[:, step - 1].tolist()}))
     return pd.concat(parts).sort_values(["k", "seed", "step"], ignore_index=True)
-
-
-def _gaps(
-    own: Probed, k: int, rollouts: int, chunk: int, index: Int[Tensor, " input"]
-) -> Float[Tensor, "run input step"]:
-    """Squared bias of each input and step."""
-    keys = random.run_keys(own.seeds, Site.PROBE, k, chunk, device=own.stack.device)
-    steps = rules(MTS(k), own.laws.shape[2])
-    made = decode(own.stack, own.prompts[:, index], steps, keys, samples=rollouts)
-    laws = made.logits.softmax(-1).unflatten(1, (len(index), rollouts))
-    noise = laws.var(2).sum(-1) / rollouts
-    return (laws.mean(2) - own.laws[:, index]).square().sum(-1) - noise
