@@ -66,7 +66,7 @@ def test_prose_types_no_measured_number():
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_commands_and_paths_that_prose_names_exist(page):
-    text = (ROOT / page).read_text().replace("<chapter>", "csft")
+    text = (ROOT / page).read_text().replace("<chapter>", "grpo_mts")
     indented = [line.partition("#")[0].strip() for line in re.findall(r"^ {4}.*", text, re.MULTILINE)]
     spans = [*re.findall(r"`([^`\n]+)`", text), *indented]
     commands = [span for part in spans for span in re.split(r" && ", part) if re.match(r"cot2 \w+ \w", span)]
