@@ -13,6 +13,7 @@ from cot2lib.study.claims import coded, queries
 from cot2lib.study.claims.comparisons import Case, Cell, Direction, NoGain, Parts, Reaches, Value
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement
 from cot2lib.study.claims.rows import cells, filled
+from cot2lib.study.judge import PERCENTS
 from cot2lib.study.printed import paper_value
 from cot2lib.theory.verdict import Verdict
 
@@ -74,6 +75,8 @@ def test_number_says_what_is_judged_and_under_which_reading():
     assert row["predicted_low"] > row["last"], "the interval that is judged lies about the best"
     assert row["difference"] == pytest.approx(98.5 - 98.94) and row["verdict"] == "reproduced: if so read"
     assert row["command"] == "cot2 run csft --profile paper && cot2 collect csft --profile paper"
+    (line,) = Number("csft", "runs", **options).drawn("main-mnns-cot2", "paper", read)
+    assert line.values.mean() == pytest.approx(98.5) and (line.stated, line.unit) == (98.94, PERCENTS)
     untested = Number("csft", "runs", untested="half of a recipe").row("main-mnns-cot2", "paper", read)
     assert untested["verdict"] == "not tested: half of a recipe" and "best" not in untested
 
