@@ -197,7 +197,7 @@ def places(drawn):
     )
 
 
-def test_places_are_shares_of_what_is_shown():
+def test_picture_has_places_that_are_shares_of_what_is_shown():
     dots, paper, low = places(picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))]).figure)
     assert dots == pytest.approx([4, 4 + 92 / 3], abs=0.01) and paper == [96] and low == [4]
     judged = picture([line(values=(10.0, 20.0), stated=40.0, within=(10.0, 30.0))], (-70.0, 130.0)).figure
@@ -207,13 +207,13 @@ def test_places_are_shares_of_what_is_shown():
     assert places(wide)[0][0] > 40, "an interval of two runs is wide where nothing cuts it"
 
 
-def test_one_run_has_no_interval_and_equal_values_have_an_axis():
+def test_picture_of_one_run_has_no_interval_and_equal_values_have_an_axis():
     alone = picture([line(values=(5.0,), stated=5.0)]).figure
     assert "class='range'" not in alone and places(alone)[:2] == ([50.0], [50.0]) and "5.0 points" in alone
     assert "0.0" in alone and "10.0" in alone
 
 
-def test_units_have_axes_of_their_own():
+def test_picture_gives_units_axes_of_their_own():
     drawn = picture([line("a", stated=0.0), line("b", (0.1, 0.2), 0.1, NAT)]).figure
     assert drawn.count("claim-scale") == 2 and "<span>nat</span>" in drawn
     assert 'aria-label="a: 2.0 [-10.7, 14.7] points, beside no difference; runs 1.0, 3.0"' in drawn.replace(
@@ -243,18 +243,15 @@ def runs_of(seeds, asked, used):
         ),
     ],
 )
-def test_a_card_counts_what_it_does_not_show(monkeypatch, lines, told):
+def test_counted_says_what_it_does_not_show(monkeypatch, lines, told):
     monkeypatch.setattr(cards, "diverged", lambda: frozenset({"run44"}))
     monkeypatch.setattr(cards, "planned", lambda: frozenset(f"run{seed}" for seed in range(42, 46)))  # 46 is not
     assert cards.counted(lines) == f"**Runs:** {told}."
-
-
-def test_a_card_of_no_runs_counts_none():
     bare = Drawn("", pd.Series([1.0]), 0.0, POINTS, (pd.DataFrame({"accuracy": [1.0]}),))
     assert cards.counted([]) == cards.counted([bare]) == ""
 
 
-def test_a_run_diverges_where_a_loss_is_no_number(monkeypatch):
+def test_diverged_is_where_a_loss_is_no_number(monkeypatch):
     points = pd.DataFrame({"id": list("aabbcc"), "step": [0, 9] * 3, "loss": [np.nan, 1, 1, np.nan, 1, np.inf]})
     monkeypatch.setattr(records, "shipped", lambda: (None, points))
     assert cards.diverged.__wrapped__() == {"b", "c"}
@@ -274,4 +271,6 @@ def test_labels_say_what_tells_cells_and_sides_apart():
     ]
     mixed = above[0].assign(d_model=[16, 24], budget=[None, 1])
     assert labels(cells[:1], [(mixed, below[0])]) == ["CoT2 minus discrete CoT, d = 16, B = 1"]
+    layered = [(made(layers=2), made(layers=1))]
+    assert labels(cells[:1], layered) == ["2 layers minus 1 layer"]
     assert apart([["a", "b"], ["b", "c"], ["b"]]) == [["a"], ["c"], []] and apart([]) == []

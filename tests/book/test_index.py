@@ -62,6 +62,10 @@ def test_badges_lead_to_the_only_card_or_to_all_cards_of_a_place(imagined):
     assert made["fig-path"][0].group == "not tested" and made["fig-final"][0].group == "agrees"
     mixed = imagined.assign(verdict=imagined["verdict"].mask(imagined["id"] == "main-mnns-nocot", "open"))
     assert index.badges(mixed)["fig-final"][0].group == index.MIXED and "fig-tree" not in made
+    graphs = imagined["id"].str.match("main-pro|csft-above")  # a verdict on graphs is none on sums
+    made = index.badges(imagined.assign(verdict=imagined["verdict"].mask(graphs, "not reproduced")))
+    assert [(badge.group, badge.words) for badge in made["fig-final"]] == [("agrees", "Table 3: agrees 3")]
+    assert [badge.words for badge in made["fig-search"]] == ["Table 3: differs 4", "Section 3.2: differs"]
 
 
 CHAPTERS = {  # tasks of the figures and tables of a chapter; of the others sums, or none
@@ -88,11 +92,3 @@ def test_exhibits_speak_to_claims_on_their_own_task():
     assert not wrong
     assert all(shown.claims for shown in index.exhibits() if shown.source in set(sources())), "a pattern fits nothing"
     assert [claim for claim in claims().index if not index.beside(claim)] == ["kl-coefficient"], "a setting"
-
-
-def test_badges_count_the_claims_that_a_figure_speaks_to(imagined):
-    """A verdict on graphs is none on sums."""
-    graphs = imagined["id"].str.match("main-pro|csft-above")
-    made = index.badges(imagined.assign(verdict=imagined["verdict"].mask(graphs, "not reproduced")))
-    assert [(badge.group, badge.words) for badge in made["fig-final"]] == [("agrees", "Table 3: agrees 3")]
-    assert [badge.words for badge in made["fig-search"]] == ["Table 3: differs 4", "Section 3.2: differs"]

@@ -13,7 +13,7 @@ from cot2lib.study.claims import coded, queries
 from cot2lib.study.claims.comparisons import Case, Cell, Direction, NoGain, Parts, Reaches, Value
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement
 from cot2lib.study.claims.rows import cells, filled
-from cot2lib.study.judge import PERCENTS
+from cot2lib.study.judge import NAT, PERCENTS
 from cot2lib.study.printed import paper_value
 from cot2lib.theory.verdict import Verdict
 
@@ -67,7 +67,7 @@ def test_number_at_the_papers_chance_is_reproduced_by_runs_at_chance():
 
 def test_number_says_what_is_judged_and_under_which_reading():
     """Best epochs, their interval and the paper's number; where a verdict cannot be given, why."""
-    read = reading(runs=fixed(POOR, best=[0.98, 0.99, 0.985], split_half=GOOD))
+    read = reading(runs=fixed(POOR, best=[0.98, 0.99, 0.985], split_half=GOOD), entropies=fixed(POOR, entropy_1=POOR))
     options = dict(paper_runs=5, chosen=True, judged="best")
     row = Number("csft", "runs", given="so read", **options).row("main-mnns-cot2", "paper", read)
     assert [row[name] for name in ("last", "best", "split_half")] == pytest.approx([60.5, 98.5, 90.5])
@@ -76,7 +76,10 @@ def test_number_says_what_is_judged_and_under_which_reading():
     assert row["difference"] == pytest.approx(98.5 - 98.94) and row["verdict"] == "reproduced: if so read"
     assert row["command"] == "cot2 run csft --profile paper && cot2 collect csft --profile paper"
     (line,) = Number("csft", "runs", **options).drawn("main-mnns-cot2", "paper", read)
-    assert line.values.mean() == pytest.approx(98.5) and (line.stated, line.unit) == (98.94, PERCENTS)
+    assert line.values.tolist() == pytest.approx([98.0, 99.0, 98.5]) and line.stated == 98.94
+    assert (line.unit, line.within) == (PERCENTS, (0.0, 100.0))
+    (line,) = Number("csft", "entropies", "entropy_1").drawn("grpo-mts-d24-k3-entropy1", "paper", read)
+    assert line.values.tolist() == POOR and (line.unit, line.within) == (NAT, (0.0, np.inf))
     untested = Number("csft", "runs", untested="half of a recipe").row("main-mnns-cot2", "paper", read)
     assert untested["verdict"] == "not tested: half of a recipe" and "best" not in untested
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from cot2lib import passk
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
-from cot2lib.study import chapters, check, frame, graphs, measured, passk, sweeps
+from cot2lib.study import chapters, check, frame, graphs, measured, sweeps
 from cot2lib.study.book import all_runs
 from cot2lib.study.claims.queries import reading
 from cot2lib.tasks import MNNS

@@ -21,9 +21,9 @@ LEVELS = [
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
     {"decode", "theory", "targets"},
-    {"training"},
+    {"training", "policy_gradient"},
     {"specs", "llm"},
-    {"runs"},
+    {"runs", "passk"},
     {"study"},
     {"cli"},
 ]

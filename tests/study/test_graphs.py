@@ -10,12 +10,12 @@ from cot2lib.decode import Rollout
 from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_runs, graph_tests
-from cot2lib.study.graph_facts import MOVED
 from cot2lib.study.graph_tests import AGES, RENAMED, SEEN, UNSEEN
 from cot2lib.study.prosqa import measure
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.reachability import token
+from cot2lib.tasks.variants import MOVED
 from cot2lib.training.supervised import build_stack
 
 TASK = ProsQA(inputs=60)

@@ -12,10 +12,10 @@ from cot2lib.decode import Rollout
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_tests
-from cot2lib.study.graph_facts import depths
 from cot2lib.study.prosqa import questions
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProsQA
+from cot2lib.tasks.variants import depths
 
 TASK = ProsQA(inputs=60, names=28, hops=None, mixture=(0.25,) * 4, waiting=6, padding_counts=True)
 RECIPE = dict(d_model=8, layers=1, heads=1, steps=2, warmup=0, evaluate_every=2)

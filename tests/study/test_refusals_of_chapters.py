@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from builders import QUESTIONS, small_specs
 
-from cot2lib import spec
+from cot2lib import policy_gradient, spec
 from cot2lib.errors import CoT2Error
 from cot2lib.llm import answers, gsm8k, models
 from cot2lib.llm.policy import PolicyRecipe
@@ -21,7 +21,6 @@ from cot2lib.study.construction import measure as sharpness
 from cot2lib.study.construction.block import ExpertStack
 from cot2lib.study.controls import digits, outcomes
 from cot2lib.study.gsm8k.runs import word_problems
-from cot2lib.study.policy_ratio import exact
 from cot2lib.study.policy_ratio import measure as ratios
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
@@ -41,7 +40,7 @@ KS, GRAPHS = [1, 2, 8], ProsQA(inputs=60)
 
 
 def law(task, k):
-    return exact.law(GPT2Stack(1, task.vocab_size, task.positions, 8, 1, 1).double(), task, MTS(k))
+    return policy_gradient.law(GPT2Stack(1, task.vocab_size, task.positions, 8, 1, 1).double(), task, MTS(k))
 
 
 def probed(method, inputs):

@@ -4,12 +4,12 @@ import pytest
 import torch
 from builders import small_specs
 
-from cot2lib import runs
+from cot2lib import passk, runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
+from cot2lib.passk import answer_chances, answer_counts, measure
 from cot2lib.runs import manifest
-from cot2lib.study import measured, passk, sweeps
-from cot2lib.study.passk import answer_chances, answer_counts, measure
+from cot2lib.study import measured, sweeps
 from cot2lib.study.sampling import draw as sampling
 from cot2lib.study.sampling import measure as sampling_measure
 from cot2lib.thoughts import Base, Discrete

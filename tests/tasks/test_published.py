@@ -11,15 +11,15 @@ from builders import QUESTIONS, walk_counts
 from cot2lib.errors import SpecError
 from cot2lib.specs import from_data, to_data
 from cot2lib.specs.profiles import spec
-from cot2lib.study import graph_facts
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.tasks import published as module
+from cot2lib.tasks import variants
 from cot2lib.tasks.published import fetch, published
 
 
 def test_the_published_file_is_what_settings_say():
     task = published(QUESTIONS, naming="age")
-    into, out = graph_facts.degrees(task)
+    into, out = variants.degrees(task)
     there, counts = into + out > 0, walk_counts(task)
     rows = torch.arange(task.size)
     ways = torch.stack(counts, 1)[rows, task.graphs.hops, task.options[:, 0]]

@@ -10,11 +10,10 @@ import pytest
 import torch
 from builders import QUESTIONS, graph, walk_counts, walks
 
-from cot2lib.study import graph_facts
 from cot2lib.study.prontoqa import measure as prontoqa
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import SIZES
 from cot2lib.tasks.published import published
@@ -113,7 +112,7 @@ def test_options_and_answers_are_balanced():
 
 
 def test_depths_are_hops_from_the_nearest_source():
-    depths = graph_facts.depths(SMALL)
+    depths = variants.depths(SMALL)
     for row in range(10):
         edges = graph(SMALL, row)
         sources = [node for node in edges if edges.in_degree(node) == 0]

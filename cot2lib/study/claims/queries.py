@@ -92,7 +92,7 @@ SWEEPS: dict[str, Sweep] = {
 
 
 def of_models(table: str, models: Sweep) -> Table:
-    """A table of `cot2lib.study.passk` with the method and the seed of each model."""
+    """A table of `cot2lib.passk` with the method and the seed of each model."""
 
     def rows(profile: str, seeds: Sequence[int]) -> pd.DataFrame:
         runs = [(run.id, run.seed, run.method) for run in dict.fromkeys(models(profile, seeds))]

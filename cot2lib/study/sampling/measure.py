@@ -6,18 +6,18 @@ from dataclasses import asdict
 import pandas as pd
 import torch
 
-from cot2lib import runs
+from cot2lib import passk, runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.model import GPT2Stack
+from cot2lib.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES, TEN
-from cot2lib.study import measured, passk, sweeps
+from cot2lib.study import measured, sweeps
 from cot2lib.study.frame import tidy
-from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.study.report import RECIPES, Text, bullets
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training.data import StackData, stack_data

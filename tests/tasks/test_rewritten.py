@@ -7,9 +7,8 @@ import networkx as nx
 import pytest
 import torch
 
-from cot2lib.study.prosqa import rewritten
-from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
-from cot2lib.tasks import ProsQA
+from cot2lib.tasks import ProsQA, rewritten
+from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
 
 TASK = ProsQA(inputs=200, names=28, hops=None, mixture=(0.4, 0.4, 0.2), seed=1, waiting=6, padding_counts=True)
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from cot2lib import losses, runs
+from cot2lib import losses, policy_gradient, runs
 from cot2lib.decode import replay
 from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.study import sweeps
-from cot2lib.study.policy_ratio import clipping, exact
+from cot2lib.study.policy_ratio import clipping
 from cot2lib.study.policy_ratio import measure as ratios
 from cot2lib.tasks import MNNS
 from cot2lib.theory.one_parameter import Shared, entropies
@@ -72,7 +72,7 @@ def followed(found, ratio, group=None, scaled=False):
         group: samples of a group whose own mean is the baseline; None for the exact expected reward as baseline.
         scaled: whether the group's standard deviation divides.
     """
-    thought, answer = exact.parts(found)
+    thought, answer = policy_gradient.parts(found)
     weight = 1.0 if group is None else group_weight(found.success.detach(), group, scaled)
     share = 1 / found.log_thought.shape[-1] if ratio == "geometric" else 1.0
     return (weight * (share * thought + answer)).mean(1)
@@ -82,7 +82,7 @@ def followed(found, ratio, group=None, scaled=False):
 
 
 def test_multisets_count_ordered_tuples():
-    tokens, orders = exact.multisets(4, 3)
+    tokens, orders = policy_gradient.multisets(4, 3)
     counted = Counter(tuple(sorted(drawn)) for drawn in product(range(4), repeat=3))
     assert dict(zip(map(tuple, tokens.tolist()), orders.tolist())) == counted
 
@@ -91,7 +91,7 @@ def test_multisets_count_ordered_tuples():
 def test_law_has_the_reward_of_ordered_tuples(trained, k):
     """J once more from every ordered tuple, in one replay of its own."""
     _, _, stack = trained
-    found = exact.law(stack, TASK, MTS(k))
+    found = policy_gradient.law(stack, TASK, MTS(k))
     assert close(found.chance.sum(-1), 1.0) and close(found.log_answer.exp().sum(-1), 1.0)
     tuples = torch.cartesian_prod(*[torch.arange(TASK.vocab_size)] * k).view(-1, k)
     fed = F.one_hot(tuples, TASK.vocab_size).double().mean(1)
@@ -117,15 +117,15 @@ def test_several_updates_at_rate_zero_have_the_laws_reward(trained):
 def test_gradient_of_the_product_is_the_policys_and_of_the_geometric_mean_is_not(trained, k):
     """Summed over all traces with `losses.surrogate`, against the gradient of J itself."""
     _, _, stack = trained
-    law = exact.law(stack, TASK, MTS(k))
-    goal = exact.gradient(exact.expected_reward(law), stack)
-    thought, answer = (exact.gradient(part.mean(1), stack) for part in exact.parts(law))
-    found = {ratio: exact.gradient(expected_surrogate(law, law.detach(), ratio), stack) for ratio in RATIOS}
+    law = policy_gradient.law(stack, TASK, MTS(k))
+    goal = policy_gradient.gradient(policy_gradient.expected_reward(law), stack)
+    thought, answer = (policy_gradient.gradient(part.mean(1), stack) for part in policy_gradient.parts(law))
+    found = {ratio: policy_gradient.gradient(expected_surrogate(law, law.detach(), ratio), stack) for ratio in RATIOS}
     assert goal.norm() > 1e-2 and close(thought + answer, goal)
     assert close(found["product"], goal) and close(found["per-draw"], goal)
     assert close(found["geometric"], thought / k + answer)
-    assert close(found["geometric"], exact.gradient(followed(law, "geometric"), stack))
-    assert close(found["product"], exact.gradient(followed(law, "product"), stack))
+    assert close(found["geometric"], policy_gradient.gradient(followed(law, "geometric"), stack))
+    assert close(found["product"], policy_gradient.gradient(followed(law, "product"), stack))
     if k > 1:
         assert not close(found["geometric"], goal, 1e-2)
         assert torch.cosine_similarity(found["geometric"], goal).max() < 0.999
@@ -153,12 +153,12 @@ def test_sampled_gradients_are_unbiased_within_their_error(trained, k, scaled, l
     """GRPO's own gradient, group baseline and all, against its exact expectation, in three directions."""
     _, stack, _ = trained
     one = stack.select([0])
-    law = exact.law(one, TASK, MTS(k))
-    found = exact.sampled_gradients(one, TASK, MTS(k), RATIOS, group=4, scaled=scaled, lanes=lanes, seed=7)
+    law = policy_gradient.law(one, TASK, MTS(k))
+    found = policy_gradient.sampled_gradients(one, TASK, MTS(k), RATIOS, group=4, scaled=scaled, lanes=lanes, seed=7)
     assert torch.allclose(found["per-draw"], found["product"], atol=1e-5), "at equal weights"
-    thought, answer = (exact.gradient(part.mean(1), one)[0] for part in exact.parts(law))
+    thought, answer = (policy_gradient.gradient(part.mean(1), one)[0] for part in policy_gradient.parts(law))
     for ratio in ("product", "geometric"):
-        goal = exact.gradient(followed(law, ratio, 4, scaled), one)[0]
+        goal = policy_gradient.gradient(followed(law, ratio, 4, scaled), one)[0]
         for direction in (goal, thought, answer):
             along = found[ratio].sum(0) @ direction
             assert abs(along.mean() - goal @ direction) < 4 * along.std() / lanes**0.5
@@ -173,18 +173,18 @@ def test_sampled_gradients_are_the_trainers(trained, monkeypatch):
     specs, stack, _ = trained
     one = GRPOSpec(Recipe(steps=1, batch=9, lr=1e-3, evaluate_every=1), specs[0], MTS(2), scaled=False)
     trainer = grpo.GRPOTrainer([one], stack.select([0]))
-    keys = exact.random.run_keys([0], exact.Site.ROLLOUT, 5)
+    keys = policy_gradient.random.run_keys([0], policy_gradient.Site.ROLLOUT, 5)
     monkeypatch.setattr(grpo.random, "fold", lambda *_: keys)
     trainer.update(torch.arange(9)[None])
     taken = torch.cat([part.flatten(1) for part in trainer.gradients], 1)
-    found = exact.sampled_gradients(stack.select([0]), TASK, MTS(2), ["geometric"], lanes=1, seed=5)
+    found = policy_gradient.sampled_gradients(stack.select([0]), TASK, MTS(2), ["geometric"], lanes=1, seed=5)
     assert torch.allclose(-2 * taken, found["geometric"].sum(0), atol=1e-5)
 
 
 def test_inner_of_expectations():
     one, other = torch.randn(2, 6, 3, generator=torch.Generator().manual_seed(0)).double()
     brute = [one[i] @ other[j] for i, j in permutations(range(6), 2)]
-    assert float(exact.inner(one, other)) == pytest.approx(float(sum(brute)) / 30)
+    assert float(policy_gradient.inner(one, other)) == pytest.approx(float(sum(brute)) / 30)
 
 
 # Off-policy
@@ -201,12 +201,12 @@ def moved(stack, size=0.05):
 
 def test_reweighted_by_the_product_alone_is_the_new_reward(trained):
     _, _, stack = trained
-    old = exact.law(stack, TASK, MTS(2)).detach()
-    new = exact.law(moved(stack), TASK, MTS(2)).detach()
-    reward = exact.expected_reward(new)
-    assert (reward - exact.expected_reward(old)).abs().min() > 1e-4
-    assert close(exact.reweighted(new, old, "product"), reward)
-    assert (exact.reweighted(new, old, "geometric") - reward).abs().min() > 1e-4
+    old = policy_gradient.law(stack, TASK, MTS(2)).detach()
+    new = policy_gradient.law(moved(stack), TASK, MTS(2)).detach()
+    reward = policy_gradient.expected_reward(new)
+    assert (reward - policy_gradient.expected_reward(old)).abs().min() > 1e-4
+    assert close(policy_gradient.reweighted(new, old, "product"), reward)
+    assert (policy_gradient.reweighted(new, old, "geometric") - reward).abs().min() > 1e-4
     for ratio, below in (("product", False), ("geometric", True)):
         mean = (old.chance * losses.log_ratio(new.log_thought, old.log_thought, ratio).exp()).sum(-1)
         assert (mean < 1 - 1e-6).all() if below else close(mean, 1.0)
@@ -218,11 +218,11 @@ def test_reweighted_by_the_product_alone_is_the_new_reward(trained):
 
 def test_divergence_is_that_of_traces(trained):
     _, _, stack = trained
-    old, new = (exact.law(one, TASK, MTS(2)).detach() for one in (stack, moved(stack)))
+    old, new = (policy_gradient.law(one, TASK, MTS(2)).detach() for one in (stack, moved(stack)))
     log = lambda law: (law.log_thought.sum(-1)[..., None] + law.log_answer).flatten(2)
     chance = (new.chance[..., None] * new.log_answer.exp()).flatten(2)
-    assert close(exact.divergence(new, old), (chance * (log(new) - log(old))).sum(-1).mean(1))
-    assert exact.divergence(new, old).min() > 1e-3 and close(exact.divergence(old, old), 0.0)
+    assert close(policy_gradient.divergence(new, old), (chance * (log(new) - log(old))).sum(-1).mean(1))
+    assert policy_gradient.divergence(new, old).min() > 1e-3 and close(policy_gradient.divergence(old, old), 0.0)
 
 
 # One parameter
@@ -324,8 +324,8 @@ def test_several_updates_move_ratios(trained, ratio):
 @pytest.mark.parametrize(
     "ask, says",
     [
-        (lambda *_: exact.law(None, MNNS(1, 2, 4), MTS(1)), "has 3 thoughts a trace"),
-        (lambda *_: exact.law(None, TASK, MTS(6)), r"k=6: .* too many to list"),
+        (lambda *_: policy_gradient.law(None, MNNS(1, 2, 4), MTS(1)), "has 3 thoughts a trace"),
+        (lambda *_: policy_gradient.law(None, TASK, MTS(6)), r"k=6: .* too many to list"),
         (lambda *_: ratios.starts([], 10), "no seeds"),
         (lambda *_: ratios.dropout({}, [1], 1.5), r"dropout=1\.5"),
         (lambda specs, stack, _: ratios.exact_gradients((specs, stack), [6]), "exact_ks="),

@@ -9,11 +9,10 @@ import pytest
 import torch
 from builders import walk_counts
 
-from cot2lib.study import graph_facts
-from cot2lib.study.graph_facts import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, with_room
 from cot2lib.study.prontoqa import measure
-from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import HOPS
+from cot2lib.tasks.variants import BOTH, LEADING, LEAVES, LED_TO, MOVED, NEITHER, Blocked, Distracted, with_room
 
 TASK = ProsQA(inputs=300, naming="age")
 USUAL = ProntoQA(inputs=60)
@@ -92,7 +91,7 @@ def test_distracted_leaves_come_in_random_order(room):
 def test_distracted_arguments_alone_decide_the_graphs():
     task = distracted(True)
     first = task.edges
-    graph_facts._with_leaves.cache_clear()
+    variants._with_leaves.cache_clear()
     assert torch.equal(Distracted(**asdict(task)).edges, first)
     assert not torch.equal(Distracted(**asdict(task) | {"seed": 1}).edges, first)
 
