@@ -63,8 +63,6 @@ def test_experiments_measure_what_was_predicted():
 @pytest.mark.parametrize(
     "ask, lacks",
     [
-        (lambda: outcomes.read([1]), "no control of these seeds"),
-        (lambda: more_digits.read([1]), r"no run of more digits is recorded for the seeds \[1\]"),
         (
             lambda: outcomes.outcomes(*outcomes.read(SEEDS[:1])),
             f"no interval .* for {NUMBERS}; give two seeds",
