@@ -167,7 +167,8 @@ def test_crossing_costs(rise, tries, ratio):
     assert (found["tries"], found["ratio"]) == (tries, ratio) and found["dearer"] == spent["positions"][tries] / 9
 
 
-def test_lacking_names_what_was_not_drawn():
+def test_checked_and_lacking_know_what_was_measured():
+    sampling_measure.checked(50, [1, 14], 0.4)
     assert "**Not drawn, authors' recipe**" in sampling_measure.lacking(pd.DataFrame({"profile": ["quick"]})).text
     assert sampling_measure.lacking(pd.DataFrame({"profile": ["quick", "paper"]})) is None
 
