@@ -14,7 +14,7 @@ from cot2lib.runs import collect as merge
 from cot2lib.runs import records
 from cot2lib.runs.lookup import absent, absent_message, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape
-from cot2lib.specs.profiles import TEN
+from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import graph_tests, sweeps, thoughts_held
 from cot2lib.study.book import all_runs
 from cot2lib.study.construction import block
@@ -112,7 +112,7 @@ def _pass_at_k(profile: str) -> pd.DataFrame:
     """
     from cot2lib.study.passk import measure  # needs scipy, which a bare GPU machine may lack
 
-    again = [run for run in sweeps.on_split(sweeps.small(profile, TEN)) if run.split is not None]
+    again = [run for run in sweeps.on_split(sweeps.small(profile, TWENTY)) if run.split is not None]
     missing = absent(again, retrain=False)
     groups = by_shape([*all_runs.sweep("sampling", profile), *(run for run in again if run not in missing)])
     tables = [measure(runs.load_stack(specs, missing="error"), specs) for specs in groups]
