@@ -1,5 +1,5 @@
-# make book      execute every chapter, build the HTML into _build/html
-# make test      lint, chapters under nbval, tests, the built book
+# make book      execute every chapter, build the HTML into _build/html, test its pages (some need Chromium)
+# make test      lint, tests, chapters under nbval with short live trainings (some tests need node)
 # make lint      ruff, its formatter and mypy
 # make thorough  the long tests, and every page of the book that `make book` has built (needs npm and Chromium)
 # make fresh     retrain chapters from nothing: CHAPTERS="csft budget" PROFILE=paper; RESUME=1 goes on
@@ -22,9 +22,9 @@ export OMP_NUM_THREADS ?= 1
 # Dozens of processes import the same packages: bytecode is kept, also where the environment says that none is.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: book chapters html test lint thorough fresh gpu pdf results release clean
+.PHONY: book chapters html pages test lint thorough fresh gpu pdf results release clean
 
-book: chapters html
+book: chapters html pages
 
 chapters: $(READY)
 	$(BIN)/cot2 chapters --workers $(JOBS)
@@ -34,9 +34,12 @@ html: $(READY)
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	test -f _build/html/book/intro.html
 
-test: lint
-	$(PYTEST) tests/fast/test_entries.py notebooks --nbval --durations 5
-	$(PYTEST) tests --build --durations 15
+pages: $(READY)
+	$(PYTEST) tests -m "pages and not thorough" -rs --durations 5
+
+test: $(READY)  # the engine is compiled while ruff and mypy read
+	$(BIN)/pytest -q tests/fast/test_entries.py & engine=$$!; $(MAKE) lint && wait $$engine
+	$(PYTEST) tests notebooks --nbval-lax --ignore tests/fast/test_entries.py -rs --durations 15
 
 thorough: $(READY)
 	-npm install --silent --no-save --prefix build/axe axe-core@4.14.1

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from cot2lib import supervision
+from cot2lib.kit import random
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS
+from cot2lib.thoughts import MTS, State
 from cot2lib.training import evaluation, grpo
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.supervised import build_stack, evaluation_rules
@@ -91,3 +92,25 @@ def walks(task, row):
     for _ in range(int(task.graphs.hops[row])):
         layers.append([(*walk, after) for walk in layers[-1] for after in edges.successors(walk[-1])])
     return layers[1:]
+
+
+# Thoughts of one distribution, which rules draw
+
+ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)
+
+
+def draws_of(key, count, batch=1):
+    return random.uniform(torch.tensor([key]), batch * count).view(1, batch, count)
+
+
+def mixed(weights):
+    """The mean embedding of a vocabulary whose table counts up."""
+    table = torch.arange(5 * weights.shape[-1], dtype=weights.dtype).view(-1, 5).sin()
+    return weights @ table
+
+
+def drawn(rule, alpha=ALPHA, count=40_000, key=3, dtype=torch.float32):
+    """`count` thoughts of one rule at one distribution, as one batch."""
+    logits = alpha.log().to(dtype).expand(1, count, -1)
+    hidden = torch.zeros(1, count, 1)
+    return rule(State(logits, hidden, lambda n: draws_of(key, n, count), lambda: hidden, mixed))

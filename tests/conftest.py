@@ -1,7 +1,12 @@
-"""Shapes and types are checked in every test where beartype is installed (it is not on a bare GPU machine)."""
+"""What all tests share: an empty world, shape checks, the order of files, and no test that is skipped unseen in CI.
+
+Shapes and types are checked in `test_contracts.py`, which passes through all of them, and in all of `make thorough`;
+where beartype is installed (it is not on a bare GPU machine).
+"""
 
 import importlib.util
 import os
+from collections import Counter
 from pathlib import Path
 
 import jaxtyping
@@ -20,30 +25,67 @@ if importlib.util.find_spec("beartype"):
     install_import_hook([name for name in names if not name.startswith("cot2lib.fast")], "beartype.beartype")
 
 torch.set_num_threads(1)
-
-# What takes longest begins first, so that no worker is left with it.
-LONGEST = (
-    "test_site.py", "test_fused.py", "test_cli.py", "test_shipped.py", "test_supervised.py",
-    "test_construction.py", "test_runs.py", "test_exact.py", "test_sampling.py", "test_grpo.py",
-)  # fmt: skip
+SECONDS = Path(__file__).parent / "seconds.csv"  # what each file took; written by `--seconds`
 
 
 def pytest_addoption(parser):
-    parser.addoption("--build", action="store_true", help="build the book before the tests of its pages")
+    parser.addoption("--seconds", action="store_true", help=f"write what each file takes into {SECONDS.name}")
+
+
+def pytest_configure(config):
+    thorough = config.getoption("markexpr") == "thorough"
+    jaxtyping.config.update("jaxtyping_disable", not thorough)
+    if importlib.util.find_spec("hypothesis") and not thorough:
+        from hypothesis import settings
+
+        settings.register_profile("same", derandomize=True, deadline=None)  # a red run is red again
+        settings.load_profile("same")
+    if config.getoption("seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Clock())
+
+
+class Clock:
+    """Counts what the tests of each file take, over all workers."""
+
+    def __init__(self):
+        self.taken = Counter()
+
+    def pytest_runtest_logreport(self, report):
+        self.taken[report.nodeid.partition("::")[0]] += report.duration
+
+    def pytest_sessionfinish(self):
+        table = known_seconds() | {file: round(taken) for file, taken in self.taken.items() if taken >= 1}
+        SECONDS.write_text("".join(f"{file},{taken}\n" for file, taken in sorted(table.items())))
+
+
+def known_seconds():
+    """What each file took when that was last written."""
+    return {file: int(taken) for file, taken in (line.split(",") for line in SECONDS.read_text().split())}
 
 
 def pytest_collection_modifyitems(items):
-    """Sort files by what they take; tests of a file stay in order."""
-    rank = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
+    """Files that take longest begin first, so that no worker is left with one; tests of a file stay in order."""
+    known = known_seconds()
+    items.sort(key=lambda item: -known.get(item.nodeid.partition("::")[0], 0))
 
 
-@pytest.fixture(scope="module")
-def unchecked():
-    """Shapes are not checked: for files that train long, by functions that other files check."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+def unseen(report):
+    """Make a skipped test or file a failure where `CI` is set, since nobody reads there what was left out."""
+    if os.environ.get("CI") and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} would be skipped here, and CI must run it: {report.longrepr[2]}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    return report if item.get_closest_marker("cuda") else unseen(report)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    return unseen((yield))
 
 
 @pytest.fixture

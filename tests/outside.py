@@ -1,6 +1,6 @@
 """A script outside the package: a thought rule, a sampling rule, targets and a ragged task, trained beside ours.
 
-    python outside.py FOLDER
+    python outside.py FOLDER [STEPS]
 
 It writes `curves.csv` and `curves.png` into the folder.
 """
@@ -31,7 +31,6 @@ from cot2lib import (
 )
 from cot2lib.kit import random
 from cot2lib.specs import Model, Recipe, Supervision
-from cot2lib.study import frame, look
 from cot2lib.targets import FreshPath
 
 
@@ -77,12 +76,12 @@ class Doubted(Targets):
         return Shown(torch.where(doubted, path, frontier), frontier)
 
 
-def runs_of(seeds=(42, 43)) -> dict[str, list]:
+def runs_of(steps: int, seeds=(42, 43)) -> dict[str, list]:
     """Each rule by its name: CSFT with ours and with those above, then policy gradients with both samplers."""
     task, model = Ragged(), Model(16, 1, 2)
-    recipe = Recipe(steps=300, batch=32, lr=3e-3, evaluate_every=50)
+    recipe = Recipe(steps=steps, batch=32, lr=3e-3, evaluate_every=steps // 6)
     start = lambda seed: RunSpec(recipe, task, model, Supervision(budget=1), Discrete(), seed)
-    reward = Recipe(steps=60, batch=16, lr=1e-3, evaluate_every=20)
+    reward = Recipe(steps=steps // 5, batch=16, lr=1e-3, evaluate_every=steps // 15)
     supervised = {"Base": Base(), "Sharpened": Sharpened()}
     shown = Supervision(targets=Doubted())
     sampled = {"MTS": MTS(2), "Pair": Pair()}
@@ -93,9 +92,11 @@ def runs_of(seeds=(42, 43)) -> dict[str, list]:
     }
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, steps: int) -> None:
+    from cot2lib.study import frame, look  # what draws; the classes above do without
+
     parts = []
-    for name, specs in runs_of().items():
+    for name, specs in runs_of(steps).items():
         cot2lib.run(specs, device="cpu")
         parts.append(cot2lib.curves(specs).assign(rule=name, profile="live"))
     table = pd.concat(parts, ignore_index=True)
@@ -105,4 +106,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 300)

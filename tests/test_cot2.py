@@ -186,21 +186,13 @@ def run(monkeypatch, *given):
     cot2.main()
 
 
-def quicker(monkeypatch):
+def test_the_command_compares_both_methods_and_rewards(monkeypatch, capsys):
     train, reward = cot2.train, cot2.reward
     monkeypatch.setattr(cot2, "train", lambda *given, **shape: train(*given, steps=20, **shape))
     monkeypatch.setattr(cot2, "reward", lambda *given: reward(*given, steps=2))
-
-
-def test_the_command_compares_both_methods(monkeypatch, capsys):
-    quicker(monkeypatch)
     run(monkeypatch, "--digits", "2", "--d", "16", "--budget", "2")
     first, second = capsys.readouterr().out.splitlines()[-2:]
     assert first.startswith("CoT2: ") and second.startswith("discrete: ") and "55.27" in first and "55.48" in second
-
-
-def test_the_command_rewards(monkeypatch, capsys):
-    quicker(monkeypatch)
     run(monkeypatch, "--digits", "2", "--reward")
     assert "after reward" in capsys.readouterr().out.splitlines()[-1]
 

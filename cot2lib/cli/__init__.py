@@ -68,13 +68,18 @@ def _add_language(commands) -> None:
 
 def _add_study(commands) -> None:
     collect = command(commands, "collect", "merge the local store into the shipped records", _collect)
-    collect.add_argument("chapter", help="chapter whose runs to collect, or what is measured (CONTRIBUTING.md)")
+    collect.add_argument("chapter", help="chapter whose runs to collect")
     profile_option(collect)
     collect.add_argument(
         "--source", type=Path, nargs="+", default=[], help="stores, or folders of records, made elsewhere"
     )
     collect.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
     collect.add_argument("--replace", action="store_true", help="prefer newer results to shipped ones")
+
+    measure = command(commands, "measure", "measure a shipped table anew on trained models", _measure)
+    measure.add_argument("name", help="the table (CONTRIBUTING.md)")
+    profile_option(measure)
+    measure.add_argument("--out", type=Path, help="folder to write to (default: the package's records)")
 
     chapters = command(commands, "chapters", "execute chapters with papermill for the book", _chapters)
     chapters.add_argument("names", nargs="*", metavar="CHAPTER", help="chapters (default: all)")
@@ -131,6 +136,12 @@ def _collect(options: argparse.Namespace) -> None:
 
     for path in collect(options.chapter, options.profile, options.source, options.out, options.replace):
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")
+
+
+def _measure(options: argparse.Namespace) -> None:
+    from cot2lib.study.measured import measure
+
+    print(measure(options.name, options.profile, options.out))
 
 
 def _chapters(options: argparse.Namespace) -> int:

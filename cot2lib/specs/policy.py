@@ -113,11 +113,6 @@ class GRPOSpec(Run):
         return replace(self.thought, k=min(k, self.thought.k))
 
     @property
-    def positions(self) -> int:
-        """Positions that one prompt costs in a step, rollouts and their replay."""
-        return 2 * (self.start.positions + (self.group - 1) * self.outputs)
-
-    @property
     def fed(self) -> str:
         return "self"
 

@@ -34,9 +34,11 @@ SHOWN = 60  # characters of a value that a message repeats
 EVERYWHERE = {"profile": "quick", "device": "auto", "seeds": [*SEEDS], "retrain": False}
 LIVE = {"live_epochs": 40, "live_low": 1, "live_high": 9, "live_length": 4}
 PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
-    "method": {"seeds": [42], "budget": 16, "d_model": 32, "steps": 2000},
+    "method": {"seeds": [42], "budget": 16, "d_model": 32, "live_steps": 2000},
     "tasks": {"digits": [2, 1, 4], "budgets": [1, 2, 8], "ties": "minus-first"},
-    "csft": LIVE | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},
+    "csft": LIVE
+    | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16}
+    | {"live_rounds": 3},
     "budget": LIVE
     | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
     | {"live_d_model": 24, "live_budgets": [1, 4, 16]},
@@ -248,26 +250,6 @@ def _execute(source: Path, target: Path, values: Mapping[str, object], again: bo
     except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
         return _execute(source, target, values, again=False) if again and UNBORN in str(error) else _one_line(error)
     return None
-
-
-def keep(source: Path, outputs: Sequence[Sequence[Mapping]], seconds: float) -> None:
-    """Write the executed copy of a chapter that was executed elsewhere with its defaults.
-
-    Args:
-        source: the chapter.
-        outputs: of each of its code cells, as nbformat has them; nothing is written if some cell was left out.
-        seconds: how long it took.
-    """
-    notebook = json.loads(source.read_text())
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    if len(cells) != len(outputs):
-        return
-    for place, (cell, given) in enumerate(zip(cells, outputs)):
-        cell.update(outputs=given, execution_count=place + 1)
-    _executed().mkdir(parents=True, exist_ok=True)
-    with _whole(_executed() / source.name) as part:
-        part.write_text(json.dumps(notebook))
-        _stamp(part, {}, seconds)
 
 
 @contextmanager

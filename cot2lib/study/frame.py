@@ -13,6 +13,7 @@ from cot2lib.runs.records import Tables
 from cot2lib.specs import Run
 from cot2lib.study.report import PERCENT, RECIPES, Text, bullets
 
+SECONDS_AN_HOUR = 3600.0
 # columns that records hold as shares
 SHARES = ("accuracy", "last", "best", "split_half", "closing_mean", "curve_mean", "seen")
 ORDER: dict[str, tuple] = {
@@ -89,6 +90,12 @@ def at(rows: pd.DataFrame, **columns) -> pd.DataFrame:
     for name, value in columns.items():
         rows = rows[rows[name].isin(value if isinstance(value, list | tuple) else [value])]
     return rows
+
+
+def hours(rows: pd.DataFrame) -> pd.Series:
+    """The time of each run in hours of one core or GPU; a run's share of its stack."""
+    cores = rows["threads"].where(rows["device"].str.startswith("cpu"), 1)
+    return rows["seconds"] * cores / SECONDS_AN_HOUR
 
 
 def called(column: str, value: object) -> str:

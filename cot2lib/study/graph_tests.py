@@ -22,18 +22,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib import runs, supervision
+from cot2lib import passk, runs, supervision
 from cot2lib.decode import PROMPTS_AT_ONCE, Rollout, decode, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
 from cot2lib.specs import RunSpec
-from cot2lib.study import passk
-from cot2lib.study.graph_facts import DENSE, INPUTS, LEAVES, MOVED, Blocked, Distracted, depths, with_room
 from cot2lib.study.graph_runs import OFFICIAL
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prontoqa import READINGS
 from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, Reachability, token
+from cot2lib.tasks.variants import DENSE, INPUTS, LEAVES, MOVED, Blocked, Distracted, depths, with_room
 
 OF_WHICH_FEW_HAVE_ROOM = 6  # times as many graphs are drawn, for a sixth to have room for distractors
 TEST_SEED = 1  # of the graphs that nothing is trained on or chosen by
@@ -233,13 +231,3 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 def votes(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Maj@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
     return passk.measure(runs.load_stack(specs, missing="error"), specs, samples=SAMPLES, most=MOST, kept=(None,))
-
-
-def shipped(profile: str) -> pd.DataFrame:
-    """The table that `cot2 collect searched` has shipped; empty where there is none."""
-    return records.shipped_rows(f"searched.{profile}.tested", ["id", "test", "inputs", "strict", "pair"])
-
-
-def shipped_votes(profile: str) -> pd.DataFrame:
-    """The table that `cot2 collect votes` has shipped; empty where there is none."""
-    return records.shipped_rows(f"votes.{profile}.majority", ["id", "temperature", "k", "pass_at_k", "maj_at_k"])

@@ -9,7 +9,7 @@ import pandas as pd
 
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run, RunSpec
-from cot2lib.study import frame, graph_runs, graph_tests, look, policies, show
+from cot2lib.study import frame, graph_runs, graph_tests, look, measured, policies, show
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.tasks.prontoqa import TWINS
@@ -52,7 +52,7 @@ def _told(spec: Run) -> dict[str, object]:
 
 def tested(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Answers and thoughts of our recipe's runs on test graphs (%), a row for each run and test."""
-    table = graph_tests.shipped("quick")
+    table = measured.read("searched")
     shares = [name for name in table if name in ("strict", "pair") or name.rpartition("_")[0] in MASSES]
     test = frame.ordered(table["test"], graph_tests.ORDER)
     return described(table.assign(**PERCENT * table[shares], test=test), specs)
@@ -92,7 +92,7 @@ def votes(task: str, seeds: Sequence[int], more: Mapping[str, Sequence[RunSpec]]
     """
     asked = [(name, RECIPES[name], graph_runs.voting(name, seeds, tasks=(task,))) for name in RECIPES]
     asked += [("quick", told, specs) for told, specs in (more or {}).items()]
-    parts = [described(graph_tests.shipped_votes(name), specs).assign(recipe=told) for name, told, specs in asked]
+    parts = [described(measured.read("votes", name), specs).assign(recipe=told) for name, told, specs in asked]
     rows = pd.concat(parts, ignore_index=True)
     once = rows["method"] == SIDES[0]
     drawn = rows["temperature"].map("discrete CoT, T = {:g}".format).mask(once, "CoT2, one answer")

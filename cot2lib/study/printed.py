@@ -10,7 +10,7 @@ import pandas as pd
 @cache
 def claims() -> pd.DataFrame:
     """The paper's numbers and claims by id; columns source, task, setting, metric, paper_value, unit."""
-    return pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str).set_index("id")
+    return pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str, keep_default_na=False).set_index("id")
 
 
 LAYERS = {"1": "one layer,", "2": "two layers,", "4": "four layers,"}

@@ -16,9 +16,8 @@ from cot2lib import runs
 from cot2lib.decode import rules
 from cot2lib.errors import RecordError
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, by_shape
-from cot2lib.study import sweeps
+from cot2lib.study import measured, sweeps
 from cot2lib.study.report import PERCENT
 from cot2lib.supervision import as_tokens, backward_counts, forward_counts
 from cot2lib.tasks import Task
@@ -54,6 +53,12 @@ def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> 
     return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
 
 
+def contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
+    """`measure` of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    start, trained = (load(specs, missing="error") for load in (runs.load_starts, runs.load_stack))
+    return measure(start, trained, specs)
+
+
 @torch.no_grad()
 def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
@@ -86,11 +91,6 @@ def _means(
     return total
 
 
-def shipped(profile: str) -> pd.DataFrame:
-    """The shipped table of `measure` under a profile, empty if there is none."""
-    return records.shipped_rows(f"thoughts.{profile}.contents", ["id", "when", "step", *COLUMNS])
-
-
 def base_entropies(held: pd.DataFrame) -> pd.DataFrame:
     """Entropies (nat) under base decoding by `id`: after training `entropy_t`, before it `entropy_t_before`.
 
@@ -116,7 +116,7 @@ def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = 
         if profile == retrained:
             table = pd.concat([measure(*ends(group), group) for group in by_shape(specs)], ignore_index=True)
         else:
-            table = shipped(profile)
+            table = measured.read("thoughts", profile)
             table = table[table["id"].isin([spec.id for spec in specs])]
         tables.append(table.assign(profile=profile))
     found = pd.concat([table for table in tables if len(table)] or tables)
@@ -128,7 +128,7 @@ def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = 
 def _not_measured(profile: str, run: GRPOSpec) -> str:
     """A sentence on a run whose thoughts were not measured, with the remedy."""
     known = run in sweeps.looked_into(profile)
-    command = f"make it with `cot2 collect thoughts --profile {profile}` where the run was trained, or "
+    command = f"make it with `cot2 measure thoughts --profile {profile}` where the run was trained, or "
     return (
         f"no measure of what the thoughts of run {run.id} (seed {run.seed}) hold; "
         f"{command if known else ''}ask with retrain=True."

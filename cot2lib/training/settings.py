@@ -246,11 +246,6 @@ class Run(ABC):
         return len(self.supervision.output_steps(self.task.steps))
 
     @property
-    def positions(self) -> int:
-        """Positions that one input costs in a step."""
-        return self.task.positions
-
-    @property
     def fed(self) -> str:
         """Whose thoughts are fed in training, "teacher", "self", "teacher, then self" or "stages"."""
         return "teacher, then self" if self.supervision.switch else self.supervision.feeding

@@ -14,6 +14,8 @@ from pathlib import Path
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "needs Chromium (Debian's package)"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe")
+SCREEN = dict(width=900, height=1400, deviceScaleFactor=1, mobile=False)
+STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
 LOADED = """new Promise((done) => {
   if (document.readyState === "complete") done();
   else window.addEventListener("load", () => setTimeout(done));  // after what the page does then
@@ -23,13 +25,13 @@ LOADED = """new Promise((done) => {
 class Browser:
     """A browser that obeys the DevTools protocol in a pipe; it begins in the time of several pages, so it is kept."""
 
-    def __init__(self, *flags: str) -> None:
+    def __init__(self) -> None:
         self.profile, self.numbers = tempfile.TemporaryDirectory(), count(1)
         heard, commands = os.pipe()
         answers, told = os.pipe()
         pipes = [(os.POSIX_SPAWN_DUP2, heard, 3), (os.POSIX_SPAWN_DUP2, told, 4)]  # the numbers that Chromium knows
         silent = [(os.POSIX_SPAWN_OPEN, file, os.devnull, os.O_RDWR, 0) for file in (1, 2)]
-        command = [BROWSER, *FLAGS, f"--user-data-dir={self.profile.name}", *flags]
+        command = [BROWSER, *FLAGS, f"--user-data-dir={self.profile.name}"]
         self.process = os.posix_spawn(BROWSER, command, os.environ, file_actions=[*pipes, *silent])
         os.close(heard), os.close(told)
         self.commands, self.answers = os.fdopen(commands, "wb", 0), os.fdopen(answers, "rb", 0)
@@ -91,13 +93,14 @@ class Browser:
 browser = functools.cache(Browser)
 
 
-def said_by(folder: Path, body: str, script: str, *flags: str) -> object:
+def said_by(folder: Path, body: str, script: str) -> object:
     """What a script returns, or promises, after a page's own scripts have run; the page lies in `folder/book`."""
     page = folder / "book" / "page.html"
     page.parent.mkdir(exist_ok=True)
     page.write_text(f'<!doctype html><meta charset="utf-8">{body}')
-    shown = browser(*flags)
-    with shown.visitor() as session:
-        shown.ask("Page.navigate", session, url=page.as_uri())
-        shown.give(session, LOADED)
-        return shown.give(session, f"(async () => {{{script}}})()")
+    with browser().visitor() as session:
+        browser().ask("Emulation.setDeviceMetricsOverride", session, **SCREEN)
+        browser().ask("Emulation.setEmulatedMedia", session, features=[STILL])
+        browser().ask("Page.navigate", session, url=page.as_uri())
+        browser().give(session, LOADED)
+        return browser().give(session, f"(async () => {{{script}}})()")

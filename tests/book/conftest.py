@@ -1,12 +1,38 @@
-"""What tests of the book share: the component `two-minds` with its models and questions, and a lack of runs."""
+"""What tests of the book share: the ledger, the built pages, and the component `two-minds` with its models."""
 
 import shutil
 
-import pandas as pd
 import pytest
 from component import BOOK, extension
 
-from cot2lib.study.book import ledger
+from cot2lib.study.book.ledger import of_records, reading_records
+
+
+@pytest.fixture(scope="session")
+def rows():
+    """The ledger of the shipped records."""
+    return of_records()
+
+
+@pytest.fixture(scope="session")
+def known(rows):
+    """Its rows of the authors' recipe, by claim."""
+    return rows[rows["profile"] == "paper"].set_index("id", drop=False)
+
+
+@pytest.fixture(scope="session")
+def read():
+    """Answers queries on the shipped records, each once."""
+    return reading_records()
+
+
+@pytest.fixture(scope="session")
+def built():
+    """The folder of the built book."""
+    folder = BOOK.parent / "_build" / "html"
+    if not folder.exists():
+        pytest.fail("the book is not here; build it first: make book", pytrace=False)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +53,3 @@ def site(explorer, shown, tmp_path_factory):
     for name, given in shown.items():
         explorer.write_script(folder / "_static", name, given)
     return folder
-
-
-@pytest.fixture
-def quick_alone():
-    """A reader that finds no runs of the authors' recipe, and a claim's rows by it."""
-    shipped = ledger.reading_records()
-    read = lambda sample, profile: shipped(sample, profile)[: 0 if profile == "paper" else None]
-    return read, pd.DataFrame(ledger.rows_of("sparse-11-19", read), columns=list(ledger.COLUMNS))

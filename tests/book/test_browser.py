@@ -1,23 +1,14 @@
-"""The book's scripts in a real browser: the construction on its circle, and filters of tables.
+"""The book's scripts in a real browser: the circle of the construction, and filters of tables, cards and folds."""
 
-`test_two_minds` has the component that runs models.
-"""
-
-import json
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from chromium import BROWSER, MISSING, said_by
+from component import BOOK
 
-from cot2lib.theory.construction import Design, Sharpness, TrigMNNS
-
-BOOK = Path(__file__).parents[2] / "book"
-INPUTS = [(3, 1, 8, 4), (9, 9, 9, 9), (1, 1, 1, 2), (2, 5, 7, 1)]
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason=MISSING)
+pytestmark = [pytest.mark.pages, pytest.mark.skipif(BROWSER is None, reason=MISSING)]
 
 
 @pytest.fixture(scope="module")
@@ -28,36 +19,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def ask(folder):
-    """What a script returns in the page with the circle."""
+def test_the_circle_turns_answers_and_says_so(folder):
     shown = "".join(re.findall(r"```\{raw\} html\n(.*?)```", (BOOK / "explorer.md").read_text(), re.DOTALL))
-    return lambda script: said_by(folder, shown, script)
-
-
-DESIGNS = {
-    "sigmoid": Design("sigmoid", masked=True),
-    "biased": Design("biased", masked=True),
-    "repaired": Design("biased", rescaled=True, masked=True),
-}
-
-
-@pytest.mark.parametrize("c", [3.0, 300.0, 30_000.0])
-@pytest.mark.parametrize("read", DESIGNS)
-def test_the_circle_is_the_construction(ask, read, c):
-    sharp = Sharpness(attention=1e6, router=1e6, sigmoid=c, softmax=c)
-    model = TrigMNNS(4, 36, DESIGNS[read], sharp)
-    pairs, answers = model.states(INPUTS)[:, -1, :2].numpy(), model.solve(INPUTS).tolist()
-    told = ask(f"""return {json.dumps(INPUTS)}.map((digits) => {{
-        const made = window.COT2.readOff(window.COT2.states(digits)[4], {c}, "{read}");
-        return [made.pair, made.answer];
-    }});""")
-    assert np.allclose([pair for pair, _ in told], pairs, rtol=0, atol=1e-9)
-    assert [answer for _, answer in told] == answers
-
-
-def test_the_circle_turns_answers_and_says_so(ask):
-    said = ask("""
+    said = said_by(
+        folder,
+        shown,
+        """
         const box = document.getElementById("circle"), status = () => box.querySelector("[role=status]").textContent;
         const set = (name, value) => {
           const field = box.querySelector(`[name=${name}]`);
@@ -78,7 +45,8 @@ def test_the_circle_turns_answers_and_says_so(ask):
         told.blunt = set("sharpness", 0);
         told.label = box.querySelector("svg").getAttribute("aria-label");
         told.short = set("digits", "31");
-        return told;""")
+        return told;""",
+    )
     assert said["one"].startswith("After 1 digit the token holds") and set(said["labels"]) == {1}
     assert said["without"] == [True, 0] and said["with"] == [False, 1]
     assert said["all"] == 16 and said["none"] == "At first the token holds 0."
@@ -94,20 +62,25 @@ ROWS = "".join(f"<tr><td>claim {n}</td><td>{'agrees' if n % 5 else 'differs'}</t
 TABLE = '<article><div class="pst-scrollable-table-container"><table id="{}"><thead><tr><th>claim</th><th>{}</th></tr>'
 TABLE += "</thead><tbody>{}</tbody></table></div></article>"
 SCRIPT = '<script src="../_static/filter.js"></script>'
-COUNT = "const rows = () => [...document.querySelectorAll('tbody tr')].filter((row) => !row.hidden).length;"
+COUNT = "const rows = () => [...document.querySelectorAll('#tab-x tbody tr')].filter((row) => !row.hidden).length;"
 
 
 def test_long_tables_keep_the_rows_that_are_asked_for(folder):
+    """A short one has no field, and one without verdicts no list of them."""
+    short = TABLE.format("tab-z", "verdict", "<tr><td>1</td><td>2</td></tr>")
     told = said_by(
         folder,
-        SCRIPT + TABLE.format("tab-x", "verdict", ROWS),
+        SCRIPT + TABLE.format("tab-x", "verdict", ROWS) + TABLE.format("tab-y", "value", ROWS) + short,
         f"""{COUNT}
         const [field, list] = document.querySelector(".table-filter").children;
         const type = (box, value) => {{ box.value = value; box.dispatchEvent(new Event("input")); return rows(); }};
         const told = [rows(), type(field, "CLAIM 2"), type(field, ""), type(list, "differs"), type(field, "claim 1")];
-        return [...told, document.querySelector("[role=status]").textContent, [...list].map((one) => one.value)];""",
+        const boxes = [...document.querySelectorAll(".table-filter")];
+        const lists = boxes.map((box) => box.querySelectorAll("select").length);
+        const said = document.querySelector("[role=status]").textContent;
+        return [...told, said, [...list].map((one) => one.value), lists];""",
     )
-    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "agrees", "differs"]]
+    assert told == [25, 7, 25, 5, 2, "2 of 25 rows", ["", "agrees", "differs"], [1, 0]]
 
 
 def test_keys_reach_what_is_wide_and_names_are_what_is_seen(folder):
@@ -125,15 +98,6 @@ def test_keys_reach_what_is_wide_and_names_are_what_is_seen(folder):
         return [reached, document.querySelector("summary").ariaLabel, document.querySelector("button").title];""",
     )
     assert told == [["wide"], None, "Copy"]
-
-
-def test_short_tables_and_those_without_verdicts(folder):
-    script = (
-        "return [...document.querySelectorAll('.table-filter')].map((box) => box.querySelectorAll('select').length)"
-    )
-    few = TABLE.format("tab-x", "verdict", "<tr><td>1</td><td>2</td></tr>")
-    assert said_by(folder, SCRIPT + few, script) == []
-    assert said_by(folder, SCRIPT + TABLE.format("tab-y", "value", ROWS), script) == [0]
 
 
 CARD = '<details id="claim-{0}"><summary><span class="sd-badge">{1}</span> card {0}</summary>about {0}</details>'

@@ -6,7 +6,6 @@ import pytest
 from chromium import BROWSER, MISSING, browser
 
 ROOT = Path(__file__).parents[2]
-SITE = ROOT / "_build" / "html"
 AXE = ROOT / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 SCREENS = [(360, "dark"), (1400, "light")]
 SHIFT = 0.25  # above it the web vitals call a page's layout shift poor
@@ -55,11 +54,7 @@ setTimeout(() => document.body.insertAdjacentHTML("afterbegin", "<p style='heigh
 </script>"""
 KINDS = ("moved", "wider", "untold", "swept", "cut", "violations")
 
-pytestmark = [
-    pytest.mark.thorough,
-    pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`"),
-    pytest.mark.skipif(BROWSER is None, reason=MISSING),
-]
+pytestmark = [pytest.mark.thorough, pytest.mark.pages, pytest.mark.skipif(BROWSER is None, reason=MISSING)]
 
 
 def look(session, page, width, mode):
@@ -75,11 +70,11 @@ def look(session, page, width, mode):
 
 
 @pytest.fixture(scope="module")
-def seen():
+def seen(built):
     found = {}
     with browser().visitor() as session:
-        look(session, SITE / "search.html", *SCREENS[0])  # a visit's first page brings what all share
-        for page in sorted([*SITE.glob("book/*.html"), *SITE.glob("notebooks/*.html")]):
+        look(session, built / "search.html", *SCREENS[0])  # a visit's first page brings what all share
+        for page in sorted([*built.glob("book/*.html"), *built.glob("notebooks/*.html")]):
             for screen in SCREENS:
                 one = look(session, page, *screen)
                 if one["moved"]:  # once more: a busy machine may paint before the styles are there

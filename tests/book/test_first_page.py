@@ -7,29 +7,16 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from chromium import BROWSER, MISSING, browser
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study.book import first_page, index, overview
-from cot2lib.study.book.ledger import KINDS, STATEMENTS, judged, of_records, reading_records
+from cot2lib.study.book.ledger import KINDS, STATEMENTS, judged
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.printed import claims, paper_value
 from cot2lib.study.report import bare
 
 ROOT = Path(__file__).parents[2]
-SITE = ROOT / "_build" / "html"
 METHODS = ("cot2", "discrete")
-built = pytest.mark.skipif(not SITE.exists(), reason="the book is not built; run `make book`")
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return of_records()
-
-
-@pytest.fixture(scope="module")
-def known(rows):
-    return rows[rows["profile"] == "paper"].set_index("id")
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +31,14 @@ def words(text):
 # In short
 
 
-def test_the_answer_is_short_and_leads_to_cards():
+def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read):
     said = first_page.in_short()
     links = re.findall(r"\{ref\}`[^<]+ <claim-(.+?)>`", said)
-    assert len(words(bare(said))) <= 90 and len(links) >= 8 and set(links) <= set(claims().index)
-
-
-def test_the_numbers_of_the_answer_are_those_of_the_ledger(known):
-    said = first_page.in_short().replace("\xa0", " ")
+    assert len(words(bare(said))) <= 90 and links and set(links) <= set(claims().index)
+    said = said.replace("\xa0", " ")
     for claim in ("main-mnns-cot2", "main-mnns-discrete", "main-prosqa-cot2"):
         assert f"{{ref}}`{known.loc[claim, 'last']:.1f} % <claim-{claim}>`" in said
-    runs = lambda claim: [line.values for line in KINDS[claim].drawn(claim, "paper", reading_records())]
+    runs = lambda claim: [line.values for line in KINDS[claim].drawn(claim, "paper", read)]
     assert all((gap > 0).all() for gap in runs("convergence-2l2h")) and "{ref}`on every seed <" in said
     low, high, *paper = map(int, re.search(r"(\d+) to (\d+) points; the paper prints (\d+) to (\d+)", said).groups())
     gains = [mean_interval(gap).mean for gap in runs("grpo-improves")]
@@ -68,20 +52,20 @@ def test_the_numbers_of_the_answer_are_those_of_the_ledger(known):
 # The abstract and the tiles
 
 
-def test_the_abstract_is_the_papers(rows):
+def test_abstract_is_the_papers():
     """A digest of its words as they stand in the paper, without markup."""
-    picture = BeautifulSoup(overview.picture(rows), "html.parser")
-    for sign in picture.select(".abstract .sign, .abstract a:not(.phrase)"):
-        sign.decompose()
-    text = picture.select_one(".abstract").get_text()
-    assert text == "".join(words for words, _ in overview.ABSTRACT)
+    text = "".join(words for words, _ in overview.ABSTRACT)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "a26a9e740955a27d"
 
 
 def test_phrases_and_tiles_say_claim_and_verdict(rows, known, picture):
+    abstract = BeautifulSoup(str(picture.select_one(".abstract")), "html.parser")
+    for sign in abstract.select(".sign, a:not(.phrase)"):
+        sign.decompose()
+    assert abstract.get_text() == "".join(words for words, _ in overview.ABSTRACT)
     cards = {f"claims.html#claim-{claim}": claim for claim in known.index}
     links = picture.select(".abstract a, .tile:not(.strip .tile)")
-    assert len(links) > 100
+    assert links
     for link in links:
         said, claim = link["title"], cards.get(link["href"], "passk-discrete-t0.4-k1")  # a series has no card
         verdict = group(judged(rows)[claim]) if not index.in_series(claim) else "agrees"
@@ -102,40 +86,23 @@ def test_every_claim_has_one_tile(rows, picture):
     assert all(row.select(".tile") for row in picture.select("dd"))
 
 
-def test_marks_and_words_can_be_read_in_both_themes():
-    """WCAG AA, 4.5 to 1, of every verdict's colour on the page and as the ground of a tile."""
-    css = (ROOT / "book" / "_static" / "book.css").read_text()
-
-    def light(colour):
-        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    for name in GROUPS:
-        found = re.findall(rf"^(.*)\.is-{name.replace(' ', '-')} {{\n  --verdict: (#\w{{6}});", css, re.MULTILINE)
-        grounds = {"": "#ffffff", 'html[data-theme="dark"] ': "#121212"}  # of the theme
-        assert [theme for theme, _ in found] == [*grounds], name
-        for theme, colour in found:
-            one, other = sorted([light(colour), light(grounds[theme])])
-            assert (other + 0.05) / (one + 0.05) >= 4.5, (name, theme)
-
-
 # The figure
 
 
 @pytest.mark.parametrize("panel", first_page.CLAIMED)
-def test_the_figure_draws_every_seed_and_the_papers_values(panel):
+def test_curves_show_the_seeds_of_the_ledger_and_the_papers_values(panel, known):
     drawn = first_page.curves(panel)
+    if panel == first_page.SUMS:
+        seeds = drawn.numbers.groupby("method", observed=True)["seed"].nunique()
+        assert set(seeds) == {known.loc["main-mnns-cot2", "seeds"]}
     ends = drawn.numbers.sort_values("epoch").groupby(["method", "seed"], observed=True)["accuracy"].last()
     means = ends.groupby("method", observed=True).mean()
     assert means["CoT2"] > means["discrete CoT"], drawn.finding
-    seeds = drawn.numbers.groupby("method", observed=True)["seed"].nunique()
-    assert (seeds == 20).all() if panel == first_page.SUMS else (seeds >= 1).all()
     heights = sorted(float(bar.get_offsets()[0, 1]) for axis in drawn.figure.axes for bar in axis.collections)
     assert heights == sorted(paper_value(f"{first_page.CLAIMED[panel]}-{name}") for name in METHODS)
 
 
-def test_the_caption_says_that_our_recipe_on_graphs_favours_cot2():
+def test_favoured_says_that_our_recipe_on_graphs_favours_cot2():
     lead, fair = map(int, re.search(r"leads by (\d+) points, and by (\d+) if each", first_page.favoured()).groups())
     assert 0 < 2 * fair < lead
 
@@ -148,7 +115,7 @@ def test_the_readme_says_what_the_records_say(rows, tmp_path):
     made = runpy.run_path(str(ROOT / "book" / "results.py"))
     text, readme = made["results"](rows), (ROOT / "README.md").read_text()
     assert made["BEGIN"] + text + made["END"] in readme, "the README is stale; run `make results`"
-    assert "{ref}" not in text and text.count("\n| ") == 2 + len(GROUPS)
+    assert "{ref}" not in text
     (tmp_path / "README.md").write_text(f"a\n{made['BEGIN']}old\n{made['END']}b\n")
     made["put"](tmp_path / "README.md", "new\n")
     assert (tmp_path / "README.md").read_text() == f"a\n{made['BEGIN']}new\n{made['END']}b\n"
@@ -161,36 +128,3 @@ def test_the_readmes_code_runs(store, capsys):
     exec(code.replace("steps=1500", "steps=120"), {})
     thoughts = capsys.readouterr().out.splitlines()[-4:]
     assert all(line.startswith("{") for line in thoughts)
-
-
-# The built page
-
-
-@pytest.fixture
-def page():
-    return BeautifulSoup((SITE / "book" / "intro.html").read_text(), "html.parser")
-
-
-@built
-def test_the_page_is_short_and_in_order(page):
-    article = page.select_one("article")
-    order = [".in-short", "#finding-figure", ".overview", ".two-minds", "#tab-glance", "#how-to-use-it"]
-    assert article.select(", ".join(order)) == [article.select_one(part) for part in order]
-    assert len(article.select("#finding-figure img")) == 2
-    for hidden in article.select(".headerlink, script, .tile, .sign, .table-csv"):
-        hidden.decompose()
-    assert len(words(article.get_text(" "))) <= 700
-
-
-@built
-@pytest.mark.skipif(BROWSER is None, reason=MISSING)
-def test_a_verdict_is_a_click_away(page):
-    """Phrases and tiles are links, so that keys reach them; each opens its card."""
-    links = [link["href"] for link in page.select(".overview a")]
-    claimed = BeautifulSoup((SITE / "book" / "claims.html").read_text(), "html.parser")
-    ids = {tag["id"] for tag in claimed.select("[id]")}
-    assert len(links) > 100 and {link.partition("#")[2] for link in links} <= ids
-    with browser().visitor() as session:
-        for link in (links[0], page.select_one(".tile")["href"]):
-            assert browser().errors(session, (SITE / "book" / link).as_uri().replace("%23", "#")) == []
-            assert browser().give(session, "document.querySelector(location.hash).open"), link

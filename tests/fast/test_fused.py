@@ -1,4 +1,7 @@
-"""The fused engine against the torch stack: gradients, dropout bits, losses, evaluation, and who trains what."""
+"""The fused engine against the torch stack: gradients, dropout bits, losses, evaluation, and who trains what.
+
+`tests/test_contracts.py` asks of every kind of run that both agree in a few steps; here shapes are drawn.
+"""
 
 import math
 import os
@@ -14,30 +17,27 @@ import torch
 from builders import some, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parity import assert_company_changes_nothing, assert_same_step, both, multipliers, stop_at_a_checkpoint
+from kinds import DRAWN, FIXED, KINDS, reward, supervised
+from parity import assert_same_step, both, by_torch, multipliers, stop_at_a_checkpoint
 from ragged import Ragged
 
 from cot2lib import runs
-from cot2lib.model.dropout import Dropout
 from cot2lib.runs import store as stores
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
+from cot2lib.targets import Apart, Frontier
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import Base
+from cot2lib.thoughts import Base, Discrete, Gaussian, Hidden, ZeroSlot
 from cot2lib.training import engines
 from cot2lib.training.engines import preferred
 from cot2lib.training.settings import Model, Recipe, Supervision
-from cot2lib.training.supervised import SupervisedTrainer
 
 fast = pytest.importorskip("cot2lib.fast")
 
 TASK = MNNS(1, 5, 3)
-LONG = MNNS(1, 2, 100, inputs=40)
 TASKS = (TASK, MNNS(1, 3, 4), Ragged(2))
 WIDTHS = (16, 24, 32, 40, 48, 64)
-
-
-LONGEST = RunSpec(Recipe(2, 4, 1e-3, 2, dropout=0.1), LONG, Model(16, 2, 2), Supervision())
+STEPS = 10
 
 
 def short(method="cot2", profile="paper", **options):
@@ -47,42 +47,51 @@ def short(method="cot2", profile="paper", **options):
 
 @st.composite
 def shapes(draw):
-    """Fields of a run of any supported shape and supervision, of equal or ragged inputs."""
-    width, task = draw(st.sampled_from(WIDTHS)), draw(st.integers(0, len(TASKS) - 1))
-    arrow, every, whole = draw(st.booleans()), draw(st.sampled_from([1, 2, None])), task < 2
+    """Fields of a run of any supported shape and supervision, of equal or ragged inputs; and one of its steps."""
+    pick = lambda *values: draw(st.sampled_from(values))
+    width, task, arrow = pick(*WIDTHS), pick(0, 1, 2), pick(True, False)
+    teacher, whole, every = (feeding := pick("teacher", "self", "stages")) == "teacher", task < 2, pick(1, 2, None)
+    targets = pick(None, FIXED, DRAWN) if teacher and every else None
+    loss_on = pick("outputs", "sequence") if teacher and whole else "outputs"
     return dict(
         task=task,
         d_model=width,
-        layers=draw(st.integers(1, 4)),
-        heads=draw(st.sampled_from([heads for heads in (1, 2, 4) if width % (2 * heads) == 0])),
-        embedding=draw(st.sampled_from(["learned", "cosine", "cosine, frozen"] if whole else ["learned"])),
-        batch=draw(st.sampled_from([16, 64, 7])),
-        dropout=draw(st.sampled_from([0.0, 0.1, 0.5])),
+        layers=pick(1, 2, 3, 4),
+        heads=pick(*[heads for heads in (1, 2, 4) if width % (2 * heads) == 0]),
+        embedding=pick("learned", "cosine", "cosine, frozen") if whole else "learned",
+        batch=pick(16, 64, 7),
+        dropout=pick(0.0, 0.1, 0.5),
+        thought=Base() if teacher else pick(Base(), Hidden(), ZeroSlot()),
+        step=pick(*range(STEPS)),
         supervision=dict(
-            budget=draw(st.sampled_from([None, 1, 2, 3])),
-            every=every,
+            targets=targets,
+            budget=None if targets else pick(None, 1, 2, 3),
+            every=every if teacher else every or 1,
+            feeding=feeding,
+            curriculum=pick("none", "growing") if teacher and loss_on == "outputs" else "none",
             arrow=arrow,
-            eos=draw(st.booleans()),
-            loss_on=draw(st.sampled_from(["outputs", "sequence"])) if whole else "outputs",
-            reduction=draw(st.sampled_from(["sum", "mean"])),
-            pauses=draw(st.integers(0, 1)) if arrow and every is None else 0,
+            eos=pick(True, False),
+            loss_on=loss_on,
+            reduction=pick("sum", "mean"),
+            pauses=pick(0, 1) if arrow and every is None and teacher else 0,
         ),
     )
 
 
 def built(fields):
     """The run of those fields; outside the strategy, since checking types draws at random."""
-    recipe = Recipe(10, fields["batch"], 1e-3, 10, weight_decay=0.01, dropout=fields["dropout"])
+    recipe = Recipe(STEPS, fields["batch"], 1e-3, STEPS, weight_decay=0.01, dropout=fields["dropout"])
     model = Model(*(fields[name] for name in ("d_model", "layers", "heads", "embedding")))
-    return RunSpec(recipe, TASKS[fields["task"]], model, Supervision(**fields["supervision"]))
+    return RunSpec(recipe, TASKS[fields["task"]], model, Supervision(**fields["supervision"]), fields["thought"])
 
 
-@settings(max_examples=16, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(shapes())
 def test_every_gradient_is_torchs(fields):
-    assert_same_step(built(fields))
+    assert_same_step(built(fields), fields["step"])
 
 
+LONGEST = RunSpec(Recipe(2, 4, 1e-3, 2, dropout=0.1), MNNS(1, 2, 100, inputs=40), Model(16, 2, 2), Supervision())
 HEADS_OF_SIX, HEADS_OF_TEN = (spec("cot2", "paper", d_model=d, layers=4, heads=4) for d in (24, 40))
 
 
@@ -95,26 +104,45 @@ def test_every_gradient_is_torchs_at_the_ends(run):
     assert_same_step(run)
 
 
-def test_dropout_bits_are_torchs():
-    torch_, fused_ = both(short(seed=43))
+OWN = [supervised(rule, feeding="self") for rule in (Base(), Hidden(), ZeroSlot())]
+
+
+@pytest.mark.parametrize("run", [short(), *OWN], ids=["teacher", "Base", "Hidden", "ZeroSlot"])
+def test_dropout_bits_of_every_pass_are_torchs(run):
+    torch_, fused_ = both(run)
     fused_.advance(3)
     torch_.step.fill_(2)
-    shape = fused_._shape
-    lanes = torch_.stack.dropout_lanes(shape.batch, shape.positions, shape.scored)
-    expected = torch.cat(list(torch_.dropout().scales(lanes)), 1)[0]
-    made = multipliers(fused_, 0, len(expected))
-    assert torch.equal(made, expected) and 0 < (expected == 0).float().mean() < 0.2
-    assert isinstance(torch_.dropout(), Dropout)
+    drawn, parts = torch_.dropout(), fused_._parts(fused_.phase[0])
+    assert len(parts) == {"teacher": 1, ZeroSlot(): 5}.get(run.thought if run in OWN else "teacher", 3)
+    for low, high, scored, begin, end in parts.tolist():
+        lanes = torch_.stack.dropout_lanes(fused_._shape.batch, high - low, scored, low)
+        expected = torch.cat(list(drawn.scales(lanes)), 1)[0]
+        made = multipliers(fused_, begin, begin + len(expected))
+        assert torch.equal(made, expected) and 0 < (expected == 0).float().mean() < 0.2 and begin + len(made) <= end
 
 
-@pytest.mark.parametrize("method", some(["cot2", "no-cot", "discrete", "pause"], 1))
-def test_losses_of_two_hundred_steps_are_torchs(method):
+@pytest.mark.parametrize(
+    "name", some(["CSFT", "no-CoT", "discrete", "pauses", "COCONUT", "ZeroSlot", "fixed", "drawn"], 1)
+)
+def test_losses_of_two_hundred_steps_are_torchs(name):
     """Compiled and eager torch differ by 5e-6 here."""
-    torch_, fused_ = both(*(short(method, seed=seed, recipe=dict(steps=200)) for seed in (42, 43)))
-    torch_.advance(200), fused_.advance(200)
-    assert (torch_.losses - fused_.losses).abs().max() < 5e-5
+    run = KINDS[name].run
+    run = replace(run, recipe=replace(run.recipe, steps=200, evaluate_every=200))
+    torch_, fused_ = both(run, replace(run, seed=43))
+    while torch_.progress.step < 200:
+        torch_.advance(ahead := torch_.ahead()), fused_.advance(ahead)
+        assert (torch_.losses - fused_.losses).abs().max() < 5e-5
     assert (weights_of(torch_, 1) - weights_of(fused_, 1)).abs().max() < 5e-4
-    assert (fused_.losses[0, :200] - fused_.losses[1, :200]).abs().max() > 0.01
+    assert (fused_.losses[0] - fused_.losses[1]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("name", ["drawn", *(f"{kind}, names drawn anew" for kind in ("drawn", "own", "MTS"))])
+def test_losses_of_what_every_visit_draws_are_torchs(name):
+    """Of thirty steps in pieces of several: names and paths are not those of a piece's first."""
+    run = KINDS[name].run
+    torch_, fused_ = both(replace(run, recipe=replace(run.recipe, steps=30)))
+    torch_.advance(30), fused_.advance(30)
+    assert (torch_.losses - fused_.losses).abs().max() < 5e-5 and len(set(torch_.losses[0, :30].tolist())) > 5
 
 
 def test_a_cosine_schedule_with_several_rates_and_budgets_in_a_stack():
@@ -126,49 +154,31 @@ def test_a_cosine_schedule_with_several_rates_and_budgets_in_a_stack():
         assert (weights_of(torch_, place) - weights_of(fused_, place)).abs().max() < 1e-4
 
 
-@pytest.mark.parametrize("curriculum", ["first", "growing"])
-@pytest.mark.parametrize("task", [TASK, TASKS[2]], ids=["equal", "ragged"])
-@pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_a_curriculum_with_a_short_memory_is_torchs(curriculum, task, reduction):
-    supervision = Supervision(curriculum=curriculum, reduction=reduction)
-    torch_, fused_ = both(RunSpec(Recipe(21, 8, 1e-2, 21, beta2=0.5), task, Model(16, 2, 2), supervision))
-    torch_.train(), fused_.train()
-    assert torch_.progress.first_losses[0] == pytest.approx(fused_.progress.first_losses[0], rel=1e-4)
-
-
-def test_frozen_embeddings_stay(store):
-    torch_, fused_ = both(short(layers=1, heads=1, d_model=24, embedding="cosine, frozen"))
-    before = fused_.stack.transformer.wte.weight.clone()
-    fused_.advance(20), torch_.advance(20)
-    assert torch.equal(before, fused_.stack.transformer.wte.weight)
-    assert (weights_of(torch_) - weights_of(fused_)).abs().max() < 1e-4
-
-
-def test_threads_and_company_change_nothing():
-    assert_company_changes_nothing([short(seed=seed) for seed in (42, 43, 44)])
+def test_the_frontier_for_both_is_csft():
+    """Bit by bit through the entry of CSFT, and to rounding through that which feeds and scores apart."""
+    plain, same, apart = (
+        both(replace(short(), supervision=Supervision(targets=rule)))[1]
+        for rule in (None, Frontier(), Apart(Frontier(), Frontier()))
+    )
+    for trainer in (plain, same, apart):
+        trainer.advance(20)
+    assert torch.equal(plain.losses, same.losses) and torch.equal(weights_of(plain), weights_of(same))
+    assert same._fed is same._data and apart._fed is not apart._data
+    assert (plain.losses - apart.losses).abs().max() < 5e-5
 
 
 # Evaluation
-
-
-def ragged(thought=Base(), **supervision):
-    recipe = Recipe(steps=30, batch=8, lr=3e-3, evaluate_every=30)
-    return RunSpec(recipe, Ragged(3), Model(16, 2, 2), Supervision(**supervision), thought)
 
 
 @pytest.mark.parametrize(
     "run",
     [
         short("cot2", layers=3, recipe=dict(steps=150, lr=3e-3)),
-        short("cot2", d_model=24, heads=4, recipe=dict(steps=150, lr=3e-3)),
-        short("discrete", recipe=dict(steps=150, lr=3e-3)),
-        short("no-cot", recipe=dict(steps=150, lr=3e-3)),
-        ragged(),
-        spec(
-            "discrete", task=Ragged(3), d_model=16, layers=1, heads=1, steps=30, evaluate_every=30, batch=8, warmup=1
-        ),
+        short("discrete", d_model=24, heads=4, recipe=dict(steps=150, lr=3e-3)),
+        RunSpec(Recipe(80, 8, 3e-3, 30), Ragged(3), Model(16, 2, 2)),
+        RunSpec(Recipe(80, 8, 3e-3, 30), Ragged(3), Model(16, 2, 2), Supervision(budget=1), Discrete()),
     ],
-    ids=["cot2", "heads of six", "discrete", "no-cot", "ragged", "ragged, discrete"],
+    ids=["cot2", "discrete, heads of six", "ragged", "ragged, discrete"],
 )
 def test_evaluation_is_torchs(run):
     torch_, fused_ = both(run)
@@ -183,22 +193,7 @@ def test_evaluation_is_torchs(run):
             assert made[name] == pytest.approx(expected[name], abs=1e-4)
 
 
-def test_other_rules_are_evaluated_by_torch():
-    torch_, fused_ = both(replace(short(), thought=Base(temperature=2.0)))
-    torch_.stack.load_state_dict(fused_.stack.state_dict())
-    assert fused_.evaluate() == torch_.evaluate()
-
-
 # Runs
-
-
-def test_run_takes_the_engine_and_says_so(store, nothing_shipped):
-    given = [short(seed=42), short("coconut"), replace(short("coconut"), thought=Base(2.0))]
-    runs.run(given, device="cpu", threads=1)
-    made = [stores.finished()[spec.id][0].provenance["engine"] for spec in given]
-    assert made == ["fused", "fused", "torch"]
-    again = runs.run([short(seed=43)], device="cpu", engine="torch")
-    assert stores.finished()[short(seed=43).id][0].provenance["engine"] == "torch" and len(again) == 1
 
 
 @pytest.mark.parametrize("first, then", [("auto", "torch"), ("torch", "auto")])
@@ -224,17 +219,29 @@ def test_a_run_that_diverges_shows_it():
         assert not math.isfinite(trainer.progress.curves[-1]["loss"][0])
 
 
-def test_what_the_engine_does_not_know_is_trained_by_torch(capsys):
-    engines._say.cache_clear()
-    for odd, said in (
+SETS = supervised(scoring="set")
+
+
+@pytest.mark.parametrize(
+    "run, says",
+    [
         (short(d_model=20), "needs d in eights and heads of even width, not d=20 with 2 heads"),
         (short(d_model=24, heads=8), "not d=24 with 8 heads"),
-    ):
-        trainer = preferred(SupervisedTrainer([odd]), 1)
-        assert type(trainer) is SupervisedTrainer
-        told = capsys.readouterr().err
-        assert said in told and told.count("\n") == 1
-    assert preferred(SupervisedTrainer([short("coconut")]), 1).engine == "fused"
+        (supervised(Base(2.0), feeding="self"), "does not feed Base(temperature=2.0) in training"),
+        (SETS, "does not score sets"),
+        (reward(Gaussian(0.2)), "does not sample Gaussian"),
+        (reward(Discrete(1.0, top_k=3)), "does not sample Discrete"),
+        (reward(Base(), mask=0.1), "has no MaskedTrainer"),
+    ],
+    ids=["width", "heads", "rule", "sets", "sampler", "top tokens", "masks"],
+)
+def test_what_the_engine_does_not_know_is_trained_by_torch(run, says, capsys):
+    engines._say.cache_clear()
+    trainer = by_torch(run)
+    assert preferred(trainer) is trainer
+    told = capsys.readouterr().err
+    assert says in told and told.count("\n") == 1
+    assert preferred(by_torch(supervised(Base(2.0)))).engine == "fused", "where it acts at evaluation alone"
     assert capsys.readouterr().err == ""
 
 

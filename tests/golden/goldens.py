@@ -1,7 +1,8 @@
 """What must not move unseen: the ledger, the ids of every sweep, measured tables, and what chapters show, as text.
 
 `make results` writes the files next to this one from the records and the executed chapters; `test_golden.py` compares.
-A change is read as a diff before it is committed.
+It also puts what mechanisms print into the sources of chapters, where nbval compares it. A change is read as a diff
+before it is committed.
 """
 
 import json
@@ -16,6 +17,7 @@ from cot2lib.study.look import FINDING, NUMBERS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+EXECUTED = ROOT / "build" / "executed"
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 SETTLED = ["id", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict"]
 MOST_LINES = 120  # of one figure's numbers; of longer ones, say learning curves, every so-many-th
@@ -49,7 +51,7 @@ def measured() -> str:
 def shown(chapter: str) -> str:
     """Findings and numbers of a chapter's figures, cells of its tables and lists, but for what it trains here."""
     parts = []
-    for cell in json.loads((ROOT / "build" / "executed" / f"{chapter}.ipynb").read_text())["cells"]:
+    for cell in json.loads((EXECUTED / f"{chapter}.ipynb").read_text())["cells"]:
         if cell["cell_type"] != "code" or "live" in cell["metadata"].get("tags", []):
             continue
         for output in cell["outputs"]:
@@ -80,6 +82,20 @@ def alike(one: str, other: str) -> bool:
 GOLDEN = {"ledger.csv": ledger, "sweeps.csv": sweeps, "measured.csv": measured}
 GOLDEN |= {f"{chapter}.txt": lambda chapter=chapter: shown(chapter) for chapter in CHAPTERS}
 
+
+def print_into_sources(chapter: str) -> None:
+    """Give cells that nbval compares what they printed when the chapter was executed."""
+    path = ROOT / "notebooks" / f"{chapter}.ipynb"
+    source, executed = (json.loads(file.read_text()) for file in (path, EXECUTED / path.name))
+    printed = {cell["id"]: cell["outputs"] for cell in executed["cells"] if cell["cell_type"] == "code"}
+    for cell in source["cells"]:
+        if "nbval-check-output" in cell["metadata"].get("tags", []):
+            cell.update(outputs=printed[cell["id"]], execution_count=1)
+    path.write_text(json.dumps(source, indent=1, ensure_ascii=False) + "\n")
+
+
 if __name__ == "__main__":
     for name, made in GOLDEN.items():
         (HERE / name).write_text(made())
+    for chapter in CHAPTERS:
+        print_into_sources(chapter)

@@ -21,52 +21,41 @@ def files(folder, lines=LINES):
     return folder
 
 
-def test_problems_have_numbers(tmp_path):
-    for part in ("training", "new numbers"):
-        found = gsm8k.load(part, files(tmp_path))
-        assert [story.answer for story in found] == [6.0, 1200.0]
-        assert found[0].text == LINES[0]["question"] and found[0].chain == LINES[0]["answer"]
-
-
-def test_parts_are_their_files(tmp_path):
+def test_load_has_numbers_and_parts(tmp_path):
+    """A strange space ends no line."""
     files(tmp_path)
-    (tmp_path / "test.jsonl").write_text(json.dumps(LINES[0]), encoding="utf-8")
-    assert [len(gsm8k.load(part, tmp_path)) for part in ("training", "new numbers")] == [2, 1]
+    (tmp_path / "test.jsonl").write_text('{"question": "a\u2028b", "answer": "#### 1"}\n', encoding="utf-8")
+    found = gsm8k.load("training", tmp_path)
+    assert [story.answer for story in found] == [6.0, 1200.0]
+    assert found[0].text == LINES[0]["question"] and found[0].chain == LINES[0]["answer"]
+    assert [story.text for story in gsm8k.load("new numbers", tmp_path)] == ["a\u2028b"]
 
 
-def test_what_is_not_there_or_damaged_is_named(tmp_path, monkeypatch):
+def test_load_refuses(tmp_path):
     with pytest.raises(SpecError, match=r"train.jsonl: No such file .*; download https"):
         gsm8k.load("training", tmp_path)
+    with pytest.raises(SpecError, match="part='x'"):
+        gsm8k.load("x", files(tmp_path))
     files(tmp_path, [{"question": "?", "answer": "none"}])
     with pytest.raises(SpecError, match=r"is damaged .*no number after 'none'"):
         gsm8k.load("training", tmp_path)
-    (tmp_path / "train.jsonl").write_text('{"question": "tru', encoding="utf-8")
-    with pytest.raises(SpecError, match="is damaged"):
-        gsm8k.load("training", tmp_path)
-    with pytest.raises(SpecError, match="part='x'"):
-        gsm8k.load("x", tmp_path)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        "",
         "\n\n",
         "[" * 100_000,
         "7",
-        "[]",
+        '{"question": "tru',
         '{"question": "?"}',
-        '{"question": "?", "answer": 6}',
         '{"question": "?", "answer": ["#### 6"]}',
-        '{"question": "?", "answer": null}',
         '{"question": null, "answer": "#### 6"}',
-        '{"question": 3, "answer": "#### 6"}',
-        '{"question": ["a"], "answer": "#### 6"}',
         '{"question": "", "answer": "#### 6"}',
     ],
     ids=lambda content: content[:40],
 )
-def test_what_is_no_problem_is_named(tmp_path, content):
+def test_load_names_what_is_no_problem(tmp_path, content):
     files(tmp_path)
     (tmp_path / "train.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(SpecError, match=r"train\.jsonl is damaged \(.*\); download https") as raised:
@@ -74,7 +63,7 @@ def test_what_is_no_problem_is_named(tmp_path, content):
     assert len(str(raised.value)) < 600 and "\n" not in str(raised.value)
 
 
-def test_a_download_is_the_published_file(tmp_path, monkeypatch):
+def test_load_downloads_the_published_file(tmp_path, monkeypatch):
     """Another file at the address is refused; one that has changed in the cache is fetched again."""
     pooch = pytest.importorskip("pooch")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -89,8 +78,3 @@ def test_a_download_is_the_published_file(tmp_path, monkeypatch):
     (kept,) = (tmp_path / "cache").rglob("train.jsonl")
     kept.write_text(json.dumps(LINES[0]), encoding="utf-8")
     assert len(gsm8k.load("training")) == 2
-
-
-def test_a_strange_space_ends_no_line(tmp_path):
-    (files(tmp_path) / "train.jsonl").write_text('{"question": "a\u2028b", "answer": "#### 1"}\n', encoding="utf-8")
-    assert gsm8k.load("training", tmp_path)[0].text == "a\u2028b"

@@ -53,7 +53,7 @@ def one_hot_thoughts(thoughts, most=6, **options):
 
 
 @torch.no_grad()
-def test_one_hot_thoughts_are_greedy_generation(model, prompts):
+def test_respond_of_one_hot_thoughts_is_greedy_generation(model, prompts):
     """Thoughts that are single tokens, then tokens: what `generate` writes, token by token."""
     made = respond(model, prompts, one_hot_thoughts(3, ends=()))
     options = dict(do_sample=False, max_new_tokens=9, eos_token_id=None, pad_token_id=0)
@@ -65,7 +65,7 @@ def test_one_hot_thoughts_are_greedy_generation(model, prompts):
 
 @torch.no_grad()
 @pytest.mark.parametrize("thought", [Base(), MTS(4)])
-def test_a_padded_prompt_is_answered_as_alone(model, thought):
+def test_respond_to_a_padded_prompt_as_alone(model, thought):
     plan = Plan(thought, 3, 4, token=Discrete())
     prompts = Prompts.of(lambda ids: {"input_ids": ids}, TEXTS[:2])
     together = respond(model, prompts, plan, keys())
@@ -78,7 +78,7 @@ def test_a_padded_prompt_is_answered_as_alone(model, thought):
 
 
 @torch.no_grad()
-def test_samples_share_their_prompt(model, prompts):
+def test_respond_shares_the_prompt_of_samples(model, prompts):
     """Responses to a prompt given twice are those of two samples of it."""
     twice = Prompts(prompts.ids.repeat_interleave(2, 0), prompts.mask.repeat_interleave(2, 0))
     plan = Plan(MTS(3), 2, 5, ends=(END,))
@@ -88,7 +88,7 @@ def test_samples_share_their_prompt(model, prompts):
 
 
 @torch.no_grad()
-def test_a_response_does_not_depend_on_what_ends_before_it(model, prompts):
+def test_respond_whatever_ends_before(model, prompts):
     """Rows leave the batch as they end; the others go on as if they had not."""
     plan, endless = (Plan(MTS(2), 1, 12, ends=ends) for ends in (tuple(range(8)), ()))
     made, whole = (respond(model, prompts, p, keys(), samples=8) for p in (plan, endless))
@@ -120,10 +120,16 @@ class Coin(Sampled):
 
 
 RULES = (MTS(3), Discrete(1.0), Dirichlet(20.0), Gumbel(0.5), Gaussian(0.1), Coin())
+EACH = pytest.mark.parametrize(  # architecture with one rule, each rule with one architecture
+    "model, rule",
+    [*((name, RULES[0]) for name in CONFIGS), *(("qwen3", rule) for rule in RULES[1:])],
+    indirect=["model"],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_a_replay_has_the_densities_of_the_rollout(model, prompts, rule, monkeypatch):
+@EACH
+def test_replay_has_the_densities_of_the_rollout(model, prompts, rule, monkeypatch):
     """One forward over what was drawn equals the cached steps."""
     step, drawn_with = responses._Reader.step, []
 
@@ -145,8 +151,8 @@ def test_a_replay_has_the_densities_of_the_rollout(model, prompts, rule, monkeyp
         assert torch.allclose(found[rows], expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
-def test_ratios_are_exactly_one_at_equal_weights_and_leave_it_after_a_step(model, prompts, rule):
+@EACH
+def test_replay_has_ratios_of_one_at_equal_weights_alone(model, prompts, rule):
     plan, model = Plan(rule, 2, 5, ends=(END, 7)), copy.deepcopy(model)
     made = respond(model, prompts, plan, keys(), samples=4)
     optimizer, seen = torch.optim.SGD(model.parameters(), lr=0.1), []
@@ -165,7 +171,7 @@ def test_ratios_are_exactly_one_at_equal_weights_and_leave_it_after_a_step(model
     assert not any(part.any() for part in seen[0]) and all(part.abs().max() > 1e-3 for part in seen[1])
 
 
-def test_gradients_reach_the_embeddings_by_the_thoughts(model, prompts):
+def test_replay_sends_gradients_to_the_embeddings_of_thoughts(model, prompts):
     plan = Plan(MTS(2), 2, 1)
     made = respond(model, prompts, plan, keys())
     model.zero_grad()
@@ -176,32 +182,26 @@ def test_gradients_reach_the_embeddings_by_the_thoughts(model, prompts):
     assert outside and (gradient[outside].abs().sum(1) > 0).all()
 
 
+def replayed(model, prompts, **options):
+    plan = Plan(**dict(thought=MTS(2), thoughts=1, most=2) | options)
+    return replay(model, prompts, plan, respond(model, prompts, plan, keys()))
+
+
+@pytest.mark.parametrize("model", ["qwen3"], indirect=True)
 @pytest.mark.parametrize(
     "broken, says",
     [
-        (lambda model, prompts: respond(model, prompts, Plan(MTS(2), 1, 1)), "pass keys="),
-        (lambda model, prompts: respond(model, prompts, Plan(ZeroSlot(), 1, 1), keys()), "cannot look at the next"),
-        (lambda model, prompts: Plan(Base(), 1, 0), "most=0"),
-        (lambda model, prompts: Plan(Base(), -1, 1), "thoughts=-1"),
-        (lambda model, prompts: Prompts.of(lambda ids: {"input_ids": ids}, [[]]), "a prompt is empty"),
-        (lambda model, prompts: Prompts.of(lambda ids: {"input_ids": ids}, []), "a prompt is empty"),
+        (lambda *given: respond(*given, Plan(MTS(2), 1, 1)), "pass keys="),
+        (lambda *given: respond(*given, Plan(ZeroSlot(), 1, 1), keys()), "cannot look at the next"),
+        (lambda *_: Plan(Base(), 1, 0), "most=0"),
+        (lambda *_: Plan(Base(), -1, 1), "thoughts=-1"),
+        (lambda *_: Prompts.of(lambda ids: {"input_ids": ids}, [[]]), "a prompt is empty"),
+        (lambda *_: Prompts.of(lambda ids: {"input_ids": ids}, []), "a prompt is empty"),
+        (lambda *given: replayed(*given, thought=Base()), "thought=Base.*need a rule that samples"),
+        (lambda *given: replayed(*given, token=Discrete()), "token=Discrete.*a temperature above 0"),
+        (lambda *given: replayed(*given, token=MTS(2)), "token=MTS.*need Discrete"),
     ],
 )
-def test_what_cannot_be_is_said(model, prompts, broken, says):
+def test_respond_and_replay_refuse(model, prompts, broken, says):
     with pytest.raises(SpecError, match=says):
         broken(model, prompts)
-
-
-@pytest.mark.parametrize(
-    "plan, says",
-    [
-        (Plan(Base(), 1, 2), "thought=Base.*need a rule that samples"),
-        (Plan(Discrete(), 1, 2), "thought=Discrete.*need a rule that samples"),
-        (Plan(MTS(2), 1, 2, token=Discrete()), "token=Discrete.*a temperature above 0"),
-        (Plan(MTS(2), 1, 2, token=MTS(2)), "token=MTS.*need Discrete"),
-    ],
-)
-def test_a_replay_needs_densities(model, prompts, plan, says):
-    made = respond(model, prompts, plan, keys())
-    with pytest.raises(SpecError, match=says):
-        replay(model, prompts, plan, made)

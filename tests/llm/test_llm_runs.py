@@ -21,107 +21,104 @@ START = WarmStart(sums=2, problems=60, steps=20, batch=8, width=16, layers=1)
 RUN = LanguageRun(PolicyRecipe(8, 3, 4, 1e-2, limit=10, thoughts=2, k=2), START, held_out=12)
 
 
-def test_a_run_is_plain_data_and_has_an_id():
+def test_language_run_is_plain_data_and_has_an_id():
     assert from_data(to_data(RUN)) == RUN and len({RUN.id, replace(RUN, seed=1).id}) == 2
-    assert (RUN.method, replace(RUN, recipe=PolicyRecipe(8, 3, 4, 1e-2, limit=10)).method) == (
-        "MTS, K = 2",
-        "discrete CoT",
-    )
+    discrete = replace(RUN, recipe=PolicyRecipe(8, 3, 4, 1e-2, limit=10))
+    assert (RUN.method, discrete.method) == ("MTS, K = 2", "discrete CoT")
 
 
-def test_a_run_by_another_rule_trains_and_is_told_apart(store):
-    recipe = replace(RUN.recipe, thought=Dirichlet(20.0), enter=0.0, full=0.2)
-    run = replace(RUN, recipe=recipe)
-    assert from_data(to_data(run)) == run and run.id != RUN.id and run.columns()["method"] == "Dirichlet(gamma=20.0)"
-    table = runs.train(run)
-    assert (table[table["decoding"] == "sampled"]["thoughts"] == 2).all() and runs.finished(run)["log"][-1][
-        "thoughts"
-    ] == 2
+def varied(texts, _):
+    """Rewards that differ within groups, whatever an untrained model writes."""
+    return [float(sum(map(ord, text)) % 2) for text in texts]
 
 
-def test_evaluations_are_before_in_between_and_after(store):
-    table = runs.train(RUN)
-    assert table["step"].unique().tolist() == [0, 2, 4, 6, 8]
-    assert set(table["decoding"]) == {"tokens", "thoughts", "sampled"} and table["accuracy"].between(0, 1).all()
-    thinking = table[table["decoding"] == "thoughts"]
-    assert (thinking["thoughts"] == 2).all() and (table["length"] <= 10).all()
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A store with the run, which no test changes, and its log as it stood before each step."""
+    folder, seen, step = tmp_path_factory.mktemp("finished"), [], PolicyTrainer.step
+    path = folder / "log"
+    with path.open("w") as file, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COT2_STORE", str(folder))
+        patched.delenv("JPY_PARENT_PID", raising=False)
+        patched.setattr(policy.answers, "rewards", varied)
+        patched.setattr(PolicyTrainer, "step", lambda trainer: seen.append(path.read_text()) or step(trainer))
+        patched.setattr(runs.timing, "TOLD_SECONDS", 0)
+        patched.setattr(sys, "stdout", file)
+        runs.train(RUN)
+    return folder, seen
+
+
+@pytest.fixture
+def trained(finished, monkeypatch):
+    """The run's evaluations, read: it is not trained again."""
+    monkeypatch.setenv("COT2_STORE", str(finished[0]))
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "loaded", lambda run: pytest.fail("it is finished"))
+        return runs.train(RUN)
+
+
+def test_train_evaluates_before_in_between_and_after(trained):
+    assert trained["step"].unique().tolist() == [0, 2, 4, 6, 8]
+    assert set(trained["decoding"]) == {"tokens", "thoughts", "sampled"} and trained["accuracy"].between(0, 1).all()
+    thinking = trained[trained["decoding"] == "thoughts"]
+    assert (thinking["thoughts"] == 2).all() and (trained["length"] <= 10).all()
     log = pd.DataFrame(runs.finished(RUN)["log"])
     assert log["step"].tolist() == list(range(1, 9)) and log["thoughts"].tolist()[:4] == [0] * 4
     assert log["thoughts"].iloc[-1] == 2
 
 
-def test_a_log_says_how_far_a_training_is_while_it_trains(store, tmp_path, monkeypatch):
+def test_train_tells_how_far_it_is(finished):
     """The start's too; a line for every step here, about every minute else."""
-    path, seen, step = tmp_path / "log", [], PolicyTrainer.step
-    monkeypatch.setattr(PolicyTrainer, "step", lambda trainer: seen.append(path.read_text()) or step(trainer))
-    monkeypatch.setattr(runs.timing, "TOLD_SECONDS", 0)
-    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
-    with path.open("w") as file, monkeypatch.context() as patched:
-        patched.setattr(sys, "stdout", file)
-        runs.train(RUN)
+    label, (_, seen) = "small, 12 tokens, MTS, K = 2, seed 42", finished
     began = seen[0].splitlines()
-    assert (
-        began[0] == "learning stories: step 0 of 20"
-        and began[-1] == "small, 12 tokens, MTS, K = 2, seed 42: step 0 of 8"
-    )
-    assert seen[3].splitlines()[-1].startswith("small, 12 tokens, MTS, K = 2, seed 42: step 3 of 8, about ")
+    assert (began[0], began[-1]) == ("learning stories: step 0 of 20", f"{label}: step 0 of 8")
+    assert seen[3].splitlines()[-1].startswith(f"{label}: step 3 of 8, about ")
 
 
-def test_a_warm_start_is_trained_once(store, monkeypatch):
+def test_train_by_another_rule(store):
+    recipe = replace(RUN.recipe, thought=Dirichlet(20.0), enter=0.0, full=0.2)
+    run = replace(RUN, recipe=recipe)
+    assert from_data(to_data(run)) == run and run.id != RUN.id and run.columns()["method"] == "Dirichlet(gamma=20.0)"
+    table = runs.train(run)
+    assert (table[table["decoding"] == "sampled"]["thoughts"] == 2).all()
+    assert runs.finished(run)["log"][-1]["thoughts"] == 2
+
+
+def test_warm_is_trained_once(trained, monkeypatch):
     first = runs.warm(START)[0]
     monkeypatch.setattr(runs.warm_start, "train", lambda *_: pytest.fail("it is stored"))
-    again = runs.warm(START)[0]
-    for one, other in zip(first.parameters(), again.parameters()):
-        assert torch.equal(one, other)
-
-
-@pytest.fixture
-def varied(monkeypatch):
-    """Rewards that differ within groups, whatever an untrained model writes."""
-    monkeypatch.setattr(policy.answers, "rewards", lambda texts, _: [float(sum(map(ord, t)) % 2) for t in texts])
-
-
-def test_an_interrupted_run_ends_where_it_would_have(store, monkeypatch, varied):
-    """Its evaluations, its log and every weight."""
-    whole, log, path = runs.train(RUN), runs.finished(RUN)["log"], runs._path(RUN.id, "run")
-    weights, step = load_tensors(path)[0], PolicyTrainer.step
-    start = dict(runs.warm(START)[0].named_parameters())
+    assert all(torch.equal(*pair) for pair in zip(first.parameters(), runs.warm(START)[0].parameters()))
+    weights, start = load_tensors(runs._path(RUN.id, "run"))[0], dict(first.named_parameters())
     assert all((value - start[name]).abs().max() > 1e-4 for name, value in weights.items())
-    path.unlink()
+
+
+def test_train_interrupted_ends_where_it_would_have(trained, tmp_path, monkeypatch):
+    """Its evaluations, its log and every weight; before the first step there is nothing to keep."""
+    whole, log, weights = trained, runs.finished(RUN)["log"], load_tensors(runs._path(RUN.id, "run"))[0]
+    monkeypatch.setenv("COT2_STORE", str(tmp_path))
+    monkeypatch.setattr(policy.answers, "rewards", varied)
     monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
     monkeypatch.setattr(runs, "SAVING", 0)
+    taken, step = [], PolicyTrainer.step
 
-    def stop(trainer):
-        if trainer.taken == 5:
+    def stepped(trainer):
+        if trainer.taken == stop:
             raise KeyboardInterrupt
+        taken.append(trainer.taken + 1)
         return step(trainer)
 
-    monkeypatch.setattr(PolicyTrainer, "step", stop)
-    with pytest.raises(KeyboardInterrupt):
-        runs.train(RUN)
-    taken = []
-    monkeypatch.setattr(PolicyTrainer, "step", lambda trainer: taken.append(step(trainer)["step"]))
-    again = runs.train(RUN)
-    assert taken == [6, 7, 8] and again.equals(whole) and runs.finished(RUN)["log"] == log
-    assert all(torch.equal(value, weights[name]) for name, value in load_tensors(path)[0].items())
+    monkeypatch.setattr(PolicyTrainer, "step", stepped)
+    for stop in (0, 5):
+        with pytest.raises(KeyboardInterrupt):
+            runs.train(RUN)
+        assert runs._path(RUN.id, "checkpoint").exists() == (stop > 0)
+    stop = None
+    assert runs.train(RUN).equals(whole) and taken == list(range(1, 9)) and runs.finished(RUN)["log"] == log
+    assert all(torch.equal(value, weights[name]) for name, value in load_tensors(runs._path(RUN.id, "run"))[0].items())
     assert not runs._path(RUN.id, "checkpoint").exists()
 
 
-def test_an_interrupt_before_the_first_step_loses_nothing(store, monkeypatch, varied):
-    """No checkpoint is written before there is anything to keep."""
-    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", -1)
-
-    def stop(trainer):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(PolicyTrainer, "step", stop)
-        with pytest.raises(KeyboardInterrupt):
-            runs.train(RUN)
-    assert not runs._path(RUN.id, "checkpoint").exists() and len(runs.train(RUN))
-
-
-def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
+def test_train_evaluates_on_what_is_held_out(store, monkeypatch):
     asked, parts, plans = runs.asked, [], []
     monkeypatch.setattr(runs, "asked", lambda *given: parts.append(given[2]) or asked(*given))
     evaluate = policy.evaluate
@@ -132,33 +129,25 @@ def test_evaluations_are_on_what_is_held_out(store, monkeypatch):
     assert [plan.token.temperature for plan in plans[:3]] == [0.0, 0.0, 1.0]
 
 
-def test_a_warm_start_of_another_model_is_named(store):
-    runs.save_tensors(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
-    with pytest.raises(RecordError, match="does not hold the weights of its model"):
-        runs.warm(START)
-
-
-def test_a_finished_run_is_not_trained_again(store, monkeypatch):
-    table = runs.train(RUN)
-    monkeypatch.setattr(runs, "loaded", lambda run: pytest.fail("it is finished"))
-    assert runs.train(RUN).equals(table)
-
-
-def test_problems_are_of_all_numbers_of_sums_and_unseen_ones_differ():
+def test_some_stories_are_of_all_numbers_of_sums_and_unseen_ones_differ():
     some = runs.some_stories(WarmStart(sums=3, brief=0.0), 30, "training")
     assert [story.chain.count("=") for story in some[:6]] == [1, 2, 3] * 2 and len(some) == 30
     seen, unseen = (set(runs.asked(RUN, None, part).texts) for part in ("training", "new numbers"))
     assert not seen & unseen
 
 
-def test_a_damaged_checkpoint_is_named(store):
+def test_train_and_warm_name_damaged_files(store):
+    runs.save_tensors(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
+    with pytest.raises(RecordError, match="does not hold the weights of its model"):
+        runs.warm(START)
+    runs._path(identifier(START), "start").unlink()
     path = runs._path(RUN.id, "checkpoint")
     runs.save_tensors(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
     with pytest.raises(RecordError, match="does not fit its run"):
         runs.train(RUN)
 
 
-def test_what_is_not_there_is_named(store):
+def test_finished_and_loaded_name_what_is_not_there(store):
     with pytest.raises(RecordError, match="is not in the store; train it first"):
         runs.finished(RUN)
     with pytest.raises(SpecError, match="the small model knows the words of stories alone"):
@@ -167,7 +156,7 @@ def test_what_is_not_there_is_named(store):
         runs.loaded(LanguageRun(RUN.recipe, model="x"))
 
 
-def test_only_the_last_layers_of_a_pretrained_model_are_trained(monkeypatch):
+def test_loaded_trains_the_last_layers_of_a_pretrained_model(monkeypatch):
     tokenizer = models.word_tokenizer()
     tokenizer.chat_template = "{% for m in messages %}<user> {{ m.content }} <model>{% endfor %}"
     monkeypatch.setattr(models, "smollm2", lambda: (models.small_qwen3(len(tokenizer), 0, 16, 4), tokenizer))
@@ -178,7 +167,7 @@ def test_only_the_last_layers_of_a_pretrained_model_are_trained(monkeypatch):
     assert told.startswith("<user> ") and told.endswith("Answer with the number. <model>")
 
 
-def test_models_that_would_be_misread_are_refused(monkeypatch):
+def test_loaded_refuses_models_that_would_be_misread(monkeypatch):
     """Gemma multiplies embeddings by the root of their size; GPT-2 keeps its layers under another name."""
     transformers = pytest.importorskip("transformers")
     small = dict(vocab_size=30, hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)

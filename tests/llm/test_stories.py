@@ -13,7 +13,7 @@ from cot2lib.llm.stories import MOST, PARTS, is_held_out, stories
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 4), st.sampled_from(PARTS), st.integers(0, 9))
-def test_chains_are_right_and_tell_the_story(steps, part, seed):
+def test_stories_have_right_chains_that_tell_them(steps, part, seed):
     for story in stories(5, steps, part, seed):
         sums, marked, answer = story.chain.partition(" #### ")
         lines = [line.split() for line in sums.split(" ; ")]
@@ -29,7 +29,7 @@ def test_chains_are_right_and_tell_the_story(steps, part, seed):
         assert told == [int(lines[0][0]), *(int(line[2]) for line in lines if line[1] != "*")]
 
 
-def test_brief_chains_leave_sums_out_and_nothing_else():
+def test_stories_in_brief_leave_sums_out_and_nothing_else():
     for story, brief in zip(stories(300, 3), stories(300, 3, brief=1.0)):
         results = [line.split()[-1] for line in story.chain.partition(" #### ")[0].split(" ; ")]
         assert brief.chain == f"{' ; '.join(results)} #### {story.answer}"
@@ -38,13 +38,13 @@ def test_brief_chains_leave_sums_out_and_nothing_else():
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_parts_differ_in_their_first_sum(part):
+def test_stories_of_parts_differ_in_their_first_sum(part):
     for story in stories(200, 2, part):
         before, _, number, *_ = story.chain.split()
         assert is_held_out(int(before), int(number)) == (part != "training")
 
 
-def test_new_words_are_new_and_seeds_differ():
+def test_stories_of_new_words_and_other_seeds():
     texts = {part: {re.sub(r"\d+|[A-Z][a-z]+", "", s.text)[:12] for s in stories(80, 1, part)} for part in PARTS}
     assert not texts["training"] & texts["new words"] and texts["training"] & texts["new numbers"]
     assert stories(9, 2, seed=1) == stories(9, 2, seed=1) != stories(9, 2, seed=2)
@@ -64,7 +64,7 @@ def test_new_words_are_new_and_seeds_differ():
         ("19 ####", None),
     ],
 )
-def test_the_strict_parser(text, value):
+def test_number(text, value):
     assert answers.number(text) == value
 
 
@@ -75,6 +75,6 @@ def test_rewards_are_one_or_zero():
 
 
 @pytest.mark.parametrize("broken", [dict(count=0, steps=1), dict(count=1, steps=0), dict(count=1, steps=1, part="x")])
-def test_bad_requests_are_named(broken):
+def test_stories_refuse(broken):
     with pytest.raises(SpecError):
         stories(**broken)

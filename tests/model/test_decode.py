@@ -49,16 +49,6 @@ def test_prompts_of_all_runs_at_once(stack):
     assert torch.equal(shared.answers, decode(stack, PROMPTS[:1].expand(3, -1, -1), rules(Base(), 3)).answers)
 
 
-def test_sampling_does_not_depend_on_the_company(stack):
-    keys = random.run_keys([7, 8, 9], Site.DECODE)
-    rule = Discrete(temperature=1.0)
-    together = decode(stack, PROMPTS, rules(rule, 4, rule), keys)
-    alone = decode(stack.select([1]), PROMPTS[1:2], rules(rule, 4, rule), keys[1:2])
-    assert torch.equal(together.answers[1:2], alone.answers)
-    again = decode(stack, PROMPTS, rules(rule, 4, rule), random.run_keys([7, 8, 10], Site.DECODE))
-    assert not torch.equal(together.weights[2], again.weights[2])
-
-
 def test_every_step_draws_anew():
     """A model of zeros samples uniformly: equal tokens at two steps are then a matter of chance (1 in 40)."""
     flat = GPT2Stack(1, 40, 12, 16, 1, 1)
@@ -72,11 +62,6 @@ def test_every_step_draws_anew():
     tokens = rollout.weights[0].argmax(-1)
     assert (tokens[:, 0] == tokens[:, 1]).double().mean() < 0.08
     assert len(torch.unique(tokens[:, 0])) == 40, "and inputs differ"
-
-
-def test_sampling_without_keys_is_named(stack):
-    with pytest.raises(ValueError, match="pass keys"):
-        decode(stack, PROMPTS, rules(Discrete(temperature=1.0), 2))
 
 
 def test_padded_prompts_decode_as_short_ones(stack):

@@ -84,13 +84,6 @@ def test_mix_is_the_mean_embedding(stack):
     assert torch.allclose(stack.mix(weights), expected, rtol=0, atol=1e-5)
 
 
-def test_initialisation_depends_on_the_seed_alone():
-    together, alone = GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[5, 6, 7]), GPT2Stack(1, 89, 11, 32, 2, 2, seeds=[6])
-    for mine, theirs in zip(together.parameters(), alone.parameters()):
-        assert torch.equal(mine[1], theirs[0])
-    assert not torch.equal(together.transformer.wte.weight[0], together.transformer.wte.weight[1])
-
-
 def test_initialisation_is_gpt2s():
     stack = GPT2Stack(4, 200, 11, 64, 4, 4)
     for name, parameter in stack.named_parameters():
@@ -123,17 +116,6 @@ def test_select_copies_runs(stack):
     chosen = stack.select([2, 0])
     ids = torch.randint(0, 89, (4, 9))
     assert torch.allclose(chosen(chosen.embed(ids)), stack(stack.embed(ids))[[2, 0]], rtol=0, atol=1e-6)
-
-
-def test_bad_shapes_are_named(stack):
-    with pytest.raises(ValueError, match="heads=3 does not divide d_model=32"):
-        GPT2Stack(1, 89, 11, 32, 2, 3)
-    with pytest.raises(ValueError, match="2 seeds for 3 runs"):
-        GPT2Stack(3, 89, 11, 32, 2, 2, seeds=[1, 2])
-    with pytest.raises(ValueError, match="12 positions, but the model has 11"):
-        stack(stack.embed(torch.zeros(1, 12, dtype=torch.int64)))
-    with pytest.raises(ValueError, match="outputs=0: give at least one"):
-        stack(stack.embed(torch.zeros(1, 3, dtype=torch.int64)), outputs=0)
 
 
 class Given(Dropout):

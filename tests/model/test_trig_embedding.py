@@ -7,13 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib import runs
-from cot2lib.errors import SpecError
 from cot2lib.model.trigonometric import SCALE, frequencies, trigonometric_table
-from cot2lib.specs import Model, RunSpec, from_data, to_data
 from cot2lib.specs.profiles import spec
-from cot2lib.study.book import all_runs
 from cot2lib.tasks import MNNS
+from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 TASK = MNNS(1, 5, 3)
@@ -79,32 +76,6 @@ def test_frequencies_span_half_the_period():
     assert frequencies(3, 73).tolist() == [1, 18, 36] and frequencies(1, 73).tolist() == [1]
 
 
-@pytest.mark.parametrize("d_model", [2, 7])
-def test_widths_that_hold_no_pairs_are_named(d_model):
-    with pytest.raises(SpecError, match=f"d_model={d_model}: a trigonometric"):
-        Model(d_model, 1, 1, "cosine")
-    assert Model(d_model, 1, 1).embedding == "learned"
-
-
-# Specs
-
-
-def test_learned_embeddings_change_no_id():
-    learned = spec("cot2", d_model=24, layers=1, heads=1)
-    assert learned == spec("cot2", d_model=24, layers=1, heads=1, embedding="learned")
-    assert "embedding" not in to_data(learned)["model"]
-    assert len({spec("cot2", embedding=name).id for name in ("learned", *TRIGONOMETRIC)}) == 3
-
-
-def test_kinds_of_embeddings_are_no_stack_and_can_be_chosen():
-    one, other = (short(name) for name in TRIGONOMETRIC)
-    assert one.shape() != other.shape() and from_data(to_data(other)) == other
-    chosen = all_runs.where(all_runs.sweep("construction", "quick"), ["embedding=cosine, frozen", "d_model=24"])
-    assert [run.seed for run in chosen] == [42, 43, 44, 45, 46]
-    assert {run.model for run in chosen} == {Model(24, 1, 1, "cosine, frozen")}
-    assert chosen[0].columns()["embedding"] == "cosine, frozen"
-
-
 # Training
 
 
@@ -118,27 +89,13 @@ def test_stacks_start_from_the_table_and_otherwise_as_learned_ones():
         assert torch.equal(stacks[name]["transformer.wte.weight"], table_of(TASK, 16).expand(2, -1, -1))
 
 
-def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not():
+@pytest.mark.parametrize("engine", [lambda trainer: trainer, preferred], ids=["torch", "fused"])
+def test_a_frozen_table_stays_to_the_bit_and_a_free_one_does_not(engine):
     """Neither gradients nor weight decay reach it; everything else trains."""
     for name in TRIGONOMETRIC:
-        trainer = SupervisedTrainer([short(name, 42), short(name, 43, lr=1e-3)])
+        trainer = engine(SupervisedTrainer([short(name, 42), short(name, 43, lr=1e-3)]))
         before = {part: value.clone() for part, value in trainer.stack.state_dict().items()}
         trainer.advance(20)
         after = trainer.stack.state_dict()
         same = {part for part in after if torch.equal(before[part], after[part])}
         assert same == ({"transformer.wte.weight"} if name == "cosine, frozen" else set())
-
-
-@pytest.mark.parametrize("embedding", TRIGONOMETRIC)
-def test_resumed_equals_uninterrupted_and_loads(embedding, store, nothing_shipped):
-    run: RunSpec = short(embedding)
-    whole, broken, resumed = (SupervisedTrainer([run]) for _ in range(3))
-    whole.train()
-    broken.advance(7)
-    copy = lambda tensors: {name: value.clone() for name, value in tensors.items()}
-    resumed.restore(copy(broken.stack.state_dict()), copy(broken.optimizer_tensors()), broken.progress)
-    resumed.train()
-    runs.run([run], engine="torch")
-    loaded = runs.load(run, missing="error").state_dict()
-    for part, value in whole.stack.state_dict().items():
-        assert torch.equal(value, resumed.stack.state_dict()[part]) and torch.equal(value, loaded[part])

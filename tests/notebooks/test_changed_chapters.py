@@ -14,14 +14,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from cot2lib import passk
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
-from cot2lib.study import chapters, check, frame, graph_claims, graphs, passk, sweeps
+from cot2lib.study import chapters, check, frame, graphs, measured, sweeps
 from cot2lib.study.book import all_runs
-from cot2lib.study.graph_runs import METHODS
-from cot2lib.study.grpo_dirichlet.claims import base_entropies
-from cot2lib.study.grpo_mts.claims import EVERY, sampled
-from cot2lib.study.sampling import measure
+from cot2lib.study.claims.queries import reading
 from cot2lib.tasks import MNNS
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -33,7 +31,7 @@ SHORT = {  # what is trained or measured while a chapter runs, where it has such
 }  # fmt: skip
 OTHER = {"quick": "paper", "paper": "quick"}
 
-pytestmark = pytest.mark.usefixtures("store", "unchecked")
+pytestmark = pytest.mark.usefixtures("store")
 
 
 def executed(chapter: str, changed: dict, only: Collection[str] = (), but: str = "") -> tuple[dict, dict]:
@@ -68,10 +66,6 @@ def executed(chapter: str, changed: dict, only: Collection[str] = (), but: str =
 def text(shown: object) -> str:
     """What something shows in words."""
     return shown._repr_mimebundle_()["text/plain"] if hasattr(shown, "_repr_mimebundle_") else repr(shown)
-
-
-def legend(figure) -> list[str]:
-    return [entry.get_text() for entry in figure.figure.legends[0].get_texts()]
 
 
 def ends_well(chapter: str, changed: dict, but: str = "") -> None:
@@ -130,31 +124,19 @@ def short(monkeypatch):
     return usual
 
 
-BUDGET = ("records", "accuracies", "accuracy-table", "check-budgets")
-
-
 def test_other_budgets_draw_what_is_recorded_and_name_the_rest():
-    shown, _ = executed("budget", {"budgets": [1, 2, 6], "d_models": [16]}, BUDGET)
+    cells = ("records", "accuracies", "accuracy-table", "check-budgets")
+    shown, _ = executed("budget", {"budgets": [1, 2, 6], "d_models": [16]}, cells)
     said = text(shown["check-budgets"])
     assert '**Not drawn, quick recipe**: there is no record of B = 6, d = 16; set `profile = "quick"`' in said
     assert "and `retrain = True`" in said and "B = 1, d = 16" not in said.partition("quick recipe")[2]
-    assert legend(shown["accuracies"]) == ["B = 1", "B = 2", "paper"]
-
-
-def test_other_budgets_draw_what_is_trained_here(short, monkeypatch):
-    monkeypatch.setattr(sweeps, "sparse", lambda name: [profiles.spec("no-cot", name, task=MNNS(1, 4, 3))])
-    changed = dict(budgets=[1, 3], d_models=[16], seeds=[42], retrain=True)
-    live = dict(live_budgets=[1, 3], live_epochs=1, live_high=5)
-    shown, _ = executed("budget", changed | live, (*BUDGET, "live"))
-    assert legend(shown["accuracies"]) == ["B = 1", "B = 3", "paper"]
-    assert "quick recipe" not in text(shown["check-budgets"]) and "B = 3" in text(shown["accuracy-table"])
-    labels = [entry.get_text() for entry in shown["live"].figure.axes[0].get_legend().get_texts()]
-    assert {"B = 1", "B = 3"} <= set(labels)
+    (legend,) = shown["accuracies"].figure.legends
+    assert [entry.get_text() for entry in legend.get_texts()] == ["B = 1", "B = 2", "paper"]
 
 
 def test_sampling_with_a_new_seed(short, monkeypatch):
     """Trained and measured here, with the probe; without training the error names the run and the remedy."""
-    table = measure.shipped("quick")  # of another run: to measure it takes a while
+    table = measured.read("sampling")  # of another run: to measure it takes a while
     rows = lambda specs: table[table["id"] == short[specs[0].method]].assign(id=specs[0].id)
     monkeypatch.setattr(passk, "measure", lambda stack, specs: rows(specs))
     with pytest.raises(RecordError, match=r"seed 7.*retrain=True"):
@@ -181,17 +163,20 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
 
 
 AUTHORS = "authors' recipe"
-JUDGED = {  # by chapter: its rows, and samples of the ledger by what tells their rows apart
-    "grpo_mts": ("main", [(dict(recipe=AUTHORS, k=k, d_model=d), sampled(k, d)) for k, d in EVERY]),
+JUDGED = {  # by chapter: its rows, and queries of the ledger by what tells their rows apart
+    "grpo_mts": ("main", [
+        (dict(recipe=AUTHORS, k=k, d_model=d), f"mts: k == {k} and d_model == {d}")
+        for k in sweeps.KS for d in (24, 32)
+    ]),
     "grpo_dirichlet": ("main", [
-        (dict(recipe=AUTHORS, origin=f"discrete CoT, {called}", gamma=sweeps.BEST_GAMMA), base_entropies(layers))
-        for layers, called in ((1, "1 layer"), (2, "2 layers"))
+        (dict(recipe=AUTHORS, origin=f"discrete CoT, {n} layer{'s' * (n > 1)}", gamma=sweeps.BEST_GAMMA),
+         f"thoughts: layers == {n}")
+        for n in (1, 2)
     ]),
     "prosqa": ("rows", [
-        (dict(recipe=recipe, naming="age", method=called), sample)
-        for called, method in zip(("CoT2", "discrete CoT", "COCONUT", "no-CoT"), METHODS)
-        for recipe, sample in ((AUTHORS, graph_claims.prosqa(method)),
-                               (graphs.BARE, graph_claims.stated("ProsQA", method)))
+        (dict(recipe=recipe, naming="age", method=method), f"{sweep}: method == '{method}' and d_model == 32")
+        for method in ("CoT2", "discrete CoT", "COCONUT", "no-CoT")
+        for recipe, sweep in ((AUTHORS, "prosqa"), (graphs.BARE, "prosqa_bare"))
     ]),
 }  # fmt: skip
 
@@ -200,6 +185,6 @@ JUDGED = {  # by chapter: its rows, and samples of the ledger by what tells thei
 def test_chapters_draw_every_seed_by_which_the_ledger_judges(chapter):
     """Five seeds were drawn once where the ledger had twenty, and three where it had ten."""
     _, space = executed(chapter, {}, (*["whole"] * (chapter == "prosqa"), "records"))
-    rows, samples = JUDGED[chapter]
-    for told, sample in samples:
-        assert set(frame.at(space[rows], **told)["seed"]) == set(sample("paper", profiles.TWENTY).index), told
+    (rows, asked), read = JUDGED[chapter], reading(profiles.TWENTY)
+    for told, query in asked:
+        assert set(frame.at(space[rows], **told)["seed"]) == set(read(query, "paper").index) != set(), told

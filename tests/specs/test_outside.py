@@ -1,6 +1,5 @@
 """A script outside the package trains its own rules on its own task, and draws them beside ours."""
 
-import dataclasses
 import inspect
 import json
 import linecache
@@ -18,7 +17,6 @@ import torch
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, Run, Task, Thought, losses, runs
 from cot2lib.errors import SpecError
-from cot2lib.runs.collect import collect
 from cot2lib.specs import Model, Recipe, RunSpec, Supervision, UndefinedError, from_data, to_data
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import SupervisedTrainer
@@ -102,32 +100,23 @@ def run_of(thought, seed=42):
     return RunSpec(RECIPE, MNNS(1, 3, 3), Model(8, 1, 1), thought=thought, seed=seed)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The folder that the script wrote to, and its store."""
-    folder = tmp_path_factory.mktemp("outside")
-    environment = os.environ | {"COT2_STORE": str(folder / "store"), "COT2_COMMIT": "test", "OMP_NUM_THREADS": "1"}
-    out = subprocess.run(
-        [sys.executable, TESTS / "outside.py", folder], env=environment, capture_output=True, text=True
-    )
+@pytest.mark.parametrize("steps", [30, pytest.param(300, marks=pytest.mark.thorough)])
+def test_a_script_trains_and_draws_its_own_rules_and_task(tmp_path, monkeypatch, steps):
+    """Others can use its store past the classes that they do not know."""
+    environment = os.environ | {"COT2_STORE": str(tmp_path / "store"), "COT2_COMMIT": "test", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, TESTS / "outside.py", tmp_path, str(steps)]
+    out = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
-    return folder
-
-
-def test_a_script_trains_and_draws_its_own_rules_and_task(made):
-    table = pd.read_csv(made / "curves.csv")
-    ends = table.sort_values("step").groupby(["rule", "seed"])["accuracy"].agg(["first", "last"])
-    assert set(table["rule"]) == {"Base", "Sharpened", "Doubted", "MTS", "Pair"} and len(ends) == 10
-    assert (ends["last"] > ends["first"]).groupby("rule").any()[["Base", "Sharpened", "Doubted"]].all(), "CSFT learns"
+    table = pd.read_csv(tmp_path / "curves.csv")
+    assert set(table["rule"]) == {"Base", "Sharpened", "Doubted", "MTS", "Pair"} and table["seed"].nunique() == 2
     assert set(table.loc[table["rule"] == "Doubted", "targets"]) == {"Doubted"}
-    assert table.loc[table["rule"] == "Sharpened", "accuracy"].max() > 0.3
-    assert (made / "curves.png").stat().st_size > 10_000
-
-
-def test_others_read_the_store_past_what_they_do_not_know(made, monkeypatch):
-    monkeypatch.setenv("COT2_STORE", str(made / "store"))
-    mine = run_of(Sharpened())
-    assert len(runs.run([mine], device="cpu")) == 1, "a store with unknown classes can be used"
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
+    losses = table[table["loss"].notna()].sort_values("step").groupby(["rule", "seed"])["loss"].agg(["first", "last"])
+    supervised = losses.loc[["Base", "Sharpened", "Doubted"]]
+    assert (supervised["last"] < supervised["first"]).all(), "CSFT learns"
+    assert steps < 300 or table.loc[table["rule"] == "Sharpened", "accuracy"].max() > 0.3
+    monkeypatch.setenv("COT2_STORE", str(tmp_path / "store"))
+    assert len(runs.run([run_of(Sharpened())], device="cpu")) == 1
 
 
 def test_the_id_knows_the_source():
@@ -164,26 +153,15 @@ def cell(power):
 def test_the_id_knows_the_source_of_a_cell():
     with pytest.raises(OSError):
         inspect.getsource(cell(2.0))
-    assert run_of(cell(2.0)()).id == run_of(cell(2.0)()).id != run_of(cell(3.0)()).id
-
-
-def test_the_id_knows_no_comment_and_no_layout():
-    assert run_of(cell("(2.0)  # two")()).id == run_of(cell(2.0)()).id
+    assert run_of(cell(2.0)()).id == run_of(cell("(2.0)  # two")()).id != run_of(cell(3.0)()).id, (
+        "comments do not count"
+    )
 
 
 def test_a_class_of_a_cell_needs_a_method_of_its_own():
     bare = dataclass(frozen=True)(type("Bare", (cell(2.0),), {"__module__": "__main__"}))
     with pytest.raises(SpecError, match="define the class in a file, or in a notebook cell with a method of its own"):
         _ = run_of(bare()).id
-
-
-def test_a_rule_without_its_decorator_is_named():
-    class Plain(Rule):
-        def __call__(self, state):
-            return Thought(state.logits.softmax(-1))
-
-    with pytest.raises(SpecError, match=r"class Plain is no dataclass; write @dataclass\(frozen=True\)"):
-        run_of(Plain())
 
 
 def test_an_own_objective_trains_beside_ours(store):
@@ -218,13 +196,6 @@ def test_an_error_keeps_its_type_and_a_note_names_the_run(store, monkeypatch):
     with pytest.raises(IndexError) as theirs:
         runs.run([run_of(Sharpened())], device="cpu", engine="torch")
     assert "Sharpened from outside the package" in theirs.value.__notes__[0]
-
-
-def test_collect_refuses_what_is_outside(store, tmp_path):
-    specs = [run_of(Sharpened())]
-    runs.run(specs, device="cpu")
-    with pytest.raises(SpecError, match="Sharpened"):
-        collect("mine.quick", specs, folder=tmp_path)
 
 
 def test_a_rule_that_acts_at_evaluation_alone_shares_the_training(store, nothing_shipped, monkeypatch):
@@ -326,15 +297,3 @@ def test_fields_of_a_rule():
     ):
         with pytest.raises(SpecError, match=re.escape(said)):
             Fielded(**wrong)
-
-
-def test_a_field_of_another_type_is_named():
-    @dataclass(frozen=True)
-    class Odd(Rule):
-        table: dict = dataclasses.field(default_factory=dict)
-
-        def __call__(self, state):
-            return Thought(state.logits)
-
-    with pytest.raises(SpecError, match=r"table: a field may be int, float, .* not dict"):
-        Odd()

@@ -3,7 +3,9 @@
 import hashlib
 from dataclasses import replace
 
+import pandas as pd
 import pytest
+from builders import ROOT
 
 from cot2lib.kit import random
 from cot2lib.specs import Supervision
@@ -28,52 +30,6 @@ DRAWN = {
     Shuffled(): "537ba8a5faeac175",
     WrongStates(): "2837b1751541ae41",
     Apart(DrawnState(), FreshPath(2)): "e59079df59696e38",
-}
-IDS = {
-    "cot2, paper": "e36bdefde982",
-    "cot2, quick": "993aa0553919",
-    "discrete, paper": "a519e20c9cff",
-    "discrete, quick": "666cd8802457",
-    "no-cot, paper": "74b05ea1e6f9",
-    "no-cot, quick": "f2ac22f5eda4",
-    "pause, paper": "248dc8e18587",
-    "pause, quick": "380d4faf8634",
-    "coconut, paper": "b60886941b47",
-    "coconut, quick": "bb606e294bba",
-    "coconut-slot, paper": "197696c99fa0",
-    "coconut-slot, quick": "21ec509067c5",
-    "B = 2": "6c3705621318",
-    "B = 4": "64f50d3692dd",
-    "B = 8": "45e9f77d8133",
-    "self-fed": "379ae44172ea",
-    "sparse": "f494d09f7a3b",
-    "trigonometric": "c8e635c4b268",
-    "MTS(k=3, temperature=1.0), paper": "11191c4f5223",
-    "MTS(k=3, temperature=1.0), quick": "7506583fe0cf",
-    "MTS(k=3, temperature=3.0), paper": "6d8e67ad2992",
-    "MTS(k=3, temperature=3.0), quick": "7a28d38cf598",
-    "Discrete(temperature=1.0, top_k=None), paper": "c6f732299f3e",
-    "Discrete(temperature=1.0, top_k=None), quick": "2767142558eb",
-    "Dirichlet(gamma=20.0, floor=0.001, masked=False, most=16), paper": "9d7cdae6cff1",
-    "Dirichlet(gamma=20.0, floor=0.001, masked=False, most=16), quick": "3effcfd1a23d",
-    "Dirichlet(gamma=20.0, floor=0.001, masked=True, most=16), paper": "7aaf1b5e0eb1",
-    "Dirichlet(gamma=20.0, floor=0.001, masked=True, most=16), quick": "e42cae18b2c8",
-    "Gumbel(temperature=0.1), paper": "3ac270e6702f",
-    "Gumbel(temperature=0.1), quick": "5a4cf41711c4",
-    "Gaussian(sigma=0.1), paper": "6bfde149bc07",
-    "Gaussian(sigma=0.1), quick": "2d2655049d1f",
-    "whole vocabulary": "f17d8b0a16cd",
-    "rising K": "b72c4014c22d",
-    "divergence": "51bd895aa8be",
-    "one-sided dropout": "10967dad157e",
-    "a mask per rollout": "f81bc7b16929",
-    "d = 16": "721d67a70071",
-    "ProsQA": "e61bff0bcf77",
-    "ProsQA, paper": "a1ea63144036",
-    "ProsQA, MTS": "dc51a2bfbcef",
-    "ProntoQA, paper": "bedf0db87fe6",
-    "B = 4, quick": "33e6719b3829",
-    "drawn and fed": "3519b3e67381",
 }
 
 
@@ -132,4 +88,5 @@ def runs_of_every_kind():
 
 
 def test_ids():
-    assert {name: run.id for name, run in runs_of_every_kind().items()} == IDS
+    known = pd.read_csv(ROOT / "tests" / "data" / "ids.csv", index_col="run")["id"].to_dict()
+    assert {name: run.id for name, run in runs_of_every_kind().items()} == known

@@ -40,13 +40,13 @@ def named(thinking, name, dose=1.0):
     return next(edit for edit in edits.edits(thinking) if (edit.name, edit.dose) == (name, dose))
 
 
-def test_no_edit_changes_no_answer():
+def test_answered_without_an_edit():
     for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))):
         plain = edits.thought(build_stack([run]), [run])
         assert torch.equal(plain.answered(plain.vectors), plain.answers)
 
 
-def test_a_frontier_continues_to_the_right_answer():
+def test_continued_frontiers_end_at_the_right_answer():
     rows = torch.arange(TASK.size)[None]
     for step in range(TASK.steps):
         found = edits.continued(TASK, step, rows, reachable(TASK, step, rows))
@@ -73,7 +73,7 @@ def test_removals_take_the_same_weight_from_ancestors_and_elsewhere(seen):
     assert not torch.equal(fed["one side", 1.0], fed["ancestors", 1.0])
 
 
-def test_what_is_left_of_a_frontier_has_a_best_answer(seen):
+def test_removals_want_the_best_answer_of_what_is_left(seen):
     """Counted by hand: sums of which neither the right answer nor its mirror is reached, and the best that follows."""
     task, rows, edit = seen.task, seen.rows, named(seen, "ancestors")
     sums, order = task.signed_sums(), lambda total: task.preference[total + task.bound]
@@ -87,7 +87,7 @@ def test_what_is_left_of_a_frontier_has_a_best_answer(seen):
         assert edit.wanted[run, place] == task.state_id(after) != edit.right[run, place]
 
 
-def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
+def test_swap_feeds_another_input_and_wants_its_continuation(seen):
     thinking, task, rows = seen, seen.task, seen.rows
     edit = edits.swap(seen, torch.Generator().manual_seed(0))
     fed = edit.fed[:, :, -1]
@@ -97,18 +97,14 @@ def test_a_swap_feeds_another_input_and_wants_its_continuation(seen):
         best = min(abs(int(total) + sign * digit) for total in sums for sign in (-1, 1))
         assert task.state_ids[task.start + best] == edit.wanted[run, place] != thinking.right[run, place]
     assert edit.where.any() and not torch.equal(fed, thinking.last.float())
-
-
-def test_a_swap_feeds_no_padding(seen):
-    """One run holds out fewer inputs than the other, and what fills its list up is fed to none."""
-    edit = edits.swap(seen, torch.Generator().manual_seed(0))
+    # one run holds out fewer inputs than the other, and what fills its list up is fed to none
     other = edits.others(seen.rows.shape[1], torch.Generator().manual_seed(0))
     padded = ~seen.real[:, other]
     assert seen.real.sum(1).unique().numel() == 2 and (edit.wanted != edit.right)[padded & seen.real].any()
     assert not edit.where[padded].any()
 
 
-def test_an_inserted_state_is_reached_by_no_walk(seen):
+def test_insertions_are_reached_by_no_walk(seen):
     task, rows = seen.task, seen.rows
     there = as_tokens(task, reachable(task, task.steps - 1, rows))
     for edit in edits.insertions(seen):
@@ -120,7 +116,7 @@ def test_an_inserted_state_is_reached_by_no_walk(seen):
 
 
 @pytest.mark.parametrize("name", ["early digit", "late digit"])
-def test_one_digit_is_changed(thinking, name):
+def test_edits_change_one_digit(thinking, name):
     task, edit = thinking.task, named(thinking, name)
     changed = task.digits[edit.rows] != task.digits[thinking.rows]
     assert (changed.sum(-1) == 1).all() and changed[..., -1].all() == (name == "late digit")
@@ -129,7 +125,7 @@ def test_one_digit_is_changed(thinking, name):
     assert torch.equal(edit.fed, thinking.vectors)
 
 
-def test_placebos_say_nothing_about_the_input(thinking):
+def test_edits_of_placebos_say_nothing_about_the_input(thinking):
     for name in ("mean", "zero"):
         fed = named(thinking, name).fed[:, :, -1]
         assert torch.equal(fed, fed[:, :1].expand_as(fed))
@@ -137,70 +133,62 @@ def test_placebos_say_nothing_about_the_input(thinking):
     assert torch.allclose(noise.norm(dim=-1), plain.norm(dim=-1), atol=1e-5)
 
 
-def test_hidden_states_are_exchanged_and_not_taken_apart():
-    run = spec("coconut", task=TASK, d_model=16)
+def test_edits_of_hidden_states_and_of_graphs():
+    """Hidden states are exchanged and not taken apart; graphs have removals and placebos alone."""
+    run, placebos = spec("coconut", task=TASK, d_model=16), {"mean", "noise", "zero"}
     made = edits.thought(build_stack([run]), [run])
     assert made.weights is None and torch.equal(made.answered(made.vectors), made.answers)
-    assert {edit.name for edit in edits.edits(made)} == {"mean", "noise", "zero", "swap", "early digit", "late digit"}
-
-
-def test_graphs_have_removals_and_placebos_alone():
+    assert {edit.name for edit in edits.edits(made)} == placebos | {"swap", "early digit", "late digit"}
     run = replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))
     names = {edit.name for edit in edits.edits(edits.thought(build_stack([run]), [run]))}
-    assert names == {"ancestors", "elsewhere", "direction", "mean", "noise", "zero"}
+    assert names == placebos | {"ancestors", "elsewhere", "direction"}
 
 
-def test_models_are_asked_inputs_of_one_digit_more(monkeypatch):
-    """Longer inputs fit the vocabulary and the places that a model has; an untrained one is seldom right."""
-    monkeypatch.setattr(edits, "LONGER", 60)
-    run = spec("cot2", task=MNNS(1, 4, 3), d_model=16)
-    thinking = edits.thought(build_stack([run]), [run])
-    found = edits._longer(thinking, [run]).iloc[0]
-    assert found["edit"] == "longer" and 0 < found["inputs"] < 30 and 0 <= found["right"] < 50
-
-
-def test_a_training_is_edited_on_its_way(monkeypatch):
+def test_along_edits_a_training_on_its_way(monkeypatch):
     """The last point is what the trained models answer, and points before it are of models that know less."""
-    run = spec("cot2", task=TASK, d_model=16, steps=300, evaluate_every=30)
+    run = spec("cot2", task=TASK, d_model=16, steps=120, evaluate_every=12)
     monkeypatch.setattr(along, "POINTS", (1, 10))
     found = along.along([run])
-    assert list(found) == along.COLUMNS and found["step"].unique().tolist() == [30, 300]
+    assert list(found) == along.COLUMNS and found["step"].unique().tolist() == [12, 120]
     assert set(found["edit"]) == set(along.ASKED) and set(found["id"]) == {run.id}
     trainer = make_trainer([run], How(torch.device("cpu")))
     trainer.train()
     last = edits.answers(trainer.stack, [run], along.ASKED)
-    assert found[found["step"] == 300][last.columns].reset_index(drop=True).equals(last)
+    assert found[found["step"] == 120][last.columns].reset_index(drop=True).equals(last)
     right = found[found["edit"] == "swap"].set_index("step")["before"]
-    assert right[300] > right[30]
+    assert right[120] > right[12]
 
 
-def test_models_trained_by_reward_think_by_their_own_rule(store, monkeypatch):
+SHORT = dict(d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
+
+
+def test_measure_of_models_trained_by_reward(store, monkeypatch):
     """Their thoughts are of sampled tokens: they are edited as others are, and decoded by every rule."""
     monkeypatch.setattr(edits, "LONGER", 60)
-    short = dict(steps=4, evaluate_every=4, warmup=0)
-    start = spec("discrete", task=TASK, d_model=16, layers=1, heads=1, **short)
+    start = spec("discrete", task=TASK, **SHORT)
     run = grpo(start, thought=MTS(3), steps=2, evaluate_every=2, batch=8)
     runs.run([start, run])
     table = edits.measure([run], retrain=True)
     assert set(table["id"]) == {run.id} and {"swap", "ancestors", "longer"} <= set(table["edit"])
     assert {f"decoded by {rule.label}" for rule in edits.DECODERS} <= set(table["edit"])
+    longer = table[table["edit"] == "longer"].iloc[0]
+    assert 0 < longer["inputs"] < 30 and longer["right"] < 50, "inputs of one digit more fit the model"
     thinking = edits.thought(runs.load_stack([run], missing="error", retrain=True), [edits.as_asked(run)])
     tokens = (thinking.weights > 0).sum(-1)
     assert tokens.max() == 3, "three draws of a hardly trained model are mostly three tokens"
 
 
-def test_inputs_of_several_lengths_are_decoded_alone(store):
-    run = spec("cot2", task=MNNSLengths(1, 3, 3), d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
+def test_measure_of_several_lengths_decodes_alone(store):
+    run = spec("cot2", task=MNNSLengths(1, 3, 3), **SHORT)
     runs.run([run])
     table = edits.measure([run], retrain=True)
     assert set(table["edit"]) == {f"decoded by {rule.label}" for rule in edits.DECODERS}
 
 
-def test_a_student_is_asked_without_its_teacher(store, monkeypatch):
+def test_measure_asks_a_student_without_its_teacher(store, monkeypatch):
     monkeypatch.setattr(edits, "LONGER", 60)
-    recipe = dict(task=TASK, d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
-    student = spec("cot2", **recipe)
-    student = replace(student, supervision=replace(student.supervision, targets=Taught(spec("discrete", **recipe))))
+    student, teacher = spec("cot2", task=TASK, **SHORT), spec("discrete", task=TASK, **SHORT)
+    student = replace(student, supervision=replace(student.supervision, targets=Taught(teacher)))
     runs.run([student])
     monkeypatch.setattr(Taught, "__call__", lambda *_: pytest.fail("nothing is trained"))
     assert "longer" in set(edits.measure([student], retrain=True)["edit"])

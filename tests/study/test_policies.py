@@ -8,21 +8,19 @@ import torch
 from cot2lib import runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs import GRPOSpec, Recipe
-from cot2lib.specs.profiles import TEN, TWENTY, shortened, spec
+from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study import live, policies, sweeps
 from cot2lib.study.csft import draw as csft
 from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet import measure
-from cot2lib.study.grpo_dirichlet.claims import dirichlet
 from cot2lib.study.grpo_mts import draw as mts
 from cot2lib.study.grpo_mts import explain
-from cot2lib.study.grpo_mts.runs import explaining
 from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS
 
 
-def test_evaluations_of_recorded_runs(store):
+def test_evaluations_of_stored_runs(store):
     start = shortened(spec("discrete", task=MNNS(1, 4, 2), d_model=16, layers=1, heads=1), 30)
     specs = [GRPOSpec(Recipe(steps=8, batch=4, lr=1e-3, evaluate_every=4), start, MTS(2))]
     runs.run(specs, retrain=True)
@@ -33,21 +31,21 @@ def test_evaluations_of_recorded_runs(store):
     assert points["reward"].iloc[1:].between(0, 100).all() and np.isnan(points["reward"].iloc[0])
 
 
-def test_collapsed_runs_are_those_at_the_most_frequent_answer():
+def test_collapsed_is_at_the_most_frequent_answer():
     answers = MNNS().answers[~MNNS().split(42)]
     constant = 100 * (answers == 1).double().mean().item()
     last = pd.DataFrame({"split": 42, "own": [constant + 0.2] * 2, "base": constant, "discrete": [constant, 50.0]})
     assert policies.collapsed(last).tolist() == [True, False], "by every decoder"
 
 
-def test_another_profile_is_taken_where_nothing_is_recorded():
+def test_of_one_takes_another_profile_where_nothing_is_recorded():
     rows = pd.DataFrame({"profile": ["quick"]})
     assert policies.of_one(rows, "paper")["profile"].tolist() == ["quick"]
     with pytest.raises(RecordError, match="none of these runs is recorded"):
         policies.of_one(rows[:0], "quick")
 
 
-def test_the_papers_marks_stand_before_and_after():
+def test_accuracies_mark_what_the_paper_states():
     """Marks of figures are in no golden file."""
     rows = policies.outcomes(policies.evaluations({"quick": sweeps.sampled("quick", (42,), (24,), (3,))}))
     axis = policies.accuracies(rows, "own", "k", "d_model", mts.stem, mts.start, "").figure.axes[0]
@@ -59,18 +57,7 @@ def test_the_papers_marks_stand_before_and_after():
     assert [csft.stated_one_layer(*run) for run in ours] == [88.61, 39.76, None]
 
 
-def test_every_prediction_about_table_1_has_its_runs():
-    """Twenty initialisations, ten with dropout, or five at a tenth of the rate, of every K, on the paper's split."""
-    predicted, asked = explain.predicted(), explaining("paper")
-    assert {run.start.split_seed for run in asked} == {42}
-    for (d, dropout, lr), part in predicted.groupby(["d_model", "dropout", "lr"]):
-        of = [r for r in asked if (r.start.model.d_model, r.recipe.dropout, r.recipe.lr) == (d, dropout, lr)]
-        seeds = sweeps.SEEDS if lr == 5e-6 else TEN if dropout else TWENTY
-        assert {(r.thought.k, r.seed) for r in of} == {(k, seed) for k in sweeps.KS for seed in seeds}
-        assert set(part["measure"]) == {"best", "gain", "entropy_4"} and (part["low"] < part["high"]).all()
-
-
-def test_runs_stand_beside_what_was_predicted():
+def test_found_stands_beside_what_was_predicted():
     """Of three runs one collapses, one keeps to the prediction of 43 to 57, and one does not; by hand."""
     rows = pd.DataFrame(
         {"d_model": 32, "dropout": 0.1, "lr": 5e-5, "k": 1, "seed": [42, 43, 44], "own_best": [34.0, 50.0, 60.0],
@@ -81,23 +68,13 @@ def test_runs_stand_beside_what_was_predicted():
     assert found["inside"]["best"].to_dict() == {43: True, 44: False} and found["inside"]["entropy_4"].all()
 
 
-def test_scales_of_dirichlet_thoughts_agree_with_their_formulas():
+def test_scales_agree_with_their_formulas():
     found = measure.scales(torch.tensor([0.6, 0.3, 0.1]), [1.0, 20.0], 20_000)
     for name in ("entropy", "distance"):
         assert np.allclose(found[name], found[f"{name}, formula"], rtol=0.05)
 
 
-@pytest.mark.parametrize(
-    "method, column, unstable",
-    [("cot2", "base_lost", True), ("cot2", "lost", False), ("discrete", "base_lost", False)],
-)
-def test_unscaled_samples_are_unstable_from_cot2_by_base_decoding_alone(method, column, unstable):
-    """The errata say so: `lost` is by the own sampler."""
-    lost = 100 * dirichlet(1.0, method)("paper", range(42, 47))[column]
-    assert (lost > 10).all() if unstable else lost.mean() < 1
-
-
-def test_the_start_level_is_what_an_untrained_policy_earns(monkeypatch):
+def test_start_level_is_what_an_untrained_policy_earns(monkeypatch):
     starts = sweeps.starts([42])
     monkeypatch.setattr(live, "STILL_STEPS", 5)
     still = live.rewards(starts, MTS(2), 5, 0.0)

@@ -14,29 +14,20 @@ ROOT = Path(__file__).parents[2]
 CONFIRMING = ("controls.quick.runs.csv", "edits.quick.answers.csv.xz")
 
 
-def test_every_entry_can_be_read():
+def test_predictions_can_be_read():
     table = predictions()
     assert len(table) == len(EXPLANATIONS) * table["id"].nunique() and (table["low"] < table["high"]).all()
     assert not table.duplicated(["id", "explanation"]).any() and (table["counts"] > 0).all()
 
 
-def test_forms_of_an_entry():
+def test_bounds_of_an_entry():
     assert bounds("at least 5") == (5, math.inf) and bounds("at most 2.5") == (-math.inf, 2.5)
     assert bounds("within 3") == (-3, 3) and bounds("0 to 6") == (0, 6)
     with pytest.raises(ValueError, match="'about 5'"):
         bounds("about 5")
 
 
-def test_every_experiment_can_tell_explanations_apart_or_is_a_control():
-    """Where all four predict the same, the row controls an edit or a method."""
-    table = predictions()
-    alike = table.groupby("id").filter(lambda part: len(part[["low", "high"]].drop_duplicates()) == 1)
-    assert set(alike["id"]) == {
-        "smoothed-path", "elsewhere", "control-bites", "own-teacher", "graph-elsewhere", "longer",
-    }  # fmt: skip
-
-
-def test_the_page_shows_the_file():
+def test_predictions_are_what_the_page_shows():
     page = (ROOT / "book" / "predictions.md").read_text()
     (file,) = re.findall(r"^:file: (.+)$", page, re.MULTILINE)
     assert (ROOT / "book" / file).resolve() == ROOT / "cot2lib/study/controls/predictions.csv"
@@ -46,7 +37,7 @@ def git(*arguments):
     return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True)
 
 
-def test_every_confirming_run_was_made_after_the_predictions():
+def test_predictions_precede_every_confirming_run():
     """The commit that made a recorded run of the controls descends from the last one that touched the predictions."""
     file = "cot2lib/study/controls/predictions.csv"
     written = git("log", "-1", "--format=%H", "--", file).stdout.strip()

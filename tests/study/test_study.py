@@ -26,14 +26,14 @@ def rows(**columns):
 TIDY = frame.tidy(pd.concat([rows(), rows(profile="paper")], ignore_index=True))
 
 
-def test_a_tidy_frame_is_in_percent_and_in_the_books_order():
+def test_tidy_is_in_percent_and_in_the_books_order():
     assert TIDY["last"].max() == 94.0 and rows()["last"].max() == 0.94
     assert list(TIDY["recipe"].cat.categories) == ["authors' recipe", "quick recipe"]
     strange = frame.tidy(rows(method="my rule").assign(method=["my rule", "CoT2", "no-CoT"] * 2))
     assert list(strange["method"].cat.categories) == ["CoT2", "no-CoT", "my rule"]
 
 
-def test_categories_without_rows_are_left_out():
+def test_ordered_leaves_out_categories_without_rows():
     few = TIDY[TIDY["recipe"] == "quick recipe"]["recipe"]
     assert list(frame.ordered(few, ("authors' recipe", "quick recipe")).categories) == ["quick recipe"]
 
@@ -55,7 +55,7 @@ def test_gaps_pair_by_seed():
     "holds",
     [False, np.False_, pd.Series([True, False]), pd.Series(dtype=bool), [[True], [pd.Series(dtype=bool)]], []],
 )
-def test_a_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds, capsys):
+def test_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds, capsys):
     with pytest.raises(AssertionError, match="a sentence"):
         check.Check(True)("a sentence", holds)
     said = capsys.readouterr().out
@@ -65,39 +65,36 @@ def test_a_check_that_does_not_hold_raises_at_the_shipped_parameters_alone(holds
     assert "holds: a sentence" not in said and "FAILS" not in said
 
 
-def test_a_check_without_its_runs_cannot_be_said(capsys):
-    check.Check(False)("a sentence", lambda: {}["quick"])
-    check.Check(False)("another", lambda: None.low > 0)
-    assert capsys.readouterr().out.count("cannot be said") == 2
-
-
 @pytest.mark.parametrize("holds", ["yes", 1, {"a": True}, None])
-def test_what_is_neither_true_nor_false_is_no_check(holds):
+def test_check_of_what_is_neither_true_nor_false(holds):
     with pytest.raises(TypeError, match="neither true nor false"):
         check.Check(False)("a sentence", holds)
 
 
-def test_a_check_that_holds_says_so(capsys):
+def test_check_that_holds_or_lacks_its_runs_says_so(capsys):
+    check.Check(False)("a sentence", lambda: {}["quick"])
+    check.Check(False)("another", lambda: None.low > 0)
+    assert capsys.readouterr().out.count("cannot be said") == 2
     for holds in (True, np.True_, pd.Series([True]), [pd.Series([True]), True], lambda: True):
         check.Check(True)("a sentence", holds)
     assert capsys.readouterr().out.count("holds: a sentence\n") == 5
-
-
-def test_checks_begin_by_refusing_parameters():
     with pytest.raises(SpecError, match="budget: parameter 'profile' is missing"):
         check.begin("budget", {})
 
 
+def dots(figure):
+    """Heights of all marks."""
+    parts = [part for axis in figure.axes for part in axis.collections if isinstance(part, PathCollection)]
+    return {round(float(y), 2) for part in parts for y in part.get_offsets()[:, 1]}
+
+
 def test_ends_draw_every_seed_and_the_papers_value():
     shown = look.ends(TIDY, stated=lambda method, d: 77.0)
-    dots = {
-        round(float(y), 2) for axis in shown.figure.axes for part in axis.collections for y in part.get_offsets()[:, 1]
-    }
-    assert {round(100 * share, 2) for shares in METHODS.values() for share in shares} | {77.0} <= dots
+    assert {*TIDY["last"].round(2), 77.0} <= dots(shown.figure)
     assert len(shown.numbers) == len(TIDY) and not plt.get_fignums()
 
 
-def test_long_curves_are_drawn_as_means_of_neighbours():
+def test_curves_that_are_long_are_means_of_neighbours():
     long = pd.concat([TIDY.assign(epoch=float(epoch), accuracy=float(epoch)) for epoch in range(10 * look.POINTS)])
     numbers = look.curves(long).numbers
     assert len(numbers) == look.POINTS * len(TIDY)
@@ -105,31 +102,20 @@ def test_long_curves_are_drawn_as_means_of_neighbours():
 
 
 def test_lines_draw_means_intervals_and_seeds():
-    rows = TIDY.assign(d_model=TIDY["d_model"].astype(float))
-    quick = rows[rows["profile"] == "quick"]
-    axis = look.lines(quick, "d_model", "last", "method", ("d", "%"), widths={"CoT2": 0.0}).figure.axes[0]
-    seeds = {
-        round(float(y), 2)
-        for part in axis.collections
-        if isinstance(part, PathCollection)
-        for _, y in part.get_offsets()
-    }
-    assert seeds == {round(share, 2) for share in quick["last"]}
-    bars = [
-        path.vertices[:, 1]
-        for part in axis.collections
-        if isinstance(part, LineCollection)
-        for path in part.get_paths()
-    ]
-    assert [87.0, 97.0] in [bar.round(0).tolist() for bar in bars], "mean 92 with its 95 % t-interval"
+    quick = TIDY[TIDY["profile"] == "quick"].astype({"d_model": float})
+    figure = look.lines(quick, "d_model", "last", "method", ("d", "%"), widths={"CoT2": 0.0}).figure
+    assert dots(figure) == {*quick["last"].round(2)}
+    lines = [part for part in figure.axes[0].collections if isinstance(part, LineCollection)]
+    bars = [path.vertices[:, 1].round(0).tolist() for part in lines for path in part.get_paths()]
+    assert [87.0, 97.0] in bars, "mean 92 with its 95 % t-interval"
 
 
-def test_a_readers_series_gets_a_look_that_is_free():
+def test_looks_of_a_readers_series_are_free():
     looks = series.looks("method", ["CoT2", "my rule", "another"])
     assert len({look for look in looks.values()}) == 3 and looks["CoT2"] == series.LOOKS["method"]["CoT2"]
 
 
-def test_a_figure_carries_its_numbers_and_its_finding():
+def test_shown_carries_its_numbers_and_its_finding():
     shown = look.ends(TIDY, finding="CoT2 is above.")
     data = shown._repr_mimebundle_()
     assert data[look.FINDING] == data["text/plain"] == "CoT2 is above." and "image/svg+xml" in data
@@ -137,7 +123,7 @@ def test_a_figure_carries_its_numbers_and_its_finding():
     assert shown.svg() == shown.svg()
 
 
-def test_a_figure_is_shown_in_pixels_where_vectors_weigh_too_much():
+def test_shown_in_pixels_where_vectors_weigh_too_much():
     kinds = []
     for points in (10, 20_000):
         figure, axes = look.panels(1, 1)

@@ -9,8 +9,7 @@ from builders import rewarded
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.runs import records
-from cot2lib.study import sweeps, thoughts_held
-from cot2lib.study.book import collect
+from cot2lib.study import measured, sweeps, thoughts_held
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import build_stack
 
@@ -36,7 +35,7 @@ def test_states_are_those_of_the_listed_trajectories():
             assert set(leading[row, step].nonzero()[:, 0].tolist()) == tokens(useful)
 
 
-def test_a_thought_that_weighs_all_tokens_alike():
+def test_measure_of_thoughts_that_weigh_all_tokens_alike():
     """Models of zeros are uniform: they hold every token, and each state has one share of the weight."""
     specs = [rewarded(seed) for seed in (42, 43)]
     stack = scaled(build_stack([one.start for one in specs]), 0.0)
@@ -54,7 +53,7 @@ def test_a_thought_that_weighs_all_tokens_alike():
     assert table.groupby("when")[["support", "reachable"]].mean().nunique().eq(1).all()
 
 
-def test_support_counts_tokens_above_one_percent(monkeypatch):
+def test_measure_of_support_counts_tokens_above_one_percent(monkeypatch):
     one = rewarded()
     stack = scaled(build_stack([one.start]), 12.0)
     sharp = thoughts_held.measure(build_stack([one.start]), stack, [one]).set_index("when")
@@ -68,40 +67,37 @@ def test_support_counts_tokens_above_one_percent(monkeypatch):
 
 
 def looked_into(monkeypatch, specs):
-    monkeypatch.setitem(collect.OF_MODELS, "thoughts", collect.OF_MODELS["thoughts"]._replace(specs=lambda _: specs))
     monkeypatch.setattr(sweeps, "looked_into", lambda profile: specs)
 
 
-def test_collected_contents_are_read_and_missing_ones_named(store, nothing_shipped, monkeypatch):
+def test_of_runs_reads_what_is_collected_and_names_what_is_missing(store, nothing_shipped, monkeypatch):
     one = rewarded()
     looked_into(monkeypatch, [one])
     with pytest.raises(RecordError, match=r"no trained weights of run .*; ask with missing='train'"):
-        collect.collect("thoughts", "quick")
-    with pytest.raises(RecordError, match=r"\(seed 42\) hold; make it with `cot2 collect thoughts --profile quick`"):
+        measured.measure("thoughts")
+    with pytest.raises(RecordError, match=r"\(seed 42\) hold; make it with `cot2 measure thoughts --profile quick`"):
         thoughts_held.of_runs({"quick": [one]})
-    with pytest.raises(
-        RecordError, match=r"\(seed 7\) hold; ask with retrain=True"
-    ):  # that command measures no seed 7
+    with pytest.raises(RecordError, match=r"\(seed 7\) hold; ask with retrain=True"):  # no command measures seed 7
         thoughts_held.of_runs({"quick": [rewarded(7)]})
     runs.run([one])
-    collect.collect("thoughts", "quick")
+    measured.measure("thoughts")
     table = thoughts_held.of_runs({"quick": [one]})
     here = thoughts_held.of_runs({"quick": [one]}, "quick")
     pd.testing.assert_frame_equal(table[here.columns], here, rtol=1e-6)
 
 
-def test_rows_of_models_that_are_not_here_stay_as_they_are(store, nothing_shipped, monkeypatch):
+def test_collect_keeps_rows_of_models_that_are_not_here(store, nothing_shipped, monkeypatch):
     """Another machine has the weights of other runs."""
     one, other, dropped = (rewarded(seed) for seed in (42, 43, 44))
     runs.run([one])
     looked_into(monkeypatch, [one])
-    collect.collect("thoughts", "quick")
-    first = thoughts_held.shipped("quick")
+    measured.measure("thoughts")
+    first = measured.read("thoughts")
     elsewhere = [first.assign(id=spec.id, reachable=7.0, commit="elsewhere") for spec in (other, dropped)]
     records.ship_table("thoughts.quick.contents", pd.concat([first.assign(reachable=7.0), *elsewhere]))
     looked_into(monkeypatch, [one, other])
-    collect.collect("thoughts", "quick")
-    after = thoughts_held.shipped("quick").groupby("id")
+    measured.measure("thoughts")
+    after = measured.read("thoughts").groupby("id")
     assert set(after.groups) == {one.id, other.id}, "what no page asks for any more goes"
     assert after.get_group(one.id)["reachable"].tolist() == first["reachable"].tolist(), "measured again"
     assert set(after.get_group(other.id)["commit"]) == {"elsewhere"}

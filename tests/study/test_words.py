@@ -1,5 +1,6 @@
 """The chapter on word problems: which runs, what is read from their evaluations, claims, commands."""
 
+import itertools
 import json
 import re
 import shutil
@@ -11,44 +12,15 @@ import pytest
 import torch
 
 from cot2lib import cli
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError
 from cot2lib.llm import answers, models, runs
 from cot2lib.study.book import collect
 from cot2lib.study.book.ledger import rows_of
+from cot2lib.study.claims.queries import reading
 from cot2lib.study.gsm8k import measure as language_runs
 from cot2lib.study.gsm8k import runs as word_problems
-from cot2lib.study.gsm8k.runs import LIMITS, PAPER_LIMITS, QWEN, printed, small
+from cot2lib.study.gsm8k.runs import printed, small
 from cot2lib.study.printed import paper_value
-
-
-def evaluations(runs, after):
-    """Made-up evaluations: sampled answers are right in .2 before and in `after` afterwards, MTS in a tenth more."""
-    rows = [
-        {"id": run.id, **run.columns(), "step": step, "decoding": decoding, "length": 12.0, "cut": 0.25,
-         "accuracy": after + 0.1 * bool(run.recipe.thoughts) if step else 0.2}
-        for run in runs for step in (0, run.recipe.steps) for decoding in ("sampled", "tokens", "thoughts")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def test_the_papers_table_has_its_settings():
-    runs = printed()
-    assert len(runs) == 8 and {run.model for run in runs} == {QWEN} and {run.data for run in runs} == {"gsm8k"}
-    assert {(run.longest, run.recipe.thoughts) for run in runs if run.recipe.thoughts} == set(PAPER_LIMITS.items())
-    recipe = runs[0].recipe
-    assert (recipe.steps, recipe.prompts * recipe.group, recipe.lr, recipe.clip) == (2000, 24, 3e-6, 0.1)
-    assert (recipe.k, recipe.enter, recipe.full) == (4, 0.5, 0.8)
-
-
-def test_both_methods_have_the_same_limit():
-    for some in (small(), printed()):
-        limits = {
-            thinks: sorted(run.longest for run in some if bool(run.recipe.thoughts) == thinks) for thinks in (0, 1)
-        }
-        assert limits[0] == limits[1]
-    assert {run.longest for run in small()} == set(LIMITS)
-    with pytest.raises(SpecError, match="profile 'x'"):
-        word_problems.word_problems("x")
 
 
 @pytest.fixture
@@ -64,7 +36,7 @@ def tiny(monkeypatch):
     return run
 
 
-def test_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
+def test_llm_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     """As a user types it: train, train again, collect, and read what was collected."""
     assert cli.main(["llm", "train", "--where", "longest=16"]) == 0
     *begun, said = capsys.readouterr().out.splitlines()
@@ -95,7 +67,7 @@ def test_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
         language_runs.shown_model("after")
 
 
-def test_what_is_missing_is_named(store, tiny, tmp_path, monkeypatch, capsys):
+def test_collect_and_shown_model_name_what_is_missing(store, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     with pytest.raises(RecordError, match="cot2 llm train --profile quick"):
         language_runs.collect("quick")
@@ -105,33 +77,25 @@ def test_what_is_missing_is_named(store, tiny, tmp_path, monkeypatch, capsys):
     assert "leaves no run; longest is one of 16" in capsys.readouterr().err
 
 
-def read(sample, profile):
-    return sample(profile, (42, 43, 44))
-
-
-def test_claims_are_judged_where_a_gpu_has_been(monkeypatch):
-    table = evaluations(printed(seeds=(42, 43, 44)), 0.17)
-    monkeypatch.setattr(language_runs, "shipped", lambda profile: table if profile == "paper" else table.iloc[:0])
-    mts, length, start = (rows_of(f"gsm8k-{claim}", read)[0] for claim in ("80-mts", "80-mts-length", "80-init"))
-    assert mts["verdict"] == "reproduced" and np.isclose(mts["last"], 27.0) and mts["seeds"] == 3
-    assert np.isclose(length["last"], 12.0) and length["verdict"].startswith("not reproduced")
-    assert np.isclose(start["last"], 20.0)
-
-
 @pytest.mark.parametrize("seeds, verdict", [((42, 43, 44), "reproduced"), ((42,), "open: fewer than 3 seeds")])
-def test_three_of_four_is_judged_by_counting(monkeypatch, seeds, verdict):
+def test_three_of_four_limits_are_judged_by_counting(monkeypatch, seeds, verdict):
     """The paper's own table is what the paper says of it; one limit less is not."""
-    runs = printed(seeds=seeds)
-    table = evaluations(runs, 0.5)
-    for run in runs:
-        name, mine = "mts" if run.recipe.thoughts else "discrete", table["id"] == run.id
-        table.loc[mine & (table["step"] > 0), "accuracy"] = paper_value(f"gsm8k-{run.longest}-{name}") / 100
-        table.loc[mine, "length"] = paper_value(f"gsm8k-{run.longest}-{name}-length")
+    rows = []
+    for run in printed(seeds=seeds):
+        claim = f"gsm8k-{run.longest}-{'mts' if run.recipe.thoughts else 'discrete'}"
+        told = {"id": run.id, **run.columns(), "cut": 0.25, "length": paper_value(f"{claim}-length")}
+        ends = {0: 0.2, run.recipe.steps: paper_value(claim) / 100}
+        for (step, accuracy), decoding in itertools.product(ends.items(), ("sampled", "tokens", "thoughts")):
+            rows.append(told | {"step": step, "decoding": decoding, "accuracy": accuracy})
+    table = pd.DataFrame(rows)
     monkeypatch.setattr(language_runs, "shipped", lambda profile: table if profile == "paper" else table.iloc[:0])
-    said = rows_of("gsm8k-3-of-4", read)[0]["verdict"]
-    assert said.startswith(verdict) and said.endswith("right more often at 3 of 4 limits, shorter at 3")
+    mts, most = (rows_of(f"gsm8k-{claim}", reading((42, 43, 44)))[0] for claim in ("80-mts", "3-of-4"))
+    assert mts["seeds"] == len(seeds) and np.isclose(mts["last"], paper_value("gsm8k-80-mts"))
+    assert most["verdict"].startswith(verdict) and most["verdict"].endswith(
+        "right more often at 3 of 4 limits, shorter at 3"
+    )
     table.loc[(table["longest"] == 80) & (table["continuous"] > 0), "accuracy"] = 0.0
-    assert not rows_of("gsm8k-3-of-4", read)[0]["verdict"].startswith("reproduced")
+    assert not rows_of("gsm8k-3-of-4", reading((42, 43, 44)))[0]["verdict"].startswith("reproduced")
 
 
 @pytest.fixture
@@ -157,7 +121,7 @@ def paper_run(model, data):
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def test_the_papers_path_from_folders(store, qwen, device, monkeypatch):
+def test_train_by_the_papers_path_from_folders(store, qwen, device, monkeypatch):
     """Checkpoint, tokenizer, chat, problems, curriculum, parts of gradients and the record, as with Qwen3 itself."""
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA device")

@@ -1,55 +1,50 @@
 """Questions about graphs: how they are made, written, named and answered, against networkx and plain listing."""
 
 import hashlib
-import json
-import sys
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
+from functools import cache
 
 import networkx
 import pytest
 import torch
 from builders import QUESTIONS, graph, walk_counts, walks
 
-from cot2lib.errors import SpecError
-from cot2lib.kit import random
-from cot2lib.kit.random import Site
-from cot2lib.specs import from_data, to_data
-from cot2lib.specs.profiles import grpo, spec
-from cot2lib.study import graph_facts
 from cot2lib.study.prontoqa import measure as prontoqa
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.supervision import hindsight_targets
-from cot2lib.tasks import ProntoQA, ProsQA
-from cot2lib.tasks import published as module
+from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.prosqa import SIZES
-from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import SPECIALS, token
-from cot2lib.thoughts import MTS
-from cot2lib.training.data import drawn_names, renamed, stack_data
-from cot2lib.training.engines import preferred
-from cot2lib.training.grpo import GRPOTrainer, densities
-from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 SMALL = ProsQA(inputs=200)
-TASKS = {
+LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
+MADE = {
     "19 names": SMALL,
     "28 names": ProsQA(inputs=60, names=28),
     "3-6 hops": ProsQA(inputs=60, names=28, hops=None),
-    "published": published(QUESTIONS),
     "reachable": ProntoQA(inputs=60),
     "sign": ProntoQA(inputs=60, reading="sign"),
     "twins": ProntoQA(inputs=60, reading="twins"),
 }
-LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
+NAMES = (*MADE, "published")
 WAITING = {
     "19 names": ProsQA(inputs=60, waiting=6),
     "a mixture": ProsQA(inputs=60, names=28, hops=None, mixture=LONG, waiting=8),
-    "published": published(QUESTIONS, waiting=6),
     "reachable": ProntoQA(inputs=60, waiting=7),
 }
+
+
+@cache
+def made(name):
+    return published(QUESTIONS) if name == "published" else MADE.get(name) or WAITING[name]
+
+
+@cache
+def waits(name):
+    return published(QUESTIONS, waiting=6) if name == "published" else WAITING[name]
 
 
 # Graphs
@@ -57,7 +52,7 @@ WAITING = {
 
 @pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops", "published"])
 def test_the_root_reaches_the_target_alone(name):
-    task = TASKS[name]
+    task = made(name)
     for row in range(40):
         edges, root, hops = graph(task, row), int(task.root[row]), int(task.graphs.hops[row])
         target, other = task.options[row].tolist()
@@ -69,7 +64,7 @@ def test_the_root_reaches_the_target_alone(name):
 
 @pytest.mark.parametrize("name", ["19 names", "28 names", "3-6 hops"])
 def test_degrees_do_not_tell_the_options_apart(name):
-    task, size = TASKS[name], SIZES[TASKS[name].names]
+    task, size = made(name), SIZES[made(name).names]
     for row in range(40):
         edges, (target, other) = graph(task, row), task.options[row].tolist()
         assert edges.in_degree(target) == edges.in_degree(other)
@@ -99,7 +94,7 @@ def digest(task):
 )
 def test_the_same_seed_gives_the_same_bytes(name, known):
     """On every machine, as records of runs know their data by these fields alone."""
-    task = TASKS.get(name) or WAITING[name]
+    task = made(name)
     assert digest(task) == known
     assert digest(replace(task, seed=1)) != known != digest(replace(task, deal=1))
     assert torch.equal(replace(task, deal=1).graphs.edges, task.graphs.edges)
@@ -116,41 +111,13 @@ def test_options_and_answers_are_balanced():
     assert abs(first.double().mean() - 0.5) < 0.05 and yes.sum() == 500
 
 
-def test_the_published_file_is_what_settings_say():
-    task = published(QUESTIONS, naming="age")
-    into, out = graph_facts.degrees(task)
-    there, counts = into + out > 0, walk_counts(task)
-    rows = torch.arange(task.size)
-    ways = torch.stack(counts, 1)[rows, task.graphs.hops, task.options[:, 0]]
-    found = {
-        "nodes": there.sum(1),
-        "edges": into.sum(1),
-        "sources": (there & (into == 0)).sum(1),
-        "one way (%)": 100.0 * (ways == 1),
-        "frontier 1": (counts[1] > 0).sum(1),
-        "frontier 3": (counts[3] > 0).sum(1),
-    }
-    expected = [22.8, 36.3, 2.51, 56.3, 2.9, 6.7]
-    assert [float(part.double().mean()) for part in found.values()] == pytest.approx(expected, abs=0.06)
-    guesses = prosqa.guesses(task)
-    assert guesses["younger"] > 60 and guesses["fewer parents"] > 66
-
-
-def test_rules_without_a_search_are_near_chance_on_ours():
-    for hops, names in ((4, 19), (4, 28)):
-        guesses = prosqa.guesses(ProsQA(inputs=1000, names=names, hops=hops, naming="age"))
-        left = [guesses.pop(rule) for rule in ("farther from the nearest source", "more ancestors")]
-        assert min(left) > 60, "depth and ancestors are left in our graphs, and said"
-        assert all(abs(share - 50) < 7 for share in guesses.values()), guesses
-    assert abs(prosqa.guesses(ProsQA(inputs=1000))["higher name"] - 50) < 4
-
-
-@pytest.mark.parametrize("row", range(10))
-def test_depths_are_hops_from_the_nearest_source(row):
-    edges = graph(SMALL, row)
-    sources = [node for node in edges if edges.in_degree(node) == 0]
-    far = networkx.multi_source_dijkstra_path_length(edges, sources)
-    assert {node: int(graph_facts.depths(SMALL)[row, node]) for node in edges} == far
+def test_depths_are_hops_from_the_nearest_source():
+    depths = variants.depths(SMALL)
+    for row in range(10):
+        edges = graph(SMALL, row)
+        sources = [node for node in edges if edges.in_degree(node) == 0]
+        far = networkx.multi_source_dijkstra_path_length(edges, sources)
+        assert {node: int(depths[row, node]) for node in edges} == far
 
 
 def _mean_of_parents(edges, node, degree):
@@ -159,7 +126,7 @@ def _mean_of_parents(edges, node, degree):
 
 def test_guesses_are_those_of_counting():
     """Every rule's share on 60 graphs, counted by networkx."""
-    task = TASKS["28 names"]
+    task = made("28 names")
     found, sums = prosqa.guesses(task), Counter()
     for row in range(task.size):
         edges = graph(task, row)
@@ -203,7 +170,7 @@ def test_shortcuts_are_those_of_counting(reading):
 
 
 def test_prontoqa_has_the_published_shape():
-    task = TASKS["sign"]
+    task = made("sign")
     assert task.graphs.edges.shape[1] == 25 and (task.graphs.nodes == 26).all()
     assert walk_counts(task)[1].shape == (60, 26)
     sizes = [int((mass > 0).sum(1).double().mean()) for mass in walk_counts(task)[1:]]
@@ -212,7 +179,7 @@ def test_prontoqa_has_the_published_shape():
 
 def test_twins_differ_by_the_way_from_the_entity_alone():
     """Two halves that nothing joins, one the image of the other, ends and all."""
-    task = TASKS["twins"]
+    task = made("twins")
     for row in range(20):
         edges, ends = graph(task, row), set(task.options[row].tolist())
         halves = [edges.subgraph(part) for part in networkx.weakly_connected_components(edges)]
@@ -225,33 +192,33 @@ def test_twins_differ_by_the_way_from_the_entity_alone():
 
 
 @pytest.mark.parametrize("reading", ["reachable", TWINS])
-@pytest.mark.parametrize("row", range(20))
-def test_question_asks_whether_the_property_is_reached(row, reading):
-    task = TASKS[reading]
-    asked = int(task.asked[row, 0]) - len(SPECIALS)
-    reached = networkx.has_path(graph(task, row), int(task.root[row]), asked)
-    assert task.tokens[task.answer_ids[row]] == str(reached)
+def test_question_asks_whether_the_property_is_reached(reading):
+    task = made(reading)
+    for row in range(20):
+        asked = int(task.asked[row, 0]) - len(SPECIALS)
+        reached = networkx.has_path(graph(task, row), int(task.root[row]), asked)
+        assert task.tokens[task.answer_ids[row]] == str(reached)
 
 
-@pytest.mark.parametrize("row", range(20))
-def test_sign_asks_for_the_last_edge_of_the_chain(row):
-    task = TASKS["sign"]
-    asked, edges = int(task.asked[row, 0]) - len(SPECIALS), graph(task, row)
-    chain = networkx.shortest_path(edges, int(task.root[row]), asked)
-    signs = {tuple(edge): sign for edge, sign in zip(task.edges[row].tolist(), task.graphs.negative[row].tolist())}
-    others = [edge for edge in signs if edge[1] == asked and edge[0] != chain[-2]]
-    negated = int(task.asked[row, 1]) == token("not in")
-    assert len(chain) == 7 and [signs[edge] for edge in others] == [not signs[chain[-2], asked]]
-    assert task.tokens[task.answer_ids[row]] == str(signs[chain[-2], asked] == negated)
+def test_sign_asks_for_the_last_edge_of_the_chain():
+    task = made("sign")
+    for row in range(20):
+        asked, edges = int(task.asked[row, 0]) - len(SPECIALS), graph(task, row)
+        chain = networkx.shortest_path(edges, int(task.root[row]), asked)
+        signs = {tuple(edge): sign for edge, sign in zip(task.edges[row].tolist(), task.graphs.negative[row].tolist())}
+        others = [edge for edge in signs if edge[1] == asked and edge[0] != chain[-2]]
+        negated = int(task.asked[row, 1]) == token("not in")
+        assert len(chain) == 7 and [signs[edge] for edge in others] == [not signs[chain[-2], asked]]
+        assert task.tokens[task.answer_ids[row]] == str(signs[chain[-2], asked] == negated)
 
 
 # Prompts
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_pairs_and_sentences_say_the_same(name):
     """The edges, read back from both grammars, are the graph's; both ask the same question."""
-    task = TASKS[name]
+    task = made(name)
     words = replace(task, grammar="sentences")
     for row in range(10):
         paired, spelt = task.prompt(arrow=False)[row].tolist(), words.prompt(arrow=False)[row].tolist()
@@ -275,15 +242,15 @@ def _pair(task, id):
     return start % task.names, end
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_negative_edges_have_a_role_of_their_own(name):
-    task = TASKS[name]
+    task = made(name)
     starts = task.prompt(arrow=False) // task.vocab_size - 1 - len(SPECIALS)
     assert (starts >= 2 * task.names).sum() == task.graphs.negative.sum()
 
 
 def test_positions_hold_the_longest_sequence():
-    for task in (*TASKS.values(), *WAITING.values()):
+    for task in (*map(made, NAMES), *map(waits, [*WAITING, "published"])):
         for grammar in ("pairs", "sentences"):
             written = replace(task, grammar=grammar)
             assert written.prompt().shape[1] + written.steps <= written.positions
@@ -292,26 +259,31 @@ def test_positions_hold_the_longest_sequence():
 # Targets
 
 
+def shares(task, ends):
+    """Over the vocabulary: how many of some walks end in each state, of all of them."""
+    expected = torch.zeros(task.vocab_size, dtype=torch.float64)
+    for state, count in ends.items():
+        expected[task.state_ids[state]] = count / sum(ends.values())
+    return expected
+
+
 @pytest.mark.parametrize("frontier", ["walks", "nodes", "complete"])
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_targets_are_shares_of_walks(name, frontier):
-    task = replace(TASKS[name], frontier=frontier)
+    task = replace(made(name), frontier=frontier)
     targets = hindsight_targets(task)
     for row in range(8):
         layers = walks(task, row)
         for step, layer in enumerate(layers):
             ends = Counter(walk[step + 1] for walk in (layers[-1] if frontier == "complete" else layer))
             ends = dict.fromkeys(ends, 1) if frontier == "nodes" else ends
-            expected = torch.zeros(task.vocab_size, dtype=torch.float64)
-            for state, count in ends.items():
-                expected[task.state_ids[state]] = count / sum(ends.values())
-            assert torch.allclose(targets[row, step], expected)
+            assert torch.allclose(targets[row, step], shares(task, ends))
         assert targets[row, len(layers)].argmax() == task.answer_ids[row] and targets[row, len(layers)].max() == 1
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", NAMES)
 def test_one_trajectory_is_a_walk_to_the_target(name):
-    task = TASKS[name]
+    task = made(name)
     targets = hindsight_targets(task, 1, "plus-first")
     for row in range(8):
         hops = int(task.graphs.hops[row])
@@ -331,10 +303,10 @@ def waiting_walks(task, row):
 
 
 @pytest.mark.parametrize("frontier", ["walks", "nodes"])
-@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("name", [*WAITING, "published"])
 def test_walks_that_have_ended_wait(name, frontier):
     """Every question has as many thoughts, and its answer comes after them."""
-    task = replace(WAITING[name], frontier=frontier)
+    task = replace(waits(name), frontier=frontier)
     targets, one = hindsight_targets(task), hindsight_targets(task, 1, "plus-first")
     assert task.lengths is None and targets.shape[1] == task.steps == task.waiting + 1
     for row in range(8):
@@ -342,10 +314,7 @@ def test_walks_that_have_ended_wait(name, frontier):
         for step, layer in enumerate(layers):
             ends = Counter(walk[-1] for walk in layer)
             ends = dict.fromkeys(ends, 1) if frontier == "nodes" else ends
-            expected = torch.zeros(task.vocab_size, dtype=torch.float64)
-            for state, count in ends.items():
-                expected[task.state_ids[state]] = count / sum(ends.values())
-            assert torch.allclose(targets[row, step], expected)
+            assert torch.allclose(targets[row, step], shares(task, ends))
         assert targets[row, -1].argmax() == task.answer_ids[row] and targets[row, -1].max() == 1
         assert task.trajectories[row] == len(layers[-1])
         chain = (one[row, :-1].argmax(-1) - len(SPECIALS)).tolist()
@@ -353,270 +322,19 @@ def test_walks_that_have_ended_wait(name, frontier):
 
 
 def test_a_mixture_has_its_shares_and_is_fair():
-    """Long chains too; degrees tell nothing, and another seed gives other graphs."""
-    task = ProsQA(inputs=80, names=60, hops=None, mixture=(0.5, 0.0, 0.0, 0.0, 0.0, 0.25, 0.25))
-    assert Counter(task.graphs.hops.tolist()) == {3: 40, 8: 20, 9: 20} and task.steps == 10
+    """Long chains too; degrees tell nothing."""
+    task = ProsQA(inputs=24, names=60, hops=None, mixture=(0.5, 0.0, 0.0, 0.0, 0.0, 0.25, 0.25))
+    assert Counter(task.graphs.hops.tolist()) == {3: 12, 8: 6, 9: 6} and task.steps == 10
     assert not torch.equal(task.graphs.hops, task.graphs.hops.sort().values)
-    for row in range(40):
+    for row in range(24):
         edges, (target, other) = graph(task, row), task.options[row].tolist()
         hops, root = int(task.graphs.hops[row]), int(task.root[row])
         assert networkx.shortest_path_length(edges, root, target) == hops and not networkx.has_path(edges, root, other)
         assert edges.in_degree(target) == edges.in_degree(other)
         assert edges.number_of_nodes() <= 60 and edges.number_of_edges() <= task.most_edges
-    assert not torch.equal(task.graphs.hops, replace(task, seed=1).graphs.hops)
 
 
 def test_complete_walks_give_prontoqas_chain_away():
     """To the letter, the paper's equation leaves one node at each of the first four hops."""
-    complete = hindsight_targets(replace(TASKS["reachable"], frontier="complete"))
+    complete = hindsight_targets(replace(made("reachable"), frontier="complete"))
     assert ((complete[:, :4] > 0).sum(-1) == 1).all()
-
-
-# Names
-
-
-def test_new_names_are_the_same_in_prompt_targets_and_answer():
-    """Parsed back under the permutation, a renamed batch is the batch itself."""
-    data = stack_data([spec("cot2", task=SMALL)], "cpu")
-    index = torch.arange(12)[None]
-    names = data.names(random.run_keys([7], Site.NAMES), 12)
-    assert names.sort(-1).values.eq(torch.arange(SMALL.vocab_size)).all()
-    assert (names[..., : len(SPECIALS)] == torch.arange(len(SPECIALS))).all() and len(names[0].unique(dim=0)) == 12
-    batch, plain = data.batch(index, names), data.batch(index)
-    back = names.argsort(-1)
-    assert not torch.equal(batch.prompts, plain.prompts)
-    assert torch.equal(renamed(batch.prompts, back), plain.prompts)
-    assert torch.equal(batch.outputs.gather(3, names[:, :, None].expand_as(batch.outputs)), plain.outputs)
-    new_answers = names.gather(2, data.answers[index][..., None])[..., 0]
-    assert data.right(new_answers, index, names).all()
-    assert not data.right(data.answers[index], index, names).all()
-
-
-def test_a_name_keeps_its_roles_together():
-    task = TASKS["sign"]
-    names = drawn_names(task, random.run_keys([1], Site.NAMES), 5)
-    first, *others = (names[..., tokens] - tokens[0] for tokens in task.renamed)
-    assert len(others) == 2 and all(torch.equal(first, other) for other in others)
-
-
-def test_stored_names_stay_under_other_namings():
-    assert SMALL.renamed is not None and replace(SMALL, naming="once").renamed is None
-    assert torch.equal(replace(SMALL, naming="once").prompt(), SMALL.prompt())
-    assert torch.equal(replace(SMALL, naming="age").edges, SMALL.graphs.edges)
-
-
-def test_names_do_not_depend_on_the_stack():
-    specs = [
-        spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1) for s in (1, 2)
-    ]
-    together, alone = SupervisedTrainer(specs), SupervisedTrainer(specs[1:])
-    for trainer in (together, alone):
-        trainer.train()
-    assert torch.allclose(
-        torch.tensor(together.progress.first_losses[1]), torch.tensor(alone.progress.first_losses[0]), atol=1e-5
-    )
-    still = SupervisedTrainer([replace(specs[1], task=replace(SMALL, naming="once"))])
-    still.train()
-    assert abs(still.progress.first_losses[0][1] - alone.progress.first_losses[0][1]) > 1e-4
-
-
-ALIKE = (
-    (SMALL, 12), (SMALL, 3), (replace(SMALL, padding_counts=True), 12),
-    (ProsQA(inputs=60, hops=None, grammar="sentences"), 12), (ProntoQA(inputs=60, reading="sign"), 12),
-    (replace(WAITING["a mixture"], padding_counts=True), 12), (ProsQA(inputs=60, names=60), 12),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("task", "segment", "dropout"),  # without dropout rows of padding are left out
-    [
-        pytest.param(*case, dropout, marks=[pytest.mark.thorough] * ((n + other) % 2))
-        for n, case in enumerate(ALIKE)
-        for other, dropout in enumerate((0.1, 0.0))
-    ],
-)
-def test_both_engines_train_alike(task, segment, dropout):
-    """Pairs, names that are drawn anew, ragged inputs, sequences longer than the engine's widest layer, and segments
-    of fewer steps than the engine's pieces."""
-    make = lambda method, seed: spec(
-        method, task=task, d_model=16, layers=2, seed=seed, steps=12, evaluate_every=segment, warmup=2, dropout=dropout
-    )
-    cot2 = make("cot2", 1)
-    specs = [cot2, replace(cot2, seed=2, supervision=replace(cot2.supervision, budget=1))]
-    by_torch, fused = SupervisedTrainer(specs), preferred(SupervisedTrainer(specs), 1)
-    assert fused.engine == "fused"
-    for trainer in (by_torch, fused):
-        trainer.train()
-    losses = [torch.tensor(trainer.progress.first_losses) for trainer in (by_torch, fused)]
-    assert torch.allclose(*losses, atol=5e-5)
-    entropies = [trainer.progress.curves[-1]["entropy_1"] for trainer in (by_torch, fused)]
-    assert entropies[0] == pytest.approx(entropies[1], abs=1e-4)
-
-
-# Bad input
-
-
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: ProsQA(names=26), "names=26: choose 19, 28, 60"),
-        (lambda: ProsQA(waiting=3), "waiting=3: some questions have 4 hops"),
-        (
-            lambda: ProsQA(mixture=(0.5, 0.5)),
-            r"mixture=\(0.5, 0.5\), hops=4: give shares that add up to 1, and hops=None",
-        ),
-        (lambda: ProsQA(hops=None, mixture=(0.5, 0.4)), "give shares that add up to 1"),
-        (lambda: published(QUESTIONS, mixture=(1.0,)), "mixture: a file settles that"),
-        (lambda: ProsQA(hops=2), "hops=2: choose 3 to 6"),
-        (lambda: ProsQA(inputs=3), "inputs=3: need at least 10 questions"),
-        (lambda: ProntoQA(seed=-1), "seed=-1: must be at least 0"),
-        (lambda: ProsQA(naming="best"), "age, once, fresh"),
-        (lambda: ProsQA(grammar="prose"), "pairs, sentences"),
-        (lambda: ProsQA(frontier="all"), "walks, nodes, complete"),
-        (lambda: ProntoQA(naming="age"), "one shape"),
-        (lambda: ProntoQA(reading="both"), "reachable, sign"),
-        (
-            lambda: published("prosqa_valid.json"),
-            r"prosqa_valid\.json cannot be read .*fetch\(\) returns, which downloads one",
-        ),
-        (lambda: published(QUESTIONS, names=19), "names: a file settles that"),
-        (lambda: replace(published(QUESTIONS), inputs=100).graphs, "inputs=100: .* has 300 questions"),
-        (lambda: stack_data([_in_sequence("pairs")], "cpu"), "loss_on='sequence' needs prompts of single tokens"),
-        (lambda: stack_data([_in_sequence("sentences")], "cpu"), "loss_on='sequence' needs inputs of one length"),
-        (lambda: spec("pause", task=SMALL), "method 'pause': on ProsQA choose one of cot2, discrete, no-cot, coconut"),
-        (lambda: ProsQA(inputs=10, hops=6).graphs, "of 32768 graphs of 19 names have a question of 6 hops"),
-    ],
-)
-def test_bad_input_is_named(make, says, unchecked):
-    with pytest.raises(SpecError, match=says):
-        make()
-
-
-def _in_sequence(grammar):
-    run = spec("cot2", task=replace(SMALL, grammar=grammar))
-    return replace(run, supervision=replace(run.supervision, loss_on="sequence"))
-
-
-def _changed(**fields):
-    questions = json.loads(QUESTIONS.read_text())
-    return json.dumps([questions[0] | fields, *questions[1:]])
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (QUESTIONS.read_text()[:1000], "no whole JSON file"),
-        ("{}", "no list of questions"),
-        ("[1]", "question 0: it lacks edges"),
-        (json.dumps([{"edges": []}]), "question 0: it lacks idx_to_symbol, root"),
-        (_changed(steps=["x"] * 7), "prompts have no room for .* 7 steps"),
-        (_changed(idx_to_symbol=["x"] * 29), "no room for 29 nodes"),
-        ("[" * 100_000, "no whole JSON file"),
-    ],
-)
-def test_a_wrong_file_is_refused(tmp_path, content, says):
-    path = tmp_path / "prosqa.json"
-    path.write_text(content)
-    with pytest.raises(SpecError, match=says):
-        published(path)
-
-
-def test_a_file_is_one_task_wherever_it_lies(tmp_path):
-    """Its path is kept, and is no part of a run's id."""
-    path = tmp_path / "other.json"
-    path.write_bytes(QUESTIONS.read_bytes())
-    one, other = published(QUESTIONS), published(path)
-    assert one == other and spec(task=one).id == spec(task=other).id != spec(task=published(path, seed=1)).id
-    assert from_data(json.loads(json.dumps(to_data(other)))).path == str(path)
-
-
-def test_a_file_that_changed_is_refused(tmp_path):
-    path = tmp_path / "prosqa.json"
-    path.write_bytes(QUESTIONS.read_bytes())
-    task = published(path)
-    path.write_text(_changed(root=1, steps=["a", "b", "c"]) + " ")
-    with pytest.raises(SpecError, match="not the file that this task was made of"):
-        task.graphs  # noqa: B018
-
-
-# Downloads
-
-
-def test_a_file_without_a_checksum_is_not_downloaded():
-    with pytest.raises(SpecError, match=r"prosqa_train\.json: checksums are known of prosqa_valid\.json"):
-        fetch("prosqa_train.json")
-
-
-def test_what_is_downloaded_is_checked_and_kept(tmp_path, monkeypatch):
-    """From a local address the true file comes once; another one with its name is refused."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(module, "ADDRESS", QUESTIONS.parent.as_uri() + "/{}")
-    pooch = pytest.importorskip("pooch")
-    copied = lambda url, output, _pooch: Path(output).write_bytes(Path(url.removeprefix("file://")).read_bytes())
-    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: copied)
-    assert published(fetch()).size == 300
-    monkeypatch.setattr(module, "ADDRESS", (tmp_path / "{}").as_uri().replace("%7B%7D", "{}"))
-    assert fetch().read_bytes() == QUESTIONS.read_bytes()  # from the cache
-    (tmp_path / "prosqa_valid.json").write_text("[]")
-    fetch().unlink()
-    with pytest.raises(SpecError, match=r"prosqa_valid\.json cannot be had \(what is there is another file\)"):
-        fetch()
-
-
-def test_without_a_connection_one_short_sentence_says_so(tmp_path, monkeypatch):
-    """What requests says nests several errors."""
-    pooch = pytest.importorskip("pooch")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-    def offline(*given, **options):
-        raise ConnectionError("HTTPSConnectionPool(host='a', port=443): Max retries exceeded (Caused by " + "x" * 300)
-
-    monkeypatch.setattr(pooch.core, "choose_downloader", lambda *_, **__: offline)
-    with pytest.raises(SpecError) as refused:
-        fetch()
-    assert "ConnectionError" in str(refused.value) and "Pool" not in str(refused.value)
-
-
-def test_without_pooch_one_sentence_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(SpecError, match="downloads need pooch"):
-        fetch()
-
-
-# Policy gradients
-
-
-def test_rewards_are_counted_under_the_names_of_the_visit():
-    """Answers under new names earn everything with these names, and nothing to speak of without."""
-    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
-    trainer = GRPOTrainer([run], build_stack([run.start]))
-    index = torch.arange(16)[None]
-    names = trainer.names(index)
-    answers = names.gather(2, trainer.data.answers[index][..., None])[..., 0].repeat_interleave(trainer.group, 1)
-    assert trainer.reward(index, answers, names)[0].mean() == 1
-    assert trainer.reward(index, answers)[0].mean() < 0.5
-    rollout = trainer.roll_out(index, names)
-    assert rollout.answers.shape == (1, 16 * trainer.group)
-
-
-def test_a_step_of_reward_replays_what_it_rolled_out():
-    """At equal weights every ratio is one, also where the prompt has names of its own."""
-    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
-    trainer = GRPOTrainer([run], build_stack([run.start]))
-    index = torch.arange(8)[None]
-    names = trainer.names(index)
-    rollout = trainer.roll_out(index, names)
-    given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
-    new = trainer.replayed(trainer.stack, *given)
-    expected = densities(trainer.stack, trainer.thought, rollout.logits, rollout)
-    assert torch.allclose(new[0], expected[0], atol=1e-4)
-
-
-def test_other_methods_train_on_graphs():
-    """Discrete CoT, no-CoT and COCONUT's stages take a few finite steps."""
-    recipe = dict(steps=10, batch=8, evaluate_every=5, warmup=0, schedule="constant")
-    for method in ("discrete", "no-cot", "coconut"):
-        run = spec(method, task=SMALL, d_model=16, layers=1, **recipe)
-        trainer = SupervisedTrainer([run])
-        curve = trainer.train().curves
-        assert len(curve) == 2 and all(loss > 0 and loss < 100 for point in curve for loss in point["loss"])

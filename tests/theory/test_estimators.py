@@ -15,8 +15,15 @@ from cot2lib.theory.simulation import simulate
 
 KS = (1, 2, 3, 4, 6, 8, 16)
 HUGE = 10**9
-FOUR = MNNS().digits
-DRAWN = chains.mnns(torch.tensor([2, 1, 4, 7]))
+
+
+@pytest.fixture(scope="module")
+def four():
+    return MNNS().digits
+
+
+def drawn():
+    return chains.mnns(torch.tensor([2, 1, 4, 7]))
 
 
 def tenths(rows):
@@ -50,14 +57,14 @@ def small_chains(steps):
 # The recursion, the closed form and enumeration
 
 
-def test_smallest_counterexample():
+def test_mse_ratio_of_the_smallest_counterexample():
     """Two tokens that never change, K = 2, m = 3: 7/16 against 1/4, above 3/2."""
     law = [*enumeration.count_distributions(*chains.identity(2, 3), 2)][-1]
     assert enumeration.error(law, 2) == Fraction(7, 16)
     assert mse_ratio(*chains.identity(2, 3), 2) == 7 / 4 > estimators.printed_bound(2)
 
 
-def test_enumeration_is_the_recursion():
+def test_count_distributions_are_the_recursion():
     violations = []
     for name, k in itertools.product(small_chains(2), (1, 2, 3, 4)):
         chain = small_chains(5)[name]
@@ -83,7 +90,7 @@ def test_enumeration_is_the_recursion():
     st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 6), st.integers(1, 20), st.sampled_from([0.05, 0.5, 2.0])
 )
 @settings(deadline=None, max_examples=60)
-def test_recursion_closed_form_and_bounds(seed, v, steps, k, concentration):
+def test_mse_ratio_by_recursion_and_its_bounds(seed, v, steps, k, concentration):
     chain = chains.random_rows(v, steps, concentration, seed)
     parts = estimators.explained(*chain)
     assert (parts.diff() >= -1e-12).all() and parts[0] >= -1e-12
@@ -103,49 +110,24 @@ def test_recursion_closed_form_and_bounds(seed, v, steps, k, concentration):
 
 
 @pytest.mark.parametrize(
-    "k, identity, distinct",
+    "k, distinct, means, ends",
     [
-        (1, [1, 1, 1, 1, 1], [1, 1]),
-        (2, [1.5, 1.75, 1.875, 1.9375, 1.9688], [1.2917, 1.3229]),
-        (3, [1.6667, 2.1111, 2.4074, 2.6049, 2.7366], [1.4198, 1.4783]),
-        (4, [1.75, 2.3125, 2.7344, 3.0508, 3.2881], [1.4906, 1.5687]),
-        (6, [1.8333, 2.5278, 3.1065, 3.5887, 3.9906], [1.5664, 1.6690]),
-        (8, [1.875, 2.6406, 3.3105, 3.8967, 4.4096], [1.6061, 1.7233]),
-        (16, [1.9375, 2.8164, 3.6404, 4.4129, 5.1371], [1.6682, 1.8104]),
+        (1, [1, 1], [1, 1, 1, 1], [1, 1]),
+        (3, [1.4198, 1.4783], [1, 1.2123, 1.3328, 1.3994], [1.2803, 1.4674]),
+        (16, [1.6682, 1.8104], [1, 1.2986, 1.5018, 1.6341], [1.4171, 1.7783]),
     ],
 )
-def test_exact_ratios(k, identity, distinct):
-    assert [mse_ratio(*chains.identity(8, m), k) for m in range(2, 7)] == pytest.approx(identity, abs=6e-5)
+def test_ratio_of_mnns_chains(four, k, distinct, means, ends):
     digits = [torch.tensor([2**place for place in range(m)]) for m in (4, 6)]
     assert [mse_ratio(*chains.mnns(d), k) for d in digits] == pytest.approx(distinct, abs=6e-5)
-    assert mse_ratio(*chains.identity(8, 2), k) == pytest.approx(estimators.printed_bound(k)), "m = 2 is the paper's"
-    assert mse_ratio(*chains.rank_one(8, 6), k) == pytest.approx(1)
-    assert 1 < mse_ratio(*chains.random_rows(8, 6, 1.0), 8) < 1.3 < mse_ratio(*chains.random_rows(8, 6, 0.02), 8)
-
-
-# MNNS
-
-
-@pytest.mark.parametrize(
-    "k, means, ends",
-    [
-        (2, [1, 1.1593, 1.2385, 1.2780], [1.1976, 1.3147]),
-        (3, [1, 1.2123, 1.3328, 1.3994], [1.2803, 1.4674]),
-        (4, [1, 1.2389, 1.3827, 1.4664], [1.3208, 1.5544]),
-        (6, [1, 1.2654, 1.4345, 1.5379], [1.3627, 1.6489]),
-        (8, [1, 1.2787, 1.4610, 1.5755], [1.3842, 1.6992]),
-        (16, [1, 1.2986, 1.5018, 1.6341], [1.4171, 1.7783]),
-    ],
-)
-def test_ratios_of_the_mnns_chain(k, means, ends):
-    ratios = [estimators.ratio(estimators.mnns_explained(FOUR[:, :m]), k) for m in (1, 2, 3, 4)]
+    ratios = [estimators.ratio(estimators.mnns_explained(four[:, :m]), k) for m in (1, 2, 3, 4)]
     assert [float(r.mean()) for r in ratios] == pytest.approx(means, abs=6e-5)
     assert [float(ratios[-1].min()), float(ratios[-1].max())] == pytest.approx(ends, abs=6e-5)
-    assert ratios[-1].max() < estimators.printed_bound(k), "the paper's constant holds for four digits"
+    assert ratios[-1].max() <= estimators.printed_bound(k) + 1e-12, "the paper's constant holds for four digits"
 
 
-def test_mnns_collisions_are_the_chain():
-    rows = FOUR[::97]
+def test_mnns_explained_is_the_chain(four):
+    rows = four[::97]
     chain = chains.mnns(rows, 36)
     parts = estimators.explained(*chain)
     assert torch.allclose(parts, estimators.mnns_explained(rows), atol=1e-12)
@@ -156,37 +138,29 @@ def test_mnns_collisions_are_the_chain():
     assert all(torch.allclose(moves.sum(-1), torch.ones(73, dtype=torch.float64)) for moves in chain.transitions)
 
 
-def test_contraction_is_no_rounding():
-    """A chain that ends nearly certain: what its early steps explain is rounding, not a rate."""
+def test_contraction():
+    """Of distinct sums by hand; and where a chain ends nearly certain, rounding gives no rate."""
     parts = estimators.explained(*chains.random_rows(2, 5, 0.05, seed=2))
     assert 0 < parts[-1] < 1e-4 and parts[:-1].abs().max() < 1e-12
     assert float(estimators.contraction(parts)) < 1e-6
-
-
-def test_distinct_sums_contract():
     parts = estimators.mnns_explained(torch.tensor([[1, 2, 4, 8, 16]]))[0]
     assert torch.allclose(parts / parts[-1], torch.tensor([(2**s - 1) / 31 for s in range(1, 6)]).double())
     assert float(estimators.contraction(parts)) < 0.5
     assert all(estimators.ratio(parts, k) <= 2 * k / (k + 1) for k in KS)
 
 
-def test_contraction_decides_on_the_printed_bound():
+def test_printed_bound_breaks_by_contraction(four):
     cells = list(itertools.product(KS, range(1, 7)))
     broken = lambda move: [
         (k, m) for k, m in cells if mse_ratio(*chains.lazy_walk(8, m, move), k) > estimators.printed_bound(k) + 1e-12
     ]
     assert (len(broken(0.3)), len(broken(0.1)), len(cells)) == (0, 24, 42)
     assert float(estimators.contraction(estimators.explained(*chains.lazy_walk(8, 4, 0.1)))) == pytest.approx(0.81)
-    limit = estimators.ratio(estimators.mnns_explained(FOUR), HUGE)
+    limit = estimators.ratio(estimators.mnns_explained(four), HUGE)
     assert [float(limit.mean()), float(limit.max())] == pytest.approx([1.69545, 1.86207], abs=6e-6)
-    one = estimators.mnns_explained(torch.tensor([[1, 2, 4, 4, 4]]))
-    assert float(estimators.ratio(one, 16)) == pytest.approx(1.98701, abs=6e-6)
-    five = estimators.mnns_explained(MNNS(length=5).digits)
-    share = lambda k: 100 * float((estimators.ratio(five, k) > estimators.printed_bound(k) + 1e-12).double().mean())
-    assert [share(12), share(16)] == pytest.approx([0.56, 0.65], abs=6e-3)
 
 
-def test_read_outs_of_one_chain_by_the_recursion():
+def test_read_outs_by_the_recursion():
     chain = chains.random_rows(5, 4, 0.3, seed=3)
     found = estimators.read_outs(estimators.explained(*chain), 3)
     before = covariance(chain.start, chain.transitions[:-1], 3)
@@ -203,13 +177,11 @@ def test_read_outs_of_one_chain_by_the_recursion():
     "k, steps, delta, printed, failed, enough, kept",
     [
         (64, 200, 0.5, 7, 0.889, 96, 0.156),
-        (64, 200, 0.1, 32, 0.409, 479, 0.002),
-        (32, 100, 0.1, 62, 0.258, 480, 0.001),
         (16, 100, 0.1, 122, 0.121, 500, 0.0004),
         (8, 4, 0.1, 235, 0.0005, 207, 0.001),
     ],
 )
-def test_printed_sample_size_fails(k, steps, delta, printed, failed, enough, kept):
+def test_printed_size_fails(k, steps, delta, printed, failed, enough, kept):
     """Against a simulation's values, which carry its noise; here they are exact."""
     variance = sample_size.largest_variance(k, steps, 0.5)
     assert sample_size.printed_size(0.1, delta, k) == printed
@@ -220,7 +192,7 @@ def test_printed_sample_size_fails(k, steps, delta, printed, failed, enough, kep
     assert sample_size.failure(0.1, sample_size.bernstein_size(0.1, delta, variance), k, steps) <= delta
 
 
-def test_drift_is_the_enumerated_law():
+def test_drift_and_failure_are_enumerated():
     law = [*enumeration.count_distributions(*chains.identity(2, 4), 3)][-1]
     exact = torch.tensor([float(law[n, 3 - n]) for n in range(4)], dtype=torch.float64)
     assert torch.allclose(sample_size.drift(3, 4), exact, atol=1e-14)
@@ -233,7 +205,7 @@ def test_drift_is_the_enumerated_law():
 
 @given(st.integers(2, 40), st.integers(1, 30), st.floats(0.02, 0.3))
 @settings(deadline=None, max_examples=40)
-def test_variance_bounds_and_failure_bounds(k, steps, epsilon):
+def test_largest_variance_and_failure_are_bounded(k, steps, epsilon):
     variance = sample_size.largest_variance(k, steps)
     least = min(1, steps / k)
     assert (1 - 1 / 2.718281828) * least <= variance + 1e-12 and variance <= least + 1e-12
@@ -249,7 +221,7 @@ def test_variance_bounds_and_failure_bounds(k, steps, epsilon):
 # Consistency
 
 
-def test_tokens_of_a_thought_are_dependent():
+def test_both_tokens_are_dependent():
     """The printed proof's product: true at the first step, false at the second."""
     laws = [*enumeration.count_distributions(*chains.example(), 2)]
     shares = [enumeration.mean(law, 2)[0] ** 2 for law in laws]
@@ -258,7 +230,7 @@ def test_tokens_of_a_thought_are_dependent():
 
 
 @pytest.mark.parametrize("sampler", ["multinomial", "systematic"])
-def test_mean_is_base_cot2(sampler):
+def test_mean_of_count_distributions_is_base_cot2(sampler):
     for chain in small_chains(4).values():
         for steps, law in enumerate(enumeration.count_distributions(*chain, 3, sampler), start=1):
             centre = [enumeration.rational(chain.start)]
@@ -271,24 +243,18 @@ def test_mean_is_base_cot2(sampler):
 # Systematic draws
 
 
-def test_systematic_ratio_is_enumerated():
-    for chain in (*small_chains(4).values(), DRAWN):
-        for k in (1, 2, 3):
-            law = [*enumeration.count_distributions(*chain, k, "systematic")][-1]
-            discrete = estimators.independent_error(estimators.explained(*chain), k)
-            assert mse_ratio(*chain, k, "systematic") == pytest.approx(
-                float(enumeration.error(law, k)) / float(discrete), abs=1e-12
-            )
+def test_mse_ratio_of_systematic_draws_is_enumerated():
+    for chain, k in itertools.product((*small_chains(4).values(), drawn()), (1, 2, 3)):
+        law = [*enumeration.count_distributions(*chain, k, "systematic")][-1]
+        exact = float(enumeration.error(law, k)) / float(estimators.independent_error(estimators.explained(*chain), k))
+        assert mse_ratio(*chain, k, "systematic") == pytest.approx(exact, abs=1e-12)
 
 
-def test_systematic_ratios():
-    assert all(mse_ratio(*chains.identity(8, m), 8, "systematic") == 0 for m in range(1, 7))
-    pairs = [(mse_ratio(*DRAWN, k, "systematic"), mse_ratio(*DRAWN, k)) for k in (4, 8)]
-    assert pairs[0] == pytest.approx((0.774, 1.480), abs=2e-3) and pairs[1] == pytest.approx((0.471, 1.592), abs=2e-3)
-    assert mse_ratio(*chains.random_rows(8, 6), 8, "systematic") < 0.3
-    many = [chains.identity(8, 4), DRAWN, chains.random_rows(6, 4), chains.random_rows(6, 4, 0.02)]
-    for chain, k in itertools.product(many, (2, 4, 8)):
-        assert mse_ratio(*chain, k, "systematic") < 1, "in every cell tried"
+def test_mse_ratio_of_systematic_draws_is_below_one():
+    assert mse_ratio(*chains.identity(8, 6), 8, "systematic") == 0
+    assert [mse_ratio(*drawn(), k, "systematic") for k in (4, 8)] == pytest.approx([0.774, 0.471], abs=2e-3)
+    many = [chains.identity(8, 4), drawn(), chains.random_rows(6, 4), chains.random_rows(6, 4, 0.02)]
+    assert all(mse_ratio(*chain, k, "systematic") < 1 for chain in many for k in (2, 4, 8)), "in every cell tried"
 
 
 # Simulation
@@ -296,38 +262,28 @@ def test_systematic_ratios():
 
 @pytest.mark.parametrize("steps, k", [(2, 8), (6, 2)])
 @pytest.mark.parametrize("sampler", ["multinomial", "dirichlet", "systematic", "discrete"])
-def test_simulated_errors_are_the_exact_ones(steps, k, sampler):
-    for chain in (chains.identity(4, steps), chains.random_rows(6, steps, 0.3), chains.lazy_walk(5, steps, 0.1)):
-        found = simulate(*chain, k, 8000, sampler)
-        parts = estimators.explained(*chain)
-        exact = float(estimators.independent_error(parts, k))
-        if sampler != "discrete":
-            exact *= mse_ratio(*chain, k, "systematic" if sampler == "systematic" else "multinomial")
-        assert abs(found.mse - exact) <= 4.5 * found.standard_error + 1e-9
-        assert (found.mean - estimators.marginals(*chain)[-1]).abs().max() < 4.5 * (exact / 8000) ** 0.5 + 1e-9
+def test_simulate_has_the_exact_errors(steps, k, sampler):
+    chain = chains.random_rows(6, steps, 0.3) if steps == 6 else chains.lazy_walk(5, steps, 0.1)
+    found, parts = simulate(*chain, k, 8000, sampler), estimators.explained(*chain)
+    exact = float(estimators.independent_error(parts, k))
+    if sampler != "discrete":
+        exact *= mse_ratio(*chain, k, "systematic" if sampler == "systematic" else "multinomial")
+    assert abs(found.mse - exact) <= 4.5 * found.standard_error + 1e-9
+    assert (found.mean - estimators.marginals(*chain)[-1]).abs().max() < 4.5 * (exact / 8000) ** 0.5 + 1e-9
 
 
-def test_simulation_is_a_function_of_its_seed():
-    one, same, other = (simulate(*DRAWN, 4, 100, seed=s).errors for s in (1, 1, 2))
+def test_simulate_is_a_function_of_its_seed():
+    one, same, other = (simulate(*drawn(), 4, 100, seed=s).errors for s in (1, 1, 2))
     assert torch.equal(one, same) and not torch.equal(one, other)
 
 
 # Coverage
 
 
-@pytest.mark.parametrize(
-    "k, discrete, multinomial, systematic",
-    [(1, 0.215, 0.215, 0.214), (4, 0.594, 0.524, 0.715), (8, 0.808, 0.736, 1.000), (16, 0.945, 0.905, 1.000)],
-)
-def test_coverage(k, discrete, multinomial, systematic):
-    task = MNNS()
-    assert coverage.independent_coverage(task, k) == pytest.approx(discrete, abs=5e-3)
-    for sampler, expected in (("multinomial", multinomial), ("systematic", systematic)):
-        found = coverage.coverage(task, k, sampler, repeats=4)
-        assert float(found.mean()) == pytest.approx(expected, abs=0.012), "both carry the noise of simulation"
-        assert found.min() >= 0 and found.max() <= 1
-    if k == 8:
-        assert float(found.min()) == 1, "eight systematic tokens hold all eight paths"
+def test_coverage_of_eight_tokens():
+    assert coverage.independent_coverage(MNNS(), 8) == pytest.approx(0.808, abs=5e-3)
+    assert float(coverage.coverage(MNNS(), 8, "multinomial", repeats=4).mean()) == pytest.approx(0.736, abs=0.012)
+    assert float(coverage.coverage(MNNS(), 8, "systematic", repeats=4).min()) == 1, "they hold all eight paths"
 
 
 @pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (3, "systematic")])
@@ -343,37 +299,23 @@ def test_coverage_is_the_enumerated_one(k, sampler):
     assert abs(float(found.mean()) - exact) < 4.5 * float(found.std()) / 60**0.5 + 1e-6
 
 
-def test_linear_last_step_is_right_by_the_share_of_trajectories():
+def test_answer_mass_is_the_share_of_trajectories():
     share = coverage.answer_mass(MNNS())
     assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and share.max() < 1
     optimal = (MNNS().signed_sums()[:, :, -1] == MNNS().answers[:, None]).double().mean(1)
     assert torch.equal(share, optimal)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 6), st.floats(1e-3, 1))
-@settings(deadline=None, max_examples=30)
-def test_a_certain_linear_answer_needs_every_trace(seed, v, wrong):
-    """One reachable trace that errs makes the mixture err by its weight times the slip."""
-    law = chains.random_rows(v, 1, seed=seed).start
-    answers = torch.zeros(v, v, dtype=torch.float64)
-    answers[:, 0] = 1.0
-    assert float((law @ answers)[0]) == pytest.approx(1)
-    answers[seed % v, 0] -= wrong
-    assert float((law @ answers)[0]) == pytest.approx(1 - float(law[seed % v]) * wrong)
-
-
-@pytest.mark.parametrize("digit, rank", [(1, 71), (5, 63), (9, 55)])
-def test_rank_of_the_mnns_step(digit, rank):
+def test_mnns_steps_have_a_high_rank():
     """Linearity on the whole simplex would cap the rank at d + 1; on sums that stay in range it is far above."""
-    moves = chains.mnns(torch.tensor([digit, digit]), 36).transitions[0]
-    inside = moves[digit : 73 - digit]
-    assert len(inside) == rank == int(torch.linalg.matrix_rank(inside)) > 33
+    moves = chains.mnns(torch.tensor([9, 9]), 36).transitions[0]
+    assert int(torch.linalg.matrix_rank(moves[9 : 73 - 9])) == 55 > 33
 
 
 # Claims and errors
 
 
-def test_verdicts():
+def test_estimator_claims():
     assert estimator_claims.consistency()[:2] == (True, True) and estimator_claims.k_infinity().printed
     for claim in ("sample_complexity_ratio", "sample_complexity_rate", "assumption_1"):
         found = getattr(estimator_claims, claim)()
@@ -383,8 +325,8 @@ def test_verdicts():
 @pytest.mark.parametrize(
     "make, names",
     [
-        (lambda: mse_ratio(*DRAWN, 0), "k=0"),
-        (lambda: mse_ratio(*DRAWN, 2, "dirichlet"), "exact values exist for multinomial and systematic"),
+        (lambda: mse_ratio(*drawn(), 0), "k=0"),
+        (lambda: mse_ratio(*drawn(), 2, "dirichlet"), "exact values exist for multinomial and systematic"),
         (lambda: mse_ratio(tenths([5, 6]), [], 2), "start is no distribution"),
         (lambda: mse_ratio(tenths([5, 5]), [tenths([[5, 5], [11, -1]])], 2), r"transitions\[0\] is no distribution"),
         (lambda: mse_ratio(tenths([10, 0]), [], 2), "no ratio"),
@@ -393,12 +335,12 @@ def test_verdicts():
         (lambda: enumeration.rational(torch.tensor([0.3, 0.3])), "short fractions"),
     ],
 )
-def test_bad_input_is_named(make, names):
+def test_mse_ratio_and_chains_refuse(make, names):
     with pytest.raises(SpecError, match=names):
         make()
 
 
-def test_the_limit_verdict_notices_a_wrong_form(monkeypatch):
+def test_k_infinity_notices_a_wrong_form(monkeypatch):
     """Explained variances taken in another order are not what listing gives."""
     explained = estimators.explained
     monkeypatch.setattr(estimators, "explained", lambda *chain: explained(*chain) ** 2)

@@ -7,32 +7,16 @@ import numpy as np
 import pytest
 import scipy
 import torch
-from builders import REWARDED, noted, reward_trainer, rewarded, start
+from builders import ALPHA, drawn, draws_of, rewarded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib import losses, runs
-from cot2lib.errors import SpecError
-from cot2lib.kit import dirichlet, random
-from cot2lib.specs import GRPOSpec, from_data, to_data
+from cot2lib.kit import dirichlet
 from cot2lib.theory import points
 from cot2lib.thoughts import MTS, Dirichlet, Gumbel, State
-from cot2lib.training.grpo import GRPOTrainer
 
-ALPHA = torch.tensor([0.5, 0.3, 0.1492, 0.05, 5e-4, 2e-4, 1e-4], dtype=torch.float64)
 PLAIN = dict(floor=0.0, most=None)
 SAME_LAW = 1e-3  # least p-value of a Kolmogorov-Smirnov test; draws are keyed, so no test is lost by chance
-
-
-def draws_of(key, count, batch=1):
-    return random.uniform(torch.tensor([key]), batch * count).view(1, batch, count)
-
-
-def drawn(rule, alpha=ALPHA, count=40_000, key=3, dtype=torch.float32):
-    """`count` thoughts of one rule at one distribution, as one batch."""
-    logits = alpha.log().to(dtype).expand(1, count, -1)
-    hidden = torch.zeros(1, count, 1)
-    return rule(State(logits, hidden, lambda n: draws_of(key, n, count), lambda: hidden, lambda weights: hidden))
 
 
 def entries(thought):
@@ -59,17 +43,6 @@ def test_log_gammas_follow_their_law(shape):
     found = dirichlet.log_gammas(torch.full((60_000,), shape), uniforms)
     assert found.isfinite().all()
     assert scipy.stats.kstest(found.double().numpy(), scipy.stats.loggamma(shape).cdf).pvalue > SAME_LAW
-
-
-@pytest.mark.parametrize("shape, single, double", [(1e-5, 0.999, 0.993), (1e-3, 0.92, 0.49), (1e-2, 0.42, 0.0008)])
-def test_most_small_variates_are_below_every_float(shape, single, double):
-    """What plain arithmetic would lose, by the law of the logarithms and by what is drawn."""
-    uniforms = draws_of(2, 60_000 * dirichlet.UNIFORMS).view(60_000, -1)
-    found = dirichlet.log_gammas(torch.full((60_000,), shape), uniforms)
-    for dtype, expected in ((torch.float32, single), (torch.float64, double)):
-        least = math.log(torch.finfo(dtype).tiny)
-        assert scipy.stats.loggamma(shape).cdf(least) == pytest.approx(expected, abs=0.006, rel=0.05)
-        assert (found < least).double().mean().item() == pytest.approx(expected, abs=0.006)
 
 
 @settings(deadline=None, max_examples=40)
@@ -112,19 +85,22 @@ def test_marginals_are_beta(rule):
 
 @pytest.mark.parametrize("options", [PLAIN, {}, dict(most=2), dict(floor=0.1)])
 def test_mean_is_alpha_in_every_treatment(options):
-    """Kept apart or shared; the variance of what is apart is that of MTS(gamma + 1)."""
-    for gamma, half in ((10.0, 0.0227), (20.0, 0.0119), (40.0, 0.0061)):
-        rule = Dirichlet(gamma, **options)
-        thought = drawn(rule, count=60_000)
-        weights = thought.weights[0].double()
-        assert torch.allclose(weights.sum(-1), torch.ones(()).double(), atol=1e-5) and (weights >= 0).all()
-        deviation = (ALPHA * (1 - ALPHA) / (gamma + 1)).sqrt()
-        error = 5 * deviation / math.sqrt(60_000)
-        assert ((weights.mean(0) - ALPHA).abs() < error).all()
-        assert weights[:, 0].var().item() == pytest.approx(0.25 / (gamma + 1), rel=0.03)
-        assert weights[:, 0].var().item() == pytest.approx(half, abs=3e-4)
-        tokens = drawn(MTS(int(gamma) + 1)).weights[0].double()
-        assert torch.allclose(weights.T.cov()[:2, :2], tokens.T.cov()[:2, :2], atol=2e-2 / (gamma + 1))
+    """Kept apart or shared; the covariance of what is apart is that of MTS(gamma + 1)."""
+    weights = drawn(Dirichlet(20.0, **options), count=60_000).weights[0].double()
+    assert torch.allclose(weights.sum(-1), torch.ones(()).double(), atol=1e-5) and (weights >= 0).all()
+    error = 5 * (ALPHA * (1 - ALPHA) / 21 / 60_000).sqrt()
+    assert ((weights.mean(0) - ALPHA).abs() < error).all()
+    apart = ALPHA[:2].diag() - ALPHA[:2].outer(ALPHA[:2])
+    tokens = drawn(MTS(21)).weights[0].double()
+    for sample in (weights, tokens):
+        assert torch.allclose(sample.T.cov()[:2, :2], apart / 21, atol=0.01 / 21)
+
+
+def test_moments_of_points_follow_their_formulas():
+    weights = drawn(Dirichlet(4.0, **PLAIN)).weights[0].double()
+    assert torch.allclose(weights.var(0)[:4], points.variance(ALPHA, 4.0)[:4], rtol=0.05)
+    entropy = torch.special.entr(weights).sum(-1).mean().item()
+    assert entropy == pytest.approx(points.entropy(ALPHA, 4.0).item(), abs=0.01)
 
 
 def test_shared_entry_is_split_as_alpha_and_is_no_smaller_than_the_floor():
@@ -201,37 +177,11 @@ def test_density_of_a_thought_is_scipys():
 # The thought: its score
 
 
-RULES = [Dirichlet(20.0, **PLAIN), Dirichlet(20.0), Dirichlet(2.0, most=2), Dirichlet(20.0, masked=True), Gumbel(0.5)]
-
-
 def score(rule, thought, alpha=ALPHA, dtype=torch.float64):
     """Gradient of each thought's log-density by the logits."""
     logits = alpha.log().to(dtype).expand(*thought.weights.shape[:2], -1).clone().requires_grad_()
     (gradient,) = torch.autograd.grad(rule.log_densities(logits, thought.action.to(dtype)).sum(), logits)
     return gradient[0]
-
-
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_score_follows_finite_differences(rule):
-    thought = drawn(rule, count=3, dtype=torch.float64)
-    assert torch.autograd.gradcheck(
-        lambda logits: rule.log_densities(logits, thought.action),
-        (ALPHA.log().expand(1, 3, -1).clone().requires_grad_(),),
-        rtol=1e-4,
-    )
-
-
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_score_has_mean_zero_and_the_ratio_mean_one(rule):
-    thought = drawn(rule)
-    gradient = score(rule, thought)
-    error = gradient.std(0) / math.sqrt(len(gradient))
-    assert (gradient.mean(0).abs() < 4.5 * error + 1e-7).all()
-    near = (ALPHA.log() + 0.05 * torch.tensor([1, -1, 2, -2, 0, 1, -1])).expand(1, 40_000, -1)
-    density_of = lambda logits: rule.log_densities(logits, thought.action.double())[0, :, 0]
-    ratio = (density_of(near) - density_of(ALPHA.log().expand_as(near))).exp()
-    error = ratio.std().item() / math.sqrt(len(ratio))
-    assert error < 3e-3 and abs(ratio.mean().item() - 1) < 4.5 * error + 1e-5
 
 
 def test_policy_gradient_of_a_linear_reward():
@@ -293,18 +243,6 @@ def test_impossible_tokens_do_no_harm():
         assert density.isfinite().all() and gradient.isfinite().all() and thought.weights.isfinite().all()
 
 
-def test_ratios_agree_for_one_draw():
-    rule = Dirichlet(20.0)
-    thought = drawn(rule, count=30)
-    new, old = (rule.log_densities(a.log().expand(1, 30, 1, -1), thought.action[:, :, None]) for a in
-                (ALPHA, torch.tensor([0.45, 0.35, 0.15, 0.05 - 8e-4, 5e-4, 2e-4, 1e-4]).double()))  # fmt: skip
-    assert new.shape == (1, 30, 1, 1)
-    assert torch.equal(losses.log_ratio(new, old, "geometric"), losses.log_ratio(new, old, "product"))
-    gain = torch.ones(1, 30).double()
-    values = [losses.surrogate(new, old, gain, ratio) for ratio in losses.RATIOS]
-    assert torch.equal(values[0], values[1]) and torch.equal(values[0], values[2])
-
-
 # Relaxed tokens
 
 
@@ -339,67 +277,11 @@ def test_gumbel_density_is_concrete_but_for_a_common_shift():
 # Training
 
 
-@pytest.mark.parametrize("rule", [Dirichlet(5.0), Dirichlet(5.0, masked=True), Dirichlet(5.0, **PLAIN), Gumbel(0.5)])
-def test_ratio_is_one_at_equal_weights_and_leaves_it_at_a_second_update(rule, monkeypatch):
-    seen, one = noted(monkeypatch), rewarded(thought=rule, kl=0.1, updates=2)
-    trainer = reward_trainer(one)
-    trainer.advance(1)
-    (_, new, old, _, reference, _), (_, again, _, _, _, _) = seen
-    assert new[0].shape == (1, 32, 1, 1)
-    assert all(torch.equal(x, y) and torch.equal(x, z) for x, y, z in zip(new, old, reference))
-    assert (again[0] - old[0]).abs().max() > 1e-3
-    assert all(parameter.isfinite().all() for parameter in trainer.stack.parameters())
-
-
-@pytest.mark.parametrize("rule, gamma", [(Dirichlet(5.0), 5.0), (Gumbel(0.5), None)])
-def test_runs_chain(rule, gamma, store, nothing_shipped):
-    one = rewarded(thought=rule)
-    assert from_data(to_data(one)) == one
-    table = runs.run([one])
-    row = table.iloc[0]
-    assert row["sampler"] == type(rule).__name__ and row["gamma"] == gamma and row["k"] is None
-    assert row["temperature"] == (1.0 if gamma else 0.5)
-
-
-@pytest.mark.thorough
-def test_dirichlet_policy_gradients_raise_the_reward(store):
-    recipe = replace(REWARDED, steps=240, batch=8, lr=3e-3, evaluate_every=80)
-    learning = GRPOSpec(recipe, start(epochs=100), Dirichlet(20.0))
-    progress = GRPOTrainer([learning], runs.load_stack([learning.start], engine="torch")).train()
-    losses = [point["loss"][0] for point in progress.curves[1:]]
-    assert losses[-1] < losses[0] - 0.2
-
-
-@pytest.mark.parametrize(
-    "kind, options, says",
-    [
-        (Dirichlet, dict(gamma=0.0), "gamma=0.0: must be above 0"),
-        (Dirichlet, dict(gamma=-1.0), "gamma=-1.0"),
-        (Dirichlet, dict(gamma=20.0, floor=0.5), "floor=0.5: choose 0 <= floor < 0.5"),
-        (Dirichlet, dict(gamma=20.0, floor=-0.1), "floor=-0.1"),
-        (Dirichlet, dict(gamma=20.0, floor=0.0, masked=True), "the mask needs a floor above 0"),
-        (Dirichlet, dict(gamma=20.0, most=0), "most=0: must be at least 1"),
-        (Gumbel, dict(temperature=0.0), "temperature=0.0"),
-    ],
-)
-def test_bad_rules_are_named(kind, options, says):
-    with pytest.raises(SpecError, match=says):
-        kind(**options)
-
-
-def test_the_score_of_a_tiny_token_has_variance_one():
-    """Of the logarithm of its weight, by the law's formula and from the density's own gradient."""
-    gamma, tiny = 20.0, 1e-4
-    alpha = torch.tensor([tiny, 0.5 - tiny, 0.5], dtype=torch.float64)
-    uniforms = torch.rand(200_000, 3, dirichlet.UNIFORMS, generator=torch.Generator().manual_seed(0)).double()
-    log_point = dirichlet.log_point(gamma * alpha.expand(200_000, 3), uniforms)
-    log_alpha = alpha.log().expand(200_000, 3).clone().requires_grad_()
-    density = dirichlet.log_density(gamma * log_alpha.exp(), log_point)
-    (score,) = torch.autograd.grad(density.sum(), log_alpha)
-    a = torch.tensor(gamma * tiny, dtype=torch.float64)
-    expected = a**2 * (torch.polygamma(1, a) - torch.polygamma(1, torch.tensor(gamma)))
-    assert expected.item() == pytest.approx(1, abs=0.01)
-    assert score[:, 0].var().item() == pytest.approx(expected.item(), rel=0.02)
+def test_columns_of_the_rules():
+    points, relaxed = (rewarded(thought=rule).columns() for rule in (Dirichlet(5.0), Gumbel(0.5)))
+    told = lambda columns: [columns[name] for name in ("sampler", "gamma", "k", "temperature", "rule")]
+    assert told(points) == ["Dirichlet", 5.0, None, 1.0, "Dirichlet(gamma=5.0)"]
+    assert told(relaxed) == ["Gumbel", None, None, 0.5, "Gumbel(temperature=0.5)"]
 
 
 def test_what_a_larger_gamma_does_is_decided(monkeypatch):

@@ -2,29 +2,18 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import REWARDED, SMALLER_SUMS, noted, rewarded, start, weights_of
+from builders import REWARDED, noted, rewarded, start, weights_of
 from builders import reward_trainer as trainer
 
 from cot2lib import runs
-from cot2lib.decode import decode, replay, rules
-from cot2lib.errors import SpecError
 from cot2lib.model import GPT2Stack
-from cot2lib.specs import GRPOSpec, from_data, to_data
-from cot2lib.specs.profiles import spec
-from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, Base, Discrete, Gaussian
-from cot2lib.training.grpo import densities, objective, replayed
+from cot2lib.specs import GRPOSpec
+from cot2lib.thoughts import MTS, Discrete
+from cot2lib.training.engines import preferred
+from cot2lib.training.grpo import objective, replayed
 from cot2lib.training.supervised import build_stack
 
 TWO = MTS(2)
-
-
-def test_ratio_is_exactly_one_at_equal_weights(monkeypatch):
-    seen = noted(monkeypatch)
-    trainer(rewarded(group=4)).advance(2)
-    for _, new, old, gain, reference, _ in seen:
-        assert all(torch.equal(one, other) for one, other in zip(new, old)) and reference is None
-        assert gain.unflatten(1, (-1, 4)).sum(-1).abs().max() < 1e-5
 
 
 def test_one_sided_dropout_moves_the_ratio_at_equal_weights(monkeypatch):
@@ -60,14 +49,6 @@ def test_mts_of_one_token_is_discrete_grpo():
     assert not torch.equal(weights_of(one), weights_of(trainer(rewarded())))
 
 
-def test_a_run_does_not_notice_its_company():
-    specs = [rewarded(seed) for seed in (42, 43, 44)]
-    stack = build_stack([one.start for one in specs])
-    together, alone = trainer(*specs, stack=stack), trainer(specs[1], stack=stack.select([1]))
-    together.advance(8), alone.advance(8)
-    assert torch.allclose(weights_of(together, 1), weights_of(alone), atol=1e-5)
-
-
 def test_objective_by_hand():
     """One prompt, two rollouts of one thought of two tokens and an answer, all weighted alike."""
     new = [torch.tensor([[[[-1.0, -2.0]], [[-1.5, -0.5]]]]), torch.tensor([[[[-0.3]], [[-0.7]]]])]
@@ -82,36 +63,6 @@ def test_objective_by_hand():
         assert objective(one, new, old, gain).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_gradient_follows_finite_differences():
-    one = rewarded(thought=MTS(2), ratio="product", clip=0.5, kl=0.3, group=4)
-    trained = trainer(one)
-    stack = trained.stack.double()
-    prompts = trained.data.prompts[:3][None]
-    with torch.no_grad():
-        keys = torch.tensor([5])
-        rollout = decode(stack, prompts, rules(MTS(2), 2, Discrete(1.0)), keys, samples=4)
-    gain = torch.randn(1, 12, generator=torch.Generator().manual_seed(0)).double()
-
-    def value():
-        logits = replay(stack, prompts, rollout.thoughts(stack))
-        new = densities(stack, MTS(2), logits, rollout)
-        away = [0.9 * part.detach() - 0.1 for part in fixed]
-        return objective(one, new, away, gain, [part - 0.2 for part in away])[0]
-
-    with torch.no_grad():
-        fixed = densities(stack, MTS(2), rollout.logits, rollout)
-    parameter = stack.transformer.wte.weight
-    (gradient,) = torch.autograd.grad(value(), [parameter])
-    for place in ((0, 3, 1), (0, 8, 0), (0, int(prompts[0, 0, 1]), 2)):
-        with torch.no_grad():
-            values = []
-            for step in (1e-5, -2e-5, 1e-5):
-                parameter[place] += step
-                values.append(value().item())
-        slope = (values[0] - values[1]) / 2e-5
-        assert gradient[place].item() == pytest.approx(slope, rel=1e-4, abs=1e-8)
-
-
 def test_a_rising_k_ends_at_the_thoughts_own(monkeypatch):
     one = rewarded(thought=MTS(3), first_k=1)
     assert [one.thought_at(step).k for step in range(12)] == [1] * 4 + [2] * 4 + [3] * 4
@@ -121,18 +72,6 @@ def test_a_rising_k_ends_at_the_thoughts_own(monkeypatch):
     flat, rising = trainer(rewarded(thought=MTS(1))), trainer(rewarded(thought=MTS(3), first_k=1))
     flat.advance(4), rising.advance(rising.ahead())
     assert rising.progress.step == 4 and torch.equal(weights_of(flat), weights_of(rising))
-
-
-def test_gaussian_thoughts_are_replayed_as_they_were_fed(monkeypatch):
-    """Feeding the noisy vectors again gives the densities they were drawn with, and a ratio of exactly one."""
-    seen, one = noted(monkeypatch), trainer(rewarded(thought=Gaussian(0.2), recipe=replace(REWARDED, lr=0.0)))
-    drawn = []
-    monkeypatch.setattr(one, "decode", lambda *given, **named: drawn.append(decode(*given, **named)) or drawn[-1])
-    one.advance(2)
-    for (_, new, old, _, _, _), rollout in zip(seen, drawn):
-        assert torch.equal(new[0], old[0]) and (new[0].abs() > 0).all()
-        for found, drawn_with in zip(new, densities(one.stack, one.thought, rollout.logits, rollout)):
-            assert torch.allclose(found, drawn_with, atol=1e-4)
 
 
 def test_normalising_by_the_spread_is_an_option():
@@ -160,9 +99,7 @@ def test_policy_gradients_raise_the_reward(store):
     recipe = replace(REWARDED, steps=300, batch=8, lr=3e-3, evaluate_every=100)
     learning = GRPOSpec(recipe, start(epochs=100), Discrete(1.0))
     still = replace(learning, recipe=replace(learning.recipe, lr=0.0))
-    stack = runs.load_stack([learning.start] * 2)
-    trained = trainer(learning, still, stack=stack)
-    progress = trained.train()
+    progress = preferred(trainer(learning, still, stack=runs.load_stack([learning.start] * 2))).train()
     assert progress.curves[-1]["gradient_norm"][1] > 0
     losses = [point["loss"] for point in progress.curves[1:]]
     assert losses[-1][0] < min(losses[0][0] - 0.1, losses[-1][1] - 0.2)
@@ -170,55 +107,15 @@ def test_policy_gradients_raise_the_reward(store):
     assert progress.curves[0]["correct_a"][1] == progress.curves[-1]["correct_a"][1]
 
 
-def test_runs_train_a_missing_start_and_chain(store, nothing_shipped):
-    one = rewarded()
-    table = runs.run([one])
-    assert table["method"].tolist() == ["discrete CoT + GRPO"] and table["sampler"].tolist() == ["MTS"]
-    assert table["start"].tolist() == [one.start.id] and runs.run([one.start], missing="error").shape[0] == 1
-    again = runs.load(one, missing="error")
-    assert isinstance(again, GPT2Stack)
-    points = runs.curves([one])
-    assert points["step"].tolist() == [0, 6, 12] and points["base_a"].notna().all()
-
-
-def test_specs_survive_their_data():
-    one = rewarded(kl=0.1, ratio="product", updates=2, scaled=False)
-    assert from_data(to_data(one)) == one and from_data(to_data(one)).id == one.id
-    other = replace(one, start=replace(start(43), recipe=replace(start().recipe, steps=99)))
-    assert one.shape() == replace(other, recipe=replace(one.recipe, lr=1.0)).shape() and one.id != other.id
-    assert one.shape() != replace(one, thought=MTS(3)).shape()
-
-
-@pytest.mark.parametrize(
-    "options, says",
-    [
-        (dict(group=1), "group=1: must be at least 2"),
-        (dict(updates=0), "updates=0"),
-        (dict(clip=-0.1), "clip=-0.1"),
-        (dict(ratio="mean"), "ratio='mean'"),
-        (dict(thought=Base()), "samples and has a density"),
-        (dict(thought=Discrete()), "samples and has a density"),
-        (dict(first_k=2), "first_k=2: a rising K"),
-        (dict(first_k=0), "first_k=0"),
-        (dict(thought=Discrete(1.0), first_k=1), "needs thought=MTS"),
-    ],
-)
-def test_bad_runs_are_named(options, says):
-    with pytest.raises(SpecError, match=says):
-        rewarded(**options)
-
-
-def test_bad_starts_are_named():
-    with pytest.raises(SpecError, match="no thoughts that could be sampled"):
-        GRPOSpec(REWARDED, spec("no-cot", task=SMALLER_SUMS), MTS(2))
-    with pytest.raises(SpecError, match="2 starting models for 1 runs"):
-        trainer(rewarded(), stack=build_stack([start(), start(43)]))
-    with pytest.raises(SpecError, match="start from their own task"):
-        trainer(rewarded(), stack=build_stack([replace(start(), task=MNNS(1, 5, 2))]))
-
-
-def test_starts_of_different_strength_train_side_by_side(store, nothing_shipped):
-    short, long = start(epochs=10), start(43, epochs=20)
-    specs = [GRPOSpec(REWARDED, one, TWO) for one in (short, long)]
+def test_runs_train_missing_starts_and_chain(store, nothing_shipped):
+    """Starts of different strength train side by side."""
+    starts = start(epochs=10), start(43, epochs=20)
+    specs = [replace(rewarded(), start=one) for one in starts]
     table = runs.run(specs)
-    assert table["start"].tolist() == [short.id, long.id] and table["stacked"].tolist() == [2, 2]
+    assert table["method"].tolist() == ["discrete CoT + GRPO"] * 2 and table["sampler"].tolist() == ["MTS"] * 2
+    assert table["start"].tolist() == [one.id for one in starts] and table["stacked"].tolist() == [2, 2]
+    assert len(runs.run(starts, missing="error")) == 2
+    assert isinstance(runs.load(specs[0], missing="error"), GPT2Stack)
+    points = runs.curves(specs)
+    assert points["step"].tolist() == [0, 6, 12] * 2 and points["base_a"].notna().all()
+    assert specs[0].shape() != replace(specs[0], thought=MTS(3)).shape()

@@ -1,23 +1,23 @@
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 import torch
 from builders import evaluate, weights_of
 
 from cot2lib import losses
+from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
+from cot2lib.specs import Supervision
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS, MNNSLengths
 from cot2lib.thoughts import MTS, Discrete, Hidden
-from cot2lib.training.data import Batch, stack_data
+from cot2lib.training.data import Batch, check_run, stack_data
 from cot2lib.training.engines import preferred
 from cot2lib.training.supervised import SupervisedTrainer, batch_loss, build_stack, evaluation_rules
 from cot2lib.training.trainer import learning_rates
-
-pytestmark = pytest.mark.usefixtures("unchecked")
 
 TASK = MNNS(1, 5, 3)
 
@@ -72,6 +72,14 @@ def test_formats():
     assert torch.equal(answer.outputs[0, :, 0].argmax(-1), TASK.answer_ids)
 
 
+def test_check_run_counts_the_positions_of_pauses():
+    """Nine: a start, three digits, an arrow, two pauses and two of three outputs; an end token is one more."""
+    check_run(replace(short(), supervision=Supervision(pauses=2)))
+    for more in (dict(pauses=3), dict(pauses=2, eos=True)):
+        with pytest.raises(SpecError, match="prompt and outputs take 10 positions"):
+            check_run(replace(short(), supervision=Supervision(**more)))
+
+
 # Losses
 
 
@@ -118,43 +126,6 @@ def trained(specs, steps=20):
     return trainer
 
 
-@pytest.mark.parametrize("method", ["cot2", "discrete", "no-cot"])
-def test_a_run_in_a_stack_equals_the_run_alone(method):
-    """With dropout, other seeds, other learning rates and, for CoT2, other budgets beside it."""
-    mine = short(method, seed=43)
-    company = [short(method, seed=42), mine, short(method, seed=44, lr=1e-3)]
-    if method == "cot2":
-        company.append(short(method, seed=43, budget=2))
-    together, alone = trained(company), trained([mine])
-    assert (weights_of(together, 1) - weights_of(alone, 0)).abs().max() < 1e-5
-    assert (together.losses[1, :20] - alone.losses[0, :20]).abs().max() < 1e-5
-    assert not torch.allclose(weights_of(together, 0), weights_of(together, 1), atol=1e-3)
-
-
-def test_stacked_adamw_equals_torchs_run_by_run():
-    specs = [short(seed=42, lr=1e-3), short(seed=43, lr=1e-3), short(seed=44, lr=3e-3)]
-    specs = [replace(s, recipe=replace(s.recipe, dropout=0.0, warmup=5, schedule="cosine")) for s in specs]
-    together = trained(specs)
-    for place, run in enumerate(specs):
-        stack, data = build_stack([run]), stack_data([run], "cpu")
-        optimizer = torch.optim.AdamW(stack.parameters(), lr=run.recipe.lr, weight_decay=run.recipe.weight_decay)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda k, r=run: learning_rates(r.recipe, k, 1).item())
-        for index in data.order([run.seed], 0, 20, 16)[0]:
-            optimizer.zero_grad()
-            batch_loss(stack, run, data.batch(index[None])).sum().backward()
-            optimizer.step()
-            schedule.step()
-        alone = torch.cat([parameter[0].detach().flatten() for parameter in stack.parameters()])
-        assert (weights_of(together, place) - alone).abs().max() < 1e-5
-
-
-def test_dropout_matters_and_is_the_runs_own():
-    with_dropout, without = short(seed=42), short(seed=42, recipe=dict(dropout=0.0))
-    a, b = trained([with_dropout]), trained([without])
-    assert not torch.allclose(weights_of(a, 0), weights_of(b, 0), atol=1e-4)
-    assert torch.equal(weights_of(a, 0), weights_of(trained([with_dropout]), 0))
-
-
 def test_dropout_scales_change_every_step():
     trainer = SupervisedTrainer([short(seed=42), short(seed=43)])
     first = trainer.dropout().scales([400])[0]
@@ -173,23 +144,6 @@ def test_first_losses_and_curves():
     means = torch.tensor([sum(part) / 20 for part in progress.first_losses])
     assert torch.allclose(torch.tensor(progress.curves[0]["loss"]), means, atol=1e-5)
     assert progress.first_losses[0][0] == pytest.approx(3 * math.log(TASK.vocab_size), rel=0.05)
-
-
-def test_restored_training_equals_uninterrupted_training_to_the_bit():
-    specs = [short(seed=42), short(seed=43, lr=1e-3)]
-    whole = SupervisedTrainer(specs)
-    whole.train()
-    broken = trained(specs, 13)
-    resumed = SupervisedTrainer(specs)
-    state = {name: value.clone() for name, value in broken.stack.state_dict().items()}
-    optimizer = {name: value.clone() for name, value in broken.optimizer_tensors().items()}
-    resumed.restore(state, optimizer, broken.progress)
-    resumed.train()
-    assert torch.equal(weights_of(whole, 0), weights_of(resumed, 0)) and torch.equal(
-        weights_of(whole, 1), weights_of(resumed, 1)
-    )
-    assert whole.progress.curves == resumed.progress.curves
-    assert whole.progress.first_losses == resumed.progress.first_losses
 
 
 def test_a_short_run_learns_to_search():
@@ -227,15 +181,6 @@ def test_evaluation_counts_by_hand():
         assert result["correct_a"][place] == int(right[~second].sum())
         assert result["correct_b"][place] == int(right[second].sum())
         assert 0 < int(right.sum()) < len(rows)
-
-
-def test_a_sampling_rule_is_evaluated_with_the_runs_own_draws():
-    specs = [replace(short("cot2", seed=seed), thought=MTS(2)) for seed in (42, 43)]
-    stack, data = build_stack(specs), stack_data(specs, "cpu")
-    together = evaluate(stack, data, specs)
-    assert together == evaluate(stack, data, specs)
-    alone = evaluate(stack.select([1]), stack_data(specs[1:], "cpu"), specs[1:])
-    assert together["entropy_3"][1] == pytest.approx(alone["entropy_3"][0], abs=1e-5)
 
 
 # Own thoughts
@@ -350,56 +295,7 @@ def test_coconut_walks_its_stages():
     assert evaluation_rules(run, Hidden(), 2) == [Hidden(), Hidden(), Discrete()]
 
 
-@pytest.mark.parametrize("method", ["self", "coconut", "coconut-slot"])
-def test_own_thoughts_in_a_stack_equal_the_run_alone(method):
-    """With dropout: every forward pass of a step has its own multipliers, the same under any stacking."""
-    options = dict(self_fed_from=0.0) if method == "self" else {}
-    make = lambda seed: short("cot2" if method == "self" else method, seed=seed, **options)
-    together, alone = SupervisedTrainer([make(42), make(43)]), SupervisedTrainer([make(43)])
-    for trainer in (together, alone):
-        trainer.train()
-    assert (weights_of(together, 1) - weights_of(alone, 0)).abs().max() < 1e-5
-
-
 def test_own_thoughts_must_not_be_sampled():
     run = replace(short("cot2", "quick", self_fed_from=0.0, recipe=dict(warmup=0)), thought=MTS(2))
     with pytest.raises(ValueError, match="needs a rule that does not sample"):
         loss_of(run, 1)
-
-
-# Prompts of several lengths
-
-
-@dataclass(frozen=True)
-class Padded(MNNS):
-    """The task with two tokens of padding on the left of every other prompt: nothing else may change."""
-
-    @property
-    def positions(self):
-        return super().positions + 2
-
-    def prompt(self, arrow=True, pauses=0):
-        plain = super().prompt(arrow, pauses)
-        pad = torch.full((len(plain), 2), 7)
-        even = (torch.arange(len(plain)) % 2 == 0)[:, None]
-        return torch.where(even, torch.cat([plain, pad], 1).roll(2, 1), torch.cat([pad, plain], 1))
-
-    @property
-    def padding(self):
-        return torch.full((self.size,), 2)
-
-
-def test_training_does_not_see_padding():
-    plain = short("cot2", "quick", recipe=dict(warmup=0))
-    padded = replace(plain, task=Padded(1, 5, 3))
-    one, other = SupervisedTrainer([plain]), SupervisedTrainer([padded])
-    with torch.no_grad():
-        for mine, theirs in zip(one.stack.parameters(), other.stack.parameters()):
-            theirs[:, : mine.shape[1]] = mine
-    for trainer in (one, other):
-        trainer.advance(20)
-    assert (one.losses[:, :20] - other.losses[:, :20]).abs().max() < 1e-4
-    here, there = (evaluate(t.stack, t.data, t.specs) for t in (one, other))
-    assert here["entropy_3"] == pytest.approx(there["entropy_3"], abs=1e-4)
-    with pytest.raises(ValueError, match="inputs of one length"):
-        stack_data([replace(padded, supervision=replace(plain.supervision, loss_on="sequence"))], "cpu")

@@ -15,10 +15,11 @@ from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.book import index, sensitivity
 from cot2lib.study.book.all_runs import SWEEPS, sweep
 from cot2lib.study.book.draw import picture
-from cot2lib.study.book.ledger import KINDS, PARTS, is_series, reading_records
+from cot2lib.study.book.ledger import KINDS, is_series, reading_records
 from cot2lib.study.book.listing import SERIES, sections
+from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns
+from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, in_words
-from cot2lib.study.kinds import SETTLED, Drawn, OfRuns, Read
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
 from cot2lib.study.report import recipe
 
@@ -181,11 +182,12 @@ def _made(row: tuple, hours: float, rewarded: bool) -> list[str]:
 
 
 def _defined(claim: str) -> str:
-    """The file, and the line where there is one, that says how a claim is measured."""
-    module = next(name for name, part in PARTS.items() if claim in part)
-    lines = (Path(study.__file__).parent / f"{module}.py").read_text().splitlines()
-    found = [f"#L{number}" for number, line in enumerate(lines, 1) if f'"{claim}":' in line]
-    return f"cot2lib/study/{module}.py{''.join(found[:1])}"
+    """The file and the line that say how a claim is measured."""
+    for name, begin in (("claims/coded.py", f'    "{claim}": '), ("claims.csv", f"{claim},")):
+        for number, line in enumerate((Path(study.__file__).parent / name).read_text().splitlines(), 1):
+            if line.startswith(begin):
+                return f"cot2lib/study/{name}#L{number}"
+    raise KeyError(claim)
 
 
 def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.metrics import mean_interval
-from cot2lib.study.kinds import Drawn
+from cot2lib.study.claims.kinds import Drawn
 from cot2lib.study.look import Shown
 from cot2lib.study.report import describe
 

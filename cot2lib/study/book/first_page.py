@@ -10,16 +10,15 @@ from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import frame, graph_runs, graphs, look, show
 from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
+from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.graph_runs import BOTH
 from cot2lib.study.grpo_mts.recipes import GAINS, gains
 from cot2lib.study.judge import AGREES
-from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import paper_value
 from cot2lib.study.prosqa import draw as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.prosqa import runs as whole
 from cot2lib.study.report import ends
-from cot2lib.study.samples import hours
 from cot2lib.study.sweeps import methods
 
 SUMS, GRAPHS = "signed sums, d = 32, authors' recipe", "ProsQA of all hops, d = 64, our recipe"
@@ -102,7 +101,7 @@ def glance() -> pd.DataFrame:
             ("scope", "signed sums, graphs, word problems, theory", "the same, but for large language models"),
             ("hardware", "GPUs (L40S)", "CPUs, one core a run"),
             ("time of a run on sums", f"about {paper_value('train-cost'):g} hours", f"{minutes:.1f} minutes"),
-            ("cost", "not stated", f"{len(shipped)} runs, {hours(shipped).sum():.0f} core-hours"),
+            ("cost", "not stated", f"{len(shipped)} runs, {frame.hours(shipped).sum():.0f} core-hours"),
             ("outcome", f"{kinds.loc['all'].sum()} claims", f"{' and '.join(agree)} agree"),
         ],
         columns=["", "the paper", "this book"],

@@ -16,12 +16,11 @@ from typing import NamedTuple
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.study import report
+from cot2lib.study import frame, report
 from cot2lib.study.book import all_runs
 from cot2lib.study.book.ledger import SERIES, verdicts
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.printed import claims, sources
-from cot2lib.study.samples import hours
 
 LATER, MIXED = "not rebuilt yet", "mixed"
 
@@ -152,5 +151,5 @@ def commands() -> pd.DataFrame:
     for (chapter, profile), specs in asked.items():
         spent = runs.recorded(specs)
         row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
-        rows.append(row | {"runs": len(specs), "recorded": len(spent), "core-hours": hours(spent).sum()})
+        rows.append(row | {"runs": len(specs), "recorded": len(spent), "core-hours": frame.hours(spent).sum()})
     return pd.DataFrame(rows)

@@ -1,6 +1,6 @@
 """The ledger: one row per claim and profile, how many claims have which verdict, and tables for readers.
 
-The rules are in `cot2lib.study.judge`, what each kind of claim makes of its measurement in `kinds`.
+The rules are in `cot2lib.study.judge`, what each kind of claim makes of its measurement in `cot2lib.study.claims`.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,9 @@ from cot2lib.kit.fields import distinct
 from cot2lib.metrics import LEVEL
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TWENTY
-from cot2lib.study.book.statements import COMPUTED
-from cot2lib.study.book.tables import TABLES
-from cot2lib.study.budget.claims import BUDGETS
-from cot2lib.study.capacity.claims import CAPACITY
-from cot2lib.study.construction.claims import CONSTRUCTED
-from cot2lib.study.csft.claims import TRAINING
-from cot2lib.study.graph_claims import SEARCHING
-from cot2lib.study.grpo_dirichlet.claims import SIMPLEX
-from cot2lib.study.grpo_mts.claims import TOKENS
-from cot2lib.study.gsm8k.claims import WORDS
+from cot2lib.study.claims.kinds import SETTLED, Drawn, HalfStated, Statement
+from cot2lib.study.claims.queries import Read, reading
+from cot2lib.study.claims.rows import KINDS
 from cot2lib.study.judge import (
     DEPENDS,
     DIFFERS,
@@ -36,10 +29,7 @@ from cot2lib.study.judge import (
     in_words,
     number_verdict,
 )
-from cot2lib.study.kinds import SETTING, SETTLED, Drawn, Kind, Read, Statement
 from cot2lib.study.printed import claims, readable
-from cot2lib.study.readings import HalfStated
-from cot2lib.study.sampling.claims import SAMPLING
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
@@ -49,14 +39,6 @@ COLUMNS = (
 PROFILES = (SETTLED, "quick")
 WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
 SERIES = "pass_at_k"  # the metric of a long printed series
-SETTINGS = {"kl-coefficient": SETTING}
-PARTS: dict[str, dict[str, Kind]] = {  # by the module that defines them, below `study`
-    "csft/claims": TRAINING, "budget/claims": BUDGETS, "sampling/claims": SAMPLING,
-    "construction/claims": CONSTRUCTED, "capacity/claims": CAPACITY, "graph_claims": SEARCHING,
-    "grpo_mts/claims": TOKENS, "grpo_dirichlet/claims": SIMPLEX, "gsm8k/claims": WORDS, "book/tables": TABLES,
-    "book/statements": COMPUTED, "book/ledger": SETTINGS,
-}  # fmt: skip
-KINDS: dict[str, Kind] = {claim: kind for part in PARTS.values() for claim, kind in part.items()}
 HALVES = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)]
 STATEMENTS = {claim: kind for claim, kind in KINDS.items() if isinstance(kind, Statement)}
 
@@ -86,14 +68,9 @@ def _ledger(read: Read) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"seeds": "Int64"})
 
 
-def reading(seeds: Sequence[int]) -> Read:
-    """Reads samples for some seeds, each once: many claims rest on the same runs."""
-    return cache(lambda sample, profile: sample(profile, seeds))
-
-
 @cache
 def reading_records() -> Read:
-    """The same for all seeds; what it has read is kept for the process."""
+    """Read queries for all seeds; what it has read is kept for the process."""
     return reading(TWENTY)
 
 
@@ -104,7 +81,7 @@ def of_records() -> pd.DataFrame:
 
 
 def rows_of(claim: str, read: Read) -> list[dict]:
-    """A claim's row of each profile, from samples that `read` reads."""
+    """A claim's row of each profile, from the rows that `read` gives."""
     kind, stated = KINDS[claim], claims().loc[claim, "paper_value"]
     rows = {profile: kind.row(claim, profile, read) for profile in PROFILES}
     if rows["quick"]["seeds"] and not rows[SETTLED]["seeds"]:

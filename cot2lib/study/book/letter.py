@@ -14,11 +14,11 @@ import pandas as pd
 from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import policies
 from cot2lib.study.book.ledger import of_records, ours
+from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.construction.measure import failures, solved_by
 from cot2lib.study.frame import at
 from cot2lib.study.grpo_mts import explain
 from cot2lib.study.grpo_mts.runs import explaining
-from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import claims, paper_value
 from cot2lib.study.show import mean_of
 from cot2lib.study.sweeps import DROPOUT, KS, LARGE

@@ -5,8 +5,8 @@ import pandas as pd
 from cot2lib.study import report
 from cot2lib.study.book import index
 from cot2lib.study.book.ledger import is_measured, is_series, ours, verdicts
+from cot2lib.study.claims.kinds import SETTLED
 from cot2lib.study.judge import group, in_words
-from cot2lib.study.kinds import SETTLED
 from cot2lib.study.printed import plain, readable, sources, value_text
 
 ELSEWHERE = "What the text says"

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from cot2lib.study import judge
 from cot2lib.study.book.ledger import KINDS
+from cot2lib.study.claims.kinds import SETTLED, Drawn
+from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import UNTESTED, group
-from cot2lib.study.kinds import SETTLED, Drawn, Read
 
 MARGINS = (0.6, 1.6)  # times the margin
 MANY = 4  # seeds that are counted and not named
@@ -30,7 +31,7 @@ def sentences(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[
 
 def _without(claim: str, seed: int, read: Read) -> str:
     """The group of a claim's verdict without a seed."""
-    rest = lambda sample, profile: read(sample, profile).drop(seed, errors="ignore")
+    rest = lambda query, profile: read(query, profile).drop(seed, errors="ignore")
     return group(KINDS[claim].row(claim, SETTLED, rest)["verdict"])
 
 

@@ -26,7 +26,6 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model.trigonometric import circles, frequencies
-from cot2lib.runs import records
 from cot2lib.specs.profiles import SEEDS
 from cot2lib.supervision import trajectory_shares
 from cot2lib.tasks import MNNS
@@ -34,7 +33,6 @@ from cot2lib.tasks import MNNS
 FEEDS = ("output", "mixture")
 RATES = (1e-3, 3e-3, 1e-2)  # learning rates tried
 STEPS, BATCH, WARM_UP, EVALUATIONS = 2000, 64, 50, 10
-COLUMNS = ["feed", "lr", "seed", "step", "loss", "accuracy", "seen"]  # of the record
 DECIMALS = 6
 
 
@@ -178,11 +176,6 @@ def measure() -> pd.DataFrame:
     tried = product(FEEDS, RATES)
     parts = [found.assign(feed=feed, lr=rate) for feed, rate in tried for found in train(feed, rate)]
     return pd.concat(parts, ignore_index=True)
-
-
-def shipped(profile: str) -> pd.DataFrame:
-    """The shipped table of `measure` under a profile, empty if there is none."""
-    return records.shipped_rows(f"experts.{profile}.training", COLUMNS)
 
 
 def last_steps(blocks: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from torch import Tensor
 from cot2lib.errors import SpecError
 from cot2lib.study import look, show
 from cot2lib.study.construction.block import BATCH, best_rates, last_steps
-from cot2lib.study.construction.claims import PERFECT
 from cot2lib.study.construction.measure import COSINE, PAPER, SOLVED
 from cot2lib.study.frame import at
 from cot2lib.study.look import Shown, panels
@@ -23,6 +22,7 @@ from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits
 from cot2lib.theory.matching import optima, signed_sums
 from cot2lib.theory.tagged import collapsed
 
+PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn
 PANELS_PER_ROW = 3
 APART = 0.17  # angle between two labels on the circle

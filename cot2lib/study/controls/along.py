@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import torch
 
-from cot2lib.errors import SpecError
-from cot2lib.runs import How, make_trainer, records
+from cot2lib.runs import How, make_trainer
 from cot2lib.specs import RunSpec
 from cot2lib.specs.table import epoch_steps
-from cot2lib.study import frame
+from cot2lib.study import frame, measured
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.runs import SEEDS, numbers
 from cot2lib.study.report import RECIPES
@@ -31,14 +30,8 @@ MEASURES: Mapping[tuple[str, str], str] = {
 }
 
 
-def measure(profile: str) -> pd.DataFrame:
-    """Answers of `NAMES` on their way; it takes a training of each.
-
-    Raises:
-        SpecError: for the paper profile: these are asked along the quick recipe alone.
-    """
-    if profile != "quick":
-        raise SpecError(f"along under {profile!r}: models are asked along the quick recipe; choose 'quick'.")
+def measure() -> pd.DataFrame:
+    """Answers of `NAMES` on their way; it takes a training of each."""
     return pd.concat([along(numbers(name)) for name in NAMES], ignore_index=True)
 
 
@@ -55,15 +48,10 @@ def along(specs: Sequence[RunSpec]) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)[COLUMNS]
 
 
-def shipped() -> pd.DataFrame:
-    """The table that `cot2 collect along` has shipped; empty where there is none."""
-    return records.shipped_rows("along.quick.edits", COLUMNS)
-
-
 def asked(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
     """The recorded rows of some seeds, with `control`, `seed` and `epoch`."""
     known = {run.id: (name, run.seed) for name in NAMES for run in numbers(name, seeds)}
-    rows = shipped()
+    rows = measured.read("along")
     rows = rows[rows["id"].isin(known)]
     told = pd.DataFrame([known[name] for name in rows["id"]], columns=["control", "seed"], index=rows.index)
     run = numbers(NAMES[0])[0]

@@ -34,7 +34,6 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
 from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.study.controls.runs import one_more, own_rule
 from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, reachable, spread
@@ -350,8 +349,3 @@ def as_states(task: Task, tokens: Tokens) -> Tokens:
 
 def _whole(weights: Float[Tensor, "run input vocab"]) -> Float[Tensor, "run input vocab"]:
     return weights / weights.sum(-1, keepdim=True).clamp(min=torch.finfo(weights.dtype).tiny)
-
-
-def shipped(profile: str = "quick") -> pd.DataFrame:
-    """The table that `cot2 collect edits` has shipped; empty where there is none."""
-    return records.shipped_rows(f"edits.{profile}.answers", COLUMNS)

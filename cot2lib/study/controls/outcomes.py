@@ -12,7 +12,7 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval, by_seed, holm, mean_interval
 from cot2lib.specs import Run, by_shape
-from cot2lib.study import frame
+from cot2lib.study import frame, measured
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
 from cot2lib.study.controls.runs import GRAPHS, NUMBERS, has_thoughts, own_rule, trained
@@ -100,7 +100,7 @@ def read(
     if retrain:
         runs.run(asked, retrain=True, device=device)
     rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
-    edited = placed(_measured(asked) if retrain else edits.shipped(profile), known)
+    edited = placed(_measured(asked) if retrain else measured.read("edits", profile), known)
     edited = edited[edited["seed"].isin(seeds)]
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
@@ -136,7 +136,7 @@ def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], b
     return rows.drop(columns="seed", errors="ignore").merge(named, on="id")
 
 
-def measured(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
+def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
     """The measure of each experiment by seed, of those that were run.
 
     Args:
@@ -168,7 +168,7 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
     Raises:
         RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
-    values = measured(rows, edited)
+    values = measures(rows, edited)
     if lacking := {NUMBERS, GRAPHS} - {EXPERIMENTS[name].task for name in values}:
         raise RecordError(
             f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."

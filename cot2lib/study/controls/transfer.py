@@ -13,13 +13,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib import runs
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import How, make_trainer, records
+from cot2lib.runs import How, make_trainer
 from cot2lib.specs import RunSpec
-from cot2lib.study import show
+from cot2lib.study import measured, show
 from cot2lib.study.controls.runs import FIVE, GROWING, name, numbers, one_more, own_rule
 from cot2lib.study.frame import at, ordered
 from cot2lib.tasks import MNNS
@@ -34,14 +34,8 @@ TRAINED, FRESH = "trained on four digits", "fresh"  # models that a few examples
 COLUMNS = ["control", "seed", "start", "share", "shown", "before", "right"]
 
 
-def measure(profile: str) -> pd.DataFrame:
-    """A row for each control, seed, share and start: right answers (%) to held-out inputs, before and after.
-
-    Raises:
-        SpecError: for the paper profile: models of the quick recipe are asked.
-    """
-    if profile != "quick":
-        raise SpecError(f"transfer under {profile!r}: models of the quick recipe are asked; choose 'quick'.")
+def measure() -> pd.DataFrame:
+    """A row for each control, seed, share and start: right answers (%) to held-out inputs, before and after."""
     return pd.concat([_carried(control) for control in NAMES], ignore_index=True)[COLUMNS]
 
 
@@ -101,7 +95,7 @@ def asked(seeds: Sequence[int]) -> pd.DataFrame:
     Raises:
         RecordError: if nothing is recorded of these seeds.
     """
-    rows = records.shipped_rows("transfer.quick.tuned", COLUMNS)
+    rows = measured.read("transfer")
     rows = rows[rows["seed"].isin(seeds)]
     if rows.empty:
         raise RecordError(f"no transfer is recorded for the seeds {list(seeds)}; choose 62 to 66.")

@@ -6,11 +6,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from cot2lib.metrics import at_widest_gap
-from cot2lib.study import printed, show
+from cot2lib.study import frame, printed, show
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, ends
-from cot2lib.study.samples import hours
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
 
@@ -83,7 +82,7 @@ def cost(rows: pd.DataFrame) -> str:
     sentences = []
     on_cpu = rows["device"].str.startswith("cpu")
     for (recipe, cpu), runs in rows.groupby(["recipe", on_cpu], observed=True):
-        minutes = 60 * hours(runs).mean()
+        minutes = 60 * frame.hours(runs).mean()
         unit, places = "core-minutes" if cpu else "GPU-minutes", ", ".join(sorted(set(runs["device"])))
         sentences.append(f"A run of the {recipe} took {minutes:.1f} {unit} on average ({places}).")
     return " ".join(sentences) + f" The paper states about {paper_value('train-cost'):g} hours a run on one L40S GPU."

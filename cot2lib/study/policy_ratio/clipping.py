@@ -3,7 +3,7 @@
 With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Two things
 move it: dropout in the current policy alone, as in the authors' code, and further updates on a batch.
 Both are measured here, the first on models that the chapters ship, the second on small tasks whose
-reward and divergence are exact (`cot2lib.study.policy_ratio.exact`).
+reward and divergence are exact (`cot2lib.policy_gradient`).
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from cot2lib import losses
+from cot2lib import losses, policy_gradient
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.specs import GRPOSpec, RunSpec
-from cot2lib.study.policy_ratio import exact
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import Densities, GRPOTrainer, There, Traces, replayed
@@ -111,10 +110,10 @@ def several_updates(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame
     trainer = WatchedTrainer(specs, start)
     trainer.advance(spec.recipe.steps)
     with torch.no_grad():
-        old, new = (exact.law(stack, spec.task, spec.thought) for stack in (start, trainer.stack))
-        values = {"before": exact.expected_reward(old), "after": exact.expected_reward(new)}
-        values["reweighted"] = exact.reweighted(new, old, "geometric")
-        values["divergence"] = exact.divergence(new, old)
+        old, new = (policy_gradient.law(stack, spec.task, spec.thought) for stack in (start, trainer.stack))
+        values = {"before": policy_gradient.expected_reward(old), "after": policy_gradient.expected_reward(new)}
+        values["reweighted"] = policy_gradient.reweighted(new, old, "geometric")
+        values["divergence"] = policy_gradient.divergence(new, old)
     shares = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
     columns = {name: value.tolist() for name, value in (shares | values).items()}
     return pd.DataFrame({"seed": [spec.seed for spec in specs], **columns})

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib import losses
+from cot2lib import losses, policy_gradient
 from cot2lib.errors import SpecError
 from cot2lib.kit.fields import positive
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study.policy_ratio import clipping, exact
+from cot2lib.study.policy_ratio import clipping
 from cot2lib.tasks import MNNS
 from cot2lib.theory.one_parameter import Shared, entropies
 from cot2lib.thoughts import MTS
@@ -64,14 +64,14 @@ def exact_gradients(start: Starts, ks: Sequence[int]) -> pd.DataFrame:
 
 def _listed(stack: GPT2Stack, seeds: Sequence[int], k: int) -> pd.DataFrame:
     """`exact_gradients` of one K."""
-    law = exact.law(stack, TASK, MTS(k))
-    thought, answer = (exact.gradient(value.mean(1), stack) for value in exact.parts(law))
+    law = policy_gradient.law(stack, TASK, MTS(k))
+    thought, answer = (policy_gradient.gradient(value.mean(1), stack) for value in policy_gradient.parts(law))
     parts = []
     for ratio, share in zip(SHOWN, (1 / k, 1.0)):
         columns = {
             "cosine": torch.cosine_similarity(share * thought + answer, thought + answer),
             "balance": share * thought.norm(dim=1) / answer.norm(dim=1),
-            "J": exact.expected_reward(law).detach(),
+            "J": policy_gradient.expected_reward(law).detach(),
         }
         parts.append(pd.DataFrame(columns).astype(float).assign(seed=seeds, k=k, ratio=ratio))
     return pd.concat(parts, ignore_index=True)
@@ -89,10 +89,11 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
     specs, stack = start
     one, rows = stack.select([0]), []
     for k in ks:
-        found = exact.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
+        found = policy_gradient.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
         right = found["product"].sum(0)
         if k <= LISTED:
-            goal = exact.gradient(exact.expected_reward(exact.law(one, TASK, MTS(k))), one)[0] * (1 - 1 / GROUP)
+            reward = policy_gradient.expected_reward(policy_gradient.law(one, TASK, MTS(k)))
+            goal = policy_gradient.gradient(reward, one)[0] * (1 - 1 / GROUP)
         for ratio, mine in found.items():
             whole = mine.sum(0)
             measured = {
@@ -109,16 +110,16 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
 
 def _length(a: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
     """Length of an expected gradient, without what noise adds to that of the mean."""
-    return exact.inner(a, a).clamp(min=0).sqrt()
+    return policy_gradient.inner(a, a).clamp(min=0).sqrt()
 
 
 def _cosine(a: Float[Tensor, "lane parameter"], b: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
-    return exact.inner(a, b) / (_length(a) * _length(b))
+    return policy_gradient.inner(a, b) / (_length(a) * _length(b))
 
 
 def _noise(a: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
     """Standard deviation of one lane's gradient over the expected length."""
-    return (a.square().sum() / len(a) / exact.inner(a, a) - 1).clamp(min=0).sqrt()
+    return (a.square().sum() / len(a) / policy_gradient.inner(a, a) - 1).clamp(min=0).sqrt()
 
 
 def _jackknife(

@@ -7,9 +7,9 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.specs import RunSpec
 from cot2lib.study import frame, graphs, show
-from cot2lib.study.graph_facts import MOVED, NEITHER
 from cot2lib.study.graph_tests import RENAMED, SEEN, UNSEEN
 from cot2lib.tasks.prontoqa import HOPS, READINGS
+from cot2lib.tasks.variants import MOVED, NEITHER
 
 
 def reached(tested: pd.DataFrame) -> pd.DataFrame:

@@ -4,11 +4,11 @@ import pandas as pd
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from cot2lib.study.graph_facts import MOVED, Blocked, ancestors, degrees, mean, with_none
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import READINGS, TWINS
 from cot2lib.tasks.reachability import token
+from cot2lib.tasks.variants import MOVED, Blocked, ancestors, degrees, mean, with_none
 
 
 def shortcuts_table() -> pd.DataFrame:

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 
 from cot2lib.runs.train import parameters
 from cot2lib.specs import RunSpec
-from cot2lib.study import frame, graphs, look, show
+from cot2lib.study import frame, graphs, look, measured, show
 from cot2lib.study.frame import called
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.prosqa import questions, runs
+from cot2lib.study.prosqa import runs
 from cot2lib.study.prosqa.questions import PUBLISHED
 from cot2lib.study.report import PERCENT, RECIPES
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
@@ -91,9 +91,9 @@ LONGER = f"3 to {max(runs.REACHES)} hops, three times as long"
 
 
 def tested(specs: Sequence[RunSpec], name: str = "questions") -> pd.DataFrame:
-    """The rows (%) that `cot2 collect questions` or `farther` has shipped of some runs, with what tells their graphs
+    """The rows (%) that `cot2 measure questions` or `farther` has shipped of some runs, with what tells their graphs
     apart."""
-    table = questions.shipped(name)
+    table = measured.read(name)
     table = table[table["id"].isin({run.id for run in specs})]
     shares = [name for name in table if name in MEASURES or name.rpartition("_")[0] in graphs.MASSES]
     return graphs.described(table.assign(**PERCENT * table[shares]), specs)

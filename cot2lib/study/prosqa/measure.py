@@ -8,11 +8,11 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.errors import SpecError
 from cot2lib.specs import RunSpec
-from cot2lib.study.graph_facts import ancestors, degrees, depths, mean, with_none
 from cot2lib.study.graph_tests import Test, answered
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.reachability import Reachability
+from cot2lib.tasks.variants import ancestors, degrees, depths, mean, with_none
 
 DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that say more than chance
 

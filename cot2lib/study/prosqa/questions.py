@@ -1,8 +1,8 @@
 """Answers of models of the whole of ProsQA to questions of all hops: of a file, question by question, and on tests.
 
-`cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 collect questions` measures every
+`cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 measure questions` measures every
 trained model on generated questions of each number of hops, on the published validation file, where rules without a
-search say the right option or do not, where an edge is moved (`cot2lib.study.prosqa.rewritten`), and where leaves are
+search say the right option or do not, where an edge is moved (`cot2lib.tasks.rewritten`), and where leaves are
 added that answer nothing.
 """
 
@@ -19,9 +19,7 @@ from torch import Tensor
 from cot2lib import runs
 from cot2lib.kit import timing
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
 from cot2lib.specs import RunSpec, by_shape
-from cot2lib.study.graph_facts import INPUTS, Distracted, with_room
 from cot2lib.study.graph_tests import (
     AS_DEEP,
     DEEPER,
@@ -37,11 +35,12 @@ from cot2lib.study.graph_tests import (
 )
 from cot2lib.study.prosqa.measure import ANCESTORS, looks
 from cot2lib.study.prosqa.measure import DEEPER as FARTHER
-from cot2lib.study.prosqa.rewritten import Rewritten, can_be_rewritten
 from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
+from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
+from cot2lib.tasks.variants import INPUTS, Distracted, with_room
 
 Rows = Int[Tensor, " question"]
 
@@ -51,7 +50,6 @@ BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge 
 RULES = ("both rules are right", "one rule is right", "no rule is right")
 DEPTHS = (DEEPER, AS_DEEP, NEARER)
 LEAVES = (FEW, ELSEWHERE, ON_THE_WAY)
-COLUMNS = ["id", "test", "asked", "hops", "inputs", "strict", "pair"]
 
 
 def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
@@ -180,8 +178,3 @@ def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Questions whose graphs have room for more leaves; with leaves elsewhere, and with leaves on the way."""
     rows = with_room(task)[:INPUTS]
     return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
-
-
-def shipped(name: str = "questions") -> pd.DataFrame:
-    """The table that `cot2 collect questions` or `farther` has shipped; empty where there is none."""
-    return records.shipped_rows(f"{name}.quick.tested", COLUMNS)

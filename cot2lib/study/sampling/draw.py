@@ -6,10 +6,10 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
+from cot2lib.passk import MOST
 from cot2lib.study import look, show
 from cot2lib.study.frame import at, called, ordered
 from cot2lib.study.look import PAPER, Shown, panels
-from cot2lib.study.passk import MOST
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES
 from cot2lib.study.sampling.measure import sampled, varied

@@ -6,18 +6,18 @@ from dataclasses import asdict
 import pandas as pd
 import torch
 
+from cot2lib import passk, runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.model import GPT2Stack
-from cot2lib.runs import records
+from cot2lib.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.specs import RunSpec
-from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import passk, sweeps
+from cot2lib.specs.profiles import PROFILES, TWENTY
+from cot2lib.study import measured, sweeps
 from cot2lib.study.frame import tidy
-from cot2lib.study.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.study.report import RECIPES, Text, bullets
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training.data import StackData, stack_data
@@ -38,9 +38,15 @@ def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
         raise SpecError(f"temperature {temperature}: measured are {', '.join(map(str, TEMPERATURES[1:]))}.")
 
 
-def shipped(profile: str) -> pd.DataFrame:
-    """The shipped table of `passk.measure` under a profile, empty if there is none."""
-    return records.shipped_rows(f"sampling.{profile}.passk", ["id", "temperature", "top_k", "k", "pass_at_k"])
+def models(profile: str) -> list[RunSpec]:
+    """The small models of a profile, also those on the paper's split."""
+    on_split = [run for run in sweeps.on_split(sweeps.small(profile, TWENTY)) if run.split is not None]
+    return [*sweeps.small(profile), *on_split]
+
+
+def of_runs(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Pass@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    return passk.measure(runs.load_stack(specs, missing="error"), specs)
 
 
 def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFrame:
@@ -52,7 +58,7 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
         RecordError: if those of `profile` are neither shipped nor to be measured.
     """
     specs = [spec for _, group in stacks.values() for spec in group]
-    tables = {name: shipped(name) for name in PROFILES}
+    tables = {name: measured.read("sampling", name) for name in PROFILES}
     if measured_here:
         tables[profile] = pd.concat([passk.measure(*model) for model in stacks.values()], ignore_index=True)
     elif absent := [spec for spec in specs if spec.id not in set(tables[profile]["id"])]:
@@ -66,7 +72,7 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
 
 def _absent(run: RunSpec, profile: str) -> str:
     """A sentence on a run that was not measured; it names commands where these measure the run."""
-    commands = f"`cot2 run sampling --profile {profile}` and `cot2 collect sampling --profile {profile}`"
+    commands = f"`cot2 run sampling --profile {profile}` and `cot2 measure sampling --profile {profile}`"
     remedy = f"make it with {commands}, or ask" if run in sweeps.small(profile) else "ask"
     return f"no Pass@k of run {run.id} (seed {run.seed}) is recorded under {profile}; {remedy} with retrain=True."
 

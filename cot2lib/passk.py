@@ -21,7 +21,6 @@ from cot2lib.kit.random import Site
 from cot2lib.metrics import maj_at_k, pass_at_k
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
-from cot2lib.study.report import PERCENT
 from cot2lib.thoughts import Discrete
 from cot2lib.training.data import StackData, stack_data
 from cot2lib.training.evaluation import rollouts
@@ -87,7 +86,7 @@ def _at_every_k(counts: Int[Tensor, "input answer"], temperature: float, top_k: 
     for k in range(1, most + 1):
         drawn = k if temperature else min(k, total)  # without temperature one sample is all
         passed, majority = pass_at_k(correct, total, drawn).mean(), maj_at_k(counts.numpy(), drawn).mean()
-        rows.append({"k": k, "pass_at_k": PERCENT * passed, "maj_at_k": PERCENT * majority})
+        rows.append({"k": k, "pass_at_k": 100 * passed, "maj_at_k": 100 * majority})
     return pd.DataFrame(rows).assign(temperature=temperature, top_k=top_k or 0)
 
 
@@ -96,7 +95,7 @@ def _continuous(
 ) -> Iterator[tuple[int, pd.DataFrame]]:
     for temperature in TEMPERATURES:
         for place, chance in enumerate(answer_chances(stack, data, specs, temperature)):
-            passed = [PERCENT * float((1 - (1 - chance) ** k).mean()) for k in range(1, most + 1)]
+            passed = [100 * float((1 - (1 - chance) ** k).mean()) for k in range(1, most + 1)]
             table = pd.DataFrame({"k": range(1, most + 1), "pass_at_k": passed})
             yield place, table.assign(temperature=temperature, top_k=0)
 

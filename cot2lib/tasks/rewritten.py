@@ -2,7 +2,7 @@
 
 An edge that every walk from the root to the target uses is led to another node instead, from where the other option is
 reached. So the other option becomes the target. No edge that enters an option is moved or made: both keep their number
-of parents. A breadth-first search of the new graph has the last word (`tests/study/test_rewritten.py`).
+of parents. A breadth-first search of the new graph has the last word (`tests/tasks/test_rewritten.py`).
 
 The control moves an edge that no walk from the root uses, and leads it to where it changes no answer. It says what a
 model loses by a moved edge alone.
@@ -15,10 +15,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib.study.graph_facts import by_numbers
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.prosqa import FAR, FEWEST_HOPS
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs
+from cot2lib.tasks.variants import by_numbers
 
 CHUNK = 128  # graphs that are looked at together
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -27,7 +28,7 @@ from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.tasks import MNNS
-from cot2lib.thoughts import MTS, token_mean
+from cot2lib.thoughts import MTS, Sampled, token_mean
 
 MOST_THOUGHTS = 400_000  # listed for all prompts together
 BRANCHES = 64  # thoughts that share one copy of their prompt
@@ -181,10 +182,8 @@ def sampled_gradients(
     rewards = (rollout.answers == task.answer_ids.repeat_interleave(group)).to(rollout.weights.dtype)
     gain = losses.advantages(rewards.unflatten(1, (-1, group)), scaled).flatten(1)
     logits = replay(copies, prompts, rollout.thoughts(copies))
-    new = [
-        rule.log_densities(logits[:, :, [place]], action[:, :, None])
-        for place, (rule, action) in enumerate(zip(steps, rollout.actions))
-    ]
+    drawn = zip(cast("list[Sampled]", steps), cast("list[Tensor]", rollout.actions))
+    new = [rule.log_densities(logits[:, :, [place]], action[:, :, None]) for place, (rule, action) in enumerate(drawn)]
     value = lambda x, ratio: losses.surrogate(x, x.detach(), gain, ratio).sum(2).mean(1)
     return {ratio: torch.stack([gradient(value(x, ratio), copies) for x in new]) for ratio in ratios}
 

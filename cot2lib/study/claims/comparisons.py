@@ -1,0 +1,283 @@
+"""Kinds of claims that compare: directions, no gain, values, what is reached, and claims of several such parts."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.metrics import Values, by_seed, mean_interval, paired_interval
+from cot2lib.study import judge as rules
+from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
+from cot2lib.study.claims.queries import Read
+from cot2lib.study.judge import NAT, POINTS, Unit
+
+# What tells the sides and cells of a comparison apart, by column, in a reader's words.
+SAID: dict[str, Callable[[object], str]] = {
+    "task": str,
+    "method": str,
+    "layers": lambda count: f"{count} layers" if count > 1 else "1 layer",
+    "d_model": lambda width: f"d = {width}",
+    "budget": lambda budget: f"B = {budget:g}",
+    "tokens": lambda count: f"{count} {'tokens' if count > 1 else 'token'} scored",
+    "fed": lambda feeder: f"fed by {feeder}",
+    "sampler": str,
+    "k": lambda samples: f"k = {samples}",
+    "K": "K = {}".format,
+    "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
+    "temperature": lambda temperature: f"T = {temperature:g}",
+    "ratio": lambda kind: f"{kind} ratio",
+    "feed": lambda what: f"fed the {what}",
+    "lr": lambda rate: f"rate {rate:g}",
+    "embedding": lambda kind: f"{kind} embeddings",
+    "scaled": lambda scaled: "scaled" if scaled else "not scaled",
+}
+COLUMNS = {
+    "last": "last epoch", "best": "best epoch", "before": "what it starts from",
+    "curve_mean": "mean over training", "gain": "gained by reward",
+    "lost": "lost since the best epoch", "base_lost": "lost since the best epoch by base decoding",
+    "base_last": "last epoch by base decoding", "base_best": "best epoch by base decoding",
+    "base_before": "before reward", "base_split_half": "best epoch by base decoding",
+}  # fmt: skip
+
+
+class Cell(NamedTuple):
+    """One comparison: a column of a query's rows against one of another's."""
+
+    above: str
+    column: str
+    below: str
+    beside: str
+
+    def rows(self, profile: str, read: Read) -> tuple[pd.DataFrame, pd.DataFrame]:
+        return read(self.above, profile), read(self.below, profile)
+
+    def sides(self, profile: str, read: Read) -> rules.Sides | None:
+        """Both sides, in the claim's unit, for the seeds that both have; None without one."""
+        above, below = self.rows(profile, read)
+        if above.index.intersection(below.index).empty:
+            return None
+        factor = scale(self.column).factor
+        return by_seed(factor * above[self.column], factor * below[self.beside].dropna())
+
+
+@dataclass(frozen=True)
+class Compared(OfRuns):
+    """A claim on the differences between the two sides of some cells."""
+
+    cells: Sequence[Cell]
+
+    @property
+    def unit(self) -> Unit:
+        return scale(self.cells[0].column).unit
+
+    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
+        """The verdict on all cells, and the sides of the one that decides, whose gap the row shows."""
+        raise NotImplementedError
+
+    def found(self, claim: str, profile: str, read: Read) -> dict:
+        """The fewest seeds of all cells, the gap of the cell that decides, and the verdict on all."""
+        if not (sides := self._sides(profile, read)):
+            return {}
+        verdict, decides = self.judged(sides, profile, read)
+        seeds = min(len(above) for above, _ in sides)
+        return {"seeds": seeds, **span(rules.differences(decides)), "verdict": verdict}
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The differences of each cell, by seed; none if a cell has no seed."""
+        if not (sides := self._sides(profile, read)):
+            return []
+        tables = [cell.rows(profile, read) for cell in self.cells]
+        lines = zip(labels(self.cells, tables), sides, tables)
+        return [Drawn(label, above - below, 0.0, self.unit, runs) for label, (above, below), runs in lines]
+
+    def ours(self, row) -> str:
+        return f"gap {measured(row, self.unit)}"
+
+    def _sides(self, profile: str, read: Read) -> list[rules.Sides]:
+        """The sides of every cell; none if a cell has no seed."""
+        sides = []
+        for cell in self.cells:
+            if (both := cell.sides(profile, read)) is None:
+                return []
+            sides.append(both)
+        return sides
+
+
+@dataclass(frozen=True)
+class Direction(Compared):
+    """A claim that one thing is above another, in each of its cells; the interval that ends lowest decides.
+
+    Attributes:
+        given: under which reading the verdict is meant, where the claim leaves it open.
+    """
+
+    given: str = ""
+
+    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
+        """The verdict with its notes, and the cell whose interval ends lowest."""
+        gaps, verdict = [paired_interval(*pair) for pair in sides], rules.direction_verdict(sides, self.unit)
+        sure = rules.significant(sides) if verdict == rules.PART else [False] * len(sides)
+        turned = [gap.high < 0 for gap in gaps]
+        lines = self.drawn("", profile, read) if any(sure) or any(turned) else []
+        named = lambda chosen: "; ".join(line.label for line, one in zip(lines, chosen) if one)
+        notes = {"": named(sure), "the other way round in ": named(turned), "if ": self.given}
+        said = ", ".join(word + note for word, note in notes.items() if note)
+        lowest = min(range(len(sides)), key=lambda place: gaps[place].low)
+        return noted(verdict, said), sides[lowest]
+
+
+@dataclass(frozen=True)
+class NoGain(Compared):
+    """A claim that one thing does not better another: of each cell the one without gain first."""
+
+    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
+        """The verdict, and the cell whose interval ends highest."""
+        return rules.no_gain_verdict(sides, self.unit), max(sides, key=lambda pair: paired_interval(*pair).high)
+
+
+@dataclass(frozen=True)
+class Parts(OfRuns):
+    """A claim of several directions, each with its unit. The row shows the numbers of the first."""
+
+    parts: Mapping[str, Direction]
+
+    def found(self, claim: str, profile: str, read: Read) -> dict:
+        """The first part's row, and the verdict on all parts as the authors' recipe would have it."""
+        rows = {name: part.row(claim, SETTLED, of_profile(read, profile)) for name, part in self.parts.items()}
+        if not all(row["seeds"] for row in rows.values()):
+            return {}
+        verdict = rules.parts_verdict({name: row["verdict"] for name, row in rows.items()})
+        return next(iter(rows.values())) | {"verdict": verdict}
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        lines = [(name, line) for name, part in self.parts.items() for line in part.drawn(claim, profile, read)]
+        return [line._replace(label=f"{name}: {line.label}") for name, line in lines]
+
+    def ours(self, row) -> str:
+        return next(iter(self.parts.values())).ours(row)
+
+
+class Case(NamedTuple):
+    """One case of a claimed value: a query, its column, and by seed the claimed value and another."""
+
+    query: str
+    column: str
+    claimed: Callable[[int], float]
+    other: Callable[[int], float]
+
+    def miss(self, value: Callable[[int], float], profile: str, read: Read) -> pd.Series:
+        """Ours minus a value, by seed."""
+        rows = read(self.query, profile)
+        return rows[self.column] - np.array([value(seed) for seed in rows.index])
+
+
+@dataclass(frozen=True)
+class Value(OfRuns):
+    """A claim that something has a value in each of its cases. The row shows the difference that lies farthest out.
+
+    Attributes:
+        cases: what is compared, by name.
+        other: what the other value is, in words.
+        but: gives what a reader has to know beside the verdict, or "".
+    """
+
+    cases: Mapping[str, Case]
+    other: str
+    unit: Unit = NAT
+    but: Callable[[], str] = str
+
+    def found(self, claim: str, profile: str, read: Read) -> dict:
+        """The difference of the case that lies farthest outside, and the verdict on all."""
+        if any(read(case.query, profile).empty for case in self.cases.values()):
+            return {}
+        claimed = {name: case.miss(case.claimed, profile, read) for name, case in self.cases.items()}
+        other = {name: case.miss(case.other, profile, read) for name, case in self.cases.items()}
+        said = lambda name: (
+            f"at {name} our interval misses it by {self.unit.text(_outside(claimed[name]))}, "
+            f"{self.other} by {self.unit.text(_outside(other[name]))}"
+        )
+        notes = [*filter(None, [self.but() and f"but {self.but()}"]), *map(said, self.cases)]
+        verdict = noted(rules.value_verdict([*claimed.values()], self.unit), "; ".join(notes))
+        return {
+            "seeds": min(map(len, claimed.values())),
+            **span(max(claimed.values(), key=_outside)),
+            "verdict": verdict,
+        }
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The differences of each case."""
+        some = {name: case for name, case in self.cases.items() if not read(case.query, profile).empty}
+        return [
+            Drawn(name, case.miss(case.claimed, profile, read), 0.0, self.unit, (read(case.query, profile),))
+            for name, case in some.items()
+        ]
+
+    def ours(self, row) -> str:
+        return f"difference {measured(row, self.unit)}"
+
+
+def _outside(differences: Values) -> float:
+    return rules.outside(mean_interval(differences))
+
+
+@dataclass(frozen=True)
+class Reaches(OfRuns):
+    """A claim that something is always right: every run reaches 100 %, in one of its readings."""
+
+    queries: Sequence[str]
+
+    def found(self, claim: str, profile: str, read: Read) -> dict:
+        """The reading with the highest mean, and the verdict on all."""
+        readings = [line.values for line in self.drawn(claim, profile, read)]
+        if not readings:
+            return {}
+        verdict = rules.reaches_verdict(readings, scale("last").top)
+        shown = span(max(readings, key=np.mean), 0.0, scale("last").top)
+        return {"seeds": min(map(len, readings)), **shown, "verdict": verdict}
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The value of every run, by reading."""
+        (unit, factor, top), tables = scale("last"), [read(query, profile) for query in self.queries]
+        tables = [rows for rows in tables if not rows.empty]
+        lines = zip(map(", ".join, apart([_words(rows) for rows in tables])), tables)
+        return [Drawn(label, factor * rows["last"], top, unit, (rows,), (0.0, top)) for label, rows in lines]
+
+    def ours(self, row) -> str:
+        return measured(row, POINTS)
+
+
+# Labels
+
+
+def labels(cells: Sequence[Cell], tables: Sequence[tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
+    """Labels of cells: first the words that tell a cell from the others, then one side minus the other.
+
+    `tables` holds the rows of both sides of each cell.
+    """
+    columns = [*(cell.column for cell in cells), *(cell.beside for cell in cells)]
+    words = apart([_words(rows) for rows in (*(above for above, _ in tables), *(below for _, below in tables))])
+    if set(columns) != {"last"}:
+        words = [[*some, COLUMNS.get(column, column.replace("_", " "))] for some, column in zip(words, columns)]
+    return [_label(one, other) for one, other in zip(words[: len(cells)], words[len(cells) :])]
+
+
+def apart(lists: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Each list of words without those that stand in all of them."""
+    alike = set.intersection(*map(set, lists)) if lists else set()
+    return [[word for word in words if word not in alike] for words in lists]
+
+
+def _label(above: Sequence[str], below: Sequence[str]) -> str:
+    shared = [word for word in above if word in below]
+    sides = [[word for word in side if word not in shared] for side in (above, below)]
+    difference = " minus ".join(", ".join(side) or "the other" for side in sides) if any(sides) else ""
+    return ": ".join(filter(None, [", ".join(shared), difference]))
+
+
+def _words(rows: pd.DataFrame) -> list[str]:
+    """Words for columns that are the same in all rows; K is the tokens of a sampled thought."""
+    rows = rows.rename(columns={"k": "K"}) if "sampler" in rows else rows
+    same = {name: says for name, says in SAID.items() if name in rows and rows[name].nunique(dropna=False) == 1}
+    return [says(rows[name].iloc[0]) for name, says in same.items() if rows[name].notna().all()]

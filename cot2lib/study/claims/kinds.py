@@ -1,0 +1,370 @@
+"""Kinds of claims. Each makes its row of the ledger, and gives its verdict by one of the rules of `judge`.
+
+`row(claim, profile, read)` gives the columns that the kind fills: seeds, values in the claim's unit, verdict, command.
+`ours(row)` says its value as a reader wants it. `number()` gives the number of the paper that is judged, if the claim
+is one. A kind without a measurement has no seeds. Directions and other comparisons are in `comparisons`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cot2lib.metrics import Values, mean_interval, prediction_interval
+from cot2lib.study import judge as rules
+from cot2lib.study.claims.queries import Read, held_out
+from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
+from cot2lib.study.printed import paper_value
+from cot2lib.study.report import PERCENT, describe
+from cot2lib.theory.verdict import Verdict
+
+SETTLED = "paper"  # the profile whose records settle a claim
+YES, NO = "yes", "no"
+HOURS, TOKENS = Unit("hours", np.inf, 3), Unit("tokens", 5.0, 1)
+NEEDS = {"gsm8k": "needs the Qwen3-0.6B weights and a GPU"}  # what the machines at hand lack, by chapter
+
+
+class Scale(NamedTuple):
+    """What a measured column times `factor` is in, and the largest possible value."""
+
+    unit: Unit
+    factor: float
+    top: float
+
+
+SCALES = {  # by how the name of a column begins; others are shares
+    "entropy": Scale(NAT, 1.0, np.inf), "hours": Scale(HOURS, 1.0, np.inf), "length": Scale(TOKENS, 1.0, np.inf),
+    "pass_at_k": Scale(POINTS, 1.0, 100.0), "maj_at_k": Scale(POINTS, 1.0, 100.0), "": Scale(POINTS, PERCENT, 100.0),
+}  # fmt: skip
+
+
+def scale(column: str) -> Scale:
+    return next(found for name, found in SCALES.items() if column.startswith(name))
+
+
+class Drawn(NamedTuple):
+    """One line of a claim's card: runs, and what the claim compares them with.
+
+    Attributes:
+        label: what is measured, in words; empty where the claim itself says it.
+        values: by seed, in the claim's unit.
+        stated: the paper's number, or 0 for a difference.
+        unit: of the values.
+        runs: the rows that they come from, of one or two queries.
+        within: the ends that the values can reach.
+    """
+
+    label: str
+    values: pd.Series
+    stated: float
+    unit: Unit
+    runs: tuple[pd.DataFrame, ...]
+    within: tuple[float, float] = (-np.inf, np.inf)
+
+
+class Kind:
+    """What the ledger asks of a claim."""
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        raise NotImplementedError
+
+    def ours(self, row) -> str:
+        return ""
+
+    def number(self) -> "Number | None":
+        return None
+
+
+@dataclass(frozen=True)
+class OfRuns(Kind):
+    """A claim that runs speak to, so that its card draws them.
+
+    Attributes:
+        chapter: whose runs measure it; several with spaces between.
+    """
+
+    chapter: str
+
+    def found(self, claim: str, profile: str, read: Read) -> dict:
+        """The row without its command, with the verdict by the rule; empty without records."""
+        raise NotImplementedError
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        raise NotImplementedError
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        found = self.found(claim, profile, read)
+        if not found:
+            return unmeasured(self.chapter, profile)
+        return found | {"verdict": self.under(profile, found["verdict"])} | command(self.chapter, profile)
+
+    def under(self, profile: str, verdict: str) -> str:
+        """A verdict as the ledger gives it; what the quick profile finds is said, but settles nothing."""
+        return verdict if profile == SETTLED else f"quick only: there {verdict.replace(': ', ', ')}"
+
+
+@dataclass(frozen=True)
+class Number(OfRuns):
+    """A number of the paper.
+
+    Attributes:
+        query: the runs that measure it.
+        value: the column that holds it.
+        paper_runs: of how many runs the paper's number is a mean.
+        chosen: whether epochs are chosen: `last` in the column's name is then the last one, `best` the best one.
+        judged: "last" or "best": which of them the paper prints.
+        since: the claim that states what a series begins with, where gains since then are judged, and `start`, the
+            query of what each run's own begins with.
+        chance: share of questions that a guess answers, where models may learn nothing.
+        untested: why there can be no verdict, if so.
+        given: under which reading the verdict is meant, where the paper leaves it open.
+    """
+
+    query: str
+    value: str = "last"
+    paper_runs: int = 1
+    chosen: bool = False
+    judged: str = "last"
+    since: str = ""
+    start: str = ""
+    chance: float | None = None
+    untested: str = ""
+    given: str = ""
+
+    @property
+    def unit(self) -> Unit:
+        return scale(self.value).unit
+
+    @property
+    def top(self) -> float:
+        return scale(self.value).top
+
+    def number(self) -> "Number":
+        return self
+
+    def ours(self, row) -> str:
+        """The mean of the last epoch with its interval."""
+        return measured(row, self.unit)
+
+    def under(self, profile: str, verdict: str) -> str:
+        return verdict if profile == SETTLED else "quick only"
+
+    def found(self, claim: str, profile: str, read: Read) -> dict:
+        """Means over seeds, the interval of the last epoch, and the prediction interval of what is judged."""
+        rows = read(self.query, profile)
+        if rows.empty:
+            return {}
+        values, stated = self._compared(claim, profile, read)
+        mean = mean_interval(values, -np.inf if self.since else 0.0, self.top)
+        further = prediction_interval(values, self.paper_runs)
+        epochs = ("best", "split_half") if self.chosen else ()
+        return {
+            "seeds": len(rows),
+            **span(self._at("last", rows), 0.0, self.top),
+            **{epoch: self._at(epoch, rows).mean() for epoch in epochs},
+            "verdict": self._verdict(values, stated, rows),
+            "judged": "gain" if self.since else self.judged,
+            "judged_low": mean.low,
+            "judged_high": mean.high,
+            "predicted_low": further.low,
+            "predicted_high": further.high,
+            "difference": values.mean() - stated,
+        }
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The values that the verdict is about."""
+        rows = read(self.query, profile)
+        if rows.empty:
+            return []
+        unit = PERCENTS if self.unit == POINTS else self.unit
+        return [Drawn("", *self._compared(claim, profile, read), unit, (rows,), (0.0, self.top))]
+
+    def _at(self, epoch: str, rows: pd.DataFrame) -> pd.Series:
+        return scale(self.value).factor * rows[self.value.replace("last", epoch)]
+
+    def _compared(self, claim: str, profile: str, read: Read) -> tuple[pd.Series, float]:
+        """The values that are judged, by seed, and the paper's number: both are gains where a series goes on."""
+        values, stated = self._at(self.judged, read(self.query, profile)), paper_value(claim)
+        if not self.since:
+            return values, stated
+        return values - self._at(self.judged, read(self.start, profile)), stated - paper_value(self.since)
+
+    def _verdict(self, values: Values, stated: float, rows: pd.DataFrame) -> str:
+        if self.untested:
+            return f"{rules.UNTESTED}: {self.untested}"
+        verdict = self._unlearnt(rows, stated) or rules.number_verdict(values, stated, self.paper_runs, self.unit)
+        return noted(verdict, f"if {self.given}" if self.given else "")
+
+    def _unlearnt(self, rows: pd.DataFrame, stated: float) -> str:
+        """The verdict where no run is right more often than by chance, else ""."""
+        if self.chance is None:
+            return ""
+        asked = held_out(rows)
+        if len(rows) < rules.FEWEST_SEEDS or rules.learnt(rows[self.value] * asked, asked, self.chance):
+            return ""
+        too = self.unit.close(stated - PERCENT * self.chance)
+        return f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stay at chance"
+
+
+@dataclass(frozen=True)
+class OfStart(Number):
+    """A number of the models that policy gradients start from, at the evaluation before any step.
+
+    The profile `paper` trained them, whatever profile goes on from them. Records of `quick` hold that evaluation.
+
+    Attributes:
+        refuted: says how the paper's own table contradicts it, or "".
+    """
+
+    refuted: Callable[[], str] = str
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        """Under `paper` the number as quick records hold it; the profile `quick` trains no such start."""
+        if profile != SETTLED:
+            return {"seeds": 0, "verdict": f"not run: the {SETTLED} profile trains these starts"}
+        row = super().row(claim, SETTLED, of_profile(read, "quick")) | command(self.chapter, "quick")
+        return row | ({"verdict": f"{rules.REFUTED}: {why}"} if (why := self.refuted()) else {})
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        lines = super().drawn(claim, SETTLED, of_profile(read, "quick")) if profile == SETTLED else []
+        return [line._replace(runs=()) for line in lines]  # those are runs that go on from the starts
+
+
+@dataclass(frozen=True)
+class HalfStated(Number):
+    """A number whose recipe the paper states in part: does that part give it, and can the method reach it?
+
+    The query is of runs by what the paper states and nothing more; it gives the verdict.
+
+    Attributes:
+        best: the query of runs by our recipe, the profile `quick`, which was found with CoT2 alone and is the same for
+            every method.
+    """
+
+    best: str = ""
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        """Under `paper` the answer to the first question, and in `reached` that to the second; `quick` has the best
+        recipe's numbers."""
+        best = self._best.row(claim, SETTLED, of_profile(read, "quick"))
+        if profile == SETTLED:
+            return super().row(claim, profile, read) | ({"reached": _reached(best)} if best["seeds"] else {})
+        verdict = OfRuns.under(self, profile, best["verdict"])
+        return best | (
+            {"verdict": verdict} | command(self.chapter, profile)
+            if best["seeds"]
+            else unmeasured(self.chapter, profile)
+        )
+
+    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
+        """The lines of the number that the profile has."""
+        return super().drawn(claim, profile, read) if profile == SETTLED else self._best.drawn(claim, profile, read)
+
+    @property
+    def _best(self) -> Number:
+        return Number(self.chapter, self.best, self.value, self.paper_runs, self.chosen, chance=self.chance)
+
+
+def _reached(row: dict) -> str:
+    """Whether a number's runs come up to it, and how the rule says it: yes where they agree, or end above it."""
+    verdict, higher = row["verdict"], row["difference"] > 0
+    agrees = {rules.AGREES: YES, rules.DIFFERS: YES if higher else NO}.get(rules.group(verdict), rules.UNDECIDED)
+    return ": ".join(filter(None, [agrees, rules.in_words(verdict).why]))
+
+
+# Claims without runs: their rows are the same under every profile
+
+
+@dataclass(frozen=True)
+class Fact(Kind):
+    """A claim that counting settles, about the data or about the paper's own tables.
+
+    Attributes:
+        value: in the claim's unit.
+        above: the claim holds if the value is above.
+        note: says what settles or contradicts the claim, or "".
+    """
+
+    value: Callable[[], float]
+    above: float
+    note: Callable[[], str] = str
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        value = self.value()
+        verdict = rules.HOLDS if value > self.above else rules.REFUTED
+        return {"seeds": 0, "last": value, "verdict": noted(verdict, self.note())}
+
+    def ours(self, row) -> str:
+        return describe(row.last, np.nan, np.nan)
+
+
+@dataclass(frozen=True)
+class Statement(Kind):
+    """A statement of the paper that computation settles.
+
+    Attributes:
+        check: decides it as printed and as corrected.
+        test: the file whose tests fail if the verdict is wrong.
+        vacuous: says why a statement that holds says nothing, or "".
+    """
+
+    check: Callable[[], Verdict]
+    test: str
+    vacuous: Callable[[], str] = str
+
+    @cached_property
+    def verdict(self) -> str:
+        """`holds`, `holds vacuously: ...`, `holds if ...` or `refuted`."""
+        found, empty = self.check().text, self.vacuous()
+        return f"holds vacuously: {empty}" if found == "holds" and empty else found
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        return {"seeds": 0, "verdict": self.verdict, "command": f"pytest {self.test}"}
+
+
+@dataclass(frozen=True)
+class Setting(Kind):
+    """A row of `claims.csv` that nothing of ours stands beside."""
+
+    def row(self, claim: str, profile: str, read: Read) -> dict:
+        return {"seeds": 0, "verdict": "no claim: a setting"}
+
+
+# What kinds share
+
+
+def noted(verdict: str, note: str) -> str:
+    """A verdict with a note."""
+    return f"{verdict}{', ' if ':' in verdict else ': '}{note}" if note else verdict
+
+
+def unmeasured(chapter: str, profile: str) -> dict:
+    """The row of a claim without records under a profile."""
+    missing = NEEDS.get(chapter, f"no {profile} records yet")
+    return {"seeds": 0, "verdict": f"not run: {missing}"} | command(chapter, SETTLED if chapter in NEEDS else profile)
+
+
+def of_profile(read: Read, profile: str) -> Read:
+    """Reads the rows of one profile, whichever is asked for."""
+    return lambda query, _: read(query, profile)
+
+
+def command(chapters: str, profile: str) -> dict:
+    """The command that makes the records of a chapter under a profile, or of several with spaces between."""
+    train = lambda chapter: "llm train" if chapter == "gsm8k" else f"run {chapter}"
+    steps = [step for chapter in chapters.split() for step in (train(chapter), f"collect {chapter}")]
+    return {"command": " && ".join(f"cot2 {step} --profile {profile}" for step in steps)}
+
+
+def measured(row, unit: Unit) -> str:
+    """The mean of a row with its interval, in the decimals of its unit."""
+    return describe(row.last, row.last_low, row.last_high, unit.digits)
+
+
+def span(values: Values, low: float = -np.inf, high: float = np.inf) -> dict:
+    """Mean of some values and its interval within low..high."""
+    interval = mean_interval(values, low, high)
+    return {"last": interval.mean, "last_low": interval.low, "last_high": interval.high}

@@ -1,0 +1,93 @@
+"""Tables that are measured on models and not merged from runs: what has shipped, and how `cot2 measure` makes each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pandas as pd
+
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import paths
+from cot2lib.kit.provenance import provenance, resolve_device
+from cot2lib.runs import records
+from cot2lib.runs.lookup import absent_message, weights
+from cot2lib.specs import by_shape, profiles
+
+STUDY = "cot2lib.study."
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table that ships as the record `<name>.<profile>.<of>`.
+
+    Attributes:
+        of: what it holds.
+        columns: the first of them, which a table without rows has too.
+        measure: the function of the study that gives it: of runs of one shape, or of nothing, by the quick recipe.
+        runs: the function of the study that gives a profile's runs, if it is of their models.
+    """
+
+    of: str
+    columns: str
+    measure: str
+    runs: str = ""
+
+    def function(self, name: str) -> Callable:
+        return resolve_name(STUDY + name)
+
+
+TESTED = "id test asked hops inputs strict pair"
+TABLES = {
+    "sampling": Measured(
+        "passk", "id temperature top_k k pass_at_k", "sampling.measure:of_runs", "sampling.measure:models"
+    ),
+    "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction.block:measure"),
+    "thoughts": Measured(
+        "contents",
+        "id when step support reachable on_the_way base_entropy",
+        "thoughts_held:contents",
+        "sweeps:looked_into",
+    ),
+    "searched": Measured("tested", "id test inputs strict pair", "graph_tests:measure", "prosqa.runs:searched"),
+    "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
+    "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
+    "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
+    "edits": Measured(
+        "answers", "id edit dose inputs before right follows", "controls.edits:measure", "controls.runs:thinking"
+    ),
+    "along": Measured("edits", "id step edit dose inputs before right follows", "controls.along:measure"),
+    "transfer": Measured("tuned", "control seed start share shown before right", "controls.transfer:measure"),
+}
+
+
+def read(name: str, profile: str = "quick") -> pd.DataFrame:
+    """A table as it has shipped; without rows where none has."""
+    table = TABLES[name]
+    return records.shipped_rows(f"{name}.{profile}.{table.of}", table.columns.split())
+
+
+def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Path:
+    """Measure a table and write it into the records, or into a folder.
+
+    Of trained models those are measured that are here; of the others the rows that ship stay.
+
+    Raises:
+        SpecError: for a name or a profile of which nothing is measured.
+        RecordError: if no model is here.
+    """
+    if name not in TABLES:
+        raise SpecError(f"{name!r} is not measured; choose one of {', '.join(TABLES)}.")
+    table = TABLES[name]
+    runs = table.function(table.runs)(profiles.profile(profile)) if table.runs else []
+    if not runs and (table.runs or profile != "quick"):
+        raise SpecError(f"nothing is measured for {name} under {profile!r}; choose the other profile.")
+    here = [run for run in runs if weights(run, retrain=False) is not None]
+    if runs and not here:
+        raise RecordError(absent_message(runs, retrain=True, lacks="no trained weights"))
+    rows = [table.function(table.measure)(*group) for group in ([[part] for part in by_shape(here)] or [[]])]
+    found = pd.concat(rows, ignore_index=True).assign(**provenance(resolve_device("cpu")))
+    if others := {run.id for run in runs} - {run.id for run in here}:
+        known = read(name, profile)
+        found = pd.concat([known[known["id"].isin(others)], found], ignore_index=True)
+    return records.ship_table(f"{name}.{profile}.{table.of}", found, folder or paths.records())

@@ -1,0 +1,182 @@
+"""Checkpoints of the store, and its files after damage."""
+
+import pytest
+import torch
+from builders import SPECS, short
+from safetensors.torch import save_file
+
+from cot2lib import runs
+from cot2lib.errors import RecordError
+from cot2lib.kit.files import load_tensors, save_tensors
+from cot2lib.runs import finished, records, store
+from cot2lib.runs.collect import collect
+from cot2lib.runs.train import stacks_of_shard
+from cot2lib.training.supervised import SupervisedTrainer
+
+PARTS = ("format", "specs", "progress", "held_out", "provenance")
+MANY = [short("cot2", seed) for seed in (42, 43, 44, 45)]
+
+
+# Checkpoints
+
+
+def test_a_checkpoint_is_found_by_the_runs_in_it(interrupted, starts):
+    """Whatever else is asked for: fewer runs, more runs. It keeps the commit that it began with."""
+    checkpoint = interrupted(MANY[:3])
+    starts.clear()
+    assert runs.run(MANY[1:])["commit"].eq("before").tolist() == [True, True, False]
+    assert starts == [([42, 43, 44], 40), ([45], 0)] and not checkpoint.exists()
+    assert len(runs.run(MANY, missing="error")) == 4, "the fourth run of the checkpoint is finished too"
+
+
+def test_a_checkpoint_outlives_the_recording_of_other_runs(interrupted, starts, store, nothing_shipped):
+    runs.run(MANY[:1])
+    records.ship("tiny.quick", finished.tables(), {}, nothing_shipped)
+    for path in store.glob("*"):
+        path.unlink()
+    records.shipped()
+    checkpoint = interrupted(MANY[1:3])
+    starts.clear()
+    runs.run(MANY[:3])
+    assert starts == [([43, 44], 40)] and not checkpoint.exists()
+
+
+def test_a_checkpoint_of_finished_runs_is_removed(interrupted, store, starts):
+    checkpoint = interrupted(MANY[:2])
+    aside = checkpoint.rename(store.parent / checkpoint.name)
+    runs.run(MANY[:2])
+    aside.rename(checkpoint)
+    starts.clear()
+    rows = runs.run(MANY)
+    assert starts == [([44, 45], 0)] and rows["seed"].tolist() == [42, 43, 44, 45] and not checkpoint.exists()
+
+
+def test_shards_do_not_train_a_checkpoint_twice(interrupted):
+    specs = [short("discrete", 42), *MANY[:2], short("discrete", 43)]
+    interrupted(MANY[:2])
+    for order in ((0, 1), (1, 0)):
+        shares = [stacks_of_shard(specs, {s.id for s in specs}, torch.device("cpu"), (k, 2)) for k in order]
+        trained = [s.id for share in shares for stack in share for s in stack]
+        assert sorted(trained) == sorted(s.id for s in specs)
+
+
+def test_resume_refuses_a_checkpoint_of_other_runs(interrupted):
+    checkpoint = interrupted(MANY[:1])
+    trainer = SupervisedTrainer([MANY[1]])
+    checkpoint.rename(store.stack_path(trainer.specs, checkpoint=True))
+    with pytest.raises(RecordError, match=r"does not fit its runs .*; delete it"):
+        store.resume(trainer)
+
+
+def test_a_store_that_cannot_be_written_is_named_before_training(tmp_path, nothing_shipped, monkeypatch, starts):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("COT2_STORE", str(tmp_path / "file" / "store"))
+    with pytest.raises(RecordError, match=r"file/store cannot be written to.*set COT2_STORE"):
+        runs.run(SPECS)
+    assert not starts
+
+
+# Damage
+
+
+def refused(path, use, says):
+    """A file is refused in one sentence that names it."""
+    with pytest.raises(RecordError) as raised:
+        use()
+    said = str(raised.value)
+    assert path.name in said and says in said and "\n" not in said
+
+
+@pytest.fixture
+def stack_file(kept):
+    """The file of the second run, alone in its stack, beside that of the others."""
+    return store.stack_path(SPECS[1:2])
+
+
+def uses(spec):
+    return (
+        lambda: runs.load(spec, "error"),
+        lambda: runs.run([spec]),
+        lambda: collect("x.y", [spec]),
+    )
+
+
+def test_a_stack_file_that_is_cut_anywhere_is_named(stack_file):
+    """In its length, its header, at its first tensor, at its last byte; then it is trained again."""
+    whole = stack_file.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    for length in (0, 3, 8, 9, header // 2, header + 7, header + 8, header + 9, len(whole) - 200, len(whole) - 1):
+        stack_file.write_bytes(whole[:length])
+        for use in uses(SPECS[1]):
+            refused(stack_file, use, "is truncated")
+    stack_file.unlink()
+    assert len(runs.run(SPECS[1:2])) == 1
+
+
+def test_a_flipped_bit_of_a_finished_stack_is_noticed(stack_file):
+    """In its length, its header, its results, its checksum, its tensors, its last byte."""
+    whole = stack_file.read_bytes()
+    header = int.from_bytes(whole[:8], "little")
+    results = [whole.index(name) + 12 for name in (b"curves", b"seconds", b"sha256")]
+    for place, position in enumerate([0, 9, *results, 8 + header, *range(8 + header, len(whole), 19973), -1]):
+        spoilt = bytearray(whole)
+        spoilt[position] ^= 1 << place % 8
+        stack_file.write_bytes(bytes(spoilt))
+        for use in uses(SPECS[1])[:2]:
+            refused(stack_file, use, "elete it")
+    stack_file.write_bytes(whole)
+    assert len(runs.run(SPECS[1:2], "error")) == 1
+
+
+def test_a_link_to_nothing_is_named(kept):
+    link = kept / "elsewhere.safetensors"
+    link.symlink_to(kept.parent / "gone.safetensors")
+    for use in uses(SPECS[1])[1:]:
+        refused(link, use, "cannot be read (No such file")
+    link.unlink()
+    assert len(runs.run(SPECS, missing="error")) == 3
+
+
+def faults(tensors, meta):
+    """What both kinds of file lack, or have of another kind: contents with one fault each."""
+    yield from ((tensors, {name: value for name, value in meta.items() if name != part}) for part in PARTS)
+    others = [("format", 99), *(("specs", other) for other in (3, [], [{"kind": "Later"}], [{"kind": "RunSpec"}]))]
+    yield from ((tensors, meta | {part: other}) for part, other in others)
+    yield tensors, meta | {"progress": meta["progress"] | {"mood": "good"}}
+
+
+def assert_named(path, contents, use):
+    """Whatever a file holds of these contents, its use says so and names the file; then it is put back."""
+    whole = path.read_bytes()
+    for tensors, meta in contents:
+        save_tensors(path, tensors, meta)
+        with pytest.raises(RecordError) as raised:
+            use()
+        said = str(raised.value)
+        assert path.name in said and said.endswith(("delete it.", "move the file away.")) and "\n" not in said
+    path.write_bytes(whole)
+    use()
+
+
+def test_a_checkpoint_with_another_part_is_named(interrupted):
+    checkpoint = interrupted(MANY[:1])
+    tensors, meta = load_tensors(checkpoint)
+    weight, strange = "weights.transformer.wte.weight", torch.zeros(1, 2, 3)
+    spoilt = [{}, tensors | {weight: strange}, tensors | {"optimizer.999.exp_avg": strange}]
+    contents = [*faults(tensors, meta), *((each, meta) for each in spoilt)]
+    assert_named(checkpoint, contents, lambda: runs.run(MANY[:1]))
+
+
+def test_a_finished_stack_with_another_part_is_named(stack_file):
+    tensors, meta = load_tensors(stack_file)
+    parts = [meta | {"held_out": []}, meta | {"progress": meta["progress"] | {"curves": []}}]
+    assert_named(
+        stack_file,
+        [*faults(tensors, meta), *((tensors, each) for each in parts)],
+        lambda: runs.run(SPECS[1:2], "error"),
+    )
+
+
+def test_a_file_of_another_program_is_named(kept):
+    save_file({"x": torch.zeros(2)}, kept / "foreign.safetensors")
+    refused(kept / "foreign.safetensors", uses(SPECS[1])[1], "not written by cot2lib")

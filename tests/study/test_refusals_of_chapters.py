@@ -1,0 +1,147 @@
+"""What a chapter or a language model cannot run with ends in one sentence that names it."""
+
+import pandas as pd
+import pytest
+from builders import QUESTIONS, small_specs
+
+from cot2lib import policy_gradient, spec
+from cot2lib.errors import CoT2Error
+from cot2lib.llm import answers, gsm8k, models
+from cot2lib.llm.policy import PolicyRecipe
+from cot2lib.llm.responses import Plan, Prompts
+from cot2lib.llm.settings import LanguageRun
+from cot2lib.llm.stories import stories
+from cot2lib.model import GPT2Stack
+from cot2lib.study import check, live, measured, policies
+from cot2lib.study.book.all_runs import sweep
+from cot2lib.study.book.collect import collect
+from cot2lib.study.capacity import measure as capacity
+from cot2lib.study.construction import draw as construction
+from cot2lib.study.construction import measure as sharpness
+from cot2lib.study.construction.block import ExpertStack
+from cot2lib.study.controls import digits, outcomes
+from cot2lib.study.gsm8k.runs import word_problems
+from cot2lib.study.policy_ratio import measure as ratios
+from cot2lib.study.prosqa import measure as prosqa
+from cot2lib.study.prosqa import questions
+from cot2lib.study.sample_complexity import estimates, probes
+from cot2lib.study.sampling import measure as sampling
+from cot2lib.study.speed import record
+from cot2lib.study.tasks import draw as tasks
+from cot2lib.study.tasks import measure as splits
+from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.thoughts import MTS, Base, Discrete
+from cot2lib.training.supervised import build_stack
+
+pytestmark = pytest.mark.usefixtures("store", "nothing_shipped")
+
+QUICK = dict(steps=10, prompts=3, group=4, lr=1e-3, limit=8)
+KS, GRAPHS = [1, 2, 8], ProsQA(inputs=60)
+
+
+def law(task, k):
+    return policy_gradient.law(GPT2Stack(1, task.vocab_size, task.positions, 8, 1, 1).double(), task, MTS(k))
+
+
+def probed(method, inputs):
+    specs = small_specs(method)
+    return probes.probed(build_stack(specs), specs, inputs)
+
+
+REFUSALS = [
+    # commands
+    ("profile 'typo' is unknown; choose one of paper, quick", lambda: sweep("controls", "typo")),
+    ("nothing is measured for questions under 'paper'", lambda: measured.measure("questions", "paper")),
+    ("no finished run of csft.paper is in", lambda: collect("csft", "paper")),
+    ("chapter 'nowhere' has no runs", lambda: collect("nowhere", "paper")),
+    ("nothing is measured for experts under 'paper'", lambda: measured.measure("experts", "paper")),
+    ("'nowhere' is not measured; choose one of sampling", lambda: measured.measure("nowhere")),
+    ("sampling is measured on models: `cot2 measure sampling`", lambda: collect("sampling", "quick")),
+    ("budget: parameter 'profile' is missing", lambda: check.begin("budget", {})),
+    ("cot2 run prosqa", lambda: questions.of_file(QUESTIONS)),
+    ("cannot be read", lambda: questions.of_file("none.json")),
+    ("naming='old'", lambda: questions.of_file(QUESTIONS, "old")),
+    ("`python benchmarks/train.py`", lambda: record.with_way(None)),
+    # tasks, sums, trajectories
+    ("length=100000000: trajectories can be counted for up to 1000 digits", lambda: live.task(1, 9, 10**8)),
+    ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
+    ("digits 9..1", lambda: live.task(9, 1, 4)),
+    ("no live budget", lambda: live.specs(MNNS(), "quick", [], 16, 1, 42)),
+    ("live_steps=1", lambda: live.rewards([], MTS(2), 1, 1e-3)),
+    ("at least one budget", lambda: tasks.trajectories([1, 2], [])),
+    ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
+    ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
+    ("at least one seed", lambda: splits.splits(MNNS(), [])),
+    # capacity and construction
+    ("[]: budgets and dimensions", lambda: capacity.checked(73, [], 0.5)),
+    ("[1.5]: budgets", lambda: capacity.checked(73, [1.5], 0.5)),
+    ("[0]: budgets", lambda: capacity.checked(73, [4], 0.5, [0])),
+    ("[]: budgets", lambda: capacity.checked(73, [4], 0.5, [8], [])),
+    ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5)),
+    ("budget=74", lambda: capacity.checked(73, [74], 0.5)),
+    ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0)),
+    ("live_digits=['a']: digits are whole numbers", lambda: construction.one_input(["a"])),
+    ("choose 1 to 6 digits", lambda: construction.one_input([1] * 7)),
+    ("lengths=[]", lambda: sharpness.smallest([])),
+    ("lengths=[0]", lambda: sharpness.smallest([0])),
+    ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
+    # estimates, sampling, policy ratios
+    ("live_chain='walk'", lambda: estimates.checked("walk", KS, 4)),
+    ("ks=[]", lambda: estimates.checked("identity", [], 4)),
+    ("ks=[0]", lambda: estimates.checked("identity", [0], 4)),
+    ("ks=[2, 2]: give different", lambda: estimates.checked("identity", [2, 2], 4)),
+    ("ks=[1.5]", lambda: estimates.checked("identity", [1.5], 4)),
+    ("steps=2.5", lambda: estimates.checked("identity", KS, 2.5)),
+    ("steps=1", lambda: estimates.checked("identity", KS, 1)),
+    ("steps=9", lambda: estimates.checked("identity", KS, 9)),
+    ("inputs=1: choose 2 to", lambda: probed("cot2", 1)),
+    ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
+    ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),
+    ("COCONUT has no mixtures", lambda: probed("coconut", 4)),
+    ("top_k=10", lambda: sampling.checked(10, [1], 1.0)),
+    ("ks=[]", lambda: sampling.checked(0, [], 1.0)),
+    ("ks=[20]", lambda: sampling.checked(0, [20], 1.0)),
+    ("temperature 0.5", lambda: sampling.checked(0, [1], 0.5)),
+    ("no thought rules", lambda: sampling.accuracies([], [])),
+    ("no seeds", lambda: ratios.starts([], 10)),
+    ("dropout=1.5", lambda: ratios.dropout({}, [1], 1.5)),
+    ("exact_ks=[6]", lambda: ratios.exact_gradients(([], None), [6])),
+    ("updates_k=6", lambda: ratios.several_updates(([], None), 6, [1])),
+    ("example_ks[1]=0: must be at least 1", lambda: ratios.example_climbs([2, 0], 3)),
+    ("lanes=8: standard errors need at least 16", lambda: ratios.sampled_gradients(None, [1], 8)),
+    ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),
+    ("k=6: ", lambda: law(MNNS(1, 3, 2), 6)),
+    # graphs, controls
+    ("question=60: the test has questions 0..59", lambda: prosqa.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
+    ("no control of these seeds", lambda: outcomes.read([1])),
+    ("no run of more digits is recorded for the seeds [1]", lambda: digits.read([1])),
+    ("none of these runs is recorded", lambda: policies.of_one(pd.DataFrame({"profile": []}), "quick")),
+    # language models
+    ("profile 'x'", lambda: word_problems("x")),
+    ("group=1", lambda: PolicyRecipe(**QUICK | dict(group=1))),
+    ("limit=0", lambda: PolicyRecipe(**QUICK | dict(limit=0))),
+    ("enter=0.9, full=0.8", lambda: PolicyRecipe(**QUICK | dict(enter=0.9))),
+    ("k=0", lambda: PolicyRecipe(**QUICK | dict(k=0))),
+    ("thoughts=-1", lambda: PolicyRecipe(**QUICK | dict(thoughts=-1))),
+    ("thought=Base", lambda: PolicyRecipe(**QUICK | dict(thoughts=2), thought=Base())),
+    ("a rule that samples and has a density", lambda: PolicyRecipe(**QUICK | dict(thoughts=2), thought=Discrete())),
+    ("the small model knows the words of stories alone", lambda: LanguageRun(PolicyRecipe(**QUICK), data="gsm8k")),
+    ("most=0", lambda: Plan(Base(), 1, 0)),
+    ("thoughts=-1", lambda: Plan(Base(), -1, 1)),
+    ("a prompt is empty", lambda: Prompts.of(lambda ids: {"input_ids": ids}, [[]])),
+    ("a prompt is empty", lambda: Prompts.of(lambda ids: {"input_ids": ids}, [])),
+    ("2 responses for 1 answers", lambda: answers.rewards(["4", "4"], [4])),
+    ("part='x'", lambda: gsm8k.load("x", "nowhere")),
+    ("train.jsonl: No such file", lambda: gsm8k.load("training", "nowhere")),
+    ("copy FOLDER here", lambda: models.pretrained("nowhere")),
+    ("count=0", lambda: stories(0, 1)),
+    ("steps=0", lambda: stories(1, 0)),
+    ("part='x'", lambda: stories(1, 1, "x")),
+]
+
+
+@pytest.mark.parametrize("named, call", REFUSALS, ids=[named for named, _ in REFUSALS])
+def test_refusals_of_chapters_are_one_sentence(named, call):
+    with pytest.raises(CoT2Error) as refused:
+        call()
+    assert named in str(refused.value) and "\n" not in str(refused.value) and len(str(refused.value)) < 700

@@ -1,0 +1,138 @@
+"""Names that are drawn anew at every visit: in prompts, targets, answers, rewards, and by both engines."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.specs.profiles import grpo, spec
+from cot2lib.tasks import ProntoQA, ProsQA
+from cot2lib.tasks.reachability import SPECIALS
+from cot2lib.thoughts import MTS
+from cot2lib.training.data import drawn_names, renamed, stack_data
+from cot2lib.training.engines import preferred
+from cot2lib.training.grpo import GRPOTrainer, densities
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
+
+SMALL = ProsQA(inputs=200)
+LONG = (0.0, 0.25, 0.25, 0.25, 0.25)  # of three hops none, of four to seven as many
+MIXED = ProsQA(inputs=60, names=28, hops=None, mixture=LONG, waiting=8)
+
+
+def test_new_names_are_the_same_in_prompt_targets_and_answer():
+    """Parsed back under the permutation, a renamed batch is the batch itself."""
+    data = stack_data([spec("cot2", task=SMALL)], "cpu")
+    index = torch.arange(12)[None]
+    names = data.names(random.run_keys([7], Site.NAMES), 12)
+    assert names.sort(-1).values.eq(torch.arange(SMALL.vocab_size)).all()
+    assert (names[..., : len(SPECIALS)] == torch.arange(len(SPECIALS))).all() and len(names[0].unique(dim=0)) == 12
+    batch, plain = data.batch(index, names), data.batch(index)
+    back = names.argsort(-1)
+    assert not torch.equal(batch.prompts, plain.prompts)
+    assert torch.equal(renamed(batch.prompts, back), plain.prompts)
+    assert torch.equal(batch.outputs.gather(3, names[:, :, None].expand_as(batch.outputs)), plain.outputs)
+    new_answers = names.gather(2, data.answers[index][..., None])[..., 0]
+    assert data.right(new_answers, index, names).all()
+    assert not data.right(data.answers[index], index, names).all()
+
+
+def test_a_name_keeps_its_roles_together():
+    task = ProntoQA(inputs=60, reading="sign")
+    names = drawn_names(task, random.run_keys([1], Site.NAMES), 5)
+    first, *others = (names[..., tokens] - tokens[0] for tokens in task.renamed)
+    assert len(others) == 2 and all(torch.equal(first, other) for other in others)
+
+
+def test_stored_names_stay_under_other_namings():
+    assert SMALL.renamed is not None and replace(SMALL, naming="once").renamed is None
+    assert torch.equal(replace(SMALL, naming="once").prompt(), SMALL.prompt())
+    assert torch.equal(replace(SMALL, naming="age").edges, SMALL.graphs.edges)
+
+
+def test_names_do_not_depend_on_the_stack():
+    specs = [
+        spec("cot2", task=SMALL, d_model=16, layers=1, seed=s, steps=6, evaluate_every=6, warmup=1) for s in (1, 2)
+    ]
+    together, alone = SupervisedTrainer(specs), SupervisedTrainer(specs[1:])
+    for trainer in (together, alone):
+        trainer.train()
+    assert torch.allclose(
+        torch.tensor(together.progress.first_losses[1]), torch.tensor(alone.progress.first_losses[0]), atol=1e-5
+    )
+    still = SupervisedTrainer([replace(specs[1], task=replace(SMALL, naming="once"))])
+    still.train()
+    assert abs(still.progress.first_losses[0][1] - alone.progress.first_losses[0][1]) > 1e-4
+
+
+ALIKE = (
+    (SMALL, 12), (SMALL, 3), (replace(SMALL, padding_counts=True), 12),
+    (ProsQA(inputs=60, hops=None, grammar="sentences"), 12), (ProntoQA(inputs=60, reading="sign"), 12),
+    (replace(MIXED, padding_counts=True), 12), (ProsQA(inputs=20, names=60), 12),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "segment", "dropout"),  # without dropout rows of padding are left out
+    [
+        pytest.param(*case, dropout, marks=[pytest.mark.thorough] * ((n + other) % 2))
+        for n, case in enumerate(ALIKE)
+        for other, dropout in enumerate((0.1, 0.0))
+    ],
+)
+def test_both_engines_train_alike(task, segment, dropout):
+    """Pairs, names that are drawn anew, ragged inputs, sequences longer than the engine's widest layer, and segments
+    of fewer steps than the engine's pieces."""
+    make = lambda method, seed: spec(
+        method, task=task, d_model=16, layers=2, seed=seed, steps=12, evaluate_every=segment, warmup=2, dropout=dropout
+    )
+    cot2 = make("cot2", 1)
+    specs = [cot2, replace(cot2, seed=2, supervision=replace(cot2.supervision, budget=1))]
+    by_torch, fused = SupervisedTrainer(specs), preferred(SupervisedTrainer(specs), 1)
+    assert fused.engine == "fused"
+    for trainer in (by_torch, fused):
+        trainer.train()
+    losses = [torch.tensor(trainer.progress.first_losses) for trainer in (by_torch, fused)]
+    assert torch.allclose(*losses, atol=5e-5)
+    entropies = [trainer.progress.curves[-1]["entropy_1"] for trainer in (by_torch, fused)]
+    assert entropies[0] == pytest.approx(entropies[1], abs=1e-4)
+
+
+# Policy gradients
+
+
+def test_rewards_are_counted_under_the_names_of_the_visit():
+    """Answers under new names earn everything with these names, and nothing to speak of without."""
+    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
+    trainer = GRPOTrainer([run], build_stack([run.start]))
+    index = torch.arange(16)[None]
+    names = trainer.names(index)
+    answers = names.gather(2, trainer.data.answers[index][..., None])[..., 0].repeat_interleave(trainer.group, 1)
+    assert trainer.reward(index, answers, names)[0].mean() == 1
+    assert trainer.reward(index, answers)[0].mean() < 0.5
+    rollout = trainer.roll_out(index, names)
+    assert rollout.answers.shape == (1, 16 * trainer.group)
+
+
+def test_a_step_of_reward_replays_what_it_rolled_out():
+    """At equal weights every ratio is one, also where the prompt has names of its own."""
+    run = grpo(spec("discrete", task=SMALL, d_model=16, layers=1), thought=MTS(2))
+    trainer = GRPOTrainer([run], build_stack([run.start]))
+    index = torch.arange(8)[None]
+    names = trainer.names(index)
+    rollout = trainer.roll_out(index, names)
+    given = (trainer.thought, trainer.data.shown(index, names), trainer.data.padding_of(index), rollout)
+    new = trainer.replayed(trainer.stack, *given)
+    expected = densities(trainer.stack, trainer.thought, rollout.logits, rollout)
+    assert torch.allclose(new[0], expected[0], atol=1e-4)
+
+
+def test_other_methods_train_on_graphs():
+    """Discrete CoT, no-CoT and COCONUT's stages take a few finite steps."""
+    recipe = dict(steps=10, batch=8, evaluate_every=5, warmup=0, schedule="constant")
+    for method in ("discrete", "no-cot", "coconut"):
+        run = spec(method, task=SMALL, d_model=16, layers=1, **recipe)
+        trainer = SupervisedTrainer([run])
+        curve = trainer.train().curves
+        assert len(curve) == 2 and all(loss > 0 and loss < 100 for point in curve for loss in point["loss"])
