@@ -6,7 +6,7 @@ import torch
 from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import live
-from cot2lib.study.budget.measure import simple_optimum
+from cot2lib.study.budget import simple_optimum
 from cot2lib.study.tasks import draw as tasks
 from cot2lib.study.tasks import measure
 from cot2lib.supervision import hindsight_targets
