@@ -12,7 +12,7 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, live, measured, policies
+from cot2lib.study import check, live, measured, policies, tasks
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.capacity import measure as capacity
@@ -27,8 +27,6 @@ from cot2lib.study.prosqa import questions
 from cot2lib.study.sample_complexity import estimates, probes
 from cot2lib.study.sampling import measure as sampling
 from cot2lib.study.speed import record
-from cot2lib.study.tasks import draw as tasks
-from cot2lib.study.tasks import measure as splits
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
@@ -71,7 +69,7 @@ REFUSALS = [
     ("at least one budget", lambda: tasks.trajectories([1, 2], [])),
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
     ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
-    ("at least one seed", lambda: splits.splits(MNNS(), [])),
+    ("at least one seed", lambda: tasks.splits(MNNS(), [])),
     # capacity and construction
     ("[]: budgets and dimensions", lambda: capacity.checked(73, [], 0.5)),
     ("[1.5]: budgets", lambda: capacity.checked(73, [1.5], 0.5)),
