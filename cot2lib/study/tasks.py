@@ -178,9 +178,8 @@ def answers(shares: pd.DataFrame) -> Shown:
 def heatmap(task: MNNS, shares: pd.DataFrame) -> Shown:
     """Exact targets of a long input (`target_shares`), a panel per budget: share of kept trajectories at each sum."""
     figure, axes = panels(1, shares["budget"].nunique(), width=9.3, height=3.2, sharey=True)
-    name = lambda budget: (
-        "all trajectories" if budget == task.trajectories else f"B = {budget:,}".replace(",", "\u2009")
-    )
+    names = {budget: f"B = {budget:,}".replace(",", "\u2009") for budget in shares["budget"]}
+    names |= {task.trajectories: "all trajectories"}
     reach = TICKS * (1 + int(shares["sum"].abs().max()) // 2 // TICKS)
     for axis, (budget, part) in zip(axes[0], shares.groupby("budget", sort=False)):
         sums = part.pivot(index="sum", columns="step", values="share").reindex(range(reach, -reach - 1, -1)).fillna(0)

@@ -3,8 +3,7 @@
 import pytest
 
 from cot2lib.errors import RecordError
-from cot2lib.study import costs
-from cot2lib.study.speed import record
+from cot2lib.study import costs, speed
 
 
 def test_timed_rates_are_of_one_run(monkeypatch):
@@ -29,4 +28,4 @@ def test_feeding_table_times_the_last_stage(monkeypatch):
 
 def test_speeds_that_are_not_recorded_are_named():
     with pytest.raises(RecordError, match=r"no speed is recorded here; `python benchmarks/train\.py`"):
-        record.with_way(None)
+        speed.with_way(None)

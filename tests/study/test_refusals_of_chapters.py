@@ -12,7 +12,7 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, live, measured, policies, tasks
+from cot2lib.study import check, live, measured, policies, speed, tasks
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.capacity import measure as capacity
@@ -26,7 +26,6 @@ from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.sample_complexity import estimates, probes
 from cot2lib.study.sampling import measure as sampling
-from cot2lib.study.speed import record
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
@@ -59,7 +58,7 @@ REFUSALS = [
     ("cot2 run prosqa", lambda: questions.of_file(QUESTIONS)),
     ("cannot be read", lambda: questions.of_file("none.json")),
     ("naming='old'", lambda: questions.of_file(QUESTIONS, "old")),
-    ("`python benchmarks/train.py`", lambda: record.with_way(None)),
+    ("`python benchmarks/train.py`", lambda: speed.with_way(None)),
     # tasks, sums, trajectories
     ("length=100000000: trajectories can be counted for up to 1000 digits", lambda: live.task(1, 9, 10**8)),
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
