@@ -12,10 +12,9 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, live, measured, policies, speed, tasks
+from cot2lib.study import capacity, check, live, measured, policies, speed, tasks
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
-from cot2lib.study.capacity import measure as capacity
 from cot2lib.study.construction import draw as construction
 from cot2lib.study.construction import measure as sharpness
 from cot2lib.study.construction.block import ExpertStack
