@@ -9,8 +9,7 @@ from cot2lib import runs
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import live, policies, sweeps
-from cot2lib.study.csft import draw as csft
+from cot2lib.study import csft, live, policies, sweeps
 from cot2lib.study.grpo_dirichlet import draw as simplex
 from cot2lib.study.grpo_dirichlet import measure
 from cot2lib.study.grpo_mts import draw as mts
