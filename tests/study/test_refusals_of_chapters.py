@@ -12,7 +12,7 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import capacity, check, live, measured, policies, speed, tasks
+from cot2lib.study import capacity, check, live, measured, policies, sampling, speed, tasks
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.construction import draw as construction
@@ -24,7 +24,6 @@ from cot2lib.study.policy_ratio import measure as ratios
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.sample_complexity import estimates, probes
-from cot2lib.study.sampling import measure as sampling
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
