@@ -78,10 +78,8 @@ def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFr
     if measured_here:
         tables[profile] = pd.concat([passk.measure(*model) for model in stacks.values()], ignore_index=True)
     elif absent := [spec for spec in specs if spec.id not in set(tables[profile]["id"])]:
-        run, commands = (
-            absent[0],
-            " and ".join(f"`cot2 {verb} sampling --profile {profile}`" for verb in ("run", "measure")),
-        )
+        run = absent[0]
+        commands = f"`cot2 run sampling --profile {profile}` and `cot2 measure sampling --profile {profile}`"
         remedy = f"make it with {commands}, or ask" if run in sweeps.small(profile) else "ask"
         said = f"no Pass@k of run {run.id} (seed {run.seed}) is recorded under {profile}"
         raise RecordError(f"{said}; {remedy} with retrain=True.")

@@ -27,7 +27,8 @@ LEVELS = [
     {"study"},
     {"cli"},
 ]
-# Inside the study: what several chapters share is a file of its own, below their folders; those of `ABOVE` know all.
+# Inside the study: a chapter is a file or a folder named as its notebook, or some files `<chapter>_...`; what several
+# share is a file below them; those of `ABOVE` know all.
 STUDY, ABOVE = LIBRARY / "study", {"claims", "book"}
 
 
@@ -67,10 +68,12 @@ def test_imports_go_down():
 
 
 def test_a_chapter_imports_no_other_and_what_chapters_share_has_no_circle():
-    rooms = {path.parent.name for path in STUDY.glob("*/__init__.py")}
+    chapters = {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+    rooms = {path.parent.name for path in STUDY.glob("*/__init__.py")} | chapters
     inside = lambda path: {parts[1] for parts in ours(path) if parts[0] == "study" and len(parts) > 1}
     named = {path.relative_to(STUDY): inside(path) for path in STUDY.rglob("*.py")}
-    above = {path: names & rooms - {path.parts[0]} for path, names in named.items() if path.parts[0] not in ABOVE}
+    own = lambda path: path.parts[0].removesuffix(".py")
+    above = {path: names & rooms - {own(path)} for path, names in named.items() if own(path) not in ABOVE}
     assert {str(path): names for path, names in above.items() if names and path.name != "__init__.py"} == {}
     shared = {path.stem for path in STUDY.glob("*.py")} - {"__init__"}  # the door asks the book
     files = {path.stem: names & shared - {path.stem} for path, names in named.items() if path.stem in shared}
