@@ -1,7 +1,8 @@
 """Chapter `sampling`: Pass@k, Maj@k and their costs, and other ways to feed one trace than in training."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES, Text, bullets
 from cot2lib.study.series import LOOKS, told_apart
 from cot2lib.thoughts import Base, Discrete, Rule
-from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.data import stack_data
 from cot2lib.training.evaluation import accuracy, evaluate
 
 ROUNDS, PROMPTS = 5, 64  # of timed rollouts, and prompts that are rolled out at a time
@@ -198,8 +199,12 @@ def rollout_costs(stacks: Stacks, tries: Sequence[int]) -> pd.DataFrame:
     turns = {}
     for method, (stack, specs) in stacks.items():
         data = stack_data(specs, stack.device)
+        index = data.held_out.index[:, :PROMPTS]
+        keys, padding = random.run_keys([spec.seed for spec in specs], Site.DECODE), data.padding_of(index)
         for count in tries if method == "discrete CoT" else (1,):
-            turns[method, count] = _rollout(stack, data, specs, count)
+            steps = rules(Discrete(1.0) if count > 1 else specs[0].thought, specs[0].outputs)
+            given = stack, data.prompts[index], steps, keys, padding
+            turns[method, count] = partial(torch.no_grad()(decode), *given, samples=count)
     taken, rows = in_turns(turns, ROUNDS), []
     for (method, count), seconds in taken.items():
         spec = stacks[method][1][0]
@@ -208,18 +213,6 @@ def rollout_costs(stacks: Stacks, tries: Sequence[int]) -> pd.DataFrame:
         times = ratio(seconds, taken["CoT2", 1])
         rows.append({"method": method, "tries": count, "positions": positions, "ratio": times})
     return pd.DataFrame(rows)
-
-
-def _rollout(stack: GPT2Stack, data: StackData, specs: Sequence[RunSpec], count: int) -> Callable[[], None]:
-    index = data.held_out.index[:, :PROMPTS]
-    rule = Discrete(1.0) if count > 1 else specs[0].thought
-    keys = random.run_keys([spec.seed for spec in specs], Site.DECODE)
-
-    @torch.no_grad()
-    def turn() -> None:
-        decode(stack, data.prompts[index], rules(rule, specs[0].outputs), keys, data.padding_of(index), samples=count)
-
-    return turn
 
 
 def cost_curves(rows: pd.DataFrame, spent: pd.DataFrame, temperature: float, finding: str = "") -> Shown:
