@@ -89,8 +89,10 @@ def dots(figure):
 
 
 def test_ends_draw_every_seed_and_the_papers_value():
-    shown = look.ends(TIDY, paper=lambda method, d: 77.0)
-    assert {*TIDY["last"].round(2), 77.0} <= dots(shown.figure)
+    claimed = printed.paper_value("budget-b16-d32")
+    for paper, value in ((lambda method, d: 77.0, 77.0), ("budget-b16-d{d_model}", claimed)):
+        shown = look.ends(TIDY, paper=paper)
+        assert {*TIDY["last"].round(2), value} <= dots(shown.figure)
     assert len(shown.numbers) == len(TIDY) and not plt.get_fignums()
 
 
