@@ -10,7 +10,6 @@ import torch.nn.functional as F
 
 from cot2lib import losses, policy_gradient, runs
 from cot2lib.decode import replay
-from cot2lib.errors import SpecError
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.study import sweeps
 from cot2lib.study.policy_ratio import clipping
@@ -319,19 +318,3 @@ def test_several_updates_move_ratios(trained, ratio):
     assert (table[1][shares] == 0).all(axis=None) and (table[1]["divergence"] > 0).all()
     assert (table[4][shares].mean() > 0).all()
     assert (table[4]["thoughts_cut"] <= table[4]["thoughts"]).all()
-
-
-@pytest.mark.parametrize(
-    "ask, says",
-    [
-        (lambda *_: policy_gradient.law(None, MNNS(1, 2, 4), MTS(1)), "has 3 thoughts a trace"),
-        (lambda *_: policy_gradient.law(None, TASK, MTS(6)), r"k=6: .* too many to list"),
-        (lambda *_: ratios.starts([], 10), "no seeds"),
-        (lambda *_: ratios.dropout({}, [1], 1.5), r"dropout=1\.5"),
-        (lambda specs, stack, _: ratios.exact_gradients((specs, stack), [6]), "exact_ks="),
-        (lambda specs, stack, _: ratios.several_updates((specs, stack), 6, [1]), "updates_k=6"),
-    ],
-)
-def test_law_and_measures_refuse(trained, ask, says):
-    with pytest.raises(SpecError, match=says):
-        ask(*trained)

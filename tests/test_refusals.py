@@ -346,7 +346,7 @@ REFUSALS = [
     ("subsets of 1..5", lambda: packing.log_subsets(5, 6)),
     ("only one subset", lambda: packing.largest_margin(5, 5)),
     ("must be above 0", lambda: packing.paper_dimension(73, 4, 0.0)),
-    ("improved", lambda: construct(variant="improved")),
+    ("improved': choose one of as-written, ", lambda: construct(variant="improved")),
     ("length=0", lambda: construct(length=0)),
     ("max_sum=0", lambda: construct(max_sum=0)),
     ("attention=0.0", lambda: construct(sharpness=0.0)),

@@ -24,8 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 SEEDS = (42, 43, 44, 45, 46)
-TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of the supervised MNNS runs: methods, budgets, one layer
-TWENTY = (*TEN, *range(52, 62))  # of methods and budgets with two layers
+TEN = (*SEEDS, 47, 48, 49, 50, 51)  # of most runs on graphs
+TWENTY = (*TEN, *range(52, 62))  # of the supervised MNNS runs: methods and budgets
 RECIPE = [field.name for field in fields(Recipe)]
 POLICIES = {name: rows_of(MNNS(), name)[REWARD] for name in PROFILES}
 

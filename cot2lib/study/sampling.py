@@ -19,7 +19,7 @@ from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.model import GPT2Stack
 from cot2lib.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.specs import RunSpec
-from cot2lib.specs.profiles import PROFILES, TEN
+from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import look, measured, show, sweeps
 from cot2lib.study.frame import at, called, ordered, tidy
 from cot2lib.study.look import PAPER, Shown, panels
@@ -57,7 +57,7 @@ def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
 
 def models(profile: str) -> list[RunSpec]:
     """The small models of a profile, also those on the paper's split."""
-    on_split = [run for run in sweeps.on_split(sweeps.small(profile, TEN)) if run.split is not None]
+    on_split = [run for run in sweeps.on_split(sweeps.small(profile, TWENTY)) if run.split is not None]
     return [*sweeps.small(profile), *on_split]
 
 

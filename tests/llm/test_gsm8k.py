@@ -31,16 +31,6 @@ def test_load_has_numbers_and_parts(tmp_path):
     assert [story.text for story in gsm8k.load("new numbers", tmp_path)] == ["a\u2028b"]
 
 
-def test_load_refuses(tmp_path):
-    with pytest.raises(SpecError, match=r"train.jsonl: No such file .*; download https"):
-        gsm8k.load("training", tmp_path)
-    with pytest.raises(SpecError, match="part='x'"):
-        gsm8k.load("x", files(tmp_path))
-    files(tmp_path, [{"question": "?", "answer": "none"}])
-    with pytest.raises(SpecError, match=r"is damaged .*no number after 'none'"):
-        gsm8k.load("training", tmp_path)
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -52,6 +42,7 @@ def test_load_refuses(tmp_path):
         '{"question": "?", "answer": ["#### 6"]}',
         '{"question": null, "answer": "#### 6"}',
         '{"question": "", "answer": "#### 6"}',
+        '{"question": "?", "answer": "none"}',
     ],
     ids=lambda content: content[:40],
 )

@@ -193,10 +193,6 @@ def replayed(model, prompts, **options):
     [
         (lambda *given: respond(*given, Plan(MTS(2), 1, 1)), "pass keys="),
         (lambda *given: respond(*given, Plan(ZeroSlot(), 1, 1), keys()), "cannot look at the next"),
-        (lambda *_: Plan(Base(), 1, 0), "most=0"),
-        (lambda *_: Plan(Base(), -1, 1), "thoughts=-1"),
-        (lambda *_: Prompts.of(lambda ids: {"input_ids": ids}, [[]]), "a prompt is empty"),
-        (lambda *_: Prompts.of(lambda ids: {"input_ids": ids}, []), "a prompt is empty"),
         (lambda *given: replayed(*given, thought=Base()), "thought=Base.*need a rule that samples"),
         (lambda *given: replayed(*given, token=Discrete()), "token=Discrete.*a temperature above 0"),
         (lambda *given: replayed(*given, token=MTS(2)), "token=MTS.*need Discrete"),

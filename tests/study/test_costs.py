@@ -1,9 +1,6 @@
 """Ways in turns, and training steps by whose thoughts are fed; how fast anything is, no test says."""
 
-import pytest
-
-from cot2lib.errors import RecordError
-from cot2lib.study import costs, speed
+from cot2lib.study import costs
 
 
 def test_timed_rates_are_of_one_run(monkeypatch):
@@ -24,8 +21,3 @@ def test_feeding_table_times_the_last_stage(monkeypatch):
     table = costs.feeding_table(rounds=1).set_index("fed")
     assert table.loc["teacher forcing", "times teacher forcing"] == 1 and seen == [0, 3, 3, 3]
     assert (table["ms per run-step"] > 0).all()
-
-
-def test_speeds_that_are_not_recorded_are_named():
-    with pytest.raises(RecordError, match=r"no speed is recorded here; `python benchmarks/train\.py`"):
-        speed.with_way(None)

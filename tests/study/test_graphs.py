@@ -7,11 +7,9 @@ import torch
 from builders import QUESTIONS, walks
 
 from cot2lib.decode import Rollout
-from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_runs, graph_tests
 from cot2lib.study.graph_tests import AGES, RENAMED, SEEN, UNSEEN
-from cot2lib.study.prosqa import measure
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.reachability import token
@@ -134,11 +132,6 @@ def test_answered_in_a_batch_as_alone():
         alone = graph_tests.answered(stack, run, TEST._replace(rows=ROWS[row : row + 1]))
         assert torch.allclose(alone.logits[:, 0], all_at_once.logits[:, row], atol=1e-5)
     assert all_at_once.weights.shape == (1, 20, 5, TASK.vocab_size)
-
-
-def test_thoughts_of_a_question_that_is_not_there():
-    with pytest.raises(SpecError, match=r"question=60: the test has questions 0\.\.59"):
-        measure.thoughts(spec(task=TASK), TASK, 60)
 
 
 def test_every_claim_on_graphs_rests_on_listed_runs():

@@ -3,7 +3,6 @@ import torch
 from builders import small_specs
 
 from cot2lib import runs
-from cot2lib.errors import SpecError
 from cot2lib.study import sweeps
 from cot2lib.study.sample_complexity import probes
 
@@ -112,18 +111,3 @@ def test_consistency_does_not_depend_on_the_number_of_rollouts():
     few = [probes.consistency(shipped, [1], rollouts=r).groupby("step")["gap"].mean() for r in (2, 3, 4, 5, 6)]
     exact = probes.consistency(shipped, [1], rollouts=64).groupby("step")["gap"].mean()
     assert (sum(few) / 5 - exact).abs().max() < 0.05 < 0.1 * exact.max(), "uncorrected, so few give far more"
-
-
-@pytest.mark.parametrize(
-    "make, names",
-    [
-        (lambda stack, own: probes.probed(stack, small_specs("cot2"), 1), "inputs=1: choose 2 to"),
-        (lambda stack, own: probes.probed(stack, small_specs("no-cot"), 4), "no-CoT has no mixtures"),
-        (lambda stack, own: probes.probed(stack, small_specs("coconut"), 4), "COCONUT has no mixtures"),
-        (lambda stack, own: probes.consistency(own, [], 4), r"ks=\[\]"),
-        (lambda stack, own: probes.consistency(own, [2], rollouts=1), "rollouts=1"),
-    ],
-)
-def test_probed_and_consistency_refuse(continuous, own, make, names):
-    with pytest.raises(SpecError, match=names):
-        make(continuous, own)

@@ -9,7 +9,6 @@ from builders import QUESTIONS
 
 from cot2lib import cli, runs
 from cot2lib.decode import Rollout
-from cot2lib.errors import RecordError, SpecError
 from cot2lib.specs.profiles import spec
 from cot2lib.study import graph_tests
 from cot2lib.study.prosqa import questions
@@ -78,15 +77,6 @@ def test_of_file_says_what_the_models_answer(trained):
     found = rows[(rows["method"] == "CoT2") & (rows["seed"] == 42)]
     assert found["pair"].tolist() == (target > other).int().tolist() and 0 < found["pair"].mean() < 1
     assert found["strict"].tolist() == (logits.argmax(1) == task.answer_ids).int().tolist()
-
-
-def test_of_file_refuses(store, nothing_shipped, tmp_path):
-    with pytest.raises(SpecError, match="cannot be read"):
-        questions.of_file(tmp_path / "none.json")
-    with pytest.raises(SpecError, match="naming='old'"):
-        questions.of_file(QUESTIONS, "old")
-    with pytest.raises(RecordError, match="cot2 run prosqa"):
-        questions.of_file(QUESTIONS)
 
 
 def test_prosqa_command_writes_a_row_for_each_question(trained, tmp_path, capsys):

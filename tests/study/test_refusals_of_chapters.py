@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from builders import QUESTIONS, small_specs
 
-from cot2lib import policy_gradient, spec
+from cot2lib import passk, policy_gradient, spec
 from cot2lib.errors import CoT2Error
 from cot2lib.llm import answers, gsm8k, models
 from cot2lib.llm.policy import PolicyRecipe
@@ -67,6 +67,8 @@ REFUSALS = [
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
     ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
     ("at least one seed", lambda: tasks.splits(MNNS(), [])),
+    ("choose 1 to 12 digits", lambda: tasks.one_input([1] * 13)),
+    ("digits -1..2: need 0 <= low <= high", lambda: tasks.one_input([-1, 2])),
     # capacity and construction
     ("[]: budgets and dimensions", lambda: capacity.checked(73, [], 0.5)),
     ("[1.5]: budgets", lambda: capacity.checked(73, [1.5], 0.5)),
@@ -93,10 +95,13 @@ REFUSALS = [
     ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
     ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),
     ("COCONUT has no mixtures", lambda: probed("coconut", 4)),
+    ("ks=[], rollouts=4", lambda: probes.consistency(None, [], 4)),
+    ("ks=[2], rollouts=1: give at least one K and two rollouts", lambda: probes.consistency(None, [2], 1)),
     ("top_k=10", lambda: sampling.checked(10, [1], 1.0)),
     ("ks=[]", lambda: sampling.checked(0, [], 1.0)),
     ("ks=[20]", lambda: sampling.checked(0, [20], 1.0)),
     ("temperature 0.5", lambda: sampling.checked(0, [1], 0.5)),
+    ("samples=13: Pass@k up to k = 14 needs at least 14 samples", lambda: passk.measure(None, [], 13)),
     ("no thought rules", lambda: sampling.accuracies([], [])),
     ("no seeds", lambda: ratios.starts([], 10)),
     ("dropout=1.5", lambda: ratios.dropout({}, [1], 1.5)),
@@ -105,7 +110,7 @@ REFUSALS = [
     ("example_ks[1]=0: must be at least 1", lambda: ratios.example_climbs([2, 0], 3)),
     ("lanes=8: standard errors need at least 16", lambda: ratios.sampled_gradients(None, [1], 8)),
     ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),
-    ("k=6: ", lambda: law(MNNS(1, 3, 2), 6)),
+    ("each are too many to list; lower k", lambda: law(MNNS(1, 3, 2), 6)),
     # graphs, controls
     ("question=60: the test has questions 0..59", lambda: prosqa.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
     ("no control of these seeds", lambda: outcomes.read([1])),

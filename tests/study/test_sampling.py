@@ -6,7 +6,7 @@ from builders import small_specs
 
 from cot2lib import passk, runs
 from cot2lib.decode import decode, rules
-from cot2lib.errors import RecordError, SpecError
+from cot2lib.errors import RecordError
 from cot2lib.passk import answer_chances, answer_counts, measure
 from cot2lib.runs import manifest
 from cot2lib.study import measured, sampling, sweeps
@@ -106,13 +106,6 @@ def test_measure_of_one_trace_is_exact(continuous):
     assert row["pass_at_k"].item() == pytest.approx(100 * float((1 - (1 - chances) ** 5).mean()))
 
 
-def test_measure_refuses_fewer_samples_than_the_largest_k():
-    with pytest.raises(SpecError, match="samples=13: Pass@k up to k = 14 needs at least 14 samples"):
-        measure(None, small_specs("cot2"), samples=13)
-    with pytest.raises(SpecError, match="k=6 of 5 samples"):
-        passk._at_every_k(torch.tensor([[2, 3]]), 1.0, None, 14)
-
-
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     monkeypatch.setattr(passk, "TEMPERATURES", (0.0, 1.0))
     specs = [*small_specs("discrete"), *small_specs("cot2")]
@@ -156,7 +149,7 @@ def test_read_names_a_command_for_models_that_it_measures(nothing_shipped):
             sampling.read("quick", {"CoT2": (build_stack(specs), specs)})
 
 
-# What the chapter reads, refuses and measures
+# What the chapter reads and measures
 
 
 @pytest.mark.parametrize("rise, tries, ratio", [(30.0, 2, 1.5), (0.0, 3, 2.5)])
@@ -172,11 +165,8 @@ def test_crossing_costs(rise, tries, ratio):
     assert (found["tries"], found["ratio"]) == (tries, ratio) and found["dearer"] == spent["positions"][tries] / 9
 
 
-def test_checked_and_lacking_name_what_was_not_measured():
+def test_checked_and_lacking_know_what_was_measured():
     sampling.checked(50, [1, 14], 0.4)
-    for given, says in (((10, [1], 1.0), "top_k=10"), ((0, [20], 1.0), "ks="), ((0, [1], 0.5), "temperature 0.5")):
-        with pytest.raises(SpecError, match=says):
-            sampling.checked(*given)
     assert "**Not drawn, authors' recipe**" in sampling.lacking(pd.DataFrame({"profile": ["quick"]})).text
     assert sampling.lacking(pd.DataFrame({"profile": ["quick", "paper"]})) is None
 
@@ -185,8 +175,6 @@ def test_accuracies_of_other_thoughts(continuous):
     specs = small_specs("cot2")
     table = sampling.accuracies([(continuous, specs)], [Base(), Base(5.0), Base(), Base(top=2)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
-    with pytest.raises(SpecError, match="no thought rules"):
-        sampling.accuracies([(continuous, specs)], [])
     plain = sampling.varied(table)
     assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 6
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:4])

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
 
-from cot2lib.errors import SpecError
 from cot2lib.metrics import paired_interval
 from cot2lib.study import check, frame, look, printed, series, show
 
@@ -78,8 +77,6 @@ def test_check_that_holds_or_lacks_its_runs_says_so(capsys):
     for holds in (True, np.True_, pd.Series([True]), [pd.Series([True]), True], lambda: True):
         check.Check(True)("a sentence", holds)
     assert capsys.readouterr().out.count("holds: a sentence\n") == 5
-    with pytest.raises(SpecError, match="budget: parameter 'profile' is missing"):
-        check.begin("budget", {})
 
 
 def dots(figure):

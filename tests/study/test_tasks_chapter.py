@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import live, tasks
 from cot2lib.study.budget import simple_optimum
@@ -36,23 +35,6 @@ def test_target_shares_of_a_long_input_are_its_targets():
     wanted = hindsight_targets(task, 1, "shared", slice(0, 1))[0]
     mine = shares[(shares["budget"] == 1) & (shares["step"] == 2)].set_index("sum")["share"]
     assert all(wanted[1, task.state_id(total)] == share for total, share in mine.items()) and mine.sum() == 1
-
-
-@pytest.mark.parametrize(
-    "ask, names",
-    [
-        (lambda: tasks.one_input([1] * 13), "choose 1 to 12 digits"),
-        (lambda: tasks.one_input([-1, 2]), "need 0 <= low <= high"),
-        (lambda: tasks.trajectories([1, 2], []), "at least one budget"),
-        (lambda: tasks.trajectories([1, 2], [5]), "budget B=5: an input has 4 trajectories"),
-        (lambda: tasks.splits(MNNS(), []), "at least one seed"),
-        (lambda: live.task(5, 5, 4), "fewer than 5 different multisets"),
-        (lambda: live.specs(MNNS(), "quick", [], 16, 1, 42), "no live budget"),
-    ],
-)
-def test_one_input_trajectories_and_live_runs_refuse(ask, names):
-    with pytest.raises(SpecError, match=names):
-        ask()
 
 
 def test_simple_optimum_counts():

@@ -6,12 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.errors import SpecError
-from cot2lib.study.construction import draw, measure
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
 from cot2lib.theory.blocks import Layout, NextToken
-from cot2lib.theory.construction import VARIANTS, Design, Sharpness, TrigMNNS, sufficient_sharpness
+from cot2lib.theory.construction import VARIANTS, Design, TrigMNNS, sufficient_sharpness
 from cot2lib.theory.cosine import CosineMNNS
 from cot2lib.theory.matching import exact_match, multisets, optima, orders, signed_sums, smallest_sharpness
 from cot2lib.theory.propositions import (
@@ -257,55 +255,3 @@ def test_tagged_vocabulary_works_in_a_window_of_its_softmax():
     assert match(1e6, torch.float64) < 0.9
     assert match(150.0, torch.float32) == 1.0
     assert all(match(head, torch.float32) < 0.8 for head in (1e3, 1e4, 1e5, 1e6))
-
-
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (dict(variant="improved"), "improved.*as-written"),
-        (dict(length=0), "length=0"),
-        (dict(max_sum=0), "max_sum=0"),
-        (dict(sharpness=0.0), "above 0"),
-        (dict(frequency=0.0), "frequency"),
-        (dict(dtype=torch.float16), "float64"),
-    ],
-)
-def test_trig_refuses(options, named):
-    with pytest.raises(SpecError, match=named):
-        TrigMNNS(**dict(length=4, max_sum=36) | options)
-
-
-@pytest.mark.parametrize(
-    ("digits", "named"),
-    [
-        ([[9, 9, 9, 9]], "max_sum=30.*36"),
-        ([[1, 2, -3, 4]], "digit -3"),
-        ([[1, 2, 3]], "shape"),
-        ([[1.5, 2.0, 3.0, 4.0]], "whole numbers"),
-        (torch.zeros(0, 4, dtype=torch.int64), "at least one row"),
-    ],
-)
-def test_solve_refuses(digits, named):
-    for model in (TrigMNNS, CosineMNNS):
-        with pytest.raises(SpecError, match=named):
-            model(4, 30).solve(digits)
-
-
-@pytest.mark.parametrize(
-    ("make", "named"),
-    [
-        (lambda: Design("max"), "read='max'"),
-        (lambda: Sharpness(1.0, 1.0, 0.0, 1.0), "above 0"),
-        (lambda: TaggedMNNS(0, 4, 36), "head=0"),
-        (lambda: smallest_sharpness(3, "as-written"), "at any sharpness"),
-        (lambda: draw.one_input(["a"]), r"live_digits=\['a'\]: digits are whole numbers"),
-        (lambda: draw.one_input([1] * 7), "choose 1 to 6 digits"),
-        (lambda: measure.smallest([0]), r"lengths=\[0\]"),
-    ],
-)
-def test_parts_refuse(make, named):
-    with pytest.raises(SpecError, match=named):
-        make()

@@ -10,8 +10,6 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.errors import SpecError
-from cot2lib.study import capacity
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
 
@@ -253,23 +251,3 @@ def test_fitted_divergence(targets):
     assert eight < 1e-3 and six > 10 * eight and sixteen > eight / 10
     longer = softmax_head.fitted_divergence(targets[16], 8, steps=1000, lr=0.1)
     assert longer < 1.5e-4, "7e-5 was found before"
-
-
-@pytest.mark.parametrize(
-    "ask, says",
-    [
-        (lambda: packing.log_subsets(5, 6), "subsets of 1..5"),
-        (lambda: packing.largest_margin(5, 5), "only one subset"),
-        (lambda: packing.paper_dimension(73, 4, 0.0), "must be above 0"),
-        (lambda: capacity.checked(73, [], 0.5), r"\[\]: budgets and dimensions"),
-        (lambda: capacity.checked(73, [1.5], 0.5), r"\[1.5\]: budgets"),
-        (lambda: capacity.checked(73, [4], 0.5, [0]), r"\[0\]: budgets"),
-        (lambda: capacity.checked(10, [4], 0.5), "live_vocab=10: the sweep's budgets go to 16"),
-        (lambda: capacity.checked(73, [74], 0.5), "budget=74"),
-        (lambda: capacity.checked(73, [4], 0.0), "live_share=0.0"),
-    ],
-)
-def test_packing_refuses(ask, says):
-    capacity.checked(73, [1, 4], 0.5, [4], [8], [100])
-    with pytest.raises(SpecError, match=says):
-        ask()

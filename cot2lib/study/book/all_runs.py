@@ -28,7 +28,7 @@ from cot2lib.study.sweeps import (
 
 
 def _csft(profile: str) -> list[RunSpec]:
-    return [*methods(profile, TWENTY), *baselines(profile), *one_layer(profile, TEN), *feeding(profile)]
+    return [*methods(profile, TWENTY), *baselines(profile), *one_layer(profile, TWENTY), *feeding(profile)]
 
 
 def _one_split(profile: str) -> list[Run]:

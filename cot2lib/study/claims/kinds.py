@@ -102,7 +102,7 @@ class OfRuns(Kind):
         return found | {"verdict": self.under(profile, found["verdict"])} | command(self.chapter, profile)
 
     def under(self, profile: str, verdict: str) -> str:
-        """A verdict as the ledger gives it; what the quick profile finds is said, but settles nothing."""
+        """A verdict as the ledger gives it; the quick profile adds what it finds there, which settles nothing."""
         return verdict if profile == SETTLED else f"quick only: there {verdict.replace(': ', ', ')}"
 
 
