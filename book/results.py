@@ -9,7 +9,7 @@ from cot2lib.study.book import overview
 from cot2lib.study.book.first_page import in_short
 from cot2lib.study.book.ledger import of_records
 from cot2lib.study.report import bare
-from cot2lib.study.tasks.draw import trajectories
+from cot2lib.study.tasks import trajectories
 
 PICTURE = Path(__file__).parent / "_static" / "thoughts.svg"
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->\n"

@@ -1,7 +1,5 @@
 """Figures that several chapters share: entropies beside those of the targets, and what a chapter trains live."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -10,20 +8,21 @@ from matplotlib.patches import Patch
 
 from cot2lib.study import show
 from cot2lib.study.look import PAPER, Shown, panels
+from cot2lib.study.printed import paper_value
 from cot2lib.study.series import LOOKS, SKY, SOLID, Look, told_apart
 
 LIVE_SPANS = 40  # points of a live curve; captions say so
 MODELS: dict[str, Look] = {"authors' recipe": LOOKS["method"]["CoT2"], "quick recipe": (SKY, "v", SOLID)}
 
 
-def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: Sequence[float] = ()) -> Shown:
+def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: str = "") -> Shown:
     """Entropy of a CoT2 model's step-t distribution against what its targets hold.
 
     Args:
         finals: last evaluation of each CoT2 run, tidy.
         exact: entropy (nat) of the targets of each step, which count coinciding sums once; grey bars. Dotted lines are
             t ln 2, which does not.
-        stated: the paper's entropies, step by step.
+        paper: template of the claims that give the paper's entropies, by `step`.
     """
     steps, recipes = np.arange(1, len(exact) + 1), list(finals["recipe"].unique())
     names = {f"entropy_{t}": t for t in steps}
@@ -37,8 +36,8 @@ def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: S
     palette = {name: MODELS[name][0] for name in recipes}
     sns.stripplot(long, x="step", y="entropy", hue="recipe", dodge=len(recipes) > 1, palette=palette, size=4,
                   alpha=0.7, ax=axis)  # fmt: skip
-    if len(stated):
-        axis.scatter(steps - 1, stated, s=420, label="paper", **PAPER)
+    if paper:
+        axis.scatter(steps - 1, [paper_value(paper.format(step=t)) for t in steps], s=420, label="paper", **PAPER)
     axis.set(xlabel="step t", ylabel="entropy (nat)")
     axis.legend(loc="upper left", frameon=False)
     t = len(thoughts)
@@ -47,13 +46,14 @@ def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], stated: S
     return Shown(figure, long[["recipe", "seed", "step", "entropy"]], finding)
 
 
-def entropy_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"]) -> pd.DataFrame:
-    """Entropies (nat) of the exact targets, t ln 2, and the means of each recipe's models."""
-    heads = {f"entropy_{t}": f"t = {t}" for t in range(1, len(exact) + 1)}
+def entropy_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: str) -> pd.DataFrame:
+    """Entropies (nat): the paper's, t ln 2, of the exact targets, and the means of each recipe's models."""
+    steps = range(1, len(exact) + 1)
+    heads = {f"entropy_{t}": f"t = {t}" for t in steps}
     models = show.groups(finals, "recipe")[[*heads]].mean().rename(columns=heads, index="CoT2, {}".format)
     references = pd.DataFrame(
-        [[t * np.log(2) for t in range(1, len(exact))] + [np.nan], exact],
-        index=["t ln 2", "exact targets"],
+        [[paper_value(paper.format(step=t)) for t in steps], [t * np.log(2) for t in steps[:-1]] + [np.nan], exact],
+        index=["the paper's probe", "t ln 2", "exact targets"],
         columns=[*heads.values()],
     )
     return pd.concat([references, models]).rename_axis("what").reset_index()

@@ -120,11 +120,10 @@ def over_dimensions(rows: pd.DataFrame) -> pd.DataFrame:
     """Accuracies (%) of both methods at the end by dimension and recipe, and by how much CoT2 is above: at the end,
     and on average over the training."""
     by = ["d_model", "recipe"]
-    table = show.groups(rows, [*by, "method"])["last"].agg(show.counted).unstack()
+    table = show.cells(rows, by, "method")
     for heading, value in (("CoT2 above by", "last"), ("on average over training", "curve_mean")):
-        found = show.gaps(rows, by, "method", *SIDES, value=value).set_index(by)
-        table[heading] = [show.describe(*ends) for ends in zip(found["mean"], found["low"], found["high"])]
-    return show.headed(table)
+        table = table.merge(show.gap_table(rows, by, "method", {heading: SIDES}, value), how="left")
+    return table
 
 
 def rewarded(task: str, seeds: Sequence[int]) -> tuple[dict[str, Sequence[Run]], pd.DataFrame]:

@@ -5,7 +5,7 @@ white, which the book's dark theme inverts.
 """
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
@@ -20,10 +20,10 @@ from matplotlib.lines import Line2D
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study.frame import ORDER, called, ordered
+from cot2lib.study.printed import Paper, number_at
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import told_apart
 
-Stated = Callable[..., float | None]  # the paper's number, from the values that tell a place of the figure apart
 NUMBERS, FINDING = "application/vnd.cot2.numbers+csv", "application/vnd.cot2.finding+plain"
 MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown as pixels
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
@@ -89,7 +89,7 @@ def curves(
     frame: pd.DataFrame,
     hue: str = "method",
     col: str | None = "d_model",
-    stated: Stated | None = None,
+    paper: Paper | None = None,
     finding: str = "",
     x: str = "epoch",
     y: str = "accuracy",
@@ -104,7 +104,7 @@ def curves(
         frame: tidy curves.
         hue: what lines are told apart by.
         col: what columns of panels are told apart by.
-        stated: the paper's value of a series and a column, marked at the right edge.
+        paper: the paper's value of a series and a column, marked at the right edge.
         finding: what the figure shows.
         x, y: what is drawn.
         labels: of the axes.
@@ -122,9 +122,9 @@ def curves(
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
         grid.set(ylim=(0, None if free else 102)).set_axis_labels(*labels)
         panel_titles(grid, col)
-        if stated:
-            _mark_ends(grid, hue, col, x, stated, apart["palette"])
-        legend(grid.figure, apart, paper=stated is not None, markers=False)
+        if paper:
+            _mark_ends(grid, hue, col, x, paper, apart["palette"])
+        legend(grid.figure, apart, paper=paper is not None, markers=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*dict.fromkeys(filter(None, ["recipe", col])), hue, "seed", x, y]], finding)
 
@@ -138,11 +138,11 @@ def thinned(frame: pd.DataFrame, by: Sequence[str], x: str, y: str) -> pd.DataFr
     return points.assign(**{x: points.groupby([*by, "place"], observed=True)[x].transform("mean")})
 
 
-def _mark_ends(grid: sns.FacetGrid, hue: str, col: str, x: str, stated: Stated, palette: dict):
+def _mark_ends(grid: sns.FacetGrid, hue: str, col: str, x: str, paper: Paper, palette: dict):
     """The paper's values at the right edge of each panel."""
     for place, cell in grid.facet_data():
         for value, name in cell[[hue, "series"]].drop_duplicates().itertuples(index=False):
-            said = stated(value, *([cell[col].iloc[0]] if col else []))
+            said = number_at(paper, {hue: value} | ({col: cell[col].iloc[0]} if col else {}))
             if said is not None:
                 axis = grid.facet_axis(*place[:2])
                 axis.scatter([cell[x].max()], [said], s=160, **PAPER | {"color": palette[name]})
@@ -154,11 +154,12 @@ def ends(
     x: str = "d_model",
     col: str | None = "recipe",
     y: str = "last",
-    stated: Stated | None = None,
+    paper: Paper | None = None,
     finding: str = "",
     label: str = "validation accuracy (%)",
     limits: tuple[float, float] = (0.0, PERCENT),
     row: str | None = None,
+    stated: Paper | None = None,
 ) -> Shown:
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
@@ -168,12 +169,13 @@ def ends(
         x: what places are told apart by.
         col: what panels are told apart by.
         y: what is drawn.
-        stated: the paper's value of a series at a place, and in a panel if `col` is not the recipe.
+        paper: the paper's value of a series at a place, and in a panel if `col` is not the recipe.
         finding: what the figure shows.
         label: of the axis of values.
         limits: what the intervals are cut to.
         row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
     """
+    paper = paper or stated
     data, apart = told_apart(rows, hue)
     data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: _wrapped(called(x, value)))
     height = 3.1 if row is None else 2.5
@@ -183,12 +185,12 @@ def ends(
         grid = sns.FacetGrid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
         for place, cell in grid.facet_data():
             seeds(grid.facet_axis(*place[:2]), cell, apart, "place", y, limits)
-        if stated:
-            _mark_places(grid, data, hue, x, col, stated, apart["hue_order"])
+        if paper:
+            _mark_places(grid, data, hue, x, col, paper, apart["hue_order"])
         top = limits[1] * 1.02 if sharey is True and np.isfinite(limits[1]) else None
         grid.set(ylim=(limits[0], top)).set_axis_labels("", label)
         panel_titles(grid, col, row)
-        legend(grid.figure, apart, paper=stated is not None, lines=False)
+        legend(grid.figure, apart, paper=paper is not None, lines=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
 
@@ -227,18 +229,18 @@ def _ends_of_interval(values: pd.Series, limits: tuple[float, float]) -> tuple[f
 
 
 def _mark_places(
-    grid: sns.FacetGrid, data: pd.DataFrame, hue: str, x: str, col: str | None, stated: Stated, names: Sequence[str]
+    grid: sns.FacetGrid, data: pd.DataFrame, hue: str, x: str, col: str | None, paper: Paper, names: Sequence[str]
 ):
     """The paper's values at each place and series of every panel."""
     count, places = len(names), list(data["place"].cat.categories)
     room = 46 * grid.figure.get_figwidth() / grid.axes.shape[1] / (count * len(places))  # points that a mark has
     apart = col not in (None, "recipe")
     for panel, cell in grid.facet_data():
-        where = [*cell[col].iloc[:1]] if apart else []
-        drawn = data[data[col].isin(where)] if apart else data
+        where = {col: cell[col].iloc[0]} if apart and len(cell) else {}
+        drawn = data[data[col].isin(where.values())] if apart else data
         marks = drawn[["place", x, "series", hue]].drop_duplicates()
         for place, at, name, value in marks.itertuples(index=False):
-            said = stated(value, at, *where)
+            said = number_at(paper, {hue: value, x: at} | where)
             if said is not None:
                 shift = (names.index(name) - (count - 1) / 2) * 0.8 / count
                 axis = grid.facet_axis(*panel[:2])

@@ -39,9 +39,7 @@ class Measured:
 
 TESTED = "id test asked hops inputs strict pair"
 TABLES = {
-    "sampling": Measured(
-        "passk", "id temperature top_k k pass_at_k", "sampling.measure:of_runs", "sampling.measure:models"
-    ),
+    "sampling": Measured("passk", "id temperature top_k k pass_at_k", "sampling:of_runs", "sampling:models"),
     "experts": Measured("training", "feed lr seed step loss accuracy seen", "construction_block:measure"),
     "thoughts": Measured(
         "contents",

@@ -1,10 +1,15 @@
 """The paper's numbers and claims: `claims.csv`, one row per number or claim."""
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
+
+# Which of the paper's numbers stands at a place of a figure or table: the template of a claim's id, filled in with the
+# columns that tell places apart, or a function of their values that gives the number.
+Paper = str | Callable[..., float | None]
 
 
 @cache
@@ -66,6 +71,11 @@ def sources() -> pd.Series:
 def stated(claim: str) -> float | None:
     """The paper's number, where it gives one."""
     return paper_value(claim) if claim in claims().index else None
+
+
+def number_at(paper: Paper, place: Mapping[str, object]) -> float | None:
+    """The paper's number at a place, given by the columns that tell it apart; None where the paper has none."""
+    return stated(paper.format(**place)) if isinstance(paper, str) else paper(*place.values())
 
 
 def paper_value(claim: str) -> float:

@@ -3,18 +3,18 @@
 Groups follow the order of their categories; a group without runs has no row, and in a column an empty cell.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
 from cot2lib.metrics import Interval, mean_interval, paired_interval
 from cot2lib.study.frame import NAMES, called
+from cot2lib.study.printed import Paper, number_at
 from cot2lib.study.report import PERCENT, describe
 
 HEADS = {"d_model": "d", "k": "K", "tries": "k", "temperature": "T", "gamma": "scale"}
 PLAIN = {"d_model", "k", "temperature"}  # whose heading says what their values are
 ABOVE, ADDS = ("{} points above", "{} points below"), ("adds {} points", "costs {} points")
-Stated = Callable[..., float | None] | Mapping[Hashable, float]
 
 
 def groups(rows: pd.DataFrame, by: str | Sequence[str]):
@@ -38,7 +38,8 @@ def cells(
     columns: str = "recipe",
     value: str = "last",
     told: Callable[[pd.Series], object] = counted,
-    stated: Callable[..., float | None] | None = None,
+    paper: Paper | None = None,
+    stated: Paper | None = None,
 ) -> pd.DataFrame:
     """A table of groups of runs: a row for each `index`, a column for each value of `columns`.
 
@@ -48,13 +49,14 @@ def cells(
         columns: the column that tells the table's columns apart.
         value: what the cells are of.
         told: what a cell says of the values of its runs.
-        stated: the paper's number of a row, from the values of its index; a column `paper`, and ours are called so.
+        paper: the paper's number of a row, by its index; a column `paper`, and ours are called so.
     """
     table = groups(rows, [*index, columns])[value].agg(told).unstack(columns)
     table.columns = [called(columns, name) for name in table.columns]
-    if stated:
+    if paper := paper or stated:
         table = table.add_prefix("ours, ")
-        table.insert(0, "paper", [stated(*(key if isinstance(key, tuple) else (key,))) for key in table.index])
+        places = table.index.to_frame().to_dict("records")
+        table.insert(0, "paper", [number_at(paper, place) for place in places])
     return headed(table)
 
 
@@ -102,6 +104,33 @@ def gaps(
             )
     names = [*by, "above", "below", "mean", "low", "high", "n", "ahead", "told"]
     return pd.DataFrame(found, columns=names)
+
+
+def gap_table(
+    rows: pd.DataFrame,
+    index: Sequence[str],
+    column: str,
+    pairs: Mapping[str, tuple[object, object]],
+    value: str = "last",
+    digits: int = 1,
+) -> pd.DataFrame:
+    """Return a table of differences between values of `column`, paired by seed, with 95 % t-intervals.
+
+    Args:
+        rows: a tidy frame.
+        index: columns that tell rows apart.
+        column: whose values are compared.
+        pairs: heading of a column to the two values (above, below).
+        value: what is compared.
+        digits: decimals.
+    """
+    table = pd.DataFrame({name: [] for name in index}).set_index([*index])
+    for heading, sides in pairs.items():
+        found = gaps(rows, index, column, *sides, value=value).set_index([*index])
+        ends = zip(found["mean"], found["low"], found["high"])
+        told = pd.Series([describe(*each, digits) for each in ends], found.index, name=heading, dtype=object)
+        table = table.join(told, how="outer")
+    return headed(table.fillna(""))
 
 
 def in_words(found: Interval, words: tuple[str, str] = ABOVE) -> str:

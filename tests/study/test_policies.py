@@ -8,8 +8,7 @@ import torch
 from cot2lib import runs
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
-from cot2lib.study import grpo_dirichlet, grpo_mts, live, policies, sweeps
-from cot2lib.study.csft import draw as csft
+from cot2lib.study import csft, grpo_dirichlet, grpo_mts, live, policies, sweeps
 from cot2lib.study.printed import paper_value
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS

@@ -12,19 +12,27 @@ from cot2lib.llm.responses import Plan, Prompts
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.llm.stories import stories
 from cot2lib.model import GPT2Stack
-from cot2lib.study import check, construction, live, measured, policies, policy_ratio, probes, sample_complexity
+from cot2lib.study import (
+    capacity,
+    check,
+    construction,
+    live,
+    measured,
+    policies,
+    policy_ratio,
+    probes,
+    sample_complexity,
+    sampling,
+    speed,
+    tasks,
+)
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
-from cot2lib.study.capacity import measure as capacity
 from cot2lib.study.construction_block import ExpertStack
 from cot2lib.study.controls import digits, outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
-from cot2lib.study.sampling import measure as sampling
-from cot2lib.study.speed import record
-from cot2lib.study.tasks import draw as tasks
-from cot2lib.study.tasks import measure as splits
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
@@ -57,7 +65,7 @@ REFUSALS = [
     ("cot2 run prosqa", lambda: questions.of_file(QUESTIONS)),
     ("cannot be read", lambda: questions.of_file("none.json")),
     ("naming='old'", lambda: questions.of_file(QUESTIONS, "old")),
-    ("`python benchmarks/train.py`", lambda: record.with_way(None)),
+    ("`python benchmarks/train.py`", lambda: speed.with_way(None)),
     # tasks, sums, trajectories
     ("length=100000000: trajectories can be counted for up to 1000 digits", lambda: live.task(1, 9, 10**8)),
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
@@ -67,9 +75,9 @@ REFUSALS = [
     ("at least one budget", lambda: tasks.trajectories([1, 2], [])),
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
     ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
-    ("at least one seed", lambda: splits.splits(MNNS(), [])),
-    ("choose 1 to 12 digits", lambda: splits.one_input([1] * 13)),
-    ("digits -1..2: need 0 <= low <= high", lambda: splits.one_input([-1, 2])),
+    ("at least one seed", lambda: tasks.splits(MNNS(), [])),
+    ("choose 1 to 12 digits", lambda: tasks.one_input([1] * 13)),
+    ("digits -1..2: need 0 <= low <= high", lambda: tasks.one_input([-1, 2])),
     # capacity and construction
     ("[]: budgets and dimensions", lambda: capacity.checked(73, [], 0.5)),
     ("[1.5]: budgets", lambda: capacity.checked(73, [1.5], 0.5)),

@@ -9,9 +9,7 @@ from cot2lib.decode import decode, rules
 from cot2lib.errors import RecordError
 from cot2lib.passk import answer_chances, answer_counts, measure
 from cot2lib.runs import manifest
-from cot2lib.study import measured, sweeps
-from cot2lib.study.sampling import draw as sampling
-from cot2lib.study.sampling import measure as sampling_measure
+from cot2lib.study import measured, sampling, sweeps
 from cot2lib.thoughts import Base, Discrete
 from cot2lib.training.data import stack_data
 from cot2lib.training.supervised import build_stack
@@ -111,7 +109,7 @@ def test_measure_of_one_trace_is_exact(continuous):
 def test_collect_measures_and_ships(store, nothing_shipped, monkeypatch):
     monkeypatch.setattr(passk, "TEMPERATURES", (0.0, 1.0))
     specs = [*small_specs("discrete"), *small_specs("cot2")]
-    monkeypatch.setattr(sampling_measure, "models", lambda profile: specs)
+    monkeypatch.setattr(sampling, "models", lambda profile: specs)
     monkeypatch.setattr(passk, "measure", lambda stack, runs: measure(stack, runs, 14))
     with pytest.raises(RecordError, match="no trained weights of run"):
         measured.measure("sampling")
@@ -148,7 +146,7 @@ def test_read_names_a_command_for_models_that_it_measures(nothing_shipped):
     for seed, remedy in ((42, f"{commands}ask"), (99, "ask")):
         specs = sweeps.small("quick", [seed])
         with pytest.raises(RecordError, match=rf"under quick; {remedy} with retrain=True"):
-            sampling_measure.read("quick", {"CoT2": (build_stack(specs), specs)})
+            sampling.read("quick", {"CoT2": (build_stack(specs), specs)})
 
 
 # What the chapter reads and measures
@@ -168,16 +166,16 @@ def test_crossing_costs(rise, tries, ratio):
 
 
 def test_checked_and_lacking_know_what_was_measured():
-    sampling_measure.checked(50, [1, 14], 0.4)
-    assert "**Not drawn, authors' recipe**" in sampling_measure.lacking(pd.DataFrame({"profile": ["quick"]})).text
-    assert sampling_measure.lacking(pd.DataFrame({"profile": ["quick", "paper"]})) is None
+    sampling.checked(50, [1, 14], 0.4)
+    assert "**Not drawn, authors' recipe**" in sampling.lacking(pd.DataFrame({"profile": ["quick"]})).text
+    assert sampling.lacking(pd.DataFrame({"profile": ["quick", "paper"]})) is None
 
 
 def test_accuracies_of_other_thoughts(continuous):
     specs = small_specs("cot2")
-    table = sampling_measure.accuracies([(continuous, specs)], [Base(), Base(5.0), Base(), Base(top=2)])
+    table = sampling.accuracies([(continuous, specs)], [Base(), Base(5.0), Base(), Base(top=2)])
     greedy = [float(chances.mean()) for chances in answer_chances(continuous, stack_data(specs, "cpu"), specs, 0.0)]
-    plain = sampling_measure.varied(table)
+    plain = sampling.varied(table)
     assert plain["accuracy"].tolist() == pytest.approx([100 * share for share in greedy]) and len(table) == 6
     assert not np.allclose(table["accuracy"][:2], table["accuracy"][2:4])
 
@@ -186,10 +184,10 @@ def test_rollout_costs(discrete, continuous, monkeypatch):
     """One trace thinks by the run's rule, rollouts sample."""
     seen = []
     monkeypatch.setattr(
-        sampling_measure, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
+        sampling, "in_turns", lambda turns, rounds: {name: [turn() or 1.0] for name, turn in turns.items()}
     )
-    monkeypatch.setattr(sampling_measure, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
+    monkeypatch.setattr(sampling, "decode", lambda *given, samples: seen.append((given[2][0], samples)))
     stacks = {"CoT2": (continuous, small_specs("cot2")), "discrete CoT": (discrete, small_specs("discrete"))}
-    cost = sampling_measure.rollout_costs(stacks, (1, 3)).set_index(["method", "tries"])["positions"]
+    cost = sampling.rollout_costs(stacks, (1, 3)).set_index(["method", "tries"])["positions"]
     assert cost.to_dict() == {("CoT2", 1): 7, ("discrete CoT", 1): 7, ("discrete CoT", 3): 11}
     assert seen == [(Base(), 1), (Discrete(), 1), (Discrete(1.0), 3)]

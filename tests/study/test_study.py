@@ -7,7 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection, PathCollection
 
 from cot2lib.metrics import paired_interval
-from cot2lib.study import check, frame, look, series, show
+from cot2lib.study import check, frame, look, printed, series, show
 
 METHODS = {"CoT2": (0.90, 0.92, 0.94), "discrete CoT": (0.80, 0.85, 0.84)}
 
@@ -86,8 +86,10 @@ def dots(figure):
 
 
 def test_ends_draw_every_seed_and_the_papers_value():
-    shown = look.ends(TIDY, stated=lambda method, d: 77.0)
-    assert {*TIDY["last"].round(2), 77.0} <= dots(shown.figure)
+    claimed = printed.paper_value("budget-b16-d32")
+    for paper, value in ((lambda method, d: 77.0, 77.0), ("budget-b16-d{d_model}", claimed)):
+        shown = look.ends(TIDY, paper=paper)
+        assert {*TIDY["last"].round(2), value} <= dots(shown.figure)
     assert len(shown.numbers) == len(TIDY) and not plt.get_fignums()
 
 
@@ -127,3 +129,23 @@ def test_shown_in_pixels_where_vectors_weigh_too_much():
         axes[0, 0].plot(np.random.default_rng(0).random(points))
         kinds.append(set(look.Shown(figure, pd.DataFrame())._repr_mimebundle_()) & {"image/png", "image/svg+xml"})
     assert kinds == [{"image/svg+xml"}, {"image/png"}]
+
+
+def test_gap_table_shows_gaps_and_nothing_where_no_seed_is_common():
+    pairs = {"gap": ("CoT2", "discrete CoT"), "none": ("CoT2", "no-CoT")}
+    part = TIDY[(TIDY["method"] == "CoT2") | (TIDY["recipe"] == "quick recipe")]
+    table = show.gap_table(
+        part.assign(d_model=32), ["recipe", "d_model"], "method", {**pairs, "back": pairs["gap"][::-1]}
+    )
+    (gap,) = show.gaps(part, ["recipe"], "method", *pairs["gap"])["mean"]
+    assert table["recipe"].tolist() == ["quick recipe"] and table["d"].tolist() == [32]
+    assert table["gap"][0].startswith(f"{gap:.1f} [") and table["back"][0].startswith(f"{-gap:.1f} [")
+    assert table["none"].tolist() == [""]
+    assert show.gap_table(part, ["recipe"], "method", {}).empty
+
+
+def test_number_at_fills_a_template_and_knows_no_other_claims():
+    place = {"budget": 16, "d_model": 32}
+    assert printed.number_at("budget-b{budget}-d{d_model}", place) == printed.paper_value("budget-b16-d32")
+    assert printed.number_at("budget-b{budget}-d{d_model}", place | {"budget": 3}) is None
+    assert printed.number_at(lambda budget, d: budget + d, place) == 48

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from cot2lib.specs.profiles import TWENTY
-from cot2lib.study import live
-from cot2lib.study.budget.measure import simple_optimum
-from cot2lib.study.tasks import measure
+from cot2lib.study import live, tasks
+from cot2lib.study.budget import simple_optimum
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 
@@ -16,23 +15,23 @@ from cot2lib.tasks import MNNS
 def test_one_input_is_the_one_of_the_full_task(budget, ties):
     whole, digits = MNNS(1, 4, 3), torch.tensor([2, 1, 4])
     row = int((whole.digits == digits).all(1).nonzero()[0, 0])
-    one = measure.one_input([2, 1, 4])
+    one = tasks.one_input([2, 1, 4])
     assert torch.equal(hindsight_targets(one, budget, ties)[0], hindsight_targets(whole, budget, ties)[row])
     assert torch.equal(one.prompts[0], whole.prompts[row]) and one.answers.tolist() == [1]
-    assert measure.one_input([3, 5000, 2]).answers.tolist() == [4995], "of any range, without listing others"
+    assert tasks.one_input([3, 5000, 2]).answers.tolist() == [4995], "of any range, without listing others"
 
 
 def test_kept_trajectories_follow_the_tie_rule():
-    task = measure.one_input([1, 1])
-    kept = lambda budget, ties: measure.kept_trajectories(task, budget, ties)[:, 1:].tolist()
+    task = tasks.one_input([1, 1])
+    kept = lambda budget, ties: tasks.kept_trajectories(task, budget, ties)[:, 1:].tolist()
     assert kept(1, "minus-first") == [[-1, 0]] and kept(1, "plus-first") == [[1, 0]]
     assert kept(1, "shared") == [[-1, 0], [1, 0]], "both are tied at the cut"
     assert len(kept(3, "minus-first")) == 3 and len(kept(3, "shared")) == 4
 
 
 def test_target_shares_of_a_long_input_are_its_targets():
-    task = measure.one_input([1, 1, 1, 1, 2, 4])
-    shares = measure.target_shares(task, [64, 1], "shared")
+    task = tasks.one_input([1, 1, 1, 1, 2, 4])
+    shares = tasks.target_shares(task, [64, 1], "shared")
     wanted = hindsight_targets(task, 1, "shared", slice(0, 1))[0]
     mine = shares[(shares["budget"] == 1) & (shares["step"] == 2)].set_index("sum")["share"]
     assert all(wanted[1, task.state_id(total)] == share for total, share in mine.items()) and mine.sum() == 1

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cot2lib.study.tasks.measure import cuts_a_tie
+from cot2lib.study.tasks import cuts_a_tie
 from cot2lib.supervision import TIES, hindsight_targets, trajectory_shares, walk_shares
 from cot2lib.tasks import MNNS
 

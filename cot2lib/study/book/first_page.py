@@ -33,9 +33,9 @@ def curves(panel: str) -> look.Shown:
     else:
         part = frame.read({"quick": whole.chosen(methods=BOTH)})[1]
         finding = "On ProsQA continuous thoughts learn more than discrete ones, too."
-    stated = lambda method, _: paper_value(f"{CLAIMED[panel]}-{graphs.CLAIMED[method]}")
+    claimed = lambda method, _: paper_value(f"{CLAIMED[panel]}-{graphs.CLAIMED[method]}")
     drawn = part.assign(recipe=frame.ordered(pd.Series(panel, part.index), (panel,)))
-    return look.curves(drawn, col="recipe", stated=stated, finding=finding)
+    return look.curves(drawn, col="recipe", paper=claimed, finding=finding)
 
 
 def in_short() -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cot2lib.study import judge as rules
 from cot2lib.study import overhead, targets
-from cot2lib.study.budget.measure import simple_optimum
+from cot2lib.study.budget import simple_optimum
 from cot2lib.study.claims.comparisons import Case, Cell, Direction, Parts, Value
 from cot2lib.study.claims.kinds import Fact, Kind, Statement, command, unmeasured
 from cot2lib.study.claims.queries import Read

@@ -121,7 +121,7 @@ def by_hops(rows: pd.DataFrame, finding: str) -> Shown:
     paper's."""
     drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
     options = dict(x="questions", col=None, y="strict", label="right answers (%)")
-    return look.ends(drawn, stated=_stated, finding=finding, **options)
+    return look.ends(drawn, paper=_stated, finding=finding, **options)
 
 
 def _stated(method: str, questions: str) -> float | None:

@@ -1,4 +1,8 @@
-"""How far apart the targets of thoughts can be held in d numbers, and what a softmax head needs to show them."""
+"""Chapter `capacity`: how many states fit into a thought.
+
+How far apart the targets of thoughts can be held in d numbers, what a softmax head needs to show them, and what the
+packing bound says of d beside what runs need.
+"""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +15,10 @@ import torch
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import load_stack
 from cot2lib.specs import RunSpec
-from cot2lib.study.sweeps import BUDGETS, of_budget
+from cot2lib.study import look, printed, show
+from cot2lib.study.frame import at
+from cot2lib.study.look import Shown
+from cot2lib.study.sweeps import BUDGETS, D_MODELS, of_budget
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 from cot2lib.theory import margins, packing, softmax_head
@@ -19,6 +26,7 @@ from cot2lib.theory import margins, packing, softmax_head
 FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
 FORMULA, IMPOSSIBLE = "the paper's formula", "no such margin exists"
 BOUNDS = dict(zip((FORMULA, "exact volumes", "volumes around the mean"), packing.DIMENSIONS.values()))
+ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 
 def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
@@ -44,13 +52,73 @@ def least(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
     return grid.assign(d=d)
 
 
-def fixed(vocab: int, budgets: Sequence[int]) -> pd.DataFrame:
-    """The paper's formula at the margin `FIXED` by budget, and from the last budget on that can have it, apart."""
+def bounds(vocab: int, share: float) -> Shown:
+    """Least d by B: the three bounds at a share of the largest margin, and the paper's formula at a fixed one.
+
+    From the last budget on that can have the fixed margin, the formula is a line of its own.
+    """
+    budgets = [*range(1, vocab // 2 + 1)]
     formula = [packing.log_subsets_below(vocab, b) / math.log(2 / FIXED) for b in budgets]
-    found = pd.DataFrame({"budget": budgets, "bound": FORMULA, "d": formula})
+    fixed = pd.DataFrame({"budget": budgets, "bound": FORMULA, "d": formula})
     possible = pd.Series([packing.largest_margin(vocab, b) >= FIXED for b in budgets])
-    beyond = found[~possible.shift(-1, fill_value=False)].assign(bound=IMPOSSIBLE)
-    return pd.concat([found[possible], beyond], ignore_index=True)
+    beyond = fixed[~possible.shift(-1, fill_value=False)].assign(bound=IMPOSSIBLE)
+    left, right = f"{share:g} of the largest margin", f"margin {FIXED:g}"
+    formulas = pd.concat([fixed[possible], beyond]).assign(margin=right)
+    both = pd.concat([least(vocab, budgets, share).assign(margin=left), formulas])
+    last = fixed[possible]["budget"].max()
+    said = f"Beyond B = {last} no embeddings of {vocab} states have the margin {FIXED:g}."
+    labels = "budget B", "least dimension d"
+    return look.lines(both, "budget", "d", "bound", labels, "margin", said)
+
+
+def bounds_table(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
+    """Both sides of the counting inequality, the largest margin, and least d at two margins, by budget."""
+    rows = []
+    for budget in budgets:
+        largest = packing.largest_margin(vocab, budget)
+        sides = {
+            "$\\ln \\binom{v}{B}$": packing.log_subsets(vocab, budget),
+            "$B \\ln (v/B)$": packing.log_subsets_below(vocab, budget),
+            "$\\delta_{\\max}$": f"{largest:.3f}",
+        }
+        two = {f"$\\delta = {FIXED:g}$": FIXED, f"${share:g}\\,\\delta_{{\\max}}$": share * largest}
+        asked = {f"d at {name}": _least(vocab, budget, margin) for name, margin in two.items()}
+        rows.append({"B": budget} | sides | asked)
+    return pd.DataFrame(rows)
+
+
+def _least(vocab: int, budget: int, margin: float) -> str:
+    """The three bounds of one margin, paper / volume / centred."""
+    found = [dimension(vocab, budget, margin) for dimension in BOUNDS.values()]
+    return " / ".join(f"{d:.1f}" for d in found) if math.isfinite(found[0]) else "no such margin"
+
+
+# Beside the runs
+
+
+def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
+    """Accuracy of the budget sweep by d, a panel per budget; grey: from the least to the largest of the bounds."""
+    placed = rows.assign(place=rows["d_model"] + rows["recipe"].map(ASIDE).astype(float))
+    placed = placed[["recipe", "budget", "d_model", "place", "seed", "last"]]
+    labels, facets = ("dimension d", "validation accuracy (%)"), {"height": 2.9, "aspect": 0.66}
+    shown = look.lines(placed, "place", "last", "recipe", labels, "budget", finding, limits=(0, 100), **facets)
+    for axis, budget in zip(shown.figure.axes, sorted(rows["budget"].unique())):
+        needed = at(asked, budget=budget)["d"]
+        axis.axvspan(needed.min(), needed.max(), color="#d0d0d0", zorder=0)
+        said = pd.Series({d: printed.stated(f"budget-b{budget}-d{d}") for d in D_MODELS}, dtype=float)
+        axis.scatter(said.index, said, s=130, **look.PAPER)
+        axis.set(xlim=(0, max(D_MODELS) + 3), xticks=[0, *D_MODELS], ylim=(40, 102))
+    return shown
+
+
+def cliff_table(rows: pd.DataFrame, vocab: int, share: float) -> pd.DataFrame:
+    """Dimensions that the bounds ask for, and mean accuracies (%) by recipe and d, by budget."""
+    means = show.groups(rows, ["budget", "recipe", "d_model"])["last"].mean().unstack([1, 2])
+    means.columns = [f"{recipe}, d = {d}" for recipe, d in means.columns]
+    table = show.headed(means.map("{:.1f}".format))
+    asked = [_least(vocab, b, share * packing.largest_margin(vocab, b)) for b in means.index]
+    table.insert(1, "d asked for", asked)
+    return table
 
 
 # What must be told apart
@@ -153,6 +221,16 @@ def trained_rows(groups: Sequence[Sequence[RunSpec]], **options) -> pd.DataFrame
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
+def margins_by_dimension(task: MNNS, rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Margins by d, a panel per budget; dots are draws or seeds, lines means, the level line one-hot states."""
+    labels, facets = ("dimension d", "margin"), {"col_wrap": 2, "sharey": False, "height": 2.4, "aspect": 1.6}
+    shown = look.lines(rows, "d", "margin", "embeddings", labels, "budget", finding, {"trained": 0.0}, **facets)
+    for axis, budget in zip(shown.figure.axes, sorted(rows["budget"].unique())):
+        axis.axhline(one_hot_margin(task, budget), color="black", linewidth=1.0, linestyle=":")
+        axis.set(ylim=(0, None), xticks=sorted(rows["d"].unique()))
+    return shown
+
+
 def swap_table(states: int, dimensions: Sequence[int]) -> pd.DataFrame:
     """Least distance between sums of sets that differ by one state, and by at most two, of one random draw per d."""
     draws = [margins.random_embeddings(1, states, d)[0] for d in dimensions]
@@ -169,6 +247,14 @@ def head_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], ste
     grid = pd.DataFrame(product(budgets, dimensions), columns=["budget", "d"])
     found = [softmax_head.fitted_divergence(targets_of(task, b), d, steps=steps) for b, d in grid.to_numpy().tolist()]
     return grid.assign(KL=found)
+
+
+def head(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Mean KL of the head by d, a line per budget."""
+    labels = "dimension d of the head", "mean KL to the targets (nat)"
+    shown = look.lines(rows, "d", "KL", "budget", labels, finding=finding)
+    shown.figure.axes[0].set(yscale="log", xticks=rows["d"].unique())
+    return shown
 
 
 def whole_tree_divergence(task: MNNS) -> float:

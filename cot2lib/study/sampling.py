@@ -1,29 +1,112 @@
-"""Figures and tables of the chapter `sampling`: Pass@k, Maj@k and their costs, and other ways to feed one trace."""
+"""Chapter `sampling`: Pass@k, Maj@k and their costs, and other ways to feed one trace than in training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
+import torch
 from matplotlib.axes import Axes
 
-from cot2lib.passk import MOST
-from cot2lib.study import look, show
-from cot2lib.study.frame import at, called, ordered
+from cot2lib import passk, runs
+from cot2lib.decode import decode, rules
+from cot2lib.errors import RecordError, SpecError
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.kit.timing import in_turns, ratio
+from cot2lib.model import GPT2Stack
+from cot2lib.passk import MOST, TEMPERATURES, TOP_K, with_runs
+from cot2lib.specs import RunSpec
+from cot2lib.specs.profiles import PROFILES, TWENTY
+from cot2lib.study import look, measured, show, sweeps
+from cot2lib.study.frame import at, called, ordered, tidy
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
-from cot2lib.study.report import RECIPES
-from cot2lib.study.sampling.measure import sampled, varied
+from cot2lib.study.report import RECIPES, Text, bullets
 from cot2lib.study.series import LOOKS, told_apart
+from cot2lib.thoughts import Base, Discrete, Rule
+from cot2lib.training.data import stack_data
+from cot2lib.training.evaluation import accuracy, evaluate
 
+ROUNDS, PROMPTS = 5, 64  # of timed rollouts, and prompts that are rolled out at a time
 POINT = ["recipe", "temperature", "tries"]  # columns of a point of a Pass@k curve
+CLAIM = "passk-discrete-t{temperature:.1f}-k{tries}"  # the paper's discrete Pass@k (%)
 AS_OFTEN, ONE_TRACE = "CoT2 sampled as often", "one greedy CoT2 trace"
 COSTS = {"positions": "positions computed per prompt", "ratio": "time (one CoT2 trace = 1)"}
 COUNTED = {"pass_at_k": "discrete CoT, Pass@k", "maj_at_k": "discrete CoT, Maj@k"}
+SHARPER = {  # fields of a base thought, in words
+    "temperature": "temperature of the thoughts",
+    "threshold": "threshold of the thoughts",
+    "top": "tokens that are kept",
+}
+
+Stacks = Mapping[str, tuple[GPT2Stack, Sequence[RunSpec]]]  # trained models by method
 
 
-def stated(temperature: float, tries: int) -> float:
-    """The paper's discrete Pass@k (%)."""
-    return paper_value(f"passk-discrete-t{temperature:.1f}-k{tries}")
+def checked(top_k: int, ks: Sequence[int], temperature: float) -> None:
+    """Raise SpecError for parameters that nothing was measured with."""
+    if top_k not in (0, TOP_K):
+        raise SpecError(f"top_k={top_k}: measured are 0 (all tokens) and {TOP_K}.")
+    if not ks or not all(1 <= k <= MOST for k in ks):
+        raise SpecError(f"ks={list(ks)}: give numbers of samples from 1 to {MOST}.")
+    if temperature not in TEMPERATURES[1:]:
+        raise SpecError(f"temperature {temperature}: measured are {', '.join(map(str, TEMPERATURES[1:]))}.")
+
+
+def models(profile: str) -> list[RunSpec]:
+    """The small models of a profile, also those on the paper's split."""
+    on_split = [run for run in sweeps.on_split(sweeps.small(profile, TWENTY)) if run.split is not None]
+    return [*sweeps.small(profile), *on_split]
+
+
+def of_runs(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Pass@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    return passk.measure(runs.load_stack(specs, missing="error"), specs)
+
+
+def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFrame:
+    """Pass@k of some models, shipped or measured here, and of the other profile where all seeds are shipped.
+
+    A tidy frame with the columns of `passk.measure`, `k` as `tries`, and `recipe`, `method`, `seed`.
+
+    Raises:
+        RecordError: if those of `profile` are neither shipped nor to be measured.
+    """
+    specs = [spec for _, group in stacks.values() for spec in group]
+    tables = {name: measured.read("sampling", name) for name in PROFILES}
+    if measured_here:
+        tables[profile] = pd.concat([passk.measure(*model) for model in stacks.values()], ignore_index=True)
+    elif absent := [spec for spec in specs if spec.id not in set(tables[profile]["id"])]:
+        run = absent[0]
+        commands = f"`cot2 run sampling --profile {profile}` and `cot2 measure sampling --profile {profile}`"
+        remedy = f"make it with {commands}, or ask" if run in sweeps.small(profile) else "ask"
+        said = f"no Pass@k of run {run.id} (seed {run.seed}) is recorded under {profile}"
+        raise RecordError(f"{said}; {remedy} with retrain=True.")
+    seeds = list(dict.fromkeys(spec.seed for spec in specs))
+    wanted = {name: specs if name == profile else sweeps.small(name, seeds) for name in tables}
+    whole = [name for name, table in tables.items() if {spec.id for spec in wanted[name]} <= set(table["id"])]
+    parts = [with_runs(tables[name], wanted[name]).assign(profile=name) for name in whole]
+    return tidy(pd.concat(parts, ignore_index=True)).rename(columns={"k": "tries"})
+
+
+def lacking(rows: pd.DataFrame) -> Text | None:
+    """A bullet for each profile that `read` leaves out, with the remedy."""
+    return bullets(
+        [
+            f"**Not drawn, {RECIPES[name]}**: its Pass@k was not measured for all of these seeds; set "
+            f'`profile = "{name}"` and `retrain = True` to make it here.'
+            for name in PROFILES
+            if name not in set(rows["profile"])
+        ]
+    )
+
+
+def sampled_from(rows: pd.DataFrame, top_k: int) -> pd.DataFrame:
+    """The rows of one way to sample tokens; nothing is sampled by CoT2's thoughts, nor at temperature 0."""
+    free = rows["method"].eq("CoT2") | rows["temperature"].eq(0)
+    return rows[free | rows["top_k"].eq(top_k)]
 
 
 # Many samples
@@ -60,7 +143,8 @@ def pass_at_k(rows: pd.DataFrame, finding: str = "") -> Shown:
     shown = look.curves(rows, "method", "temperature", line, finding, "tries", "pass_at_k", labels)
     temperatures, ks = sorted(rows["temperature"].unique()), range(1, MOST + 1)
     for place, axis in enumerate(shown.figure.axes):
-        said = [stated(temperatures[place % len(temperatures)], k) for k in ks]
+        warmth = temperatures[place % len(temperatures)]
+        said = [paper_value(CLAIM.format(temperature=warmth, tries=k)) for k in ks]
         axis.scatter(ks, said, s=60, **PAPER | {"linewidths": 1.4, "color": "#8a3b00"})
         axis.axhline(paper_value("passk-cot2"), color="#00406b", linewidth=1.2, linestyle=":")
         axis.set_xticks([1, 5, 10, 14])
@@ -86,7 +170,8 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     """
     often = show.gaps(rows, POINT, "method", "discrete CoT", "CoT2", "pass_at_k")
     places = one[["temperature", "tries"]].drop_duplicates()
-    lead = [stated(*place) - paper_value("passk-cot2") for place in places.itertuples(index=False)]
+    said = [paper_value(CLAIM.format(**place)) for place in places.to_dict("records")]
+    lead = np.array(said) - paper_value("passk-cot2")
     paper = places.assign(recipe="paper", against="its level CoT2 line", mean=lead)
     leads = pd.concat([paper, one.assign(against=ONE_TRACE), often.assign(against=AS_OFTEN)])
     leads["recipe"] = ordered(leads["recipe"], ("paper", *RECIPES.values()))
@@ -103,6 +188,31 @@ def first(leads: pd.Series) -> str:
 
 
 # Costs
+
+
+def rollout_costs(stacks: Stacks, tries: Sequence[int]) -> pd.DataFrame:
+    """Costs of several rollouts per prompt: positions that a model computes, and time beside one CoT2 trace.
+
+    Columns `method`, `tries`, `positions` (prompt once, then one per fed thought and rollout), `ratio` (median over
+    rounds taken in alternation of the time over that of one CoT2 trace).
+    """
+    turns = {}
+    for method, (stack, specs) in stacks.items():
+        data = stack_data(specs, stack.device)
+        index = data.held_out.index[:, :PROMPTS]
+        keys, padding = random.run_keys([spec.seed for spec in specs], Site.DECODE), data.padding_of(index)
+        for count in tries if method == "discrete CoT" else (1,):
+            steps = rules(Discrete(1.0) if count > 1 else specs[0].thought, specs[0].outputs)
+            given = stack, data.prompts[index], steps, keys, padding
+            turns[method, count] = partial(torch.no_grad()(decode), *given, samples=count)
+    taken, rows = in_turns(turns, ROUNDS), []
+    for (method, count), seconds in taken.items():
+        spec = stacks[method][1][0]
+        prompt = spec.task.prompt(spec.supervision.arrow).shape[1]
+        positions = prompt + count * (spec.outputs - 1)
+        times = ratio(seconds, taken["CoT2", 1])
+        rows.append({"method": method, "tries": count, "positions": positions, "ratio": times})
+    return pd.DataFrame(rows)
 
 
 def cost_curves(rows: pd.DataFrame, spent: pd.DataFrame, temperature: float, finding: str = "") -> Shown:
@@ -156,13 +266,42 @@ def crossing_costs(one: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
     return rows.merge(known.assign(dearer=known["positions"] / trace), on="tries").sort_values("temperature")
 
 
-# One trace, fed in other ways
+# Other thoughts than in training: sharpened, pruned or sampled ones
 
-SHARPER = {  # fields of a base thought, in words
-    "temperature": "temperature of the thoughts",
-    "threshold": "threshold of the thoughts",
-    "top": "tokens that are kept",
-}
+
+def accuracies(models: Sequence[tuple[GPT2Stack, Sequence[RunSpec]]], thoughts: Sequence[Rule]) -> pd.DataFrame:
+    """Validation accuracy (%) of every run, fed by each of some thought rules, equal ones once.
+
+    Columns: `layers`, `d_model` and `seed` of the run; `sampler` and the fields of the rule; `accuracy`.
+
+    Raises:
+        SpecError: without a rule.
+    """
+    if not thoughts:
+        raise SpecError("no thought rules were given; give at least one temperature, threshold or K.")
+    rows = []
+    for stack, specs in models:
+        data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
+        for thought in dict.fromkeys(thoughts):
+            found = evaluate(stack, data, seeds, rules(thought, specs[0].outputs))
+            named = {"sampler": type(thought).__name__, **asdict(thought)}
+            for spec, share in zip(specs, accuracy(data, found).tolist()):
+                of_run = {"layers": spec.model.layers, "d_model": spec.model.d_model, "seed": spec.seed}
+                rows.append(of_run | named | {"accuracy": share})
+    return tidy(pd.DataFrame(rows))
+
+
+def varied(rows: pd.DataFrame, *fields: str) -> pd.DataFrame:
+    """Rows of base thoughts in which these fields alone may differ from the default."""
+    keep = rows["sampler"] == Base.__name__
+    for name, value in asdict(Base()).items():
+        keep &= (name in fields) | rows[name].eq(value)
+    return rows[keep]
+
+
+def sampled(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of thoughts of K sampled tokens."""
+    return rows[rows["sampler"] == "MTS"].astype({"k": int})
 
 
 def other_thoughts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -200,15 +339,10 @@ def sharpened(rows: pd.DataFrame, gained: pd.DataFrame) -> Shown:
     return Shown(figure, rows[["layers", "d_model", *SHARPER, "seed", "accuracy"]], finding)
 
 
-def fewer_tokens(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far models that are fed K sampled tokens are above the same models fed their whole mixtures."""
-    return above(sampled(rows), varied(rows), ["layers", "k"], "accuracy")
-
-
 def sampled_thoughts(rows: pd.DataFrame, few: pd.DataFrame) -> Shown:
     """Accuracy over K if thoughts are means of K sampled tokens; level lines are models fed their whole mixtures.
 
-    `few` is `fewer_tokens` of the rows.
+    `few` is how far they are `above` those, by `layers` and `k`.
     """
     figure, axes = panels(1, 1, width=6.0, height=3.0)
     axis, drawn = axes[0, 0], sampled(rows)

@@ -1,4 +1,4 @@
-"""Figures and tables of the chapter `csft`, and the paper's numbers beside them."""
+"""Chapter `csft`: training on superpositions; its figures and tables, and the paper's numbers beside them."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,10 @@ def stated_one_layer(method: str, d_model: int) -> float | None:
 
 
 def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Float[Tensor, "step vocab"]) -> Shown:
-    """Step distributions of one trained model on the input `row`, above the targets it was trained on."""
+    """Step distributions of one trained model on the input `row`, above the targets it was trained on.
+
+    The numbers are of sums in a target or above 1 % in the model.
+    """
     reach = int(task.digits[row].sum()) + 1
     sums = np.arange(-reach, reach + 1)
     columns = [task.state_id(int(s)) for s in sums]
@@ -50,14 +53,9 @@ def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Fl
     axes[-1, 0].set_xlabel(f"partial sum of {' '.join(f'±{d}' for d in task.digits[row].tolist())}")
     aimed = [f"{PERCENT * share:.1f}" for share in made.where(wanted > 0, 0.0).sum(-1).tolist()]
     finding = f"Of the model's thoughts {', '.join(aimed[:-1])} and {aimed[-1]} % lie on sums in the targets."
-    return Shown(figure, thought_table(task, made, wanted), finding)
-
-
-def thought_table(task: MNNS, made: Float[Tensor, "step vocab"], wanted: Float[Tensor, "step vocab"]) -> pd.DataFrame:
-    """The numbers of `thoughts`, for sums in a target or above 1 % in the model."""
     steps, tokens = ((wanted > 0) | (made > 0.01)).nonzero().T
     shares = {name: 100 * part[steps, tokens].numpy() for name, part in (("model (%)", made), ("target (%)", wanted))}
-    return pd.DataFrame({"t": steps + 1, "sum": tokens - task.state_id(0), **shares})
+    return Shown(figure, pd.DataFrame({"t": steps + 1, "sum": tokens - task.state_id(0), **shares}), finding)
 
 
 def two_outcomes(rows: pd.DataFrame) -> list[str]:
@@ -68,13 +66,10 @@ def two_outcomes(rows: pd.DataFrame) -> list[str]:
             continue
         low, high = at_widest_gap(cell["last"])
         if high.min() - low.max() >= APART:
-            groups = [f"{len(part)} of {len(cell)} runs {_ending(part)} %" for part in (high, low)]
+            ending = lambda part: f"{'ends' if len(part) == 1 else 'end'} at {ends(part, 0)}"
+            groups = [f"{len(part)} of {len(cell)} runs {ending(part)} %" for part in (high, low)]
             sentences.append(f"**{recipe}, {method}, d = {d_model}**: {groups[0]}, {groups[1]}.")
     return sentences
-
-
-def _ending(part: Float[np.ndarray, " run"]) -> str:
-    return f"{'ends' if len(part) == 1 else 'end'} at {ends(part, 0)}"
 
 
 def cost(rows: pd.DataFrame) -> str:

@@ -1,1 +1,0 @@
-"""Chapter `budget`: how much of the search to show."""

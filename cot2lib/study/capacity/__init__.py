@@ -1,1 +1,0 @@
-"""Chapter `capacity`: how many states fit into a thought."""

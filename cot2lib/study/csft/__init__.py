@@ -1,1 +1,0 @@
-"""Chapter `csft`: training on superpositions."""

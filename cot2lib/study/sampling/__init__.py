@@ -1,1 +1,0 @@
-"""Chapter `sampling`: several samples of one model."""

@@ -1,1 +1,0 @@
-"""The chapter `speed`: our ways to train, reward and decode beside others'."""

@@ -1,1 +1,0 @@
-"""Chapter `tasks`: digits, signs and the targets of a budget."""
