@@ -341,7 +341,7 @@ def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame, finding: str = 
     models = models.assign(model=models["model"] + "\n" + models["recipe"])
     parts = [models, fed.assign(last=fed["accuracy"]), fed.assign(model=SEEN, last=fed["seen"])]
     data = pd.concat(parts)[["model", "embedding", "seed", "last"]]
-    shown = look.ends(data, "embedding", "model", None, stated=_stated, finding=finding, label="accuracy (%)")
+    shown = look.ends(data, "embedding", "model", None, paper=_stated, finding=finding, label="accuracy (%)")
     shown.figure.set_size_inches(8.6, 3.6)
     shown.figure.axes[0].set(ylim=(min(65.0, data["last"].min() - 2), 101))
     return shown

@@ -159,7 +159,6 @@ def ends(
     label: str = "validation accuracy (%)",
     limits: tuple[float, float] = (0.0, PERCENT),
     row: str | None = None,
-    stated: Paper | None = None,
 ) -> Shown:
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
@@ -175,7 +174,6 @@ def ends(
         limits: what the intervals are cut to.
         row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
     """
-    paper = paper or stated
     data, apart = told_apart(rows, hue)
     data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: _wrapped(called(x, value)))
     height = 3.1 if row is None else 2.5

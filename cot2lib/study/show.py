@@ -39,7 +39,6 @@ def cells(
     value: str = "last",
     told: Callable[[pd.Series], object] = counted,
     paper: Paper | None = None,
-    stated: Paper | None = None,
 ) -> pd.DataFrame:
     """A table of groups of runs: a row for each `index`, a column for each value of `columns`.
 
@@ -53,7 +52,7 @@ def cells(
     """
     table = groups(rows, [*index, columns])[value].agg(told).unstack(columns)
     table.columns = [called(columns, name) for name in table.columns]
-    if paper := paper or stated:
+    if paper:
         table = table.add_prefix("ours, ")
         places = table.index.to_frame().to_dict("records")
         table.insert(0, "paper", [number_at(paper, place) for place in places])
