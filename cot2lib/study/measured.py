@@ -76,8 +76,8 @@ def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Pa
     """
     if name not in TABLES:
         raise SpecError(f"{name!r} is not measured; choose one of {', '.join(TABLES)}.")
-    table = TABLES[name]
-    runs = table.function(table.runs)(profiles.profile(profile)) if table.runs else []
+    table, profile = TABLES[name], profiles.profile(profile)
+    runs = table.function(table.runs)(profile) if table.runs else []
     if not runs and (table.runs or profile != "quick"):
         raise SpecError(f"nothing is measured for {name} under {profile!r}; choose the other profile.")
     here = [run for run in runs if weights(run, retrain=False) is not None]

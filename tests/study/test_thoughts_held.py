@@ -90,7 +90,7 @@ def test_collect_keeps_rows_of_models_that_are_not_here(store, nothing_shipped, 
     """Another machine has the weights of other runs."""
     one, other, dropped = (rewarded(seed) for seed in (42, 43, 44))
     runs.run([one])
-    looked_into(monkeypatch, [one])
+    looked_into(monkeypatch, [one, other])  # of the other there are neither weights nor rows yet
     measured.measure("thoughts")
     first = measured.read("thoughts")
     elsewhere = [first.assign(id=spec.id, reachable=7.0, commit="elsewhere") for spec in (other, dropped)]
