@@ -12,7 +12,7 @@ from cot2lib.metrics import mean_interval
 from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
-from cot2lib.study.book import all_runs, ledger
+from cot2lib.study.book import ledger
 from cot2lib.study.book.ledger import KINDS, STATEMENTS
 from cot2lib.study.claims.kinds import OfRuns
 from cot2lib.study.printed import claims
@@ -70,8 +70,8 @@ def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypat
 @pytest.mark.parametrize("profile", PROFILES)
 def test_command_of_a_claim_trains_all_runs_that_it_stands_on(profile, read):
     chapters = {}
-    for chapter in all_runs.SWEEPS:
-        for run in all_runs.sweep(chapter, profile):
+    for chapter in sweeps.CHAPTERS:
+        for run in sweeps.of_chapter(chapter, profile):
             chapters.setdefault(run.id, set()).add(chapter)
     for claim, kind in KINDS.items():
         lines = kind.drawn(claim, profile, read) if isinstance(kind, OfRuns) else []

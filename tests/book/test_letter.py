@@ -11,8 +11,8 @@ import pytest
 from cot2lib.metrics import mean_interval
 from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import grpo_mts, policies
-from cot2lib.study.book import all_runs, letter
+from cot2lib.study import grpo_mts, policies, sweeps
+from cot2lib.study.book import letter
 from cot2lib.study.book.ledger import KINDS
 from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value
@@ -104,7 +104,7 @@ def test_no_setting_gives_the_whole_table(points):
             shown = [float(value) for value in re.findall(r"-?[\d.]+", text)]
             interval = mean_interval(part[column])
             assert shown == pytest.approx([interval.mean, interval.low, interval.high], abs=0.0501)
-    made = {run for chapter in all_runs.SWEEPS for name in PROFILES for run in all_runs.sweep(chapter, name)}
+    made = {run for chapter in sweeps.CHAPTERS for name in PROFILES for run in sweeps.of_chapter(chapter, name)}
     policy = pd.DataFrame([run.columns() for run in made if isinstance(run, GRPOSpec)])
     assert not ((policy["dropout"] > 0) & (policy["lr"] < 2e-5)).any(), "both were combined after all"
 
@@ -139,7 +139,7 @@ def test_commands_make_the_runs_of_their_findings(known):
     runs = set()
     for command in re.findall(r"`(cot2 .+?)`", PAGE):
         _, _, chapter, _, profile, *where = shlex.split(command)
-        runs |= set(all_runs.where(all_runs.sweep(chapter, profile), where[1:]))
+        runs |= set(sweeps.where(sweeps.of_chapter(chapter, profile), where[1:]))
     assert runs >= set(explaining("paper"))
     by_id = known["command"]
     assert by_id["main-prosqa-cot2"].startswith("cot2 run search --profile paper")

@@ -16,13 +16,14 @@ from builders import SPECS
 from cot2lib import cli
 from cot2lib.cli import training
 from cot2lib.errors import RecordError
-from cot2lib.study.book import all_runs, ledger
+from cot2lib.study import sweeps
+from cot2lib.study.book import ledger
 from cot2lib.study.gsm8k_runs import word_problems
 
 
 def test_run_list_and_collect(store, nothing_shipped, tmp_path, monkeypatch, capsys):
     """What is trained is listed as stored, then as recorded."""
-    monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS})
+    monkeypatch.setattr(sweeps, "CHAPTERS", {"tiny": sweeps.Chapter((lambda profile: SPECS,))})
 
     def says(*arguments):
         assert cli.main([*arguments]) == 0

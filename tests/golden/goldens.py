@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cot2lib.study.book import all_runs
+from cot2lib.study import sweeps as registry
 from cot2lib.study.book.ledger import of_records
 from cot2lib.study.look import FINDING, NUMBERS
 
@@ -34,9 +34,9 @@ def sweeps() -> str:
     """The ids of every chapter's runs."""
     rows = [
         (chapter, profile, run.id)
-        for chapter in all_runs.SWEEPS
+        for chapter in registry.CHAPTERS
         for profile in ("paper", "quick")
-        for run in dict.fromkeys(all_runs.sweep(chapter, profile))
+        for run in registry.of_chapter(chapter, profile)
     ]
     return pd.DataFrame(sorted(rows), columns=["chapter", "profile", "id"]).to_csv(index=False)
 

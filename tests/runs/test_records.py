@@ -17,8 +17,7 @@ from cot2lib.errors import RecordError
 from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
 from cot2lib.runs import finished, manifest, records
 from cot2lib.runs import store as stores
-from cot2lib.study import frame
-from cot2lib.study.book import all_runs
+from cot2lib.study import frame, sweeps
 from cot2lib.study.book.collect import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -28,8 +27,8 @@ ROWS, CURVES, WEIGHTS = (f"tiny.quick.{part}" for part in records.PARTS)
 @pytest.fixture
 def shipped(kept, nothing_shipped, monkeypatch):
     """Three collected runs, of which one has its weights; the store is empty."""
-    monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS)
-    monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: run == SPECS[0])
+    monkeypatch.setitem(sweeps.CHAPTERS, "tiny", sweeps.Chapter((lambda profile: SPECS,)))
+    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run == SPECS[0])
     collect("tiny", "quick", folder=nothing_shipped)
     monkeypatch.setenv("COT2_STORE", str(kept / "empty"))
     return nothing_shipped
@@ -84,7 +83,7 @@ def test_a_source_counts_whole_too(trained_again, kept, tmp_path, monkeypatch):
 def test_weights_fall_back_to_the_store(trained_again, capsys, monkeypatch):
     assert runs.load(SPECS[0], retrain=True).transformer.ln_f.weight.mean() > 1.5, "as rows do under retrain"
     assert runs.load(SPECS[1], missing="error").transformer.ln_f.weight.mean() > 1.5, "these are not shipped"
-    monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: True)
+    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: True)
     collect("tiny", "quick", folder=trained_again)
     assert "2 runs without weights where they were taken from" in capsys.readouterr().out
     assert SPECS[1].id not in load_meta(trained_again / WEIGHTS)["runs"]
@@ -93,8 +92,8 @@ def test_weights_fall_back_to_the_store(trained_again, capsys, monkeypatch):
 def test_collect_says_what_it_leaves_out(shipped, monkeypatch, capsys):
     extra = [short("cot2", 50), short("cot2", 51, steps=40)]
     runs.run(extra)
-    monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS[:2])
-    monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: False)
+    monkeypatch.setitem(sweeps.CHAPTERS, "tiny", sweeps.Chapter((lambda profile: SPECS[:2],)))
+    monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: False)
     collect("tiny", "quick", folder=shipped)
     said = capsys.readouterr().out
     assert "1 runs dropped from the records: no longer in the sweep of tiny.quick" in said
@@ -283,8 +282,8 @@ def collects(kept, monkeypatch, tmp_path):
     """A folder as it was before a collect and after it: one run more, weights of other runs."""
 
     def collected(folder, count, weighted):
-        monkeypatch.setitem(all_runs.SWEEPS, "tiny", lambda profile: SPECS[:count])
-        monkeypatch.setattr(all_runs, "ships_weights", lambda chapter, run: run in weighted)
+        monkeypatch.setitem(sweeps.CHAPTERS, "tiny", sweeps.Chapter((lambda profile: SPECS[:count],)))
+        monkeypatch.setattr(sweeps, "ships_weights", lambda chapter, run: run in weighted)
         collect("tiny", "quick", folder=folder)
         return folder
 
@@ -332,7 +331,7 @@ def test_damaged_records_stop_a_collect(collects):
 
 def test_of_a_run_that_two_chapters_ship_there_is_one_row(collects, monkeypatch):
     old, _ = collects([], [])
-    monkeypatch.setitem(all_runs.SWEEPS, "other", lambda profile: SPECS)
+    monkeypatch.setitem(sweeps.CHAPTERS, "other", sweeps.Chapter((lambda profile: SPECS,)))
     collect("other", "quick", folder=old)
     assert len(records.shipped(old)[0]) == 3
 

@@ -20,7 +20,6 @@ from cot2lib.kit import identity, timing
 from cot2lib.runs import finished, lookup, records, store
 from cot2lib.runs.collect import collect as merge
 from cot2lib.study import sweeps
-from cot2lib.study.book import all_runs
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -106,11 +105,11 @@ def test_load_stack_takes_runs_of_one_shape(store, nothing_shipped):
 # What a missing record advises
 
 
-@pytest.mark.parametrize("chapter", all_runs.SWEEPS)
+@pytest.mark.parametrize("chapter", sweeps.CHAPTERS)
 def test_absent_message_names_one_run(chapter):
-    for wanted in all_runs.sweep(chapter, "quick")[::7]:
+    for wanted in sweeps.of_chapter(chapter, "quick")[::7]:
         _, _, named, _, profile, _, *conditions = shlex.split(lookup.absent_message([wanted]).split("`")[1])
-        assert all_runs.where(all_runs.sweep(named, profile), conditions) == [wanted]
+        assert sweeps.where(sweeps.of_chapter(named, profile), conditions) == [wanted]
 
 
 def command(ask):
@@ -124,7 +123,7 @@ def command(ask):
 
 def test_the_command_of_a_missing_record_helps(store, nothing_shipped, monkeypatch):
     """It is named where a chapter lists the run; it makes rows, and weights where rows alone are shipped."""
-    monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS[:1]})
+    monkeypatch.setattr(sweeps, "CHAPTERS", {"tiny": sweeps.Chapter((lambda profile: SPECS[:1],))})
     assert cli.main(command(lambda: runs.run(SPECS[:1], missing="error"))) == 0
     ship(nothing_shipped)
     for path in store.iterdir():

@@ -26,13 +26,13 @@ from cot2lib.study import (
     speed,
     tasks,
 )
-from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.construction_block import ExpertStack
 from cot2lib.study.controls import digits, outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
+from cot2lib.study.sweeps import of_chapter
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
@@ -54,7 +54,7 @@ def probed(method, inputs):
 
 REFUSALS = [
     # commands
-    ("profile 'typo' is unknown; choose one of paper, quick", lambda: sweep("controls", "typo")),
+    ("profile 'typo' is unknown; choose one of paper, quick", lambda: of_chapter("controls", "typo")),
     ("nothing is measured for questions under 'paper'", lambda: measured.measure("questions", "paper")),
     ("no finished run of csft.paper is in", lambda: collect("csft", "paper")),
     ("chapter 'nowhere' has no runs", lambda: collect("nowhere", "paper")),

@@ -13,7 +13,6 @@ from cot2lib import study
 from cot2lib.runs import records
 from cot2lib.specs.profiles import PROFILES
 from cot2lib.study.book import index, sensitivity
-from cot2lib.study.book.all_runs import SWEEPS, sweep
 from cot2lib.study.book.draw import picture
 from cot2lib.study.book.ledger import KINDS, is_series, reading_records
 from cot2lib.study.book.listing import SERIES, sections
@@ -22,6 +21,7 @@ from cot2lib.study.claims.queries import Read
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, in_words
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
 from cot2lib.study.report import recipe
+from cot2lib.study.sweeps import CHAPTERS, of_chapter
 
 COLOURS = {
     AGREES: "success", DIFFERS: "danger", DEPENDS: "info", UNDECIDED: "warning", UNTESTED: "muted", "": "muted",
@@ -220,7 +220,7 @@ def counted(lines: Sequence[Drawn]) -> str:
 @cache
 def planned() -> frozenset[str]:
     """Runs of all chapters by both recipes."""
-    return frozenset(run.id for chapter in SWEEPS for profile in PROFILES for run in sweep(chapter, profile))
+    return frozenset(run.id for chapter in CHAPTERS for profile in PROFILES for run in of_chapter(chapter, profile))
 
 
 @cache

@@ -6,8 +6,7 @@ from pathlib import Path
 from cot2lib.errors import SpecError
 from cot2lib.runs import collect as merge
 from cot2lib.runs import records
-from cot2lib.study import gsm8k_runs, measured
-from cot2lib.study.book import all_runs
+from cot2lib.study import gsm8k_runs, measured, sweeps
 
 
 def collect(
@@ -27,7 +26,7 @@ def collect(
         return [shipped, *gsm8k_runs.ship_models(profile, folder)]
     if chapter in measured.TABLES:
         raise SpecError(f"{chapter} is measured on models: `cot2 measure {chapter}`.")
-    specs = all_runs.sweep(chapter, profile)
-    shipping = {spec for spec in specs if all_runs.ships_weights(chapter, spec)}
-    options = dict(sources=sources, folder=folder, replace=replace, half=chapter in all_runs.HALF)
+    specs = sweeps.of_chapter(chapter, profile)
+    shipping = {spec for spec in specs if sweeps.ships_weights(chapter, spec)}
+    options = dict(sources=sources, folder=folder, replace=replace, half=chapter in sweeps.HALF)
     return merge.collect(f"{chapter}.{profile}", specs, with_weights=shipping, **options)

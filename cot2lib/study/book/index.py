@@ -16,8 +16,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from cot2lib import runs
-from cot2lib.study import frame, report
-from cot2lib.study.book import all_runs
+from cot2lib.study import frame, report, sweeps
 from cot2lib.study.book.ledger import SERIES, verdicts
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.printed import claims, sources
@@ -142,10 +141,10 @@ def counted(found: pd.Series) -> str:
 def commands() -> pd.DataFrame:
     """Commands that train each chapter's runs by either recipe, how many are recorded, and their core-hours."""
     asked = {
-        (chapter, profile): all_runs.sweep(chapter, profile)
-        for chapter in all_runs.SWEEPS
+        (chapter, profile): sweeps.of_chapter(chapter, profile)
+        for chapter in sweeps.CHAPTERS
         for profile in report.RECIPES
-        if all_runs.sweep(chapter, profile)
+        if sweeps.of_chapter(chapter, profile)
     }
     rows = []
     for (chapter, profile), specs in asked.items():

@@ -15,7 +15,8 @@ import pandas as pd
 
 from cot2lib.metrics import Values, mean_interval, prediction_interval
 from cot2lib.study import judge as rules
-from cot2lib.study.claims.queries import Read, held_out
+from cot2lib.study.claims.queries import Read
+from cot2lib.study.frame import held_out
 from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, describe
