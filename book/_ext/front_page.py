@@ -97,7 +97,7 @@ LINES: dict[str, Callable[[Path], list[str]]] = {
     "glance": lambda _: table(first_page.glance(), "tab-glance", GLANCE),
     "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
     "halves": lambda _: table(halves_table(of_records()), "tab-halves", HALVES),
-    "commands": lambda _: table(index.commands(), "tab-commands", COMMANDS, digits=1),
+    "commands": lambda _: table(first_page.commands(), "tab-commands", COMMANDS, digits=1),
     "by-mixtures": lambda _: by_mixtures(),
 }
 

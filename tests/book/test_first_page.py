@@ -10,7 +10,8 @@ from bs4 import BeautifulSoup
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study.book import first_page, index, overview
-from cot2lib.study.book.ledger import KINDS, STATEMENTS, judged
+from cot2lib.study.book.index import judged
+from cot2lib.study.book.ledger import KINDS, STATEMENTS
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.printed import claims, paper_value
 from cot2lib.study.report import bare

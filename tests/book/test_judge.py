@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval, prediction_interval
-from cot2lib.study.book import ledger, sensitivity
+from cot2lib.study.book import cards, ledger
 from cot2lib.study.judge import (
     FEWEST_ALONE,
     FEWEST_SEEDS,
@@ -340,19 +340,19 @@ def test_sensitivity_says_what_the_rule_says_without_a_seed_and_at_other_margins
     judged = lambda values, line, unit: group(number_verdict(values, line.stated, 1, unit))
     said = set()
     for claim, row, line in of_one_run:
-        text = " ".join(sensitivity.sentences(claim, row.verdict, [line], read)).replace("\xa0", " ")
+        text = " ".join(cards.hangs_on(claim, row.verdict, [line], read)).replace("\xa0", " ")
         without = {seed: judged(line.values.drop(seed), line, line.unit) for seed in line.values.index}
         changed = {seed: word for seed, word in without.items() if word != row.group}
         kind = re.search("stays if any one|single ones matter", text)[0]
         assert bool(changed) == (kind == "single ones matter"), claim
         for word, seeds in re.findall(r"([a-z ]+) without seed ([\d or]+)", text):
             assert sorted(map(int, seeds.split(" or "))) == [s for s in changed if changed[s] == word.strip()], claim
-        found = [judged(line.values, line, wider(line.unit, factor)) for factor in sensitivity.MARGINS]
+        found = [judged(line.values, line, wider(line.unit, factor)) for factor in cards.MARGINS]
         other = re.findall(r"[(;] ?[\d.]+ \S+: ([a-z ]+)", text)
         assert other == [word for word in found if word != row.group], claim
         said |= {kind, bool(other)}
     assert said == {"stays if any one", "single ones matter", True, False}
-    few = sensitivity.sentences(claim, row.verdict, [line._replace(values=line.values[:3])], read)
+    few = cards.hangs_on(claim, row.verdict, [line._replace(values=line.values[:3])], read)
     assert "It stands on 3 seeds: without any one of them it would be undecided." in few
 
 

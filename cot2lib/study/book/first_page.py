@@ -7,7 +7,7 @@ import pandas as pd
 from cot2lib import runs
 from cot2lib.runs import records
 from cot2lib.specs.profiles import TWENTY
-from cot2lib.study import frame, graph_runs, graphs, look, show
+from cot2lib.study import frame, graph_runs, graphs, look, report, show, sweeps
 from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
@@ -105,6 +105,18 @@ def glance() -> pd.DataFrame:
         ],
         columns=["", "the paper", "this book"],
     )
+
+
+def commands() -> pd.DataFrame:
+    """Commands that train each chapter's runs by either recipe, how many are recorded, and their core-hours."""
+    rows = []
+    for chapter in sweeps.CHAPTERS:
+        for profile, recipe in report.RECIPES.items():
+            if specs := sweeps.of_chapter(chapter, profile):
+                spent = runs.recorded(specs)
+                row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": recipe, "runs": len(specs)}
+                rows.append(row | {"recorded": len(spent), "core-hours": frame.hours(spent).sum()})
+    return pd.DataFrame(rows)
 
 
 def _card(claim: str, words: str) -> str:

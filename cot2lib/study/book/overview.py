@@ -9,8 +9,8 @@ from html import escape
 import pandas as pd
 
 from cot2lib.study.book import cards, index
-from cot2lib.study.book.ledger import STATEMENTS, judged
-from cot2lib.study.book.listing import because
+from cot2lib.study.book.index import judged
+from cot2lib.study.book.ledger import STATEMENTS, because
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, group, in_words
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.report import bare
