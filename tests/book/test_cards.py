@@ -132,7 +132,7 @@ def test_drawn_is_what_the_ledger_judges(rows, read):
             assert np.isclose(means, row.last, rtol=1e-4, atol=1e-5).any(), row.id
             assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3, equal_nan=True).any(), row.id
             assert set(table["paper"]) == {0.0}
-    assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Value", "Reaches", "Parts"}
+    assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Uniform", "Reaches", "Parts"}
 
 
 def test_plain_shows_text_of_the_tables_as_it_stands():
