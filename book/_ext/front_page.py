@@ -1,9 +1,8 @@
-"""Sphinx extension: what the first page and the page of claims say of the records, drawn from them at build time.
+"""Sphinx extension: what pages say of the records, drawn from them at build time.
 
-Directives: `curves` (figure of what was found), `in-short` (whether the paper holds), `overview` (the abstract and a
-tile for each claim), `counts` (claims by kind and verdict), `glance` (this book beside the paper), `paper-index` (the
-paper's figures, tables and propositions in its order), `halves` (what half of a recipe gives on graphs), `commands`
-(what trains the runs of each chapter), `by-mixtures` (predicted outcomes that depend on the decoder).
+Directives of `TABLES` have the caption of their table as content. Others: `curves` (figure of what was found),
+`in-short` (whether the paper holds), `overview` (the abstract and a tile for each claim), `by-mixtures` (predicted
+outcomes that depend on the decoder).
 """
 
 from collections.abc import Callable
@@ -23,93 +22,73 @@ from cot2lib.study.controls import outcomes
 from cot2lib.study.controls.runs import SEEDS
 from cot2lib.study.prosqa import runs as whole
 
-COUNTS = (
-    "The paper's claims by verdict and kind. Entropies are of single tokens. A number stated twice counts once, as "
-    "does a Pass@k series, which comes from one model."
-)
-GLANCE = "This book beside the paper."
-HALVES = (
-    "Accuracies on graphs (%), where the paper states half of its recipe: no decay, and nothing of dropout. Does that "
-    "half give the paper's number, if our graphs and 50 passes stand for the paper's? Does our recipe, which "
-    "was found with CoT2 alone, come up to it? Means of the last epoch with 95 % intervals."
-)
-INDEX = (
-    "The paper from end to end: what stands beside each figure, table and proposition, and how many of its claims "
-    "have which verdict."
-)
-COMMANDS = "What trains the runs of each chapter, and how many hours of one core the recorded runs took."
+TABLES: dict[str, tuple[str, Callable[[], pd.DataFrame]]] = {  # the table's name, and what makes its rows
+    "counts": ("tab-verdicts", lambda: overview.table(of_records())),  # claims by kind and verdict
+    "glance": ("tab-glance", first_page.glance),  # this book next to the paper
+    "paper-index": ("tab-paper", lambda: index.paper_index(of_records())),  # the paper from end to end
+    "halves": ("tab-halves", lambda: halves_table(of_records())),  # what half of a recipe gives on graphs
+    "commands": ("tab-commands", first_page.commands),  # what trains the runs of each chapter
+}
 CURVES = {  # by panel: the file, and what a reader who does not see it reads
-    first_page.SUMS: (
-        "sums.svg",
-        "Learning curves on signed sums: continuous thoughts rise above discrete ones. Bars at the right "
-        "edge are the paper's values.",
-    ),
-    first_page.GRAPHS: (
-        "graphs.svg",
-        "Learning curves on ProsQA: continuous thoughts come near 100 %, discrete ones stay below. Bars at the right "
-        "edge are the paper's values.",
-    ),
+    first_page.SUMS: ("sums", "signed sums: continuous thoughts rise above discrete ones."),
+    first_page.GRAPHS: ("graphs", "ProsQA: continuous thoughts come near 100 %, discrete ones stay below."),
 }
 FOUND = (
     "Continuous thoughts learn more than discrete ones. Thin lines are seeds, bars the paper's final accuracies. "
     "Models on the right have *d* = {d_model}, the paper's 32, and other questions."
 )
 FIRST_CONTROLS = "5cf5852"  # the commit that made the first runs of the controls
-MIXTURES = (
-    "Outcomes that differ if every model that thinks feeds itself mixtures, with 95 % intervals, and the verdicts "
-    "that change: right (\N{CHECK MARK}), wrong (\N{MULTIPLICATION SIGN}), undecided (?)."
+WHEN = (
+    "We chose this rule on 25 November (commits 8d78304 and c0ee34d), after the first {} runs "
+    f"(commit {FIRST_CONTROLS})."
 )
 DRAWN = "build/book"
 
 
-def table(data: pd.DataFrame, name: str, caption: str, **options) -> list[str]:
-    """The lines of a numbered table."""
-    return report.table(data, name, caption, **options).markdown().splitlines()
-
-
-def curves(root: Path) -> list[str]:
-    """A figure of two pictures, which are drawn below `root`; `Drawn` puts the second one beside the first."""
+def curves(root: Path, caption: str) -> list[str]:
+    """A figure of two pictures, which are drawn below `root`; `Drawn` puts the second one into it."""
     (root / DRAWN).mkdir(parents=True, exist_ok=True)
-    for panel, (file, _) in CURVES.items():
-        (root / DRAWN / file).write_text(first_page.curves(panel).svg())
-    (file, alt), (other, alt_of_other) = CURVES.values()
+    made = []
+    for panel, (name, seen) in CURVES.items():
+        (root / DRAWN / f"{name}.svg").write_text(first_page.curves(panel).svg())
+        alt = f":alt: Learning curves on {seen} Bars at the right edge are the paper's values."
+        made.append((f"/{DRAWN}/{name}.svg", alt))
+    (file, alt), (other, alt_of_other) = made
     caption = f"{FOUND.format(d_model=whole.TRIALS[0].d_model)} {first_page.favoured()}"
-    figure = [f"::::{{figure}} /{DRAWN}/{file}", ":name: finding-figure", f":alt: {alt}", "", caption, "::::", ""]
-    return [*figure, f":::{{image}} /{DRAWN}/{other}", f":alt: {alt_of_other}", ":::"]
+    figure = [f"::::{{figure}} {file}", ":name: finding-figure", alt, "", caption, "::::", ""]
+    return [*figure, f":::{{image}} {other}", alt_of_other, ":::"]
 
 
-def by_mixtures() -> list[str]:
+def by_mixtures(root: Path, caption: str) -> list[str]:
     """When the decoder of the controls was chosen, and the outcomes that depend on it."""
     rows, edited = outcomes.read(SEEDS)
     before = rows["commit"].str.startswith(FIRST_CONTROLS).sum()
-    when = (
-        "We chose this rule on 25 November (commits 8d78304 and c0ee34d), after the first "
-        f"{before} runs (commit {FIRST_CONTROLS})."
-    )
-    return [when, "", *table(controls.moved_by_mixtures(rows, edited), "tab-by-mixtures", MIXTURES)]
+    table = report.table(controls.moved_by_mixtures(rows, edited), "tab-by-mixtures", caption)
+    return [WHEN.format(before), "", *table.markdown().splitlines()]
 
 
-LINES: dict[str, Callable[[Path], list[str]]] = {
+LINES: dict[str, Callable[[Path, str], list[str]]] = {
     "curves": curves,
-    "in-short": lambda _: [":::{container} in-short", f"**In short.** {first_page.in_short()}", ":::"],
-    "overview": lambda _: ["```{raw} html", overview.picture(of_records()), "```"],
-    "counts": lambda _: table(overview.table(of_records()), "tab-verdicts", COUNTS),
-    "glance": lambda _: table(first_page.glance(), "tab-glance", GLANCE),
-    "paper-index": lambda _: table(index.paper_index(of_records()), "tab-paper", INDEX),
-    "halves": lambda _: table(halves_table(of_records()), "tab-halves", HALVES),
-    "commands": lambda _: table(first_page.commands(), "tab-commands", COMMANDS, digits=1),
-    "by-mixtures": lambda _: by_mixtures(),
+    "in-short": lambda *_: [":::{container} in-short", f"**In short.** {first_page.in_short()}", ":::"],
+    "overview": lambda *_: ["```{raw} html", overview.picture(of_records()), "```"],
+    "by-mixtures": by_mixtures,
 }
 
 
 class Drawn(SphinxDirective):
     """MyST that is made from the records, by the directive's name."""
 
+    has_content = True
+
     def run(self) -> list[nodes.Node]:
         """Parse it in place."""
         self.env.note_reread()
-        container = nodes.container()
-        lines = LINES[self.name](Path(self.env.srcdir))
+        container, caption = nodes.container(), " ".join(self.content)
+        if self.name in TABLES:
+            name, rows = TABLES[self.name]
+            lines = report.table(rows(), name, caption, digits=1).markdown().splitlines()
+        else:
+            lines = LINES[self.name](Path(self.env.srcdir), caption)
         self.state.nested_parse(StringList(lines, source=self.name), self.content_offset, container)
         if self.name == "curves":
             figure, picture = container.children
@@ -120,6 +99,6 @@ class Drawn(SphinxDirective):
 
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
-    for name in LINES:
+    for name in [*TABLES, *LINES]:
         app.add_directive(name, Drawn)
     return {"version": "1", "parallel_read_safe": True}
