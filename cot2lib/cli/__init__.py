@@ -131,7 +131,7 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _collect(options: argparse.Namespace) -> None:
-    from cot2lib.study.book.collect import collect
+    from cot2lib.study.measured import collect
 
     for path in collect(options.chapter, options.profile, options.source, options.out, options.replace):
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")

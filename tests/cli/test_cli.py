@@ -108,7 +108,7 @@ def test_bad_requests_are_one_sentence_and_exit_2(typed, monkeypatch, capsys):
     [
         (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint, about a minute back"),
         (["llm", "train"], "cot2lib.llm.runs.train", "goes on from the last checkpoint"),
-        (["collect", "sampling"], "cot2lib.study.book.collect.collect", "begins anew"),
+        (["collect", "sampling"], "cot2lib.study.measured.collect", "begins anew"),
         (["chapters"], "cot2lib.study.chapters.execute", "begins anew"),
         (["ledger"], "cot2lib.study.book.ledger.of_records", "begins anew"),
     ],
@@ -238,7 +238,7 @@ def test_run_needs_no_book_tools():
         "import sys\n"
         "for name in ('papermill', 'sphinx', 'jupyter_book', 'transformers', 'nbformat', 'matplotlib', 'seaborn'):\n"
         "    sys.modules[name] = None\n"
-        "from cot2lib import cli, runs\nfrom cot2lib.study.book import collect\n"
+        "from cot2lib import cli, runs\nfrom cot2lib.study.measured import collect\n"
         "raise SystemExit(cli.main(['list']))\n"
     )
     out = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True)

@@ -18,7 +18,7 @@ from cot2lib.kit.files import TEMPORARY, load_meta, write_atomic
 from cot2lib.runs import finished, manifest, records
 from cot2lib.runs import store as stores
 from cot2lib.study import frame, sweeps
-from cot2lib.study.book.collect import collect
+from cot2lib.study.measured import collect
 from cot2lib.training.supervised import SupervisedTrainer
 
 ROWS, CURVES, WEIGHTS = (f"tiny.quick.{part}" for part in records.PARTS)

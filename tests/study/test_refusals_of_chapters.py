@@ -26,10 +26,10 @@ from cot2lib.study import (
     speed,
     tasks,
 )
-from cot2lib.study.book.collect import collect
 from cot2lib.study.construction_block import ExpertStack
 from cot2lib.study.controls import digits, outcomes
 from cot2lib.study.gsm8k_runs import word_problems
+from cot2lib.study.measured import collect
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.sweeps import of_chapter

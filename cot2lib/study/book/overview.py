@@ -27,59 +27,28 @@ KINDS = {"direction": STATEMENT, "entropy": ENTROPY}  # of claims, by what is me
 REWARD = ("tab:grpo", "tab:prosqa_prontoqa", "tab:dirichlet", "results sec", "app:exp-results-grpo", "sec:")
 ROWS = ("theory", "sums", "graphs", "reward", "word problems")
 
-# The abstract of the paper, word by word, and the claims that a phrase rests on; the first one colours it.
-ABSTRACT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "Modern language models generate chain-of-thought traces by autoregressively sampling tokens from a finite "
-        "vocabulary. While this discrete sampling has achieved remarkable success, conducting chain-of-thought with "
-        "continuously-valued tokens (CoT2) offers a ",
-        (),
-    ),
-    ("richer and more expressive alternative", ("small-cot2-beats-large-discrete",)),
-    (
-        ". Our work provides new theoretical guarantees and algorithms for CoT2, motivated by logical reasoning tasks "
-        "that inherently require search capabilities. Theoretically, we establish how ",
-        (),
-    ),
-    ("CoT2 facilitates the model to track multiple discrete traces in parallel", ("consistency", "assumption-1")),
-    ("; and quantify ", ()),
-    ("the level of achievable parallelism", ("packing",)),
-    (" and ", ()),
-    ("its benefits for inference efficiency", ("sample-complexity-ratio", "sample-complexity-rate", "passk-mnns")),
-    (". We also provide ", ()),
-    (
-        "a CoT2-based one-layer transformer construction that solves the combinatorial \N{LEFT DOUBLE QUOTATION MARK}"
-        "subset sum problem\N{RIGHT DOUBLE QUOTATION MARK} given a sufficient embedding dimension",
-        ("construction",),
-    ),
-    (". These insights arise from a ", ()),
-    ("novel and effective supervision strategy", ("main-mnns-cot2",)),
-    (
-        " where we match the language model outputs to the empirical token distributions of a set of target traces. "
-        "Complementing this, we introduce sampling strategies that unlock policy optimization methods for CoT2. Our "
-        "primary strategy samples and composes K discrete tokens at each decoding step to ",
-        (),
-    ),
-    ("control the level of parallelism", ("k-infinity", "grpo-k-moderate")),
-    (". Experiments confirm that (i) ", ()),
-    (
-        "the optimal level of parallelism is governed by the embedding dimension",
-        ("budget-d16", "budget-d24", "budget-d32"),
-    ),
-    (", (ii) ", ()),
-    (
-        "our continuous supervision strategy can outperform alternative methods",
-        ("convergence-2l2h", "convergence-prosqa", "convergence-prontoqa", "csft-above-coconut"),
-    ),
-    (", and (iii) ", ()),
-    (
-        "policy optimization with CoT2 indeed improves the performance of the model beyond its initial discrete",
-        ("grpo-improves",),
-    ),
-    (" or ", ()),
-    ("continuous supervision", ("dirichlet-improves",)),
-    (".", ()),
-)
+# The abstract of the paper, word by word, and in brackets the claims that a phrase rests on; the first one colours it.
+ABSTRACT = """
+Modern language models generate chain-of-thought traces by autoregressively sampling tokens from a finite
+vocabulary. While this discrete sampling has achieved remarkable success, conducting chain-of-thought with
+continuously-valued tokens (CoT2) offers a [richer and more expressive
+alternative](small-cot2-beats-large-discrete). Our work provides new theoretical guarantees and algorithms for CoT2,
+motivated by logical reasoning tasks that inherently require search capabilities. Theoretically, we establish how
+[CoT2 facilitates the model to track multiple discrete traces in parallel](consistency assumption-1); and quantify
+[the level of achievable parallelism](packing) and [its benefits for inference efficiency](sample-complexity-ratio
+sample-complexity-rate passk-mnns). We also provide [a CoT2-based one-layer transformer construction that solves the
+combinatorial \N{LEFT DOUBLE QUOTATION MARK}subset sum problem\N{RIGHT DOUBLE QUOTATION MARK} given a sufficient
+embedding dimension](construction). These insights arise from a [novel and effective supervision
+strategy](main-mnns-cot2) where we match the language model outputs to the empirical token distributions of a set of
+target traces. Complementing this, we introduce sampling strategies that unlock policy optimization methods for
+CoT2. Our primary strategy samples and composes K discrete tokens at each decoding step to [control the level of
+parallelism](k-infinity grpo-k-moderate). Experiments confirm that (i) [the optimal level of parallelism is governed
+by the embedding dimension](budget-d16 budget-d24 budget-d32), (ii) [our continuous supervision strategy can
+outperform alternative methods](convergence-2l2h convergence-prosqa convergence-prontoqa csft-above-coconut), and
+(iii) [policy optimization with CoT2 indeed improves the performance of the model beyond its initial
+discrete](grpo-improves) or [continuous supervision](dirichlet-improves).
+""".strip().replace("\n", " ")
+PHRASE = re.compile(r"\[(.+?)\]\((.+?)\)")
 
 
 def counts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +69,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 def picture(rows: pd.DataFrame) -> str:
     """The abstract, beside it the tiles."""
     found = judged(rows)
-    phrases = "".join(_phrase(words, found[list(claimed)]) for words, claimed in ABSTRACT)
+    phrases = PHRASE.sub(lambda marked: _phrase(marked[1], found[marked[2].split()]), escape(ABSTRACT))
     names = found.index.to_series().map(row_of)
     lines = "".join(f"<dt>{name}</dt><dd>{_tiles(found[names == name])}</dd>" for name in ROWS)
     legend = "".join(
@@ -127,8 +96,6 @@ def row_of(claim: str) -> str:
 
 def _phrase(words: str, found: pd.Series) -> str:
     """Words of the abstract, with a mark for each claim that they rest on."""
-    if found.empty:
-        return escape(words)
     marks = [f'<span class="sign" aria-hidden="true">{mark(verdict)}</span>' for verdict in found]
     first, *others = [
         f'<a class="phrase {look(group(verdict))}" href="{at(claim)}" title="{said}"'
@@ -136,7 +103,7 @@ def _phrase(words: str, found: pd.Series) -> str:
     ]
     titles = map(about, found.index[1:], found[1:])
     more = [f'{link} aria-label="{said}">{one}</a>' for link, said, one in zip(others, titles, marks[1:])]
-    return f"{first}>{escape(words)}{marks[0]}</a>{''.join(more)}"
+    return f"{first}>{words}{marks[0]}</a>{''.join(more)}"
 
 
 def _tiles(found: pd.Series) -> str:
