@@ -162,10 +162,7 @@ def called(column: str, value: object) -> str:
 def absent(requests: Mapping[str, Sequence[Run]], by: Sequence[str], retrained: str | None = None) -> Text | None:
     """A bullet for each profile that lacks a record of what is asked for, with the remedy.
 
-    Args:
-        requests: runs by profile.
-        by: columns that name a run, whatever its seed.
-        retrained: the profile that is read from the local store, as in `read`.
+    Columns `by` name a run, whatever its seed; the other arguments are those of `read`.
     """
     sentences = []
     for profile, specs in requests.items():

@@ -85,13 +85,10 @@ SAID = {  # what a reader is told of a label besides its group; the rest is said
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit that a claim is measured in.
+    """The unit that a claim is measured in, with the decimals that a reader is shown.
 
-    Attributes:
-        name: the word.
-        tight: half-width of an interval from which it is wide, and what a mean that is close lies within.
-        digits: decimals that a reader is shown.
-        share: of a stated value that a mean which is close lies within too.
+    From the half-width `tight` on an interval is wide. A mean that is close to a stated value lies within `tight`, and
+    within `share` of that value.
     """
 
     name: str
@@ -224,13 +221,7 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
 
 
 def learnt(right: Values, asked: Values, chance: float) -> bool:
-    """Whether some run is right more often than chance alone makes one of them in 5 % of cases.
-
-    Args:
-        right: how many questions each run answers.
-        asked: of how many.
-        chance: share that a guess answers.
-    """
+    """Whether some run is `right` on more of the questions `asked` than chance makes one of them in 5 % of cases."""
     by_luck = stats.binom.sf(np.round(np.asarray(right)) - 1, np.asarray(asked), chance)
     return bool((by_luck < (1 - LEVEL) / len(by_luck)).any())
 

@@ -7,7 +7,6 @@ claims alone names them after a colon, by patterns between bars.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -141,15 +140,9 @@ def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shown)
 
 
-@dataclass(frozen=True)
-class Badge:
-    """The verdict that a caption shows of the claims that its figure or table speaks to.
-
-    Attributes:
-        group: that of their verdicts; `MIXED` where they differ.
-        words: the place in the paper, and how many claims each group has.
-        label: of the only card, or of the section with all of them.
-    """
+class Badge(NamedTuple):
+    """The verdict that a caption shows of its claims: their group, or `MIXED`; the place in the paper and how many
+    claims each group has; and the label of the only card, or of the section with all of them."""
 
     group: str
     words: str
