@@ -15,9 +15,9 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from cot2lib.errors import SpecError
@@ -98,22 +98,18 @@ def execute(
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
-    out = out or _executed()
+    out = out or _root() / "build" / "executed"
     out.mkdir(parents=True, exist_ok=True)
     jobs = sources, [out / source.name for source in sources], values
     failed = 0
-    with _pool(min(workers, len(sources))) if workers > 1 else nullcontext() as pool:
-        results = (pool.map if pool else map)(_timed, *jobs)
+    spawned = multiprocessing.get_context("spawn"), end_with_parent  # processes that end when this one does
+    with ProcessPoolExecutor(min(workers, len(sources)), *spawned) if workers > 1 else nullcontext() as pool:
+        results = (pool.map if pool else map)(_execute, *jobs)
         for source, (failure, seconds) in zip(sources, results):
             failed += failure is not None
             print(f"{source.stem:<22}{failure or 'ok':<60}{seconds:>7.1f} s", flush=True)
     print(f"{len(sources) - failed} of {len(sources)} chapters executed into {out}")
     return 1 if failed else 0
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that end when this one does."""
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), end_with_parent)
 
 
 def all_chapters() -> list[Path]:
@@ -223,49 +219,37 @@ def _same_type(value: object, default: object) -> bool:
     return type(value) is type(default)
 
 
-def _timed(*job) -> tuple[str | None, float]:
-    began = time.perf_counter()
-    return _execute(*job), time.perf_counter() - began
+def _execute(source: Path, target: Path, values: Mapping[str, object], again: bool = True) -> tuple[str | None, float]:
+    """Execute one chapter; what went wrong, or None, and the seconds. A kernel that does not begin has a second one.
 
-
-def _execute(source: Path, target: Path, values: Mapping[str, object], again: bool = True) -> str | None:
-    """Execute one chapter; returns what went wrong, or None. A kernel that does not begin has a second one."""
+    The target is replaced once the chapter is whole.
+    """
     try:
         import papermill
     except ImportError:
-        return "package 'papermill' is missing: install the extra with `pip install 'cot2lib[book]'`."
+        return "package 'papermill' is missing: install the extra with `pip install 'cot2lib[book]'`.", 0.0
     began = time.perf_counter()
+    part, failure = target.with_name(f".{target.stem}.part.ipynb"), None
     try:
-        with _whole(target) as part:
-            papermill.execute_notebook(
-                source,
-                part,
-                parameters=dict(values),
-                kernel_name=KERNEL,
-                cwd=source.parent,
-                progress_bar=False,
-                extra_arguments=["--IPKernelApp.log_level=40"],
-            )
-            _stamp(part, values, time.perf_counter() - began)
-    except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
-        return _execute(source, target, values, again=False) if again and UNBORN in str(error) else _one_line(error)
-    return None
-
-
-@contextmanager
-def _whole(target: Path) -> Iterator[Path]:
-    """A file that takes the target's place once it is whole."""
-    part = target.with_name(f".{target.stem}.part.ipynb")
-    try:
-        yield part
+        papermill.execute_notebook(
+            source,
+            part,
+            parameters=dict(values),
+            kernel_name=KERNEL,
+            cwd=source.parent,
+            progress_bar=False,
+            extra_arguments=["--IPKernelApp.log_level=40"],
+        )
+        _stamp(part, values, time.perf_counter() - began)
         os.replace(part, target)
+    except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
+        if again and UNBORN in str(error):
+            return _execute(source, target, values, again=False)
+        name, value = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", str(error))
+        failure = f"{name}: {' '.join(value.split())}"[:400]
     finally:
         part.unlink(missing_ok=True)
-
-
-def _one_line(error: Exception) -> str:
-    name, value = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", str(error))
-    return f"{name}: {' '.join(value.split())}"[:400]
+    return failure, time.perf_counter() - began
 
 
 def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
@@ -279,10 +263,6 @@ def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
         cell["metadata"].pop("papermill", None)
         cell["metadata"].pop("execution", None)
     path.write_text(json.dumps(notebook, indent=1) + "\n")
-
-
-def _executed() -> Path:
-    return _root() / "build" / "executed"
 
 
 def _root() -> Path:
