@@ -306,17 +306,9 @@ def picture(lines: Sequence[Drawn], judged_by: tuple[float, float] = (np.nan, np
     )
     left = len(lines) - len(kept)
     more = f"<p>{left} more lines have larger means; the CSV file holds them.</p>" if left else ""
-    return Shown(f"<div class='claim-picture'>{drawn}{scales}{more}</div>", _by_seed(lines))
-
-
-def _by_seed(lines: Sequence[Drawn]) -> pd.DataFrame:
-    """Every seed's value."""
-    rows = [
-        (line.label, seed, float(value), line.stated, line.unit.name)
-        for line in lines
-        for seed, value in line.values.items()
-    ]
-    return pd.DataFrame(rows, columns=["measured", "seed", "ours", "paper", "unit"])
+    columns = ["measured", "seed", "ours", "paper", "unit"]
+    runs = [(line.label, *run, line.stated, line.unit.name) for line in lines for run in line.values.items()]
+    return Shown(f"<div class='claim-picture'>{drawn}{scales}{more}</div>", pd.DataFrame(runs, columns=columns))
 
 
 def _ends(lines: Sequence[Drawn], judged_by: tuple[float, float]) -> tuple[float, float]:

@@ -96,31 +96,30 @@ def row_of(claim: str) -> str:
 
 def _phrase(words: str, found: pd.Series) -> str:
     """Words of the abstract, with a mark for each claim that they rest on."""
-    marks = [f'<span class="sign" aria-hidden="true">{mark(verdict)}</span>' for verdict in found]
-    first, *others = [
-        f'<a class="phrase {look(group(verdict))}" href="{at(claim)}" title="{said}"'
-        for (claim, verdict), said in zip(found.items(), map(about, found.index, found))
-    ]
-    titles = map(about, found.index[1:], found[1:])
-    more = [f'{link} aria-label="{said}">{one}</a>' for link, said, one in zip(others, titles, marks[1:])]
-    return f"{first}>{words}{marks[0]}</a>{''.join(more)}"
+    signs = [f'<span class="sign" aria-hidden="true">{mark(verdict)}</span>' for verdict in found]
+    first, *others = found.items()
+    more = [_link(*claim, "phrase", sign) for claim, sign in zip(others, signs[1:])]
+    return "".join([_link(*first, "phrase", words + signs[0], spoken=False), *more])
 
 
 def _tiles(found: pd.Series) -> str:
     """Tiles of some claims, what agrees first: statements are large, and entropies are one strip."""
     found = found.sort_values(key=lambda verdicts: verdicts.map(group).map([*MARKS].index), kind="stable")
     kinds = claims().loc[found.index, "metric"].map(KINDS).fillna(NUMBER)
-    large = "\n".join(_tile(claim, verdict, "tile") for claim, verdict in found[kinds == STATEMENT].items())
-    small = "\n".join(_tile(claim, verdict, "tile small") for claim, verdict in found[kinds == NUMBER].items())
+    large, small = (
+        "\n".join(_link(claim, verdict, size, mark(verdict)) for claim, verdict in found[kinds == kind].items())
+        for kind, size in ((STATEMENT, "tile"), (NUMBER, "tile small"))
+    )
     strip = "".join(_strip(part) for _, part in found[kinds == ENTROPY].groupby(found.map(group), sort=False))
     return f"{large}\n{small}" + (f'<span class="strip">{strip}</span>' if strip else "")
 
 
-def _tile(claim: str, verdict: str, size: str) -> str:
-    """A link to a card that shows its verdict."""
-    said = about(claim, verdict)
-    opened = f'<a class="{size} {look(group(verdict))}" href="{at(claim)}" title="{said}" aria-label="{said}">'
-    return f"{opened}{mark(verdict)}</a>"
+def _link(claim: str, verdict: str, kind: str, shown: str, spoken: bool = True) -> str:
+    """A link to a claim's card that says claim and verdict in full, aloud too where it shows a mark alone."""
+    because_of = ": ".join(filter(None, [group(verdict), because(verdict)]))
+    said = escape(bare(f"{cards.heading(claim)}. Verdict: {because_of}."), quote=True)
+    aloud = f' aria-label="{said}"' if spoken else ""
+    return f'<a class="{kind} {look(group(verdict))}" href="{at(claim)}" title="{said}"{aloud}>{shown}</a>'
 
 
 def _strip(found: pd.Series) -> str:
@@ -128,12 +127,6 @@ def _strip(found: pd.Series) -> str:
     name, said = group(found.iloc[0]), f"{len(found)} {ENTROPY}: {group(found.iloc[0])}. To the first of them."
     opened = f'<a class="tile small {look(name)}" style="flex-grow: {len(found)}" href="{at(found.index[0])}"'
     return f'{opened} title="{said}" aria-label="{said}">{MARKS[name]} {len(found)}</a>'
-
-
-def about(claim: str, verdict: str) -> str:
-    """A claim and its verdict in full, for an attribute."""
-    said = ": ".join(filter(None, [group(verdict), because(verdict)]))
-    return escape(bare(f"{cards.heading(claim)}. Verdict: {said}."), quote=True)
 
 
 def at(claim: str) -> str:
