@@ -1,8 +1,9 @@
-"""Sphinx extension: what pages say of the records, drawn from them at build time.
+"""Sphinx extension: what pages say of the records, made from them at build time, and links to sources.
 
 Directives of `TABLES` have the caption of their table as content. Others: `curves` (figure of what was found),
 `in-short` (whether the paper holds), `overview` (the abstract and a tile for each claim), `by-mixtures` (predicted
-outcomes that depend on the decoder).
+outcomes that depend on the decoder). On the page `book/claims` cards take the place of the line `% cards`, on
+`book/letter` numbers that of their names. The role `source` links to a file at the commit that the book is built from.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,9 @@ from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from cot2lib.kit.provenance import commit
 from cot2lib.study import report
-from cot2lib.study.book import first_page, index, overview
+from cot2lib.study.book import cards, first_page, index, letter, overview
 from cot2lib.study.book.ledger import halves_table, of_records
 from cot2lib.study.controls import draw as controls
 from cot2lib.study.controls import outcomes
@@ -43,6 +45,10 @@ WHEN = (
     f"(commit {FIRST_CONTROLS})."
 )
 DRAWN = "build/book"
+FILLED: dict[str, Callable[[str], str]] = {
+    "book/claims": lambda page: page.replace("% cards", cards.page(of_records())),
+    "book/letter": letter.filled,
+}
 
 
 def curves(root: Path, caption: str) -> list[str]:
@@ -97,8 +103,31 @@ class Drawn(SphinxDirective):
         return container.children
 
 
+def fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Put cards and numbers into their pages."""
+    if docname in FILLED:
+        app.env.note_reread()
+        source[0] = FILLED[docname](source[0])
+
+
+def revision(options: dict) -> str:
+    """The commit, or the branch of the repository where the commit does not hold the files as they are."""
+    made = commit()
+    return options["repository_branch"] if made == "unknown" or made.endswith("-dirty") else made
+
+
+def linked(name, rawtext, text, lineno, inliner, options=None, content=()):
+    """A link to a file of the repository; what follows # is a place in it."""
+    options = inliner.document.settings.env.config.html_theme_options
+    at = f"{options['repository_url']}/blob/{revision(options)}/{text}"
+    shown = nodes.literal("", text.partition("#")[0])
+    return [nodes.reference(rawtext, "", shown, refuri=at)], []
+
+
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx."""
     for name in [*TABLES, *LINES]:
         app.add_directive(name, Drawn)
+    app.connect("source-read", fill)
+    app.add_role("source", linked)
     return {"version": "1", "parallel_read_safe": True}
