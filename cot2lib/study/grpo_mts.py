@@ -85,7 +85,7 @@ def gain_against_start(rows: pd.DataFrame) -> Shown:
     begun = rows["d_model"].map(lambda d: called("d_model", d)) + better
     data, apart = series.told_apart(rows.assign(begun=begun), "begun")
     with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, col="recipe", height=2.9, aspect=1.4, despine=False)
+        grid = look.Grid(data, col="recipe", height=2.9, aspect=1.4, despine=False)
         grid.map_dataframe(
             sns.scatterplot, "own_before", "own_gain", hue="series", style="series", legend=False, s=36,
             palette=apart["palette"], markers=apart["markers"], hue_order=apart["hue_order"],

@@ -203,7 +203,7 @@ def gains(rows: pd.DataFrame, y: str, hue: str, col: str, finding: str = "", val
     with plt.rc_context(SETTINGS):
         height = 1.2 + 0.35 * len(lines)
         panels = data[col].nunique()
-        grid = sns.FacetGrid(data, col=col, height=height, aspect=look.WIDE / panels / height, despine=False)
+        grid = look.Grid(data, col=col, height=height, aspect=look.WIDE / panels / height, despine=False)
         grid.map_dataframe(sns.stripplot, dodge=len(names) > 1, jitter=False, size=3.4, alpha=0.5, **options)
         grid.map_dataframe(sns.pointplot, dodge=dodge, errorbar=None, linestyle="none", markersize=6, zorder=5,
                            markers=[*apart["markers"].values()], markeredgecolor="white", markeredgewidth=0.7,
