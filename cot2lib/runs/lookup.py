@@ -24,16 +24,23 @@ def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     return described(records.in_order(rows, [spec.id for spec in specs]))
 
 
-def tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
-    """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
+def known_rows(specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
+    """Rows of the known specs, in the order of the request; the store is read only if it is needed."""
     asked = [spec.id for spec in specs]
-    shipped = (records.EMPTY,) * 2
-    if not retrain:
-        shipped = records.in_order(records.shipped_runs(), asked), records.shipped_curves(asked)
-    if len(shipped[0]) == len(asked):
+    shipped = records.EMPTY if retrain else records.in_order(records.shipped_runs(), asked)
+    if len(shipped) == len(asked):
         return shipped
-    known = records.join([shipped, finished.tables()])
-    return records.in_order(known[0], asked), records.choose(known, asked)[1]
+    return records.in_order(records.join([shipped, finished.tables()[0]]), asked)
+
+
+def known_points(specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
+    """Points of the curves of the known specs; shipped ones come first."""
+    asked = {spec.id for spec in specs}
+    shipped = records.EMPTY if retrain else records.shipped_curves(asked)
+    if asked <= set(shipped["id"]):
+        return shipped
+    known = records.join([shipped, finished.tables()[1]])
+    return known[known["id"].isin(asked)]
 
 
 def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
@@ -45,7 +52,8 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     require_some(specs)
     if left := absent(specs, retrain):
         raise RecordError(absent_message(left, retrain))
-    rows, points = tables(list(dict.fromkeys(specs)), retrain)
+    specs = list(dict.fromkeys(specs))
+    rows, points = known_rows(specs, retrain), known_points(specs, retrain)
     measured = {*points.columns, "accuracy", "epoch"}
     told = _told(rows, measured).assign(id=rows["id"])
     points = points.merge(told, on="id")
