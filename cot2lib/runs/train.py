@@ -82,7 +82,7 @@ def run(
     with _noting(specs):
         if left:
             _train(specs, left, How(where, engine, threads, stack), shard)
-        return described(known_rows(specs, retrain))
+        return described(known_rows(specs, retrain), specs)
 
 
 @contextmanager
