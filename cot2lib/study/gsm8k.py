@@ -1,6 +1,7 @@
 """The chapter `gsm8k`: accuracy by limit and while training, and what the trained model answers."""
 
 from collections.abc import Callable, Sequence
+from itertools import product, starmap
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from cot2lib.llm.stories import Story
 from cot2lib.runs import records
 from cot2lib.study import gsm8k_runs, look, show
 from cot2lib.study.frame import at, ordered
-from cot2lib.study.gsm8k_runs import BESIDE, PAPER_LIMITS, QWEN, SAMPLED, THOUGHTS, TOKENS, word_problems
+from cot2lib.study.gsm8k_runs import BESIDE, PAPER_LIMITS, QWEN, SAMPLED, TOKENS, TRAINING, word_problems
 from cot2lib.study.printed import stated
 from cot2lib.study.report import PERCENT, Text, text
 from cot2lib.study.series import told_apart
@@ -76,10 +77,8 @@ def printed(limit: int, model: str, what: str = "") -> float | None:
 def by_limit(table: pd.DataFrame, finding: str = "") -> look.Shown:
     """Accuracy by the limit on a response: as the paper prints it, and what our runs come to, sampled and greedy."""
     name = MODELS[table["model"].iloc[0]]
-    rows = [
-        (limit, model, stated(f"gsm8k-{limit}-{claim}")) for limit in PAPER_LIMITS for model, claim in CLAIMED.items()
-    ]
-    parts = {"paper: Qwen3-0.6B, one run": pd.DataFrame(rows, columns=["limit", "model", "right"])}
+    rows = pd.DataFrame(product(PAPER_LIMITS, CLAIMED), columns=["limit", "model"])
+    parts = {"paper: Qwen3-0.6B, one run": rows.assign(right=[*starmap(printed, rows.to_numpy())])}
     parts |= {f"ours: {name}, {how}": part for how, part in outcomes(table).groupby("answers", observed=True)}
     data, apart = told_apart(pd.concat([part.assign(panel=title) for title, part in parts.items()]), "model")
     figure, axes = look.panels(1, 3, height=3.3)
@@ -98,22 +97,18 @@ def while_training(table: pd.DataFrame) -> look.Shown:
 
     A model that learns to think is drawn twice below: answering at once, and after its thoughts.
     """
-    how = {  # methods whose answers are drawn by a decoding, and what figures call both
-        ("discrete", SAMPLED): ("sampled", "discrete CoT"),
-        ("mts", SAMPLED): ("sampled", "MTS"),
-        ("discrete", TOKENS): ("greedy", "discrete CoT"),
-        ("mts", THOUGHTS): ("greedy", "MTS"),
-        ("mts", TOKENS): ("greedy", "MTS, asked to answer at once"),
-    }
-    thinks = np.where(table["continuous"] > 0, "mts", "discrete")
-    told = [how.get(pair, ("", "")) for pair in zip(thinks, table["decoding"])]
-    rows = table.assign(right=PERCENT * table["accuracy"], **pd.DataFrame(told, table.index, ["recipe", "model"]))
-    rows = rows[rows["model"] != ""].assign(tokens=lambda part: ordered(part["longest"], [*gsm8k_runs.LIMITS]))
-    rows["recipe"] = ordered(rows["recipe"], [*KINDS.values()])
-    last = rows[(rows["recipe"] == SAMPLED) & (rows["step"] == rows["step"].max())]
-    last = last[last["longest"] == rows["longest"].max()].groupby("model")["right"].mean()
+    rows = table[table["decoding"] != TRAINING]
+    plain, at_once = rows["continuous"] == 0, rows["decoding"] == TOKENS
+    model = np.select([plain, at_once], ["discrete CoT", "MTS, asked to answer at once"], "MTS")
+    how = ordered(np.where(rows["decoding"] == SAMPLED, "sampled", "greedy"), [*KINDS.values()])
+    limits = ordered(rows["longest"], sorted(rows["longest"].unique(), reverse=True))
+    rows = rows.assign(
+        right=PERCENT * rows["accuracy"], model=model, recipe=how, tokens=limits
+    )  # a row of panels each
+    most = rows["longest"].max()
+    last = at(rows, decoding=SAMPLED, longest=most, step=rows["step"].max()).groupby("model")["right"].mean()
     told = " and ".join(f"those of {name} {mean:.1f} %" for name, mean in last.items())
-    finding = f"At the end, within {rows['longest'].max()} tokens, sampled answers are right: {told}."
+    finding = f"At the end, within {most} tokens, sampled answers are right: {told}."
     labels = ("step", "right answers (%)")
     shown = look.curves(rows, "model", "tokens", x="step", y="right", labels=labels, finding=finding)
     for axis in shown.figure.axes:

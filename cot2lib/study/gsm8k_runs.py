@@ -147,19 +147,19 @@ def ship_models(profile: str, folder: Path | None = None) -> list[Path]:
 
 
 def ends(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each run: accuracies, lengths and shares of cut responses before and after its training.
+    """A row for each run: accuracies before and after its training, and the length of responses after it.
 
     `accuracy` is of responses as they are rewarded, `greedy` of greedy tokens, after thoughts where the run learnt to
     think. `start_accuracy` and `start_greedy` are those of the model before training, which has no thoughts: its
     tokens may take up the whole limit, as in the run of discrete chain of thought of the same limit and seed.
     """
-    cell, what = ["model", "longest", "seed"], ["accuracy", "length", "cut"]
-    greedy = table.rename(columns={"accuracy": "greedy"}).drop(columns=["length", "cut"])
+    cell = ["model", "longest", "seed"]
+    greedy = table.rename(columns={"accuracy": "greedy"}).drop(columns="length")
     own = np.where(table["continuous"] > 0, THOUGHTS, TOKENS)
     last = lambda rows: rows[rows["step"] == rows.groupby("id")["step"].transform("max")].reset_index(drop=True)
     found = last(greedy[table["decoding"] == own])
-    found = found.join(last(table[table["decoding"] == SAMPLED]).set_index("id")[what], on="id")
+    found = found.join(last(table[table["decoding"] == SAMPLED]).set_index("id")[["accuracy", "length"]], on="id")
     untrained = (table["step"] == 0) & (table["continuous"] == 0)
-    sampled = table[untrained & (table["decoding"] == SAMPLED)].set_index(cell)[what]
+    sampled = table[untrained & (table["decoding"] == SAMPLED)].set_index(cell)["accuracy"]
     plain = greedy[untrained & (table["decoding"] == TOKENS)].set_index(cell)["greedy"]
-    return found.join(sampled.add_prefix("start_"), on=cell).join(plain.rename("start_greedy"), on=cell)
+    return found.join(sampled.rename("start_accuracy"), on=cell).join(plain.rename("start_greedy"), on=cell)

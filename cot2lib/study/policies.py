@@ -56,7 +56,7 @@ def read(asked: Mapping[str, Asked], retrained: str | None = None, device: str =
 
 
 def evaluations(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
-    """Every evaluation of recorded runs, tidy, with accuracies by `DECODERS` and the `reward` of rollouts.
+    """Every evaluation of recorded runs, tidy, with accuracies by `DECODERS`.
 
     `started` is the method of the model that a run began from, `origin` that model in words. Errors as `frame.read`.
     """
@@ -67,7 +67,7 @@ def evaluations(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | Non
     started = points["id"].map({spec.id: spec.start.method for some in requests.values() for spec in some})
     origin = started + points["layers"].map(lambda layers: f", {frame.called('layers', layers)}")
     named = {"started": started, "origin": ordered(origin, frame.ORDER["origin"])}
-    return points.assign(own=points["accuracy"], reward=PERCENT * (1 - points["loss"]), **shares, **named)
+    return points.assign(own=points["accuracy"], **shares, **named)
 
 
 def outcomes(points: pd.DataFrame) -> pd.DataFrame:
