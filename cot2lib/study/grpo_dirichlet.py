@@ -17,6 +17,7 @@ from cot2lib.errors import SpecError
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
 from cot2lib.study import policies, show
+from cot2lib.study.frame import called
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.reward_runs import simplex
 from cot2lib.study.series import BLUE, ORANGE
@@ -45,7 +46,7 @@ def lost_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Points that the last epoch lacks of the best, by base decoding, and how much more at each scale than at 20."""
     by, scales = ["recipe", "origin"], [gamma for gamma in GAMMAS if gamma != BEST_GAMMA]
     own = show.cells(rows, by, "gamma", "base_lost", policies.differences)
-    more = {f"{gamma:g} less {BEST_GAMMA:g}": (gamma, BEST_GAMMA) for gamma in scales}
+    more = {f"{called('gamma', gamma)}, more than at {BEST_GAMMA:g}": (gamma, BEST_GAMMA) for gamma in scales}
     return own.merge(show.gap_table(rows, by, "gamma", more, "base_lost"), how="left")
 
 

@@ -1,6 +1,6 @@
 """Runs of the chapters `grpo_mts` and `grpo_dirichlet`: by sweep, and in each by what is changed.
 
-Where nothing is changed the change is `USUAL`. All start from models that were trained under the profile `paper`.
+Where nothing is changed the change is `USUAL`. But for `better start` all start from models of the profile `paper`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from cot2lib.study.sweeps import (
     rewarded,
     sampled,
     starts,
-)  # fmt: skip
+)
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 
 MANY = 12  # tokens beyond the paper's table
@@ -31,9 +31,9 @@ DROPPED = {"paper": len(TEN), "quick": FEW}  # initialisations with dropout on t
 Asked = Mapping[str, Mapping[str, Sequence[GRPOSpec]]]  # runs of a profile by sweep and change
 
 
-def specs(asked: Asked) -> list[GRPOSpec]:
-    """The different runs of all sweeps."""
-    return distinct(*(some for changes in asked.values() for some in changes.values()))
+def specs(asked: Asked, but: str = "") -> list[GRPOSpec]:
+    """The different runs of all sweeps, or of all but one."""
+    return distinct(*(some for sweep, changes in asked.items() if sweep != but for some in changes.values()))
 
 
 # Multi-token sampling
@@ -50,7 +50,7 @@ def mts(profile: str = "quick", seeds: Sequence[int] = TWENTY, split_seeds: Sequ
     return {
         "table": {USUAL: distinct(sampled(profile, seeds[:FEW]), more)},
         "variants": mts_variants(profile, seeds[:FEW]),
-        "split": {USUAL: [*sampled(seeds=split_seeds, **one), *dropped]},
+        "split": {USUAL: sampled(seeds=split_seeds, **one), "one-sided dropout": dropped},
     }
 
 
@@ -98,15 +98,13 @@ def every_mts(profile: str) -> list[GRPOSpec]:
 
     By the authors' recipe K of 3, 6 and 12 have twenty seeds at d = 24, for ten left open whether more tokens help.
     """
-    asked = {sweep: changes for sweep, changes in mts(profile).items() if sweep != "split"}
     more = sampled(profile, TWENTY, (24,), (MANY,)) if profile == "paper" else []
-    return distinct(sampled(profile), specs(asked), more)
+    return distinct(specs(mts(profile), but="split"), more)
 
 
 def on_split(profile: str) -> list[GRPOSpec]:
     """The runs of both chapters on the split of the paper's runs."""
-    split = [*mts(profile)["split"][USUAL], *simplex(profile)["split"][USUAL]]
-    return distinct(split, explaining(profile))
+    return distinct(*mts(profile)["split"].values(), *simplex(profile)["split"].values(), explaining(profile))
 
 
 # Dirichlet thoughts, and the rules of later papers
@@ -174,6 +172,5 @@ def later(profile: str, seeds: Sequence[int]) -> dict[str, list[GRPOSpec]]:
 
 def every_simplex(profile: str) -> list[GRPOSpec]:
     """All runs of the chapter but those on one split, and those that the chapter on sampled tokens has."""
-    asked = {sweep: changes for sweep, changes in simplex(profile).items() if sweep != "split"}
     known = set(sampled(profile))
-    return [run for run in distinct(specs(asked), looked_into(profile)) if run not in known]
+    return [run for run in distinct(specs(simplex(profile), but="split"), looked_into(profile)) if run not in known]
