@@ -9,7 +9,7 @@ whichever is asked for.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pkgutil import resolve_name
@@ -246,26 +246,6 @@ def dirichlet(
     return expanded(SHAPED | dict(start=start, thought=thoughts, lr=rate) | options, profile, seeds)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """Runs that differ from the usual ones in one way.
-
-    What else tells them apart (K, gamma, the start) stands in the fields of the runs themselves (`columns`).
-
-    Attributes:
-        change: what is changed, in the words of figures; `USUAL` where nothing is.
-        specs: the runs.
-    """
-
-    change: str
-    specs: tuple[GRPOSpec, ...]
-
-
-def runs_of(variants: Sequence[Variant]) -> list[GRPOSpec]:
-    """The different runs of some variants."""
-    return distinct(*(variant.specs for variant in variants))
-
-
 def distinct(*parts: Sequence[Run]) -> list[Run]:
     """The different runs of some lists."""
     return list(dict.fromkeys(run for part in parts for run in part))
@@ -291,20 +271,14 @@ CHAPTERS: dict[str, Chapter] = {
     "budget": Chapter(("budgets", "sparse"), without=("csft",)),
     "sampling": Chapter(("small",)),  # which are of `csft`, too
     "one_split": Chapter(
-        (
-            "one_split",
-            listed("grpo_mts_runs:on_split"),
-            listed("grpo_mts_runs:explaining"),
-            listed("grpo_dirichlet_runs:on_split"),
-        ),
-        without=("csft", "grpo_mts", "grpo_dirichlet"),
+        ("one_split", listed("reward_runs:on_split")), without=("csft", "grpo_mts", "grpo_dirichlet")
     ),
     "construction": Chapter(("trigonometric",)),
     graph_runs.SWEEP: Chapter((graph_runs.every,)),  # not renamed, for its records
     "prosqa": Chapter((listed("prosqa.runs:every"),)),
     "controls": Chapter((listed("controls.runs:every"),)),
-    "grpo_mts": Chapter((listed("grpo_mts_runs:every"),)),
-    "grpo_dirichlet": Chapter((listed("grpo_dirichlet_runs:every"),)),
+    "grpo_mts": Chapter((listed("reward_runs:every_mts"),)),
+    "grpo_dirichlet": Chapter((listed("reward_runs:every_simplex"),)),
 }
 HALF = ("prosqa",)  # chapters whose weights ship in half precision
 
