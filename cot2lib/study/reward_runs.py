@@ -114,12 +114,11 @@ def simplex(profile: str = "quick", seeds: Sequence[int] = TWENTY, split_seeds: 
     few, best = seeds[:FEW], (BEST_GAMMA,)
     one_layer = [*dirichlet(profile, few), *dirichlet(profile, few, method="cot2")]
     more = [*dirichlet(profile, few, best, layers=2), *dirichlet(profile, seeds, best)]
-    split = [run for layers in (1, 2) for run in dirichlet(profile, split_seeds, best, layers=layers, one_split=True)]
     return {
         "table": {USUAL: distinct(one_layer, more)},
         "variants": dirichlet_variants(profile, few),
         "later": later(profile, few),
-        "split": {USUAL: split},
+        "split": {USUAL: sweep("dirichlet_one_split", profile, split_seeds)},
     }
 
 

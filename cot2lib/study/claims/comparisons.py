@@ -11,26 +11,27 @@ from cot2lib.metrics import by_seed, mean_interval
 from cot2lib.study import judge as rules
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
 from cot2lib.study.claims.queries import Read
+from cot2lib.study.frame import NAMES
 from cot2lib.study.judge import POINTS, Unit
 
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {
     "task": str,
     "method": str,
-    "layers": lambda count: f"{count} layers" if count > 1 else "1 layer",
-    "d_model": lambda width: f"d = {width}",
-    "budget": lambda budget: f"B = {budget:g}",
-    "tokens": lambda count: f"{count} {'tokens' if count > 1 else 'token'} scored",
-    "fed": lambda feeder: f"fed by {feeder}",
+    "layers": NAMES["layers"],
+    "d_model": NAMES["d_model"],
+    "budget": "B = {:g}".format,
+    "tokens": lambda count: f"{NAMES['tokens'](count)} scored",
+    "fed": NAMES["fed"],
     "sampler": str,
-    "k": lambda samples: f"k = {samples}",
-    "K": "K = {}".format,
-    "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
-    "temperature": lambda temperature: f"T = {temperature:g}",
-    "ratio": lambda kind: f"{kind} ratio",
-    "feed": lambda what: f"fed the {what}",
-    "lr": lambda rate: f"rate {rate:g}",
-    "embedding": lambda kind: f"{kind} embeddings",
+    "k": NAMES["tries"],
+    "K": NAMES["k"],
+    "gamma": NAMES["gamma"],
+    "temperature": NAMES["temperature"],
+    "ratio": "{} ratio".format,
+    "feed": "fed the {}".format,
+    "lr": "rate {:g}".format,
+    "embedding": "{} embeddings".format,
     "scaled": lambda scaled: "scaled" if scaled else "not scaled",
 }
 COLUMNS = {
