@@ -45,7 +45,7 @@ BOTH = ("cot2", "discrete")
 FIVE = [MNNS(low, high, 5) for low, high in FIVE_DIGITS]
 START = dict(profile="paper", method="discrete", d_model=24, layers=1)  # of policy gradients on sums
 RATES = {name: {profile: getattr(row, name) for profile, row in POLICIES.items()} for name in
-         ("lr", "cot2_lr", "dirichlet_lr", "high_lr")}  # fmt: skip
+         ("cot2_lr", "dirichlet_lr", "high_lr")}  # fmt: skip
 SHAPED = dict(ratio="product", lr=RATES["dirichlet_lr"])  # of Dirichlet thoughts
 BEST = dict(thought=Dirichlet(BEST_GAMMA), **SHAPED)
 SAMPLED = [MTS(k) for k in KS]
