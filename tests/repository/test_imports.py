@@ -23,7 +23,7 @@ LEVELS = [
     {"decode", "theory", "targets"},
     {"training", "policy_gradient"},
     {"specs", "llm"},
-    {"runs", "passk"},
+    {"runs", "passk", "interventions"},
     {"study"},
     {"cli"},
 ]

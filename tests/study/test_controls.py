@@ -12,10 +12,20 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval
 from cot2lib.specs.profiles import spec
-from cot2lib.study.controls import digits as more_digits
-from cot2lib.study.controls import draw, outcomes, transfer
-from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
-from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
+from cot2lib.study.controls import draw, measure, outcomes
+from cot2lib.study.controls.outcomes import (
+    EXPERIMENTS,
+    EXPLANATIONS,
+    GRAPHS,
+    HIT,
+    MISS,
+    NUMBERS,
+    OPEN,
+    UNRUN,
+    Answered,
+    Gap,
+    predictions,
+)
 from cot2lib.study.controls.runs import (
     CONTROLS,
     ON_GRAPHS,
@@ -28,14 +38,14 @@ from cot2lib.training.data import stack_data
 
 
 def test_rules_by_hand(monkeypatch):
-    monkeypatch.setattr(more_digits, "DIGITS", (3,))
-    (row,) = more_digits.rules().to_dict("records")
+    monkeypatch.setattr(outcomes, "DIGITS", (3,))
+    (row,) = outcomes.rules().to_dict("records")
     signed = lambda *digits: {a + s * b + t * c for a, b, c in [digits] for s in (1, -1) for t in (1, -1)}
     inputs = [(a, b, c) for a in range(1, 10) for b in range(1, 10) for c in range(1, 10)]
     answers = [min(abs(total) for total in signed(*digits)) for digits in inputs]
     by_parity = [[n for n in answers if n % 2 == parity] for parity in (0, 1)]
-    assert row[more_digits.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
-    assert row[more_digits.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
+    assert row[outcomes.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
+    assert row[outcomes.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
     assert row["states"] == pytest.approx(
         np.mean([len({s * a + t * b for s in (1, -1) for t in (1, -1)}) for a, b, _ in inputs])
     )
@@ -72,12 +82,6 @@ def test_fits_needs_the_whole_interval():
     assert outcomes.fits(None, 5.0, math.inf) == UNRUN
 
 
-def test_call_follows_the_thresholds():
-    assert outcomes._call(95.0, 3.0, 96.0) == "read" and outcomes._call(5.0, 81.0, 90.0) == "not read"
-    for measured in ((79.0, 5.0, 90.0), (90.0, 5.0, 49.0), (90.0, 26.0, 90.0)):
-        assert outcomes._call(*measured) == "no call"
-
-
 def test_own_rule_is_that_of_what_was_fed():
     """A model feeds itself the kind of thing that it was fed: its likeliest token, the arrow, or a mixture."""
     rules = {name: own_rule(numbers(name, SEEDS[:1])[0]) for name in CONTROLS}
@@ -106,22 +110,22 @@ def test_moved_by_mixtures_is_what_the_page_says():
 
 def test_tuned_begins_as_trained_and_learns_from_the_few(monkeypatch):
     """Before a step it answers what the trained stack answers; a fresh one guesses; both see the same few inputs."""
-    monkeypatch.setattr(transfer, "STEPS", 40)
-    monkeypatch.setattr(transfer, "MORE", replace(transfer.MORE, inputs=3000))
+    monkeypatch.setattr(measure, "STEPS", 40)
+    monkeypatch.setattr(measure, "MORE", replace(measure.MORE, inputs=3000))
     run = spec("cot2", "quick", seed=42)
     stack = runs.load(run, missing="error")
-    carried, fresh = (transfer.tuned([run], start, 0.05).iloc[0] for start in (stack, None))
-    asked = [replace(run, task=transfer.MORE)]
+    carried, fresh = (measure.tuned([run], start, 0.05).iloc[0] for start in (stack, None))
+    asked = [replace(run, task=measure.MORE)]
     found = evaluate(stack, stack_data(asked, "cpu"), asked)
-    held = transfer.MORE.size - int(transfer.MORE.split(42).sum())
+    held = measure.MORE.size - int(measure.MORE.split(42).sum())
     right = found["correct_a"][0] + found["correct_b"][0]
     assert right > 100 and carried["before"] == pytest.approx(100 * right / held, abs=0.1)
-    assert carried["shown"] == fresh["shown"] == round(0.05 * (transfer.MORE.size - held))
+    assert carried["shown"] == fresh["shown"] == round(0.05 * (measure.MORE.size - held))
     assert fresh["before"] < 5 < fresh["right"] and carried["right"] > carried["before"]
 
 
 def test_some_of_the_training_inputs_differ_by_seed():
     rows = torch.arange(100, 1100)
-    one, other = transfer.some(rows, 62, 0.1), transfer.some(rows, 63, 0.1)
+    one, other = measure.some(rows, 62, 0.1), measure.some(rows, 63, 0.1)
     assert len(one) == len(one.unique()) == 100 and set(one.tolist()) <= set(rows.tolist())
-    assert not torch.equal(one, other) and torch.equal(one, transfer.some(rows, 62, 0.1))
+    assert not torch.equal(one, other) and torch.equal(one, measure.some(rows, 62, 0.1))

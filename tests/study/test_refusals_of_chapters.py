@@ -29,7 +29,7 @@ from cot2lib.study import (
 from cot2lib.study.book.all_runs import sweep
 from cot2lib.study.book.collect import collect
 from cot2lib.study.construction_block import ExpertStack
-from cot2lib.study.controls import digits, outcomes
+from cot2lib.study.controls import outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
@@ -124,7 +124,7 @@ REFUSALS = [
     # graphs, controls
     ("question=60: the test has questions 0..59", lambda: prosqa.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
     ("no control of these seeds", lambda: outcomes.read([1])),
-    ("no run of more digits is recorded for the seeds [1]", lambda: digits.read([1])),
+    ("no run of more digits is recorded for the seeds [1]", lambda: outcomes.by_digits([1])),
     ("none of these runs is recorded", lambda: policies.of_one(pd.DataFrame({"profile": []}), "quick")),
     # language models
     ("profile 'x'", lambda: word_problems("x")),
