@@ -47,7 +47,7 @@ TABLES = {
         "thoughts_held:contents",
         "sweeps:looked_into",
     ),
-    "searched": Measured("tested", "id test inputs strict pair", "graph_tests:measure", "prosqa.runs:searched"),
+    "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
     "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
