@@ -44,18 +44,15 @@ def absent(requests: Requests, retrained: str | None = None) -> report.Text | No
 
 def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
     """The rows of some runs, by id, with the columns that tell runs and their graphs apart."""
-    known = pd.DataFrame([_about(spec) for spec in dict.fromkeys(specs)])
+    known = pd.DataFrame([
+        {"id": spec.id, "naming": spec.task.naming, "reading": getattr(spec.task, "reading", None)}
+        | {name: spec.columns()[name] for name in ("method", "d_model", "heads", "seed")}
+        for spec in dict.fromkeys(specs)
+    ])  # fmt: skip
     found = rows.drop(columns=[*set(rows) & set(known) - {"id"}]).merge(known, on="id")
     return found.assign(
         **{name: frame.ordered(found[name], frame.ORDER[name]) for name in ("method", "naming", "reading")}
     )
-
-
-def _about(spec: Run) -> dict[str, object]:
-    fields, task = spec.columns(), spec.task
-    graphs = {"task": type(task).__name__, "names": task.names, "naming": task.naming}
-    graphs["reading"] = getattr(task, "reading", None)
-    return {"id": spec.id} | {name: fields[name] for name in ("method", "d_model", "heads", "seed")} | graphs
 
 
 def tested(name: str, specs: Sequence[RunSpec]) -> pd.DataFrame:

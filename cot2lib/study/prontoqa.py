@@ -56,9 +56,8 @@ def tested(seeds: Sequence[int]) -> pd.DataFrame:
 def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
     """Runs by recipe: methods by what is asked, also without dropout and decay, and both methods over dimensions."""
     asked = {name: graph_runs.prontoqa(name, seeds) for name in PROFILES}
-    return asked | {graphs.BARE: graph_runs.bare_answering(seeds[:5])}, {
-        name: graph_runs.widened(name, seeds) for name in PROFILES
-    }
+    asked |= {graphs.BARE: graph_runs.bare_answering(seeds[:5])}
+    return asked, {name: graph_runs.widened(name, seeds) for name in PROFILES}
 
 
 # Exhibits

@@ -38,7 +38,7 @@ from cot2lib.training.data import stack_data
 
 
 def test_rules_by_hand(monkeypatch):
-    monkeypatch.setattr(outcomes, "DIGITS", (3,))
+    monkeypatch.setattr(outcomes.controls, "DIGITS", (3,))
     (row,) = outcomes.rules().to_dict("records")
     signed = lambda *digits: {a + s * b + t * c for a, b, c in [digits] for s in (1, -1) for t in (1, -1)}
     inputs = [(a, b, c) for a in range(1, 10) for b in range(1, 10) for c in range(1, 10)]

@@ -123,7 +123,6 @@ REFUSALS = [
     # graphs, controls
     ("question=60: the test has questions 0..59", lambda: questions.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
     ("no control of these seeds", lambda: outcomes.read([1])),
-    ("no run of more digits is recorded for the seeds [1]", lambda: outcomes.by_digits([1])),
     ("none of these runs is recorded", lambda: policies.of_one(pd.DataFrame({"profile": []}), "quick")),
     # language models
     ("profile 'x'", lambda: word_problems("x")),

@@ -1,6 +1,7 @@
 """Figures and tables of the chapter `controls`."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from textwrap import fill
 
 import pandas as pd
@@ -17,13 +18,12 @@ from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
 ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
-TASK_COLOURS = {NUMBERS: BLUE, GRAPHS: GREEN}
 REMOVED = {  # edits of the figure: words, colour and dashes
     "ancestors": ("leading to the answer", BLUE, "-"),
     "elsewhere": ("other states", ORANGE, "--"),
     "direction": ("random direction", GREY, ":"),
 }
-FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
+FOLLOWED = {"follows": "the fed thought", "right": "the own input"}
 SWAPPED = ("csft", "csft-reward", "paths-fed", "path-fed", "coconut", "fresh-path", "other-step", "discrete")
 MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 DRAWN = (  # in the main figure; the table has all
@@ -49,31 +49,29 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
 
 
 def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of the controls `DRAWN` on both tasks, by rank on numbers: every seed, the mean and its interval."""
+    """Accuracy of the controls `DRAWN` on both tasks, by rank on numbers."""
     rows = frame.at(rows, control=[*DRAWN])
     order = frame.at(rows, told=NUMBERS).groupby("control")["last"].mean().sort_values(ascending=False).index
-    known = rows.assign(place=frame.ordered(rows["control"].map(name), [name(control) for control in order]))
-    for shift, (told, colour) in zip((-0.14, 0.14), TASK_COLOURS.items()):
-        _dots(axis, frame.at(known, told=told), "last", "place", colour, shift)
-        axis.scatter([], [], color=colour, label=ON_BOTH[told])
-    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102))
+    known = rows.assign(panel="accuracy", value=rows["last"], task=rows["told"].map(ON_BOTH))
+    _dots(axis, known, {control: name(control) for control in order}, "task", {"numbers": BLUE, "graphs": GREEN})
+    axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
     axis.set_title("labels | what is fed", fontsize="medium")
-    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
-    return known.assign(panel="accuracy", value=known["last"])[["panel", "told", "control", "seed", "value"]]
+    return known[["panel", "told", "control", "seed", "value"]]
 
 
-def _dots(axis: Axes, rows: pd.DataFrame, x: str, y: str, colour: str, shift: float = 0.0) -> None:
-    """Seeds as small dots, means as large ones with 95 % t-intervals, a line for each entry of `y`."""
-    for place, entry in enumerate(rows[y].cat.categories):
-        values = rows.loc[rows[y] == entry, x]
-        if values.empty:
-            continue
-        at, found = place + shift, mean_interval(values, 0.0, PERCENT)
-        axis.scatter(values, [at] * len(values), s=10, alpha=0.45, color=colour, linewidths=0)
-        axis.plot([found.low, found.high], [at, at], color=colour, linewidth=1.6)
-        axis.scatter([found.mean], [at], s=42, color=colour, edgecolor="white", zorder=5)
-    axis.set_yticks(range(len(rows[y].cat.categories)), rows[y].cat.categories, fontsize=8)
-    axis.set_ylim(len(rows[y].cat.categories) - 0.5, -0.5)
+def _dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, palette: Mapping[str, str]) -> None:
+    """Every `value` as a small dot, means as large ones with 95 % t-intervals, a line for each control of `words`."""
+    rows = rows.assign(place=rows["control"].map(words))
+    options = dict(
+        x="value", y="place", order=[*words.values()], hue=hue, hue_order=[*palette], palette=palette, ax=axis
+    )
+    interval = lambda values: attrgetter("low", "high")(mean_interval(values, 0.0, PERCENT))
+    sns.stripplot(rows, dodge=True, jitter=False, size=3.4, alpha=0.45, legend=False, **options)
+    sns.pointplot(rows, dodge=0.4, errorbar=interval, linestyle="none", err_kws={"linewidth": 1.6}, markersize=6,
+                  markeredgecolor="white", markeredgewidth=0.7, zorder=5, **options)  # fmt: skip
+    axis.set(ylabel="")
+    axis.tick_params(axis="y", labelsize=8)
+    axis.legend(fontsize=7.5, frameon=False)
 
 
 def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
@@ -98,15 +96,12 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
 def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     """Whom the answer follows when another input's last thought is fed, by control."""
     known = frame.at(edited, told=NUMBERS, edit="swap", control=[*SWAPPED])
+    long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
+    named = long.assign(whom=long["follows"].map(FOLLOWED))
     words = {control: fill(name(control), 24) for control in SWAPPED}
-    known = known.assign(place=frame.ordered(known["control"].map(words), [*words.values()]))
-    for shift, (column, (label, colour)) in zip((-0.14, 0.14), FOLLOWED.items()):
-        _dots(axis, known, column, "place", colour, shift)
-        axis.scatter([], [], color=colour, label=label)
+    _dots(axis, named, words, "whom", {"the fed thought": BLUE, "the own input": ORANGE})
     axis.set(xlabel="answers that follow (%)", xlim=(-2, 102))
     axis.set_title("another input's thought is fed", fontsize="medium")
-    axis.legend(fontsize=7.5, frameon=False, loc="center right")
-    long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     return long.assign(panel="swap")
 
 

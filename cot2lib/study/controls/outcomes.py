@@ -19,22 +19,9 @@ from cot2lib.metrics import Interval, by_seed, holm, mean_interval
 from cot2lib.specs import Run, by_shape
 from cot2lib.specs.table import epoch_steps
 from cot2lib.study import frame, measured
+from cot2lib.study.controls import runs as controls
 from cot2lib.study.controls.measure import FRESH, TRAINED, edits
-from cot2lib.study.controls.runs import (
-    ALONG,
-    CARRIED,
-    DIGITS,
-    FIVE,
-    GRAPHS,
-    GROWING,
-    NUMBERS,
-    SEEDS,
-    grown,
-    has_thoughts,
-    numbers,
-    own_rule,
-    trained,
-)
+from cot2lib.study.controls.runs import GRAPHS, NUMBERS
 from cot2lib.study.report import RECIPES
 from cot2lib.study.targets import baselines
 from cot2lib.supervision import reachable
@@ -145,11 +132,11 @@ def read(
     Raises:
         RecordError: if nothing is recorded of these runs.
     """
-    known = trained(profile)
+    known = controls.trained(profile)
     asked = [run for some in known.values() for run in some if run.seed in seeds]
     if retrain:
         runs.run(asked, retrain=True, device=device)
-        thinking = by_shape([run for run in asked if has_thoughts(run)])
+        thinking = by_shape([run for run in asked if controls.has_thoughts(run)])
         answers = pd.concat([edits(group, retrain=True) for group in thinking], ignore_index=True)
     else:
         answers = measured.read("edits", profile)
@@ -157,7 +144,7 @@ def read(
     edited = edited[edited["seed"].isin(seeds)]
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
-    own = {run.id: f"decoded by {own_rule(run).label}" for run in asked}
+    own = {run.id: f"decoded by {controls.own_rule(run).label}" for run in asked}
     rows = _decoded(rows, edited[edited["edit"] == edited["id"].map(own)])
     return rows, edited.assign(lost=edited["before"] - edited["right"])
 
@@ -247,10 +234,10 @@ def score(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({kind: (apart[[*EXPLANATIONS]] == kind).sum() for kind in kinds}).rename_axis("explanation")
 
 
-def along(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
+def along(seeds: Sequence[int] = controls.SEEDS) -> pd.DataFrame:
     """Shares (%) of answers along training: a row for each `control`, `seed`, `epoch` and kind of `answers`."""
-    rows = placed(measured.read("along"), {(NUMBERS, name): numbers(name, seeds) for name in ALONG})
-    run = numbers(ALONG[0])[0]
+    rows = placed(measured.read("along"), {(NUMBERS, name): controls.numbers(name, seeds) for name in controls.ALONG})
+    run = controls.numbers(controls.ALONG[0])[0]
     rows["epoch"] = rows["step"] / epoch_steps(run.task, run.recipe.batch)
     parts = [
         frame.at(rows, edit=edit)[["control", "seed", "epoch"]].assign(share=rows[column], answers=words)
@@ -262,31 +249,18 @@ def along(seeds: Sequence[int] = SEEDS) -> pd.DataFrame:
 
 
 def transferred(seeds: Sequence[int]) -> pd.DataFrame:
-    """Right answers (%) to one digit more, of the recorded runs of some seeds.
-
-    Raises:
-        RecordError: if nothing is recorded of these seeds.
-    """
+    """Right answers (%) to one digit more, of the recorded runs of some seeds."""
     rows = measured.read("transfer")
     rows = rows[rows["seed"].isin(seeds)]
-    if rows.empty:
-        raise RecordError(f"no transfer is recorded for the seeds {list(seeds)}; choose 62 to 66.")
     order = frame.ordered
-    return rows.assign(control=order(rows["control"], CARRIED), start=order(rows["start"], (TRAINED, FRESH)))
+    return rows.assign(control=order(rows["control"], controls.CARRIED), start=order(rows["start"], (TRAINED, FRESH)))
 
 
 def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
-    """Accuracies (%) after the last epoch of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`.
-
-    Raises:
-        RecordError: if nothing is recorded of these seeds.
-    """
-    asked = grown([seed for seed in FIVE if seed in seeds])
-    rows = runs.recorded([run for some in asked.values() for run in some])
-    if rows.empty:
-        raise RecordError(f"no run of more digits is recorded for the seeds {list(seeds)}; choose 62 to 66.")
-    rows = placed(frame.tidy(rows), asked, "digits")
-    return rows.assign(control=frame.ordered(rows["control"], GROWING))
+    """Accuracies (%) after the last epoch of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
+    asked = controls.grown([seed for seed in controls.FIVE if seed in seeds])
+    rows = placed(frame.tidy(runs.recorded([run for some in asked.values() for run in some])), asked, "digits")
+    return rows.assign(control=frame.ordered(rows["control"], controls.GROWING))
 
 
 def rules() -> pd.DataFrame:
@@ -296,8 +270,8 @@ def rules() -> pd.DataFrame:
     The parity of the digits' sum is the parity of the answer.
     """
     table = []
-    for digits in DIGITS:
-        task = grown()[digits, GROWING[0]][0].task
+    for digits in controls.DIGITS:
+        task = controls.grown()[digits, controls.GROWING[0]][0].task
         last = reachable(task, task.steps - 1, torch.arange(0, task.size, 1 + task.size // 1000))
         right = dict(zip((COMMONEST, BY_PARITY), baselines(task)["all inputs (%)"]))
         states = last.sum(1).float().mean().item()
