@@ -13,19 +13,7 @@ from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval
 from cot2lib.specs.profiles import spec
 from cot2lib.study.controls import draw, measure, outcomes
-from cot2lib.study.controls.outcomes import (
-    EXPERIMENTS,
-    EXPLANATIONS,
-    GRAPHS,
-    HIT,
-    MISS,
-    NUMBERS,
-    OPEN,
-    UNRUN,
-    Answered,
-    Gap,
-    predictions,
-)
+from cot2lib.study.controls.outcomes import EXPLANATIONS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
     ON_GRAPHS,
@@ -55,19 +43,19 @@ def test_rules_by_hand(monkeypatch):
 def test_experiments_measure_what_was_predicted():
     """The same task and direction: gains of the first control above the second, losses of CSFT above the control."""
     predicted = predictions().drop_duplicates("id").set_index("id")
-    assert set(predicted.index) == set(EXPERIMENTS)
-    for name, experiment in EXPERIMENTS.items():
-        said = predicted.loc[name]
-        assert experiment.task == said["task"], name
-        sides = experiment[1:3] if isinstance(experiment, Gap) else [experiment.control]
-        assert set(sides) <= set(CONTROLS if experiment.task == NUMBERS else ON_GRAPHS), name
-        if isinstance(experiment, Answered):
+    assert [*predicted.index] == [*outcomes.experiments().index]
+    for experiment in outcomes.experiments().itertuples():
+        said, name = predicted.loc[experiment.Index], experiment.Index
+        assert {experiment.control, experiment.beside} - {""} <= set(
+            CONTROLS if said["task"] == NUMBERS else ON_GRAPHS
+        )
+        if not experiment.beside:
             column = {"lost": "accuracy lost", "right": "right answers", "follows": "answers"}[experiment.column]
             assert said["measure"].startswith(column), name
         elif "lost" in said["measure"]:
-            assert experiment.above == "csft", name
+            assert experiment.control == "csft", name
         else:
-            assert experiment.below in ("fresh-path", "path-fed", "discrete", "lengths-fresh-path"), name
+            assert experiment.beside in ("fresh-path", "path-fed", "discrete", "lengths-fresh-path"), name
 
 
 @pytest.mark.parametrize("seeds, task", [(SEEDS[:1], NUMBERS), (SEEDS[4:6], GRAPHS)])

@@ -186,17 +186,17 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         rows, edited: the frames of `outcomes.read`.
     """
     judged, alike = (outcomes.outcomes(some, edited) for some in (rows, outcomes.by_mixtures(rows, edited)))
-    shown = []
+    table = []
     for one, other in zip(judged.to_dict("records"), alike.to_dict("records")):
-        ends = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
-        if ends[0] != ends[1]:
-            turned = [f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}" for who in EXPLANATIONS
-                      if one[who] != other[who]]  # fmt: skip
-            told = dict(zip(("as judged", "by mixtures"), ends)) | {
-                "verdicts that change": ", ".join(turned) or "none"
-            }
-            shown.append({"experiment": one["id"]} | told)
-    return pd.DataFrame(shown)
+        words = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
+        turned = [
+            f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}"
+            for who in EXPLANATIONS
+            if one[who] != other[who]
+        ]
+        table.append([one["id"], *words, ", ".join(turned) or "none"])
+    columns = ["experiment", "as judged", "by mixtures", "verdicts that change"]
+    return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
 
 
 def _said(low: float, high: float) -> str:

@@ -8,7 +8,7 @@ or "0 to 6", in the experiment's measure.
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import torch
@@ -30,6 +30,7 @@ from cot2lib.thoughts import Base
 EXPLANATIONS = ("set", "labels", "computation", "curriculum")
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
 Known = Mapping[tuple[str, str], Sequence[Run]]  # runs by task and control
+SAID = ["task", "control", "beside", "edit", "dose", "column"]  # of an experiment
 COMMONEST, BY_PARITY = "one answer", "one of each parity"  # rules on numbers: the commonest ones
 # Answers on the way of a training: an edit, its column and the words for it
 RIGHT, FOLLOWS = "right, nothing edited", "follow another input's thought"
@@ -60,59 +61,12 @@ def bounds(said: str) -> tuple[float, float]:
     return known[words] if words in known else (float(words.removesuffix(" to")), last)
 
 
-class Gap(NamedTuple):
-    """Accuracy of one control above another's."""
-
-    task: str
-    above: str
-    below: str
-
-
-class Answered(NamedTuple):
-    """A column of an edit's answers, or with `lost` what the edit costs."""
-
-    task: str
-    control: str
-    edit: str
-    column: str = "lost"
-    dose: float = 1.0
-
-
-EXPERIMENTS: Mapping[str, Gap | Answered] = {
-    "gap": Gap(NUMBERS, "csft", "fresh-path"),
-    "labels-alone": Gap(NUMBERS, "path-fed", "fresh-path"),
-    "feed-alone": Gap(NUMBERS, "csft", "path-fed"),
-    "drawn-label": Gap(NUMBERS, "csft", "drawn-label"),
-    "paths-fed": Gap(NUMBERS, "paths-fed", "path-fed"),
-    "other-step": Gap(NUMBERS, "csft", "other-step"),
-    "renamed": Gap(NUMBERS, "csft", "renamed"),
-    "other-input": Gap(NUMBERS, "csft", "other-input"),
-    "wrong-states": Gap(NUMBERS, "csft", "wrong-states"),
-    "nothing-fed": Gap(NUMBERS, "csft", "nothing-fed"),
-    "deep-nothing-fed": Gap(NUMBERS, "csft", "deep-nothing-fed"),
-    "smoothed-path": Gap(NUMBERS, "smoothed-path", "discrete"),
-    "swap": Answered(NUMBERS, "csft", "swap", "follows"),
-    "swap-fresh-path": Answered(NUMBERS, "fresh-path", "swap", "follows"),
-    "removed": Answered(NUMBERS, "csft", "ancestors", "right"),
-    "removed-half": Answered(NUMBERS, "csft", "ancestors", "right", 0.5),
-    "elsewhere": Answered(NUMBERS, "csft", "elsewhere"),
-    "inserted-quarter": Answered(NUMBERS, "csft", "inserted", "follows", 1 / 4),
-    "inserted-little": Answered(NUMBERS, "csft", "inserted", "follows", 1 / 32),
-    "mean-thought": Answered(NUMBERS, "csft", "mean"),
-    "noise": Answered(NUMBERS, "csft", "noise"),
-    "control-bites": Answered(NUMBERS, "fresh-path", "ancestors"),
-    "early-digit": Answered(NUMBERS, "csft", "early digit", "follows"),
-    "late-digit": Answered(NUMBERS, "csft", "late digit", "follows"),
-    "own-teacher": Gap(NUMBERS, "own-teacher", "discrete"),
-    "lengths": Gap(NUMBERS, "lengths", "lengths-fresh-path"),
-    "longer": Answered(NUMBERS, "csft", "longer", "right"),
-    "graph-gap": Gap(GRAPHS, "csft", "fresh-path"),
-    "graph-feed-alone": Gap(GRAPHS, "csft", "path-fed"),
-    "graph-other-input": Gap(GRAPHS, "csft", "other-input"),
-    "graph-nothing-fed": Gap(GRAPHS, "csft", "nothing-fed"),
-    "graph-removed": Answered(GRAPHS, "csft", "ancestors", "right"),
-    "graph-elsewhere": Answered(GRAPHS, "csft", "elsewhere"),
-}
+def experiments() -> pd.DataFrame:
+    """What each experiment measures, by id: how far a control is above another (`beside`) in accuracy, or a `column`
+    of a control's answers after an `edit`; `lost` is what the edit costs."""
+    here = Path(__file__)
+    task = pd.read_csv(here.with_name("predictions.csv")).set_index("id")["task"]
+    return pd.read_csv(here.with_name("experiments.csv"), keep_default_na=False).set_index("id").assign(task=task)
 
 
 def read(
@@ -173,14 +127,14 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
         rows, edited: the frames of `read`.
     """
     found = {}
-    for name, experiment in EXPERIMENTS.items():
-        if isinstance(experiment, Gap):
-            sides = [accuracy(rows, experiment.task, control) for control in experiment[1:]]
+    for name, task, control, beside, edit, dose, column in experiments()[SAID].itertuples():
+        if beside:
+            sides = [accuracy(rows, task, side) for side in (control, beside)]
             above, below = by_seed(*sides) if all(map(len, sides)) else sides
             values = above - below
         else:
-            part = frame.at(edited, told=experiment.task, control=experiment.control, edit=experiment.edit)
-            values = frame.at(part, dose=experiment.dose).set_index("seed")[experiment.column]
+            part = frame.at(edited, told=task, control=control, edit=edit, dose=float(dose))
+            values = part.set_index("seed")[column]
         found[name] = values.dropna()
     return {name: values for name, values in found.items() if len(values) > 1}
 
@@ -200,12 +154,12 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
     values = measures(rows, edited)
-    if lacking := {NUMBERS, GRAPHS} - {EXPERIMENTS[name].task for name in values}:
+    asked = experiments()
+    if lacking := {NUMBERS, GRAPHS} - {*asked.loc[[*values], "task"]}:
         raise RecordError(
             f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
         )
-    differs = lambda experiment: isinstance(experiment, Gap) or experiment.column == "lost"
-    differences = [name for name in values if differs(EXPERIMENTS[name])]
+    differences = [name for name in values if asked.loc[name, "beside"] or asked.loc[name, "column"] == "lost"]
     sure = dict(zip(differences, holm([values[name] for name in differences])))
     table = []
     for name, said in predictions().groupby("id", sort=False):
