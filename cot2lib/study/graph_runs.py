@@ -236,25 +236,16 @@ def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
 # Votes and reward on both
 
 
-def starts(task: str, seeds: Sequence[int] = THREE, methods: Sequence[str] = BOTH) -> list[RunSpec]:
+def starts(task: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """Starts of policy gradients: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
     reads it; d = 32."""
-    if task == "ProntoQA":
-        return answering("quick", seeds, methods, READINGS[:1])
-    return naming("quick", seeds, methods, ("fresh",))
+    asked = {"ProsQA": ProsQA(), "ProntoQA": REACHED}
+    return dimension("quick", seeds, (32,), task=asked[task])
 
 
-def rewarded(
-    profile: str = "quick",
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = BOTH,
-    ks: Sequence[int] = KS,
-    tasks: Sequence[str] = TASKS,
-) -> list[GRPOSpec]:
+def rewarded(profile: str = "quick", seeds: Sequence[int] = THREE, tasks: Sequence[str] = TASKS) -> list[GRPOSpec]:
     """MTS of K tokens from `starts`."""
-    return [
-        grpo(start, profile, thought=MTS(k)) for task in tasks for k in ks for start in starts(task, seeds, methods)
-    ]
+    return [grpo(start, profile, thought=MTS(k)) for task in tasks for k in KS for start in starts(task, seeds)]
 
 
 def voting(profile: str, seeds: Sequence[int] = THREE, tasks: Sequence[str] = TASKS) -> list[RunSpec]:

@@ -163,20 +163,17 @@ def transfer_table(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(control=found["control"].map(name)).rename(columns=heads)
 
 
-def found(row: dict) -> str:
-    """An outcome with its interval; a star marks a difference that Holm's test tells from 0."""
-    if row["mean"] != row["mean"]:
-        return UNRUN
-    return f"{report.describe(row['mean'], row['low'], row['high'])}{'*' * bool(row['sure'])}"
-
-
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted."""
+    """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted. A star marks a
+    difference that Holm's test tells from 0."""
     words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "undecided", UNRUN: UNRUN}
-    said = predictions().query("explanation == 'set'").set_index("id")
-    shown = table[["experiment", "measure"]].assign(found=[found(row) for row in table.to_dict("records")])
-    ranges = [_said(*said.loc[name, ["low", "high"]]) for name in table["id"]]
-    return shown.assign(predicted=ranges, verdict=table["set"].map(words))
+    said = predictions().query("explanation == 'set'").set_index("id")["said"]
+    found = [
+        UNRUN if row.mean != row.mean else report.describe(row.mean, row.low, row.high) + "*" * bool(row.sure)
+        for row in table[["mean", "low", "high", "sure"]].itertuples()
+    ]
+    shown = table[["experiment", "measure"]].assign(found=found, predicted=table["id"].map(said))
+    return shown.assign(verdict=table["set"].map(words))
 
 
 def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
@@ -197,15 +194,6 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         table.append([one["id"], *words, ", ".join(turned) or "none"])
     columns = ["experiment", "as judged", "by mixtures", "verdicts that change"]
     return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
-
-
-def _said(low: float, high: float) -> str:
-    """A range of predicted values, short."""
-    if high == float("inf"):
-        return f"\N{GREATER-THAN OR EQUAL TO} {low:g}"
-    if low == -float("inf"):
-        return f"\N{LESS-THAN OR EQUAL TO} {high:g}"
-    return f"\N{PLUS-MINUS SIGN} {high:g}" if low == -high else f"{low:g} to {high:g}"
 
 
 def predicted(table: pd.DataFrame, finding: str) -> Shown:

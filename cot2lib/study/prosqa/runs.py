@@ -22,7 +22,6 @@ from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
 from cot2lib.thoughts import MTS
 
-SAMPLED = 8  # tokens of a thought, where reward samples them
 WIDE = TRIALS[0]._replace(layers=1, d_model=128)  # one layer does nearly as well as four
 MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
 SHAPES = (  # layers, heads and dimension of other models
@@ -76,15 +75,14 @@ def evenly_mixed(reach: int) -> tuple[float, ...]:
     return (1 / count,) * count
 
 
-def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
+def sizes() -> list[RunSpec]:
     """CoT2 with models of other sizes."""
-    trials = [Trial(heads, TRIALS[0].lr, layers, d_model) for layers, heads, d_model in SHAPES]
-    return [whole("cot2", seed, trial) for trial in trials for seed in seeds]
+    return [whole("cot2", trial=Trial(heads, TRIALS[0].lr, layers, d_model)) for layers, heads, d_model in SHAPES]
 
 
-def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+def rewarded() -> list[GRPOSpec]:
     """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, BOTH)]
+    return [grpo(start, thought=MTS(8)) for start in chosen(SEEDS, BOTH)]
 
 
 def polled(profile: str) -> list[RunSpec]:
