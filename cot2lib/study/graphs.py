@@ -46,7 +46,7 @@ def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
     """The rows of some runs, by id, with the columns that tell runs and their graphs apart."""
     known = pd.DataFrame([
         {"id": spec.id, "naming": spec.task.naming, "reading": getattr(spec.task, "reading", None)}
-        | {name: spec.columns()[name] for name in ("method", "d_model", "heads", "seed")}
+        | {name: value for name, value in spec.columns().items() if name in ("method", "d_model", "heads", "seed")}
         for spec in dict.fromkeys(specs)
     ])  # fmt: skip
     found = rows.drop(columns=[*set(rows) & set(known) - {"id"}]).merge(known, on="id")

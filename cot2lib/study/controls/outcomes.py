@@ -29,8 +29,6 @@ from cot2lib.thoughts import Base
 
 EXPLANATIONS = ("set", "labels", "computation", "curriculum")
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
-Known = Mapping[tuple[str, str], Sequence[Run]]  # runs by task and control
-SAID = ["task", "control", "beside", "edit", "dose", "column"]  # of an experiment
 COMMONEST, BY_PARITY = "one answer", "one of each parity"  # rules on numbers: the commonest ones
 # Answers on the way of a training: an edit, its column and the words for it
 RIGHT, FOLLOWS = "right, nothing edited", "follow another input's thought"
@@ -127,9 +125,9 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
         rows, edited: the frames of `read`.
     """
     found = {}
-    for name, task, control, beside, edit, dose, column in experiments()[SAID].itertuples():
+    for name, control, beside, edit, dose, column, task in experiments().itertuples():
         if beside:
-            sides = [accuracy(rows, task, side) for side in (control, beside)]
+            sides = [frame.at(rows, told=task, control=side).set_index("seed")["last"] for side in (control, beside)]
             above, below = by_seed(*sides) if all(map(len, sides)) else sides
             values = above - below
         else:
@@ -137,11 +135,6 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
             values = part.set_index("seed")[column]
         found[name] = values.dropna()
     return {name: values for name, values in found.items() if len(values) > 1}
-
-
-def accuracy(rows: pd.DataFrame, task: str, control: str) -> pd.Series:
-    """Accuracies (%) of a control by seed."""
-    return frame.at(rows, told=task, control=control).set_index("seed")["last"]
 
 
 def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
