@@ -23,7 +23,8 @@ def tables(folder: Path | None = None) -> Tables:
     for file in store.finished_files(folder):
         with suppress(UndefinedError):
             parts.append(_stack_tables(*file))
-    return records.join(parts)
+    rows, curves = zip(*parts) if parts else ((), ())
+    return records.join(rows), records.join(curves)
 
 
 @lru_cache(maxsize=4096)

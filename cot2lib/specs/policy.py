@@ -10,8 +10,8 @@ from cot2lib.errors import SpecError
 from cot2lib.kit.fields import at_least
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import Task
+from cot2lib.testing import samples
 from cot2lib.thoughts import MTS, Base, Rule
-from cot2lib.thoughts.checks import samples
 from cot2lib.training.grpo import GRPOTrainer
 from cot2lib.training.masked import MaskedTrainer
 from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision

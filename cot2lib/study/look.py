@@ -29,6 +29,7 @@ MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown a
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
 WIDE = 10.0  # inches of all panels of a row
 LETTERS = 13  # of a line below a place
+HANDLE, LETTER = 0.55, 0.068  # inches of a legend's entry: its mark with the space around it, and each letter
 POINTS = 80  # of a learning curve; a longer one is drawn as means of neighbours
 SETTINGS = {
     "figure.dpi": 150,
@@ -81,8 +82,15 @@ class Shown:
 
     def _saved(self, kind: str, **options) -> bytes:
         drawn = io.BytesIO()
-        self.figure.savefig(drawn, format=kind, bbox_inches="tight", **options)
+        self.figure.savefig(drawn, format=kind, **options)
         return drawn.getvalue()
+
+
+class Grid(sns.FacetGrid):
+    """Panels that `finished` lays out once, and not seaborn after each of its layers."""
+
+    def tight_layout(self, *_, **__) -> "Grid":
+        return self
 
 
 def curves(
@@ -115,8 +123,9 @@ def curves(
     data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
-        shared = {"sharex": sharex, "sharey": not free, "height": height, "aspect": 1.3}
-        grid = sns.FacetGrid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
+        wide = col is not None and data[col].nunique() > 1
+        shared = {"sharex": sharex, "sharey": not free, "height": height, "aspect": 1.3 if wide else 1.8}
+        grid = Grid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
@@ -180,7 +189,7 @@ def ends(
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     sharey = "row" if row not in (None, "recipe") else True
     with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
+        grid = Grid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
         for place, cell in grid.facet_data():
             seeds(grid.facet_axis(*place[:2]), cell, apart, "place", y, limits)
         if paper:
@@ -277,7 +286,7 @@ def lines(
     means |= {"dashes": apart["dashes"], "markersize": 6, "err_style": "bars"}
     interval = partial(_ends_of_interval, limits=limits) if "seed" in rows else None
     with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, col=col, despine=False, **{"height": 3.0, "aspect": 1.4 if col else 1.9} | facets)
+        grid = Grid(data, col=col, despine=False, **{"height": 3.0, "aspect": 1.4 if col else 1.9} | facets)
         if "seed" in rows:
             grid.map_dataframe(sns.scatterplot, s=16, alpha=0.5, linewidth=0, **options)
         grid.map_dataframe(sns.lineplot, errorbar=interval, **options, **means)
@@ -315,7 +324,8 @@ def legend(figure: Figure, apart: Mapping, paper: bool = False, markers: bool = 
     handles += [
         Line2D([], [], color="#8c8c8c", linewidth=2.2, label="paper")
     ] * paper  # its marks have several colours
-    columns = min(6, len(handles), max(2, int(figure.get_figwidth() / 1.4)))
+    widest = HANDLE + LETTER * max(len(handle.get_label()) for handle in handles)
+    columns = min(len(handles), max(1, int(figure.get_figwidth() / widest)))
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
 
 

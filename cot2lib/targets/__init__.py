@@ -4,7 +4,6 @@
 | --- | --- |
 | `rule` | the base `Targets`; what a rule sees (`Visits`) and gives (`Shown`); `Shares`, and `Apart` to join two |
 | `shares` | the distributions of this book's controls |
-| `checks` | whether a rule gives what it should |
 """
 
 from cot2lib.targets.rule import Apart, Shares, Shown, Targets, Visits

@@ -14,8 +14,8 @@ from cot2lib.specs.profiles import PROFILES
 from cot2lib.study import grpo_mts, policies
 from cot2lib.study.book import all_runs, letter
 from cot2lib.study.book.ledger import KINDS
-from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.reward_runs import explaining
 from cot2lib.study.sweeps import KS, LARGE
 from cot2lib.tasks import MNNS
 from cot2lib.theory import estimators
@@ -90,19 +90,18 @@ def test_exact_numbers(said):
 def test_no_setting_gives_the_whole_table(points):
     """The means and intervals of the table, and that none has all of the paper's numbers among its runs."""
     kept = grpo_mts.standing(policies.outcomes(points))
-    fits = grpo_mts.fits(policies.outcomes(points))[["accuracies", "gains", "entropies"]]
+    fits = grpo_mts.fits(kept)[["accuracies", "gains", "entropies"]]
     assert not fits.isin(["3 of 3", "12 of 12"]).all(axis=1).any()
     cells = [
         line.split(" | ") for line in letter.found()["settings"].splitlines() if re.match(r"\| \D.* \d+ \|$", line)
     ]
-    groups = kept[kept["k"] == 3].groupby(["d_model", "dropout", "lr"])
-    for (d, dropout, lr), part in groups:
-        setting = "dropout" if dropout else "the code's" if lr < 2e-5 else "as stated"
-        (cell,) = [cell for cell in cells if cell[0][2:].startswith(setting) and cell[1] == str(d)]
-        assert int(cell[2]) == len(part)
-        for text, column in zip(cell[3:5], ("best", "gain")):
+    for (setting, d), part in kept[kept["k"] == 3].groupby(["explanation", "d_model"]):
+        (cell,) = [cell for cell in cells if cell[0][2:] == setting and cell[1] == str(d)]
+        for text, measure in zip(cell[3:5], ("best", "gain")):
+            values = part.loc[part["measure"] == measure, "value"]
+            assert int(cell[2]) == len(values)
             shown = [float(value) for value in re.findall(r"-?[\d.]+", text)]
-            interval = mean_interval(part[column])
+            interval = mean_interval(values)
             assert shown == pytest.approx([interval.mean, interval.low, interval.high], abs=0.0501)
     made = {run for chapter in all_runs.SWEEPS for name in PROFILES for run in all_runs.sweep(chapter, name)}
     policy = pd.DataFrame([run.columns() for run in made if isinstance(run, GRPOSpec)])

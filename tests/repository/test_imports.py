@@ -21,6 +21,7 @@ LEVELS = [
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
     {"decode", "theory", "targets"},
+    {"testing"},
     {"training", "policy_gradient"},
     {"specs", "llm"},
     {"runs", "passk", "interventions"},

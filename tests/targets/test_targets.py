@@ -34,8 +34,8 @@ from cot2lib.targets import (
     Visits,
     WrongStates,
 )
-from cot2lib.targets.checks import check_targets
 from cot2lib.tasks import MNNS, ProsQA
+from cot2lib.testing import check_targets
 from cot2lib.training.data import check_run
 
 SUMS, WORDS = MNNS(1, 5, 3), replace(ProsQA(inputs=200), frontier="complete")

@@ -7,7 +7,7 @@ from cot2lib.errors import SpecError
 from cot2lib.llm.settings import LanguageRun
 from cot2lib.specs import Run, RunSpec, profiles
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY
-from cot2lib.study import graph_runs, grpo_dirichlet_runs, grpo_mts_runs
+from cot2lib.study import graph_runs, reward_runs
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.prosqa import runs as prosqa
 from cot2lib.study.sweeps import (
@@ -31,13 +31,8 @@ def _csft(profile: str) -> list[RunSpec]:
 
 def _one_split(profile: str) -> list[Run]:
     """All but what other chapters have, since the first seed's own split is this one."""
-    rewarded = [
-        *grpo_mts_runs.on_split(profile),
-        *grpo_mts_runs.explaining(profile),
-        *grpo_dirichlet_runs.on_split(profile),
-    ]
-    again = distinct(one_split(profile), rewarded)
-    known = {*_csft(profile), *grpo_mts_runs.every(profile), *grpo_dirichlet_runs.every(profile)}
+    again = distinct(one_split(profile), reward_runs.on_split(profile))
+    known = {*_csft(profile), *reward_runs.every_mts(profile), *reward_runs.every_simplex(profile)}
     return [run for run in again if run not in known]
 
 
@@ -55,8 +50,8 @@ SWEEPS: dict[str, Callable[[str], Sequence[Run]]] = {
     graph_runs.SWEEP: graph_runs.every,  # not renamed, for its records
     "prosqa": prosqa.every,
     "controls": controls.every,
-    "grpo_mts": grpo_mts_runs.every,
-    "grpo_dirichlet": grpo_dirichlet_runs.every,
+    "grpo_mts": reward_runs.every_mts,
+    "grpo_dirichlet": reward_runs.every_simplex,
 }
 HALF = ("prosqa",)  # chapters whose weights ship in half precision
 

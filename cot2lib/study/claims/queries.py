@@ -17,9 +17,8 @@ from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import construction_block, graph_runs, gsm8k_runs, measured, sweeps, thoughts_held
 from cot2lib.study.frame import hours
 from cot2lib.study.graph_runs import METHODS, REACHED
-from cot2lib.study.grpo_dirichlet_runs import treated
-from cot2lib.study.grpo_mts_runs import MANY, scaled
 from cot2lib.study.gsm8k_runs import QWEN
+from cot2lib.study.reward_runs import MANY, scaled, treated
 from cot2lib.study.sweeps import BEST_GAMMA, GAMMAS, KS, LARGE, STEPS
 from cot2lib.thoughts import Dirichlet
 
