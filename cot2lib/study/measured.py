@@ -49,15 +49,15 @@ TABLES = {
         "thoughts_held:contents",
         "sweeps:looked_into",
     ),
-    "searched": Measured("tested", "id test inputs strict pair", "graph_tests:measure", "prosqa.runs:searched"),
+    "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
     "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
     "edits": Measured(
-        "answers", "id edit dose inputs before right follows", "controls.edits:measure", "controls.runs:thinking"
+        "answers", "id edit dose inputs before right follows", "controls.measure:edits", "controls.runs:thinking"
     ),
-    "along": Measured("edits", "id step edit dose inputs before right follows", "controls.along:measure"),
-    "transfer": Measured("tuned", "control seed start share shown before right", "controls.transfer:measure"),
+    "along": Measured("edits", "id step edit dose inputs before right follows", "controls.measure:along"),
+    "transfer": Measured("tuned", "control seed start share shown before right", "controls.measure:transfer"),
 }
 
 

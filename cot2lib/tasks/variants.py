@@ -28,7 +28,6 @@ from cot2lib.tasks.reachability import Graphs, Reachability
 Edge = tuple[int, int]  # from a node to a node
 
 INPUTS = 1000  # graphs that are looked at, or answered
-DENSE = 2.0  # parents of a node, against 1.5 in training
 LEAVES = 4
 ENTERING = {(BESIDE[2], OF_BESIDE[2]): (OF_BESIDE[2], APART)}
 LEAVING = {(BESIDE[0], LEAF): (APART, LEAF), (BESIDE[1], OF_BESIDE[1]): (APART, OF_BESIDE[1])}

@@ -27,10 +27,9 @@ from cot2lib.study import (
     tasks,
 )
 from cot2lib.study.construction_block import ExpertStack
-from cot2lib.study.controls import digits, outcomes
+from cot2lib.study.controls import outcomes
 from cot2lib.study.gsm8k_runs import word_problems
 from cot2lib.study.measured import collect
-from cot2lib.study.prosqa import measure as prosqa
 from cot2lib.study.prosqa import questions
 from cot2lib.study.sweeps import of_chapter
 from cot2lib.tasks import MNNS, ProsQA
@@ -122,9 +121,8 @@ REFUSALS = [
     ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),
     ("each are too many to list; lower k", lambda: law(MNNS(1, 3, 2), 6)),
     # graphs, controls
-    ("question=60: the test has questions 0..59", lambda: prosqa.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
+    ("question=60: the test has questions 0..59", lambda: questions.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
     ("no control of these seeds", lambda: outcomes.read([1])),
-    ("no run of more digits is recorded for the seeds [1]", lambda: digits.read([1])),
     ("none of these runs is recorded", lambda: policies.of_one(pd.DataFrame({"profile": []}), "quick")),
     # language models
     ("profile 'x'", lambda: word_problems("x")),

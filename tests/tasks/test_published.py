@@ -11,7 +11,7 @@ from builders import QUESTIONS, walk_counts
 from cot2lib.errors import SpecError
 from cot2lib.specs import from_data, to_data
 from cot2lib.specs.profiles import spec
-from cot2lib.study.prosqa import measure as prosqa
+from cot2lib.study.prosqa import questions
 from cot2lib.tasks import published as module
 from cot2lib.tasks import variants
 from cot2lib.tasks.published import fetch, published
@@ -33,7 +33,7 @@ def test_the_published_file_is_what_settings_say():
     }
     expected = [22.8, 36.3, 2.51, 56.3, 2.9, 6.7]
     assert [float(part.double().mean()) for part in found.values()] == pytest.approx(expected, abs=0.06)
-    guesses = prosqa.guesses(task)
+    guesses = questions.guesses(task)
     assert guesses["younger"] > 60 and guesses["fewer parents"] > 66
 
 
