@@ -1,9 +1,11 @@
-"""Live trainings of chapters: small requests that a reader may change."""
+"""Live trainings of chapters: small requests that a reader may change, and their curves."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.patches import Patch
 
 from cot2lib import runs
 from cot2lib.errors import SpecError
@@ -12,6 +14,8 @@ from cot2lib.kit.timing import told
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import TWENTY, shortened
 from cot2lib.study.frame import tidy
+from cot2lib.study.look import Shown, panels
+from cot2lib.study.series import told_apart
 from cot2lib.study.sweeps import of_budget
 from cot2lib.study.targets import baselines
 from cot2lib.tasks import MNNS
@@ -98,3 +102,40 @@ def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device
             found.append(100 * (1 - trainer.losses[:, :taken].T.cpu().numpy()))
             tell(trainer.progress.step)
     return pd.DataFrame(np.concatenate(found), columns=[spec.seed for spec in chosen])
+
+
+def curves(
+    found: pd.DataFrame,
+    recorded: pd.DataFrame | None = None,
+    hue: str = "budget",
+    level: tuple[str, float] | None = None,
+) -> Shown:
+    """Learning curves of live runs (tidy), a line for each, before the range of the `recorded` seeds of such runs.
+
+    `level` is the name and the height (%) of a dashed line.
+    """
+    parts = {"live": found} | ({} if recorded is None else {"recorded": recorded})
+    data, apart = told_apart(pd.concat(parts, names=["made"]).reset_index("made"), hue)
+    options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": "epoch", "y": "accuracy"}
+    behind, data = data[data["made"] == "recorded"].copy(), data[data["made"] == "live"]
+    figure, axes = panels(1, 1, width=6.0, height=3.2)
+    axis = axes[0, 0]
+    if len(behind):
+        behind["epoch"] = behind.groupby(["series", "step"], observed=True)["epoch"].transform("mean")
+        sns.lineplot(behind, estimator="mean", errorbar=("pi", 100), err_kws={"alpha": 0.2, "linewidth": 0},
+                     linewidth=0, legend=False, ax=axis, **options)  # fmt: skip
+    sns.lineplot(data, units="seed", estimator=None, style="series", style_order=apart["hue_order"], ax=axis,
+                 dashes=apart["dashes"], markers=apart["markers"], markersize=4, **options)  # fmt: skip
+    if level:
+        axis.axhline(level[1], color="black", linestyle="--", linewidth=1.2, label=level[0])
+    axis.set(xlabel="epoch", ylabel="validation accuracy (%)", ylim=(0, 102))
+    handles, labels = axis.get_legend_handles_labels()
+    ranges = {*behind["series"]} - {*data["series"]}  # of series without a line
+    patches = {name: Patch(color=apart["palette"][name], alpha=0.2) for name in ranges}
+    shown = [patches.get(label, handle) for handle, label in zip(handles, labels)]
+    axis.legend(shown, labels, loc="best", frameon=False)
+    ends = data.sort_values("epoch").groupby(["series", "seed"], observed=True)["accuracy"].last()
+    told = [f"{name} ends at {mean:.1f} %" for name, mean in ends.groupby("series", observed=True).mean().items()]
+    said = told + ([f"{level[0]}: {level[1]:.1f} %"] if level else [])
+    numbers = data[[*dict.fromkeys(["method", hue, "seed", "epoch", "accuracy"])]]
+    return Shown(figure, numbers, f"{'; '.join(said)}.")
