@@ -49,8 +49,8 @@ def excludes_nothing() -> str:
 
 
 def decode_overhead() -> Verdict:
-    extra, large = overhead.equals_projection(), overhead.is_dominated()
-    return Verdict(extra and large and overhead.is_dominated(overhead.SMALL), extra and large, "v < 12 L d + 2 L N")
+    large = overhead.is_dominated()
+    return Verdict(large and overhead.is_dominated(overhead.SMALL), large, "v < 12 L d + 2 L N")
 
 
 # The entropies of the thoughts of a trained model
