@@ -46,27 +46,23 @@ Laws = Float[Tensor, "run input vocab"]
 
 @dataclass(frozen=True)
 class Probed:
-    """A stack's own thoughts on some validation inputs.
-
-    Attributes:
-        stack: the models.
-        method, layers, d_model: what they are.
-        seeds: of the runs.
-        prompts: (run, input, token).
-        answers: right answers.
-        weights: thoughts 1..m-1 as they are fed.
-        laws: alpha_1..alpha_m, softmax of every step's logits.
-    """
+    """A stack's own thoughts on some validation inputs: `weights` as they are fed, `laws` of every step."""
 
     stack: GPT2Stack
-    method: str
-    layers: int
-    d_model: int
-    seeds: Sequence[int]
+    specs: Sequence[RunSpec]
     prompts: Int[Tensor, "run input token"]
     answers: Int[Tensor, "run input"]
     weights: Float[Tensor, "run input thought vocab"]
     laws: Float[Tensor, "run input step vocab"]
+
+    @property
+    def seeds(self) -> list[int]:
+        return [spec.seed for spec in self.specs]
+
+    @property
+    def kind(self) -> tuple[int, int]:
+        """Layers and dimension."""
+        return self.specs[0].model.layers, self.specs[0].model.d_model
 
 
 @torch.no_grad()
@@ -86,8 +82,7 @@ def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> 
         raise SpecError(f"{specs[0].method} has no mixtures of tokens as thoughts; probe CoT2 or discrete CoT.")
     prompts = data.prompts[index]
     made = decode(stack, prompts, rules(specs[0].thought, specs[0].outputs))
-    kind, seeds = (specs[0].method, specs[0].model.layers, specs[0].model.d_model), [spec.seed for spec in specs]
-    return Probed(stack, *kind, seeds, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
+    return Probed(stack, specs, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
 
 
 def of_chapter(profile: str, seeds: Sequence[int], inputs: int, retrain: bool, device: str) -> list[Probed]:
@@ -104,9 +99,9 @@ def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *option
     """One of the measures below of several groups of models, tidy, with columns `KIND` and `models`, their name."""
     parts = []
     for one in own:
-        shape = {"layers": one.layers, "d_model": one.d_model}
+        shape = dict(zip(("layers", "d_model"), one.kind))
         name = ", ".join(called(column, size) for column, size in shape.items())
-        parts.append(measure(one, *options).assign(method=one.method, **shape, models=name))
+        parts.append(measure(one, *options).assign(method=one.specs[0].method, **shape, models=name))
     return tidy(pd.concat(parts, ignore_index=True))
 
 

@@ -1,7 +1,6 @@
-"""The chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on models.
+"""Chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on trained models.
 
-Exact errors, simulations, sizes and coverage on chains; how far trained models are from the paper's assumption is
-measured in `cot2lib.study.probes` and drawn here.
+How far models are from the paper's assumption is measured in `cot2lib.study.probes` and drawn here.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,7 +50,6 @@ DISTANCES = {
     "markov_mean": "Markov, mean thoughts",
     "reference": "other inputs",
 }
-ANSWERS = {"base": "last step as it is (%)", "linear": "last step made linear (%)"}
 
 
 def checked(live_chain: str, ks: Sequence, steps: object) -> None:
@@ -78,7 +76,8 @@ def ticked(axes: Sequence[Axes], places: Sequence[int], **options) -> None:
         axis.xaxis.set_minor_locator(NullLocator())
 
 
-def _doublings(ks: Sequence[int]) -> list[int]:
+def doublings(ks: Sequence[int]) -> list[int]:
+    """Powers of two among some K, or all."""
     return [k for k in ks if k & (k - 1) == 0] or list(ks)
 
 
@@ -127,15 +126,8 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
     shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
-    ticked([right], _doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
+    ticked([right], doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
     return shown
-
-
-def beyond(rows: pd.DataFrame) -> pd.DataFrame:
-    """Chains whose ratio exceeds the printed bound at the largest K and m, worst first."""
-    last = largest(at(rows, over="K"), "chain", "ratio", ["k", "m"])
-    long = last.melt(["k", "m", PRINTED], [*CHAINS], value_name="ratio").rename(columns={PRINTED: "printed"})
-    return long[long["ratio"] > long["printed"]].sort_values("ratio", ascending=False)
 
 
 def sampler_ratios(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFrame:
@@ -172,32 +164,8 @@ def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
     shown = look.lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points)
     barred(shown, both, "place")
-    ticked(shown.figure.axes, _doublings(ks))
+    ticked(shown.figure.axes, doublings(ks))
     return shown
-
-
-def mnns_table(ks: Sequence[int]) -> pd.DataFrame:
-    """Exact ratios on the partial sums of MNNS, mean over all inputs of four digits, with the range at the end."""
-    task, rows = MNNS(), []
-    parts = [estimators.mnns_explained(task.digits[:, :m]) for m in range(1, task.length + 1)]
-    for k in ks:
-        found = [estimators.ratio(part, k) for part in parts]
-        means = {f"m = {m}": float(x.mean()) for m, x in enumerate(found, start=1)}
-        ends = {"least, m = 4": float(found[-1].min()), "most, m = 4": float(found[-1].max())}
-        rows.append({"K": str(k), "2 - 1/K": estimators.printed_bound(k), **means, **ends})
-    return pd.DataFrame(rows)
-
-
-def five_digit_exceptions(k: int) -> str:
-    """One sentence: on how many inputs of five digits the printed bound fails at this K, and the worst of them."""
-    task = MNNS(length=5)
-    found = estimators.ratio(estimators.mnns_explained(task.digits), k)
-    share, worst = float((found > estimators.printed_bound(k)).double().mean()), int(found.argmax())
-    digits = ", ".join(map(str, task.digits[worst].tolist()))
-    return (
-        f"Of the {task.size:,} inputs of five digits, {100 * share:.2f} % exceed the printed bound at K = {k}; the "
-        f"worst, {digits}, has ratio {found[worst]:.5f} against {estimators.printed_bound(k):.4f}."
-    )
 
 
 # What is read at the last step
@@ -219,14 +187,6 @@ def read_out_errors(ks: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["chain", "k", "estimate", "error"])
 
 
-def read_outs(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """The errors of `read_out_errors`, a panel per chain."""
-    shown = look.lines(rows, "k", "error", "estimate", ("tokens K", "mean squared error"), "chain", finding)
-    levels = {"yticks": [0.03, 0.1, 0.3, 1], "yticklabels": ["0.03", "0.1", "0.3", "1"]}
-    ticked(shown.figure.axes, rows["k"].unique(), yscale="log", **levels)
-    return shown
-
-
 # Sample size
 
 
@@ -238,15 +198,6 @@ def failure_probabilities() -> pd.DataFrame:
         sizes = {"the paper's N": sample_size.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
         rows += [(k, m, name, sample_size.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
     return pd.DataFrame(rows, columns=["k", "m", "size", "missed"])
-
-
-def failures(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """The probabilities of `failure_probabilities`, a panel per K."""
-    allowed = rows.drop_duplicates(["k", "m"]).assign(size="allowed", missed=DELTA)
-    labels = "steps m", f"P(error > {EPSILON})"
-    shown = look.lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, "k", finding, aspect=1.0)
-    ticked(shown.figure.axes, [3, 10, 30, 100])
-    return shown
 
 
 def size_table() -> pd.DataFrame:
@@ -281,15 +232,6 @@ def covered(ks: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["k", "kind", "share", "low", "high"])
 
 
-def coverages(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """Coverage by K; intervals are mostly narrower than the marks."""
-    labels = "tokens, or traces, K", "inputs covered (%)"
-    shown = look.lines(rows, "k", "share", "kind", labels, finding=finding)
-    barred(shown, rows, "k")
-    ticked(shown.figure.axes, rows["k"].unique(), ylim=(0, 104))
-    return shown
-
-
 # On trained models
 
 
@@ -314,31 +256,6 @@ def distance_table(rows: pd.DataFrame) -> pd.DataFrame:
     return show.cells(long, [*KIND, "step"], "kind", "distance", partial(show.mean_of, high=1.0, digits=3)).fillna("")
 
 
-def answer_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) with the last step as it is and made linear, mean over seeds with 95 % t-interval."""
-    long = rows.rename(columns=ANSWERS).melt(KIND, [*ANSWERS.values()], "read", "accuracy")
-    return show.cells(long, KIND, "read", "accuracy", show.mean_of)
-
-
-def last_steps(distances: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each group of CoT2 models: how far its last step is from linear, and what that is worth.
-
-    Columns `linear`, and `base` and `made` (accuracy as it is and made linear) are in words; `reference` is the
-    distance of other inputs' laws; `markov` that of other earlier thoughts, at the step where it is largest.
-    """
-    own = at(distances, method="CoT2")
-    last = show.groups(at(own, step=own["step"].max()), "models")
-    right = show.groups(at(answers, method="CoT2"), "models")
-    found = {
-        "linear": last["linear"].agg(partial(show.mean_of, high=1.0, digits=2)),
-        "reference": last["reference"].mean(),
-        "base": right["base"].agg(show.mean_of),
-        "made": right["linear"].agg(show.mean_of),
-        "markov": show.groups(own, ["models", "step"])["markov_other"].mean().groupby("models").max(),
-    }
-    return pd.DataFrame(found).reset_index()
-
-
 def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Squared bias of sampled thoughts by K, a panel per group of models, a line per step; dotted: slopes of 1/K^2."""
     ks = sorted(rows["k"].unique())
@@ -349,10 +266,3 @@ def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding)
     ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
     return shown
-
-
-def falls(rows: pd.DataFrame) -> pd.DataFrame:
-    """Factors by which the squared bias falls from the smallest to the largest K, a column per step."""
-    means = show.groups(rows, ["models", "step", "k"])["gap"].mean().unstack("k")
-    factors = means.iloc[:, 0] / means.iloc[:, -1]
-    return factors.unstack("step").add_prefix("step ").reset_index()
