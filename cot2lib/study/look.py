@@ -17,6 +17,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study.frame import ORDER, called, ordered
@@ -292,6 +293,14 @@ def finished(figure: Figure) -> None:
     """Lay a figure out by its contents, and close it, so that a notebook shows it once."""
     figure.set_layout_engine("constrained")
     plt.close(figure)
+
+
+def ticked(axes: Sequence[Axes], places: Sequence[float], **options) -> None:
+    """Give panels a logarithmic axis with ticks at these places alone; `options` are those of `Axes.set`."""
+    for axis in axes:
+        axis.set(xscale="log", **options)
+        axis.set_xticks(places, [f"{place:g}" for place in places])
+        axis.xaxis.set_minor_locator(NullLocator())
 
 
 def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -> None:

@@ -10,8 +10,6 @@ from itertools import product
 
 import pandas as pd
 import torch
-from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
 
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
@@ -68,14 +66,6 @@ def barred(shown: Shown, rows: pd.DataFrame, x: str) -> None:
     shown.figure.axes[0].vlines(rows[x], rows["low"], rows["high"], colours, zorder=2)
 
 
-def ticked(axes: Sequence[Axes], places: Sequence[int], **options) -> None:
-    """Panels whose logarithmic axis has ticks at these places alone."""
-    for axis in axes:
-        axis.set(xscale="log", **options)
-        axis.set_xticks(places, [str(place) for place in places])
-        axis.xaxis.set_minor_locator(NullLocator())
-
-
 def doublings(ks: Sequence[int]) -> list[int]:
     """Powers of two among some K, or all."""
     return [k for k in ks if k & (k - 1) == 0] or list(ks)
@@ -126,7 +116,7 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
     shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
-    ticked([right], doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
+    look.ticked([right], doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
     return shown
 
 
@@ -164,7 +154,7 @@ def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
     shown = look.lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points)
     barred(shown, both, "place")
-    ticked(shown.figure.axes, doublings(ks))
+    look.ticked(shown.figure.axes, doublings(ks))
     return shown
 
 
@@ -264,5 +254,5 @@ def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
     both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "output", "k", "gap"])])
     shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding)
-    ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
+    look.ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
     return shown
