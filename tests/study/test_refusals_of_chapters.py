@@ -76,7 +76,6 @@ REFUSALS = [
     ("at least one budget", lambda: tasks.trajectories([1, 2], [])),
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
     ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
-    ("at least one seed", lambda: tasks.splits(MNNS(), [])),
     ("choose 1 to 12 digits", lambda: tasks.one_input([1] * 13)),
     ("digits -1..2: need 0 <= low <= high", lambda: tasks.one_input([-1, 2])),
     # capacity and construction
