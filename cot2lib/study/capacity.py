@@ -24,11 +24,10 @@ BOUNDS = dict(zip((FORMULA, "exact volumes", "volumes around the mean"), packing
 ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 
-def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
-    """Raise SpecError for parameters of the bounds, or lists of dimensions, that mean nothing."""
-    for asked in (budgets, *dimensions):
-        if not asked or not all(isinstance(value, int) and value >= 1 for value in asked):
-            raise SpecError(f"{asked}: budgets and dimensions are lists of whole numbers from 1 on.")
+def checked(vocab: int, budgets: Sequence[int], share: float, *dimensions: Sequence[int]) -> None:
+    """Raise SpecError for parameters of the bounds, or dimensions, that mean nothing."""
+    if any(value < 1 for asked in dimensions for value in asked):
+        raise SpecError(f"{dimensions}: dimensions are whole numbers from 1 on.")
     if vocab <= max(BUDGETS):
         raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
     for budget in budgets:
@@ -64,26 +63,6 @@ def bounds(vocab: int, share: float) -> Shown:
     said = f"Beyond B = {last} no embeddings of {vocab} states have the margin {FIXED:g}."
     labels = "budget B", "least dimension d"
     return look.lines(both, "budget", "d", "bound", labels, "margin", said)
-
-
-def bounds_table(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
-    """Both sides of the counting inequality, the largest margin, and least d of all bounds at two margins."""
-
-    def asked(budget: int, margin: float) -> str:
-        found = [dimension(vocab, budget, margin) for dimension in BOUNDS.values()]
-        return " / ".join(f"{d:.1f}" for d in found) if math.isfinite(found[0]) else "no such margin"
-
-    rows = []
-    for budget in budgets:
-        largest = packing.largest_margin(vocab, budget)
-        sides = {
-            "$\\ln \\binom{v}{B}$": packing.log_subsets(vocab, budget),
-            "$B \\ln (v/B)$": packing.log_subsets_below(vocab, budget),
-            "$\\delta_{\\max}$": f"{largest:.3f}",
-        }
-        two = {f"$\\delta = {FIXED:g}$": FIXED, f"${share:g}\\,\\delta_{{\\max}}$": share * largest}
-        rows.append({"B": budget} | sides | {f"d at {name}": asked(budget, margin) for name, margin in two.items()})
-    return pd.DataFrame(rows)
 
 
 # Beside the runs

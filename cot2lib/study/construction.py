@@ -11,19 +11,17 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.fields import positive
 from cot2lib.metrics import Values
-from cot2lib.specs import RunSpec
-from cot2lib.study import look, measured, show
+from cot2lib.study import look, show
 from cot2lib.study.construction_block import best_rates, last_steps
-from cot2lib.study.frame import at, tidy
+from cot2lib.study.frame import at
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, LOOKS
-from cot2lib.study.sweeps import LARGE, methods, trigonometric
 from cot2lib.tasks import MNNS
 from cot2lib.theory import propositions as layer
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits, sufficient_sharpness
-from cot2lib.theory.cosine import CosineMNNS
 from cot2lib.theory.matching import exact_match, multisets, optima, smallest_sharpness
 from cot2lib.theory.tagged import TaggedMNNS
 
@@ -54,21 +52,14 @@ TAGGED = 160  # inputs that are solved through a vocabulary of pairs
 # One input
 
 
-def one_input(digits: Sequence) -> Int[Tensor, "one digit"]:
-    """A row of digits to be drawn (SpecError for too many, none, or digits that no construction takes)."""
-    if not all(isinstance(digit, int) for digit in digits):
-        raise SpecError(f"live_digits={list(digits)}: digits are whole numbers.")
-    if not 1 <= len(digits) <= DRAWN:
-        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
-    return checked_digits([list(digits)], len(digits), max(1, sum(digits)))
-
-
 def built(
     digits: Sequence[int], variant: str, sharpness: float | int | None = None
 ) -> tuple[TrigMNNS, Int[Tensor, "one digit"]]:
-    """A construction of just the size that these digits need, and their row."""
-    row = one_input(digits)
-    return TrigMNNS(len(digits), max(1, int(row.sum())), variant, sharpness), row
+    """A construction of just the size that these digits need, and their row; SpecError if they cannot be drawn."""
+    if not 1 <= len(digits) <= DRAWN:
+        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
+    largest = max(1, sum(digits))
+    return TrigMNNS(len(digits), largest, variant, sharpness), checked_digits([list(digits)], len(digits), largest)
 
 
 def held(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
@@ -105,7 +96,7 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         last.plot([0, x], [0, y], color=colour, linestyle=(0, dash or (1, 0)), linewidth=1.6)
         last.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {answers[name]}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    (written, repaired), optimum = answers.values(), int(optima(one_input(digits)))
+    (written, repaired), optimum = answers.values(), int(optima(row))
     told = f"the printed read-off answers {written}, the repaired one {repaired}; the optimum is {optimum}."
     return Shown(figure, sums, f"For the digits {', '.join(map(str, digits))} {told}")
 
@@ -135,23 +126,15 @@ def _pairs(axis: Axes, part: pd.DataFrame) -> None:
 # All inputs
 
 
-def solved_by(model: TrigMNNS | CosineMNNS, task: MNNS) -> int:
-    """Inputs of the task that a construction answers right."""
-    return int((model.solve(task.digits) == task.answers).sum())
-
-
 def exact_table(length: int) -> pd.DataFrame:
-    """Exact match of every variant over all inputs of digits 1..9, in both precisions, at its default sharpness.
-
-    Raises:
-        SpecError: for a length whose inputs cannot be listed.
-    """
+    """Exact match of every variant over all inputs of digits 1..9, in both precisions, at its default sharpness."""
     task, rows = MNNS(length=length), []
     for name, changed in CHANGES.items():
         models = {which: TrigMNNS(length, task.bound, name, dtype=dtype) for which, dtype in PRECISIONS.items()}
-        right = {f"right of {task.size}, {which}": solved_by(model, task) for which, model in models.items()}
+        solved = {which: int((model.solve(task.digits) == task.answers).sum()) for which, model in models.items()}
         one = models["float64"]
         sizes = {"d": one.layout.width, "passes": one.passes, "c": f"{one.sharpness.softmax:.0f}"}
+        right = {f"right of {task.size}, {which}": count for which, count in solved.items()}
         rows.append({"variant": name, "changed": changed} | right | sizes)
     return pd.DataFrame(rows)
 
@@ -191,13 +174,8 @@ def tagged_curves(lengths: Sequence[int], heads: Values) -> pd.DataFrame:
 
 
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:
-    """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices.
-
-    Raises:
-        SpecError: for no lengths, or one below 1.
-    """
-    if not lengths or min(lengths) < 1:
-        raise SpecError(f"lengths={list(lengths)}: give numbers of digits from 1 on.")
+    """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices."""
+    positive(**{f"lengths[{place}]": length for place, length in enumerate(lengths)})
     grid = pd.DataFrame(product(lengths, ("biased", "repaired")), columns=["n", "variant"])
     law = [sufficient_sharpness(n, BOUND * n, VARIANTS[name]) for n, name in grid.itertuples(index=False)]
     least = [smallest_sharpness(n, name) for n, name in grid.itertuples(index=False)]
@@ -223,17 +201,6 @@ def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cosine_table(sampled: dict[int, int | None]) -> pd.DataFrame:
-    """Inputs that the cosine construction solves: all of a length, or as many as are sampled."""
-    rows = []
-    for length, inputs in sampled.items():
-        task = MNNS(length=length, inputs=inputs)
-        models = {f"right, {name}": CosineMNNS(length, task.bound, dtype) for name, dtype in PRECISIONS.items()}
-        right = {name: solved_by(model, task) for name, model in models.items()}
-        rows.append({"n": length, "dimension": task.bound + 1, "inputs": task.size} | right)
-    return pd.DataFrame(rows)
-
-
 def match_curves(curves: pd.DataFrame) -> Shown:
     """Exact match against c, a panel per scale; lines are float64, crosses float32."""
     scaled = curves.assign(scale=curves["variant"].map(SCALES))
@@ -251,16 +218,6 @@ def match_curves(curves: pd.DataFrame) -> Shown:
 
 
 # Trained
-
-
-def models(profile: str, seeds: Sequence[int]) -> list[RunSpec]:
-    """CoT2 with one layer and one head by its embeddings: learned, trigonometric at the start, or throughout."""
-    return [*methods(profile, seeds, LARGE, ("cot2",), layers=1), *trigonometric(profile, seeds)]
-
-
-def blocks() -> pd.DataFrame:
-    """The shipped training curves of the block, tidy."""
-    return tidy(measured.read("experts"))
 
 
 def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame, finding: str = "") -> Shown:

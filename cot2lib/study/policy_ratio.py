@@ -64,13 +64,7 @@ Starts = tuple[list[RunSpec], GPT2Stack]
 
 
 def starts(seeds: Sequence[int], epochs: int) -> Starts:
-    """Discrete models of two digits of 1-3, one layer, one head, d = 16, trained here for so many epochs.
-
-    Raises:
-        SpecError: without seeds or epochs.
-    """
-    if not seeds:
-        raise SpecError("no seeds for the small models; give at least one, say [42].")
+    """Discrete models of two digits of 1-3, one layer, one head, d = 16, trained here for so many epochs."""
     specs = [shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1, seed=s), epochs) for s in seeds]
     trainer = SupervisedTrainer(specs)
     trainer.train()

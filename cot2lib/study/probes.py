@@ -28,6 +28,7 @@ from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
+from cot2lib.kit.fields import at_least
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
@@ -203,10 +204,9 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias).
 
     Raises:
-        SpecError: without K, or for fewer than two rollouts.
+        SpecError: for fewer than two rollouts.
     """
-    if not ks or rollouts < 2:
-        raise SpecError(f"ks={list(ks)}, rollouts={rollouts}: give at least one K and two rollouts.")
+    at_least(2, rollouts=rollouts)
     parts, inputs = [], torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE)
     for k in ks:
         steps, biases = rules(MTS(k), own.laws.shape[2]), []

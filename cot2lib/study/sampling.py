@@ -101,12 +101,6 @@ def lacking(rows: pd.DataFrame) -> Text | None:
     )
 
 
-def sampled_from(rows: pd.DataFrame, top_k: int) -> pd.DataFrame:
-    """The rows of one way to sample tokens; nothing is sampled by CoT2's thoughts, nor at temperature 0."""
-    free = rows["method"].eq("CoT2") | rows["temperature"].eq(0)
-    return rows[free | rows["top_k"].eq(top_k)]
-
-
 # Many samples
 
 
@@ -156,12 +150,7 @@ def pass_table(rows: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
 
 
 def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
-    """From which k on mean discrete Pass@k is above CoT2: the paper's, and ours above one trace or as many.
-
-    Args:
-        rows: the Pass@k rows.
-        one: `beside_one_trace` of them.
-    """
+    """From which k on mean discrete Pass@k is above CoT2: the paper's, ours above one trace, and above as many."""
     often = show.gaps(rows, POINT, "method", "discrete CoT", "CoT2", "pass_at_k")
     places = one[["temperature", "tries"]].drop_duplicates()
     said = [paper_value(CLAIM.format(**place)) for place in places.to_dict("records")]
@@ -170,15 +159,14 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     leads = pd.concat([paper, one.assign(against=ONE_TRACE), often.assign(against=AS_OFTEN)])
     leads["recipe"] = ordered(leads["recipe"], ("paper", *RECIPES.values()))
     leads["against"] = ordered(leads["against"])
+
+    def first(lead: pd.Series) -> str:
+        behind = lead.index[lead <= 0]
+        start = 1 if behind.empty else int(behind.max()) + 1
+        return str(start) if start <= lead.index.max() else "never"
+
     table = show.cells(leads.set_index("tries"), ["recipe", "against"], "temperature", "mean", first)
     return table.rename(columns={"recipe": "numbers", "against": "discrete samples against"})
-
-
-def first(leads: pd.Series) -> str:
-    """The k from which on all leads, by k, are above 0, or "never"."""
-    behind = leads.index[leads <= 0]
-    start = 1 if behind.empty else int(behind.max()) + 1
-    return str(start) if start <= leads.index.max() else "never"
 
 
 # Costs
@@ -236,12 +224,7 @@ def accuracies(models: Sequence[tuple[GPT2Stack, Sequence[RunSpec]]], thoughts: 
     """Validation accuracy (%) of every run, fed by each of some thought rules, equal ones once.
 
     Columns: `layers`, `d_model` and `seed` of the run; `sampler` and the fields of the rule; `accuracy`.
-
-    Raises:
-        SpecError: without a rule.
     """
-    if not thoughts:
-        raise SpecError("no thought rules were given; give at least one temperature, threshold or K.")
     rows = []
     for stack, specs in models:
         data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
