@@ -17,14 +17,12 @@ The paper assumes the property and measures nothing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
@@ -33,7 +31,6 @@ from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.study.frame import called, tidy
-from cot2lib.study.sweeps import methods
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 
@@ -84,16 +81,6 @@ def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> 
     prompts = data.prompts[index]
     made = decode(stack, prompts, rules(specs[0].thought, specs[0].outputs))
     return Probed(stack, specs, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
-
-
-def of_chapter(profile: str, seeds: Sequence[int], inputs: int, retrain: bool, device: str) -> list[Probed]:
-    """`probed` of CoT2 and discrete CoT in three sizes, as shipped or trained here."""
-    own = []
-    for method, (layers, d_model) in product(("cot2", "discrete"), ((1, 24), (1, 32), (2, 32))):
-        specs = methods(profile, seeds, (d_model,), (method,), layers)
-        stack = runs.load_stack(specs, missing="train" if retrain else "error", retrain=retrain, device=device)
-        own.append(probed(stack, specs, inputs))
-    return own
 
 
 def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *options) -> pd.DataFrame:
