@@ -123,14 +123,8 @@ def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
 
 
 def margin_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], draws: int, steps: int) -> pd.DataFrame:
-    """Margins of the thought targets by `budget` and `d`: of random embeddings, and of the first of them widened.
-
-    Args:
-        task: whose targets.
-        budgets, dimensions: of the grid.
-        draws: random embeddings per cell.
-        steps: of gradient ascent.
-    """
+    """Margins of the thought targets by `budget` and `d`: of some random `draws` of embeddings, and of the first of
+    them widened by so many steps of gradient ascent."""
     rows = []
     for budget, d in product(budgets, dimensions):
         points, start = targets_of(task, budget), margins.random_embeddings(draws, task.states, d)

@@ -34,8 +34,7 @@ STILL_STEPS = 40  # batches that show what a policy earns before it learns
 def task(low: int, high: int, length: int) -> MNNS:
     """The task of a live training: every input where they can be listed, else a sample.
 
-    Raises:
-        SpecError: if its digits are out of range, or too few kinds of input exist to hold some out.
+    SpecError if its digits are out of range, or too few kinds of input exist to hold some out.
     """
     size = max(0, high - low + 1) ** min(max(0, length), LONGEST)  # which refuses longer ones
     made = MNNS(low, high, length, inputs=SAMPLED if size > ENUMERABLE else None)
@@ -82,12 +81,7 @@ def start_level(starts: Sequence[RunSpec], rule: Rule, device: str = "cpu") -> f
 
 
 def rewards(starts: Sequence[RunSpec], rule: Rule, steps: int, lr: float, device: str = "cpu") -> pd.DataFrame:
-    """Share (%) of rollouts that are right, step by step, in a short training by reward; a column per seed.
-
-    Raises:
-        SpecError: for less than two steps, or what `GRPOSpec` does not take.
-        RecordError: if a start's weights are neither shipped nor stored.
-    """
+    """Share (%) of rollouts that are right, step by step, in a short training by reward; a column per seed."""
     if steps < 2:
         raise SpecError(f"live_steps={steps}: train for at least two.")
     chosen = [GRPOSpec(Recipe(steps, BATCH, lr, steps), start, rule) for start in starts]

@@ -33,10 +33,7 @@ def exact_entropies(specs: Sequence[RunSpec]) -> Float[np.ndarray, " step"]:
 def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: str = "") -> Shown:
     """Entropy of CoT2 models' step-t distributions: dots are seeds, grey bars the exact targets, dotted lines t ln 2.
 
-    Args:
-        finals: last evaluation of each CoT2 run, tidy.
-        exact: entropies of the targets (`exact_entropies`).
-        paper: template of the claims that give the paper's entropies, by `step`.
+    `finals` are the last evaluations of CoT2 runs; `paper` is the template of the claims on entropies, by `step`.
     """
     steps, recipes = np.arange(1, len(exact) + 1), list(finals["recipe"].unique())
     names = {f"entropy_{t}": t for t in steps}

@@ -53,11 +53,7 @@ MEASURES = {
     "noise": "noise of a batch / signal",
 }
 DRAWN = 200  # updates of an example that are drawn
-SHARES = {
-    "thoughts": "thoughts outside (%)",
-    "thoughts_cut": "thoughts cut (%)",
-    "answers_cut": "answers cut (%)",
-}
+SHARES = {"thoughts": "thoughts outside (%)", "thoughts_cut": "thoughts cut (%)", "answers_cut": "answers cut (%)"}
 ENDS = {"after": "J after", "reweighted": "J after, reweighted by geometric means", "divergence": "KL from start"}
 
 Starts = tuple[list[RunSpec], GPT2Stack]
@@ -209,13 +205,7 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
 
 
 def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) -> pd.DataFrame:
-    """`one_sided_dropout` of each profile's models, by K.
-
-    Columns besides: `profile`, `k`, and `divided`, whether logits were divided by K (under the product alone).
-
-    Raises:
-        SpecError: for a probability outside 0..1.
-    """
+    """`one_sided_dropout` of each `profile`'s models, by `k`, and `divided`: by the product with logits over K."""
     if not 0 <= probability < 1:
         raise SpecError(f"dropout={probability}: choose 0 <= dropout < 1.")
     parts = []
@@ -284,11 +274,7 @@ def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def several_updates(start: Starts, k: int, updates: Sequence[int], recipe: Recipe = UPDATES) -> pd.DataFrame:
-    """`trained_further` by ratio and number of updates per batch; equally many batches for all.
-
-    Raises:
-        SpecError: for a K whose thoughts are too many to list.
-    """
+    """`trained_further` by ratio and number of updates per batch; equally many batches for all."""
     if not 1 <= k <= LISTED:
         raise SpecError(f"updates_k={k}: choose 1 to {LISTED}, whose thoughts can all be listed.")
     specs, stack = start

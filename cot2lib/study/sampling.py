@@ -67,10 +67,8 @@ def of_runs(specs: Sequence[RunSpec]) -> pd.DataFrame:
 def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFrame:
     """Pass@k of some models, shipped or measured here, and of the other profile where all seeds are shipped.
 
-    A tidy frame with the columns of `passk.measure`, `k` as `tries`, and `recipe`, `method`, `seed`.
-
-    Raises:
-        RecordError: if those of `profile` are neither shipped nor to be measured.
+    Columns are those of `passk.measure`, `k` as `tries`, and `recipe`, `method`, `seed`. RecordError if Pass@k of
+    `profile` is neither shipped nor to be measured.
     """
     specs = [spec for _, group in stacks.values() for spec in group]
     tables = {name: measured.read("sampling", name) for name in PROFILES}

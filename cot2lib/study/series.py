@@ -63,7 +63,6 @@ LOOKS: dict[str, dict[object, Look]] = {  # of every value that the book draws, 
         "CoT2, one answer": (BLUE, "", SOLID), "discrete CoT, T = 0": (GREY, "v", LOOSE),
         "discrete CoT, T = 0.4": FOURTH, "discrete CoT, T = 0.8": THIRD, "discrete CoT, T = 1": OTHER,
     },
-    "shape": {"CoT2, 1 head": FIFTH, "CoT2, 2 heads": MAIN, "CoT2, 4 heads": THIRD, "discrete CoT, 2 heads": OTHER},
     "trained": {
         "frontier | frontier": MAIN, "a fresh path | that path": THIRD,
         "discrete path | that path": OTHER, "answer | nothing": LEVEL,

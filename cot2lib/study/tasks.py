@@ -36,11 +36,7 @@ class GivenInput(MNNS):
 
 
 def one_input(digits: Sequence[int]) -> MNNS:
-    """A task of `digits`' range and length with this input alone.
-
-    Raises:
-        SpecError: for no digits, negative ones, or more than can be drawn.
-    """
+    """A task of `digits`' range and length with this input alone; SpecError if it cannot be drawn."""
     if not 1 <= len(digits) <= LONGEST:
         raise SpecError(f"digits={list(digits)}: choose 1 to {LONGEST} digits, or the tree cannot be drawn.")
     task = MNNS(min(digits), max(digits), len(digits), inputs=1)
@@ -51,9 +47,6 @@ def kept_trajectories(task: MNNS, budget: int, ties: str) -> np.ndarray:
     """The trajectories of the one input of `task` that a budget keeps, as (kept, step + 1) partial sums from 0.
 
     Under `shared` all those tied at the cut are kept, each with less than its full weight.
-
-    Raises:
-        SpecError: for a budget or tie rule that the task does not have.
     """
     check_budget(task, budget, ties)
     sums = task.signed_sums()[0]
