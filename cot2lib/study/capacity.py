@@ -73,7 +73,7 @@ def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
     placed = rows.assign(place=rows["d_model"] + rows["recipe"].map(ASIDE).astype(float))
     placed = placed[["recipe", "budget", "d_model", "place", "seed", "last"]]
     labels, facets = ("dimension d", "validation accuracy (%)"), {"height": 2.9, "aspect": 0.66}
-    shown = look.lines(placed, "place", "last", "recipe", labels, "budget", finding, limits=(0, 100), **facets)
+    shown = look.lines(placed, "place", "last", "recipe", labels, "budget", finding, limits=(0.0, 100.0), **facets)
     for axis, budget in zip(shown.figure.axes, sorted(rows["budget"].unique())):
         needed = at(asked, budget=budget)["d"]
         axis.axvspan(needed.min(), needed.max(), color="#d0d0d0", zorder=0)

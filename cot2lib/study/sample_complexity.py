@@ -231,7 +231,7 @@ def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
     others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
     both = pd.concat([own, others.assign(models="other inputs")])
     labels = "step", "distance from linear (TV)"
-    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0, 1))
+    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0.0, 1.0))
     steps = sorted(rows["step"].unique())
     for axis in shown.figure.axes:
         axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])

@@ -208,7 +208,9 @@ def cost_curves(rows: pd.DataFrame, spent: pd.DataFrame, temperature: float, fin
     data = pd.concat([long, one[long.columns]]).merge(spent, on=["method", "tries"])
     drawn = data.rename(columns=COSTS).melt([*names, "counted", "accuracy"], [*COSTS.values()], "cost", "spent")
     labels = "", f"validation accuracy (%), T = {temperature:g}"
-    shown = look.lines(drawn, "spent", "accuracy", "counted", labels, "cost", finding, limits=(0, 100), sharex=False)
+    shown = look.lines(
+        drawn, "spent", "accuracy", "counted", labels, "cost", finding, limits=(0.0, 100.0), sharex=False
+    )
     for axis in shown.figure.axes:
         axis.axhline(one["accuracy"].mean(), color=LOOKS["counted"]["CoT2, one trace"][0], linewidth=1.0)
         axis.set(ylim=(0, 102))
@@ -252,7 +254,7 @@ def sharpened(rows: pd.DataFrame, finding: str = "") -> Shown:
     drawn = drawn[drawn["field"].ne(SHARPER["top"]) | drawn["value"].gt(0)]
     labels = "", "validation accuracy (%)"
     shown = look.lines(
-        drawn, "value", "accuracy", "layers", labels, "field", finding, limits=(0, 100), sharex=False, aspect=1.1
+        drawn, "value", "accuracy", "layers", labels, "field", finding, limits=(0.0, 100.0), sharex=False, aspect=1.1
     )
     for axis in shown.figure.axes:
         axis.set(ylim=(0, 102))
@@ -265,7 +267,7 @@ def sampled_thoughts(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Accuracy over K if thoughts are means of K sampled tokens; level lines are models fed their whole mixtures."""
     drawn = at(rows, sampler="MTS").astype({"k": int})
     labels = "tokens K sampled per thought", "validation accuracy (%)"
-    shown = look.lines(drawn, "k", "accuracy", "layers", labels, finding=finding, limits=(0, 100))
+    shown = look.lines(drawn, "k", "accuracy", "layers", labels, finding=finding, limits=(0.0, 100.0))
     for layers, mean in varied(rows).groupby("layers")["accuracy"].mean().items():
         shown.figure.axes[0].axhline(mean, color=LOOKS["layers"][layers][0], linestyle="--", linewidth=0.8)
     ticked(shown.figure.axes, sorted(drawn["k"].unique()), ylim=(0, 102))
