@@ -19,7 +19,7 @@ BLUE, ORANGE, GREEN, YELLOW, SKY, PINK, BROWN, GREY = (
 SOLID, DASHED, DOTTED, DASH_DOT = "", (4, 2), (1, 1.5), (4, 1.5, 1, 1.5)
 LONG, LOOSE = (6, 1.5, 1, 1.5, 1, 1.5), (1, 3)
 MAIN, OTHER, THIRD, LEVEL = (BLUE, "o", SOLID), (ORANGE, "s", DASHED), (GREEN, "D", DASH_DOT), (GREY, "^", DOTTED)
-FOURTH, FIFTH, SIXTH, SEVENTH = (YELLOW, "^", DOTTED), (SKY, "v", LONG), (PINK, "P", LOOSE), (BROWN, "v", LOOSE)
+FOURTH, FIFTH, SIXTH, SEVENTH = (YELLOW, "^", DOTTED), (SKY, "v", LONG), (PINK, "p", DOTTED), (BROWN, "v", LOOSE)
 PRINTED, REFERENCE = ("black", ".", SOLID), (GREY, ".", DOTTED)
 FREE: tuple[Look, ...] = (  # for what no figure of the book has
     (BROWN, "P", (3, 1, 1, 1)),
