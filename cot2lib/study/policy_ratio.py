@@ -223,7 +223,7 @@ def cut(
     return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
 
 
-def shares(held: Sequence[Bool[Tensor, "run rollout step draw"]], end: str = "") -> dict[str, Float[Tensor, " run"]]:
+def shares(held: Sequence[Bool[Tensor, "run rollout _ _"]], end: str = "") -> dict[str, Float[Tensor, " run"]]:
     """Shares of ratios of which something holds: of thoughts and of answers."""
     return {f"{name}{end}": part.double().mean((1, 2, 3)) for name, part in zip(("thoughts", "answers"), held)}
 

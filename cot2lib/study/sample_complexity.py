@@ -145,7 +145,7 @@ def sampler_ratios(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFra
 
 def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Ratios on one chain by K, with two standard errors of those that are simulated."""
-    ks = sorted(rows["k"].unique())
+    ks = sorted(rows["k"].unique().tolist())
     levels = [(k, PRINTED, estimators.printed_bound(k)) for k in ks] + [(k, INDEPENDENT, 1.0) for k in ks]
     levels = pd.DataFrame(levels, columns=["k", "kind", "ratio"]).sort_values("k", kind="stable")
     both = pd.concat([rows, levels], ignore_index=True)
@@ -248,7 +248,7 @@ def distance_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Squared bias of sampled thoughts by K, a panel per group of models, a line per step; dotted: slopes of 1/K^2."""
-    ks = sorted(rows["k"].unique())
+    ks = sorted(rows["k"].unique().tolist())
     named = rows.assign(output="step " + rows["step"].astype(str))[["models", "output", "k", "seed", "gap"]]
     first = show.groups(at(rows, step=rows["step"].min(), k=ks[0]), "models")["gap"].mean()
     slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
