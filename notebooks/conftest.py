@@ -13,7 +13,7 @@ from cot2lib.study import look
 look.Shown._repr_mimebundle_ = lambda shown, **_: {"text/plain": shown.csv()}
 """
 WHOLE = ["capacity"]  # whose checks are of what its steps come to
-LENGTHS = {"live_epochs": 1, "live_steps": 5, "live_reward_steps": 5, "live_rounds": 1}
+LENGTHS = {"live_epochs": 1, "live_steps": 5, "live_reward_steps": 5}
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # kernels side by side: their threads would wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -36,9 +36,7 @@ LIVE = {"live_epochs": 40, "live_low": 1, "live_high": 9, "live_length": 4}
 PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "method": {"seeds": [42], "budget": 16, "d_model": 32, "live_steps": 2000},
     "tasks": {"digits": [2, 1, 4], "budgets": [1, 2, 8], "ties": "minus-first"},
-    "csft": LIVE
-    | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16}
-    | {"live_rounds": 3},
+    "csft": LIVE | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},
     "budget": LIVE
     | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
     | {"live_d_model": 24, "live_budgets": [1, 4, 16]},

@@ -62,16 +62,6 @@ def least_distance(vectors: Float[Tensor, "*draw point d"]) -> Float[Tensor, "*d
     return torch.stack(least).amin(0)
 
 
-def swap_distance(embeddings: Float[Tensor, "state d"], swaps: int) -> float:
-    """Least distance between the sums of two sets that differ by at most `swaps` states.
-
-    Divided by 2B it is the margin of such subsets of B states. The value is exact: it compares all sets of `swaps`
-    states. Time grows as v^(2 swaps), so two swaps are quick.
-    """
-    chosen = torch.combinations(torch.arange(len(embeddings)), swaps)  # (set, swaps)
-    return float(least_distance(embeddings[chosen].sum(1)))
-
-
 def spread_embeddings(points: Points, start: Float[Tensor, "state d"], steps: int = 200) -> Float[Tensor, "state d"]:
     """Unit embeddings whose margin gradient ascent has widened, from `start`.
 

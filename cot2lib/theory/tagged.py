@@ -2,7 +2,7 @@
 
 Only with a vocabulary that the paper does not state. A CoT2 token is a mixture z = E^T alpha of vocabulary embeddings,
 and alpha comes from a softmax. With one pair (cos ws, sin ws) per sum, the mixture of all signed sums is
-(prod_j cos(w d_j), 0), which does not hold the sums (`collapsed`). So a vocabulary entry must name the slot as well:
+(prod_j cos(w d_j), 0), which does not hold the sums. So a vocabulary entry must name the slot as well:
 2^n slots times 2 S + 1 sums. The uniform alpha over the slots in use then gives exactly the paper's factor 2^-t.
 
 The softmax of c E z must produce this alpha, and two demands on c meet:
@@ -15,17 +15,11 @@ The two bounds meet as n grows, in single precision first.
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.theory.construction import TrigMNNS
-
-
-def collapsed(digits: Int[Tensor, "input length"], omega: float) -> Float[Tensor, "input pair"]:
-    """The mean of the final sum's pair (cos ws, sin ws) over all signs: (prod_j cos(w d_j), 0)."""
-    product = (omega * digits.double()).cos().prod(1)
-    return torch.stack([product, torch.zeros_like(product)], dim=1)
 
 
 class TaggedMNNS(TrigMNNS):

@@ -25,7 +25,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 CHAPTERS = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
 SHORT = {  # what is trained or measured while a chapter runs, where it has such a parameter
     "live_epochs": 1, "live_high": 5, "live_length": 3, "live_steps": 120, "live_reward_steps": 4, "live_inputs": 300,
-    "live_rounds": 1, "live_sizes": [1], "live_vocabularies": [50], "live_sums": 1, "live_thoughts": 1,
+    "live_sizes": [1], "live_vocabularies": [50], "live_sums": 1, "live_thoughts": 1,
     "start_epochs": 1, "lanes": 16, "inputs": 10, "rollouts": 4, "drawn_samples": 50,
 }  # fmt: skip
 OTHER = {"quick": "paper", "paper": "quick"}

@@ -21,7 +21,7 @@ from cot2lib.theory.propositions import (
     smallest_non_negative,
     sum_sets,
 )
-from cot2lib.theory.tagged import TaggedMNNS, collapsed
+from cot2lib.theory.tagged import TaggedMNNS
 
 FOUR = MNNS()
 DTYPES = (torch.float64, torch.float32)
@@ -240,11 +240,13 @@ def test_cosine_states_are_the_full_budget_targets():
 # A CoT2 token?
 
 
-def test_collapsed_pairs():
+def test_pairs_of_one_embedding_per_sum_collapse():
+    """Averaged over all signs they keep the product of the digits' cosines alone."""
     omega = 0.04
     angles = omega * signed_sums(FOUR.digits).double()
     mean = torch.stack([angles.cos().mean(1), angles.sin().mean(1)], dim=1)
-    assert (collapsed(FOUR.digits, omega) - mean).abs().max() < 1e-15
+    product = (omega * FOUR.digits.double()).cos().prod(1)
+    assert (mean - torch.stack([product, torch.zeros_like(product)], dim=1)).abs().max() < 1e-15
 
 
 def test_tagged_vocabulary_works_in_a_window_of_its_softmax():

@@ -170,15 +170,6 @@ def test_spread_embeddings_of_eight_dimensions_are_enough(targets):
     assert margins.margins(targets[16], spread) > one_hot
 
 
-def test_swap_distance_bounds_the_margin_of_subsets():
-    """Two swaps may be farther apart than one: the least of both counts."""
-    embeddings = margins.random_embeddings(1, 8, 4)[0]
-    distances = [margins.swap_distance(embeddings, swaps) for swaps in (1, 2, 3)]
-    assert subsets_margin(embeddings, 3) == pytest.approx(distances[2] / 6)
-    assert distances == sorted(distances, reverse=True)
-    assert subsets_margin(embeddings, 1) == pytest.approx(distances[0] / 2)
-
-
 # The softmax head
 
 

@@ -14,7 +14,6 @@ import pandas as pd
 from cot2lib.metrics import mean_interval
 from cot2lib.study import judge as rules
 from cot2lib.study import overhead, targets
-from cot2lib.study.budget import simple_optimum
 from cot2lib.study.claims.comparisons import Cell, Direction, Parts
 from cot2lib.study.claims.kinds import (
     Drawn,
@@ -34,6 +33,7 @@ from cot2lib.study.judge import NAT
 from cot2lib.study.printed import GAINS, claims, gains, paper_value
 from cot2lib.study.report import PERCENT, describe
 from cot2lib.study.sweeps import D_MODELS, KS
+from cot2lib.study.targets import simple_optimum
 from cot2lib.tasks import MNNS
 from cot2lib.theory import estimator_claims, packing, points, propositions
 from cot2lib.theory.verdict import Verdict
@@ -62,8 +62,8 @@ def excludes_nothing() -> str:
 
 
 def decode_overhead() -> Verdict:
-    extra, large = overhead.equals_projection(), overhead.is_dominated()
-    return Verdict(extra and large and overhead.is_dominated(overhead.SMALL), extra and large, "v < 12 L d + 2 L N")
+    large = overhead.is_dominated()
+    return Verdict(large and overhead.is_dominated(overhead.SMALL), large, "v < 12 L d + 2 L N")
 
 
 # The entropies of the thoughts of a trained model

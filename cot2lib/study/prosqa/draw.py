@@ -13,7 +13,7 @@ from cot2lib import runs
 from cot2lib.runs.train import parameters
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import draw, frame, graph_runs, graphs, look, show
+from cot2lib.study import frame, graph_runs, graphs, live, look, show
 from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
@@ -195,4 +195,4 @@ def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.
 
 def live(specs: Sequence[RunSpec]) -> Shown:
     """Learning curves of runs that were trained here."""
-    return draw.live_curves(frame.tidy(runs.curves(specs)))
+    return live.curves(frame.tidy(runs.curves(specs)))
