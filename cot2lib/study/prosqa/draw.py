@@ -9,11 +9,9 @@ import pandas as pd
 from jaxtyping import Float
 from matplotlib.axes import Axes
 
-from cot2lib import runs
 from cot2lib.runs.train import parameters
-from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import frame, graph_runs, graphs, live, look, show
+from cot2lib.study import frame, graph_runs, graphs, look, show
 from cot2lib.study.frame import called
 from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
@@ -191,8 +189,3 @@ def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.
     axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
     axis.margins(0.12)
     axis.set_axis_off()
-
-
-def live(specs: Sequence[RunSpec]) -> Shown:
-    """Learning curves of runs that were trained here."""
-    return live.curves(frame.tidy(runs.curves(specs)))
