@@ -19,7 +19,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import distinct, positive, whole
+from cot2lib.kit.frozen import distinct, positive, whole
 
 Values: TypeAlias = Sequence | np.ndarray | pd.Series
 Numbers: TypeAlias = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import whole
+from cot2lib.kit.frozen import whole
 from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
 

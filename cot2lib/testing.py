@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cot2lib.errors import CoT2Error, SpecError, brief
 from cot2lib.kit import random
-from cot2lib.kit.fields import whole
+from cot2lib.kit.frozen import whole
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets, steps_of
 from cot2lib.targets.rule import Shown, Targets, Visits

@@ -11,7 +11,7 @@ from builders import QUESTIONS, REWARDED, SMALLER_SUMS, SPECS, reward_trainer, r
 from cot2lib import grpo, losses, runs, spec
 from cot2lib.decode import decode, rules
 from cot2lib.errors import CoT2Error
-from cot2lib.kit.fields import distinct
+from cot2lib.kit.frozen import distinct
 from cot2lib.metrics import maj_at_k, mean_interval, paired_interval, pass_at_k, prediction_interval
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import packed
@@ -195,7 +195,7 @@ REFUSALS = [
     ("first_k=2: a rising K", lambda: rewarded(first_k=2)),
     ("first_k=0", lambda: rewarded(first_k=0)),
     ("needs thought=MTS", lambda: rewarded(thought=Discrete(1.0), first_k=1)),
-    ("mask=1.0: choose 0 <= mask < 1", lambda: rewarded(thought=Base(), mask=1.0)),
+    ("mask=1.0: must be below 1", lambda: rewarded(thought=Base(), mask=1.0)),
     ("mask=0.2: masked rollouts need thought=Base(), dropout=0 and kl=0.", lambda: rewarded(mask=0.2)),
     ("kl=0", lambda: rewarded(thought=Base(), mask=0.2, kl=0.1)),
     ("dropout=0", lambda: rewarded(thought=Base(), mask=0.2, recipe=replace(REWARDED, dropout=0.1))),
@@ -224,7 +224,7 @@ REFUSALS = [
     ("temperature=0.0: must be above 0", lambda: MTS(2, temperature=0.0)),
     ("gamma=0.0: must be above 0", lambda: Dirichlet(0.0)),
     ("gamma=-1.0", lambda: Dirichlet(-1.0)),
-    ("floor=0.5: choose 0 <= floor < 0.5", lambda: Dirichlet(20.0, floor=0.5)),
+    ("floor=0.5: must be below 0.5", lambda: Dirichlet(20.0, floor=0.5)),
     ("floor=-0.1", lambda: Dirichlet(20.0, floor=-0.1)),
     ("the mask needs a floor above 0", lambda: Dirichlet(20.0, floor=0.0, masked=True)),
     ("most=0: must be at least 1", lambda: Dirichlet(20.0, most=0)),
@@ -234,7 +234,7 @@ REFUSALS = [
     ("token=-1: must be at least 0", lambda: thinks(Always(-1))),
     ("the vocabulary has 9 tokens", lambda: thinks(Always(9))),
     ("count=0: must be at least 1", lambda: FreshPath(0)),
-    ("choose 0 < ratio <= 1", lambda: Geometric(0.0)),
+    ("ratio=0.0: must be above 0", lambda: Geometric(0.0)),
     ("budget B=100", lambda: check_targets(Frontier(100), SMALLER_SUMS, 42, 42)),
     ("B=0", lambda: hindsight_targets(MNNS(), 0, "shared")),
     ("B=17", lambda: hindsight_targets(MNNS(), 17, "shared")),

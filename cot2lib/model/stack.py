@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import positive, whole
+from cot2lib.kit.frozen import positive, whole
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
 from cot2lib.model.dropout import Dropout, Scales, drop

@@ -5,16 +5,10 @@ what is trained. `supervised` and `policy` are the paper's two objectives, `tabl
 runs by them.
 """
 
-from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
+from cot2lib.kit.frozen import KINDS, NUMERICS, UndefinedError, from_data, outsiders, to_data
 from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.supervised import RunSpec
-from cot2lib.targets import TARGETS
-from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA
-from cot2lib.thoughts import RULES
 from cot2lib.training.settings import Model, Recipe, Run, Supervision, by_shape
-
-TASKS = (MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA)
-know(RunSpec, GRPOSpec, Recipe, Supervision, Model, *TASKS, *RULES, *TARGETS)
 
 __all__ = [
     "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "UndefinedError", "by_shape",

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import at_least
+from cot2lib.kit.frozen import Bound, Count, NonNegative, Share
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.tasks import Task
 from cot2lib.testing import samples
@@ -50,21 +50,16 @@ class GRPOSpec(Run):
     start: RunSpec
     thought: Rule
     ratio: Literal["geometric", "product", "per-draw"] = "geometric"
-    group: int = 8
-    clip: float = 0.1
-    kl: float = 0.0
-    updates: int = 1
+    group: Annotated[int, Bound("at least", 2)] = 8
+    clip: NonNegative = 0.1
+    kl: NonNegative = 0.0
+    updates: Count = 1
     scaled: bool = True
     first_k: int | None = None
-    mask: float = 0.0
+    mask: Share = 0.0
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(1, updates=self.updates)
-        at_least(2, group=self.group)
-        at_least(0, clip=self.clip, kl=self.kl)
-        if not 0 <= self.mask < 1:
-            raise SpecError(f"mask={self.mask}: choose 0 <= mask < 1.")
         if self.mask and (self.thought != Base() or self.recipe.dropout or self.kl):
             raise SpecError(f"mask={self.mask}: masked rollouts need thought=Base(), dropout=0 and kl=0.")
         if not self.mask and not samples(self.thought):

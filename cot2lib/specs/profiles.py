@@ -1,15 +1,16 @@
 """The two builders of run specs: `spec` and `grpo` turn a row of the table (`cot2lib.specs.table`) into one run."""
 
+import difflib
 import inspect
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import cache
 
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import part, refuse_unknown
+from cot2lib.kit.frozen import part
 from cot2lib.specs.policy import GRPOSpec
 from cot2lib.specs.supervised import RunSpec
 from cot2lib.specs.table import METHODS, PAPER_SAYS, PROFILES, REWARD, Reward, Row, epoch_steps, profile, rows_of
@@ -119,6 +120,15 @@ def _shown(
             raise SpecError(f"self_fed_from={self_fed_from!r}: a share from 0 to below 1, for method 'cot2' alone.")
         usual = replace(usual, feeding="self", switch=round(self_fed_from * training.steps))
     return usual
+
+
+def refuse_unknown(caller: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise SpecError for a keyword argument that a function does not know, and name the nearest one that it does."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)[0]
+            raise SpecError(f"{caller} takes no {name}; did you mean {near}? It takes {', '.join(known)}.")
 
 
 @cache

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import paths
-from cot2lib.kit.fields import distinct, whole
+from cot2lib.kit.frozen import distinct, whole
 from cot2lib.kit.machine import check_count, end_with_parent
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile

@@ -12,12 +12,7 @@ from cot2lib.targets.shares import (  # isort: skip
     Arrow, DrawnState, FreshPath, Frontier, Geometric, Renamed, Rotated, Shuffled, Smoothed, Uniform, WrongStates,
 )  # fmt: skip
 
-TARGETS = (
-    Apart, Arrow, DrawnState, FreshPath, Frontier, Geometric, Renamed, Rotated, Shuffled, Smoothed, Uniform,
-    WrongStates,
-)  # fmt: skip
-
 __all__ = [
-    "TARGETS", "Apart", "Arrow", "DrawnState", "FreshPath", "Frontier", "Geometric", "Renamed", "Rotated", "Shares",
+    "Apart", "Arrow", "DrawnState", "FreshPath", "Frontier", "Geometric", "Renamed", "Rotated", "Shares",
     "Shown", "Shuffled", "Smoothed", "Targets", "Uniform", "Visits", "WrongStates",
 ]  # fmt: skip

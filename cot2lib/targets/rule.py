@@ -28,7 +28,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import label, typed
+from cot2lib.kit.frozen import Frozen
 from cot2lib.supervision import with_answers
 from cot2lib.tasks import Task
 
@@ -89,11 +89,8 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Targets(ABC):
+class Targets(Frozen, ABC):
     """The base of targets rules. Fields are checked against their types; raises SpecError for another type."""
-
-    def __post_init__(self):
-        typed(self)
 
     @abstractmethod
     def __call__(self, visits: Visits) -> Shown:
@@ -104,10 +101,6 @@ class Targets(ABC):
         """Whether they are drawn anew at every visit; by default, whether those of a part are."""
         parts = (getattr(self, entry.name) for entry in dataclasses.fields(self))
         return any(part.fresh for part in parts if isinstance(part, Targets))
-
-    @property
-    def label(self) -> str:
-        return label(self)
 
 
 @dataclass(frozen=True)

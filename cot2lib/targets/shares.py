@@ -9,6 +9,7 @@ labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import positive
+from cot2lib.kit.frozen import Bound, Count
 from cot2lib.supervision import drawn, drawn_paths, hindsight_targets, steps_of
 from cot2lib.targets.rule import Shares, Visits, Weights
 from cot2lib.tasks import Task
@@ -66,11 +67,7 @@ class FreshPath(Shares):
     Where the full budget averages complete trajectories, the frontier is its expectation.
     """
 
-    count: int = 1
-
-    def __post_init__(self):
-        super().__post_init__()
-        positive(count=self.count)
+    count: Count = 1
 
     @property
     def fresh(self) -> bool:
@@ -197,13 +194,8 @@ def _entropy(weights: Weights) -> Float[Tensor, "visit step"]:
 class Geometric(Shares):
     """The states of a thought in the vocabulary's order, each weighted `ratio` times as much as the one before."""
 
-    ratio: float = 0.5
+    ratio: Annotated[float, Bound("above", 0), Bound("at most", 1)] = 0.5
     of: Shares = FRONTIER
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not 0 < self.ratio <= 1:
-            raise SpecError(f"ratio={self.ratio}: choose 0 < ratio <= 1.")
 
     def weights(self, visits: Visits) -> Weights:
         there = self.of.weights(visits) > 0

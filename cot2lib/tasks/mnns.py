@@ -21,7 +21,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import at_least, whole
+from cot2lib.kit.frozen import Count, Natural, whole
 from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
@@ -48,17 +48,15 @@ class MNNS(Task):
 
     low: int = 1
     high: int = 9
-    length: int = 4
-    inputs: int | None = None
-    seed: int = 0
+    length: Count = 4
+    inputs: Count | None = None
+    seed: Natural = 0
     max_sum: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
-        at_least(1, length=self.length, inputs=self.inputs)
-        at_least(0, seed=self.seed)
         if self.length > LONGEST:
             raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
         if self.inputs is None and self.total > ENUMERABLE:

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import at_least
+from cot2lib.kit.frozen import Natural
 from cot2lib.kit.random import Site
 from cot2lib.tasks.task import Frontier, Rows, Task
 
@@ -87,15 +87,14 @@ class Reachability(Task):
     naming: Naming = "fresh"
     grammar: Literal["pairs", "sentences"] = "pairs"
     frontier: Frontier = "walks"
-    seed: int = 0
-    deal: int = 0
+    seed: Natural = 0
+    deal: Natural = 0
     padding_counts: bool = False
     waiting: int | None = None
     fewest = FEWEST  # questions, some of which are held out
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(0, seed=self.seed, deal=self.deal)
         if self.size < self.fewest:
             raise SpecError(f"inputs={self.size}: need at least {self.fewest} questions.")
         if self.waiting is not None and self.waiting < self.most_hops:

@@ -26,7 +26,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import typed
+from cot2lib.kit.frozen import Frozen, Positive
 from cot2lib.theory.blocks import Fused, Layout, NextToken, ReadOff, Router, partial_sums, stream_update
 
 INPUTS_TOGETHER = 1024  # bounds the memory of `solve`
@@ -37,7 +37,7 @@ Digits = Shaped[Tensor, "..."] | np.ndarray | Sequence  # a reader's digits, whi
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Frozen):
     """Which construction is built. The defaults are the paper's text.
 
     Attributes:
@@ -56,9 +56,6 @@ class Design:
     fused: bool = False
     residual: bool = False
 
-    def __post_init__(self):
-        typed(self)
-
 
 VARIANTS = {
     "as-written": Design(),
@@ -71,18 +68,13 @@ VARIANTS = {
 
 
 @dataclass(frozen=True)
-class Sharpness:
+class Sharpness(Frozen):
     """The constant c in each of the four places where the paper takes it to infinity. Each must be above 0."""
 
-    attention: float
-    router: float
-    sigmoid: float
-    softmax: float
-
-    def __post_init__(self):
-        typed(self)
-        if not min(self.attention, self.router, self.sigmoid, self.softmax) > 0:
-            raise SpecError(f"{self}: a sharpness must be above 0.")
+    attention: Positive
+    router: Positive
+    sigmoid: Positive
+    softmax: Positive
 
     @classmethod
     def same(cls, c: float | int) -> "Sharpness":

@@ -29,7 +29,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import whole
+from cot2lib.kit.frozen import whole
 from cot2lib.theory.enumeration import systematic_error
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly

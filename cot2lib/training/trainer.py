@@ -22,7 +22,7 @@ from torch import Tensor
 
 from cot2lib.kit import random, timing
 from cot2lib.kit.captured import Captured
-from cot2lib.kit.identity import is_outside
+from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.thoughts import Rule

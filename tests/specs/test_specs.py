@@ -1,4 +1,5 @@
 import dataclasses
+import inspect
 from dataclasses import replace
 
 import pandas as pd
@@ -6,7 +7,8 @@ import torch
 from builders import ROOT
 
 import cot2lib.llm.settings
-import cot2lib.runs.taught  # noqa: F401
+import cot2lib.runs.taught
+import cot2lib.tasks.rewritten  # noqa: F401
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.specs.profiles import comparison, grpo, shortened, spec
 from cot2lib.specs.table import Row
@@ -18,9 +20,11 @@ from cot2lib.training.supervised import build_stack
 
 def test_defaults_are_frozen():
     """An id leaves defaults out, so a default that changed would silently change what shipped records mean."""
+    shipped = {name: kind for name, kind in KINDS.items() if kind.__module__.split(".")[1] not in ("study", "theory")}
     fields = {
         name: [f for f in dataclasses.fields(kind) if f.default is not dataclasses.MISSING]
-        for name, kind in KINDS.items()
+        for name, kind in shipped.items()
+        if not inspect.isabstract(kind)
     }
     found = {name: " ".join(f"{f.name}={f.default!r}" for f in given) for name, given in fields.items()}
     known = pd.read_csv(ROOT / "tests" / "data" / "defaults.csv", keep_default_na=False, index_col="kind")
