@@ -21,7 +21,7 @@ from cot2lib.study.look import Shown
 from cot2lib.study.sweeps import BUDGETS, D_MODELS, of_budget
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import margins, packing, softmax_head
+from cot2lib.theory import margins, packing
 
 FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
 FORMULA, IMPOSSIBLE = "the paper's formula", "no such margin exists"
@@ -245,7 +245,7 @@ def swap_table(states: int, dimensions: Sequence[int]) -> pd.DataFrame:
 def head_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], steps: int) -> pd.DataFrame:
     """Mean KL (nat) of the thought targets from the best softmax head found, by `budget` and `d`."""
     grid = pd.DataFrame(product(budgets, dimensions), columns=["budget", "d"])
-    found = [softmax_head.fitted_divergence(targets_of(task, b), d, steps=steps) for b, d in grid.to_numpy().tolist()]
+    found = [margins.fitted_divergence(targets_of(task, b), d, steps=steps) for b, d in grid.to_numpy().tolist()]
     return grid.assign(KL=found)
 
 
@@ -261,4 +261,4 @@ def whole_tree_divergence(task: MNNS) -> float:
     """Largest KL (nat) of the full budget's thought targets from polynomials of degree eight in the squared sum."""
     points = targets_of(task, task.trajectories)
     sums = torch.arange(-task.bound, task.bound + 1, dtype=torch.float64)
-    return float(softmax_head.divergence(points, softmax_head.polynomial_logits(sums**2, points)).max())
+    return float(margins.divergence(points, margins.polynomial_logits(sums**2, points)).max())

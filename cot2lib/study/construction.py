@@ -25,11 +25,9 @@ from cot2lib.study.series import BLUE, LOOKS
 from cot2lib.study.sweeps import LARGE, methods, trigonometric
 from cot2lib.tasks import MNNS
 from cot2lib.theory import propositions as layer
-from cot2lib.theory.blocks import Layout
-from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits, sufficient_sharpness
-from cot2lib.theory.cosine import CosineMNNS
-from cot2lib.theory.matching import exact_match, multisets, optima, signed_sums, smallest_sharpness
-from cot2lib.theory.tagged import TaggedMNNS, collapsed
+from cot2lib.theory.construction import VARIANTS, Layout, TrigMNNS, checked_digits, sufficient_sharpness
+from cot2lib.theory.propositions import exact_match, multisets, optima, signed_sums, smallest_sharpness
+from cot2lib.theory.variants import CosineMNNS, TaggedMNNS, collapsed
 
 PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn
