@@ -36,7 +36,7 @@ class Chain(NamedTuple):
 
 
 def identity(v: int, steps: int) -> Chain:
-    """The chain that starts uniform over v tokens and never moves: the first token is the whole trace."""
+    """The chain that starts uniform and never moves: the first token is the whole trace."""
     return lazy_walk(v, steps, 0.0)
 
 

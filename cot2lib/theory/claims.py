@@ -92,7 +92,7 @@ def sample_complexity_ratio() -> Verdict:
             for k in TOKENS_PER_STEP:
                 found = float(estimators.ratio(parts, k)) - ROUNDING
                 kept = found <= estimators.printed_bound(k)
-                assured = steps <= 2 or estimators.printed_bound_is_assured(rate, k)
+                assured = steps <= 2 or rate <= 1 / estimators.printed_bound(k)
                 printed &= kept
                 corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
     return Verdict(printed, corrected, "m <= 2, or contractive chains")

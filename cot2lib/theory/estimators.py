@@ -52,17 +52,11 @@ Explained = Float[Tensor, "*input step"]
 
 
 class ReadOuts(NamedTuple):
-    """Mean squared error of one trace's estimate of alpha_m, for three ways to read the last step.
+    """Mean squared error of one trace's estimate of alpha_m, for three ways to read the last step."""
 
-    Attributes:
-        tokens: the mean of K tokens drawn there. This is the estimator of the paper's proof.
-        token: one token drawn there, as in the paper's Section 2 and its algorithm. K has no effect on it.
-        law: the distribution itself; nothing is drawn.
-    """
-
-    tokens: Float[Tensor, "*input"]
-    token: Float[Tensor, "*input"]
-    law: Float[Tensor, "*input"]
+    tokens: Float[Tensor, "*input"]  # the mean of K tokens drawn there: the estimator of the paper's proof
+    token: Float[Tensor, "*input"]  # one token drawn there, as in the paper's Section 2 and its algorithm
+    law: Float[Tensor, "*input"]  # the distribution itself; nothing is drawn
 
 
 def mse_ratio(
@@ -92,10 +86,7 @@ def mse_ratio(
 
 
 def marginals(start: Distribution, transitions: Transitions) -> list[Distribution]:
-    """alpha_1..alpha_m: what base CoT2 computes, and the mean of every unbiased sampler.
-
-    Source: Prop. equiv-discrete-continuous (consistency).
-    """
+    """alpha_1..alpha_m: what base CoT2 computes, and the mean of every unbiased sampler (consistency)."""
     alphas = [start]
     for moves in transitions:
         alphas.append((alphas[-1][..., None, :] @ moves)[..., 0, :])
@@ -151,7 +142,7 @@ def read_outs(terms: Explained, k: int) -> ReadOuts:
 
 
 def independent_error(terms: Explained, k: int) -> Float[Tensor, "*input"]:
-    """Mean squared error of the mean of K independent discrete traces, from D_1..D_m."""
+    """Mean squared error of the mean of K independent discrete traces."""
     return terms[..., -1] / k
 
 
@@ -181,11 +172,6 @@ def contraction(terms: Explained) -> Float[Tensor, "*input"]:
     return torch.where(terms[..., 1:] > CERTAIN, terms[..., :-1] / terms[..., 1:], 0.0).amax(-1).clamp(0.0, 1.0)
 
 
-def printed_bound_is_assured(rate: float, k: int) -> bool:
-    """Whether this contraction makes the paper's bound hold for every m: lambda <= 1 / (2 - 1/K)."""
-    return rate <= 1 / printed_bound(k)
-
-
 # How many traces suffice
 
 
@@ -205,19 +191,13 @@ def chebyshev_size(epsilon: float, delta: float, variance: float) -> int:
 
 
 def bernstein_size(epsilon: float, delta: float, variance: float) -> int:
-    """An N that is enough and grows only with ln(1 / delta).
-
-    Source: Bernstein's inequality in Hilbert space (Pinelis, 1994).
-    """
+    """An N that is enough and grows only with ln(1 / delta), by Bernstein's inequality (Pinelis, 1994)."""
     needed = 2 * variance / epsilon**2 + 2 * DIAMETER / (3 * epsilon)
     return math.ceil(needed * math.log(2 / delta))
 
 
 def drift(k: int, steps: int) -> Float[Tensor, " count"]:
-    """Distribution of the first token's count among K, for two equally likely tokens that never change.
-
-    This is the Wright-Fisher model without mutation.
-    """
+    """Distribution of the first of two equally likely tokens' count among K, if they never change (Wright-Fisher)."""
     counts = torch.arange(k + 1, dtype=torch.float64)
     ways = torch.from_numpy(special.comb(k, counts.numpy()))
     binomial = lambda share: ways * share**counts * (1 - share) ** (k - counts)

@@ -22,16 +22,9 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.theory.claims import Verdict
-from cot2lib.theory.construction import (
-    FREQUENCY,
-    VARIANTS,
-    Layout,
-    NextToken,
-    ReadOff,
-    Router,
-    TrigMNNS,
-    partial_sums,
-    sufficient_sharpness,
+
+from cot2lib.theory.construction import (  # isort: skip
+    FREQUENCY, VARIANTS, Layout, NextToken, ReadOff, Router, TrigMNNS, partial_sums, sufficient_sharpness,
 )  # fmt: skip
 
 TOLERANCE = 1e-5  # of the logarithm of the smallest sharpness

@@ -11,6 +11,7 @@ exact forms (`cot2lib.theory.estimators`), so the two test each other.
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -58,9 +59,7 @@ def simulate(
     Thoughts of K tokens are drawn by "multinomial" (MTS), "systematic" or "dirichlet"; the latter have the matching
     concentration gamma = K - 1. With "discrete" a trace is the mean of K independent discrete traces.
     """
-    centre = start
-    for moves in transitions:
-        centre = centre @ moves
+    centre = reduce(torch.matmul, transitions, start)
     errors, total = [], torch.zeros_like(centre)  # total: (v)
     for chunk, first in enumerate(range(0, traces, TRACES_TOGETHER)):
         key = random.run_keys([seed], Site.CHAIN, chunk)
@@ -84,19 +83,19 @@ def _last_tokens(
 
 
 def independent(alphas: Distributions, k: int, key: Key) -> Distributions:
-    """The mean of k independent tokens of each distribution (the rule `MTS`)."""
+    """The rule `MTS`."""
     uniforms = random.uniform(key, alphas[..., 0].numel() * k).view(*alphas.shape[:-1], k)
     return token_mean(inverse_cdf(alphas, uniforms.to(alphas.dtype)), alphas)
 
 
 def systematic(alphas: Distributions, k: int, key: Key) -> Distributions:
-    """The mean of k systematically drawn tokens of each distribution (the rule `Systematic`)."""
+    """The rule `Systematic`."""
     offsets = random.uniform(key, alphas[..., 0].numel()).view(alphas.shape[:-1])
     return systematic_counts(k * alphas, offsets) / k
 
 
 def dirichlet(alphas: Distributions, k: int, key: Key) -> Distributions:
-    """A Dirichlet draw of concentration gamma = k - 1 around each distribution. Tokens of weight zero stay at zero."""
+    """The rule `Dirichlet` of concentration gamma = k - 1. Tokens of weight zero stay at zero."""
     generator = np.random.default_rng(int(key[0] & (2**63 - 1)))
     gammas = torch.from_numpy(generator.standard_gamma((k - 1) * alphas.numpy()))
     return gammas / gammas.sum(-1, keepdim=True)

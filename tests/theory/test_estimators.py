@@ -99,7 +99,7 @@ def test_mse_ratio_by_recursion_and_its_bounds(seed, v, steps, k, concentration)
     found = mse_ratio(*chain, k)
     assert found == pytest.approx(float(spread.trace() / estimators.independent_error(parts, k)), rel=1e-8)
     assert 1 - 1e-9 <= found <= estimators.tight_bound(k, steps) + 1e-9
-    if steps <= 2 or estimators.printed_bound_is_assured(float(estimators.contraction(parts)), k):
+    if steps <= 2 or float(estimators.contraction(parts)) <= 1 / estimators.printed_bound(k):
         assert found <= estimators.printed_bound(k) + 1e-9
     rate = float(estimators.contraction(parts))
     assert found <= 1 / (1 - rate * (1 - 1 / k)) + 1e-9, "the bound of contractive chains"
