@@ -17,9 +17,9 @@ from cot2lib.runs import store as stores
 from cot2lib.runs import taught, train
 from cot2lib.runs.collect import collect
 from cot2lib.specs import GRPOSpec, Run, from_data, outsiders, to_data
-from cot2lib.specs.policy import samples
 from cot2lib.targets import Targets
 from cot2lib.tasks import Task
+from cot2lib.testing import samples
 from cot2lib.thoughts import Rule
 from cot2lib.training.engines import preferred
 from cot2lib.training.grpo import densities

@@ -101,6 +101,7 @@ class Bound(typing.NamedTuple):
 
 SIGNS = {"at least": operator.ge, "above": operator.gt, "at most": operator.le, "below": operator.lt}
 Count = Annotated[int, Bound("at least", 1)]
+Several = Annotated[int, Bound("at least", 2)]
 Natural = Annotated[int, Bound("at least", 0)]
 Positive = Annotated[float, Bound("above", 0)]
 NonNegative = Annotated[float, Bound("at least", 0)]

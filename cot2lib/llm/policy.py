@@ -18,7 +18,6 @@ that of advantage times log-density.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
 import torch
 from jaxtyping import Float, Int
@@ -27,7 +26,7 @@ from torch import Tensor
 from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.frozen import Bound, Count, Frozen, Natural
+from cot2lib.kit.frozen import Count, Frozen, Natural, Several
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers
@@ -64,7 +63,7 @@ class PolicyRecipe(Frozen):
 
     steps: Count
     prompts: Count
-    group: Annotated[int, Bound("at least", 2)]
+    group: Several
     lr: float
     limit: Count
     thoughts: Natural = 0

@@ -12,7 +12,7 @@ import torch
 
 from cot2lib.runs import How, make_trainer
 from cot2lib.specs import RunSpec
-from cot2lib.specs.table import epoch_steps
+from cot2lib.specs.profiles import epoch_steps
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import edits
 from cot2lib.study.controls.runs import SEEDS, numbers
