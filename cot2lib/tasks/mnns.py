@@ -5,10 +5,9 @@ is the answer. The vocabulary is its layout too: six special tokens, D0..D9 (mor
 larger), and S-S..S+S, 89 tokens for four digits of 1..9. The paper's own list has no `<PAD> + -`
 and no D0; unused tokens are kept so that token ids and parameter counts match.
 
-Where we differ: the sums always reach `high * length`. The paper gives S=40 for five digits of
-5..13, which covers the optimal path but not all the
-partial sums of the full-budget targets, which the public code then drops silently; here a smaller
-S is an error.
+Where we differ: the sums always reach `high * length`. The paper gives S=40 for five digits of 5..13, which covers the
+optimal path but not all the partial sums of the full-budget targets. The public code then drops some silently; here a
+smaller S is an error.
 """
 
 import itertools
@@ -40,10 +39,6 @@ class MNNS(Task):
         inputs: None for every input (at most 10^5), else how many distinct ones to sample.
         seed: what the sample depends on.
         max_sum: S, largest `|sum|` the vocabulary holds; None for high * length, the least possible.
-
-    Raises:
-        SpecError: digits out of range, more digits than `LONGEST`, too many
-            inputs to enumerate, more samples than inputs, or a `max_sum` that some partial sum exceeds.
     """
 
     low: int = 1
@@ -52,6 +47,7 @@ class MNNS(Task):
     inputs: Count | None = None
     seed: Natural = 0
     max_sum: int | None = None
+    eos_id = EOS
 
     def __post_init__(self):
         super().__post_init__()
@@ -145,10 +141,6 @@ class MNNS(Task):
         """Whether each token is special (0), a digit (1) or a sum (2)."""
         sizes = torch.tensor([len(SPECIALS), self.digit_tokens, self.states])
         return torch.arange(3).repeat_interleave(sizes)
-
-    @property
-    def eos_id(self) -> int:
-        return EOS
 
     # Data
 

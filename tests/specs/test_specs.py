@@ -8,7 +8,7 @@ from builders import ROOT
 
 import cot2lib.llm.settings
 import cot2lib.runs.taught
-import cot2lib.tasks.rewritten  # noqa: F401
+import cot2lib.tasks.variants  # noqa: F401
 from cot2lib.specs import KINDS, Model, Recipe, RunSpec, Supervision, from_data, to_data
 from cot2lib.specs.profiles import Row, comparison, grpo, shortened, spec
 from cot2lib.tasks import MNNS, ProsQA

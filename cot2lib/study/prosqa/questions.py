@@ -2,7 +2,7 @@
 
 `cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 measure questions` measures every
 trained model on generated questions of each number of hops, on the published validation file, where rules without a
-search say the right option or do not, where an edge is moved (`cot2lib.tasks.rewritten`), and where leaves are
+search say the right option or do not, where an edge is moved (`cot2lib.tasks.variants`), and where leaves are
 added that answer nothing.
 """
 
@@ -39,8 +39,7 @@ from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.published import published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
-from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
-from cot2lib.tasks.variants import INPUTS, Distracted, with_room
+from cot2lib.tasks.variants import INPUTS, Distracted, Rewritten, can_be_rewritten, with_room
 
 Rows = Int[Tensor, " question"]
 
