@@ -18,7 +18,7 @@ from cot2lib.kit import random
 from cot2lib.kit.frozen import whole
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets, steps_of
-from cot2lib.targets.rule import Shown, Targets, Visits
+from cot2lib.targets import Shown, Targets, Visits
 from cot2lib.tasks.task import Frontier, Task
 from cot2lib.thoughts.rule import Rule, Sampled, State, Thought
 
