@@ -18,10 +18,11 @@ A rule keeps and draws nothing of its own. Its draws are functions of the keys o
 that a run does not depend on what it was stacked with, or on where it was stopped.
 
 The rules here are controls. Each keeps something of the frontier (the hindsight target, `cot2lib.supervision`) and
-gives up something else. `Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought names.
-`Rotated` and `Renamed` keep the information and lose the order or the names; `Geometric` loses the counts. `Shuffled`,
-`WrongStates`, `Uniform` and `Arrow` hold none. Their placebos follow the usual controls of probing and of chain of
-thought (random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024, arXiv:2404.15758).
+gives up something else. `Frontier`, `DrawnState`, `FreshPath` and `Smoothed` differ in how many states a thought
+names. `Rotated` and `Renamed` keep the information and lose the order or the names; `Geometric` loses the counts.
+`Shuffled`, `WrongStates`, `Uniform` and `Arrow` hold none. Their placebos follow the usual controls of probing and of
+chain of thought (random labels: Hewitt and Liang 2019, arXiv:1909.03368; filler tokens: Pfau et al. 2024,
+arXiv:2404.15758).
 """
 
 import dataclasses

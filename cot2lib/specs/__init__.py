@@ -15,8 +15,7 @@ from cot2lib.errors import SpecError
 from cot2lib.tasks import MNNS, Task
 from cot2lib.testing import samples
 from cot2lib.thoughts import MTS, Base, Rule, ZeroSlot
-from cot2lib.training.grpo import GRPOTrainer
-from cot2lib.training.masked import MaskedTrainer
+from cot2lib.training.grpo import GRPOTrainer, MaskedTrainer
 from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision, by_shape
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -112,7 +111,7 @@ class GRPOSpec(Run):
         first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
             one in equal parts of the training (a curriculum that the paper proposes, section 5.3).
         mask: dropout probability of a mask that each rollout keeps over all of its positions
-            (`cot2lib.training.masked`); its thoughts are then the base ones.
+            (`cot2lib.training.grpo`); its thoughts are then the base ones.
     """
 
     telling = RunSpec.telling + (
