@@ -129,9 +129,9 @@ def _coerced(name: str, hint, value):
     if origin in (typing.Union, types.UnionType):
         return _first_fit(name, given, value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return part(name, value, hint)
+        return as_instance(name, value, hint)
     if hint is int:
-        return whole(name, value)
+        return as_int(name, value)
     if hint is float and isinstance(value, numbers.Real) and not isinstance(value, bool):
         with suppress(OverflowError):  # of 10^400, which is none as a float
             if math.isfinite(value):
@@ -171,7 +171,7 @@ def _several(name: str, kinds: tuple, value) -> tuple:
     return tuple(_coerced(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
 
 
-def part(name: str, value, kind: type):
+def as_instance(name: str, value, kind: type):
     """A frozen dataclass of a wanted kind."""
     if not isinstance(value, kind):
         raise SpecError(f"{name}={value!r:.200}: give one of {kind.__name__}.")
@@ -186,7 +186,7 @@ def part(name: str, value, kind: type):
 # Arguments of functions
 
 
-def whole(name: str, value) -> int:
+def as_int(name: str, value) -> int:
     """A whole number of at most 64 bits as an int."""
     try:
         number = operator.index(value) if not isinstance(value, bool) else None

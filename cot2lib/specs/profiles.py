@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.frozen import part
+from cot2lib.kit.frozen import as_instance
 from cot2lib.specs import GRPOSpec, Model, Recipe, RunSpec, Supervision
 from cot2lib.supervision import TIES
 from cot2lib.targets import Targets
@@ -254,7 +254,7 @@ def spec(
 
     Raises SpecError for an unknown method, profile or field, or an option that the method does not take.
     """
-    part("task", task, Task)
+    as_instance("task", task, Task)
     _refuse_unknown(spec, recipe, RECIPE)
     row = _row_of(method, task, profile_name)
     training = staged(replace(row.recipe(task), **recipe), row.supervision, task)
@@ -335,10 +335,10 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
 
     Raises SpecError for an unknown profile or field, or what `GRPOSpec` does not take.
     """
-    part("start", start, RunSpec)
+    as_instance("start", start, RunSpec)
     row = rows_of(start.task, profile_name)[REWARD]
     assert isinstance(row, Reward)
-    thought = row.thought if thought is None else part("thought", thought, Rule)
+    thought = row.thought if thought is None else as_instance("thought", thought, Rule)
     _refuse_unknown(grpo, options, [*RECIPE, *REWARDED])
     training = {"lr": row.lr_of.get(thought, row.lr)} | {name: options[name] for name in RECIPE if name in options}
     rest = {name: options[name] for name in REWARDED if name in options}

@@ -20,7 +20,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.frozen import Count, Natural, whole
+from cot2lib.kit.frozen import Count, Natural, as_int
 from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
@@ -114,13 +114,13 @@ class MNNS(Task):
 
     def state_id(self, total: int) -> int:
         """Vocabulary index of a (partial) sum. Raises SpecError if the sum is no whole number of -S..S."""
-        if abs(whole("sum", total)) > self.bound:
+        if abs(as_int("sum", total)) > self.bound:
             raise SpecError(f"sum {total} is outside the vocabulary's {-self.bound}..{self.bound}.")
         return len(SPECIALS) + self.digit_tokens + self.bound + total
 
     def digit_id(self, digit: int) -> int:
         """Vocabulary index of an input digit. Raises SpecError if the vocabulary has no such digit."""
-        if not 0 <= whole("digit", digit) < self.digit_tokens:
+        if not 0 <= as_int("digit", digit) < self.digit_tokens:
             raise SpecError(f"digit {digit} is outside the vocabulary's 0..{self.digit_tokens - 1}.")
         return len(SPECIALS) + digit
 
