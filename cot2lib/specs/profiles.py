@@ -22,7 +22,7 @@ from typing import Any
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.frozen import as_instance
+from cot2lib.kit.frozen import as_instance, as_int
 from cot2lib.specs import GRPOSpec, Model, Recipe, RunSpec, Supervision
 from cot2lib.supervision import TIES
 from cot2lib.targets import Targets
@@ -72,14 +72,15 @@ class Row:
     supervision: Supervision = Supervision()
     model: Model = Model()
 
-    def recipe(self, task: Task) -> Recipe:
-        """The recipe in steps for a task's number of inputs."""
+    def recipe(self, task: Task, **given) -> Recipe:
+        """The recipe in steps for a task's number of inputs, with other fields as given; warm-up is at most a tenth."""
         batch = self.large_batch if self.large_batch and task.size > LARGE else self.batch
         epochs = [] if self.epochs is None else [self.epochs * epoch_steps(task, batch)]
         steps = min(epochs + ([] if self.most_steps is None else [self.most_steps]))
-        given = {name: getattr(self, name) for name in ("lr", "schedule", "weight_decay", "dropout")}
-        every, warmup = max(1, steps // self.evaluations), min(self.warmup, steps // 10)
-        return Recipe(steps=steps, batch=batch, evaluate_every=every, warmup=warmup, **given)
+        warmup = min(self.warmup, as_int("steps", given.get("steps", steps)) // 10)
+        own = {name: getattr(self, name) for name in ("lr", "schedule", "weight_decay", "dropout")}
+        usual = dict(steps=steps, batch=batch, evaluate_every=max(1, steps // self.evaluations), warmup=warmup, **own)
+        return Recipe(**usual | given)
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ def spec(
     as_instance("task", task, Task)
     _refuse_unknown(spec, recipe, RECIPE)
     row = _row_of(method, task, profile_name)
-    training = staged(replace(row.recipe(task), **recipe), row.supervision, task)
+    training = staged(row.recipe(task, **recipe), row.supervision, task)
     shape = {name: value for name, value in (("layers", layers), ("heads", heads)) if value is not None}
     return RunSpec(
         recipe=training,
@@ -342,7 +343,7 @@ def grpo(start: RunSpec, profile_name: str = "quick", *, thought: Rule | None = 
     _refuse_unknown(grpo, options, [*RECIPE, *REWARDED])
     training = {"lr": row.lr_of.get(thought, row.lr)} | {name: options[name] for name in RECIPE if name in options}
     rest = {name: options[name] for name in REWARDED if name in options}
-    return GRPOSpec(replace(row.recipe(start.task), **training), start, thought, **rest)
+    return GRPOSpec(row.recipe(start.task, **training), start, thought, **rest)
 
 
 def comparison() -> pd.DataFrame:

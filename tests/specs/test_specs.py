@@ -127,6 +127,7 @@ def test_a_run_may_have_the_split_of_another_seed():
 def test_builders_take_the_rule_and_any_field_of_the_recipe():
     run = spec("cot2", thought=Discrete(1.0), steps=300, warmup=10)
     assert run.thought == Discrete(1.0) and (run.recipe.steps, run.recipe.warmup) == (300, 10)
+    assert spec(steps=100).recipe.warmup == 10, "a tenth of the steps at most, unless given"
     assert spec("cot2", task=ProsQA(), thought=Hidden(), batch=8).recipe.batch == 8
     rewarded = grpo(spec("discrete"), thought=Discrete(1.0), steps=4, evaluate_every=2, ratio="product", kl=0.1)
     assert (rewarded.recipe.steps, rewarded.recipe.evaluate_every) == (4, 2)
