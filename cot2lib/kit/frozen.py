@@ -58,6 +58,8 @@ class Frozen:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if not is_outside(cls):
+            other = KINDS.get(tag_of(cls), cls)
+            assert other.__module__ == cls.__module__, f"{cls} and {other} have one tag; name them apart"
             KINDS[tag_of(cls)] = cls
 
     def __post_init__(self):

@@ -104,7 +104,7 @@ class GRPOSpec(Run):
         thought: how the thoughts before the answer are sampled, in training and where the run is evaluated.
         ratio: policy ratio of a thought of several draws, see `cot2lib.losses`.
         group: rollouts G of each prompt.
-        clip: eps of the clipped surrogate.
+        clip: eps of the clipped surrogate. It clips nothing under one update without dropout, whose ratio is one.
         kl: beta, the weight of the divergence from the start.
         updates: optimiser steps mu on each batch of rollouts.
         scaled: whether advantages are divided by their group's standard deviation.

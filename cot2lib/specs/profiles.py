@@ -73,7 +73,7 @@ class Row:
     model: Model = Model()
 
     def recipe(self, task: Task, **given) -> Recipe:
-        """The recipe in steps for a task's number of inputs, with other fields as given; warm-up is at most a tenth."""
+        """The recipe in steps for a task's number of inputs, with some fields as given; warm-up is at most a tenth."""
         batch = self.large_batch if self.large_batch and task.size > LARGE else self.batch
         epochs = [] if self.epochs is None else [self.epochs * epoch_steps(task, batch)]
         steps = min(epochs + ([] if self.most_steps is None else [self.most_steps]))

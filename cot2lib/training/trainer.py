@@ -21,7 +21,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from cot2lib.kit import random, timing
-from cot2lib.kit.frozen import is_outside
+from cot2lib.kit.frozen import outsiders
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.thoughts import Rule
@@ -259,7 +259,7 @@ class StackTrainer(ABC):
     def decoded(self, steps: Sequence[Rule]) -> dict[str, list]:
         """The held-out inputs decoded by the rules of their steps, see `cot2lib.training.evaluation.evaluate`."""
         work = partial(evaluation.measured, self.stack, self.data, self.seeds, steps)
-        looked_at = any(is_outside(type(rule)) for rule in steps)  # on the CPU, so that it cannot be captured
+        looked_at = any(map(outsiders, steps))  # by `check_thoughts`, on the CPU, so that it cannot be captured
         return evaluation.summary(self.data, *(work if looked_at else self.repeat(tuple(steps), work))())
 
     def _log(self, steps: int) -> None:

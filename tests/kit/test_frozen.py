@@ -1,8 +1,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 from cot2lib.kit.frozen import KINDS, Frozen, from_data, to_data
+from cot2lib.thoughts import MTS
 
 
 @dataclass(frozen=True)
@@ -27,3 +29,8 @@ def test_a_class_keeps_its_tag_under_another_name(monkeypatch):
     below = dataclass(frozen=True)(type("Below", (new,), {"__module__": "cot2lib.made_up"}))
     assert new(2).id == old(2).id != below(2).id and to_data(below(2))["kind"] == "Below"
     assert type(from_data(to_data(old(2)))) is new
+
+
+def test_two_classes_of_one_tag_are_refused():
+    with pytest.raises(AssertionError, match="have one tag; name them apart"):
+        type(MTS.__name__, (Data,), {"__module__": "cot2lib.made_up"})
