@@ -97,8 +97,8 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         last.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {answers[name]}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     (written, repaired), optimum = answers.values(), int(optima(row))
-    row_of = ", ".join(map(str, digits))
-    finding = f"The printed read-off answers {written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})."
+    listed = ", ".join(map(str, digits))
+    finding = f"The printed read-off of {listed} answers {written}, the repaired one {repaired} (optimum {optimum})."
     return Shown(figure, sums, finding)
 
 
