@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64, UInt64
+from jaxtyping import Float32, Float64, Int64, UInt64
 
 from cot2lib.kit.timing import say
 
@@ -91,6 +91,40 @@ class Optimiser(NamedTuple):
     decay: float
     beta2: float
     frozen: int  # leading parameters that stay as they are
+
+
+class Policy(NamedTuple):
+    """A rule that samples thoughts."""
+
+    kind: int  # 0: tokens, 1: a point of a simplex
+    draws: int  # K tokens, or one point
+    most: int  # tokens that an action holds: K, or the most that have entries of their own
+    temperature: float = 1.0
+    gamma: float = 0.0
+    floor: float = 0.0
+    masked: bool = False
+
+
+class Terms(NamedTuple):
+    """The objective of a batch of rollouts, and how often it is descended."""
+
+    ratio: int  # place in `cot2lib.losses.RATIOS`
+    clip: float
+    kl: float
+    scaled: bool
+    updates: int
+
+
+class Traces(NamedTuple):
+    """Rollouts, each prompt's side by side."""
+
+    tokens: Int64[np.ndarray, "thought rollout token"]
+    apart: Int64[np.ndarray, "thought rollout"]  # how many tokens of a point have entries of their own
+    points: Float64[np.ndarray, "thought rollout entry"]  # logarithms of a point's entries
+    answers: Int64[np.ndarray, " rollout"]
+    old: Float64[np.ndarray, "output rollout draw"]  # log-densities
+    new: Float64[np.ndarray, "output rollout draw"]
+    reference: Float64[np.ndarray, "output rollout draw"]
 
 
 class Work(NamedTuple):

@@ -150,7 +150,7 @@ __attribute__((noinline)) void strip(Int rows, Int k, const float* a, Int a_row,
 // multiple of eight. Panels of rows and of k stay in the core's first cache; every entry adds up in the same order.
 void product(Int rows, Int columns, Int k, const float* a, Int a_row, Int a_k, const float* b, Int b_k, float* c,
              Int c_row, const float* init = nullptr, Int init_row = 0) {
-  constexpr Int ROW_PANEL = 32, K_PANEL = 64;
+  constexpr Int ROW_PANEL = 64, K_PANEL = 128;
   for (Int begin = 0; begin < k; begin += K_PANEL, init = c, init_row = c_row) {
     Int many = std::min(k - begin, K_PANEL);
     for (Int i = 0; i < rows; i += ROW_PANEL) {
@@ -305,7 +305,7 @@ Run::Run(float* flat, const Shape& s, const Work& w, float* begin)
     k.mlp_proj = linear(at, d_at, 4 * d, d);
     k.x = take(rows * d), k.qkv = take(rows * 3 * d), k.weights = take(b * s.heads * s.positions * keys);
     k.attended = take(rows * d), k.middle = take(rows * d), k.act = take(rows * 4 * d), k.slope = take(rows * 4 * d);
-    if (layer == 0 || s.own) {  // layers share these, unless later passes need them
+    if (layer == 0 || (s.own && s.branches == 1)) {  // layers share these, unless later passes need them
       d_qkv = take(rows * 3 * d), d_attn = take(rows * d), d_fc = take(rows * 4 * d), d_mlp = take(rows * d);
     }
     k.d_qkv = d_qkv, k.d_attn = d_attn, k.d_fc = d_fc, k.d_mlp = d_mlp;
@@ -512,6 +512,13 @@ void dropout(const Run& r, const float* x, const float* residual, float* out, In
         give(v, row + j, load<V>(x + row + j) * multiplier<V>(lanes + j, noise));
       });
     }
+}
+
+// The keys that a branch must not see, those of others, as scores to be added (`cot2lib.model.branches`).
+void hide_branches(Run& r) {
+  for (Int branch = 0; branch < r.s.branches; branch++)
+    for (Int k = 0; k < r.keys; k++)
+      r.hidden[branch * r.keys + k] = k < r.s.shared || (k - r.s.shared) % r.s.branches == branch ? 0 : -1e30f;
 }
 
 // Linear maps --------------------------------------------------------------------------------------------------------
@@ -955,7 +962,351 @@ double gradients(Run& r, const Data& data, const Data& fed, const Int* inputs, I
   embed_back(r, fed, r.s.positions, variant, t.own);
   return loss;
 }
-//ENTRIES
+// Decoding -------------------------------------------------------------------------------------------------------------
+
+// A row of logits becomes the thought that is fed, the likeliest token if `greedy`, else the mixture of all. Gives the
+// likeliest token, and the entropy of the softmax in nats.
+struct Thought {
+  Int best;
+  double entropy;
+
+  Thought(float* row, Int vocab, Int padded, bool greedy) : best(std::max_element(row, row + vocab) - row) {
+    float along = 0, top = row[best];
+    std::vector<float> gaps(row, row + vocab);
+    Softmax sums = softmax(row, 0, padded, 0, vocab);
+    for (Int j = 0; j < vocab; j++) along += row[j] * (gaps[j] - top);
+    entropy = std::log(sums.total) - along;
+    if (!greedy) return;
+    std::fill(row, row + vocab, 0.0f);
+    row[best] = 1;
+  }
+};
+
+// GRPO -----------------------------------------------------------------------------------------------------------------
+
+// What `cot2lib.thoughts.sampled.MTS` and `cot2lib.thoughts.simplex.Dirichlet` do for tensors, for one row of a softmax
+// alpha: draws by the same keys, log-densities, and gradients. The last are with respect to log alpha as if the alpha_j
+// were free, h_j; those of the scores l are then (h_j - alpha_j sum(h)) / temperature.
+enum Rule { TOKENS, POINT };
+enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };
+
+struct Policy {
+  Int kind, draws, most;  // K tokens, or one point; the most tokens of a point that have entries of their own
+  double temperature, gamma, floor;
+  Int masked;
+};
+
+struct Terms {
+  Int ratio;
+  double clip, kl;
+  Int scaled, updates;
+};
+
+struct Traces {
+  Array<Int, 3> tokens;     // (thought, rollout, token)
+  Array<Int, 2> apart;      // (thought, rollout) how many tokens of a point have entries of their own
+  Array<double, 3> points;  // (thought, rollout, token + 1) logarithms of a point's entries
+  Array<Int, 1> answers;    // (rollout,)
+  Array<double, 3> before, now, reference;  // (output, rollout, draw) log-densities
+};
+
+constexpr double LEAST = 1e-30, LEAST_SPREAD = 1e-12;  // as in `cot2lib.kit.dirichlet`, `cot2lib.losses`
+constexpr Int PROPOSALS = 4, UNIFORMS = 6;             // as in `cot2lib.kit.dirichlet`
+
+float uniform(Key key, Int index) { return ((mix(mix((index + 1) * GOLDEN) ^ key) >> 41) + 0.5f) * 0x1p-23f; }
+
+// Logarithm of a gamma variate from draws of number `first` on, as `cot2lib.kit.dirichlet.log_gammas`.
+double log_gamma(double shape, Key key, Int first) {
+  double d = shape + 2.0 / 3, refused = 1, taken = 0;  // d = (shape + 1) - 1/3
+  for (Int proposal = 0; proposal < PROPOSALS; proposal++) {
+    Int pair = proposal % 2;
+    double angle = 2 * M_PI * uniform(key, first + pair + 2);
+    double z = std::sqrt(-2 * std::log(uniform(key, first + pair)));
+    z *= proposal < 2 ? std::cos(angle) : std::sin(angle);
+    taken = 3 * std::log(std::max(1 + z / std::sqrt(9 * d), LEAST));
+    refused *= 1 - std::min(std::exp(z * z / 2 + d * (1 - std::exp(taken) + taken)), 1.0);
+    if (uniform(key, first + PROPOSALS) >= refused) break;
+  }
+  return std::log(d) + taken + std::log((double)uniform(key, first + PROPOSALS + 1)) / shape;
+}
+
+// psi(x), x > 0: psi(x) = psi(x + 1) - 1/x up to x >= 6, then the asymptotic series.
+double digamma(double x) {
+  double less = 0;
+  for (; x < 6; x++) less += 1 / x;
+  double square = 1 / (x * x);
+  double series = square * (1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132))));
+  return std::log(x) - 1 / (2 * x) - series - less;
+}
+
+// A Dirichlet point of a softmax alpha: entries of some tokens of their own, and one that all others share.
+struct Point {
+  const Policy& policy;
+  const float* alpha;
+  Int vocab, *tokens, apart;
+  double* entries;  // their logarithms; the last is the shared one's
+  double total = 1, shared = 0;
+
+  double& last() const { return entries[policy.most]; }
+  double share(Int e) const {
+    return (policy.masked ? std::max((double)alpha[tokens[e]], policy.floor) : alpha[tokens[e]]) / total;
+  }
+  double shape(double share) const { return std::max(policy.gamma * share, LEAST); }
+
+  void find_shares() {
+    double own = 0, every = 0;
+    total = 1;
+    for (Int e = 0; e < apart; e++) own += share(e);
+    for (Int j = 0; j < vocab; j++) every += alpha[j];
+    total = policy.masked ? own : 1;
+    shared = policy.masked || apart == vocab ? 0 : std::max(every - own, 0.0);
+  }
+
+  // Draws of a rollout; leaves the mixture in `fed` (token,).
+  void draw(Key key, Int rollout, float* fed) {
+    const Int most = policy.most;
+    std::vector<float> left(alpha, alpha + vocab);
+    double beyond = 0, highest = -INFINITY, mass = 0;
+    for (float weight : left) beyond += weight;
+    float top = 0;
+    for (apart = 0; apart < most; apart++) {
+      Int best = std::max_element(left.begin(), left.end()) - left.begin();
+      float value = left[best];
+      beyond -= value;
+      top = apart ? top : value;
+      bool enough = value >= policy.floor;
+      if (!(policy.masked ? enough || value == top : enough && (beyond >= policy.floor || !policy.floor))) break;
+      tokens[apart] = best, left[best] = -1;
+    }
+    find_shares();
+    for (Int e = 0; e <= most; e++) {
+      double weight = e < apart ? share(e) : e == most ? shared : 0;
+      entries[e] = weight > 0 ? log_gamma(shape(weight), key, (rollout * (most + 1) + e) * UNIFORMS) : -INFINITY;
+      highest = std::max(highest, entries[e]);
+    }
+    for (Int e = 0; e <= most; e++) mass += std::exp(entries[e] - highest);
+    double inside = std::exp(last() - highest) / mass / std::max(shared, LEAST);
+    for (Int j = 0; j < vocab; j++) fed[j] = left[j] >= 0 ? alpha[j] * inside : 0;
+    for (Int e = 0; e <= most; e++) {
+      entries[e] -= highest + std::log(mass);
+      if (e < apart) fed[tokens[e]] = std::exp(entries[e]);
+    }
+  }
+
+  // lgamma(sum a) + sum(a log x - lgamma(a)), as `cot2lib.kit.dirichlet.log_density`.
+  double log_density() {
+    find_shares();
+    double whole = 0, value = 0;
+    for (Int e = 0; e <= apart; e++) {
+      double x = e < apart ? entries[e] : last();
+      if (x == -INFINITY) continue;
+      double a = shape(e < apart ? share(e) : shared);
+      whole += a, value += a * x + std::log(a) - std::lgamma(a + 1);
+    }
+    return value + std::lgamma(whole);
+  }
+
+  // Adds `times` the derivatives of the log-density to h, as d/da = log x - psi(a) + psi(sum a). Returns what is still
+  // to be added for every token in units of its alpha.
+  double log_density_back(double times, double* h) {
+    find_shares();
+    const bool there = last() > -INFINITY;
+    double whole = there ? shape(shared) : 0, along = 0, scale = times * policy.gamma;
+    for (Int e = 0; e < apart; e++) whole += shape(share(e));
+    double middle = digamma(whole), rest = there ? scale * (last() - digamma(shape(shared)) + middle) : 0;
+    for (Int e = 0; e < apart && policy.masked; e++)  // shares are divided by their sum
+      along += share(e) * (entries[e] - digamma(shape(share(e))) + middle);
+    for (Int e = 0; e < apart; e++) {
+      double weight = alpha[tokens[e]], a = policy.gamma * share(e);
+      if (policy.masked && weight < policy.floor) continue;
+      double by_share = a > LEAST ? scale * (entries[e] - digamma(a) + middle - along) / total : 0;
+      h[tokens[e]] += weight * (by_share - rest);
+    }
+    return rest;
+  }
+};
+
+// Rollouts of a batch, each prompt's side by side as branches: see `cot2lib.training.grpo`. Prompts are encoded once;
+// the branches follow, step by step, as `cot2lib.model.branches` lays them out. What a rollout leaves in the arrays is
+// what its replay would compute.
+struct Rollouts {
+  Run& r;
+  const Data& data;
+  const Ints1& last;  // (input,) at which step each is answered
+  const Policy& policy;
+  const Terms& terms;
+  const Traces& t;
+  const Int group = r.s.branches, shared = r.s.shared, outputs = t.now.size[0], most = policy.most;
+  std::vector<double> gains = std::vector<double>(r.b * group), coefficients = std::vector<double>(policy.draws);
+
+  Int end(Int i) const { return last[r.inputs[i]]; }
+  double heat(Int output, Int i) const { return output < end(i) ? policy.temperature : 1; }
+  // The softmax of an output of a branch: the prompt's last for all branches of the first.
+  float* softmax_of(Int output, Int i, Int branch) const {
+    return r.logits + ((output ? shared + (output - 1) * group + branch : shared - 1) * r.b + i) * r.vocab;
+  }
+  Point point(const float* alpha, Int thought, Int rollout) const {
+    Int at = thought * r.b * group + rollout;
+    return {policy, alpha, r.s.vocab, t.tokens.at + at * most, t.apart[at], t.points.at + at * (most + 1)};
+  }
+  Int* tokens(Int thought, Int rollout) const { return t.tokens.at + (thought * r.b * group + rollout) * most; }
+  double* draws(const Array<double, 3>& of, Int output, Int rollout) const {
+    return of.at + (output * r.b * group + rollout) * policy.draws;
+  }
+
+  void soften(Int output) {
+    for (Int branch = 0; branch < (output ? group : 1); branch++)
+      for (Int i = 0; i < r.b; i++)
+        softmax(softmax_of(output, i, branch), 0, r.vocab, 0, r.s.vocab, 1 / (float)heat(output, i));
+  }
+
+  void feed(Int thought) {
+    Int rows = group * r.b;
+    mix(r, r.alpha + thought * rows * r.vocab, shared + thought * group, rows, shared + thought);
+  }
+
+  // Thoughts and answers of all branches, by the draws of `cot2lib.decode.keyed_noise`.
+  void roll_out(Key key, const Noise& silent) {
+    embed(r, data, shared, 0);
+    for (Int output = 0; output < outputs; output++) {
+      Int low = output ? shared + (output - 1) * group : 0;
+      forward(r, {low, shared + output * group, output ? group : 1, 0, 0}, silent);
+      soften(output);
+      draw(output, fold(key, output), fold(key, outputs - 1));
+      if (output + 1 < outputs) feed(output);
+    }
+  }
+
+  // Draws of all branches at an output: a thought, or the answer by the draws of the last one.
+  void draw(Int output, Key here, Key final) {
+    std::vector<float> cumulated(r.s.vocab);
+    auto draw_token = [&](Key key, Int index) {  // whose cumulated weight first exceeds a uniform draw
+      float x = uniform(key, index) * cumulated.back();
+      Int below = std::upper_bound(cumulated.begin(), cumulated.end(), x) - cumulated.begin();
+      return std::min(below, r.s.vocab - 1);
+    };
+    for (Int i = 0; i < r.b; i++)
+      for (Int branch = 0; branch < group; branch++) {
+        Int rollout = i * group + branch;
+        const float* alpha = softmax_of(output, i, branch);
+        double total = 0;
+        if (output || !branch)
+          for (Int j = 0; j < r.s.vocab; j++) cumulated[j] = total += alpha[j];
+        if (output == end(i)) t.answers[rollout] = draw_token(final, rollout);
+        if (output + 1 == outputs) continue;
+        float* fed = r.alpha + ((output * group + branch) * r.b + i) * r.vocab;
+        if (policy.kind == POINT) {
+          Point drawn = point(alpha, output, rollout);
+          drawn.draw(here, rollout, fed);
+          t.apart[output * r.b * group + rollout] = drawn.apart;
+          continue;
+        }
+        std::fill(fed, fed + r.vocab, 0.0f);
+        for (Int c = 0; c < policy.draws; c++) {
+          Int token = tokens(output, rollout)[c] = draw_token(here, rollout * policy.draws + c);
+          fed[token] += 1 / (float)policy.draws;
+        }
+      }
+  }
+
+  // The mean reward; advantages of all rollouts within their groups.
+  double reward(const Array<const uint8_t, 2>& right) {
+    double every = 0;
+    for (Int i = 0; i < r.b; i++) {
+      double total = 0, *gain = &gains[i * group];
+      for (Int n = 0; n < group; n++)
+        total += gain[n] = right[r.inputs[i] * right.size[1] + t.answers[i * group + n]] ? 1 : 0;
+      double mean = total / group, spread = std::max(std::sqrt(mean * (1 - mean)), LEAST_SPREAD);
+      for (Int n = 0; n < group; n++) gain[n] = (gain[n] - mean) / (terms.scaled ? spread : 1);
+      every += mean;
+    }
+    return every / r.b;
+  }
+
+  // One forward pass over prompts and all thoughts that were fed, with dropout where there is some.
+  void replay(const Noise& noise, const Work& w, Int step, Int update) {
+    transpose_weights(r);
+    embed(r, data, shared, 0);
+    for (Int thought = 0; thought + 1 < outputs; thought++) feed(thought);
+    if (noise.threshold) ::draw(w, noise, step, update, 0, w.draws.size[0]);
+    forward(r, whole(), noise);
+    for (Int output = 0; output < outputs; output++) soften(output);
+  }
+  Pass whole() const { return {0, r.s.positions, r.s.scored, 0, 0}; }
+
+  // Log-densities of what rollouts drew, under the distributions that are there.
+  void log_densities(const Array<double, 3>& out) {
+    for (Int output = 0; output < outputs; output++)
+      for (Int rollout = 0; rollout < r.b * group; rollout++) {
+        Int i = rollout / group;
+        const float* alpha = softmax_of(output, i, rollout % group);
+        double* density = draws(out, output, rollout);
+        if (output == end(i)) density[0] = std::log((double)alpha[t.answers[rollout]]);
+        if (output >= end(i)) continue;
+        if (policy.kind == POINT) {
+          density[0] = point(alpha, output, rollout).log_density();
+          continue;
+        }
+        for (Int c = 0; c < policy.draws; c++) density[c] = std::log((double)alpha[tokens(output, rollout)[c]]);
+      }
+  }
+
+  // Derivatives of a rollout's part of the objective, at an output, by its new log-densities (in `coefficients`). The
+  // part is weight (kl k - surrogate); see `cot2lib.losses`. Returns the share of ratios outside the clip range.
+  double surrogate_back(Int output, Int rollout, Int count, double weight) {
+    const double *now = draws(t.now, output, rollout), *before = draws(t.before, output, rollout);
+    const double *reference = draws(t.reference, output, rollout), gain = gains[rollout];
+    double all = 0, gap = 0, outside = 0, power = terms.ratio == GEOMETRIC ? 1.0 / count : 1;
+    for (Int c = 0; c < count; c++) all += now[c] - before[c], gap += reference[c] - now[c];
+    double pull = terms.kl > 0 ? power * std::expm1(power * gap) * terms.kl : 0;
+    for (Int c = 0; c < count; c++) {
+      double change = terms.ratio == PER_DRAW ? now[c] - before[c] : power * all, ratio = std::exp(change);
+      outside += std::abs(std::expm1(change)) > terms.clip ? 1.0 / count : 0;
+      double bounded = std::min(std::max(ratio, 1 - terms.clip), 1 + terms.clip);
+      bool kept = ratio == bounded || ratio * gain < bounded * gain;  // the lesser of the two has this gradient
+      coefficients[c] = -weight * ((kept ? power * ratio * gain : 0) + pull);
+    }
+    return outside;
+  }
+
+  // Distributions become gradients of logits; returns the share of ratios outside the clip range. What a rollout's
+  // draws do to h is added up, what all tokens get of their alpha in `common`.
+  double objective_back() {
+    double outside = 0, common = 0;
+    std::vector<double> h(r.s.vocab);
+    for (Int output = 0; output < outputs; output++)
+      for (Int rollout = 0; rollout < r.b * group; rollout++) {
+        Int i = rollout / group, branch = rollout % group, count = output < end(i) ? policy.draws : 1;
+        double weight = 1.0 / (r.b * group * (end(i) + 1));
+        float* alpha = softmax_of(output, i, branch);
+        if (output || !branch) std::fill(h.begin(), h.end(), common = 0);
+        if (output <= end(i)) outside += weight * surrogate_back(output, rollout, count, weight);
+        if (output == end(i)) h[t.answers[rollout]] += coefficients[0];
+        if (output < end(i) && policy.kind == POINT && coefficients[0])
+          common += point(alpha, output, rollout).log_density_back(coefficients[0], h.data());
+        if (output < end(i) && policy.kind == TOKENS)
+          for (Int c = 0; c < count; c++) h[tokens(output, rollout)[c]] += coefficients[c];
+        if (!output && branch + 1 < group) continue;
+        double all = common, scale = 1 / heat(output, i);  // alpha adds up to one
+        for (double each : h) all += each;
+        for (Int j = 0; j < r.s.vocab; j++) alpha[j] = (h[j] + alpha[j] * (common - all)) * scale;
+      }
+    return outside;
+  }
+
+  // Gradients of all parameters from those of the logits.
+  void backward(const Noise& noise, const Work& w) {
+    std::fill(w.gradient.at, w.gradient.at + w.gradient.size[0], 0.0f);
+    logits_back(r, whole());
+    logits_weights(r, r.s.positions, r.s.scored);
+    ::backward(r, whole(), noise, false, true);
+    embed_back(r, data, shared, 0, 0);
+    Int rows = (r.s.positions - shared) * r.b;
+    mixture_weights(r, shared, rows);
+    for (Int row = 0; row < rows; row++)
+      add_row(place_of(r, r.d_wpe, shared + row / (group * r.b), row % r.b), r.d_x + (shared * r.b + row) * r.d, 1, r.d);
+  }
+};
 }  // namespace
 
 extern "C" {
@@ -978,4 +1329,66 @@ void train(const Array<float, 1>& flat, const Shape& shape, const Data& data, co
     adamw(r, work.gradient.at, optimiser, optimiser.rates[s], first + s + 1);
   }
 }
+
+// Answers (input,) to all inputs, and the sum of each step's entropies (step,) in nats. The shape scores one position;
+// its batch is decoded at once. `inputs` are rows of the data, `last` the steps at which they are answered. Thoughts are
+// the likeliest token if `greedy`, else the mixture of all.
+void decode(const Array<float, 1>& flat, const Shape& shape, const Data& data, const Ints1& inputs, const Ints1& last,
+            const Int& greedy, const Array<Int, 1>& answers, const Array<double, 1>& entropies, const Work& work) {
+  Run r = run_of(flat, shape, work);
+  const Int tokens = data.prompts.size[1], steps = entropies.size[0], all = inputs.size[0];
+  std::vector<Int> chunk(r.b);
+  transpose_weights(r);
+  for (Int begin = 0; begin < all; begin += r.b) {
+    for (Int i = 0; i < r.b; i++) chunk[i] = inputs[std::min(begin + i, all - 1)];
+    arrange(r, data, chunk.data(), false);
+    embed(r, data, tokens, 0);
+    for (Int step = 0, low = 0, high = tokens; step < steps; step++, low = high++) {
+      forward(r, {low, high, 1, 0, 0}, Noise());
+      float* logits = r.rows_of(r.logits, high - 1, r.vocab);
+      for (Int i = 0; i < std::min(r.b, all - begin); i++) {
+        Thought thought(logits + i * r.vocab, shape.vocab, r.vocab, greedy);
+        if (step <= last[begin + i]) entropies[step] += thought.entropy;
+        if (step == last[begin + i]) answers[begin + i] = thought.best;
+      }
+      if (step + 1 < steps) mix(r, logits, high, r.b, high);
+    }
+  }
 }
+
+// Train by reward, as `train` does by targets. Leaves each batch's share of failed rollouts in `losses` (step,), the
+// last update's gradients in the work's `gradient` and its share of clipped ratios in `clipped` (1,). `right` (input,
+// token) says which answers are rewarded, `last` (input,) at which step each input is answered; `reference` is the flat
+// array of the start, `key` the rollouts'.
+void grpo(const Array<float, 1>& flat, const Shape& shape, const Data& data, const Array<const uint8_t, 2>& right,
+          const Ints1& last, const Ints2& order, const Policy& policy, const Terms& terms,
+          const Array<float, 1>& reference, const Key& key, const Optimiser& optimiser, const Noise& noise,
+          const Int& first, const Array<float, 1>& losses, const Array<float, 1>& clipped, const Traces& t,
+          const Work& work) {
+  Run r = run_of(flat, shape, work), start = run_of(reference, shape, work);
+  Rollouts rollouts{r, data, last, policy, terms, t}, old{start, data, last, policy, terms, t};
+  hide_branches(r);
+  for (Int s = 0; s < order.size[0]; s++) {
+    const Int step = first + s, *inputs = order.at + s * order.size[1];
+    transpose_weights(r);
+    arrange(r, data, inputs, false);
+    rollouts.roll_out(fold(key, step), Noise());
+    losses[s] = 1 - rollouts.reward(right);
+    if (noise.threshold) rollouts.log_densities(t.before);
+    if (terms.kl > 0) {
+      arrange(start, data, inputs, false);
+      old.replay(Noise(), work, step, 0);
+      old.log_densities(t.reference);
+    }
+    for (Int update = 0; update < terms.updates; update++) {
+      if (update || terms.kl > 0 || noise.threshold) rollouts.replay(noise, work, step, update);
+      rollouts.log_densities(t.now);
+      if (!update && !noise.threshold)  // so that at equal weights every ratio is exactly one
+        std::copy(t.now.at, t.now.at + t.now.size[0] * t.now.size[1] * t.now.size[2], t.before.at);
+      clipped[0] = rollouts.objective_back();
+      rollouts.backward(noise, work);
+      adamw(r, work.gradient.at, optimiser, optimiser.rates[s], step * terms.updates + update + 1);
+    }
+  }
+}
+}  // extern "C"
