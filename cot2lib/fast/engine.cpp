@@ -124,15 +124,16 @@ struct Product {
 // R rows and C vectors of columns, whose sums stay in registers while k runs.
 template <class V, int R, int C, Side side> INLINE void tile(const Product& p, Int i, Int j, Int k) {
   V sums[R][C];
-  const Int row = side ? 1 : p.a_row, next = side ? p.a_row : 1, b_row = p.b_row;
-  const float *a = p.a + i * row, *b = p.b + j, *init = p.init + i * p.init_row + j;
+  const Int row = side ? 1 : p.a_row, next = side ? p.a_row : 1, b_row = p.b_row, c_row = p.c_row, init_row = p.init_row;
+  const float *a = p.a + i * row, *b = p.b + j, *init = p.init ? p.init + i * init_row + j : nullptr;
+  float* c = p.c + i * c_row + j;
   for (int r = 0; r < R; r++)
-    for (int v = 0; v < C; v++) sums[r][v] = p.init ? load<V>(init + r * p.init_row + v * N_OF<V>) : V();
+    for (int v = 0; v < C; v++) sums[r][v] = init ? load<V>(init + r * init_row + v * N_OF<V>) : V();
   for (Int step = 0; step < k; step++, a += next, b += b_row)
     for (int r = 0; r < R; r++)
       for (int v = 0; v < C; v++) sums[r][v] += load<V>(b + v * N_OF<V>) * a[r * row];
   for (int r = 0; r < R; r++)
-    for (int v = 0; v < C; v++) store(p.c + (i + r) * p.c_row + j + v * N_OF<V>, sums[r][v]);
+    for (int v = 0; v < C; v++) store(c + r * c_row + v * N_OF<V>, sums[r][v]);
 }
 
 // Rows i..last for C vectors of columns.
