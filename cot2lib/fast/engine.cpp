@@ -161,7 +161,7 @@ template <Side side> void panels(Int rows, Int columns, Int k, Product p) {
 }
 
 void product(Int rows, Int columns, Int k, const Product& p) {
-  p.side ? panels<TURNED>(rows, TURNED, k, p) : panels<PLAIN>(rows, columns, k, p);
+  p.side ? panels<TURNED>(rows, columns, k, p) : panels<PLAIN>(rows, columns, k, p);
 }
 
 // What Python hands over, field by field in eight bytes each, an array as its address and its sizes -------------------
