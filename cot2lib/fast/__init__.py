@@ -25,7 +25,7 @@ from cot2lib.kit.timing import say
 SOURCE = Path(__file__).with_name("engine.cpp")
 COMPILERS = ("c++", "g++", "clang++")  # that are tried after $CXX
 # Products may be fused. Sums are not reordered, and NaN and infinity keep their meaning: a run that diverges shows it.
-FLAGS = "-std=c++17 -O3 -shared -fPIC -ffp-contract=fast -fno-math-errno -fno-trapping-math".split()
+FLAGS = "-std=c++20 -O3 -shared -fPIC -ffp-contract=fast -fno-math-errno -fno-trapping-math".split()
 TUNING = ("-march=native", "-mcpu=native", "")  # the first that the compiler knows
 
 

@@ -110,15 +110,10 @@ enum Side { PLAIN, TURNED };
 // c (row, column) = init + a b: a (row, k), or (k, row) if it is turned, b (k, column), each with what lies between two
 // rows. init is null for zeros, a row (0 apart), or c itself.
 struct Product {
-  const float* a;
-  Side side;
-  Int a_row;
-  const float* b;
-  Int b_row;
-  float* c;
-  Int c_row;
-  const float* init;
-  Int init_row;
+  const float* a; Side side; Int a_row;
+  const float* b; Int b_row;
+  float* c; Int c_row;
+  const float* init = nullptr; Int init_row = 0;
 };
 
 // R rows and C vectors of columns, whose sums stay in registers while k runs.
@@ -146,10 +141,10 @@ template <class V, int C, Side side> __attribute__((noinline)) void strip(const 
 
 // All of a product, of which the columns are a multiple of eight. Panels of rows and of k stay in the core's first
 // cache; every entry adds up in the same order.
-template <Side side> void panels(Int rows, Int columns, Int k, Product p) {
+template <Side side> void panels(Int rows, Int columns, Int k, Product& p) {
   constexpr Int ROW_PANEL = 64, K_PANEL = 128;
-  for (Int left = k; left > 0; left -= K_PANEL) {
-    Int many = std::min(left, K_PANEL);
+  do {
+    Int many = std::min(k, K_PANEL);
     for (Int i = 0; i < rows; i += ROW_PANEL) {
       Int last = std::min(i + ROW_PANEL, rows), j = 0;
       for (; j + 2 * LANES <= columns; j += 2 * LANES) strip<vec, 2, side>(p, i, last, j, many);
@@ -157,10 +152,10 @@ template <Side side> void panels(Int rows, Int columns, Int k, Product p) {
       if (LANES > EIGHT && j < columns) strip<vec8, 1, side>(p, i, last, j, many);
     }
     p.a += many * (side ? p.a_row : 1), p.b += many * p.b_row, p.init = p.c, p.init_row = p.c_row;
-  }
+  } while ((k -= K_PANEL) > 0);
 }
 
-void product(Int rows, Int columns, Int k, const Product& p) {
+void product(Int rows, Int columns, Int k, Product&& p) {
   p.side ? panels<TURNED>(rows, columns, k, p) : panels<PLAIN>(rows, columns, k, p);
 }
 
@@ -176,9 +171,17 @@ typedef Array<const Int, 2> Ints2;
 typedef Array<float> Floats;
 typedef Array<double, 3> Densities;
 
-struct Shape {
-  Int vocab, places, width, layers, heads, batch, positions, scored, shared, branches, own;
-};
+struct Shape { Int vocab, places, width, layers, heads, batch, positions, scored, shared, branches, own; };
+struct Pass { Int low, high, scored, lane, end; };
+struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };
+struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };
+struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
+struct Policy { Int kind, draws, most; double temperature, gamma, floor; Int masked; };
+struct Terms { Int ratio; double clip, kl; Int scaled, updates; };
+struct Traces { Array<Int, 3> tokens; Array<Int, 2> apart; Densities points; Array<Int> answers; Densities old, now, reference; };
+enum Kind { BASE, HIDDEN, SLOT };  // of thoughts that are fed, in the order of `cot2lib.training.fused.KINDS`
+enum Rule { TOKENS, POINT };       // by which thoughts are sampled
+enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };  // in the order of `cot2lib.losses.RATIOS`
 
 struct Data {
   Ints2 prompts;
@@ -193,12 +196,6 @@ struct Data {
   }
 };
 
-struct Pass {
-  Int low, high, scored, lane, end;
-};
-
-enum Kind { BASE, HIDDEN, SLOT };  // of thoughts, in the order of `cot2lib.training.fused.KINDS`
-
 struct Thoughts {
   Array<const Pass, 2> passes;
   Int own, kind, skipped;
@@ -208,34 +205,14 @@ struct Thoughts {
   bool is_slot(Int n) const { return n > 0 && n + 1 < count() && passes[n].low == passes[n + 1].low; }
 };
 
-struct Noise {
-  Key key;
-  Array<const Key> counter;
-  Int threshold;
-  double scale;
-};
-
-struct Optimiser {
-  Floats mean, square;
-  Array<const float> rates;
-  double decay, beta2;
-  Int frozen;
-};
-
-struct Work {
-  Floats gradient;
-  Array<Key> draws;
-  Floats scratch;
-};
-
 // A run and its arrays -----------------------------------------------------------------------------------------------
 
 struct Linear {
-  Int in, out, pitch;  // pitch: from one row of the weight to the next
+  Int in, out, first, width;  // columns of x; of y, from the first on, in rows of some width
   float *weight, *bias, *transposed, *d_weight, *d_bias;
 
   Linear columns(Int at, Int count) const {
-    return {in, count, pitch, weight + at, bias + at, transposed + at * in, d_weight + at, d_bias + at};
+    return {in, count, at, width, weight + at, bias + at, transposed + at * in, d_weight + at, d_bias + at};
   }
 };
 
@@ -284,7 +261,7 @@ struct Run {
     };
     auto linear = [&](Int in, Int out) {
       Int bias = at + in * out;
-      Linear l = {in, out, out, flat + at, flat + bias, take(in * out), gradient + at, gradient + bias};
+      Linear l = {in, out, 0, out, flat + at, flat + bias, take(in * out), gradient + at, gradient + bias};
       at = bias + out;
       return l;
     };
@@ -345,20 +322,24 @@ void arrange(Run& r, const Data& data, const Int* inputs, bool sparse) {
 
 // x += times other.
 INLINE void add(float* x, const float* other, float times, Int n) {
-  vectors(n, [&](auto v, Int j) {
-    typedef decltype(v) V;
+  vectors(n, [&]<class V>(V, Int j) {
     store(x + j, load<V>(x + j) + times * load<V>(other + j));
   });
 }
 
 // x becomes its tanh GELU, x sigmoid(2u) with u = sqrt(2/pi) (x + .044715 x^3); slope its derivative.
-void gelu(float* x, float* slope, Int n) {
+void gelu(float* x, float* slope, Int begin, Int end) {
   constexpr float TWICE = 2 * 0.7978845608f, CUBE = 0.044715f;
-  vectors(n, [&](auto v, Int j) {
-    typedef decltype(v) V;
-    V h = load<V>(x + j), square = h * h, s = 1.0f / (1.0f + exp_of(-TWICE * h * (1.0f + CUBE * square)));
-    store(x + j, h * s);
-    store(slope + j, s + h * s * (1.0f - s) * TWICE * (1.0f + 3 * CUBE * square));
+  vectors(end - begin, [&]<class V>(V, Int j) {
+    V h = load<V>(x + begin + j), square = h * h, s = 1.0f / (1.0f + exp_of(-TWICE * h * (1.0f + CUBE * square)));
+    store(x + begin + j, h * s);
+    store(slope + begin + j, s + h * s * (1.0f - s) * TWICE * (1.0f + 3 * CUBE * square));
+  });
+}
+
+void gelu_back(float* given, const float* slope, Int begin, Int end) {
+  vectors(end - begin, [&]<class V>(V, Int j) {
+    store(given + begin + j, load<V>(given + begin + j) * load<V>(slope + begin + j));
   });
 }
 
@@ -366,14 +347,13 @@ void gelu(float* x, float* slope, Int n) {
 void layer_norm(const Norm& l, const float* x, Int begin, Int end, Int d) {
   for (Int i = begin; i < end; i++) {
     const float* row = x + i * d;
-    float mean = sum_over(d, [&](auto v, Int j) { return load<decltype(v)>(row + j); }) / d;
-    float square = sum_over(d, [&](auto v, Int j) {
-      auto gap = load<decltype(v)>(row + j) - mean;
+    float mean = sum_over(d, [&]<class V>(V, Int j) { return load<V>(row + j); }) / d;
+    float square = sum_over(d, [&]<class V>(V, Int j) {
+      auto gap = load<V>(row + j) - mean;
       return gap * gap;
     });
     float inverse = l.inverse[i] = 1 / std::sqrt(square / d + 1e-5f);
-    vectors(d, [&](auto v, Int j) {
-      typedef decltype(v) V;
+    vectors(d, [&]<class V>(V, Int j) {
       V hat = (load<V>(row + j) - mean) * inverse;
       store(l.hat + i * d + j, hat);
       store(l.out + i * d + j, hat * load<V>(l.weight + j) + load<V>(l.bias + j));
@@ -385,15 +365,14 @@ void layer_norm(const Norm& l, const float* x, Int begin, Int end, Int d) {
 void layer_norm_back(const Norm& l, const float* d_out, float* d_x, Int begin, Int end, Int d) {
   for (Int i = begin; i < end; i++) {
     const float *given = d_out + i * d, *hat = l.hat + i * d;
-    auto g = [&](auto v, Int j) { return load<decltype(v)>(given + j) * load<decltype(v)>(l.weight + j); };
+    auto g = [&]<class V>(V, Int j) { return load<V>(given + j) * load<V>(l.weight + j); };
     float mean = sum_over(d, g) / d, inverse = l.inverse[i];
-    float along = sum_over(d, [&](auto v, Int j) { return g(v, j) * load<decltype(v)>(hat + j); }) / d;
-    vectors(d, [&](auto v, Int j) {
-      typedef decltype(v) V;
+    float along = sum_over(d, [&]<class V>(V, Int j) { return g(V(), j) * load<V>(hat + j); }) / d;
+    vectors(d, [&]<class V>(V, Int j) {
       V slope = load<V>(given + j), at = load<V>(hat + j);
       store(l.d_bias + j, load<V>(l.d_bias + j) + slope);
       store(l.d_weight + j, load<V>(l.d_weight + j) + slope * at);
-      store(d_x + i * d + j, load<V>(d_x + i * d + j) + inverse * (g(v, j) - mean - at * along));
+      store(d_x + i * d + j, load<V>(d_x + i * d + j) + inverse * (g(V(), j) - mean - at * along));
     });
   }
 }
@@ -441,8 +420,7 @@ INLINE void softmax_back(const float* p, float* given, Int begin, Int end, float
 void adamw(Run& r, const Optimiser& o, double rate, Int step) {
   const float keep = 1 - rate * o.decay, size = rate / (1 - std::pow(0.9, step));
   const float scale = 1 / std::sqrt(1 - std::pow(o.beta2, step)), b1 = 0.1f, b2 = o.beta2;
-  vectors(o.mean.size[0] - o.frozen, [&](auto v, Int j) {
-    typedef decltype(v) V;
+  vectors(o.mean.size[0] - o.frozen, [&]<class V>(V, Int j) {
     j += o.frozen;
     V g = load<V>(r.gradient + j), m = load<V>(&o.mean[j]), s = b2 * load<V>(&o.square[j]) + (1 - b2) * g * g;
     m += b1 * (g - m);
@@ -484,67 +462,84 @@ template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise
 void dropout(const Run& r, const float* x, const float* residual, float* out, Int begin, Int end, Int lane,
              const Noise& noise) {
   const Int d = r.d, positions = (end - begin) / r.b;
-  auto give = [&](auto v, Int at, auto x) { store(out + at, residual ? x + load<decltype(v)>(residual + at) : x); };
+  auto give = [&]<class V>(Int at, V x) { store(out + at, residual ? x + load<V>(residual + at) : x); };
   if (!noise.threshold)
-    return vectors((end - begin) * d, [&](auto v, Int j) { give(v, begin * d + j, load<decltype(v)>(x + begin * d + j)); });
+    return vectors((end - begin) * d, [&]<class V>(V, Int j) { give(begin * d + j, load<V>(x + begin * d + j)); });
   for (Int p = 0; p < positions; p++)
     for (Int i = 0; i < r.b; i++) {
       const Int row = (begin + p * r.b + i) * d;
       const uint16_t* lanes = r.lanes + lane + (i * positions + p) * d;
-      vectors(d, [&](auto v, Int j) {
-        typedef decltype(v) V;
-        give(v, row + j, load<V>(x + row + j) * multiplier<V>(lanes + j, noise));
-      });
+      vectors(d, [&]<class V>(V, Int j) { give(row + j, load<V>(x + row + j) * multiplier<V>(lanes + j, noise)); });
     }
 }
 
-// Linear maps of `rows` rows, of which those of y are y_row apart ------------------------------------------------------
+// Linear maps, in rows begin..end --------------------------------------------------------------------------------------
 
 // y = x W + bias.
-void linear(const Linear& l, const float* x, float* y, Int y_row, Int rows) {
-  product(rows, l.out, l.in, {x, PLAIN, l.in, l.weight, l.pitch, y, y_row, l.bias, 0});
+void linear(const Linear& l, const float* x, float* y, Int begin, Int end) {
+  y += begin * l.width + l.first;
+  product(end - begin, l.out, l.in, {x + begin * l.in, PLAIN, l.in, l.weight, l.width, y, l.width, l.bias, 0});
 }
 
 // d_x = d_y W^T, or += if there is `more`.
-void linear_back(const Linear& l, const float* d_y, Int y_row, float* d_x, Int rows, bool more = false) {
-  product(rows, l.in, l.out, {d_y, PLAIN, y_row, l.transposed, l.in, d_x, l.in, more ? d_x : nullptr, l.in});
+void linear_back(const Linear& l, const float* d_y, float* d_x, Int begin, Int end, bool more = false) {
+  d_y += begin * l.width + l.first, d_x += begin * l.in;
+  product(end - begin, l.in, l.out, {d_y, PLAIN, l.width, l.transposed, l.in, d_x, l.in, more ? d_x : nullptr, l.in});
 }
 
 // d_W += x^T d_y, d_bias += sum of d_y over rows.
-void linear_weights(const Linear& l, const float* x, const float* d_y, Int y_row, Int rows) {
-  product(l.in, l.out, rows, {x, TURNED, l.in, d_y, y_row, l.d_weight, l.pitch, l.d_weight, l.pitch});
+void linear_weights(const Linear& l, const float* x, const float* d_y, Int begin, Int end) {
+  const Int rows = end - begin;
+  x += begin * l.in, d_y += begin * l.width + l.first;
+  product(l.in, l.out, rows, {x, TURNED, l.in, d_y, l.width, l.d_weight, l.width, l.d_weight, l.width});
   Int i = 0;
   for (; i + 4 <= rows; i += 4)  // a row at a time would wait for the sums of the row before
-    vectors(l.out, [&](auto v, Int j) {
-      auto row = [&](Int n) { return load<decltype(v)>(d_y + (i + n) * y_row + j); };
-      store(l.d_bias + j, load<decltype(v)>(l.d_bias + j) + ((row(0) + row(1)) + (row(2) + row(3))));
+    vectors(l.out, [&]<class V>(V, Int j) {
+      auto row = [&](Int n) { return load<V>(d_y + (i + n) * l.width + j); };
+      store(l.d_bias + j, load<V>(l.d_bias + j) + ((row(0) + row(1)) + (row(2) + row(3))));
     });
-  for (; i < rows; i++) add(l.d_bias, d_y + i * y_row, 1, l.out);
+  for (; i < rows; i++) add(l.d_bias, d_y + i * l.width, 1, l.out);
 }
 
 // Attention: every input and head by itself, in blocks of queries ------------------------------------------------------
 
-// Rows of one input lie apart, often by a multiple of 4 KiB, where they compete for the same places of the cache. So a
-// head's rows are gathered first: `wide` floats of each, of which those beyond the head are never given back.
-INLINE void take_row(float* to, const float* from, Int wide) {
-  for (Int j = 0; j < wide; j += EIGHT) store(to + j, load<vec8>(from + j));
-}
-INLINE void give_row(float* to, const float* from, Int head) {
-  Int j = 0;
-  for (; j + EIGHT <= head; j += EIGHT) store(to + j, load<vec8>(from + j));
-  for (; j < head; j++) to[j] = from[j];
-}
-INLINE void turn_row(float* to, const float* from, Int head, Int pitch) {
-  for (Int j = 0; j < head; j++) to[j * pitch] = from[j];
-}
+// One head of one input. Rows of an input lie apart, often by a multiple of 4 KiB, where they compete for the same places
+// of the cache. So a head's rows are gathered first, `wide` floats of each; those beyond the head are not given back.
+struct Head {
+  const Run& r;
+  const Int input, at, first = r.first[input], wide = r.wide, size = r.head, keys = r.keys;  // first: that has a row
 
-// Queries low..last, who see keys from `begin` on, the padding before them left out, up to `end`, beyond the last.
+  // f(position, row) of each row, from a column of the head on.
+  template <class F> INLINE void each_row(float* array, Int width, Int column, Int low, Int high, F f) const {
+    const Int* starts = r.starts.data();
+    for (Int p = low; p < high; p++) f(p, array + (starts[p] + input) * width + column + at);
+  }
+  void take(float* to, float* array, Int width, Int column, Int low, Int high) const {
+    each_row(array, width, column, low, high, [&](Int p, const float* row) {
+      vectors(wide, [&]<class V>(V, Int j) { store(to + p * wide + j, load<V>(row + j)); });
+    });
+  }
+  void take_transposed(float* to, float* array, Int width, Int column, Int low, Int high) const {
+    each_row(array, width, column, low, high, [&](Int p, const float* row) {
+      for (Int j = 0; j < size; j++) to[j * keys + p] = row[j];
+    });
+  }
+  void give(const float* from, float* array, Int width, Int column, Int low, Int high) const {
+    each_row(array, width, column, low, high, [&](Int p, float* row) {
+      Int j = 0;
+      for (; j + EIGHT <= size; j += EIGHT) store(row + j, load<vec8>(from + p * wide + j));
+      for (; j < size; j++) row[j] = from[p * wide + j];
+    });
+  }
+};
+
+// A block of queries low..last. They see keys from `begin` on, most of the padding before them left out, up to `end`.
 struct Queries {
-  Int low, last, begin, end, rows, keys;
+  const Int low, last, begin, end, rows = last - low, keys = last - begin;
 
   Queries(Int low, Int high, Int padding)
-      : low(low), last(std::min(low + QUERIES, high)), begin(std::min(padding / PADDED * PADDED, last)),
-        end(Run::padded(last)), rows(last - low), keys(last - begin) {}
+      : low(low), last(std::min(low + QUERIES, high)), begin(std::min(padding, last) / PADDED * PADDED),
+        end(Run::padded(last)) {}
 };
 
 // Rows of attention weights (query, key) times dropout multipliers, which begin at `lanes`.
@@ -557,73 +552,60 @@ void drop_weights(const Run& r, const float* x, float* out, const Queries& q, In
 
 // attended = softmax(q k^T / sqrt(head)) v of every input and head, for queries low..high over keys 0..high.
 void attention(Run& r, const Block& block, Int low, Int high, Int lane, const Noise& noise) {
-  const Int d = r.d, wide = r.wide, head = r.head, keys = r.keys;
-  const float scale = 1 / std::sqrt((float)head);
+  const Int d = r.d, wide = r.wide, keys = r.keys;
+  const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
-    const Int i = n / r.s.heads, at = n % r.s.heads * head, there = r.first[i], begun = std::max(low, there);
+    const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
+    const Int begun = std::max(low, head.first), padding = r.padding[head.input];
     float* all = block.seen + n * r.s.positions * keys;
-    for (Int p = there; p < high; p++) {
-      const float* qkv = r.rows_at(block.qkv, p, 3 * d) + i * 3 * d + at;
-      turn_row(r.turned + p, qkv + d, head, keys);
-      take_row(r.value + p * wide, qkv + 2 * d, wide);
-      if (p >= begun) take_row(r.query + p * wide, qkv, wide);
-    }
-    for (Int low_query = begun; low_query < high; low_query += QUERIES) {
-      Queries q(low_query, high, r.padding[i]);
+    head.take(r.query, block.qkv, 3 * d, 0, begun, high);
+    head.take_transposed(r.turned, block.qkv, 3 * d, d, head.first, high);
+    head.take(r.value, block.qkv, 3 * d, 2 * d, head.first, high);
+    for (Int query = begun; query < high; query += QUERIES) {
+      const Queries q(query, high, padding);
       float *out = r.out + q.low * wide, *seen = all + q.low * keys;
-      if (!q.keys) {
-        std::fill(out, out + q.rows * wide, 0.0f);
-        continue;
-      }
-      product(q.rows, q.end - q.begin, head, {r.query + q.low * wide, PLAIN, wide, r.turned + q.begin, keys,
-                                              seen + q.begin, keys, nullptr, 0});
+      product(q.rows, q.end - q.begin, r.head,
+              {r.query + q.low * wide, PLAIN, wide, r.turned + q.begin, keys, seen + q.begin, keys});
       for (Int p = q.low; p < q.last; p++) {
         bool alone = r.s.branches == 1 || p < r.s.shared;
         const float* hidden = alone ? nullptr : r.hidden + (p - r.s.shared) % r.s.branches * keys;
-        softmax(all + p * keys, q.begin, q.end, r.padding[i], p + 1, scale, hidden);
+        softmax(all + p * keys, q.begin, q.end, padding, p + 1, scale, hidden);
       }
       if (noise.threshold) {
         drop_weights(r, seen, r.dropped, q, high, r.lanes + lane + (n * (high - low) + q.low - low) * high, noise);
         seen = r.dropped;
       }
-      product(q.rows, wide, q.keys, {seen + q.begin, PLAIN, keys, r.value + q.begin * wide, wide, out, wide, nullptr, 0});
+      product(q.rows, wide, q.keys, {seen + q.begin, PLAIN, keys, r.value + q.begin * wide, wide, out, wide});
     }
-    for (Int p = begun; p < high; p++)
-      give_row(r.rows_at(block.attended, p, d) + i * d + at, r.out + p * wide, head);
+    head.give(r.out, block.attended, d, 0, begun, high);
   }
 }
 
 // d_qkv of queries low..high, and what they add to that of keys and values, from d_normed, the gradient of `attended`.
 // Nothing is there to add to unless other passes come `later`.
 void attention_back(Run& r, const Block& block, Int low, Int high, bool later, Int lane, const Noise& noise) {
-  const Int d = r.d, wide = r.wide, head = r.head, keys = r.keys;
-  const float scale = 1 / std::sqrt((float)head);
-  float* given = r.out;
+  const Int d = r.d, wide = r.wide, keys = r.keys;
+  const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
-    const Int i = n / r.s.heads, at = n % r.s.heads * head, there = r.first[i], begun = std::max(low, there);
+    const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
+    const Int begun = std::max(low, head.first);
     const float* all = block.seen + n * r.s.positions * keys;
-    auto d_qkv = [&](Int p) { return r.rows_at(block.d_qkv, p, 3 * d) + i * 3 * d + at; };
-    for (Int p = there; p < high; p++) {
-      const float* qkv = r.rows_at(block.qkv, p, 3 * d) + i * 3 * d + at;
-      turn_row(r.turned + p, qkv + 2 * d, head, keys);
-      take_row(r.key + p * wide, qkv + d, wide);
-      if (later) take_row(r.d_key + p * wide, d_qkv(p) + d, wide), take_row(r.d_value + p * wide, d_qkv(p) + 2 * d, wide);
-      if (p < begun) continue;
-      take_row(r.query + p * wide, qkv, wide);
-      take_row(given + p * wide, r.rows_at(r.d_normed, p, d) + i * d + at, wide);
+    head.take(r.query, block.qkv, 3 * d, 0, begun, high);
+    head.take(r.key, block.qkv, 3 * d, d, head.first, high);
+    head.take_transposed(r.turned, block.qkv, 3 * d, 2 * d, head.first, high);
+    head.take(r.out, r.d_normed, d, 0, begun, high);
+    if (later) {
+      head.take(r.d_key, block.d_qkv, 3 * d, d, head.first, high);
+      head.take(r.d_value, block.d_qkv, 3 * d, 2 * d, head.first, high);
+    } else {
+      for (float* sums : {r.d_key, r.d_value}) std::fill(sums + head.first * wide, sums + high * wide, 0.0f);
     }
-    if (!later)
-      for (float* sums : {r.d_key, r.d_value}) std::fill(sums + there * wide, sums + high * wide, 0.0f);
     for (Int low_query = begun; low_query < high; low_query += QUERIES) {
-      Queries q(low_query, high, r.padding[i]);
-      float *query = r.query + q.low * wide, *d_out = given + q.low * wide, *d_scores = r.scores + q.begin;
+      const Queries q(low_query, high, r.padding[head.input]);
+      float *query = r.query + q.low * wide, *d_out = r.out + q.low * wide, *d_scores = r.scores + q.begin;
       float *d_key = r.d_key + q.begin * wide, *d_value = r.d_value + q.begin * wide;
       const float* seen = all + q.low * keys;
-      if (!q.keys) {
-        std::fill(query, query + q.rows * wide, 0.0f);
-        continue;
-      }
-      product(q.rows, q.end - q.begin, head, {d_out, PLAIN, wide, r.turned + q.begin, keys, d_scores, keys, nullptr, 0});
+      product(q.rows, q.end - q.begin, r.head, {d_out, PLAIN, wide, r.turned + q.begin, keys, d_scores, keys});
       if (noise.threshold) {
         const uint16_t* lanes = r.lanes + lane + (n * (high - low) + q.low - low) * high;
         drop_weights(r, seen, r.dropped, q, high, lanes, noise);
@@ -634,13 +616,11 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
       for (Int p = q.low; p < q.last; p++)
         softmax_back(all + p * keys, r.scores + (p - q.low) * keys, q.begin, q.end, scale);
       product(q.keys, wide, q.rows, {d_scores, TURNED, keys, query, wide, d_key, wide, d_key, wide});
-      product(q.rows, wide, q.keys, {d_scores, PLAIN, keys, r.key + q.begin * wide, wide, query, wide, nullptr, 0});
+      product(q.rows, wide, q.keys, {d_scores, PLAIN, keys, r.key + q.begin * wide, wide, query, wide});
     }
-    for (Int p = there; p < high; p++) {
-      if (p >= begun) give_row(d_qkv(p), r.query + p * wide, head);
-      give_row(d_qkv(p) + d, r.d_key + p * wide, head);
-      give_row(d_qkv(p) + 2 * d, r.d_value + p * wide, head);
-    }
+    head.give(r.query, block.d_qkv, 3 * d, 0, begun, high);
+    head.give(r.d_key, block.d_qkv, 3 * d, d, head.first, high);
+    head.give(r.d_value, block.d_qkv, 3 * d, 2 * d, head.first, high);
   }
 }
 
@@ -705,35 +685,28 @@ struct Part {
 constexpr Int CHUNK = 256;  // rows that go through an MLP together, which keeps them in the core's cache
 
 void mlp(Run& r, Block& k, Int begin, Int end) {
-  const Int d = r.d, n = end - begin;
-  float* act = k.act + begin * 4 * d;
-  layer_norm(k.ln_2, k.middle, begin, end, d);
-  linear(k.c_fc, k.ln_2.out + begin * d, act, 4 * d, n);
-  gelu(act, k.slope + begin * 4 * d, n * 4 * d);
-  linear(k.mlp_proj, act, k.y + begin * d, d, n);
-}
-
-void mlp_weights(Block& k, Int begin, Int end, Int d) {
-  linear_weights(k.mlp_proj, k.act + begin * 4 * d, k.d_mlp + begin * d, d, end - begin);
-  linear_weights(k.c_fc, k.ln_2.out + begin * d, k.d_fc + begin * 4 * d, 4 * d, end - begin);
+  layer_norm(k.ln_2, k.middle, begin, end, r.d);
+  linear(k.c_fc, k.ln_2.out, k.act, begin, end);
+  gelu(k.act, k.slope, begin * 4 * r.d, end * 4 * r.d);
+  linear(k.mlp_proj, k.act, k.y, begin, end);
 }
 
 void mlp_back(Run& r, Block& k, Int begin, Int end) {
-  const Int d = r.d, n = end - begin;
-  float *d_fc = k.d_fc + begin * 4 * d, *slope = k.slope + begin * 4 * d;
-  linear_back(k.mlp_proj, k.d_mlp + begin * d, d, d_fc, n);
-  vectors(n * 4 * d, [&](auto v, Int j) {
-    store(d_fc + j, load<decltype(v)>(d_fc + j) * load<decltype(v)>(slope + j));
-  });
-  linear_back(k.c_fc, d_fc, 4 * d, r.d_normed + begin * d, n);
-  layer_norm_back(k.ln_2, r.d_normed, r.d_x, begin, end, d);
+  linear_back(k.mlp_proj, k.d_mlp, k.d_fc, begin, end);
+  gelu_back(k.d_fc, k.slope, begin * 4 * r.d, end * 4 * r.d);
+  linear_back(k.c_fc, k.d_fc, r.d_normed, begin, end);
+  layer_norm_back(k.ln_2, r.d_normed, r.d_x, begin, end, r.d);
+}
+
+void mlp_weights(Block& k, Int begin, Int end) {
+  linear_weights(k.mlp_proj, k.act, k.d_mlp, begin, end);
+  linear_weights(k.c_fc, k.ln_2.out, k.d_fc, begin, end);
 }
 
 void attention_weights(Block& k, const Part& at, Int d) {
-  linear_weights(k.attn_proj, k.attended + at.low * d, k.d_attn + at.low * d, d, at.end - at.low);
-  linear_weights(k.c_attn.columns(0, d), k.ln_1.out + at.low * d, k.d_qkv + at.low * 3 * d, 3 * d, at.end - at.low);
-  linear_weights(k.c_attn.columns(d, 2 * d), k.ln_1.out + at.begin * d, k.d_qkv + at.begin * 3 * d + d, 3 * d,
-                 at.end - at.begin);
+  linear_weights(k.attn_proj, k.attended, k.d_attn, at.low, at.end);
+  linear_weights(k.c_attn.columns(0, d), k.ln_1.out, k.d_qkv, at.low, at.end);
+  linear_weights(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.d_qkv, at.begin, at.end);
 }
 
 // All layers for the positions of a pass, whose keys and values join those of the positions before. Leaves logits in
@@ -746,11 +719,10 @@ void forward(Run& r, const Pass& p, const Noise& noise) {
     Block& k = r.blocks[layer];
     Part at(r, p, layer);
     layer_norm(k.ln_1, k.x, at.begin, at.end, d);
-    linear(k.c_attn.columns(0, d), k.ln_1.out + at.low * d, k.qkv + at.low * 3 * d, 3 * d, at.end - at.low);
-    linear(k.c_attn.columns(d, 2 * d), k.ln_1.out + at.begin * d, k.qkv + at.begin * 3 * d + d, 3 * d,
-           at.end - at.begin);
+    linear(k.c_attn.columns(0, d), k.ln_1.out, k.qkv, at.low, at.end);
+    linear(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.qkv, at.begin, at.end);
     attention(r, k, at.first, p.high, at.weights, noise);
-    linear(k.attn_proj, k.attended + at.low * d, k.middle + at.low * d, d, at.end - at.low);
+    linear(k.attn_proj, k.attended, k.middle, at.low, at.end);
     dropout(r, k.middle, k.x, k.middle, at.low, at.end, at.attn, noise);
     for (Int row = at.low; row < at.end; row += CHUNK) mlp(r, k, row, std::min(row + CHUNK, at.end));
     dropout(r, k.y, k.middle, k.y, at.low, at.end, at.mlp, noise);
@@ -758,7 +730,7 @@ void forward(Run& r, const Pass& p, const Noise& noise) {
   Int low = r.starts[p.high - p.scored], end = r.starts[p.high];
   layer_norm(r.ln_f, r.blocks.back().y, low, end, d);
   product(end - low, r.vocab, d,
-          {r.ln_f.out + low * d, PLAIN, d, r.wte_T, r.vocab, r.logits + low * r.vocab, r.vocab, nullptr, 0});
+          {r.ln_f.out + low * d, PLAIN, d, r.wte_T, r.vocab, r.logits + low * r.vocab, r.vocab});
 }
 
 // Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the pass
@@ -773,14 +745,13 @@ void backward(Run& r, const Pass& p, const Noise& noise, bool later, bool weight
     dropout(r, r.d_x, nullptr, k.d_mlp, at.low, at.end, at.mlp, noise);
     for (Int row = at.low; row < at.end; row += CHUNK) {
       mlp_back(r, k, row, std::min(row + CHUNK, at.end));
-      if (weights) mlp_weights(k, row, std::min(row + CHUNK, at.end), d);
+      if (weights) mlp_weights(k, row, std::min(row + CHUNK, at.end));
     }
     dropout(r, r.d_x, nullptr, k.d_attn, at.low, at.end, at.attn, noise);
-    linear_back(k.attn_proj, k.d_attn + at.low * d, d, r.d_normed + at.low * d, at.end - at.low);
+    linear_back(k.attn_proj, k.d_attn, r.d_normed, at.low, at.end);
     attention_back(r, k, at.first, p.high, later, at.weights, noise);
-    linear_back(k.c_attn.columns(d, 2 * d), k.d_qkv + at.begin * 3 * d + d, 3 * d, r.d_normed + at.begin * d,
-                at.end - at.begin);
-    linear_back(k.c_attn.columns(0, d), k.d_qkv + at.low * 3 * d, 3 * d, r.d_normed + at.low * d, at.end - at.low, true);
+    linear_back(k.c_attn.columns(d, 2 * d), k.d_qkv, r.d_normed, at.begin, at.end);
+    linear_back(k.c_attn.columns(0, d), k.d_qkv, r.d_normed, at.low, at.end, true);
     layer_norm_back(k.ln_1, r.d_normed, r.d_x, at.begin, at.end, d);
     if (weights) attention_weights(k, at, d);
   }
@@ -823,7 +794,7 @@ double cross_entropy(Run& r, const Data& data, Int variant, Int skipped) {
       double shown = 0, along = 0;
       each_target([&](Int token, float share) { shown += share, along += share * row[token]; });
       loss += weight * (shown * softmax(row, 0, r.vocab, 0, r.s.vocab).log_sum() - along);
-      vectors(r.vocab, [&](auto v, Int j) { store(row + j, load<decltype(v)>(row + j) * (float)(weight * shown)); });
+      vectors(r.vocab, [&]<class V>(V, Int j) { store(row + j, load<V>(row + j) * (float)(weight * shown)); });
       each_target([&](Int token, float share) { row[token] -= weight * share; });
     }
   return loss;
@@ -861,7 +832,7 @@ void feed_back(Run& r, const Thoughts& t, Int number, Int tokens, const Noise& n
   const Int b = r.b, d = r.d, begin = t.passes[number].low * b;
   float *d_x = r.d_x + begin * d, *kept = r.d_thought;
   if (t.kind == BASE) {
-    product(b, r.vocab, d, {d_x, PLAIN, d, r.wte_T, r.vocab, kept, r.vocab, nullptr, 0});
+    product(b, r.vocab, d, {d_x, PLAIN, d, r.wte_T, r.vocab, kept, r.vocab});
     for (Int i = 0; i < b; i++)
       softmax_back(r.alpha + (begin - tokens * b + i) * r.vocab, kept + i * r.vocab, 0, r.vocab, 1);
     add(r.logits + (begin - b) * r.vocab, kept, 1, b * r.vocab);
@@ -909,7 +880,7 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
     Pass whole = {0, r.s.positions, r.s.scored, 0, 0};
     for (Int layer = 0; layer < r.s.layers; layer++) {
       Part at(r, whole, layer);
-      mlp_weights(r.blocks[layer], at.low, at.end, r.d), attention_weights(r.blocks[layer], at, r.d);
+      mlp_weights(r.blocks[layer], at.low, at.end), attention_weights(r.blocks[layer], at, r.d);
     }
     logits_weights(r, whole);
     if (t.kind == BASE) mix_back(r, tokens, t.own * r.b);
@@ -920,30 +891,8 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
 
 // GRPO -----------------------------------------------------------------------------------------------------------------
 
-enum Rule { TOKENS, POINT };
-enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };  // in the order of `cot2lib.losses.RATIOS`
 constexpr double LEAST = 1e-30, LEAST_SPREAD = 1e-12;  // as in `cot2lib.kit.dirichlet` and `cot2lib.losses`
 constexpr Int PROPOSALS = 4, UNIFORMS = 6;             // as in `cot2lib.kit.dirichlet`
-
-struct Policy {
-  Int kind, draws, most;
-  double temperature, gamma, floor;
-  Int masked;
-};
-
-struct Terms {
-  Int ratio;
-  double clip, kl;
-  Int scaled, updates;
-};
-
-struct Traces {
-  Array<Int, 3> tokens;
-  Array<Int, 2> apart;
-  Densities points;
-  Array<Int> answers;
-  Densities old, now, reference;
-};
 
 // The first of a row's greatest entries; `count` is a multiple of `PADDED`.
 Int argmax(const float* row, Int count) {
@@ -1223,10 +1172,9 @@ struct Rollouts {
         for (Int c = 0; c < many && output < last && policy.kind == TOKENS; c++)
           h[tokens(output, rollout)[c]] += slopes[c];
         if (!output && (rollout + 1) % group) continue;
-        float own = sum_over(r.vocab, [&](auto v, Int j) { return load<decltype(v)>(&h[j]); });
+        float own = sum_over(r.vocab, [&]<class V>(V, Int j) { return load<V>(&h[j]); });
         float scale = 1 / (output < last ? policy.temperature : 1);
-        vectors(r.vocab, [&](auto v, Int j) {
-          typedef decltype(v) V;
+        vectors(r.vocab, [&]<class V>(V, Int j) {
           store(row + j, (load<V>(&h[j]) - load<V>(row + j) * own) * scale);
         });
       }
