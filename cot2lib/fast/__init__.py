@@ -13,12 +13,12 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from collections import namedtuple
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64, UInt64
 
 from cot2lib.kit.timing import say
 
@@ -26,117 +26,24 @@ SOURCE = Path(__file__).with_name("engine.cpp")
 COMPILERS = ("c++", "g++", "clang++")  # that are tried after $CXX
 # Products may be fused. Sums are not reordered, and NaN and infinity keep their meaning: a run that diverges shows it.
 FLAGS = "-std=c++20 -O3 -shared -fPIC -ffp-contract=fast -fno-math-errno -fno-trapping-math".split()
-TUNING = ("-march=native", "-mcpu=native", "")  # the first that the compiler knows
+TUNINGS = (["-march=native"], ["-mcpu=native"], [])  # the first that the compiler knows
 
-
-# What `engine.cpp` calls by the same names, field by field
-
-
-class Shape(NamedTuple):
-    """Sizes of a model and of what it computes on."""
-
-    vocab: int
-    places: int  # rows of the position table
-    width: int
-    layers: int
-    heads: int
-    batch: int
-    positions: int
-    scored: int  # the last positions, whose logits are needed
-    shared: int = 0  # positions that all branches share
-    branches: int = 1  # sequences that go on from those, laid out as `cot2lib.model.branches` has it
-    own: int = 0  # positions that are fed with thoughts that the model makes itself
-
-
-class Data(NamedTuple):
-    """Inputs and sparse targets: entries starts[k]..starts[k + 1] belong to k = (variant, input, output)."""
-
-    prompts: Int64[np.ndarray, "input token"]
-    padding: Int64[np.ndarray, " input"]
-    shift: Int64[np.ndarray, " input"]  # places before the first that is counted
-    outputs: Int64[np.ndarray, " input"]  # how many are scored
-    starts: Int64[np.ndarray, " k_and_one"]
-    tokens: Int64[np.ndarray, " entry"]
-    weights: Float32[np.ndarray, " entry"]
-    steps: int  # outputs of the longest input
-    ending: int  # outputs after the answer
-    mean: bool  # whether a loss is the mean over positions, else their sum
-    sequence: bool  # whether the prompt is scored too
-
-
-class Thoughts(NamedTuple):
-    """Passes of a step, and which thoughts the model makes itself."""
-
-    passes: Int64[np.ndarray, "pass 5"]  # positions from and to, how many are scored, dropout lanes from and to
-    own: int = 0  # how many thoughts are the model's
-    kind: int = 0  # what is fed of them
-    skipped: int = 0  # first outputs that are not scored
-
-
-class Noise(NamedTuple):
-    """Dropout of one run."""
-
-    key: np.uint64
-    counter: UInt64[np.ndarray, " draw"]
-    threshold: int  # of a 16-bit lane, 0 for no dropout
-    scale: float
-
-
-class Optimiser(NamedTuple):
-    """AdamW of one run."""
-
-    mean: Float32[np.ndarray, " parameter"]
-    square: Float32[np.ndarray, " parameter"]
-    rates: Float32[np.ndarray, " step"]
-    decay: float
-    beta2: float
-    frozen: int  # leading parameters that stay as they are
-
-
-class Policy(NamedTuple):
-    """A rule that samples thoughts."""
-
-    kind: int  # 0: tokens, 1: a point of a simplex
-    draws: int  # K tokens, or one point
-    most: int  # tokens that an action holds: K, or the most that have entries of their own
-    temperature: float = 1.0
-    gamma: float = 0.0
-    floor: float = 0.0
-    masked: bool = False
-
-
-class Terms(NamedTuple):
-    """The objective of a batch of rollouts, and how often it is descended."""
-
-    ratio: int  # place in `cot2lib.losses.RATIOS`
-    clip: float
-    kl: float
-    scaled: bool
-    updates: int
-
-
-class Traces(NamedTuple):
-    """Rollouts, each prompt's side by side."""
-
-    tokens: Int64[np.ndarray, "thought rollout token"]
-    apart: Int64[np.ndarray, "thought rollout"]  # how many tokens of a point have entries of their own
-    points: Float64[np.ndarray, "thought rollout entry"]  # logarithms of a point's entries
-    answers: Int64[np.ndarray, " rollout"]
-    old: Float64[np.ndarray, "output rollout draw"]  # log-densities
-    new: Float64[np.ndarray, "output rollout draw"]
-    reference: Float64[np.ndarray, "output rollout draw"]
-
-
-class Work(NamedTuple):
-    """Arrays that steps of one shape fill on the way; one thread's."""
-
-    gradient: Float32[np.ndarray, " parameter"]  # of the last step
-    draws: UInt64[np.ndarray, " draw"]  # its dropout, four 16-bit lanes each
-    scratch: Float32[np.ndarray, " float"]
+# The structures of `engine.cpp`, which says what they hold. Arrays are NumPy's, of the types that it names.
+Shape = namedtuple(
+    "Shape", "vocab places width layers heads batch positions scored shared branches own", defaults=(0, 1, 0)
+)
+Data = namedtuple("Data", "prompts padding shift outputs starts tokens weights steps ending mean sequence")
+Thoughts = namedtuple("Thoughts", "passes own kind skipped")
+Noise = namedtuple("Noise", "key counter threshold scale")
+Optimiser = namedtuple("Optimiser", "mean square rates decay beta2 frozen")
+Work = namedtuple("Work", "gradient draws scratch")
+Policy = namedtuple("Policy", "kind draws most temperature gamma floor masked")
+Terms = namedtuple("Terms", "ratio clip kl scaled updates")
+Traces = namedtuple("Traces", "tokens apart points answers old now reference")
 
 
 def work(shape: Shape, lanes: int) -> Work:
-    """Arrays for steps with so many dropout multipliers."""
+    """Arrays that a thread's steps of one shape fill, with so many dropout multipliers."""
     d = shape.width
     parameters = (shape.vocab + shape.places) * d + shape.layers * (12 * d * d + 13 * d) + 2 * d
     floats = lambda count: np.zeros(count, np.float32)
@@ -145,7 +52,7 @@ def work(shape: Shape, lanes: int) -> Work:
 
 
 def call(function: str, *given) -> int:
-    """Call a function of the engine. Arrays may be written to; the caller keeps them until it returns."""
+    """Call a function of the engine. It may write into the arrays."""
     return getattr(library(), function)(*map(_packed, given))
 
 
@@ -159,48 +66,39 @@ def _packed(value) -> bytes:
     return struct.pack("d" if isinstance(value, float) else "Q" if isinstance(value, np.uint64) else "q", value)
 
 
-# Building
-
-
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled engine, from the cache or built now; OSError where there is no compiler, or it fails."""
+    """The compiled engine, from its cache or built now; OSError where no compiler can."""
     compiler = _compiler()
-    for tuning in TUNING:
-        options = [*FLAGS, *shlex.split(tuning)]
-        # Macros that the compiler defines tell its version, and what the processor has.
-        known = subprocess.run([*compiler, *options, "-dM", "-E", "-x", "c++", os.devnull], capture_output=True)
-        if known.returncode == 0:
+    for tuning in TUNINGS:  # macros that a compiler defines tell its version, and what the processor has
+        command = [*compiler, *FLAGS, *tuning]
+        macros = subprocess.run([*command, "-dM", "-E", "-x", "c++", os.devnull], capture_output=True)
+        if macros.returncode == 0:
             break
-    name = hashlib.sha256(SOURCE.read_bytes() + " ".join(options).encode() + known.stdout).hexdigest()[:16]
+    name = hashlib.sha256(SOURCE.read_bytes() + repr(command).encode() + macros.stdout).hexdigest()[:16]
     file = _folder() / f"engine-{name}.so"
     if not file.exists():
-        say("compiling the fused engine, once for this version: about ten seconds")
+        say("compiling the fused engine, once for this version: about five seconds")
         made = file.with_suffix(f".{os.getpid()}")
-        built = subprocess.run([*compiler, *options, str(SOURCE), "-o", str(made)], capture_output=True, text=True)
+        built = subprocess.run([*command, str(SOURCE), "-o", str(made)], capture_output=True, text=True)
         if built.returncode:
-            raise OSError(f"{compiler[0]}: {built.stderr.strip() or built.returncode}")
-        os.replace(made, file)  # whoever built it at the same time built the same
-    loaded = ctypes.CDLL(str(file))
-    loaded.scratch.restype = ctypes.c_int64
-    return loaded
+            raise OSError(f"{compiler[0]}: {' '.join(built.stderr.split())[:200]}")
+        os.replace(made, file)  # a process that built it at the same time built the same
+    return ctypes.CDLL(str(file))
 
 
 def _compiler() -> list[str]:
     for command in (os.environ.get("CXX", ""), *COMPILERS):
-        words = shlex.split(command)
-        if words and shutil.which(words[0]):
+        if (words := shlex.split(command)) and shutil.which(words[0]):
             return words
-    raise OSError("no C++ compiler: install one, or name it in $CXX")
+    raise OSError("no C++ compiler is found; install one, or name it in $CXX")
 
 
 def _folder() -> Path:
-    """Where the library is kept: beside the source, in the user's cache, or for this process alone."""
+    """Where the library is kept: beside its source, in the user's cache, or for this process alone."""
     for folder in (SOURCE.parent / "__pycache__", Path.home() / ".cache" / "cot2"):
-        try:
+        with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            return folder
+            if os.access(folder, os.W_OK):
+                return folder
     return Path(tempfile.mkdtemp(prefix="cot2-"))

@@ -21,33 +21,22 @@ typedef uint64_t Key;
 #define INLINE inline __attribute__((always_inline))
 
 // Vectors ------------------------------------------------------------------------------------------------------------
-
 #if defined(__AVX512F__)
 constexpr Int LANES = 16, ROWS = 8;  // floats of a vector; rows of a product that stay in registers
 #elif defined(__AVX__)
 constexpr Int LANES = 8, ROWS = 4;
-#elif defined(__aarch64__)
-constexpr Int LANES = 4, ROWS = 8;
 #else
-constexpr Int LANES = 4, ROWS = 4;
+constexpr Int LANES = 4, ROWS = 8;
 #endif
 constexpr Int PADDED = 16, EIGHT = 8;  // keys and vocabulary are padded to multiples of the one, widths are of the other
 
-template <int N> struct Lanes;
-#define LANES_OF(N)                                             \
-  template <> struct Lanes<N> {                                 \
-    typedef float floats __attribute__((vector_size(4 * N)));   \
-    typedef int32_t ints __attribute__((vector_size(4 * N)));   \
-    typedef uint16_t draws __attribute__((vector_size(2 * N))); \
-  };
-LANES_OF(4)
-LANES_OF(8)
-LANES_OF(16)
-typedef Lanes<LANES>::floats vec;
-typedef Lanes<EIGHT>::floats vec8;
-typedef Key keys8 __attribute__((vector_size(64)));
+template <class T, int N> struct Vector { typedef T type __attribute__((vector_size(N * sizeof(T)))); };
+typedef Vector<float, LANES>::type vec;
+typedef Vector<float, 8>::type vec8;
+typedef Vector<float, 4>::type vec4;
+typedef Vector<Key, 8>::type keys8;
 template <class V> constexpr int N_OF = sizeof(V) / 4;
-template <class V> using Ints = typename Lanes<N_OF<V>>::ints;
+template <class V> using Ints = typename Vector<int32_t, N_OF<V>>::type;
 
 template <class V, class T> INLINE V load(const T* from) {
   V v;
@@ -64,9 +53,9 @@ template <class F> INLINE void vectors(Int n, F f) {
 }
 
 // A vector's entries joined by f, by halves.
-template <class F> INLINE float joined(Lanes<4>::floats v, F f) { return f(f(v[0], v[2]), f(v[1], v[3])); }
+template <class F> INLINE float joined(vec4 v, F f) { return f(f(v[0], v[2]), f(v[1], v[3])); }
 template <class V, class F> INLINE float joined(V v, F f) {
-  typename Lanes<N_OF<V> / 2>::floats half[2];
+  typename Vector<float, N_OF<V> / 2>::type half[2];
   memcpy(half, &v, sizeof v);
   return joined(f(half[0], half[1]), f);
 }
@@ -160,7 +149,6 @@ void product(Int rows, Int columns, Int k, Product&& p) {
 }
 
 // What Python hands over, field by field in eight bytes each, an array as its address and its sizes -------------------
-
 template <class T, int D = 1> struct Array {
   T* at;
   Int size[D];
@@ -171,23 +159,16 @@ typedef Array<const Int, 2> Ints2;
 typedef Array<float> Floats;
 typedef Array<double, 3> Densities;
 
+// scored: the last positions, whose logits are needed; shared: positions that all branches share, laid out as in
+// `cot2lib.model.branches`; own: positions that are fed with thoughts that the model makes.
 struct Shape { Int vocab, places, width, layers, heads, batch, positions, scored, shared, branches, own; };
-struct Pass { Int low, high, scored, lane, end; };
-struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };
-struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };
-struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
-struct Policy { Int kind, draws, most; double temperature, gamma, floor; Int masked; };
-struct Terms { Int ratio; double clip, kl; Int scaled, updates; };
-struct Traces { Array<Int, 3> tokens; Array<Int, 2> apart; Densities points; Array<Int> answers; Densities old, now, reference; };
-enum Kind { BASE, HIDDEN, SLOT };  // of thoughts that are fed, in the order of `cot2lib.training.fused.KINDS`
-enum Rule { TOKENS, POINT };       // by which thoughts are sampled
-enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };  // in the order of `cot2lib.losses.RATIOS`
 
+// Inputs and sparse targets: entries starts[k]..starts[k + 1] belong to k = (variant, input, output).
 struct Data {
-  Ints2 prompts;
-  Ints1 padding, shift, outputs, starts, tokens;
+  Ints2 prompts;                                 // (input, token)
+  Ints1 padding, shift, outputs, starts, tokens;  // shift: places before the first that counts; outputs: how many are scored
   Array<const float> weights;
-  Int steps, ending, mean, sequence;
+  Int steps, ending, mean, sequence;  // outputs of the longest input, and after the answer; how and over what losses add up
 
   // f(token, weight) for every entry of an input's target at an output.
   template <class F> void each_entry(Int variant, Int input, Int output, F f) const {
@@ -196,17 +177,28 @@ struct Data {
   }
 };
 
-struct Thoughts {
-  Array<const Pass, 2> passes;
-  Int own, kind, skipped;
+// Positions low..high that are computed together, those before being there, the last `scored` with logits; dropout lanes;
+// whether the pass computes the slot of the thought that the next one is fed.
+struct Pass { Int low, high, scored, lane = 0, end = 0, slot = 0; };
+enum Kind { BASE, HIDDEN, SLOT };  // in the order of `cot2lib.training.fused.KINDS`
+struct Thoughts { Array<const Pass, 2> passes; Int own, kind, skipped; };  // the first `own` are the model's
 
-  Int count() const { return passes.size[0]; }
-  // Whether a pass computes a slot: the next one begins where it does.
-  bool is_slot(Int n) const { return n > 0 && n + 1 < count() && passes[n].low == passes[n + 1].low; }
-};
+struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };  // threshold: of a lane, 0 for no dropout
+struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };  // frozen parameters come first
+struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
+
+// A rule that samples thoughts: tokens (paper, section 5.1) or a point of a simplex (5.2), how many draws an action has, and
+// at most how many tokens. Of a point some tokens are `apart`: they have entries of their own.
+struct Policy { Int kind, draws, most; double temperature, gamma, floor; Int masked; };
+enum Rule { TOKENS, POINT };
+struct Terms { Int ratio; double clip, kl; Int scaled, updates; };  // the objective, and how often it is descended
+enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };                        // in the order of `cot2lib.losses.RATIOS`
+
+// Rollouts, each prompt's side by side: tokens and logarithms of entries (thought, rollout, .), log-densities (output,
+// rollout, draw) under three policies.
+struct Traces { Array<Int, 3> tokens; Array<Int, 2> apart; Densities points; Array<Int> answers; Densities old, now, reference; };
 
 // A run and its arrays -----------------------------------------------------------------------------------------------
-
 struct Linear {
   Int in, out, first, width;  // columns of x; of y, from the first on, in rows of some width
   float *weight, *bias, *transposed, *d_weight, *d_bias;
@@ -216,9 +208,7 @@ struct Linear {
   }
 };
 
-struct Norm {
-  float *weight, *bias, *d_weight, *d_bias, *hat, *inverse, *out;
-};
+struct Norm { float *weight, *bias, *d_weight, *d_bias, *hat, *inverse, *out; };
 
 struct Block {
   Norm ln_1, ln_2;
@@ -235,7 +225,8 @@ struct Run {
   float *flat, *gradient, *next;
   std::vector<Block> blocks;
   Norm ln_f;
-  float *wte, *wte_T, *logits, *alpha, *hidden, *d_x, *d_normed, *d_thought;  // alpha: thoughts; hidden: other branches
+  Linear lm_head;  // whose transposed weight is the table of tokens
+  float *logits, *alpha, *hidden, *d_x, *d_normed, *d_thought;  // alpha: thoughts; hidden: other branches
   float *query, *key, *value, *out, *d_key, *d_value, *turned, *scores, *dropped;  // of one head
   uint16_t* lanes;
   std::vector<Int> inputs, padding, shift, first, starts;
@@ -251,7 +242,7 @@ struct Run {
   Run(const Floats& parameters, const Shape& s, const Work& w)
       : s(s), d(s.width), b(s.batch), rows(s.positions * b), keys(padded(s.positions)), vocab(padded(s.vocab)),
         head(d / s.heads), wide(padded(head, EIGHT)), flat(parameters.at), gradient(w.gradient.at),
-        next((float*)(((uintptr_t)w.scratch.at + 63) / 64 * 64)), blocks(s.layers), wte(flat),
+        next((float*)(((uintptr_t)w.scratch.at + 63) / 64 * 64)), blocks(s.layers),
         lanes((uint16_t*)w.draws.at), inputs(b), padding(b), shift(b), first(b), starts(s.positions + 1) {
     Int at = (s.vocab + s.places) * d;  // in the stack's order of parameters
     auto norm = [&] {
@@ -278,7 +269,7 @@ struct Run {
       before = &k;
     }
     ln_f = norm();
-    wte_T = take(d * vocab), logits = take(rows * vocab), alpha = take(s.own * b * vocab);
+    lm_head = {d, vocab, 0, vocab, take(d * vocab), nullptr, flat, nullptr, nullptr}, logits = take(rows * vocab), alpha = take(s.own * b * vocab);
     hidden = take(s.branches * keys), d_x = take(rows * d), d_normed = take(rows * d), d_thought = take(b * std::max(vocab, d));
     for (float** side : {&query, &key, &value, &out, &d_key, &d_value}) *side = take(s.positions * wide);
     turned = take(wide * keys), scores = take(QUERIES * keys), dropped = take(QUERIES * keys);
@@ -297,7 +288,7 @@ void transpose(const float* a, Int rows, Int columns, float* out, Int out_row) {
 
 // Transposed copies of all matrices, which gradients are multiplied by; the table's gives the logits too.
 void transpose_weights(Run& r) {
-  transpose(r.wte, r.s.vocab, r.d, r.wte_T, r.vocab);
+  transpose(r.flat, r.s.vocab, r.d, r.lm_head.weight, r.vocab);
   for (Block& k : r.blocks)
     for (Linear* l : {&k.c_attn, &k.attn_proj, &k.c_fc, &k.mlp_proj})
       transpose(l->weight, l->in, l->out, l->transposed, l->in);
@@ -319,7 +310,6 @@ void arrange(Run& r, const Data& data, const Int* inputs, bool sparse) {
 }
 
 // Element by element -------------------------------------------------------------------------------------------------
-
 // x += times other.
 INLINE void add(float* x, const float* other, float times, Int n) {
   vectors(n, [&]<class V>(V, Int j) {
@@ -348,13 +338,11 @@ void layer_norm(const Norm& l, const float* x, Int begin, Int end, Int d) {
   for (Int i = begin; i < end; i++) {
     const float* row = x + i * d;
     float mean = sum_over(d, [&]<class V>(V, Int j) { return load<V>(row + j); }) / d;
-    float square = sum_over(d, [&]<class V>(V, Int j) {
-      auto gap = load<V>(row + j) - mean;
-      return gap * gap;
-    });
+    auto gap = [&]<class V>(V, Int j) { return load<V>(row + j) - mean; };
+    float square = sum_over(d, [&]<class V>(V v, Int j) { return gap(v, j) * gap(v, j); });
     float inverse = l.inverse[i] = 1 / std::sqrt(square / d + 1e-5f);
     vectors(d, [&]<class V>(V, Int j) {
-      V hat = (load<V>(row + j) - mean) * inverse;
+      V hat = gap(V(), j) * inverse;
       store(l.hat + i * d + j, hat);
       store(l.out + i * d + j, hat * load<V>(l.weight + j) + load<V>(l.bias + j));
     });
@@ -377,14 +365,10 @@ void layer_norm_back(const Norm& l, const float* d_out, float* d_x, Int begin, I
   }
 }
 
-struct Sums {  // of a softmax: the greatest x, and the sum of e^(x - top)
-  float top, total;
-  double log_sum() const { return top + std::log((double)total); }
-};
-
 // Floats begin..end of a row, multiples of `PADDED`, become the softmax over first..last of scale x + hidden, and zero
-// elsewhere. Nothing is seen where nothing lies between first and last.
-INLINE Sums softmax(float* row, Int begin, Int end, Int first, Int last, float scale = 1, const float* hidden = nullptr) {
+// elsewhere. Nothing is seen where nothing lies between first and last. Returns the
+// logarithm of the sum of e^x.
+INLINE double softmax(float* row, Int begin, Int end, Int first, Int last, float scale = 1, const float* hidden = nullptr) {
   const vec least = vec() - 1e30f;
   vec highest = vec() - 1e29f, sums = {};
   Ints<vec> places = {};
@@ -404,7 +388,7 @@ INLINE Sums softmax(float* row, Int begin, Int end, Int first, Int last, float s
   }
   float total = sum(sums), share = 1 / (total + 1e-30f);
   for (Int k = begin; k < end; k += LANES) store(row + k, load<vec>(row + k) * share);
-  return {top, total};
+  return top + std::log((double)total);
 }
 
 // Gradients of a softmax's result become gradients of its x: scale p (g - sum(p g)), whatever g is where p is zero.
@@ -430,7 +414,6 @@ void adamw(Run& r, const Optimiser& o, double rate, Int step) {
 }
 
 // Keyed randomness, as in `cot2lib.kit.random` -------------------------------------------------------------------------
-
 constexpr Key GOLDEN = 0x9E3779B97F4A7C15, SIGNS = 0x8000800080008000;
 
 template <class K> INLINE K mixed(K x) {  // the SplitMix64 finaliser
@@ -454,7 +437,7 @@ void draw_lanes(const Work& w, const Noise& noise, Int step, Int number, Int fro
 }
 
 template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise) {
-  auto drawn = __builtin_convertvector(load<typename Lanes<N_OF<V>>::draws>(lanes), Ints<V>);
+  auto drawn = __builtin_convertvector(load<typename Vector<uint16_t, N_OF<V>>::type>(lanes), Ints<V>);
   return (V)((drawn >= (int32_t)noise.threshold) & (Ints<V>)(V() + (float)noise.scale));
 }
 
@@ -474,7 +457,6 @@ void dropout(const Run& r, const float* x, const float* residual, float* out, In
 }
 
 // Linear maps, in rows begin..end --------------------------------------------------------------------------------------
-
 // y = x W + bias.
 void linear(const Linear& l, const float* x, float* y, Int begin, Int end) {
   y += begin * l.width + l.first;
@@ -502,7 +484,6 @@ void linear_weights(const Linear& l, const float* x, const float* d_y, Int begin
 }
 
 // Attention: every input and head by itself, in blocks of queries ------------------------------------------------------
-
 // One head of one input. Rows of an input lie apart, often by a multiple of 4 KiB, where they compete for the same places
 // of the cache. So a head's rows are gathered first, `wide` floats of each; those beyond the head are not given back.
 struct Head {
@@ -625,7 +606,6 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
 }
 
 // The model ------------------------------------------------------------------------------------------------------------
-
 // f(row, at, weight) for each embedding that makes up a row, which begins at `at` of the flat array: that of its place
 // first, of a prompt's token, and of the entries of a fed target, but for the first `own` thoughts.
 template <class F> void each_embedding(const Run& r, const Data& data, Int positions, Int variant, Int own, F f) {
@@ -662,13 +642,13 @@ void embed_back(Run& r, const Data& data, Int positions, Int variant, Int own) {
 void mix(Run& r, const float* alpha, Int position, Int rows, Int depth) {
   float* x = r.rows_at(r.blocks[0].x, position, r.d);
   for (Int row = 0; row < rows; row++) std::copy_n(r.flat + r.place(depth, row % r.b), r.d, x + row * r.d);
-  product(rows, r.d, r.s.vocab, {alpha, PLAIN, r.vocab, r.wte, r.d, x, r.d, x, r.d});
+  product(rows, r.d, r.s.vocab, {alpha, PLAIN, r.vocab, r.flat, r.d, x, r.d, x, r.d});
 }
 
 // dE += alpha dz^T of mixtures, `rows` from a position on.
 void mix_back(Run& r, Int position, Int rows) {
-  product(r.s.vocab, r.d, rows, {r.alpha, TURNED, r.vocab, r.rows_at(r.d_x, position, r.d), r.d, r.gradient, r.d, r.gradient,
-                                 r.d});
+  float *d_x = r.rows_at(r.d_x, position, r.d), *d_table = r.gradient;
+  product(r.s.vocab, r.d, rows, {r.alpha, TURNED, r.vocab, d_x, r.d, d_table, r.d, d_table, r.d});
 }
 
 // What a layer computes of a pass: keys and values of rows begin..end, all else of rows low..end, from position `first`
@@ -729,8 +709,7 @@ void forward(Run& r, const Pass& p, const Noise& noise) {
   }
   Int low = r.starts[p.high - p.scored], end = r.starts[p.high];
   layer_norm(r.ln_f, r.blocks.back().y, low, end, d);
-  product(end - low, r.vocab, d,
-          {r.ln_f.out + low * d, PLAIN, d, r.wte_T, r.vocab, r.logits + low * r.vocab, r.vocab});
+  linear(r.lm_head, r.ln_f.out, r.logits, low, end);
 }
 
 // Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the pass
@@ -758,17 +737,16 @@ void backward(Run& r, const Pass& p, const Noise& noise, bool later, bool weight
   if (noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, r.starts[p.low], r.starts[p.high], p.lane, noise);
 }
 
-// From the gradient of a pass's logits: dh, into d_normed, and if `weights` what is added to dE.
+// dh of a pass from the gradient of its logits, into d_normed. Rows beyond the table meet gradients that are zero.
 void logits_back(Run& r, const Pass& p) {
-  Int low = r.starts[p.high - p.scored], count = r.starts[p.high] - low;
-  product(count, r.d, r.s.vocab, {r.logits + low * r.vocab, PLAIN, r.vocab, r.wte, r.d, r.d_normed + low * r.d, r.d,
-                                  nullptr, 0});
+  linear_back(r.lm_head, r.logits, r.d_normed, r.starts[p.high - p.scored], r.starts[p.high]);
 }
 
+// dE += dl^T h.
 void logits_weights(Run& r, const Pass& p) {
-  Int low = r.starts[p.high - p.scored], count = r.starts[p.high] - low;
-  product(r.s.vocab, r.d, count, {r.logits + low * r.vocab, TURNED, r.vocab, r.ln_f.out + low * r.d, r.d, r.gradient, r.d,
-                                  r.gradient, r.d});
+  const Int low = r.starts[p.high - p.scored], count = r.starts[p.high] - low;
+  float *d_logits = r.logits + low * r.vocab, *h = r.ln_f.out + low * r.d, *d_table = r.gradient;
+  product(r.s.vocab, r.d, count, {d_logits, TURNED, r.vocab, h, r.d, d_table, r.d, d_table, r.d});
 }
 
 // Soft cross-entropy of the scored positions; their logits become its gradient, weight (alpha sum(t) - t). The first
@@ -793,7 +771,7 @@ double cross_entropy(Run& r, const Data& data, Int variant, Int skipped) {
       };
       double shown = 0, along = 0;
       each_target([&](Int token, float share) { shown += share, along += share * row[token]; });
-      loss += weight * (shown * softmax(row, 0, r.vocab, 0, r.s.vocab).log_sum() - along);
+      loss += weight * (shown * softmax(row, 0, r.vocab, 0, r.s.vocab) - along);
       vectors(r.vocab, [&]<class V>(V, Int j) { store(row + j, load<V>(row + j) * (float)(weight * shown)); });
       each_target([&](Int token, float share) { row[token] -= weight * share; });
     }
@@ -801,7 +779,6 @@ double cross_entropy(Run& r, const Data& data, Int variant, Int skipped) {
 }
 
 // Supervised steps -----------------------------------------------------------------------------------------------------
-
 // The passes of a step follow each other, each finding the keys and values of those before: the prompt, one pass for
 // each own thought, and what follows. Backward they are walked the other way. A pass's first position's gradient goes
 // through the thought that was fed there into the pass before:
@@ -811,19 +788,19 @@ double cross_entropy(Run& r, const Data& data, Int variant, Int skipped) {
 //     ZeroSlot:  z = h of the slot itself, computed with zeros in it by a pass of its own, which is computed again
 
 // x_0 of the thought that a pass begins with, made from the pass before; zeros for a slot.
-void feed(Run& r, const Thoughts& t, Int position, Int tokens, bool slot) {
-  const Int d = r.d, begin = position * r.b;
+void feed(Run& r, const Thoughts& t, const Pass& p, Int tokens) {
+  const Int d = r.d, begin = p.low * r.b;
   if (t.kind == BASE) {
     float* alpha = r.alpha + (begin - tokens * r.b) * r.vocab;
     std::copy_n(r.logits + (begin - r.b) * r.vocab, r.b * r.vocab, alpha);
     for (Int i = 0; i < r.b; i++) softmax(alpha + i * r.vocab, 0, r.vocab, 0, r.s.vocab);
-    return mix(r, alpha, position, r.b, position);
+    return mix(r, alpha, p.low, r.b, p.low);
   }
   const float* states = r.ln_f.out + (t.kind == SLOT ? begin : begin - r.b) * d;
   float* x = r.blocks[0].x + begin * d;
   for (Int i = 0; i < r.b; i++) {
-    std::copy_n(r.flat + r.place(position, i), d, x + i * d);
-    if (!slot) add(x + i * d, states + i * d, 1, d);
+    std::copy_n(r.flat + r.place(p.low, i), d, x + i * d);
+    if (!p.slot) add(x + i * d, states + i * d, 1, d);
   }
 }
 
@@ -832,13 +809,13 @@ void feed_back(Run& r, const Thoughts& t, Int number, Int tokens, const Noise& n
   const Int b = r.b, d = r.d, begin = t.passes[number].low * b;
   float *d_x = r.d_x + begin * d, *kept = r.d_thought;
   if (t.kind == BASE) {
-    product(b, r.vocab, d, {d_x, PLAIN, d, r.wte_T, r.vocab, kept, r.vocab});
+    linear(r.lm_head, d_x, kept, 0, b);
     for (Int i = 0; i < b; i++)
       softmax_back(r.alpha + (begin - tokens * b + i) * r.vocab, kept + i * r.vocab, 0, r.vocab, 1);
     add(r.logits + (begin - b) * r.vocab, kept, 1, b * r.vocab);
   } else if (t.kind == SLOT) {  // the slot's pass again, since that of the thought has overwritten what it left
     const Pass& slot = t.passes[number - 1];
-    feed(r, t, slot.low, tokens, true);
+    feed(r, t, slot, tokens);
     forward(r, slot, noise);
     std::copy_n(d_x, b * d, kept), std::copy_n(d_x, b * d, r.d_normed + begin * d);
     for (Block& k : r.blocks) std::fill_n(k.d_qkv + begin * 3 * d, b * 3 * d, 0.0f);
@@ -851,7 +828,7 @@ void feed_back(Run& r, const Thoughts& t, Int number, Int tokens, const Noise& n
 // are fed, but for the first thoughts, which are the model's own.
 double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, Int variant, const Thoughts& t,
                   const Noise& noise, Int step, const Work& w) {
-  const Int tokens = data.prompts.size[1], passes = t.count();
+  const Int tokens = data.prompts.size[1], passes = t.passes.size[0];
   const bool one = passes == 1, at_once = !one && t.kind != SLOT;  // gradients of matrices after all passes
   transpose_weights(r);
   arrange(r, data, inputs, one && !noise.threshold && !data.sequence);
@@ -859,7 +836,7 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
   for (Int number = 0; number < passes; number++) {
     const Pass& p = t.passes[number];
     if (noise.threshold) draw_lanes(w, noise, step, number, p.lane, p.end);
-    if (number) feed(r, t, p.low, tokens, t.is_slot(number));
+    if (number) feed(r, t, p, tokens);
     forward(r, p, noise);
   }
   double loss = cross_entropy(r, data, variant, t.skipped);
@@ -867,8 +844,8 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
   if (!one)
     for (Block& k : r.blocks) std::fill_n(k.d_qkv, r.rows * 3 * r.d, 0.0f);
   for (Int number = passes - 1; number >= 0; number--) {
-    if (t.is_slot(number)) continue;
     const Pass& p = t.passes[number];
+    if (p.slot) continue;
     logits_back(r, p);
     if (!at_once) logits_weights(r, p);
     if (t.kind == HIDDEN && number + 1 < passes)  // the next pass was fed the last states of this one
@@ -877,7 +854,7 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
     if (number) feed_back(r, t, number, tokens, noise);
   }
   if (at_once) {
-    Pass whole = {0, r.s.positions, r.s.scored, 0, 0};
+    Pass whole = {0, r.s.positions, r.s.scored};
     for (Int layer = 0; layer < r.s.layers; layer++) {
       Part at(r, whole, layer);
       mlp_weights(r.blocks[layer], at.low, at.end), attention_weights(r.blocks[layer], at, r.d);
@@ -890,7 +867,6 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
 }
 
 // GRPO -----------------------------------------------------------------------------------------------------------------
-
 constexpr double LEAST = 1e-30, LEAST_SPREAD = 1e-12;  // as in `cot2lib.kit.dirichlet` and `cot2lib.losses`
 constexpr Int PROPOSALS = 4, UNIFORMS = 6;             // as in `cot2lib.kit.dirichlet`
 
@@ -1025,7 +1001,7 @@ struct Rollouts {
   const Terms& terms;
   const Traces& t;
   const Int group = r.s.branches, count = group * r.b, shared = r.s.shared, outputs = t.now.size[0];
-  const Pass whole = {0, r.s.positions, r.s.scored, 0, 0};
+  const Pass whole = {0, r.s.positions, r.s.scored};
   std::vector<double> gains = std::vector<double>(count), slopes = std::vector<double>(policy.draws);
 
   Int end(Int rollout) const { return answered[r.inputs[rollout / group]]; }
@@ -1060,7 +1036,7 @@ struct Rollouts {
   void roll_out(Key key) {
     embed(r, data, shared, 0, 0);
     for (Int output = 0; output < outputs; output++) {
-      forward(r, {output ? shared + (output - 1) * group : 0, shared + output * group, output ? group : 1, 0, 0}, Noise());
+      forward(r, {output ? shared + (output - 1) * group : 0, shared + output * group, output ? group : 1}, Noise());
       soften(output);
       for (Int first = 0; first < count; first += group) draw(first, output, fold(key, output), fold(key, outputs - 1));
       if (output + 1 < outputs) feed(output);
@@ -1196,7 +1172,6 @@ struct Rollouts {
 }  // namespace
 
 // Entries --------------------------------------------------------------------------------------------------------------
-
 extern "C" {
 
 // Floats of scratch that a run of a shape needs.
@@ -1231,13 +1206,13 @@ void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints
     arrange(r, data, chunk.data(), false);
     embed(r, data, tokens, 0, 0);
     for (Int step = 0, low = 0, high = tokens; step < steps; step++, low = high++) {
-      forward(r, {low, high, 1, 0, 0}, Noise());
+      forward(r, {low, high, 1}, Noise());
       for (Int i = 0; i < r.b; i++) {
         float *row = r.rows_at(r.logits, high - 1, r.vocab) + i * r.vocab, along = 0;
         std::vector<float> logits(r.vocab, -INFINITY);
         std::copy_n(row, shape.vocab, logits.begin());
         Int best = argmax(logits.data(), r.vocab), item = begin + i;
-        double all_log = softmax(row, 0, r.vocab, 0, shape.vocab).log_sum();
+        double all_log = softmax(row, 0, r.vocab, 0, shape.vocab);
         for (Int j = 0; j < shape.vocab; j++) along += row[j] * (logits[j] - logits[best]);
         if (item < all && step <= last[item]) entropies[step] += all_log - logits[best] - along;
         if (item < all && step == last[item]) answers[item] = best;

@@ -77,7 +77,7 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
     def _own(self) -> int:
         return 0 if self.spec.supervision.feeding == "teacher" else self.spec.outputs - 1
 
-    def _parts(self, own: int) -> Int[np.ndarray, "pass 5"]:
+    def _parts(self, own: int) -> Int[np.ndarray, "pass 6"]:
         """Passes of a step with so many own thoughts, as of `cot2lib.fast.Thoughts`."""
         shape, tokens = self._shape, self.data.prompts.shape[1]
         slots = own and isinstance(self.spec.thought, ZeroSlot)
@@ -85,16 +85,16 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
         rows, lane = [], 0
         for number, (low, high) in enumerate(pairwise(edges)):
             scored = shape.scored if not own else 1 if number < own else high - low
-            here = [(low, low + 1, 1)] if slots and number else []
-            for begin, end, count in [*here, (low, high, scored)]:
+            here = [(low, low + 1, 1, True)] if slots and number else []
+            for begin, end, count, slot in [*here, (low, high, scored, False)]:
                 first, lane = lane, lane + sum(self.stack.dropout_lanes(shape.batch, end - begin, count, begin))
                 lane += -lane % random.LANES
-                rows.append((begin, end, count, first, lane))
-        return np.array(rows)
+                rows.append((begin, end, count, first, lane, slot))
+        return np.array(rows, np.int64)
 
     @cached_property
     def _lanes(self) -> int:
-        return max(int(self._parts(own)[-1, -1]) for own in range(self._own + 1))
+        return max(int(self._parts(own)[-1, 4]) for own in range(self._own + 1))
 
     def take_steps(self, steps: int) -> None:
         pieces, flat, (own, end) = min(PIECES, steps), self.flat.numpy(), self.phase  # no piece is empty

@@ -44,11 +44,10 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         thought, vocab = self.thought, self._shape.vocab
         if isinstance(thought, Dirichlet):
             most = min(thought.most or vocab, vocab)
-            rest = float(thought.gamma), float(thought.floor), thought.masked
-            return fast.Policy(1, 1, most, 1.0, *rest)
+            return fast.Policy(1, 1, most, 1.0, float(thought.gamma), float(thought.floor), thought.masked)
         assert isinstance(thought, MTS | Discrete)
         k = thought.k if isinstance(thought, MTS) else 1
-        return fast.Policy(0, k, k, float(thought.temperature))
+        return fast.Policy(0, k, k, float(thought.temperature), 0.0, 0.0, False)
 
     def _traces(self, policy: fast.Policy) -> fast.Traces:
         thoughts, rollouts = self.spec.outputs - 1, self.group * self.recipe.batch

@@ -114,7 +114,7 @@ def test_dropout_bits_of_every_pass_are_torchs(run):
     torch_.step.fill_(2)
     drawn, parts = torch_.dropout(), fused_._parts(fused_.phase[0])
     assert len(parts) == {"teacher": 1, ZeroSlot(): 5}.get(run.thought if run in OWN else "teacher", 3)
-    for low, high, scored, begin, end in parts.tolist():
+    for low, high, scored, begin, end, _ in parts.tolist():
         lanes = torch_.stack.dropout_lanes(fused_._shape.batch, high - low, scored, low)
         expected = torch.cat(list(drawn.scales(lanes)), 1)[0]
         made = multipliers(fused_, begin, begin + len(expected))
