@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 namespace {
@@ -221,7 +222,10 @@ constexpr Int QUERIES = 32;  // that attend together
 
 struct Run {
   const Shape& s;
-  const Int d, b, rows, keys, vocab, head, wide;  // keys, vocab and wide, of a head, are padded
+  const Data& data;
+  Noise noise;
+  const Work& work;
+  const Int tokens, d, b, rows, keys, vocab, head, wide;  // tokens: of a prompt; keys, vocab and wide, of a head: padded
   float *flat, *gradient, *next;
   std::vector<Block> blocks;
   Norm ln_f;
@@ -239,11 +243,11 @@ struct Run {
     return next - padded(count);
   }
 
-  Run(const Floats& parameters, const Shape& s, const Work& w)
-      : s(s), d(s.width), b(s.batch), rows(s.positions * b), keys(padded(s.positions)), vocab(padded(s.vocab)),
-        head(d / s.heads), wide(padded(head, EIGHT)), flat(parameters.at), gradient(w.gradient.at),
-        next((float*)(((uintptr_t)w.scratch.at + 63) / 64 * 64)), blocks(s.layers),
-        lanes((uint16_t*)w.draws.at), inputs(b), padding(b), shift(b), first(b), starts(s.positions + 1) {
+  Run(const Floats& parameters, const Shape& s, const Data& data, const Noise& noise, const Work& work)
+      : s(s), data(data), noise(noise), work(work), tokens(data.prompts.size[1]), d(s.width), b(s.batch), rows(s.positions * b), keys(padded(s.positions)), vocab(padded(s.vocab)),
+        head(d / s.heads), wide(padded(head, EIGHT)), flat(parameters.at), gradient(work.gradient.at),
+        next((float*)(((uintptr_t)work.scratch.at + 63) / 64 * 64)), blocks(s.layers),
+        lanes((uint16_t*)work.draws.at), inputs(b), padding(b), shift(b), first(b), starts(s.positions + 1) {
     Int at = (s.vocab + s.places) * d;  // in the stack's order of parameters
     auto norm = [&] {
       Norm n = {flat + at, flat + at + d, gradient + at, gradient + at + d, take(rows * d), take(rows), take(rows * d)};
@@ -295,12 +299,12 @@ void transpose_weights(Run& r) {
 }
 
 // Rows of a batch: inputs as they come, or if it is `sparse` by their padding, whose rows are left out.
-void arrange(Run& r, const Data& data, const Int* inputs, bool sparse) {
+void arrange(Run& r, const Int* inputs, bool sparse) {
   std::copy(inputs, inputs + r.b, r.inputs.begin());
   if (sparse)
-    std::stable_sort(r.inputs.begin(), r.inputs.end(), [&](Int a, Int b) { return data.padding[a] < data.padding[b]; });
+    std::stable_sort(r.inputs.begin(), r.inputs.end(), [&](Int a, Int b) { return r.data.padding[a] < r.data.padding[b]; });
   for (Int i = 0; i < r.b; i++) {
-    r.padding[i] = data.padding[r.inputs[i]], r.shift[i] = data.shift[r.inputs[i]];
+    r.padding[i] = r.data.padding[r.inputs[i]], r.shift[i] = r.data.shift[r.inputs[i]];
     r.first[i] = sparse ? r.padding[i] : 0;
   }
   for (Int p = 0, there = 0; p < r.s.positions; p++) {
@@ -428,12 +432,13 @@ float uniform(Key key, Int index) { return ((mixed(mixed((index + 1) * GOLDEN) ^
 
 // Dropout multipliers of a pass of a step, from one lane to another: draws of four 16-bit lanes, whose sign bits are
 // turned as in torch. Passes after the first have keys of their own.
-void draw_lanes(const Work& w, const Noise& noise, Int step, Int number, Int from, Int to) {
-  Key here = number ? fold(fold(noise.key, step), number) : fold(noise.key, step);
-  Key* draws = w.draws.at + from / 4;
+void draw_lanes(Run& r, Int step, Int number, Int from, Int to) {
+  if (!r.noise.threshold) return;
+  const Key key = fold(r.noise.key, step), here = number ? fold(key, number) : key, *counter = r.noise.counter.at;
+  Key* draws = &r.work.draws[from / 4];
   Int i = 0, count = (to - from + 3) / 4;
-  for (; i + 8 <= count; i += 8) store(draws + i, mixed(load<keys8>(noise.counter.at + i) ^ here) ^ SIGNS);
-  for (; i < count; i++) draws[i] = mixed(noise.counter[i] ^ here) ^ SIGNS;
+  for (; i + 8 <= count; i += 8) store(draws + i, mixed(load<keys8>(counter + i) ^ here) ^ SIGNS);
+  for (; i < count; i++) draws[i] = mixed(counter[i] ^ here) ^ SIGNS;
 }
 
 template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise) {
@@ -442,17 +447,16 @@ template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise
 }
 
 // out = dropout(x) + residual (null for none), in rows begin..end; multipliers run input by input.
-void dropout(const Run& r, const float* x, const float* residual, float* out, Int begin, Int end, Int lane,
-             const Noise& noise) {
+void dropout(const Run& r, const float* x, const float* residual, float* out, Int begin, Int end, Int lane) {
   const Int d = r.d, positions = (end - begin) / r.b;
   auto give = [&]<class V>(Int at, V x) { store(out + at, residual ? x + load<V>(residual + at) : x); };
-  if (!noise.threshold)
+  if (!r.noise.threshold)
     return vectors((end - begin) * d, [&]<class V>(V, Int j) { give(begin * d + j, load<V>(x + begin * d + j)); });
   for (Int p = 0; p < positions; p++)
     for (Int i = 0; i < r.b; i++) {
       const Int row = (begin + p * r.b + i) * d;
       const uint16_t* lanes = r.lanes + lane + (i * positions + p) * d;
-      vectors(d, [&]<class V>(V, Int j) { give(row + j, load<V>(x + row + j) * multiplier<V>(lanes + j, noise)); });
+      vectors(d, [&]<class V>(V, Int j) { give(row + j, load<V>(x + row + j) * multiplier<V>(lanes + j, r.noise)); });
     }
 }
 
@@ -524,15 +528,14 @@ struct Queries {
 };
 
 // Rows of attention weights (query, key) times dropout multipliers, which begin at `lanes`.
-void drop_weights(const Run& r, const float* x, float* out, const Queries& q, Int high, const uint16_t* lanes,
-                  const Noise& noise) {
+void drop_weights(const Run& r, const float* x, float* out, const Queries& q, Int high, const uint16_t* lanes) {
   for (Int i = 0; i < q.rows; i++)
     for (Int at = i * r.keys, k = q.begin; k < q.end; k += LANES)
-      store(out + at + k, load<vec>(x + at + k) * multiplier<vec>(lanes + i * high + k, noise));
+      store(out + at + k, load<vec>(x + at + k) * multiplier<vec>(lanes + i * high + k, r.noise));
 }
 
 // attended = softmax(q k^T / sqrt(head)) v of every input and head, for queries low..high over keys 0..high.
-void attention(Run& r, const Block& block, Int low, Int high, Int lane, const Noise& noise) {
+void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
   const Int d = r.d, wide = r.wide, keys = r.keys;
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
@@ -552,8 +555,8 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane, const No
         const float* hidden = alone ? nullptr : r.hidden + (p - r.s.shared) % r.s.branches * keys;
         softmax(all + p * keys, q.begin, q.end, padding, p + 1, scale, hidden);
       }
-      if (noise.threshold) {
-        drop_weights(r, seen, r.dropped, q, high, r.lanes + lane + (n * (high - low) + q.low - low) * high, noise);
+      if (r.noise.threshold) {
+        drop_weights(r, seen, r.dropped, q, high, r.lanes + lane + (n * (high - low) + q.low - low) * high);
         seen = r.dropped;
       }
       product(q.rows, wide, q.keys, {seen + q.begin, PLAIN, keys, r.value + q.begin * wide, wide, out, wide});
@@ -564,7 +567,7 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane, const No
 
 // d_qkv of queries low..high, and what they add to that of keys and values, from d_normed, the gradient of `attended`.
 // Nothing is there to add to unless other passes come `later`.
-void attention_back(Run& r, const Block& block, Int low, Int high, bool later, Int lane, const Noise& noise) {
+void attention_back(Run& r, const Block& block, Int low, Int high, bool later, Int lane) {
   const Int d = r.d, wide = r.wide, keys = r.keys;
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
@@ -587,10 +590,10 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
       float *d_key = r.d_key + q.begin * wide, *d_value = r.d_value + q.begin * wide;
       const float* seen = all + q.low * keys;
       product(q.rows, q.end - q.begin, r.head, {d_out, PLAIN, wide, r.turned + q.begin, keys, d_scores, keys});
-      if (noise.threshold) {
+      if (r.noise.threshold) {
         const uint16_t* lanes = r.lanes + lane + (n * (high - low) + q.low - low) * high;
-        drop_weights(r, seen, r.dropped, q, high, lanes, noise);
-        drop_weights(r, r.scores, r.scores, q, high, lanes, noise);
+        drop_weights(r, seen, r.dropped, q, high, lanes);
+        drop_weights(r, r.scores, r.scores, q, high, lanes);
         seen = r.dropped;
       }
       product(q.keys, wide, q.rows, {seen + q.begin, TURNED, keys, d_out, wide, d_value, wide, d_value, wide});
@@ -608,32 +611,32 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
 // The model ------------------------------------------------------------------------------------------------------------
 // f(row, at, weight) for each embedding that makes up a row, which begins at `at` of the flat array: that of its place
 // first, of a prompt's token, and of the entries of a fed target, but for the first `own` thoughts.
-template <class F> void each_embedding(const Run& r, const Data& data, Int positions, Int variant, Int own, F f) {
-  const Int d = r.d, tokens = data.prompts.size[1], vocab = r.s.vocab;
+template <class F> void each_embedding(const Run& r, const Data& fed, Int positions, Int variant, Int own, F f) {
+  const Int d = r.d, tokens = r.tokens, vocab = r.s.vocab;
   for (Int p = 0; p < positions; p++)
     for (Int row = r.starts[p], i = 0; row < r.starts[p + 1]; row++, i++) {
       f(row, r.place(p, i), 1.0f);
       if (p < tokens) {
-        Int token = data.prompts[r.inputs[i] * tokens + p];
+        Int token = r.data.prompts[r.inputs[i] * tokens + p];
         f(row, token % vocab * d, 1.0f);
         if (token >= vocab) f(row, (token / vocab - 1) * d, 1.0f);  // a pair
       } else if (p >= tokens + own) {
-        data.each_entry(variant, r.inputs[i], p - tokens, [&](Int token, float weight) { f(row, token * d, weight); });
+        fed.each_entry(variant, r.inputs[i], p - tokens, [&](Int token, float weight) { f(row, token * d, weight); });
       }
     }
 }
 
 // x_0 of positions: prompts, then E^T alpha* of each fed target.
-void embed(Run& r, const Data& data, Int positions, Int variant, Int own) {
-  each_embedding(r, data, positions, variant, own, [&](Int row, Int at, float weight) {
+void embed(Run& r, const Data& fed, Int positions, Int variant, Int own) {
+  each_embedding(r, fed, positions, variant, own, [&](Int row, Int at, float weight) {
     float* x = r.blocks[0].x + row * r.d;
     if (at >= r.s.vocab * r.d) return void(std::copy_n(r.flat + at, r.d, x));
     add(x, r.flat + at, weight, r.d);
   });
 }
 
-void embed_back(Run& r, const Data& data, Int positions, Int variant, Int own) {
-  each_embedding(r, data, positions, variant, own, [&](Int row, Int at, float weight) {
+void embed_back(Run& r, const Data& fed, Int positions, Int variant, Int own) {
+  each_embedding(r, fed, positions, variant, own, [&](Int row, Int at, float weight) {
     add(r.gradient + at, r.d_x + row * r.d, weight, r.d);
   });
 }
@@ -691,21 +694,21 @@ void attention_weights(Block& k, const Part& at, Int d) {
 
 // All layers for the positions of a pass, whose keys and values join those of the positions before. Leaves logits in
 // the rows of the last scored positions.
-void forward(Run& r, const Pass& p, const Noise& noise) {
+void forward(Run& r, const Pass& p) {
   const Int d = r.d;
-  if (noise.threshold)
-    dropout(r, r.blocks[0].x, nullptr, r.blocks[0].x, r.starts[p.low], r.starts[p.high], p.lane, noise);
+  if (r.noise.threshold)
+    dropout(r, r.blocks[0].x, nullptr, r.blocks[0].x, r.starts[p.low], r.starts[p.high], p.lane);
   for (Int layer = 0; layer < r.s.layers; layer++) {
     Block& k = r.blocks[layer];
     Part at(r, p, layer);
     layer_norm(k.ln_1, k.x, at.begin, at.end, d);
     linear(k.c_attn.columns(0, d), k.ln_1.out, k.qkv, at.low, at.end);
     linear(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.qkv, at.begin, at.end);
-    attention(r, k, at.first, p.high, at.weights, noise);
+    attention(r, k, at.first, p.high, at.weights);
     linear(k.attn_proj, k.attended, k.middle, at.low, at.end);
-    dropout(r, k.middle, k.x, k.middle, at.low, at.end, at.attn, noise);
+    dropout(r, k.middle, k.x, k.middle, at.low, at.end, at.attn);
     for (Int row = at.low; row < at.end; row += CHUNK) mlp(r, k, row, std::min(row + CHUNK, at.end));
-    dropout(r, k.y, k.middle, k.y, at.low, at.end, at.mlp, noise);
+    dropout(r, k.y, k.middle, k.y, at.low, at.end, at.mlp);
   }
   Int low = r.starts[p.high - p.scored], end = r.starts[p.high];
   layer_norm(r.ln_f, r.blocks.back().y, low, end, d);
@@ -714,27 +717,27 @@ void forward(Run& r, const Pass& p, const Noise& noise) {
 
 // Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the pass
 // does to the gradients of keys and values of earlier positions, of norms, and if `weights` those of matrices.
-void backward(Run& r, const Pass& p, const Noise& noise, bool later, bool weights) {
+void backward(Run& r, const Pass& p, bool later, bool weights) {
   const Int d = r.d;
   std::fill(r.rows_at(r.d_x, p.low, d), r.rows_at(r.d_x, p.high, d), 0.0f);
   layer_norm_back(r.ln_f, r.d_normed, r.d_x, r.starts[p.high - p.scored], r.starts[p.high], d);
   for (Int layer = r.s.layers - 1; layer >= 0; layer--) {
     Block& k = r.blocks[layer];
     Part at(r, p, layer);
-    dropout(r, r.d_x, nullptr, k.d_mlp, at.low, at.end, at.mlp, noise);
+    dropout(r, r.d_x, nullptr, k.d_mlp, at.low, at.end, at.mlp);
     for (Int row = at.low; row < at.end; row += CHUNK) {
       mlp_back(r, k, row, std::min(row + CHUNK, at.end));
       if (weights) mlp_weights(k, row, std::min(row + CHUNK, at.end));
     }
-    dropout(r, r.d_x, nullptr, k.d_attn, at.low, at.end, at.attn, noise);
+    dropout(r, r.d_x, nullptr, k.d_attn, at.low, at.end, at.attn);
     linear_back(k.attn_proj, k.d_attn, r.d_normed, at.low, at.end);
-    attention_back(r, k, at.first, p.high, later, at.weights, noise);
+    attention_back(r, k, at.first, p.high, later, at.weights);
     linear_back(k.c_attn.columns(d, 2 * d), k.d_qkv, r.d_normed, at.begin, at.end);
     linear_back(k.c_attn.columns(0, d), k.d_qkv, r.d_normed, at.low, at.end, true);
     layer_norm_back(k.ln_1, r.d_normed, r.d_x, at.begin, at.end, d);
     if (weights) attention_weights(k, at, d);
   }
-  if (noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, r.starts[p.low], r.starts[p.high], p.lane, noise);
+  if (r.noise.threshold) dropout(r, r.d_x, nullptr, r.d_x, r.starts[p.low], r.starts[p.high], p.lane);
 }
 
 // dh of a pass from the gradient of its logits, into d_normed. Rows beyond the table meet gradients that are zero.
@@ -751,22 +754,22 @@ void logits_weights(Run& r, const Pass& p) {
 
 // Soft cross-entropy of the scored positions; their logits become its gradient, weight (alpha sum(t) - t). The first
 // `skipped` outputs do not count, as far as they come before the answer.
-double cross_entropy(Run& r, const Data& data, Int variant, Int skipped) {
+double cross_entropy(Run& r, Int variant, Int skipped) {
   double loss = 0;
-  const Int tokens = data.prompts.size[1];
+  const Data& data = r.data;
   for (Int p = r.s.positions - r.s.scored; p < r.s.positions; p++)
     for (Int i = 0; i < r.b; i++) {
       float* row = r.logits + (r.starts[p] + i) * r.vocab;
-      const Int input = r.inputs[i], output = p - tokens + 1, outputs = data.outputs[input];
+      const Int input = r.inputs[i], output = p - r.tokens + 1, outputs = data.outputs[input];
       const Int least = std::min(skipped, std::max(outputs - data.ending - 1, Int(0)));
       if (output >= outputs || (0 <= output && output < least)) {
         std::fill(row, row + r.vocab, 0.0f);
         continue;
       }
-      const Int scored = outputs - least + (data.sequence ? tokens - 1 : 0);
+      const Int scored = outputs - least + (data.sequence ? r.tokens - 1 : 0);
       const float weight = data.mean ? 1.0 / (r.b * scored) : 1.0 / r.b;
       auto each_target = [&](auto f) {
-        if (output < 0) return f(data.prompts[input * tokens + p + 1], 1.0f);
+        if (output < 0) return f(data.prompts[input * r.tokens + p + 1], 1.0f);
         data.each_entry(variant, input, output, f);
       };
       double shown = 0, along = 0;
@@ -788,10 +791,10 @@ double cross_entropy(Run& r, const Data& data, Int variant, Int skipped) {
 //     ZeroSlot:  z = h of the slot itself, computed with zeros in it by a pass of its own, which is computed again
 
 // x_0 of the thought that a pass begins with, made from the pass before; zeros for a slot.
-void feed(Run& r, const Thoughts& t, const Pass& p, Int tokens) {
+void feed(Run& r, const Thoughts& t, const Pass& p) {
   const Int d = r.d, begin = p.low * r.b;
   if (t.kind == BASE) {
-    float* alpha = r.alpha + (begin - tokens * r.b) * r.vocab;
+    float* alpha = r.alpha + (begin - r.tokens * r.b) * r.vocab;
     std::copy_n(r.logits + (begin - r.b) * r.vocab, r.b * r.vocab, alpha);
     for (Int i = 0; i < r.b; i++) softmax(alpha + i * r.vocab, 0, r.vocab, 0, r.s.vocab);
     return mix(r, alpha, p.low, r.b, p.low);
@@ -805,42 +808,41 @@ void feed(Run& r, const Thoughts& t, const Pass& p, Int tokens) {
 }
 
 // Gradients through the thoughts at a position, from d_x, into the pass before.
-void feed_back(Run& r, const Thoughts& t, Int number, Int tokens, const Noise& noise) {
+void feed_back(Run& r, const Thoughts& t, Int number) {
   const Int b = r.b, d = r.d, begin = t.passes[number].low * b;
   float *d_x = r.d_x + begin * d, *kept = r.d_thought;
   if (t.kind == BASE) {
     linear(r.lm_head, d_x, kept, 0, b);
     for (Int i = 0; i < b; i++)
-      softmax_back(r.alpha + (begin - tokens * b + i) * r.vocab, kept + i * r.vocab, 0, r.vocab, 1);
+      softmax_back(r.alpha + (begin - r.tokens * b + i) * r.vocab, kept + i * r.vocab, 0, r.vocab, 1);
     add(r.logits + (begin - b) * r.vocab, kept, 1, b * r.vocab);
   } else if (t.kind == SLOT) {  // the slot's pass again, since that of the thought has overwritten what it left
     const Pass& slot = t.passes[number - 1];
-    feed(r, t, slot, tokens);
-    forward(r, slot, noise);
+    feed(r, t, slot);
+    forward(r, slot);
     std::copy_n(d_x, b * d, kept), std::copy_n(d_x, b * d, r.d_normed + begin * d);
     for (Block& k : r.blocks) std::fill_n(k.d_qkv + begin * 3 * d, b * 3 * d, 0.0f);
-    backward(r, slot, noise, true, true);
+    backward(r, slot, true, true);
     add(d_x, kept, 1, b * d);
   }
 }
 
-// Loss and gradients of a batch, the step number `step` of the run. The targets of `data` are scored and those of `fed`
+// Loss and gradients of a batch, the step number `step` of the run. The targets of the run's data are scored and those of `fed`
 // are fed, but for the first thoughts, which are the model's own.
-double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, Int variant, const Thoughts& t,
-                  const Noise& noise, Int step, const Work& w) {
-  const Int tokens = data.prompts.size[1], passes = t.passes.size[0];
+double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const Thoughts& t, Int step) {
+  const Int passes = t.passes.size[0];
   const bool one = passes == 1, at_once = !one && t.kind != SLOT;  // gradients of matrices after all passes
   transpose_weights(r);
-  arrange(r, data, inputs, one && !noise.threshold && !data.sequence);
+  arrange(r, inputs, one && !r.noise.threshold && !r.data.sequence);
   embed(r, fed, r.s.positions, variant, t.own);
   for (Int number = 0; number < passes; number++) {
     const Pass& p = t.passes[number];
-    if (noise.threshold) draw_lanes(w, noise, step, number, p.lane, p.end);
-    if (number) feed(r, t, p, tokens);
-    forward(r, p, noise);
+    draw_lanes(r, step, number, p.lane, p.end);
+    if (number) feed(r, t, p);
+    forward(r, p);
   }
-  double loss = cross_entropy(r, data, variant, t.skipped);
-  std::fill_n(r.gradient, w.gradient.size[0], 0.0f);
+  double loss = cross_entropy(r, variant, t.skipped);
+  std::fill_n(r.gradient, r.work.gradient.size[0], 0.0f);
   if (!one)
     for (Block& k : r.blocks) std::fill_n(k.d_qkv, r.rows * 3 * r.d, 0.0f);
   for (Int number = passes - 1; number >= 0; number--) {
@@ -850,8 +852,8 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
     if (!at_once) logits_weights(r, p);
     if (t.kind == HIDDEN && number + 1 < passes)  // the next pass was fed the last states of this one
       add(r.d_normed + (p.high - 1) * r.b * r.d, r.d_x + p.high * r.b * r.d, 1, r.b * r.d);
-    backward(r, p, noise, !one, !at_once);
-    if (number) feed_back(r, t, number, tokens, noise);
+    backward(r, p, !one, !at_once);
+    if (number) feed_back(r, t, number);
   }
   if (at_once) {
     Pass whole = {0, r.s.positions, r.s.scored};
@@ -860,7 +862,7 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
       mlp_weights(r.blocks[layer], at.low, at.end), attention_weights(r.blocks[layer], at, r.d);
     }
     logits_weights(r, whole);
-    if (t.kind == BASE) mix_back(r, tokens, t.own * r.b);
+    if (t.kind == BASE) mix_back(r, r.tokens, t.own * r.b);
   }
   embed_back(r, fed, r.s.positions, variant, t.own);
   return loss;
@@ -869,21 +871,6 @@ double supervised(Run& r, const Data& data, const Data& fed, const Int* inputs, 
 // GRPO -----------------------------------------------------------------------------------------------------------------
 constexpr double LEAST = 1e-30, LEAST_SPREAD = 1e-12;  // as in `cot2lib.kit.dirichlet` and `cot2lib.losses`
 constexpr Int PROPOSALS = 4, UNIFORMS = 6;             // as in `cot2lib.kit.dirichlet`
-
-// The first of a row's greatest entries; `count` is a multiple of `PADDED`.
-Int argmax(const float* row, Int count) {
-  vec highest = load<vec>(row), places = {};
-  for (Int lane = 0; lane < LANES; lane++) places[lane] = lane;
-  vec best = places;
-  for (Int j = LANES; j < count; j += LANES) {
-    vec x = load<vec>(row + j);
-    places += (float)LANES;
-    best = x > highest ? places : best;
-    highest = x > highest ? x : highest;
-  }
-  float first = joined(highest == greatest(highest) ? best : vec() + (float)count, [](auto a, auto b) { return a < b ? a : b; });
-  return first < count ? first : 0;  // with NaN nothing is greatest
-}
 
 // Logarithm of a gamma variate from draws of number `first` on, as `cot2lib.kit.dirichlet.log_gammas`.
 double log_gamma(double shape, Key key, Int first) {
@@ -923,9 +910,8 @@ struct Point {
   double shape(double share) const { return std::max(policy.gamma * share, LEAST); }
 
   void find_shares() {
-    double own = 0, every = 0;
+    double own = 0, every = std::accumulate(alpha, alpha + vocab, 0.0);
     for (Int e = 0; e < apart; e++) own += share(e);
-    for (Int j = 0; j < vocab; j++) every += alpha[j];
     divisor = policy.masked ? own : 1;
     shared = policy.masked || apart == vocab ? 0 : std::max(every - own, 0.0);
   }
@@ -933,17 +919,17 @@ struct Point {
   // Draws a rollout's point; leaves the mixture in `fed` (token,).
   void draw(Key key, Int rollout, float* fed) {
     const Int most = policy.most;
-    std::vector<float> left(Run::padded(vocab), -1);
-    std::copy_n(alpha, vocab, left.begin());
-    double beyond = 0, top = -INFINITY, mass = 0;
-    for (Int j = 0; j < vocab; j++) beyond += alpha[j];
+    std::vector<Int> order(vocab);
+    for (Int j = 0; j < vocab; j++) order[j] = j;
+    std::partial_sort(order.begin(), order.begin() + most, order.end(),
+                      [&](Int a, Int b) { return alpha[a] > alpha[b] || (alpha[a] == alpha[b] && a < b); });
+    double beyond = std::accumulate(alpha, alpha + vocab, 0.0), top = -INFINITY, mass = 0;
     for (apart = 0; apart < most; apart++) {
-      Int best = argmax(left.data(), left.size());
-      float value = left[best];
+      const float value = alpha[order[apart]];
       beyond -= value;
-      bool first = !apart || value == alpha[tokens[0]], rest = beyond >= policy.floor || !policy.floor;
-      if (policy.masked ? value < policy.floor && !first : value < policy.floor || !rest) break;
-      tokens[apart] = best, left[best] = -1;
+      bool greatest = value == alpha[order[0]], rest = beyond >= policy.floor || !policy.floor;
+      if (policy.masked ? value < policy.floor && !greatest : value < policy.floor || !rest) break;
+      tokens[apart] = order[apart];
     }
     find_shares();
     for (Int e = 0; e <= most; e++) {
@@ -953,7 +939,7 @@ struct Point {
     }
     for (Int e = 0; e <= most; e++) mass += std::exp(entries[e] - top);
     double inside = std::exp(last - top) / mass / std::max(shared, LEAST);
-    for (Int j = 0; j < vocab; j++) fed[j] = left[j] >= 0 ? alpha[j] * inside : 0;
+    for (Int j = 0; j < vocab; j++) fed[j] = alpha[j] * inside;
     for (Int e = 0; e <= most; e++) {
       entries[e] -= top + std::log(mass);
       if (e < apart) fed[tokens[e]] = std::exp(entries[e]);
@@ -995,7 +981,6 @@ struct Point {
 // are then (h_j - alpha_j sum(h)) / temperature.
 struct Rollouts {
   Run& r;
-  const Data& data;
   const Ints1& answered;  // (input,) at which step
   const Policy& policy;
   const Terms& terms;
@@ -1034,9 +1019,9 @@ struct Rollouts {
 
   // Thoughts and answers of all branches, by the draws of `cot2lib.decode.keyed_noise`.
   void roll_out(Key key) {
-    embed(r, data, shared, 0, 0);
+    embed(r, r.data, shared, 0, 0);
     for (Int output = 0; output < outputs; output++) {
-      forward(r, {output ? shared + (output - 1) * group : 0, shared + output * group, output ? group : 1}, Noise());
+      forward(r, {output ? shared + (output - 1) * group : 0, shared + output * group, output ? group : 1});
       soften(output);
       for (Int first = 0; first < count; first += group) draw(first, output, fold(key, output), fold(key, outputs - 1));
       if (output + 1 < outputs) feed(output);
@@ -1089,12 +1074,12 @@ struct Rollouts {
   }
 
   // One forward pass over prompts and all thoughts that were fed, with dropout where there is some.
-  void replay(const Noise& noise, const Work& w, Int step, Int update) {
+  void replay(Int step, Int update) {
     transpose_weights(r);
-    embed(r, data, shared, 0, 0);
+    embed(r, r.data, shared, 0, 0);
     for (Int thought = 0; thought + 1 < outputs; thought++) feed(thought);
-    if (noise.threshold) draw_lanes(w, noise, step, update, 0, w.draws.size[0] * 4);
-    forward(r, whole, noise);
+    draw_lanes(r, step, update, 0, r.work.draws.size[0] * 4);
+    forward(r, whole);
     for (Int output = 0; output < outputs; output++) soften(output);
   }
 
@@ -1158,11 +1143,11 @@ struct Rollouts {
   }
 
   // Gradients of all parameters from those of the logits.
-  void back(const Noise& noise, const Work& w) {
-    std::fill_n(r.gradient, w.gradient.size[0], 0.0f);
+  void back() {
+    std::fill_n(r.gradient, r.work.gradient.size[0], 0.0f);
     logits_back(r, whole), logits_weights(r, whole);
-    backward(r, whole, noise, false, true);
-    embed_back(r, data, shared, 0, 0);
+    backward(r, whole, false, true);
+    embed_back(r, r.data, shared, 0, 0);
     const Int first = shared * r.b, rows = r.rows - first;
     mix_back(r, shared, rows);
     for (Int row = 0; row < rows; row++)
@@ -1176,8 +1161,7 @@ extern "C" {
 
 // Floats of scratch that a run of a shape needs.
 Int scratch(const Shape& s) {
-  const Work none = {};
-  return Run({}, s, none).next - (float*)nullptr + PADDED;
+  return Run({}, s, {}, {}, {}).next - (float*)nullptr + PADDED;
 }
 
 // Train on the batches of `order` (step, batch), the first of which is step number `first` of the run. Leaves each
@@ -1185,9 +1169,9 @@ Int scratch(const Shape& s) {
 void train(const Floats& flat, const Shape& shape, const Data& data, const Data& fed, const Ints2& order,
            const Int& variant, const Thoughts& thoughts, const Optimiser& optimiser, const Noise& noise, const Int& first,
            const Floats& losses, const Work& work) {
-  Run r(flat, shape, work);
+  Run r(flat, shape, data, noise, work);
   for (Int s = 0; s < order.size[0]; s++) {
-    losses[s] = supervised(r, data, fed, &order[s * r.b], variant, thoughts, noise, first + s, work);
+    losses[s] = supervised(r, fed, &order[s * r.b], variant, thoughts, first + s);
     adamw(r, optimiser, optimiser.rates[s], first + s + 1);
   }
 }
@@ -1197,21 +1181,20 @@ void train(const Floats& flat, const Shape& shape, const Data& data, const Data&
 // the likeliest token if `greedy`, else the mixture of all.
 void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints1& inputs, const Ints1& last,
             const Int& greedy, const Array<Int>& answers, const Array<double>& entropies, const Work& work) {
-  Run r(flat, shape, work);
-  const Int tokens = data.prompts.size[1], steps = entropies.size[0], all = inputs.size[0];
+  Run r(flat, shape, data, {}, work);
+  const Int steps = entropies.size[0], all = inputs.size[0];
   std::vector<Int> chunk(r.b);
   transpose_weights(r);
   for (Int begin = 0; begin < all; begin += r.b) {
     for (Int i = 0; i < r.b; i++) chunk[i] = inputs[std::min(begin + i, all - 1)];
-    arrange(r, data, chunk.data(), false);
-    embed(r, data, tokens, 0, 0);
-    for (Int step = 0, low = 0, high = tokens; step < steps; step++, low = high++) {
-      forward(r, {low, high, 1}, Noise());
+    arrange(r, chunk.data(), false);
+    embed(r, data, r.tokens, 0, 0);
+    for (Int step = 0, low = 0, high = r.tokens; step < steps; step++, low = high++) {
+      forward(r, {low, high, 1});
       for (Int i = 0; i < r.b; i++) {
         float *row = r.rows_at(r.logits, high - 1, r.vocab) + i * r.vocab, along = 0;
-        std::vector<float> logits(r.vocab, -INFINITY);
-        std::copy_n(row, shape.vocab, logits.begin());
-        Int best = argmax(logits.data(), r.vocab), item = begin + i;
+        std::vector<float> logits(row, row + shape.vocab);
+        Int best = std::max_element(logits.begin(), logits.end()) - logits.begin(), item = begin + i;
         double all_log = softmax(row, 0, r.vocab, 0, shape.vocab);
         for (Int j = 0; j < shape.vocab; j++) along += row[j] * (logits[j] - logits[best]);
         if (item < all && step <= last[item]) entropies[step] += all_log - logits[best] - along;
@@ -1231,26 +1214,28 @@ void grpo(const Floats& flat, const Shape& shape, const Data& data, const Array<
           const Ints1& answered, const Ints2& order, const Policy& policy, const Terms& terms, const Floats& reference,
           const Key& key, const Optimiser& optimiser, const Noise& noise, const Int& first, const Floats& losses,
           const Floats& clipped, const Traces& t, const Work& work) {
-  Run r(flat, shape, work), start(reference, shape, work);
-  Rollouts rollouts{r, data, answered, policy, terms, t}, before{start, data, answered, policy, terms, t};
+  Run r(flat, shape, data, noise, work), start(reference, shape, data, {}, work);
+  Rollouts rollouts{r, answered, policy, terms, t}, before{start, answered, policy, terms, t};
   for (Int branch = 0; branch < shape.branches; branch++)  // keys of other branches are not seen
     for (Int k = 0; k < r.keys; k++)
       r.hidden[branch * r.keys + k] = k < shape.shared || (k - shape.shared) % shape.branches == branch ? 0 : -1e30f;
   for (Int s = 0; s < order.size[0]; s++) {
     const Int step = first + s;
     transpose_weights(r);
-    for (Run* each : {&r, &start}) arrange(*each, data, &order[s * r.b], false);
+    for (Run* each : {&r, &start}) arrange(*each, &order[s * r.b], false);
+    r.noise.threshold = 0;
     rollouts.roll_out(fold(key, step));
     losses[s] = 1 - rollouts.reward(right);
     if (noise.threshold) rollouts.log_densities(t.old);
-    if (terms.kl > 0) before.replay(Noise(), work, step, 0), before.log_densities(t.reference);
+    if (terms.kl > 0) before.replay(step, 0), before.log_densities(t.reference);
+    r.noise = noise;
     for (Int update = 0; update < terms.updates; update++) {
-      if (update || terms.kl > 0 || noise.threshold) rollouts.replay(noise, work, step, update);
+      if (update || terms.kl > 0 || noise.threshold) rollouts.replay(step, update);
       rollouts.log_densities(t.now);
       if (!update && !noise.threshold)  // so that at equal weights every ratio is exactly one
         std::copy_n(t.now.at, t.now.size[0] * t.now.size[1] * t.now.size[2], t.old.at);
       clipped[0] = rollouts.objective_back();
-      rollouts.back(noise, work);
+      rollouts.back();
       adamw(r, optimiser, optimiser.rates[s], step * terms.updates + update + 1);
     }
   }
