@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -220,66 +221,59 @@ struct Block {
 
 constexpr Int QUERIES = 32;  // that attend together
 
+Int padded(Int n, Int to = PADDED) { return (n + to - 1) / to * to; }
+
 struct Run {
+  float* const flat;
   const Shape& s;
   const Data& data;
   Noise noise;
   const Work& work;
-  const Int tokens, d, b, rows, keys, vocab, head, wide;  // tokens: of a prompt; keys, vocab and wide, of a head: padded
-  float *flat, *gradient, *next;
-  std::vector<Block> blocks;
+  const Int tokens = data.prompts.size[1], d = s.width, b = s.batch, rows = s.positions * b, head = d / s.heads;
+  const Int keys = padded(s.positions), vocab = padded(s.vocab), wide = padded(head, EIGHT);  // wide: of a head
+  float *gradient = work.gradient.at, *next = (float*)padded((Int)work.scratch.at, 64);
+  uint16_t* const lanes = (uint16_t*)work.draws.at;
+  std::vector<Int> inputs = std::vector<Int>(b), padding = inputs, shift = inputs, first = inputs, starts = {0};
+  std::vector<Block> blocks = std::vector<Block>(s.layers);
   Norm ln_f;
   Linear lm_head;  // whose transposed weight is the table of tokens
   float *logits, *alpha, *hidden, *d_x, *d_normed, *d_thought;  // alpha: thoughts; hidden: other branches
   float *query, *key, *value, *out, *d_key, *d_value, *turned, *scores, *dropped;  // of one head
-  uint16_t* lanes;
-  std::vector<Int> inputs, padding, shift, first, starts;
 
-  static Int padded(Int n, Int to = PADDED) { return (n + to - 1) / to * to; }
-
-  // Floats that begin with a line of the cache.
-  float* take(Int count) {
-    next += padded(count);
-    return next - padded(count);
-  }
-
-  Run(const Floats& parameters, const Shape& s, const Data& data, const Noise& noise, const Work& work)
-      : s(s), data(data), noise(noise), work(work), tokens(data.prompts.size[1]), d(s.width), b(s.batch), rows(s.positions * b), keys(padded(s.positions)), vocab(padded(s.vocab)),
-        head(d / s.heads), wide(padded(head, EIGHT)), flat(parameters.at), gradient(work.gradient.at),
-        next((float*)(((uintptr_t)work.scratch.at + 63) / 64 * 64)), blocks(s.layers),
-        lanes((uint16_t*)work.draws.at), inputs(b), padding(b), shift(b), first(b), starts(s.positions + 1) {
+  Run(float* flat, const Shape& s, const Data& data, const Noise& noise, const Work& work)
+      : flat(flat), s(s), data(data), noise(noise), work(work) {
     Int at = (s.vocab + s.places) * d;  // in the stack's order of parameters
     auto norm = [&] {
-      Norm n = {flat + at, flat + at + d, gradient + at, gradient + at + d, take(rows * d), take(rows), take(rows * d)};
+      float *weight = flat + at, *d_weight = gradient + at;
       at += 2 * d;
-      return n;
+      return Norm{weight, weight + d, d_weight, d_weight + d, take(rows * d), take(rows), take(rows * d)};
     };
     auto linear = [&](Int in, Int out) {
-      Int bias = at + in * out;
-      Linear l = {in, out, 0, out, flat + at, flat + bias, take(in * out), gradient + at, gradient + bias};
-      at = bias + out;
-      return l;
+      float *weight = flat + at, *d_weight = gradient + at;
+      at += in * out + out;
+      return Linear{in, out, 0, out, weight, weight + in * out, take(in * out), d_weight, d_weight + in * out};
     };
-    Block* before = nullptr;
     for (Block& k : blocks) {
+      const Block* before = &k == &blocks[0] ? nullptr : &k - 1;
+      const bool shares = before && (!s.own || s.branches > 1);  // no later pass needs the gradients of this
+      auto given = [&](float* Block::*array, Int width) { k.*array = shares ? before->*array : take(rows * width); };
       k.ln_1 = norm(), k.c_attn = linear(d, 3 * d), k.attn_proj = linear(d, d);
       k.ln_2 = norm(), k.c_fc = linear(d, 4 * d), k.mlp_proj = linear(4 * d, d);
       k.x = before ? before->y : take(rows * d), k.y = take(rows * d), k.middle = take(rows * d);
       k.qkv = take(rows * 3 * d), k.seen = take(b * s.heads * s.positions * keys), k.attended = take(rows * d);
       k.act = take(rows * 4 * d), k.slope = take(rows * 4 * d);
-      bool shares = before && (!s.own || s.branches > 1);  // no later pass needs them
-      k.d_qkv = shares ? before->d_qkv : take(rows * 3 * d), k.d_attn = shares ? before->d_attn : take(rows * d);
-      k.d_fc = shares ? before->d_fc : take(rows * 4 * d), k.d_mlp = shares ? before->d_mlp : take(rows * d);
-      before = &k;
+      given(&Block::d_qkv, 3 * d), given(&Block::d_attn, d), given(&Block::d_fc, 4 * d), given(&Block::d_mlp, d);
     }
-    ln_f = norm();
-    lm_head = {d, vocab, 0, vocab, take(d * vocab), nullptr, flat, nullptr, nullptr}, logits = take(rows * vocab), alpha = take(s.own * b * vocab);
-    hidden = take(s.branches * keys), d_x = take(rows * d), d_normed = take(rows * d), d_thought = take(b * std::max(vocab, d));
+    ln_f = norm(), lm_head = {d, vocab, 0, vocab, take(d * vocab), nullptr, flat, nullptr, nullptr};
+    logits = take(rows * vocab), alpha = take(s.own * b * vocab), hidden = take(s.branches * keys);
+    d_x = take(rows * d), d_normed = take(rows * d), d_thought = take(b * std::max(vocab, d));
     for (float** side : {&query, &key, &value, &out, &d_key, &d_value}) *side = take(s.positions * wide);
     turned = take(wide * keys), scores = take(QUERIES * keys), dropped = take(QUERIES * keys);
-    for (Int p = 0; p <= s.positions; p++) starts[p] = p * b;
+    for (Int p = 0; p < s.positions; p++) starts.push_back((p + 1) * b);
   }
 
+  // Floats that begin with a line of the cache.
+  float* take(Int count) { return std::exchange(next, next + padded(count)); }
   float* rows_at(float* array, Int position, Int width) const { return array + starts[position] * width; }
   // Where in the flat array the embedding of input i's place begins.
   Int place(Int depth, Int i) const { return (s.vocab + std::max(depth - shift[i], Int(0))) * d; }
@@ -488,33 +482,24 @@ void linear_weights(const Linear& l, const float* x, const float* d_y, Int begin
 }
 
 // Attention: every input and head by itself, in blocks of queries ------------------------------------------------------
-// One head of one input. Rows of an input lie apart, often by a multiple of 4 KiB, where they compete for the same places
-// of the cache. So a head's rows are gathered first, `wide` floats of each; those beyond the head are not given back.
+// One head of one input, from a column on. Rows of an input lie apart, often by a multiple of 4 KiB, where they compete for
+// the same places of the cache. So a head's rows are gathered first, padded by what follows, which is not given back.
 struct Head {
   const Run& r;
-  const Int input, at, first = r.first[input], wide = r.wide, size = r.head, keys = r.keys;  // first: that has a row
+  const Int input, column, first = r.first[input];  // first: position that has a row
 
-  // f(position, row) of each row, from a column of the head on.
-  template <class F> INLINE void each_row(float* array, Int width, Int column, Int low, Int high, F f) const {
-    const Int* starts = r.starts.data();
-    for (Int p = low; p < high; p++) f(p, array + (starts[p] + input) * width + column + at);
+  float* row(float* array, Int width, Int p) const { return array + (r.starts[p] + input) * width + column; }
+  void take(float* to, float* array, Int width, Int low, Int high) const {
+    for (Int p = low, wide = r.wide; p < high; p++)
+      vectors(wide, [&, from = row(array, width, p)]<class V>(V, Int j) { store(to + p * wide + j, load<V>(from + j)); });
   }
-  void take(float* to, float* array, Int width, Int column, Int low, Int high) const {
-    each_row(array, width, column, low, high, [&](Int p, const float* row) {
-      vectors(wide, [&]<class V>(V, Int j) { store(to + p * wide + j, load<V>(row + j)); });
-    });
-  }
-  void take_transposed(float* to, float* array, Int width, Int column, Int low, Int high) const {
-    each_row(array, width, column, low, high, [&](Int p, const float* row) {
-      for (Int j = 0; j < size; j++) to[j * keys + p] = row[j];
-    });
-  }
-  void give(const float* from, float* array, Int width, Int column, Int low, Int high) const {
-    each_row(array, width, column, low, high, [&](Int p, float* row) {
+  void give(const float* from, float* array, Int width, Int low, Int high) const {
+    for (Int p = low, head = r.head, wide = r.wide; p < high; p++) {
+      float* to = row(array, width, p);
       Int j = 0;
-      for (; j + EIGHT <= size; j += EIGHT) store(row + j, load<vec8>(from + p * wide + j));
-      for (; j < size; j++) row[j] = from[p * wide + j];
-    });
+      for (; j + EIGHT <= head; j += EIGHT) store(to + j, load<vec8>(from + p * wide + j));
+      for (; j < head; j++) to[j] = from[p * wide + j];
+    }
   }
 };
 
@@ -524,7 +509,7 @@ struct Queries {
 
   Queries(Int low, Int high, Int padding)
       : low(low), last(std::min(low + QUERIES, high)), begin(std::min(padding, last) / PADDED * PADDED),
-        end(Run::padded(last)) {}
+        end(padded(last)) {}
 };
 
 // Rows of attention weights (query, key) times dropout multipliers, which begin at `lanes`.
@@ -540,11 +525,13 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
     const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
-    const Int begun = std::max(low, head.first), padding = r.padding[head.input];
+    const Int there = head.first;
+    const Int begun = std::max(low, there), padding = r.padding[head.input];
     float* all = block.seen + n * r.s.positions * keys;
-    head.take(r.query, block.qkv, 3 * d, 0, begun, high);
-    head.take_transposed(r.turned, block.qkv, 3 * d, d, head.first, high);
-    head.take(r.value, block.qkv, 3 * d, 2 * d, head.first, high);
+    head.take(r.query, block.qkv, 3 * d, begun, high);
+    head.take(r.key, block.qkv + d, 3 * d, there, high);
+    transpose(r.key + there * wide, high - there, wide, r.turned + there, keys);
+    head.take(r.value, block.qkv + 2 * d, 3 * d, there, high);
     for (Int query = begun; query < high; query += QUERIES) {
       const Queries q(query, high, padding);
       float *out = r.out + q.low * wide, *seen = all + q.low * keys;
@@ -561,7 +548,7 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
       }
       product(q.rows, wide, q.keys, {seen + q.begin, PLAIN, keys, r.value + q.begin * wide, wide, out, wide});
     }
-    head.give(r.out, block.attended, d, 0, begun, high);
+    head.give(r.out, block.attended, d, begun, high);
   }
 }
 
@@ -572,17 +559,19 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
   const float scale = 1 / std::sqrt((float)r.head);
   for (Int n = 0; n < r.b * r.s.heads; n++) {
     const Head head{r, n / r.s.heads, n % r.s.heads * r.head};
-    const Int begun = std::max(low, head.first);
+    const Int there = head.first;
+    const Int begun = std::max(low, there);
     const float* all = block.seen + n * r.s.positions * keys;
-    head.take(r.query, block.qkv, 3 * d, 0, begun, high);
-    head.take(r.key, block.qkv, 3 * d, d, head.first, high);
-    head.take_transposed(r.turned, block.qkv, 3 * d, 2 * d, head.first, high);
-    head.take(r.out, r.d_normed, d, 0, begun, high);
+    head.take(r.query, block.qkv, 3 * d, begun, high);
+    head.take(r.key, block.qkv + d, 3 * d, there, high);
+    head.take(r.value, block.qkv + 2 * d, 3 * d, there, high);
+    transpose(r.value + there * wide, high - there, wide, r.turned + there, keys);
+    head.take(r.out, r.d_normed, d, begun, high);
     if (later) {
-      head.take(r.d_key, block.d_qkv, 3 * d, d, head.first, high);
-      head.take(r.d_value, block.d_qkv, 3 * d, 2 * d, head.first, high);
+      head.take(r.d_key, block.d_qkv + d, 3 * d, there, high);
+      head.take(r.d_value, block.d_qkv + 2 * d, 3 * d, there, high);
     } else {
-      for (float* sums : {r.d_key, r.d_value}) std::fill(sums + head.first * wide, sums + high * wide, 0.0f);
+      for (float* sums : {r.d_key, r.d_value}) std::fill(sums + there * wide, sums + high * wide, 0.0f);
     }
     for (Int low_query = begun; low_query < high; low_query += QUERIES) {
       const Queries q(low_query, high, r.padding[head.input]);
@@ -602,9 +591,9 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
       product(q.keys, wide, q.rows, {d_scores, TURNED, keys, query, wide, d_key, wide, d_key, wide});
       product(q.rows, wide, q.keys, {d_scores, PLAIN, keys, r.key + q.begin * wide, wide, query, wide});
     }
-    head.give(r.query, block.d_qkv, 3 * d, 0, begun, high);
-    head.give(r.d_key, block.d_qkv, 3 * d, d, head.first, high);
-    head.give(r.d_value, block.d_qkv, 3 * d, 2 * d, head.first, high);
+    head.give(r.query, block.d_qkv, 3 * d, begun, high);
+    head.give(r.d_key, block.d_qkv + d, 3 * d, there, high);
+    head.give(r.d_value, block.d_qkv + 2 * d, 3 * d, there, high);
   }
 }
 
@@ -1161,7 +1150,7 @@ extern "C" {
 
 // Floats of scratch that a run of a shape needs.
 Int scratch(const Shape& s) {
-  return Run({}, s, {}, {}, {}).next - (float*)nullptr + PADDED;
+  return Run(nullptr, s, {}, {}, {}).next - (float*)nullptr + PADDED;
 }
 
 // Train on the batches of `order` (step, batch), the first of which is step number `first` of the run. Leaves each
@@ -1169,7 +1158,7 @@ Int scratch(const Shape& s) {
 void train(const Floats& flat, const Shape& shape, const Data& data, const Data& fed, const Ints2& order,
            const Int& variant, const Thoughts& thoughts, const Optimiser& optimiser, const Noise& noise, const Int& first,
            const Floats& losses, const Work& work) {
-  Run r(flat, shape, data, noise, work);
+  Run r(flat.at, shape, data, noise, work);
   for (Int s = 0; s < order.size[0]; s++) {
     losses[s] = supervised(r, fed, &order[s * r.b], variant, thoughts, first + s);
     adamw(r, optimiser, optimiser.rates[s], first + s + 1);
@@ -1181,7 +1170,7 @@ void train(const Floats& flat, const Shape& shape, const Data& data, const Data&
 // the likeliest token if `greedy`, else the mixture of all.
 void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints1& inputs, const Ints1& last,
             const Int& greedy, const Array<Int>& answers, const Array<double>& entropies, const Work& work) {
-  Run r(flat, shape, data, {}, work);
+  Run r(flat.at, shape, data, {}, work);
   const Int steps = entropies.size[0], all = inputs.size[0];
   std::vector<Int> chunk(r.b);
   transpose_weights(r);
@@ -1214,7 +1203,7 @@ void grpo(const Floats& flat, const Shape& shape, const Data& data, const Array<
           const Ints1& answered, const Ints2& order, const Policy& policy, const Terms& terms, const Floats& reference,
           const Key& key, const Optimiser& optimiser, const Noise& noise, const Int& first, const Floats& losses,
           const Floats& clipped, const Traces& t, const Work& work) {
-  Run r(flat, shape, data, noise, work), start(reference, shape, data, {}, work);
+  Run r(flat.at, shape, data, noise, work), start(reference.at, shape, data, {}, work);
   Rollouts rollouts{r, answered, policy, terms, t}, before{start, answered, policy, terms, t};
   for (Int branch = 0; branch < shape.branches; branch++)  // keys of other branches are not seen
     for (Int k = 0; k < r.keys; k++)
