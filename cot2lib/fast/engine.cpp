@@ -21,6 +21,7 @@ namespace {
 typedef int64_t Int;
 typedef uint64_t Key;
 #define INLINE inline __attribute__((always_inline))
+#define NOINLINE __attribute__((noinline))
 
 // Vectors ------------------------------------------------------------------------------------------------------------
 #if defined(__AVX512F__)
@@ -30,13 +31,12 @@ constexpr Int LANES = 8, ROWS = 4;
 #else
 constexpr Int LANES = 4, ROWS = 8;
 #endif
-constexpr Int PADDED = 16, EIGHT = 8;  // keys and vocabulary are padded to multiples of the one, widths are of the other
+constexpr Int PADDED = 16, EIGHT = 8;  // keys and vocabulary are padded to multiples of 16, widths are those of 8
 
 template <class T, int N> struct Vector { typedef T type __attribute__((vector_size(N * sizeof(T)))); };
 typedef Vector<float, LANES>::type vec;
 typedef Vector<float, 8>::type vec8;
 typedef Vector<float, 4>::type vec4;
-typedef Vector<Key, 8>::type keys8;
 template <class V> constexpr int N_OF = sizeof(V) / 4;
 template <class V> using Ints = typename Vector<int32_t, N_OF<V>>::type;
 
@@ -98,8 +98,8 @@ template <class V> INLINE V inverse_root(V x) {
 
 enum Side { PLAIN, TURNED };
 
-// c (row, column) = init + a b: a (row, k), or (k, row) if it is turned, b (k, column), each with what lies between two
-// rows. init is null for zeros, a row (0 apart), or c itself.
+// c (row, column) = init + a b, each with the distance of its rows: a (row, k), or (k, row) if it is turned; b (k, column);
+// init null for zeros, a row (at a distance of 0), or c itself.
 struct Product {
   const float* a; Side side; Int a_row;
   const float* b; Int b_row;
@@ -110,12 +110,12 @@ struct Product {
 // R rows and C vectors of columns, whose sums stay in registers while k runs.
 template <class V, int R, int C, Side side> INLINE void tile(const Product& p, Int i, Int j, Int k) {
   V sums[R][C];
-  const Int row = side ? 1 : p.a_row, next = side ? p.a_row : 1, b_row = p.b_row, c_row = p.c_row, init_row = p.init_row;
+  const Int row = side ? 1 : p.a_row, next = side ? p.a_row : 1, c_row = p.c_row, init_row = p.init_row;
   const float *a = p.a + i * row, *b = p.b + j, *init = p.init ? p.init + i * init_row + j : nullptr;
   float* c = p.c + i * c_row + j;
   for (int r = 0; r < R; r++)
     for (int v = 0; v < C; v++) sums[r][v] = init ? load<V>(init + r * init_row + v * N_OF<V>) : V();
-  for (Int step = 0; step < k; step++, a += next, b += b_row)
+  for (Int step = 0; step < k; step++, a += next, b += p.b_row)
     for (int r = 0; r < R; r++)
       for (int v = 0; v < C; v++) sums[r][v] += load<V>(b + v * N_OF<V>) * a[r * row];
   for (int r = 0; r < R; r++)
@@ -123,7 +123,7 @@ template <class V, int R, int C, Side side> INLINE void tile(const Product& p, I
 }
 
 // Rows i..last for C vectors of columns.
-template <class V, int C, Side side> __attribute__((noinline)) void strip(const Product& p, Int i, Int last, Int j, Int k) {
+template <class V, int C, Side side> NOINLINE void strip(const Product& p, Int i, Int last, Int j, Int k) {
   for (; i + ROWS <= last; i += ROWS) tile<V, ROWS, C, side>(p, i, j, k);
   if (i + 4 <= last) tile<V, 4, C, side>(p, i, j, k), i += 4;
   if (i + 2 <= last) tile<V, 2, C, side>(p, i, j, k), i += 2;
@@ -167,10 +167,10 @@ struct Shape { Int vocab, places, width, layers, heads, batch, positions, scored
 
 // Inputs and sparse targets: entries starts[k]..starts[k + 1] belong to k = (variant, input, output).
 struct Data {
-  Ints2 prompts;                                 // (input, token)
-  Ints1 padding, shift, outputs, starts, tokens;  // shift: places before the first that counts; outputs: how many are scored
+  Ints2 prompts;
+  Ints1 padding, shift, outputs, starts, tokens;  // places before the first that counts; how many outputs are scored
   Array<const float> weights;
-  Int steps, ending, mean, sequence;  // outputs of the longest input, and after the answer; how and over what losses add up
+  Int steps, ending, mean, sequence;  // most outputs, those after the answer; whether a mean, and with the prompt, is scored
 
   // f(token, weight) for every entry of an input's target at an output.
   template <class F> void each_entry(Int variant, Int input, Int output, F f) const {
@@ -179,26 +179,26 @@ struct Data {
   }
 };
 
-// Positions low..high that are computed together, those before being there, the last `scored` with logits; dropout lanes;
-// whether the pass computes the slot of the thought that the next one is fed.
+// Positions low..high that are computed together, of which the last are scored; its dropout lanes; whether it computes the
+// slot of the thought that the next pass is fed.
 struct Pass { Int low, high, scored, lane = 0, end = 0, slot = 0; };
 enum Kind { BASE, HIDDEN, SLOT };  // in the order of `cot2lib.training.fused.KINDS`
-struct Thoughts { Array<const Pass, 2> passes; Int own, kind, skipped; };  // the first `own` are the model's
-
-struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };  // threshold: of a lane, 0 for no dropout
-struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };  // frozen parameters come first
+struct Thoughts { Array<const Pass, 2> passes; Int own, kind, skipped; };  // the first are the model's own
+struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; };  // a threshold of 0 is no dropout
+struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };  // the first frozen
 struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
 
-// A rule that samples thoughts: tokens (paper, section 5.1) or a point of a simplex (5.2), how many draws an action has, and
-// at most how many tokens. Of a point some tokens are `apart`: they have entries of their own.
+// A rule that samples thoughts: tokens (paper, section 5.1) or a point of a simplex (5.2), draws and most tokens of an action.
 struct Policy { Int kind, draws, most; double temperature, gamma, floor; Int masked; };
 enum Rule { TOKENS, POINT };
 struct Terms { Int ratio; double clip, kl; Int scaled, updates; };  // the objective, and how often it is descended
 enum Ratio { GEOMETRIC, PRODUCT, PER_DRAW };                        // in the order of `cot2lib.losses.RATIOS`
 
-// Rollouts, each prompt's side by side: tokens and logarithms of entries (thought, rollout, .), log-densities (output,
-// rollout, draw) under three policies.
-struct Traces { Array<Int, 3> tokens; Array<Int, 2> apart; Densities points; Array<Int> answers; Densities old, now, reference; };
+// Rollouts, each prompt's side by side: tokens, how many are apart, logarithms of a point's entries, each (thought, rollout,
+// .), answers, and log-densities (output, rollout, draw) under three policies.
+struct Traces {
+  Array<Int, 3> tokens; Array<Int, 2> apart; Densities points; Array<Int> answers; Densities old, now, reference;
+};
 
 // A run and its arrays -----------------------------------------------------------------------------------------------
 struct Linear {
@@ -296,7 +296,7 @@ void transpose_weights(Run& r) {
 void arrange(Run& r, const Int* inputs, bool sparse) {
   std::copy(inputs, inputs + r.b, r.inputs.begin());
   if (sparse)
-    std::stable_sort(r.inputs.begin(), r.inputs.end(), [&](Int a, Int b) { return r.data.padding[a] < r.data.padding[b]; });
+    std::ranges::stable_sort(r.inputs, {}, [&](Int input) { return r.data.padding[input]; });
   for (Int i = 0; i < r.b; i++) {
     r.padding[i] = r.data.padding[r.inputs[i]], r.shift[i] = r.data.shift[r.inputs[i]];
     r.first[i] = sparse ? r.padding[i] : 0;
@@ -366,7 +366,7 @@ void layer_norm_back(const Norm& l, const float* d_out, float* d_x, Int begin, I
 // Floats begin..end of a row, multiples of `PADDED`, become the softmax over first..last of scale x + hidden, and zero
 // elsewhere. Nothing is seen where nothing lies between first and last. Returns the
 // logarithm of the sum of e^x.
-INLINE double softmax(float* row, Int begin, Int end, Int first, Int last, float scale = 1, const float* hidden = nullptr) {
+INLINE double softmax(float* row, Int begin, Int end, Int first, Int last, float scale = 1, float* hidden = nullptr) {
   const vec least = vec() - 1e30f;
   vec highest = vec() - 1e29f, sums = {};
   Ints<vec> places = {};
@@ -414,7 +414,7 @@ void adamw(Run& r, const Optimiser& o, double rate, Int step) {
 // Keyed randomness, as in `cot2lib.kit.random` -------------------------------------------------------------------------
 constexpr Key GOLDEN = 0x9E3779B97F4A7C15, SIGNS = 0x8000800080008000;
 
-template <class K> INLINE K mixed(K x) {  // the SplitMix64 finaliser
+INLINE Key mixed(Key x) {  // the SplitMix64 finaliser
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
   return x ^ (x >> 31);
@@ -430,9 +430,7 @@ void draw_lanes(Run& r, Int step, Int number, Int from, Int to) {
   if (!r.noise.threshold) return;
   const Key key = fold(r.noise.key, step), here = number ? fold(key, number) : key, *counter = r.noise.counter.at;
   Key* draws = &r.work.draws[from / 4];
-  Int i = 0, count = (to - from + 3) / 4;
-  for (; i + 8 <= count; i += 8) store(draws + i, mixed(load<keys8>(counter + i) ^ here) ^ SIGNS);
-  for (; i < count; i++) draws[i] = mixed(counter[i] ^ here) ^ SIGNS;
+  for (Int i = 0; i < (to - from + 3) / 4; i++) draws[i] = mixed(counter[i] ^ here) ^ SIGNS;
 }
 
 template <class V> INLINE V multiplier(const uint16_t* lanes, const Noise& noise) {
@@ -491,7 +489,7 @@ struct Head {
   float* row(float* array, Int width, Int p) const { return array + (r.starts[p] + input) * width + column; }
   void take(float* to, float* array, Int width, Int low, Int high) const {
     for (Int p = low, wide = r.wide; p < high; p++)
-      vectors(wide, [&, from = row(array, width, p)]<class V>(V, Int j) { store(to + p * wide + j, load<V>(from + j)); });
+      vectors(wide, [to = to + p * wide, from = row(array, width, p)]<class V>(V, Int j) { store(to + j, load<V>(from + j)); });
   }
   void give(const float* from, float* array, Int width, Int low, Int high) const {
     for (Int p = low, head = r.head, wide = r.wide; p < high; p++) {
@@ -539,7 +537,7 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
               {r.query + q.low * wide, PLAIN, wide, r.turned + q.begin, keys, seen + q.begin, keys});
       for (Int p = q.low; p < q.last; p++) {
         bool alone = r.s.branches == 1 || p < r.s.shared;
-        const float* hidden = alone ? nullptr : r.hidden + (p - r.s.shared) % r.s.branches * keys;
+        float* hidden = alone ? nullptr : r.hidden + (p - r.s.shared) % r.s.branches * keys;
         softmax(all + p * keys, q.begin, q.end, padding, p + 1, scale, hidden);
       }
       if (r.noise.threshold) {
@@ -650,7 +648,8 @@ struct Part {
 
   Part(const Run& r, const Pass& p, Int layer)
       : first(layer + 1 == r.s.layers ? p.high - p.scored : p.low), low(r.starts[first]), begin(r.starts[p.low]),
-        end(r.starts[p.high]), weights(p.lane + r.b * (p.high - p.low) * (r.d + layer * (r.s.heads * p.high + 2 * r.d))),
+        end(r.starts[p.high]),
+        weights(p.lane + r.b * (p.high - p.low) * (r.d + layer * (r.s.heads * p.high + 2 * r.d))),
         attn(weights + r.b * r.s.heads * (p.high - first) * p.high), mlp(attn + r.b * (p.high - first) * r.d) {}
 };
 
@@ -816,8 +815,8 @@ void feed_back(Run& r, const Thoughts& t, Int number) {
   }
 }
 
-// Loss and gradients of a batch, the step number `step` of the run. The targets of the run's data are scored and those of `fed`
-// are fed, but for the first thoughts, which are the model's own.
+// Loss and gradients of a batch, the step number `step`. The targets of the run's data are scored and those of `fed` are
+// fed, but for the first thoughts, which are the model's own.
 double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const Thoughts& t, Int step) {
   const Int passes = t.passes.size[0];
   const bool one = passes == 1, at_once = !one && t.kind != SLOT;  // gradients of matrices after all passes
@@ -880,8 +879,8 @@ double digamma(double x) {
   double less = 0;
   for (; x < 6; x++) less += 1 / x;
   double square = 1 / (x * x);
-  double series = square * (1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132))));
-  return std::log(x) - 1 / (2 * x) - series - less;
+  double series = 1.0 / 12 - square * (1.0 / 120 - square * (1.0 / 252 - square * (1.0 / 240 - square / 132)));
+  return std::log(x) - 1 / (2 * x) - square * series - less;
 }
 
 // A Dirichlet point (paper, section 5.2) of a softmax alpha, as `cot2lib.thoughts.simplex.Dirichlet` has it: some tokens
@@ -946,8 +945,8 @@ struct Point {
     return value + std::lgamma(whole);
   }
 
-  // Adds `times` the derivatives of the log-density to h (see `Rollouts`), as d/da = log x - psi(a) + psi(sum a). What is
-  // missing is the same for every token in units of its alpha, and so leaves the scores as they are.
+  // Adds `times` the derivatives of the log-density to h, as d/da = log x - psi(a) + psi(sum a), but for a multiple of alpha,
+  // which leaves the scores' as they are.
   void log_density_back(double times, float* h) {
     find_shares();
     const bool there = last > -INFINITY;
@@ -964,10 +963,9 @@ struct Point {
   }
 };
 
-// Rollouts of a batch, each prompt's side by side as branches: see `cot2lib.training.grpo`. Prompts are encoded once; the
-// branches follow, step by step, as `cot2lib.model.branches` lays them out. What they leave in the arrays is what their
-// replay would compute. Gradients are with respect to log alpha as if the alpha_j were free, h_j; those of the scores l
-// are then (h_j - alpha_j sum(h)) / temperature.
+// Rollouts of a batch (`cot2lib.training.grpo`), each prompt's side by side as branches, which follow it step by step, as
+// `cot2lib.model.branches` lays them out. What they leave in the arrays is what their replay would compute. Gradients h_j
+// are with respect to log alpha_j as if all were free; those of the scores are (h_j - alpha_j sum(h)) / temperature.
 struct Rollouts {
   Run& r;
   const Ints1& answered;  // (input,) at which step
@@ -1082,7 +1080,8 @@ struct Rollouts {
         if (output == end(rollout)) density[0] = of_token(t.answers[rollout]);
         if (output >= end(rollout)) continue;
         if (policy.kind == POINT) density[0] = point(output, rollout).log_density();
-        for (Int c = 0; c < policy.draws && policy.kind == TOKENS; c++) density[c] = of_token(tokens(output, rollout)[c]);
+        for (Int c = 0, *token = tokens(output, rollout); c < policy.draws && policy.kind == TOKENS; c++)
+          density[c] = of_token(token[c]);
       }
   }
 
