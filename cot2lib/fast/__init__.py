@@ -68,23 +68,30 @@ def _packed(value) -> bytes:
 
 @cache
 def library() -> ctypes.CDLL:
-    """The compiled engine, from its cache or built now; OSError where no compiler can."""
+    """The compiled engine; OSError where no compiler can build it."""
+    loaded = ctypes.CDLL(str(built(SOURCE)))
+    loaded.scratch.restype = ctypes.c_int64
+    return loaded
+
+
+def built(source: Path) -> Path:
+    """The library of a source, from the cache or built now."""
     compiler = _compiler()
     for tuning in TUNINGS:  # macros that a compiler defines tell its version, and what the processor has
         command = [*compiler, *FLAGS, *tuning]
         macros = subprocess.run([*command, "-dM", "-E", "-x", "c++", os.devnull], capture_output=True)
         if macros.returncode == 0:
             break
-    name = hashlib.sha256(SOURCE.read_bytes() + repr(command).encode() + macros.stdout).hexdigest()[:16]
-    file = _folder() / f"engine-{name}.so"
+    name = hashlib.sha256(source.read_bytes() + repr(command).encode() + macros.stdout).hexdigest()[:16]
+    file = _folder() / f"{source.stem}-{name}.so"
     if not file.exists():
         say("compiling the fused engine, once for this version: about five seconds")
         made = file.with_suffix(f".{os.getpid()}")
-        built = subprocess.run([*command, str(SOURCE), "-o", str(made)], capture_output=True, text=True)
-        if built.returncode:
-            raise OSError(f"{compiler[0]}: {' '.join(built.stderr.split())[:200]}")
+        done = subprocess.run([*command, str(source), "-o", str(made)], capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(f"{compiler[0]}: {' '.join(done.stderr.split())[:200]}")
         os.replace(made, file)  # a process that built it at the same time built the same
-    return ctypes.CDLL(str(file))
+    return file
 
 
 def _compiler() -> list[str]:
