@@ -7,14 +7,25 @@ the extras `llm` and `fast`; without the second the engine is left out.
 
 import pandas as pd
 import torch
-from shared import BASELINE, QUICK_ROUNDS, ROUNDS, beside_the_limit, fused, options, show, stack, step_flops
+from shared import (
+    BASELINE,
+    QUICK_ROUNDS,
+    ROUNDS,
+    STEPS,
+    Variant,
+    beside_the_limit,
+    fused,
+    options,
+    show,
+    stack,
+    step_flops,
+)
 from torch import Tensor
 
 from cot2lib.kit.timing import threads
 from cot2lib.runs import load_stack
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
-from cot2lib.study.costs import STEPS, Variant
 from cot2lib.thoughts import MTS
 from cot2lib.training.grpo import GRPOTrainer
 

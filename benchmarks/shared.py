@@ -1,21 +1,66 @@
 """What both benchmarks share: ways in turns, the best matrix product beside them, options and the printed table."""
 
 import argparse
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from cot2lib.kit.provenance import device_name
-from cot2lib.study.costs import STEPS, Variant, steps_of, timed
+from cot2lib.kit.timing import in_turns, ratio
 from cot2lib.training.engines import preferred, unfit
-from cot2lib.training.trainer import StackTrainer
+from cot2lib.training.trainer import SEGMENT, StackTrainer
 
 BASELINE = "Hugging Face loop"
 ROUNDS, QUICK_ROUNDS = 15, 3
+STEPS = 6  # training steps in a turn
 FUSED_STEPS = 100  # in a turn of the engine, which is called once for a segment
 SIDE = 1024  # of the matrices that are multiplied
+
+
+@dataclass
+class Variant:
+    """A way to do some work.
+
+    Attributes:
+        variant: how tables call it.
+        runs: runs that are done side by side.
+        turn: does `work` for each of them.
+        work: steps or prompts of one run in a turn.
+    """
+
+    variant: str
+    runs: int
+    turn: Callable[[], object]
+    work: float
+
+
+def timed(variants: Sequence[Variant], rounds: int) -> pd.DataFrame:
+    """A row for each way, in alternation: columns `variant`, `runs`, `rate`, `times`.
+
+    `rate` is the work for one run in a second, a median over rounds; `times` how many times the first way's, a median
+    over rounds of turns taken beside it.
+    """
+    taken = in_turns({one.variant: one.turn for one in variants}, rounds)
+    rows, first = [], variants[0]
+    for one in variants:
+        own, base = ([spent / (of.work * of.runs) for spent in taken[of.variant]] for of in (one, first))
+        rows.append((one.variant, one.runs, 1 / statistics.median(own), ratio(base, own)))
+    return pd.DataFrame(rows, columns=["variant", "runs", "rate", "times"])
+
+
+def steps_of(trainer: StackTrainer, steps: int) -> Callable[[], None]:
+    """Takes so many training steps, the same ones each time it is called."""
+    trainer.order[:] = trainer.data.order([s.seed for s in trainer.specs], 0, SEGMENT, trainer.recipe.batch)
+
+    def turn() -> None:
+        trainer.position.zero_()
+        trainer.take_steps(steps)
+
+    return turn
 
 
 def options(description: str) -> argparse.ArgumentParser:
@@ -47,7 +92,7 @@ def step_flops(trainer: StackTrainer) -> float:
 
 
 def beside_the_limit(variants: Sequence[Variant], rounds: int, flops: float) -> pd.DataFrame:
-    """Ways in turns (`cot2lib.study.costs.timed`), the first of them the yardstick, beside the best matrix product.
+    """Ways in turns (`timed`), the first of them the yardstick, beside the best matrix product.
 
     Columns besides: `sgemm`, the product's rate (Gflop/s); `share`, the percentage of it that a way does, whose work
     for one run is so many `flops` of matrix products.

@@ -14,7 +14,19 @@ from importlib.util import find_spec
 import pandas as pd
 import torch
 import torch.nn.functional as F
-from shared import BASELINE, QUICK_ROUNDS, ROUNDS, beside_the_limit, fused, options, show, stack, step_flops
+from shared import (
+    BASELINE,
+    QUICK_ROUNDS,
+    ROUNDS,
+    STEPS,
+    Variant,
+    beside_the_limit,
+    fused,
+    options,
+    show,
+    stack,
+    step_flops,
+)
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
@@ -22,7 +34,6 @@ from cot2lib.kit.timing import threads
 from cot2lib.losses import soft_nll
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import spec
-from cot2lib.study.costs import STEPS, Variant
 from cot2lib.training.data import Batch, stack_data
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
 

@@ -50,6 +50,8 @@ Executed in {seconds} s: {facts}.
 {{numref}}`tab-commands` has the commands that train recorded runs, and their hours.
 :::
 """
+FOLDS = {"parameters": "Parameters: change these and run again", "checks": "What is checked"}  # by tag
+FIGURE = "The code"
 FACTS = ("device", "python", "torch", "cot2lib", "commit", "date")
 
 
@@ -85,6 +87,10 @@ def merge_outputs(app: Sphinx, docname: str, source: list[str]) -> None:
                 cell["metadata"].setdefault("tags", []).append("checks")
             complete_figure(cell, path.stem, Path(app.outdir) / "_static" / "numbers")
     notebook["cells"] = joined(notebook["cells"])
+    for cell in notebook["cells"]:
+        if "hide-input" in (tags := cell["metadata"].get("tags", [])):
+            prompt = next((words for tag, words in FOLDS.items() if tag in tags), FIGURE)
+            cell["metadata"].setdefault("mystnb", {})["code_prompt_show"] = prompt
     if stale:
         log.warning("%s was executed from other code (cells %s); run it again", path.name, ", ".join(stale),
                     location=docname, type="executed")  # fmt: skip

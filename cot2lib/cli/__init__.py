@@ -101,14 +101,14 @@ def _list(options: argparse.Namespace) -> None:
     from cot2lib.llm.runs import is_finished
     from cot2lib.runs import store
     from cot2lib.specs.profiles import PROFILES
-    from cot2lib.study.book import all_runs
+    from cot2lib.study import sweeps
     from cot2lib.study.gsm8k_runs import shipped, word_problems
 
     stored = set(store.finished())
     print(f"{'chapter':<16}{'profile':<10}{'runs':>6}{'recorded':>10}{'stored':>8}")
-    for chapter in all_runs.SWEEPS:
+    for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
-            specs = all_runs.sweep(chapter, profile)
+            specs = sweeps.of_chapter(chapter, profile)
             here = sum(spec.id in stored for spec in specs)
             print(f"{chapter:<16}{profile:<10}{len(specs):>6}{len(runs.recorded(specs)):>10}{here:>8}")
     for profile in PROFILES:
@@ -120,18 +120,18 @@ def _list(options: argparse.Namespace) -> None:
 def _train(options: argparse.Namespace) -> None:
     from cot2lib.llm import runs
     from cot2lib.llm.settings import GSM8K
-    from cot2lib.study.book import all_runs
+    from cot2lib.study import sweeps
     from cot2lib.study.gsm8k_runs import QWEN, word_problems
 
     places = {name: place for name, place in ((QWEN, options.model), (GSM8K, options.data)) if place}
-    for run in all_runs.where(word_problems(options.profile), options.where):
+    for run in sweeps.where(word_problems(options.profile), options.where):
         last = runs.train(run, options.device, places).iloc[-1]
         said = f"{last['accuracy']:.1%} by {last['decoding']}, {last['length']:.1f} tokens"
         print(f"{run.label}: {said}", flush=True)
 
 
 def _collect(options: argparse.Namespace) -> None:
-    from cot2lib.study.book.collect import collect
+    from cot2lib.study.measured import collect
 
     for path in collect(options.chapter, options.profile, options.source, options.out, options.replace):
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")

@@ -55,9 +55,9 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
 
 def asked_for(options: argparse.Namespace) -> list:
     """The runs that a command names; refuses what is unknown."""
-    from cot2lib.study.book import all_runs
+    from cot2lib.study import sweeps
 
-    return all_runs.where(all_runs.sweep(options.chapter, options.profile), options.where)
+    return sweeps.where(sweeps.of_chapter(options.chapter, options.profile), options.where)
 
 
 def _run(options: argparse.Namespace) -> None:

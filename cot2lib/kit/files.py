@@ -19,7 +19,7 @@ from cot2lib.errors import RecordError, SpecError
 Weight = Shaped[Tensor, "..."]  # a parameter of a model
 META, CHECKSUM = "cot2", "sha256"
 ABANDONED_SECONDS = 3600  # a temporary file as old as this has no writer any more
-TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md|staged)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
+TEMPORARY = re.compile(r"\..+\.(safetensors|csv|xz|json|md)(\.[a-z0-9_]{8})+")  # as `mkstemp` names them below
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:

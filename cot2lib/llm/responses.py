@@ -20,9 +20,10 @@ from torch import Tensor
 
 from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
+from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
+from cot2lib.testing import check_rule, samples
 from cot2lib.thoughts import Discrete, Rule, State, Thought
-from cot2lib.thoughts.checks import check_rule, samples
 from cot2lib.training.grpo import Densities
 
 Keys = Int[Tensor, " one"]  # of a single run
@@ -204,7 +205,8 @@ def respond(
         samples: responses per prompt.
     """
     for rule in (plan.thought, plan.token):
-        check_rule(rule, *model.get_input_embeddings().weight.shape)
+        if is_outside(type(rule)):
+            check_rule(rule, *model.get_input_embeddings().weight.shape)
     reader = _Reader(model, prompts, samples)
     noise = _no_noise if keys is None else keyed_noise(keys.to(reader.mask.device), len(reader.last))
     hidden, thoughts = reader.last, []

@@ -11,7 +11,7 @@ from pathlib import Path
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight
-from cot2lib.kit.identity import outsiders
+from cot2lib.kit.frozen import outsiders
 from cot2lib.runs import finished, manifest, records, store
 from cot2lib.specs import Run
 
@@ -64,8 +64,9 @@ def collect(
     replaced = [run_id for run_id in before if chosen.get(run_id, own) is not own]
     _report(stem, specs, before, replaced, set(wanted) - set(weights))
     order = [spec.id for spec in specs if spec.id in chosen]
-    tables = (table.set_index("id").loc[order].reset_index() for table in records.join(o.tables for o in origins))
-    return records.ship(stem, tuple(tables), weights, folder)
+    joined = map(records.join, zip(*(origin.tables for origin in origins)))
+    rows, curves = (table.set_index("id").loc[order].reset_index() for table in joined)
+    return records.ship(stem, (rows, curves), weights, folder)
 
 
 def _shipped(folder: Path) -> Origin:

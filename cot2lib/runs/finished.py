@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.errors import RecordError, brief
-from cot2lib.kit.identity import UndefinedError
+from cot2lib.kit.frozen import UndefinedError
 from cot2lib.runs import packed, records, store
 from cot2lib.runs.records import Tables
 from cot2lib.specs import to_data
@@ -23,7 +23,8 @@ def tables(folder: Path | None = None) -> Tables:
     for file in store.finished_files(folder):
         with suppress(UndefinedError):
             parts.append(_stack_tables(*file))
-    return records.join(parts)
+    rows, curves = zip(*parts) if parts else ((), ())
+    return records.join(rows), records.join(curves)
 
 
 @lru_cache(maxsize=4096)

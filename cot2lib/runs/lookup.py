@@ -21,19 +21,26 @@ COMMANDS: list[Callable[[Run], str | None]] = []  # each gives the shell command
 def recorded(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     """Rows of `run` for specs that have a shipped record; with `retrain`, a result in the local store."""
     rows = finished.tables()[0] if retrain else records.shipped_runs()
-    return described(records.in_order(rows, [spec.id for spec in specs]))
+    return described(records.in_order(rows, [spec.id for spec in specs]), specs)
 
 
-def tables(specs: Sequence[Run], retrain: bool) -> records.Tables:
-    """Rows, in the order of the request, and curves of the known specs; the store is read only if it is needed."""
+def known_rows(specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
+    """Rows of the known specs, in the order of the request; the store is read only if it is needed."""
     asked = [spec.id for spec in specs]
-    shipped = (records.EMPTY,) * 2
-    if not retrain:
-        shipped = records.in_order(records.shipped_runs(), asked), records.shipped_curves(asked)
-    if len(shipped[0]) == len(asked):
+    shipped = records.EMPTY if retrain else records.in_order(records.shipped_runs(), asked)
+    if len(shipped) == len(asked):
         return shipped
-    known = records.join([shipped, finished.tables()])
-    return records.in_order(known[0], asked), records.choose(known, asked)[1]
+    return records.in_order(records.join([shipped, finished.tables()[0]]), asked)
+
+
+def known_points(specs: Sequence[Run], retrain: bool) -> pd.DataFrame:
+    """Points of the curves of the known specs; shipped ones come first."""
+    asked = {spec.id for spec in specs}
+    shipped = records.EMPTY if retrain else records.shipped_curves(asked)
+    if asked <= set(shipped["id"]):
+        return shipped
+    known = records.join([shipped, finished.tables()[1]])
+    return known[known["id"].isin(asked)]
 
 
 def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
@@ -45,11 +52,11 @@ def curves(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
     require_some(specs)
     if left := absent(specs, retrain):
         raise RecordError(absent_message(left, retrain))
-    rows, points = tables(list(dict.fromkeys(specs)), retrain)
-    measured = {*points.columns, "accuracy", "epoch"}
-    told = _told(rows, measured).assign(id=rows["id"])
+    specs = list(dict.fromkeys(specs))
+    rows, points = known_rows(specs, retrain), known_points(specs, retrain)
+    told = _told(rows, specs, {*points.columns, "accuracy", "epoch"}).assign(id=rows["id"])
     points = points.merge(told, on="id")
-    inputs = described(rows).set_index("id")[["inputs_a", "inputs_b", "train_inputs"]].loc[points["id"]]
+    inputs = described(rows, specs).set_index("id")[["inputs_a", "inputs_b", "train_inputs"]].loc[points["id"]]
     points["accuracy"] = (points["correct_a"] + points["correct_b"]) / (inputs["inputs_a"] + inputs["inputs_b"]).values
     points["epoch"] = points["step"] * points["batch"] / inputs["train_inputs"].values
     return points
@@ -126,19 +133,20 @@ def weights(run: Run, retrain: bool) -> dict[str, Float[Tensor, "..."]] | None:
     return None
 
 
-def described(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with the main fields of their specs in front."""
+def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
+    """Rows of some of these specs, with the main fields of the specs in front."""
     if rows.empty:
         return rows
-    specs = [_spec(text) for text in rows["spec"]]
-    train = pd.Series([s.task.size for s in specs], index=rows.index) - rows["inputs_a"] - rows["inputs_b"]
+    sizes = {spec.id: spec.task.size for spec in specs}
+    train = rows["id"].map(sizes) - rows["inputs_a"] - rows["inputs_b"]
     measured = pd.concat([rows.drop(columns="spec"), train.rename("train_inputs")], axis=1)
-    return pd.concat([_told(rows, measured.columns), measured], axis=1)
+    return pd.concat([_told(rows, specs, measured.columns), measured], axis=1)
 
 
-def _told(rows: pd.DataFrame, measured: Container[str]) -> pd.DataFrame:
+def _told(rows: pd.DataFrame, specs: Sequence[Run], measured: Container[str]) -> pd.DataFrame:
     """Columns that the specs of rows say; one named like a measurement gets the prefix `spec_`."""
-    told = pd.DataFrame([_spec(text).columns() for text in rows["spec"]], index=rows.index)
+    known = {spec.id: spec for spec in specs}
+    told = pd.DataFrame([known[run_id].columns() for run_id in rows["id"]], index=rows.index)
     return told.rename(columns={name: f"spec_{name}" for name in told if name in measured})
 
 

@@ -77,7 +77,7 @@ class _Shipped(NamedTuple):
 def _shipped(folder: Path, listed: tuple[tuple[str, str], ...]) -> _Shipped:
     tables = {stem: _read_runs(folder, f"{stem}.{RUNS}") for stem in stems(folder)}
     homes = {run: stem for stem in reversed(tables) for run in tables[stem]["id"]}
-    return _Shipped(tables, join((table, EMPTY) for table in tables.values())[0], homes)
+    return _Shipped(tables, join(tables.values()), homes)
 
 
 def _curves_of(stem: str, runs: Sequence[str], folder: Path, listed: tuple[tuple[str, str], ...]) -> pd.DataFrame:
@@ -217,27 +217,21 @@ def _read_csv(content: bytes) -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content), dtype={"id": str}, **exactly)
 
 
-def choose(tables: Tables, ids: Iterable[str]) -> Tables:
-    return tuple(table[table["id"].isin(set(ids))] for table in tables)
-
-
 def in_order(rows: pd.DataFrame, ids: Sequence[str]) -> pd.DataFrame:
     """The rows of those runs that have one, in the order of `ids`."""
     found = pd.Index(rows["id"]).get_indexer(ids)
     return rows.iloc[found[found >= 0]].reset_index(drop=True)
 
 
-def join(parts: Iterable[Tables]) -> Tables:
-    """One pair of tables from several; of runs that occur twice, the first."""
-    kept: list[Tables] = []
+def join(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """One table from several; of runs that several have, the first."""
+    kept: list[pd.DataFrame] = []
     seen: set[str] = set()
-    for rows, curves in parts:
-        kept.append(choose((rows, curves), set(rows["id"]) - seen))
-        seen |= set(rows["id"])
-    filled = [part for part in kept if len(part[0])]
-    if not filled:
-        return EMPTY, EMPTY
-    return tuple(pd.concat(tables, ignore_index=True) for tables in zip(*filled))
+    for table in tables:
+        kept.append(table[~table["id"].isin(seen)])
+        seen |= set(table["id"])
+    filled = [part for part in kept if len(part)]
+    return pd.concat(filled, ignore_index=True) if filled else EMPTY
 
 
 def first_losses(row: pd.Series) -> np.ndarray:

@@ -17,11 +17,11 @@ import torch
 
 from cot2lib.errors import CoT2Error, RecordError, SpecError
 from cot2lib.kit import timing
-from cot2lib.kit.fields import positive
+from cot2lib.kit.frozen import positive
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store
-from cot2lib.runs.lookup import absent, absent_message, described, require_some, tables, weights
+from cot2lib.runs.lookup import absent, absent_message, described, known_rows, require_some, weights
 from cot2lib.specs import GRPOSpec, Run, by_shape, outsiders
 from cot2lib.training.data import check_run
 from cot2lib.training.engines import preferred
@@ -82,7 +82,7 @@ def run(
     with _noting(specs):
         if left:
             _train(specs, left, How(where, engine, threads, stack), shard)
-        return described(tables(specs, retrain)[0])
+        return described(known_rows(specs, retrain), specs)
 
 
 @contextmanager

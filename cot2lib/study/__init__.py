@@ -9,11 +9,11 @@ from cot2lib.specs import Run
 def command(run: Run) -> str | None:
     """The shell command that trains a run, if a chapter stands on it."""
     from cot2lib.specs.profiles import PROFILES
-    from cot2lib.study.book import all_runs
+    from cot2lib.study import sweeps
 
-    for chapter in all_runs.SWEEPS:
+    for chapter in sweeps.CHAPTERS:
         for profile in PROFILES:
-            if run in all_runs.sweep(chapter, profile):
+            if run in sweeps.of_chapter(chapter, profile):
                 told = [f"{name}={value}" for name, value in run.columns().items() if name in run.telling]
                 return f"cot2 run {chapter} --profile {profile} --where {shlex.join(told)}"
     return None

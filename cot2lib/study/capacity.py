@@ -1,8 +1,4 @@
-"""Chapter `capacity`: how many states fit into a thought.
-
-How far apart the targets of thoughts can be held in d numbers, what a softmax head needs to show them, and what the
-packing bound says of d beside what runs need.
-"""
+"""Chapter `capacity`: what the packing bound says of d beside what runs need, and how far apart targets are."""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +11,12 @@ import torch
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.runs import load_stack
 from cot2lib.specs import RunSpec
-from cot2lib.study import look, printed, show
+from cot2lib.study import look, printed
 from cot2lib.study.frame import at
 from cot2lib.study.look import Shown
 from cot2lib.study.sweeps import BUDGETS, D_MODELS, of_budget
-from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import margins, packing, softmax_head
+from cot2lib.theory import margins, packing
 
 FIXED = 0.1  # the margin at which the paper's formula is read, as in its "fixed constant"
 FORMULA, IMPOSSIBLE = "the paper's formula", "no such margin exists"
@@ -29,15 +24,16 @@ BOUNDS = dict(zip((FORMULA, "exact volumes", "volumes around the mean"), packing
 ASIDE = {"authors' recipe": -0.6, "quick recipe": 0.6}  # of their d, so that none hides another
 
 
-def checked(vocab: int, budgets: Sequence, share: float, *dimensions: Sequence) -> None:
-    """Raise SpecError for parameters of the bounds, or lists of dimensions, that mean nothing."""
-    for asked in (budgets, *dimensions):
-        if not asked or not all(isinstance(value, int) and value >= 1 for value in asked):
-            raise SpecError(f"{asked}: budgets and dimensions are lists of whole numbers from 1 on.")
+def checked(vocab: int, budgets: Sequence[int], share: float, *dimensions: Sequence[int]) -> None:
+    """Raise SpecError for parameters of the bounds, or dimensions, that mean nothing."""
+    if any(value < 1 for asked in dimensions for value in asked):
+        raise SpecError(f"{dimensions}: dimensions are whole numbers from 1 on.")
     if vocab <= max(BUDGETS):
         raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
-    for budget in budgets:
-        packing.largest_margin(vocab, budget)
+    if wrong := [budget for budget in budgets if not 0 < budget < vocab]:
+        raise SpecError(
+            f"budget={wrong[0]}: {vocab} states have several subsets of 1 to {vocab - 1}; choose among these."
+        )
     if not 0 < share <= 1:
         raise SpecError(f"live_share={share}: a share of the largest margin is above 0 and at most 1.")
 
@@ -71,28 +67,6 @@ def bounds(vocab: int, share: float) -> Shown:
     return look.lines(both, "budget", "d", "bound", labels, "margin", said)
 
 
-def bounds_table(vocab: int, budgets: Sequence[int], share: float) -> pd.DataFrame:
-    """Both sides of the counting inequality, the largest margin, and least d at two margins, by budget."""
-    rows = []
-    for budget in budgets:
-        largest = packing.largest_margin(vocab, budget)
-        sides = {
-            "$\\ln \\binom{v}{B}$": packing.log_subsets(vocab, budget),
-            "$B \\ln (v/B)$": packing.log_subsets_below(vocab, budget),
-            "$\\delta_{\\max}$": f"{largest:.3f}",
-        }
-        two = {f"$\\delta = {FIXED:g}$": FIXED, f"${share:g}\\,\\delta_{{\\max}}$": share * largest}
-        asked = {f"d at {name}": _least(vocab, budget, margin) for name, margin in two.items()}
-        rows.append({"B": budget} | sides | asked)
-    return pd.DataFrame(rows)
-
-
-def _least(vocab: int, budget: int, margin: float) -> str:
-    """The three bounds of one margin, paper / volume / centred."""
-    found = [dimension(vocab, budget, margin) for dimension in BOUNDS.values()]
-    return " / ".join(f"{d:.1f}" for d in found) if math.isfinite(found[0]) else "no such margin"
-
-
 # Beside the runs
 
 
@@ -101,7 +75,7 @@ def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
     placed = rows.assign(place=rows["d_model"] + rows["recipe"].map(ASIDE).astype(float))
     placed = placed[["recipe", "budget", "d_model", "place", "seed", "last"]]
     labels, facets = ("dimension d", "validation accuracy (%)"), {"height": 2.9, "aspect": 0.66}
-    shown = look.lines(placed, "place", "last", "recipe", labels, "budget", finding, limits=(0, 100), **facets)
+    shown = look.lines(placed, "place", "last", "recipe", labels, "budget", finding, limits=(0.0, 100.0), **facets)
     for axis, budget in zip(shown.figure.axes, sorted(rows["budget"].unique())):
         needed = at(asked, budget=budget)["d"]
         axis.axvspan(needed.min(), needed.max(), color="#d0d0d0", zorder=0)
@@ -111,52 +85,27 @@ def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
     return shown
 
 
-def cliff_table(rows: pd.DataFrame, vocab: int, share: float) -> pd.DataFrame:
-    """Dimensions that the bounds ask for, and mean accuracies (%) by recipe and d, by budget."""
-    means = show.groups(rows, ["budget", "recipe", "d_model"])["last"].mean().unstack([1, 2])
-    means.columns = [f"{recipe}, d = {d}" for recipe, d in means.columns]
-    table = show.headed(means.map("{:.1f}".format))
-    asked = [_least(vocab, b, share * packing.largest_margin(vocab, b)) for b in means.index]
-    table.insert(1, "d asked for", asked)
-    return table
-
-
 # What must be told apart
-
-
-def ties_of(budget: int) -> str:
-    """The tie rule that runs of a budget are trained with."""
-    return of_budget(budget).supervision.ties
 
 
 @cache
 def targets_of(task: MNNS, budget: int, ties: str | None = None) -> margins.Points:
     """The different targets of all thoughts of all inputs, with the ties that runs are trained with, or others."""
-    return margins.distinct_targets(task, budget, ties or ties_of(budget))
-
-
-def mean_states(task: MNNS, budget: int) -> float:
-    """How many states a thought superposes, mean over all inputs and thoughts."""
-    targets = hindsight_targets(task, budget, ties_of(budget))  # (input, step, vocab)
-    return float((targets[:, :-1] > 0).sum(-1).double().mean())
-
-
-def polynomial_dimension(points: margins.Points) -> int:
-    """A d that suffices for a softmax head: twice the support, counted in |sum| where all targets are symmetric."""
-    middle = points.shape[1] // 2
-    shown = points[:, middle:] if torch.equal(points, points.flip(1)) else points
-    return 2 * int((shown > 0).sum(1).max())
+    return margins.distinct_targets(task, budget, ties or of_budget(budget).supervision.ties)
 
 
 def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
     """Subsets of the bound, different targets, their rank, states superposed, and a d that suffices, by budget.
 
-    Targets are those of all thoughts over all inputs, under either order of ties.
+    Targets are those of all thoughts over all inputs, under either order of ties. For a softmax head twice the support
+    suffices, counted in |sum| where all targets are symmetric.
     """
     rows = []
     for budget in budgets:
-        other = {"plus-first": "minus-first", "minus-first": "plus-first"}[ties_of(budget)]
+        other = "minus-first" if of_budget(budget).supervision.ties == "plus-first" else "plus-first"
         points, swapped = targets_of(task, budget), targets_of(task, budget, other)
+        symmetric = torch.equal(points, points.flip(1))
+        shown = points[:, points.shape[1] // 2 :] if symmetric else points
         rows.append(
             {
                 "B": budget,
@@ -166,7 +115,7 @@ def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
                 "other ties: targets": len(swapped),
                 "other ties: rank": margins.affine_rank(swapped),
                 "states at most": int((points > 0).sum(1).max()),
-                "d that suffices": polynomial_dimension(points),
+                "d that suffices": 2 * int((shown > 0).sum(1).max()),
             }
         )
     return pd.DataFrame(rows)
@@ -176,14 +125,8 @@ def targets_table(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
 
 
 def margin_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], draws: int, steps: int) -> pd.DataFrame:
-    """Margins of the thought targets by `budget` and `d`: of random embeddings, and of the first of them widened.
-
-    Args:
-        task: whose targets.
-        budgets, dimensions: of the grid.
-        draws: random embeddings per cell.
-        steps: of gradient ascent.
-    """
+    """Margins of the thought targets by `budget` and `d`: of some random `draws` of embeddings, and of the first of
+    them widened by so many steps of gradient ascent."""
     rows = []
     for budget, d in product(budgets, dimensions):
         points, start = targets_of(task, budget), margins.random_embeddings(draws, task.states, d)
@@ -229,36 +172,3 @@ def margins_by_dimension(task: MNNS, rows: pd.DataFrame, finding: str = "") -> S
         axis.axhline(one_hot_margin(task, budget), color="black", linewidth=1.0, linestyle=":")
         axis.set(ylim=(0, None), xticks=sorted(rows["d"].unique()))
     return shown
-
-
-def swap_table(states: int, dimensions: Sequence[int]) -> pd.DataFrame:
-    """Least distance between sums of sets that differ by one state, and by at most two, of one random draw per d."""
-    draws = [margins.random_embeddings(1, states, d)[0] for d in dimensions]
-    swaps = {"1 swapped": 1, "at most 2 swapped": 2}
-    found = {name: [margins.swap_distance(draw, count) for draw in draws] for name, count in swaps.items()}
-    return pd.DataFrame({"d": list(dimensions)} | found)
-
-
-# The softmax head
-
-
-def head_rows(task: MNNS, budgets: Sequence[int], dimensions: Sequence[int], steps: int) -> pd.DataFrame:
-    """Mean KL (nat) of the thought targets from the best softmax head found, by `budget` and `d`."""
-    grid = pd.DataFrame(product(budgets, dimensions), columns=["budget", "d"])
-    found = [softmax_head.fitted_divergence(targets_of(task, b), d, steps=steps) for b, d in grid.to_numpy().tolist()]
-    return grid.assign(KL=found)
-
-
-def head(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """Mean KL of the head by d, a line per budget."""
-    labels = "dimension d of the head", "mean KL to the targets (nat)"
-    shown = look.lines(rows, "d", "KL", "budget", labels, finding=finding)
-    shown.figure.axes[0].set(yscale="log", xticks=rows["d"].unique())
-    return shown
-
-
-def whole_tree_divergence(task: MNNS) -> float:
-    """Largest KL (nat) of the full budget's thought targets from polynomials of degree eight in the squared sum."""
-    points = targets_of(task, task.trajectories)
-    sums = torch.arange(-task.bound, task.bound + 1, dtype=torch.float64)
-    return float(softmax_head.divergence(points, softmax_head.polynomial_logits(sums**2, points)).max())

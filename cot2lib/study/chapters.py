@@ -15,14 +15,14 @@ import math
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import paths
-from cot2lib.kit.fields import distinct, whole
+from cot2lib.kit.frozen import as_int, distinct
 from cot2lib.kit.machine import check_count, end_with_parent
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile
@@ -36,9 +36,7 @@ LIVE = {"live_epochs": 40, "live_low": 1, "live_high": 9, "live_length": 4}
 PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     "method": {"seeds": [42], "budget": 16, "d_model": 32, "live_steps": 2000},
     "tasks": {"digits": [2, 1, 4], "budgets": [1, 2, 8], "ties": "minus-first"},
-    "csft": LIVE
-    | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16}
-    | {"live_rounds": 3},
+    "csft": LIVE | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "live_d_model": 32, "live_budget": 16},
     "budget": LIVE
     | {"seeds": [*TWENTY], "d_models": [16, 24, 32], "budgets": [1, 2, 4, 8, 16]}
     | {"live_d_model": 24, "live_budgets": [1, 4, 16]},
@@ -61,13 +59,13 @@ PARAMETERS: dict[str, dict[str, object]] = {  # by chapter, as shipped
     },
     "prontoqa": {"seeds": [*TEN]},
     "controls": {"seeds": [*range(62, 72)], "digits": [1, 1, 1, 4], "others": [8, 3, 9, 2]},
-    "grpo_mts": {"seeds": [*TWENTY], "split_seeds": [*TWENTY], "live_k": 3, "live_steps": 4000, "live_lr": 0.0003},
+    "grpo_mts": {"seeds": [*TWENTY], "split_seeds": [*TWENTY], "live_k": 3, "live_steps": 2000, "live_lr": 0.0006},
     "policy_ratio": {"seeds": [*SEEDS[:3]], "start_epochs": 200, "exact_ks": [1, 2, 3, 6, 12], "lanes": 160}
     | {"example_ks": [1, 2, 6, 12], "dropout": 0.1, "dropout_ks": [1, 3, 6], "updates_k": 2}
     | {"batch_updates": [1, 2, 4, 8]},
     "grpo_dirichlet": {"seeds": [*TWENTY], "split_seeds": [*TWENTY]}
     | {"drawn_gammas": [0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0]}
-    | {"drawn_samples": 4000, "live_gamma": 20.0, "live_steps": 4000, "live_lr": 0.0001},
+    | {"drawn_samples": 4000, "live_gamma": 20.0, "live_steps": 2000, "live_lr": 0.0002},
     "gsm8k": {"seeds": [*SEEDS[:3]], "live_k": 4, "live_thoughts": 3, "live_sums": 3},
     "speed": {"seeds": [42], "live_sizes": [1, 16]},
     "extend": {"live_steps": 1500, "live_powers": [2.0, 8.0], "live_reward_steps": 100, "live_hours": 12},
@@ -98,22 +96,18 @@ def execute(
     sources = [chapter_path(name) for name in names] or all_chapters()
     values = [checked(source, parameters or {}) for source in sources]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrices are small, and chapters may run side by side
-    out = out or _executed()
+    out = out or _root() / "build" / "executed"
     out.mkdir(parents=True, exist_ok=True)
     jobs = sources, [out / source.name for source in sources], values
     failed = 0
-    with _pool(min(workers, len(sources))) if workers > 1 else nullcontext() as pool:
-        results = (pool.map if pool else map)(_timed, *jobs)
+    spawned = multiprocessing.get_context("spawn"), end_with_parent  # processes that end when this one does
+    with ProcessPoolExecutor(min(workers, len(sources)), *spawned) if workers > 1 else nullcontext() as pool:
+        results = (pool.map if pool else map)(_execute, *jobs)
         for source, (failure, seconds) in zip(sources, results):
             failed += failure is not None
             print(f"{source.stem:<22}{failure or 'ok':<60}{seconds:>7.1f} s", flush=True)
     print(f"{len(sources) - failed} of {len(sources)} chapters executed into {out}")
     return 1 if failed else 0
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that end when this one does."""
-    return ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), end_with_parent)
 
 
 def all_chapters() -> list[Path]:
@@ -198,7 +192,7 @@ def _check_numbers(name: str, value: object) -> None:
     """Raise SpecError for a number, or one in a list, that is not finite or needs more than 64 bits."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, int) and not isinstance(item, bool):
-            whole(name, item)
+            as_int(name, item)
         elif isinstance(item, float) and not math.isfinite(item):
             raise SpecError(f"{name}={item}: give a finite number.")
 
@@ -223,49 +217,37 @@ def _same_type(value: object, default: object) -> bool:
     return type(value) is type(default)
 
 
-def _timed(*job) -> tuple[str | None, float]:
-    began = time.perf_counter()
-    return _execute(*job), time.perf_counter() - began
+def _execute(source: Path, target: Path, values: Mapping[str, object], again: bool = True) -> tuple[str | None, float]:
+    """Execute one chapter; what went wrong, or None, and the seconds. A kernel that does not begin has a second one.
 
-
-def _execute(source: Path, target: Path, values: Mapping[str, object], again: bool = True) -> str | None:
-    """Execute one chapter; returns what went wrong, or None. A kernel that does not begin has a second one."""
+    The target is replaced once the chapter is whole.
+    """
     try:
         import papermill
     except ImportError:
-        return "package 'papermill' is missing: install the extra with `pip install 'cot2lib[book]'`."
+        return "package 'papermill' is missing: install the extra with `pip install 'cot2lib[book]'`.", 0.0
     began = time.perf_counter()
+    part, failure = target.with_name(f".{target.stem}.part.ipynb"), None
     try:
-        with _whole(target) as part:
-            papermill.execute_notebook(
-                source,
-                part,
-                parameters=dict(values),
-                kernel_name=KERNEL,
-                cwd=source.parent,
-                progress_bar=False,
-                extra_arguments=["--IPKernelApp.log_level=40"],
-            )
-            _stamp(part, values, time.perf_counter() - began)
-    except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
-        return _execute(source, target, values, again=False) if again and UNBORN in str(error) else _one_line(error)
-    return None
-
-
-@contextmanager
-def _whole(target: Path) -> Iterator[Path]:
-    """A file that takes the target's place once it is whole."""
-    part = target.with_name(f".{target.stem}.part.ipynb")
-    try:
-        yield part
+        papermill.execute_notebook(
+            source,
+            part,
+            parameters=dict(values),
+            kernel_name=KERNEL,
+            cwd=source.parent,
+            progress_bar=False,
+            extra_arguments=["--IPKernelApp.log_level=40"],
+        )
+        _stamp(part, values, time.perf_counter() - began)
         os.replace(part, target)
+    except Exception as error:  # a dead kernel, a timeout or a failed cell: each fails its chapter alone
+        if again and UNBORN in str(error):
+            return _execute(source, target, values, again=False)
+        name, value = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", str(error))
+        failure = f"{name}: {' '.join(value.split())}"[:400]
     finally:
         part.unlink(missing_ok=True)
-
-
-def _one_line(error: Exception) -> str:
-    name, value = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", str(error))
-    return f"{name}: {' '.join(value.split())}"[:400]
+    return failure, time.perf_counter() - began
 
 
 def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
@@ -279,10 +261,6 @@ def _stamp(path: Path, values: Mapping[str, object], seconds: float) -> None:
         cell["metadata"].pop("papermill", None)
         cell["metadata"].pop("execution", None)
     path.write_text(json.dumps(notebook, indent=1) + "\n")
-
-
-def _executed() -> Path:
-    return _root() / "build" / "executed"
 
 
 def _root() -> Path:

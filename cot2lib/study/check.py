@@ -20,23 +20,15 @@ HOLDS, FAILS, OTHERWISE, OPEN = WORDS = "holds", "FAILS", "not with these parame
 
 @dataclass(frozen=True)
 class Check:
-    """The checks of one chapter.
-
-    Attributes:
-        shipped: whether the chapter runs with its shipped parameters, so that what fails raises.
-    """
+    """The checks of one chapter; what fails raises if the chapter runs with its parameters as `shipped`."""
 
     shipped: bool
 
     def __call__(self, sentence: str, holds: Holds | Callable[[], Holds]) -> None:
-        """Say whether a sentence holds: of every entry, where there are several, and never of none.
+        """Say whether a sentence holds: of every entry of `holds`, where there are several, and never of none.
 
-        Args:
-            sentence: the claim.
-            holds: what must be true, or a function that gives it; its error means that the runs are not there.
-
-        Raises:
-            AssertionError: if it does not, at the shipped parameters.
+        An error of a function that gives them means that the runs are not there. Raises AssertionError if the sentence
+        does not hold at the shipped parameters.
         """
         found, why = decided(holds)
         word = HOLDS if found else OPEN if why else FAILS if self.shipped else OTHERWISE
@@ -45,24 +37,12 @@ class Check:
 
 
 def begin(chapter: str, given: dict) -> Check:
-    """The checks of a chapter, whose parameters are looked at first.
-
-    Args:
-        chapter: its name.
-        given: the notebook's globals.
-
-    Raises:
-        SpecError: for a parameter that the chapter cannot run with.
-    """
+    """The checks of a chapter, from the notebook's globals; raises SpecError for a parameter it cannot run with."""
     return Check(chapters.check(chapter, given))
 
 
 def decided(holds: Holds | Callable[[], Holds]) -> tuple[bool, str]:
-    """Whether something holds, and why that cannot be said, if so.
-
-    Raises:
-        TypeError: for what is neither true nor false.
-    """
+    """Whether something holds, and why that cannot be decided, if so; TypeError for what is neither true nor false."""
     try:
         found = entries(holds() if callable(holds) else holds)
     except (LookupError, AttributeError, CoT2Error) as lacking:  # `None` stands for a gap without runs

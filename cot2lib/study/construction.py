@@ -1,7 +1,4 @@
-"""The chapter `construction`: transformers that solve MNNS without being trained, and what training makes of them.
-
-One input on the circle; which inputs each variant solves, and how sharp it must be; what training gives.
-"""
+"""Chapter `construction`: transformers that solve MNNS without being trained, and what training makes of them."""
 
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -14,22 +11,19 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from cot2lib.errors import SpecError
+from cot2lib.kit.frozen import positive
 from cot2lib.metrics import Values
-from cot2lib.specs import RunSpec
-from cot2lib.study import look, measured, show
-from cot2lib.study.construction_block import BATCH, best_rates, last_steps
-from cot2lib.study.frame import at, tidy
+from cot2lib.study import look, show
+from cot2lib.study.construction_block import best_rates, last_steps
+from cot2lib.study.frame import at
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.report import PERCENT, RECIPES
+from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, LOOKS
-from cot2lib.study.sweeps import LARGE, methods, trigonometric
 from cot2lib.tasks import MNNS
 from cot2lib.theory import propositions as layer
-from cot2lib.theory.blocks import Layout
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits, sufficient_sharpness
-from cot2lib.theory.cosine import CosineMNNS
-from cot2lib.theory.matching import exact_match, multisets, optima, signed_sums, smallest_sharpness
-from cot2lib.theory.tagged import TaggedMNNS, collapsed
+from cot2lib.theory.propositions import exact_match, multisets, optima, smallest_sharpness
+from cot2lib.theory.variants import TaggedMNNS
 
 PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn
@@ -53,27 +47,19 @@ PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
 SOLVED = "inputs solved (%)"
 BOUND = 9  # largest digit of the inputs that are counted
 TAGGED = 160  # inputs that are solved through a vocabulary of pairs
-PAPER, COSINE = "paper, $2^{n+1}$", "cosine, $S + 1$"  # constructions by their content dimension
 
 
 # One input
 
 
-def one_input(digits: Sequence) -> Int[Tensor, "one digit"]:
-    """A row of digits to be drawn (SpecError for too many, none, or digits that no construction takes)."""
-    if not all(isinstance(digit, int) for digit in digits):
-        raise SpecError(f"live_digits={list(digits)}: digits are whole numbers.")
-    if not 1 <= len(digits) <= DRAWN:
-        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
-    return checked_digits([list(digits)], len(digits), max(1, sum(digits)))
-
-
 def built(
     digits: Sequence[int], variant: str, sharpness: float | int | None = None
 ) -> tuple[TrigMNNS, Int[Tensor, "one digit"]]:
-    """A construction of just the size that these digits need, and their row."""
-    row = one_input(digits)
-    return TrigMNNS(len(digits), max(1, int(row.sum())), variant, sharpness), row
+    """A construction of just the size that these digits need, and their row; SpecError if they cannot be drawn."""
+    if not 1 <= len(digits) <= DRAWN:
+        raise SpecError(f"live_digits={list(digits)}: choose 1 to {DRAWN} digits, or the circle is too full.")
+    largest = max(1, sum(digits))
+    return TrigMNNS(len(digits), largest, variant, sharpness), checked_digits([list(digits)], len(digits), largest)
 
 
 def held(digits: Sequence[int], sharpness: float | int | None = None) -> pd.DataFrame:
@@ -110,7 +96,7 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         last.plot([0, x], [0, y], color=colour, linestyle=(0, dash or (1, 0)), linewidth=1.6)
         last.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {answers[name]}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    (written, repaired), optimum = answers.values(), int(optima(one_input(digits)))
+    (written, repaired), optimum = answers.values(), int(optima(row))
     told = f"the printed read-off answers {written}, the repaired one {repaired}; the optimum is {optimum}."
     return Shown(figure, sums, f"For the digits {', '.join(map(str, digits))} {told}")
 
@@ -137,36 +123,18 @@ def _pairs(axis: Axes, part: pd.DataFrame) -> None:
             axis.text(1.2 * np.cos(angle), 1.14 * np.sin(angle), words, ha="center", va="center", fontsize=9)
 
 
-def collapse(digits: Sequence[int]) -> str:
-    """The rest of one input's signed sums if each has one pair and the pairs are averaged, in a sentence."""
-    model, row = built(digits, "as-written")
-    number, pair = len(signed_sums(row).unique()), collapsed(row, model.omega)[0].tolist()
-    return (
-        f"For the digits {', '.join(map(str, digits))} the {number} different sums, averaged with their shares, leave "
-        f"the pair ({pair[0]:.4f}, {pair[1]:.0f}): one number for all of them."
-    )
-
-
 # All inputs
 
 
-def solved_by(model: TrigMNNS | CosineMNNS, task: MNNS) -> int:
-    """Inputs of the task that a construction answers right."""
-    return int((model.solve(task.digits) == task.answers).sum())
-
-
 def exact_table(length: int) -> pd.DataFrame:
-    """Exact match of every variant over all inputs of digits 1..9, in both precisions, at its default sharpness.
-
-    Raises:
-        SpecError: for a length whose inputs cannot be listed.
-    """
+    """Exact match of every variant over all inputs of digits 1..9, in both precisions, at its default sharpness."""
     task, rows = MNNS(length=length), []
     for name, changed in CHANGES.items():
         models = {which: TrigMNNS(length, task.bound, name, dtype=dtype) for which, dtype in PRECISIONS.items()}
-        right = {f"right of {task.size}, {which}": solved_by(model, task) for which, model in models.items()}
+        solved = {which: int((model.solve(task.digits) == task.answers).sum()) for which, model in models.items()}
         one = models["float64"]
         sizes = {"d": one.layout.width, "passes": one.passes, "c": f"{one.sharpness.softmax:.0f}"}
+        right = {f"right of {task.size}, {which}": count for which, count in solved.items()}
         rows.append({"variant": name, "changed": changed} | right | sizes)
     return pd.DataFrame(rows)
 
@@ -206,22 +174,12 @@ def tagged_curves(lengths: Sequence[int], heads: Values) -> pd.DataFrame:
 
 
 def smallest(lengths: Sequence[int]) -> pd.DataFrame:
-    """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices.
-
-    Raises:
-        SpecError: for no lengths, or one below 1.
-    """
-    if not lengths or min(lengths) < 1:
-        raise SpecError(f"lengths={list(lengths)}: give numbers of digits from 1 on.")
+    """The smallest c that solves every input of digits 1..9, for the scale 2^-n and for scale 1, and what suffices."""
+    positive(**{f"lengths[{place}]": length for place, length in enumerate(lengths)})
     grid = pd.DataFrame(product(lengths, ("biased", "repaired")), columns=["n", "variant"])
     law = [sufficient_sharpness(n, BOUND * n, VARIANTS[name]) for n, name in grid.itertuples(index=False)]
     least = [smallest_sharpness(n, name) for n, name in grid.itertuples(index=False)]
     return grid.assign(**{"smallest c": least, "sufficient c": law})
-
-
-def dimensions(lengths: Sequence[int]) -> pd.DataFrame:
-    """Coordinates that hold sums in either construction, for digits 1..9; the positions add n + 2 to the paper's."""
-    return pd.DataFrame([{"n": n, PAPER: Layout(n).content, COSINE: BOUND * n + 1} for n in lengths])
 
 
 def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
@@ -243,17 +201,6 @@ def proposition_table(length: int, sharpnesses: Values) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cosine_table(sampled: dict[int, int | None]) -> pd.DataFrame:
-    """Inputs that the cosine construction solves: all of a length, or as many as are sampled."""
-    rows = []
-    for length, inputs in sampled.items():
-        task = MNNS(length=length, inputs=inputs)
-        models = {f"right, {name}": CosineMNNS(length, task.bound, dtype) for name, dtype in PRECISIONS.items()}
-        right = {name: solved_by(model, task) for name, model in models.items()}
-        rows.append({"n": length, "dimension": task.bound + 1, "inputs": task.size} | right)
-    return pd.DataFrame(rows)
-
-
 def match_curves(curves: pd.DataFrame) -> Shown:
     """Exact match against c, a panel per scale; lines are float64, crosses float32."""
     scaled = curves.assign(scale=curves["variant"].map(SCALES))
@@ -270,120 +217,37 @@ def match_curves(curves: pd.DataFrame) -> Shown:
     return Shown(shown.figure, curves, said)
 
 
-def smallest_by_length(table: pd.DataFrame) -> Shown:
-    """The smallest c that was found and the one that suffices, by the number of digits; a panel per variant."""
-    long = table.rename(columns={"smallest c": "found", "sufficient c": "sufficient"})
-    long = long.melt(["n", "variant"], ["found", "sufficient"], "which", "c")
-    last = at(table, n=table["n"].max()).pivot(index="n", columns="variant", values="smallest c").reset_index()
-    told = "To solve all inputs of {n} digits takes c = {biased:.0f} with the printed halving, {repaired:.0f} without."
-    labels = "digits n", "sharpness c"
-    shown = look.lines(
-        long, "n", "c", "which", labels, "variant", show.finding(last, told), {"found": 0.0}, height=2.9
-    )
-    shown.figure.axes[0].set(yscale="log", xticks=sorted(table["n"]))  # panels share their axes
-    return shown
-
-
-def dimension_curves(table: pd.DataFrame) -> Shown:
-    """Both dimensions (`dimensions`) against the number of digits."""
-    fewer = table.loc[table[COSINE] < table[PAPER], "n"].min()
-    said = f"From {fewer} digits on the cosine construction needs fewer coordinates."
-    long, labels = table.melt("n", var_name="construction", value_name="d"), ("digits n", "content dimension")
-    shown = look.lines(long, "n", "d", "construction", labels, finding=said, aspect=1.7)
-    shown.figure.axes[0].set(yscale="log", xticks=table["n"])
-    return shown
-
-
-def tagged_window(table: pd.DataFrame) -> Shown:
-    """Inputs solved against the c of the tagged vocabulary's softmax, a panel per length."""
-    most = at(table, precision="float32").groupby("digits")[SOLVED].max()
-    said = ", ".join(f"{share:.1f} % of the inputs of {n} digits" for n, share in most.items())
-    said, labels = f"In single precision the best c solves {said}.", ("c of the vocabulary's softmax", SOLVED)
-    shown = look.lines(table, "c", SOLVED, "precision", labels, "digits", said)
-    shown.figure.axes[0].set(xscale="log", ylim=(0, 103))  # panels share their axes
-    return shown
-
-
 # Trained
 
 
-def models(profile: str, seeds: Sequence[int]) -> list[RunSpec]:
-    """CoT2 with one layer and one head by its embeddings: learned, trigonometric at the start, or throughout."""
-    return [*methods(profile, seeds, LARGE, ("cot2",), layers=1), *trigonometric(profile, seeds)]
-
-
-def blocks() -> pd.DataFrame:
-    """The shipped training curves of the block, tidy."""
-    return tidy(measured.read("experts"))
-
-
-def together(models: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
-    """Rows or curves of the GPT-2 runs, and of the block at its best rates; `model` names what was trained.
-
-    Recipes without a trigonometric run are left out. `embedding` tells the kinds of a model apart: for the block, what
-    one pass hands to the next.
-    """
-    known = models.loc[models["embedding"] != "learned", "recipe"].unique()
-    models = models[models["recipe"].isin(known)].sort_values(["recipe", "d_model"], kind="stable")
-    models = models.assign(model="GPT-2, d = " + models["d_model"].astype(str))
-    fed = best_rates(blocks)
-    fed = fed.assign(model=BLOCK, embedding="fed its " + fed["feed"], recipe=RECIPES["quick"])
-    return pd.concat([models.astype({"embedding": str, "recipe": str}), fed], ignore_index=True)
-
-
 def trained_accuracies(rows: pd.DataFrame, blocks: pd.DataFrame, finding: str = "") -> Shown:
-    """Closing accuracy of every run and block; black lines are the paper's "perfect".
+    """Closing accuracy of every GPT-2 run, and of the block at its best rates; black lines are the paper's "perfect".
 
-    Accuracy is on validation inputs, and of the block also on the inputs it was trained on.
+    Accuracy is on validation inputs, and of the block also on the inputs it was trained on. Recipes without a
+    trigonometric run are left out. `embedding` of the block is what one pass hands to the next.
     """
-    both = together(rows, last_steps(blocks))
-    fed, models = at(both, model=BLOCK), both[both["model"] != BLOCK]
-    models = models.assign(model=models["model"] + "\n" + models["recipe"])
-    parts = [models, fed.assign(last=fed["accuracy"]), fed.assign(model=SEEN, last=fed["seen"])]
+    known = rows.loc[rows["embedding"] != "learned", "recipe"].unique()
+    models = rows[rows["recipe"].isin(known)].sort_values(["recipe", "d_model"], kind="stable")
+    models = models.astype({"embedding": str, "recipe": str})
+    models = models.assign(model="GPT-2, d = " + models["d_model"].astype(str) + "\n" + models["recipe"])
+    fed = last_steps(best_rates(blocks)).assign(embedding=lambda found: "fed its " + found["feed"])
+    parts = [models, fed.assign(model=BLOCK, last=fed["accuracy"]), fed.assign(model=SEEN, last=fed["seen"])]
     data = pd.concat(parts)[["model", "embedding", "seed", "last"]]
-    shown = look.ends(data, "embedding", "model", None, paper=_stated, finding=finding, label="accuracy (%)")
+    said = lambda embedding, model: None if embedding == "learned" else PERFECT
+    shown = look.ends(data, "embedding", "model", None, paper=said, finding=finding, label="accuracy (%)")
     shown.figure.set_size_inches(8.6, 3.6)
     shown.figure.axes[0].set(ylim=(min(65.0, data["last"].min() - 2), 101))
     return shown
 
 
-def trained_curves(curves: pd.DataFrame, blocks: pd.DataFrame, finding: str = "") -> Shown:
-    """Validation accuracy over epochs, a panel per model; thin lines are seeds."""
-    task, seeds = MNNS(), blocks["seed"].unique().tolist()
-    inputs = {seed: int(task.split(seed).sum()) for seed in seeds}  # that are trained on
-    both = together(curves, blocks.assign(epoch=blocks["step"] * BATCH / blocks["seed"].map(inputs)))
-    return look.curves(both, "embedding", "model", _stated, finding, sharex=False)
-
-
-def _stated(embedding: str, model: str) -> float | None:
-    """The paper's remark on training with trigonometric embeddings, as an accuracy (%)."""
-    return None if embedding == "learned" else PERFECT
-
-
-def accuracies(rows: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
-    """Closing accuracy (%) of each group with its interval, the best seed's, and how many seeds are perfect."""
-    perfect = lambda values: f"{(values >= PERFECT).sum()} of {len(values)}"
-    columns = {"accuracy (%)": (value, show.mean_of), "best seed": (value, "max"), "perfect seeds": (value, perfect)}
-    return show.headed(show.groups(rows, by).agg(**columns))
-
-
 def block_table(blocks: pd.DataFrame) -> pd.DataFrame:
-    """`accuracies` of the construction's block for every feed and learning rate, and on what it was trained on."""
+    """Closing accuracy (%) of the block for every feed and learning rate, on validation inputs and those trained on.
+
+    Means have their interval; `best seed` is the best one's, and so many seeds are perfect.
+    """
     last = last_steps(blocks).rename(columns={"feed": "fed its", "lr": "rate"})
     last["rate"] = last["rate"].map("{:g}".format)
-    by = ["fed its", "rate"]
-    seen = accuracies(last, by, "seen").drop(columns="best seed")
-    seen = seen.rename(columns={"accuracy (%)": "trained on (%)", "perfect seeds": "perfect there"})
-    return accuracies(last, by, "accuracy").merge(seen, on=by)
-
-
-def best_of(rows: pd.DataFrame) -> str:
-    """The number of perfect trigonometric runs, and the kind of model with the highest mean, in a sentence."""
-    trigonometric = rows[rows["embedding"] != "learned"]
-    kinds = show.groups(rows, ["embedding", "d_model", "recipe"])["last"]
-    embedding, d_model, recipe = best = kinds.mean().idxmax()
-    return (
-        f"Of the {len(trigonometric)} trigonometric GPT-2 runs {(trigonometric['last'] >= PERFECT).sum()} reach "
-        f"{PERFECT:g} %; the highest mean of all is that of {embedding}, d = {d_model}, {recipe}: "
-        f"{show.mean_of(kinds.get_group(best))} %."
-    )
+    perfect = lambda values: f"{(values >= PERFECT).sum()} of {len(values)}"
+    columns = {"accuracy (%)": ("accuracy", show.mean_of), "best seed": ("accuracy", "max")}
+    columns |= {"perfect seeds": ("accuracy", perfect), "trained on (%)": ("seen", show.mean_of)}
+    return show.groups(last, ["fed its", "rate"]).agg(**columns, **{"perfect there": ("seen", perfect)}).reset_index()

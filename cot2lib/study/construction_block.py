@@ -51,15 +51,9 @@ def targets(task: MNNS) -> Float[Tensor, "input passes state"]:
 
 
 class ExpertStack(nn.Module):
-    """Construction-shaped blocks, one for each seed, side by side.
+    """Construction-shaped blocks, one for each seed, side by side; a pass hands on its `feed`, one of `FEEDS`.
 
-    Args:
-        task: what is embedded, and how many experts there are.
-        seeds: of the weights, which are normal with variance one over the number of inputs.
-        feed: what a pass hands on, one of `FEEDS`.
-
-    Raises:
-        SpecError: for another feed.
+    Weights are normal with variance one over the number of inputs.
     """
 
     def __init__(self, task: MNNS, seeds: Sequence[int], feed: str = "output"):
@@ -134,7 +128,9 @@ def train(
     """
     stack, aims = ExpertStack(task, seeds, feed), targets(task)
     masks = torch.stack([task.split(seed) for seed in seeds])
-    order = _order(seeds, masks, steps)
+    keys = [random.run_keys([seed], Site.ORDER) for seed in seeds]  # each run has an endless stream of shuffles
+    streams = [random.stream(key, mask.nonzero()[:, 0], 0, steps * BATCH) for key, mask in zip(keys, masks)]
+    order = torch.stack(streams).view(len(seeds), steps, BATCH)
     optimizer = torch.optim.Adam(stack.parameters())
     for step in range(steps):
         warm = min(1.0, (step + 1) / WARM_UP)
@@ -159,13 +155,6 @@ def answered(stack: ExpertStack, task: MNNS) -> Bool[Tensor, "run input"]:
     """Which inputs each block answers right, among all sums."""
     every = task.digits.expand(len(stack.route), -1, -1)
     return stack.roll(every)[:, :, -1].argmax(-1) - task.start == task.answers
-
-
-def _order(seeds: Sequence[int], masks: Bool[Tensor, "run input"], steps: int) -> Int[Tensor, "run step batch"]:
-    """Training inputs of every step, each run's an endless stream of shuffles."""
-    keys = [random.run_keys([seed], Site.ORDER) for seed in seeds]
-    streams = [random.stream(key, mask.nonzero()[:, 0], 0, steps * BATCH) for key, mask in zip(keys, masks)]
-    return torch.stack(streams).view(len(seeds), steps, BATCH)
 
 
 # The record

@@ -1,17 +1,18 @@
-"""Chapter `csft`: training on superpositions; its figures and tables, and the paper's numbers beside them."""
+"""Chapter `csft`: training on superpositions; the paper's numbers, and the thoughts of a trained model."""
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
-from torch import Tensor
+import torch
 
-from cot2lib.metrics import at_widest_gap
-from cot2lib.study import frame, printed, show
+from cot2lib import runs
+from cot2lib.decode import decode, rules
+from cot2lib.specs import RunSpec
+from cot2lib.study import printed
 from cot2lib.study.look import PAPER, Shown, panels
 from cot2lib.study.printed import paper_value
-from cot2lib.study.report import PERCENT, ends
-from cot2lib.study.series import LOOKS
-from cot2lib.tasks import MNNS
+from cot2lib.study.report import PERCENT
+from cot2lib.study.series import BLUE
+from cot2lib.supervision import hindsight_targets
 
 AT_ONE_DIMENSION = {  # the article does not say which COCONUT, nor which no-CoT, it ran; d = 32
     "COCONUT": "main-mnns-coconut",
@@ -20,7 +21,6 @@ AT_ONE_DIMENSION = {  # the article does not say which COCONUT, nor which no-CoT
     "no-CoT, pauses": "main-mnns-nocot",
 }
 ONE_LAYER = {"CoT2": "passk-cot2", "discrete CoT": "passk-discrete-t0.0-k1"}  # d = 24
-FEWEST, APART = 5, 20.0  # runs of a cell, and points between two groups of them, that a sentence tells
 
 
 def stated(method: str, d_model: int) -> float | None:
@@ -35,17 +35,22 @@ def stated_one_layer(method: str, d_model: int) -> float | None:
     return paper_value(ONE_LAYER[method]) if d_model == 24 and method in ONE_LAYER else None
 
 
-def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Float[Tensor, "step vocab"]) -> Shown:
-    """Step distributions of one trained model on the input `row`, above the targets it was trained on.
+@torch.no_grad()
+def thoughts(spec: RunSpec, row: int, **options) -> Shown:
+    """Step distributions of one trained model on the input `row`, fed its own thoughts, above its targets.
 
-    The numbers are of sums in a target or above 1 % in the model.
+    The numbers are of sums in a target or above 1 % in the model; `options` are those of `cot2lib.runs.load`.
     """
+    task, shown = spec.task, spec.supervision
+    prompt = task.prompt(shown.arrow)[None, row : row + 1]
+    made = decode(runs.load(spec, **options), prompt, rules(spec.thought, task.steps)).logits[0, 0].softmax(-1)
+    wanted = hindsight_targets(task, shown.budget, shown.ties, slice(row, row + 1))[0]  # (step, vocab), as `made`
     reach = int(task.digits[row].sum()) + 1
     sums = np.arange(-reach, reach + 1)
     columns = [task.state_id(int(s)) for s in sums]
     figure, axes = panels(task.steps, 1, width=7.0, height=1.15, sharex=True)
     for step, axis in enumerate(axes[:, 0]):
-        axis.bar(sums, 100 * made[step, columns].numpy(), width=0.8, color=LOOKS["method"]["CoT2"][0], label="model")
+        axis.bar(sums, 100 * made[step, columns].numpy(), width=0.8, color=BLUE, label="model")
         aimed = wanted[step, columns].numpy()
         axis.scatter(sums[aimed > 0], 100 * aimed[aimed > 0], s=70, **PAPER, label="target")
         axis.set_ylabel(f"t = {step + 1} (%)")
@@ -56,28 +61,3 @@ def thoughts(task: MNNS, row: int, made: Float[Tensor, "step vocab"], wanted: Fl
     steps, tokens = ((wanted > 0) | (made > 0.01)).nonzero().T
     shares = {name: 100 * part[steps, tokens].numpy() for name, part in (("model (%)", made), ("target (%)", wanted))}
     return Shown(figure, pd.DataFrame({"t": steps + 1, "sum": tokens - task.state_id(0), **shares}), finding)
-
-
-def two_outcomes(rows: pd.DataFrame) -> list[str]:
-    """One sentence per cell whose runs end in two groups far apart."""
-    sentences = []
-    for (recipe, method, d_model), cell in show.groups(rows, ["recipe", "method", "d_model"]):
-        if len(cell) < FEWEST:
-            continue
-        low, high = at_widest_gap(cell["last"])
-        if high.min() - low.max() >= APART:
-            ending = lambda part: f"{'ends' if len(part) == 1 else 'end'} at {ends(part, 0)}"
-            groups = [f"{len(part)} of {len(cell)} runs {ending(part)} %" for part in (high, low)]
-            sentences.append(f"**{recipe}, {method}, d = {d_model}**: {groups[0]}, {groups[1]}.")
-    return sentences
-
-
-def cost(rows: pd.DataFrame) -> str:
-    """The time that a run took on each kind of machine, beside the paper's three hours."""
-    sentences = []
-    on_cpu = rows["device"].str.startswith("cpu")
-    for (recipe, cpu), runs in rows.groupby(["recipe", on_cpu], observed=True):
-        minutes = 60 * frame.hours(runs).mean()
-        unit, places = "core-minutes" if cpu else "GPU-minutes", ", ".join(sorted(set(runs["device"])))
-        sentences.append(f"A run of the {recipe} took {minutes:.1f} {unit} on average ({places}).")
-    return " ".join(sentences) + f" The paper states about {paper_value('train-cost'):g} hours a run on one L40S GPU."

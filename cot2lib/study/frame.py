@@ -5,15 +5,20 @@ category; a value that the book does not have comes after those that it has.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 import pandas as pd
 
 from cot2lib import runs
+from cot2lib.runs import finished, records
 from cot2lib.runs.records import Tables
 from cot2lib.specs import Run
 from cot2lib.study.report import PERCENT, RECIPES, Text, bullets
+from cot2lib.study.sweeps import STEPS, sweep
 
 SECONDS_AN_HOUR = 3600.0
+RESULTS = ["id", *records.INPUTS, *records.SHARES, "seconds", "threads", "device"]
+PROBED = "one_layer"  # the supervised sweep whose step entropies the paper prints
 # columns that records hold as shares
 SHARES = ("accuracy", "last", "best", "split_half", "closing_mean", "curve_mean", "seen")
 ORDER: dict[str, tuple] = {
@@ -98,6 +103,57 @@ def hours(rows: pd.DataFrame) -> pd.Series:
     return rows["seconds"] * cores / SECONDS_AN_HOUR
 
 
+def of_sweep(name: str, profile: str, seeds: tuple[int, ...]) -> Tables:
+    """What claims know of the recorded runs of a sweep, accuracies as shares; and the columns of all its specs."""
+    planned, shipped = planned_runs(name, profile, seeds), records.shipped_runs()
+    if planned.empty or not shipped["id"].isin(planned["id"]).any():
+        return planned[:0], planned
+    rows = planned.merge(shipped[RESULTS], on="id")
+    rows["hours"] = hours(rows)
+    if "start" in rows or name == PROBED:
+        rows = rows.join(of_curves(rows), on="id")
+    if "start" in rows:
+        rows["before"] = rows["start"].map(shipped.set_index("id")["last"])
+    return rows, planned
+
+
+@cache
+def planned_runs(name: str, profile: str, seeds: tuple[int, ...]) -> pd.DataFrame:
+    """The columns of a sweep's specs, and their ids; do not change it."""
+    return pd.DataFrame([run.columns() | {"id": run.id} for run in sweep(name, profile, seeds)])
+
+
+def of_curves(rows: pd.DataFrame) -> pd.DataFrame:
+    """What only the learning curves of these runs hold, by id.
+
+    Step entropies (nat) at the last evaluation are `entropy_t`, at the first one `entropy_t_before`, and `entropy` is
+    their mean over four steps. `gain` is what the last evaluation has more than the first, `lost` what it has less
+    than the best. By base decoding there are `base_before`, `base_last`, `base_best`, `base_split_half`, `base_lost`.
+    """
+    points = records.shipped_curves(rows["id"]).sort_values("step", kind="stable")
+    asked = rows.set_index("id")
+    inputs, by_run = held_out(asked), points.groupby("id")
+    first, last = by_run.first(), by_run.last()
+    names = [f"entropy_{step}" for step in STEPS]
+    found = last[names].join(first[names].add_suffix("_before")).assign(entropy=last[names].mean(axis=1))
+    found["gain"] = asked["last"] - (first["correct_a"] + first["correct_b"]) / inputs
+    found["lost"] = asked["best"] - asked["last"]
+    if "base_a" not in points or points["base_a"].isna().all():
+        return found
+    base = points.assign(base=points["base_a"] + points["base_b"]).groupby("id")["base"].agg(["first", "last", "max"])
+    halves = {
+        run: finished.split_half(curve["base_a"].to_numpy(), curve["base_b"].to_numpy()) for run, curve in by_run
+    }
+    right = base.assign(split_half=pd.Series(halves)).rename(columns={"first": "before", "max": "best"})
+    shares = right.div(inputs, axis=0).add_prefix("base_")
+    return found.join(shares).assign(base_lost=shares["base_best"] - shares["base_last"])
+
+
+def held_out(rows: pd.DataFrame) -> pd.Series:
+    """Inputs that each run is evaluated on."""
+    return rows["inputs_a"] + rows["inputs_b"]
+
+
 def called(column: str, value: object) -> str:
     """A value in words, as legends and sentences have it."""
     return NAMES.get(column, str)(value)
@@ -106,10 +162,7 @@ def called(column: str, value: object) -> str:
 def absent(requests: Mapping[str, Sequence[Run]], by: Sequence[str], retrained: str | None = None) -> Text | None:
     """A bullet for each profile that lacks a record of what is asked for, with the remedy.
 
-    Args:
-        requests: runs by profile.
-        by: columns that name a run, whatever its seed.
-        retrained: the profile that is read from the local store, as in `read`.
+    Columns `by` name a run, whatever its seed; the other arguments are those of `read`.
     """
     sentences = []
     for profile, specs in requests.items():

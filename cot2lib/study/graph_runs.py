@@ -1,7 +1,8 @@
 """Which runs the chapters on graphs stand on, per profile: `prosqa` and `prontoqa`.
 
-`cot2 run search` trains them all. The sweep and its record files keep the name of the chapter that these three once
-were, since no record may move.
+`cot2 run search` trains those on four hops of ProsQA and on ProntoQA. The sweep and its record files keep the name of
+the chapter that these once were, since no record may move. `whole` makes runs on ProsQA of all hops, which
+`cot2lib.study.prosqa.runs` lists.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +13,12 @@ from cot2lib.specs import GRPOSpec, Run, RunSpec
 from cot2lib.specs.profiles import SEEDS, TEN, grpo, spec
 from cot2lib.tasks import ProntoQA, ProsQA, Task
 from cot2lib.tasks.prontoqa import READINGS, TWINS
-from cot2lib.tasks.reachability import NAMINGS
+from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
 from cot2lib.thoughts import MTS
 
 SWEEP = "search"  # what `cot2 run` and the record files call all of this
 METHODS = ("cot2", "discrete", "coconut", "no-cot")
-BOTH, ALONE = METHODS[:2], METHODS[:1]
+BOTH = METHODS[:2]
 TASKS = ("ProsQA", "ProntoQA")
 SMALL, OFFICIAL = 19, 28  # names
 D_MODELS = (24, 32, 40)  # of the paper's figures
@@ -28,7 +29,6 @@ SIZES = ((SMALL, 32), (OFFICIAL, 32), (OFFICIAL, 64))  # names and dimension
 THREE = SEEDS[:3]
 SIX, SEVEN = TEN[:6], TEN[:7]
 PLACED = dict(beta2=0.98, steps=12_000, warmup=600)
-SEARCHED, PADDED = dict(lr=2e-3, **PLACED), dict(padding_counts=True)
 UNDROPPED = {"recipe": dict(dropout=0.0, weight_decay=0.0)}
 BY_AGE = ProsQA(naming="age")  # named as the published files name them
 REACHED = ProntoQA(reading=READINGS[0], naming="once")  # as the paper reads it
@@ -49,6 +49,9 @@ def _each(
 def _with(run: RunSpec, fields: Mapping[str, Mapping]) -> RunSpec:
     """A run with new values of fields of its `recipe`, `task`, `supervision` or `model`."""
     return replace(run, **{part: replace(getattr(run, part), **new) for part, new in fields.items()})
+
+
+# ProsQA of four hops
 
 
 def naming(
@@ -72,6 +75,26 @@ def dimension(
     return _each(profile, [task], methods, seeds, d_models)
 
 
+def by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
+    """CoT2 and discrete CoT on ProsQA by the authors' recipe with ages as names: the first seven seeds, for three left
+    rows open."""
+    return naming("paper", seeds[: len(SEVEN)], BOTH, ("age",))
+
+
+def bare(
+    seeds: Sequence[int] = THREE, namings: Sequence[str] = ("fresh", "age"), methods: Sequence[str] = BOTH
+) -> list[RunSpec]:
+    """Methods on ProsQA by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
+    states neither for graphs."""
+    return [_with(run, UNDROPPED) for run in naming("paper", seeds, methods, namings)]
+
+
+def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
+    """`bare` with ages as names: discrete CoT has all seeds, for five left its row open, other methods have five."""
+    first, rest = seeds[: len(SEEDS)], seeds[len(SEEDS) :]
+    return [*bare(first, ("age",), METHODS), *bare(rest, ("age",), ("discrete",))]
+
+
 def placed(
     method: str, names: int, d_model: int, heads: int = 2, seed: int = SEEDS[0], naming: str = "fresh"
 ) -> RunSpec:
@@ -90,16 +113,73 @@ def surface() -> list[RunSpec]:
     return [placed(m, n, d, heads) for n in (SMALL, OFFICIAL) for d in ALL_D_MODELS for m, heads in shapes]
 
 
-def sized(
-    seeds: Sequence[int] = THREE, sizes: Sequence[tuple[int, int]] = SIZES, naming: str = "fresh"
-) -> list[RunSpec]:
-    """Both methods on graphs of each size (names, dimension), by default with names fresh at every visit."""
-    return [placed(method, *size, seed=seed, naming=naming) for size in sizes for method in BOTH for seed in seeds]
+def sized() -> list[RunSpec]:
+    """Both methods on graphs of each size with fresh names; on those as large as the published ones with ages, too."""
+    graphs = [*((size, "fresh") for size in SIZES), (SIZES[-1], "age")]
+    return [
+        placed(method, *size, seed=seed, naming=naming) for size, naming in graphs for method in BOTH for seed in THREE
+    ]
 
 
-def of_published_size(seeds: Sequence[int] = THREE) -> list[RunSpec]:
-    """Both methods at d = 64 on graphs as large as the published ones, with fresh names, and with ages as there."""
-    return [run for naming in ("fresh", "age") for run in sized(seeds, sizes=SIZES[-1:], naming=naming)]
+# Changes of our recipe, one at a time: new values by part of a run. A discrete target is one way's next node: it has
+# no other definition, and no use once a model has gone another way, so those of `ALONE` have CoT2 alone.
+CONSTANT, PADDED = dict(schedule="constant"), dict(padding_counts=True)
+SEARCHED = dict(lr=2e-3, **PLACED)  # for large graphs
+CHOICES: dict[str, dict[str, dict]] = {
+    "usual": {},
+    "batch": {"recipe": dict(batch=128, steps=5000, warmup=250, evaluate_every=100)},
+    "lr_1e-3": {"recipe": dict(lr=1e-3)},
+    "lr_1e-4": {"recipe": dict(lr=1e-4)},  # the paper's
+    "beta2": {"recipe": dict(beta2=0.98)},
+    "constant": {"recipe": CONSTANT},
+    "dropout": {"recipe": dict(dropout=0.1)},
+    "twice": {"recipe": dict(steps=40_000, warmup=2000, evaluate_every=800)},
+    "embeddings": {"model": dict(embedding_sd=0.02)},
+    "layers": {"model": dict(layers=2)},
+    "inputs": {"task": dict(inputs=2 * ProsQA.inputs)},
+    "padding": {"task": PADDED},
+    "large": {"recipe": SEARCHED, "task": PADDED},
+    "large_constant": {"recipe": SEARCHED | CONSTANT, "task": PADDED},
+    "large_twice": {"recipe": SEARCHED | dict(steps=24_000, warmup=1200, evaluate_every=480), "task": PADDED},
+    "once": {"task": dict(naming="once")},
+    "hops": {"task": dict(hops=5)},
+    "first": {"supervision": dict(curriculum="first")},
+    "growing": {"supervision": dict(curriculum="growing")},
+    "first_constant": {"supervision": dict(curriculum="first"), "recipe": CONSTANT},
+    "growing_constant": {"supervision": dict(curriculum="growing"), "recipe": CONSTANT},
+    "own": {"supervision": dict(feeding="self", switch=10_000)},
+    "nodes": {"task": dict(frontier="nodes")},
+    "complete": {"task": dict(frontier="complete")},
+    "sentences": {"task": dict(grammar="sentences")},  # the paper's grammar
+}
+ALONE = {"own", "nodes", "complete"}
+WITH_COCONUT = {"usual", "lr_1e-3", "constant", "twice", "padding", "large", "large_twice", "once"}
+CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
+
+
+def _changed(choice: str, method: str, seed: int, heads: int | None = None) -> RunSpec:
+    """Our recipe with one of `CHOICES`; fresh names, at most 19, d = 32, two heads or others."""
+    return _with(spec(method, task=ProsQA(), seed=seed, heads=heads), CHOICES[choice])
+
+
+def changes() -> list[RunSpec]:
+    """Every choice with the first seed."""
+    count = {choice: 1 if choice in ALONE else 3 if choice in WITH_COCONUT else 2 for choice in CHOICES}
+    return [_changed(choice, method, SEEDS[0]) for choice in CHOICES for method in METHODS[: count[choice]]]
+
+
+def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
+    """Each method by the choice that served it best on validation graphs with the first seed and two heads; with two
+    heads, and with four as in the paper."""
+    return [
+        _changed(choice, method, seed, heads)
+        for heads in HEADS[1:]
+        for method, choice in CHOSEN.items()
+        for seed in seeds
+    ]
+
+
+# ProntoQA
 
 
 def answering(
@@ -136,11 +216,9 @@ def prontoqa(profile: str, seeds: Sequence[int] = TEN) -> list[RunSpec]:
     return [*widened(profile, seeds, (32,)), *others, *answering(profile, few, readings=READINGS[1:]), *twinned(first)]
 
 
-def widened(
-    profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS, methods: Sequence[str] = BOTH
-) -> list[RunSpec]:
+def widened(profile: str, seeds: Sequence[int] = TEN, d_models: Sequence[int] = D_MODELS) -> list[RunSpec]:
     """`dimension` on ProntoQA as the paper reads it; by the authors' recipe the first three seeds."""
-    return dimension(profile, seeds[: len(THREE)] if profile == "paper" else seeds, d_models, methods, REACHED)
+    return dimension(profile, seeds[: len(THREE)] if profile == "paper" else seeds, d_models, BOTH, REACHED)
 
 
 def followed(seeds: Sequence[int]) -> list[RunSpec]:
@@ -150,146 +228,37 @@ def followed(seeds: Sequence[int]) -> list[RunSpec]:
     return [*widened("quick", seeds), *answering("quick", first, ("coconut",), READINGS[:1]), *twinned(first)]
 
 
-def bare(
-    seeds: Sequence[int] = THREE, namings: Sequence[str] = ("fresh", "age"), methods: Sequence[str] = BOTH
-) -> list[RunSpec]:
-    """Methods on ProsQA by the authors' recipe without the dropout and the decay of their code for MNNS; the paper
-    states neither for graphs."""
-    return [_with(run, UNDROPPED) for run in naming("paper", seeds, methods, namings)]
-
-
-def by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
-    """CoT2 and discrete CoT on ProsQA by the authors' recipe with ages as names: the first seven seeds, for three left
-    rows open."""
-    return naming("paper", seeds[: len(SEVEN)], BOTH, ("age",))
-
-
-def bare_by_age(seeds: Sequence[int] = TEN) -> list[RunSpec]:
-    """`bare` with ages as names: discrete CoT has all seeds, for five left its row open, other methods have five."""
-    first, rest = seeds[: len(SEEDS)], seeds[len(SEEDS) :]
-    return [*bare(first, ("age",), METHODS), *bare(rest, ("age",), ("discrete",))]
-
-
-def bare_answering(seeds: Sequence[int] = THREE, methods: Sequence[str] = METHODS) -> list[RunSpec]:
+def bare_answering(seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """`bare` on ProntoQA as the paper reads it."""
-    return [_with(run, UNDROPPED) for run in answering("paper", seeds, methods, READINGS[:1])]
+    return [_with(run, UNDROPPED) for run in answering("paper", seeds, readings=READINGS[:1])]
 
 
-class Choice(NamedTuple):
-    """A change of our recipe.
-
-    Attributes:
-        fields: new values by part of a run: its `recipe`, `task`, `supervision` or `model`.
-        methods: that were trained with it. A discrete target is one way's next node: it has no other definition, and
-            no use once a model has gone another way.
-    """
-
-    fields: dict[str, dict]
-    methods: Sequence[str] = BOTH
+# Votes and reward on both
 
 
-EVERY = METHODS[:3]
-CONSTANT = dict(schedule="constant")
-CHOICES: dict[str, Choice] = {
-    "usual": Choice({}, EVERY),
-    "batch": Choice({"recipe": dict(batch=128, steps=5000, warmup=250, evaluate_every=100)}),
-    "lr_1e-3": Choice({"recipe": dict(lr=1e-3)}, EVERY),
-    "lr_1e-4": Choice({"recipe": dict(lr=1e-4)}),  # the paper's
-    "beta2": Choice({"recipe": dict(beta2=0.98)}),
-    "constant": Choice({"recipe": CONSTANT}, EVERY),
-    "dropout": Choice({"recipe": dict(dropout=0.1)}),
-    "twice": Choice({"recipe": dict(steps=40_000, warmup=2000, evaluate_every=800)}, EVERY),
-    "embeddings": Choice({"model": dict(embedding_sd=0.02)}),
-    "layers": Choice({"model": dict(layers=2)}),
-    "inputs": Choice({"task": dict(inputs=2 * ProsQA.inputs)}),
-    "padding": Choice({"task": PADDED}, EVERY),
-    "large": Choice({"recipe": SEARCHED, "task": PADDED}, EVERY),  # the recipe for large graphs
-    "large_constant": Choice({"recipe": SEARCHED | CONSTANT, "task": PADDED}),
-    "large_twice": Choice(
-        {"recipe": SEARCHED | dict(steps=24_000, warmup=1200, evaluate_every=480), "task": PADDED}, EVERY
-    ),
-    "once": Choice({"task": dict(naming="once")}, EVERY),
-    "hops": Choice({"task": dict(hops=5)}),
-    "first": Choice({"supervision": dict(curriculum="first")}),
-    "growing": Choice({"supervision": dict(curriculum="growing")}),
-    "first_constant": Choice({"supervision": dict(curriculum="first"), "recipe": CONSTANT}),
-    "growing_constant": Choice({"supervision": dict(curriculum="growing"), "recipe": CONSTANT}),
-    "own": Choice({"supervision": dict(feeding="self", switch=10_000)}, ALONE),
-    "nodes": Choice({"task": dict(frontier="nodes")}, ALONE),
-    "complete": Choice({"task": dict(frontier="complete")}, ALONE),
-    "sentences": Choice({"task": dict(grammar="sentences")}),  # the paper's grammar
-}
-CHOSEN = {"cot2": "padding", "discrete": "large_twice"}  # of equals the shorter
-
-
-def changed(
-    choice: str, seeds: Sequence[int] = SEEDS[:1], methods: Sequence[str] | None = None, heads: int | None = None
-) -> list[RunSpec]:
-    """Our recipe with one of `CHOICES`; fresh names, at most 19, d = 32, two heads or others."""
-    given = CHOICES[choice]
-    return [
-        _with(spec(name, task=ProsQA(), seed=seed, heads=heads), given.fields)
-        for name in methods or given.methods
-        for seed in seeds
-    ]
-
-
-def changes() -> dict[str, list[RunSpec]]:
-    """Runs of one seed by choice."""
-    return {choice: changed(choice) for choice in CHOICES}
-
-
-def chosen(seeds: Sequence[int] = THREE) -> list[RunSpec]:
-    """Each method by the choice that served it best on validation graphs with the first seed and two heads; with two
-    heads, and with four as in the paper."""
-    return [
-        run
-        for heads in HEADS[1:]
-        for method, choice in CHOSEN.items()
-        for run in changed(choice, seeds, (method,), heads)
-    ]
-
-
-def starts(task: str, seeds: Sequence[int] = THREE, methods: Sequence[str] = BOTH) -> list[RunSpec]:
+def starts(task: str, seeds: Sequence[int] = THREE) -> list[RunSpec]:
     """Starts of policy gradients: models of our recipe, on ProsQA with fresh names, on ProntoQA as the paper
     reads it; d = 32."""
-    if task == "ProntoQA":
-        return answering("quick", seeds, methods, READINGS[:1])
-    return naming("quick", seeds, methods, ("fresh",))
+    asked = {"ProsQA": ProsQA(), "ProntoQA": REACHED}
+    return dimension("quick", seeds, (32,), task=asked[task])
 
 
-def rewarded(
-    profile: str = "quick",
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = BOTH,
-    ks: Sequence[int] = KS,
-    tasks: Sequence[str] = TASKS,
-) -> list[GRPOSpec]:
+def rewarded(profile: str = "quick", seeds: Sequence[int] = THREE, tasks: Sequence[str] = TASKS) -> list[GRPOSpec]:
     """MTS of K tokens from `starts`."""
-    return [
-        grpo(start, profile, thought=MTS(k)) for task in tasks for k in ks for start in starts(task, seeds, methods)
-    ]
+    return [grpo(start, profile, thought=MTS(k)) for task in tasks for k in KS for start in starts(task, seeds)]
 
 
-def voting(
-    profile: str,
-    seeds: Sequence[int] = THREE,
-    methods: Sequence[str] = BOTH,
-    tasks: Sequence[str] = TASKS,
-) -> list[RunSpec]:
+def voting(profile: str, seeds: Sequence[int] = THREE, tasks: Sequence[str] = TASKS) -> list[RunSpec]:
     """Runs whose samples are counted: on ProsQA with names by age, and on ProntoQA as the paper reads it; d = 32."""
-    asked = {
-        "ProsQA": dimension(profile, seeds, (32,), methods),
-        "ProntoQA": answering(profile, seeds, methods, READINGS[:1]),
-    }
-    return [run for task in tasks for run in asked[task]]
+    asked = {"ProsQA": BY_AGE, "ProntoQA": REACHED}
+    return [run for task in tasks for run in dimension(profile, seeds, (32,), task=asked[task])]
 
 
 def polled(profile: str) -> list[RunSpec]:
     """All runs whose samples are counted; seven seeds settle the row of ProsQA by the authors' recipe, and ProntoQA
     has those of `prontoqa`."""
     by_task = {"paper": (SEVEN, THREE), "quick": (THREE, TEN)}[profile]
-    return [run for task, seeds in zip(TASKS, by_task) for run in voting(profile, seeds, tasks=(task,))]
+    return [run for task, seeds in zip(TASKS, by_task) for run in voting(profile, seeds, (task,))]
 
 
 def looked_into() -> list[RunSpec]:
@@ -301,15 +270,53 @@ def every(profile: str) -> list[Run]:
     """All of them, each once."""
     found = [*naming(profile), *dimension(profile), *widened(profile), *prontoqa(profile), *polled(profile)]
     if profile == "quick":
-        found += [*surface(), *sized(), *of_published_size()]
-        found += [run for part in changes().values() for run in part]
-        found += chosen()
+        found += [*surface(), *sized(), *changes(), *chosen()]
     else:
         found += [*bare(), *bare_by_age(), *bare_answering(SEEDS)]
     rewards = [run for task, seeds in zip(TASKS, (THREE, SIX)) for run in rewarded(profile, seeds, tasks=(task,))]
     return list(dict.fromkeys([*found, *rewards]))
 
 
-def supervised(profile: str) -> list[RunSpec]:
-    """Those that are not trained by reward."""
-    return [run for run in every(profile) if isinstance(run, RunSpec)]
+# ProsQA of all hops
+
+
+class Trial(NamedTuple):
+    """A recipe on questions of all hops; `lr` is the peak of the rate."""
+
+    heads: int
+    lr: float
+    layers: int = 4
+    d_model: int = 64
+    steps: int = 16_000
+
+
+SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
+TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
+OF_CONCEPTS = ((READINGS[0], SEEDS, BOTH), (READINGS[0], SEEDS[:2], METHODS[2:]), (TWINS, SEEDS[:1], BOTH))
+
+
+def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed) -> RunSpec:
+    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes.
+
+    Args:
+        changed: fields of the task, in place of the usual ones.
+    """
+    usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
+    frontier = "nodes" if method == "cot2" else ProsQA.frontier
+    task = ProsQA(**dict(hops=None, frontier=frontier, padding_counts=True) | usual | changed)
+    steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
+    schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
+    shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
+    return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
+
+
+def of_concepts() -> list[RunSpec]:
+    """The same recipe on ProntoQA as the paper reads it, and on our control.
+
+    Names are drawn anew at every visit, and all its questions have six hops.
+    """
+    return [
+        replace(run, task=ProntoQA(reading=reading, frontier=run.task.frontier, padding_counts=True))
+        for reading, seeds, methods in OF_CONCEPTS
+        for run in (whole(method, seed) for method in methods for seed in seeds)
+    ]

@@ -1,124 +1,68 @@
-"""The chapter `grpo_mts`: figures and tables on policy gradients over sampled tokens, beside the paper's numbers.
+"""The chapter `grpo_mts`: multi-token sampling beside the paper's numbers, and what explains its Table 1.
 
 `rows` are of `cot2lib.study.policies.outcomes`, a row for each run.
 """
 
+from functools import reduce
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pandas as pd
-import seaborn as sns
 
 from cot2lib.specs.profiles import POLICIES
-from cot2lib.study import look, policies, series, show
-from cot2lib.study.frame import at, called, ordered
-from cot2lib.study.look import SETTINGS, Shown
-from cot2lib.study.printed import GAINS, gains, paper_value, stated
-from cot2lib.study.report import describe, ends, recipe
+from cot2lib.study import policies, show
+from cot2lib.study.frame import at, ordered
+from cot2lib.study.look import Shown
+from cot2lib.study.printed import GAINS, gains, paper_value
+from cot2lib.study.report import ends, recipe
+from cot2lib.study.reward_runs import explaining, mts
 from cot2lib.study.sweeps import KS, STEPS, USUAL
 
-SEEDS = {"all": "all", "kept": "not collapsed"}  # of a comparison
-RATIOS = {"geometric": "root", "product": "product"}
-PANELS = {f"d = {d}, {when}": (d, when) for d in (24, 32) for when in ("before", "after")}
-TOLD_BY = ["d_model", "dropout", "lr"]  # what an explanation fixes
-WORDS = {
-    "best": "best epoch (%)",
-    "gain": "best epoch less the start (points)",
-    "entropy_4": "entropy of the answer (nat)",
+asked = mts  # the chapter's runs, by sweep and change
+MEASURES = {  # of an explanation: the part of the paper's table, and its name where something is predicted of it
+    "best": ("accuracies", "best epoch (%)"),
+    "gain": ("gains", "best epoch less the start (points)"),
+    **{f"entropy_{token}": ("entropies", "") for token in STEPS[:-1]},
+    f"entropy_{STEPS[-1]}": ("entropies", "entropy of the answer (nat)"),
 }
-PARTS = {"accuracies": ["best"], "gains": ["gain"], "entropies": [f"entropy_{token}" for token in STEPS]}
 
 
-def stem(k: int, d_model: int = 24, **_) -> str:
-    """The paper's claim about a run."""
-    return f"grpo-mts-d{d_model}-k{k}"
-
-
-def start(d_model: int = 24, **_) -> str:
-    """The paper's claim about what such a run starts from."""
-    return f"grpo-mts-d{d_model}-sft"
-
-
-# Figures and tables of our runs
+def claimed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the paper's claims about them, as `policies.claimed`."""
+    dimension = "grpo-mts-d" + rows["d_model"].astype(str)
+    return policies.claimed(rows, dimension + "-k" + rows["k"].astype(str), dimension + "-sft")
 
 
 def entropies(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Entropy of each step's distribution, a row of panels per recipe, before and after apart."""
     long = policies.by_token(rows)
     panel = long["d_model"].map("d = {}, ".format) + long["when"].astype(str)
-
-    def printed(k: int, token: int, panel: str) -> float | None:
-        d_model, when = PANELS[panel]
-        return policies.stated_entropy(stem(k, d_model), token, when)
-
-    return policies.entropies(long.assign(panel=ordered(panel, tuple(PANELS))), "k", "panel", printed, finding)
+    known = tuple(f"d = {d}, {when}" for d in sorted(rows["d_model"].unique()) for when in ("before", "after"))
+    return policies.entropies(long.assign(panel=ordered(panel, known)), "k", "panel", finding)
 
 
 def entropies_apart(rows: pd.DataFrame, few: int, many: int) -> pd.DataFrame:
     """Entropy (nat) that `many` tokens per thought leave more than `few`, by recipe, seeds, ratio and token.
 
-    `rows` are of variants. For K = 1 both ratios are the same, so that those runs serve either. The seeds `kept` are
-    those of which no such run collapsed.
+    `rows` are of variants. For K = 1 both ratios are the same, so that those runs serve either. Seeds are left out of
+    `not collapsed` if any such run of theirs collapsed.
     """
     alike = at(rows, k=[few, many], change=[USUAL, "product"])
     both = pd.concat([alike, at(alike, k=few).assign(ratio="product")])
     fallen = both.groupby(["recipe", "seed"], observed=True)["collapsed"].transform("any")
-    chosen = pd.concat([both.assign(seeds="all"), both[~fallen].assign(seeds="kept")])
-    long = pd.concat([chosen.assign(token=step, value=chosen[f"entropy_{step}"]) for step in STEPS])
-    return show.gaps(long, ["recipe", "seeds", "ratio", "token"], "k", many, few, value="value")
-
-
-def apart_table(found: pd.DataFrame) -> pd.DataFrame:
-    """The intervals of `entropies_apart`, a column per token."""
-    told = [describe(*ends, 2) for ends in zip(found["mean"], found["low"], found["high"])]
-    found = found.assign(told=told, ratio=found["ratio"].map(RATIOS), seeds=found["seeds"].map(SEEDS))
-    wide = found.pivot(index=["recipe", "seeds", "ratio"], columns="token", values="told")
-    return wide.rename(columns="token {}".format).sort_index(ascending=[True, True, False]).reset_index()
-
-
-def gain_against_start(rows: pd.DataFrame) -> Shown:
-    """Gain in accuracy (points) over the accuracy at the start, both by own sampler, a dot per run.
-
-    `rows` are of K = 3; those of the change "better start" are told apart from the others.
-    """
-    better = rows["change"].eq("better start").map({True: ", better start", False: ""})
-    begun = rows["d_model"].map(lambda d: called("d_model", d)) + better
-    data, apart = series.told_apart(rows.assign(begun=begun), "begun")
-    with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, col="recipe", height=2.9, aspect=1.4, despine=False)
-        grid.map_dataframe(
-            sns.scatterplot, "own_before", "own_gain", hue="series", style="series", legend=False, s=36,
-            palette=apart["palette"], markers=apart["markers"], hue_order=apart["hue_order"],
-            style_order=apart["hue_order"],
-        )  # fmt: skip
-        grid.refline(y=0, color="black", linestyle="-", linewidth=0.8)
-        grid.set_axis_labels("accuracy at the start (%), own sampler", "gain (points)")
-        look.panel_titles(grid, "recipe")
-        look.legend(grid.figure, apart, lines=False)
-        look.finished(grid.figure)
-    numbers = data[["recipe", "begun", "seed", "own_before", "own_gain"]].reset_index(drop=True)  # parts share labels
-    told = []
-    for (name,), part in show.groups(numbers, ["recipe"]):
-        least, most = part.loc[part["own_gain"].idxmin()], part.loc[part["own_gain"].idxmax()]
-        low, high = (show.in_points(end.own_gain, policies.GAIN) for end in (least, most))
-        told.append(
-            f"By the {name} the start of {least.own_before:.1f} % ends with {low}, the least; "
-            f"that of {most.own_before:.1f} % with {high}, the most."
-        )
-    return Shown(grid.figure, numbers, " ".join(told))
-
-
-def from_paper(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with points that the best epoch, and its gain, are above the paper's; d = 24.
-
-    A gain is that over greedy discrete decoding before, from which the paper's start is printed.
-    """
-    paper = rows["k"].map(lambda k: stated(stem(k)))
-    gain = paper - stated(start())
-    return rows.assign(beyond=rows["own_best"] - paper, beyond_gain=rows["own_best"] - rows["discrete_before"] - gain)
+    chosen = pd.concat([both.assign(seeds="all"), both[~fallen].assign(seeds="not collapsed")])
+    by = ["recipe", "seeds", "ratio"]
+    apart = [
+        show.gap_table(chosen, by, "k", {f"token {step}": (many, few)}, f"entropy_{step}", digits=2) for step in STEPS
+    ]
+    return reduce(pd.merge, apart)
 
 
 # Explanations of the paper's Table 1: what each predicts of runs on the paper's split, and what came out
+
+
+def explained() -> pd.DataFrame:
+    """The runs of `explaining` by the authors' recipe."""
+    return policies.outcomes(policies.evaluations({"paper": explaining("paper")}))
 
 
 def predicted() -> pd.DataFrame:
@@ -130,60 +74,51 @@ def predicted() -> pd.DataFrame:
 
 
 def standing(rows: pd.DataFrame) -> pd.DataFrame:
-    """The runs that stand, with `best` and `gain`; a collapsed one answers one thing to everything.
+    """A row for each explained run and measure in `value`, and the paper's in `paper`.
 
-    Args:
-        rows: `policies.outcomes` of runs on the paper's split.
+    Runs that collapse are left out: they answer one thing to everything. The paper's start is decoded greedily.
     """
     kept = rows[~rows["collapsed"].astype(bool)]
-    gain = kept["own_best"] - kept["discrete_before"]  # the paper's start is decoded greedily
-    return kept.assign(best=kept["own_best"], gain=gain)
-
-
-def compared(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each of `standing` and every measure that was predicted; `inside` where the prediction is right."""
-    long = standing(rows).melt([*TOLD_BY, "k", "seed"], list(WORDS), var_name="measure")
-    joined = long.merge(predicted(), on=[*TOLD_BY, "measure"])
-    return joined.assign(inside=joined["value"].between(joined["low"], joined["high"]))
+    kept = kept.assign(best=kept["own_best"], gain=kept["own_best"] - kept["discrete_before"])
+    named = kept.merge(predicted()[["explanation", "dropout", "lr"]].drop_duplicates())
+    long = named.melt(["explanation", "d_model", "k", "seed"], [*MEASURES], "measure")
+    return long.assign(paper=[paper_measure(*place) for place in zip(long["measure"], long["d_model"], long["k"])])
 
 
 def paper_measure(measure: str, d_model: int, k: int) -> float:
     """The paper's value of a measure."""
+    claim = f"grpo-mts-d{d_model}-k{k}"
     if measure.startswith("entropy"):
-        return paper_value(f"{stem(k, d_model)}-{measure.replace('_', '')}")
-    return paper_value(stem(k, d_model)) - (paper_value(start(d_model)) if measure == "gain" else 0)
+        return paper_value(f"{claim}-{measure.replace('_', '')}")
+    return paper_value(claim) - (paper_value(f"grpo-mts-d{d_model}-sft") if measure == "gain" else 0)
 
 
-def fits(rows: pd.DataFrame) -> pd.DataFrame:
-    """Counts of the paper's accuracies, gains and entropies after training that lie among the runs that stand.
+def fits(long: pd.DataFrame) -> pd.DataFrame:
+    """Counts of the paper's accuracies, gains and entropies after training that lie among the runs of `standing`.
 
     A row for each explanation and dimension, those too of which nothing was predicted.
     """
-    names = predicted().drop_duplicates(["dropout", "lr"]).set_index(["dropout", "lr"])["explanation"]
-    told = []
-    for (d_model, dropout, lr), part in standing(rows).groupby(TOLD_BY):
-        row = {"explanation": names[dropout, lr], "d": d_model, "runs": len(part)}
-        for kind, measures in PARTS.items():
-            among = [
-                own[measure].min() <= paper_measure(measure, d_model, k) <= own[measure].max()
-                for k, own in part.groupby("k")
-                for measure in measures
-            ]
-            row[kind] = f"{sum(among)} of {len(among)}"
-        told.append(row)
-    return pd.DataFrame(told).sort_values(["explanation", "d"])
+    by = ["explanation", "d_model"]
+    cells = long.groupby([*by, "measure", "k"]).agg(
+        low=("value", "min"), high=("value", "max"), paper=("paper", "first")
+    )
+    cells = cells.assign(among=cells["paper"].between(cells["low"], cells["high"])).reset_index()
+    part = cells["measure"].map(lambda measure: MEASURES[measure][0])
+    counts = cells.groupby([*by, part])["among"].agg(policies.how_many).unstack()
+    counts.insert(0, "runs", at(long, measure="best").groupby(by).size())
+    return counts[["runs", "accuracies", "gains", "entropies"]]
 
 
-def predictions_table(rows: pd.DataFrame) -> pd.DataFrame:
+def predictions_table(long: pd.DataFrame) -> pd.DataFrame:
     """Each prediction, the range of the runs of every K that has some, how many keep to it, and the paper's values."""
-    told, runs = [], compared(rows)
+    told = []
     for one in predicted().itertuples():
-        part = at(runs, explanation=one.explanation, d_model=one.d_model, measure=one.measure)
-        digits = 2 if one.measure == "entropy_4" else 1
-        row = {"explanation": one.explanation, "d": one.d_model, "measure": WORDS[one.measure]}
+        part = at(long, explanation=one.explanation, d_model=one.d_model, measure=one.measure)
+        digits = 2 if one.measure.startswith("entropy") else 1
+        row = {"explanation": one.explanation, "d": one.d_model, "measure": MEASURES[one.measure][1]}
         row |= {"predicted": f"{one.low:g} to {one.high:g}"}
         row |= {f"K = {k}": ends(at(part, k=k)["value"], digits) for k in KS}
-        row |= {"as predicted": f"{part['inside'].sum()} of {len(part)}" if len(part) else "not run"}
+        row |= {"as predicted": policies.how_many(part["value"].between(one.low, one.high))}
         paper = ", ".join(f"{paper_measure(one.measure, one.d_model, k):.{digits}f}" for k in KS)
         told.append(row | {"the paper": paper})
     return pd.DataFrame(told)

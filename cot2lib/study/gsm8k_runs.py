@@ -15,19 +15,17 @@ import pandas as pd
 from cot2lib.errors import RecordError
 from cot2lib.llm import runs
 from cot2lib.llm.policy import PolicyRecipe
-from cot2lib.llm.settings import GSM8K, SMALL, SMOLLM2, LanguageRun, WarmStart
+from cot2lib.llm.settings import GSM8K, SMOLLM2, LanguageRun, WarmStart
 from cot2lib.runs import records
-from cot2lib.specs import table as profiles
+from cot2lib.specs import profiles
 from cot2lib.specs.profiles import SEEDS
 
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them
 PAPER_LIMITS = {160: 32, 128: 32, 96: 16, 80: 16}
 EARLY = 0.3  # share of the training by which all thoughts are there, where they begin with it
-# The paper's limit that each of a profile's limits stands for.
-BESIDE = {"quick": dict(zip(LIMITS, PAPER_LIMITS)), "paper": {limit: limit for limit in PAPER_LIMITS}}
+BESIDE = dict(zip(LIMITS, PAPER_LIMITS)) | {limit: limit for limit in PAPER_LIMITS}  # the paper's limit, by ours
 K = 4  # tokens that a thought is the mean of
 QWEN, TESTED = "Qwen/Qwen3-0.6B", 1319  # and GSM8K's test problems
-MAIN = {"quick": SMALL, "paper": QWEN}  # whose table a profile makes
 THREE = SEEDS[:3]
 MADE = ("device", "threads", "python", "torch", "cot2lib", "commit", "date", "seconds")
 COLUMNS = [
@@ -101,11 +99,7 @@ def shipped(profile: str) -> pd.DataFrame:
 
 
 def collect(profile: str, sources: Sequence[Path] = ()) -> pd.DataFrame:
-    """Evaluations of all finished runs of a profile, those of the store beside those that are shipped.
-
-    Args:
-        profile: whose.
-        sources: other stores, say from a machine with a GPU.
+    """Evaluations of all finished runs of a profile, those of the local and other stores before what is shipped.
 
     Raises:
         RecordError: if none is there.
@@ -153,19 +147,19 @@ def ship_models(profile: str, folder: Path | None = None) -> list[Path]:
 
 
 def ends(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each run: accuracies, lengths and shares of cut responses before and after its training.
+    """A row for each run: accuracies before and after its training, and the length of responses after it.
 
     `accuracy` is of responses as they are rewarded, `greedy` of greedy tokens, after thoughts where the run learnt to
     think. `start_accuracy` and `start_greedy` are those of the model before training, which has no thoughts: its
     tokens may take up the whole limit, as in the run of discrete chain of thought of the same limit and seed.
     """
-    cell, what = ["model", "longest", "seed"], ["accuracy", "length", "cut"]
-    greedy = table.rename(columns={"accuracy": "greedy"}).drop(columns=["length", "cut"])
+    cell = ["model", "longest", "seed"]
+    greedy = table.rename(columns={"accuracy": "greedy"}).drop(columns="length")
     own = np.where(table["continuous"] > 0, THOUGHTS, TOKENS)
     last = lambda rows: rows[rows["step"] == rows.groupby("id")["step"].transform("max")].reset_index(drop=True)
     found = last(greedy[table["decoding"] == own])
-    found = found.join(last(table[table["decoding"] == SAMPLED]).set_index("id")[what], on="id")
+    found = found.join(last(table[table["decoding"] == SAMPLED]).set_index("id")[["accuracy", "length"]], on="id")
     untrained = (table["step"] == 0) & (table["continuous"] == 0)
-    sampled = table[untrained & (table["decoding"] == SAMPLED)].set_index(cell)[what]
+    sampled = table[untrained & (table["decoding"] == SAMPLED)].set_index(cell)["accuracy"]
     plain = greedy[untrained & (table["decoding"] == TOKENS)].set_index(cell)["greedy"]
-    return found.join(sampled.add_prefix("start_"), on=cell).join(plain.rename("start_greedy"), on=cell)
+    return found.join(sampled.rename("start_accuracy"), on=cell).join(plain.rename("start_greedy"), on=cell)

@@ -54,10 +54,8 @@ from cot2lib.metrics import (
     Interval,
     Values,
     at_widest_gap,
-    by_seed,
     holm,
     mean_interval,
-    paired_interval,
     prediction_interval,
     seeds_for,
 )
@@ -84,18 +82,13 @@ SAID = {  # what a reader is told of a label besides its group; the rest is said
     "holds vacuously": "vacuously:", "quick only": "quick recipe alone", "not run": "not run:",
 }  # fmt: skip
 
-Sides = tuple[pd.Series, pd.Series]  # of one cell, by seed: said to be above, said to be below
-
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit that a claim is measured in.
+    """The unit that a claim is measured in, with the decimals that a reader is shown.
 
-    Attributes:
-        name: the word.
-        tight: half-width of an interval from which it is wide, and what a mean that is close lies within.
-        digits: decimals that a reader is shown.
-        share: of a stated value that a mean which is close lies within too.
+    From the half-width `tight` on an interval is wide. A mean that is close to a stated value lies within `tight`, and
+    within `share` of that value.
     """
 
     name: str
@@ -228,58 +221,51 @@ def outcomes(values: Values, stated: float, unit: Unit) -> str:
 
 
 def learnt(right: Values, asked: Values, chance: float) -> bool:
-    """Whether some run is right more often than chance alone makes one of them in 5 % of cases.
-
-    Args:
-        right: how many questions each run answers.
-        asked: of how many.
-        chance: share that a guess answers.
-    """
+    """Whether some run is `right` on more of the questions `asked` than chance makes one of them in 5 % of cases."""
     by_luck = stats.binom.sf(np.round(np.asarray(right)) - 1, np.asarray(asked), chance)
     return bool((by_luck < (1 - LEVEL) / len(by_luck)).any())
 
 
-def direction_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
-    """Verdict on a direction, from the sides of its cells."""
-    if too_few(cells):
+def direction_verdict(gaps: Sequence[pd.Series], unit: Unit = POINTS) -> str:
+    """Verdict on a direction, from differences by seed, one series per cell."""
+    if min(map(len, gaps)) < FEWEST_SEEDS:
         return TOO_FEW
-    gaps = intervals(cells)
-    if all(gap.low > 0 for gap in gaps):
+    intervals = [mean_interval(gap) for gap in gaps]
+    if all(interval.low > 0 for interval in intervals):
         return REPRODUCED
-    if any(significant(cells)):
+    if any(significant(gaps)):
         return PART
-    wide = [sides for sides, gap in zip(cells, gaps) if gap.low <= 0 <= gap.high and gap.half_width >= unit.tight]
-    widths = [max(abs(differences(sides).mean()), unit.tight) for sides in wide]
+    wide = [
+        gap
+        for gap, interval in zip(gaps, intervals)
+        if interval.low <= 0 <= interval.high and interval.half_width >= unit.tight
+    ]
+    widths = [max(abs(gap.mean()), unit.tight) for gap in wide]
     return f"{OPEN}: {_seeds(widths, wide)}" if wide else f"{NOT}: no difference the stated way is significant"
 
 
-def significant(cells: Sequence[Sides]) -> list[bool]:
+def significant(gaps: Sequence[pd.Series]) -> list[bool]:
     """Which cells differ the stated way, with Holm's correction at 5 %."""
-    gaps = [differences(sides) for sides in cells]
     return [sure and gap.mean() > 0 for sure, gap in zip(holm(gaps), gaps)]
 
 
-def no_gain_verdict(cells: Sequence[Sides], unit: Unit = POINTS) -> str:
-    """Verdict on a claim of no gain, from cells of (said not to gain, other)."""
-    if too_few(cells):
+def no_gain_verdict(gaps: Sequence[pd.Series], unit: Unit = POINTS) -> str:
+    """Verdict on a claim of no gain, from what is said not to gain less the other, one series per cell."""
+    if min(map(len, gaps)) < FEWEST_SEEDS:
         return TOO_FEW
-    gaps, none = intervals(cells), GAIN * unit.tight
-    if any(gap.low > 0 for gap in gaps):
+    intervals, none = [mean_interval(gap) for gap in gaps], GAIN * unit.tight
+    if any(interval.low > 0 for interval in intervals):
         return f"{NOT}: a gain is significant"
-    unsure = [sides for sides, gap in zip(cells, gaps) if gap.high >= none]
-    means = [differences(sides).mean() for sides in unsure]
-    return f"{OPEN}: {_seeds([max(mean, none - mean) for mean in means], unsure)}" if unsure else REPRODUCED
+    unsure = [gap for gap, interval in zip(gaps, intervals) if interval.high >= none]
+    widths = [max(gap.mean(), none - gap.mean()) for gap in unsure]
+    return f"{OPEN}: {_seeds(widths, unsure)}" if unsure else REPRODUCED
 
 
-def _seeds(widths: Sequence[float], cells: Sequence[Sides]) -> str:
+def _seeds(widths: Sequence[float], gaps: Sequence[Values]) -> str:
     """How many seeds bring the interval of every cell below a half-width, in words."""
-    return _in_words([seeds_for(differences(sides), width) for width, sides in zip(widths, cells)])
-
-
-def _in_words(counts: Sequence[int | None]) -> str:
-    known = [count for count in counts if count]
-    count = f"about {max(known)}" if len(known) == len(counts) else "not even a thousand"
-    return f"{count} seeds that spread as these would decide"
+    counts = [seeds_for(gap, width) for width, gap in zip(widths, gaps)]
+    most = "not even a thousand" if None in counts else f"about {max(filter(None, counts))}"
+    return f"{most} seeds that spread as these would decide"
 
 
 def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:
@@ -292,11 +278,8 @@ def value_verdict(differences: Sequence[Values], unit: Unit = POINTS) -> str:
     widest = max(gap.half_width for gap in gaps)
     if widest < unit.loose and all(unit.close(gap.mean) for gap in gaps):
         return REPRODUCED if widest < unit.tight else NEAR
-    counts = [
-        seeds_for(values, unit.loose if unit.close(gap.mean) else abs(gap.mean))
-        for values, gap in zip(differences, gaps)
-    ]
-    return f"{OPEN}: {_in_words(counts)}"
+    widths = [unit.loose if unit.close(gap.mean) else abs(gap.mean) for gap in gaps]
+    return f"{OPEN}: {_seeds(widths, differences)}"
 
 
 def outside(difference: Interval) -> float:
@@ -321,19 +304,3 @@ def parts_verdict(verdicts: dict[str, str]) -> str:
     said = ", ".join(f"{part} {group(verdict)}" for part, verdict in verdicts.items())
     some = PART if kinds & {REPRODUCED, PART} else OPEN
     return f"{some}: {said}"
-
-
-def too_few(cells: Sequence[Sides]) -> bool:
-    """Whether some cell has too few seeds for a verdict."""
-    return min(len(differences(sides)) for sides in cells) < FEWEST_SEEDS
-
-
-def differences(sides: Sides) -> pd.Series:
-    """How far one side is above the other, by seed."""
-    above, below = by_seed(*sides)
-    return above - below
-
-
-def intervals(cells: Sequence[Sides]) -> list[Interval]:
-    """The interval of each cell's gap."""
-    return [paired_interval(above, below) for above, below in cells]

@@ -1,7 +1,7 @@
 """One look for all figures, and the one component that shows them.
 
 A series keeps its look (`cot2lib.study.series`) in every figure. Every seed is visible. The background is opaque
-white, which the book's dark theme inverts.
+white, which the book's dark theme inverts. `paper` gives the numbers of the paper (`printed.number_at`).
 """
 
 import io
@@ -17,6 +17,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study.frame import ORDER, called, ordered
@@ -29,6 +30,7 @@ MOST_SVG = 150_000  # characters of a figure as vectors; a larger one is shown a
 PAPER = {"color": "black", "marker": "_", "linewidths": 2.2, "zorder": 6}
 WIDE = 10.0  # inches of all panels of a row
 LETTERS = 13  # of a line below a place
+HANDLE, LETTER = 0.55, 0.068  # inches of a legend's entry: its mark with the space around it, and each letter
 POINTS = 80  # of a learning curve; a longer one is drawn as means of neighbours
 SETTINGS = {
     "figure.dpi": 150,
@@ -46,12 +48,9 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure as pages show it: as vectors unless these weigh too much, with its numbers and its finding.
+    """A figure as pages show it: as vectors unless these weigh too much; HTML where a page's own colours draw it.
 
-    Attributes:
-        figure: what is drawn; HTML where a page's own colours draw it.
-        numbers: the frame that it draws; pages offer it as a file.
-        finding: a sentence that says what the figure shows; it opens the caption and the alternative text.
+    Pages offer its `numbers` as a file; its `finding`, a sentence, opens the caption and the alternative text.
     """
 
     figure: Figure | str
@@ -67,7 +66,6 @@ class Shown:
         return picture | {NUMBERS: self.csv(), FINDING: self.finding, "text/plain": self.finding or "a figure"}
 
     def csv(self) -> str:
-        """The numbers as a file holds them."""
         return self.numbers.to_csv(index=False, float_format="%.6g", lineterminator="\n")
 
     def svg(self) -> str:
@@ -81,8 +79,15 @@ class Shown:
 
     def _saved(self, kind: str, **options) -> bytes:
         drawn = io.BytesIO()
-        self.figure.savefig(drawn, format=kind, bbox_inches="tight", **options)
+        self.figure.savefig(drawn, format=kind, **options)
         return drawn.getvalue()
+
+
+class Grid(sns.FacetGrid):
+    """Panels that `finished` lays out once, and not seaborn after each of its layers."""
+
+    def tight_layout(self, *_, **__) -> "Grid":
+        return self
 
 
 def curves(
@@ -95,28 +100,19 @@ def curves(
     y: str = "accuracy",
     labels: tuple[str, str] = ("epoch", "validation accuracy (%)"),
     free: bool = False,
-    sharex: bool | str = "row",
     height: float = 2.3,
 ) -> Shown:
     """Learning curves: a row of panels per recipe, a column per value of `col`; thin lines are seeds.
 
-    Args:
-        frame: tidy curves.
-        hue: what lines are told apart by.
-        col: what columns of panels are told apart by.
-        paper: the paper's value of a series and a column, marked at the right edge.
-        finding: what the figure shows.
-        x, y: what is drawn.
-        labels: of the axes.
-        free: whether each panel has a scale of its own.
-        sharex: which panels have one axis of epochs, as in `seaborn.FacetGrid`.
-        height: of a panel (inches).
+    Lines differ by `hue`. The number of the paper for a series and a column is marked at the right edge. With `free`
+    each panel has a scale of its own; `height` is that of a panel (inches).
     """
     data, apart = told_apart(thinned(frame, [*dict.fromkeys(filter(None, ["recipe", col, hue]))], x, y), hue)
     options = {name: apart[name] for name in ("hue", "palette", "hue_order")} | {"x": x, "y": y}
     with plt.rc_context(SETTINGS):
-        shared = {"sharex": sharex, "sharey": not free, "height": height, "aspect": 1.3}
-        grid = sns.FacetGrid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
+        wide = col is not None and data[col].nunique() > 1
+        shared = {"sharex": "row", "sharey": not free, "height": height, "aspect": 1.3 if wide else 1.8}
+        grid = Grid(data, row=None if col == "recipe" else "recipe", col=col, despine=False, **shared)
         grid.map_dataframe(sns.lineplot, units="seed", estimator=None, linewidth=0.6, alpha=0.4, **options)
         dashes = {"style": "series", "dashes": apart["dashes"], "style_order": apart["hue_order"]}
         grid.map_dataframe(sns.lineplot, errorbar=None, **options, **dashes)
@@ -162,25 +158,18 @@ def ends(
 ) -> Shown:
     """Every run as a dot beside the mean with its 95 % t-interval, a panel per value of `col`; black bars: the paper.
 
-    Args:
-        rows: tidy rows.
-        hue: what dots of one place are told apart by.
-        x: what places are told apart by.
-        col: what panels are told apart by.
-        y: what is drawn.
-        paper: the paper's value of a series at a place, and in a panel if `col` is not the recipe.
-        finding: what the figure shows.
-        label: of the axis of values.
-        limits: what the intervals are cut to.
-        row: what rows of panels are told apart by; each that is not a recipe has a scale of its own.
+    Places differ by `x`, dots of one place by `hue`. The paper's number depends on both, and on `col` if that is not
+    the recipe. Intervals are cut to `limits`. Each `row` of panels has a scale of its own unless it is a recipe.
     """
     data, apart = told_apart(rows, hue)
-    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: _wrapped(called(x, value)))
+    # short lines below a place, unless it has lines of its own: its neighbours need room
+    shown = lambda name: name if "\n" in name else fill(name, LETTERS)
+    data["place"] = ordered(data[x], ORDER.get(x, ())).map(lambda value: shown(called(x, value)))
     height = 3.1 if row is None else 2.5
     aspect = min(4.34, WIDE / (data[col].nunique() if col else 1)) / height
     sharey = "row" if row not in (None, "recipe") else True
     with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
+        grid = Grid(data, row=row, col=col, height=height, aspect=aspect, sharey=sharey, despine=False)
         for place, cell in grid.facet_data():
             seeds(grid.facet_axis(*place[:2]), cell, apart, "place", y, limits)
         if paper:
@@ -191,11 +180,6 @@ def ends(
         legend(grid.figure, apart, paper=paper is not None, lines=False)
         finished(grid.figure)
     return Shown(grid.figure, data[[*filter(None, [row, col]), x, hue, "seed", y]], finding)
-
-
-def _wrapped(words: str) -> str:
-    """Words below a place, in short lines unless they have lines of their own: its neighbours need room."""
-    return words if "\n" in words else fill(words, LETTERS)
 
 
 def seeds(
@@ -257,18 +241,11 @@ def lines(
     limits: tuple[float, float] = (-np.inf, np.inf),
     **facets,
 ) -> Shown:
-    """A line of means with markers for each series, a panel per value of `col`.
+    """A line of means with markers for each value of `hue`, a panel per value of `col`.
 
-    Args:
-        rows: what is drawn; with a column `seed` every row is a small dot besides, and means have a 95 % t-interval.
-        x, y: columns of the axes.
-        hue: what lines are told apart by.
-        labels: of the axes.
-        col: what panels are told apart by.
-        finding: what the figure shows.
-        widths: of the lines of some series, by their name in legends; 0 leaves the markers alone.
-        limits: what the intervals are cut to.
-        facets: options of `seaborn.FacetGrid`.
+    With a column `seed` every row is a small dot besides, and means have a 95 % t-interval, cut to `limits`. `widths`
+    are of the lines of some series, by their name in legends; 0 leaves the markers alone. `facets` are options of
+    `seaborn.FacetGrid`.
     """
     data, apart = told_apart(rows, hue)
     options = {"x": x, "y": y, **{name: apart[name] for name in ("hue", "palette", "hue_order", "markers")}}
@@ -277,7 +254,7 @@ def lines(
     means |= {"dashes": apart["dashes"], "markersize": 6, "err_style": "bars"}
     interval = partial(_ends_of_interval, limits=limits) if "seed" in rows else None
     with plt.rc_context(SETTINGS):
-        grid = sns.FacetGrid(data, col=col, despine=False, **{"height": 3.0, "aspect": 1.4 if col else 1.9} | facets)
+        grid = Grid(data, col=col, despine=False, **{"height": 3.0, "aspect": 1.4 if col else 1.9} | facets)
         if "seed" in rows:
             grid.map_dataframe(sns.scatterplot, s=16, alpha=0.5, linewidth=0, **options)
         grid.map_dataframe(sns.lineplot, errorbar=interval, **options, **means)
@@ -292,6 +269,14 @@ def finished(figure: Figure) -> None:
     """Lay a figure out by its contents, and close it, so that a notebook shows it once."""
     figure.set_layout_engine("constrained")
     plt.close(figure)
+
+
+def ticked(axes: Sequence[Axes], places: Sequence[float], **options) -> None:
+    """Give panels a logarithmic axis with ticks at these places alone; `options` are those of `Axes.set`."""
+    for axis in axes:
+        axis.set(xscale="log", **options)
+        axis.set_xticks(places, [f"{place:g}" for place in places])
+        axis.xaxis.set_minor_locator(NullLocator())
 
 
 def panel_titles(grid: sns.FacetGrid, col: str | None, row: str | None = None) -> None:
@@ -315,7 +300,8 @@ def legend(figure: Figure, apart: Mapping, paper: bool = False, markers: bool = 
     handles += [
         Line2D([], [], color="#8c8c8c", linewidth=2.2, label="paper")
     ] * paper  # its marks have several colours
-    columns = min(6, len(handles), max(2, int(figure.get_figwidth() / 1.4)))
+    widest = HANDLE + LETTER * max(len(handle.get_label()) for handle in handles)
+    columns = min(len(handles), max(1, int(figure.get_figwidth() / widest)))
     figure.legend(handles=handles, loc="outside upper center", ncols=columns, frameon=False)
 
 

@@ -1,6 +1,6 @@
-"""Tables that are measured on models and not merged from runs: what has shipped, and how `cot2 measure` makes each."""
+"""What ships: finished runs that `cot2 collect` merges, and tables that `cot2 measure` makes on trained models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -10,9 +10,11 @@ import pandas as pd
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.provenance import provenance, resolve_device
+from cot2lib.runs import collect as merge
 from cot2lib.runs import records
 from cot2lib.runs.lookup import absent_message, weights
 from cot2lib.specs import by_shape, profiles
+from cot2lib.study import gsm8k_runs, sweeps
 
 STUDY = "cot2lib.study."
 
@@ -47,15 +49,15 @@ TABLES = {
         "thoughts_held:contents",
         "sweeps:looked_into",
     ),
-    "searched": Measured("tested", "id test inputs strict pair", "graph_tests:measure", "prosqa.runs:searched"),
+    "searched": Measured("tested", "id test inputs strict pair", "prontoqa:measure", "prosqa.runs:searched"),
     "votes": Measured("majority", "id temperature k pass_at_k maj_at_k", "graph_tests:votes", "prosqa.runs:polled"),
     "questions": Measured("tested", TESTED, "prosqa.questions:measure", "prosqa.runs:compared"),
     "farther": Measured("tested", TESTED, "prosqa.questions:measure_hops", "prosqa.runs:tried_farther"),
     "edits": Measured(
-        "answers", "id edit dose inputs before right follows", "controls.edits:measure", "controls.runs:thinking"
+        "answers", "id edit dose inputs before right follows", "controls.measure:edits", "controls.runs:thinking"
     ),
-    "along": Measured("edits", "id step edit dose inputs before right follows", "controls.along:measure"),
-    "transfer": Measured("tuned", "control seed start share shown before right", "controls.transfer:measure"),
+    "along": Measured("edits", "id step edit dose inputs before right follows", "controls.measure:along"),
+    "transfer": Measured("tuned", "control seed start share shown before right", "controls.measure:transfer"),
 }
 
 
@@ -89,3 +91,23 @@ def measure(name: str, profile: str = "quick", folder: Path | None = None) -> Pa
         known = read(name, profile)
         found = pd.concat([known[known["id"].isin(others)], found], ignore_index=True)
     return records.ship_table(f"{name}.{profile}.{table.of}", found, folder or paths.records())
+
+
+def collect(
+    chapter: str, profile: str, sources: Sequence[Path] = (), folder: Path | None = None, replace: bool = False
+) -> list[Path]:
+    """Merge the finished runs of a chapter (`cot2lib.runs.collect.collect`); of `gsm8k` those are preferred to what is
+    shipped.
+
+    Returns the files written. Raises RecordError as there; SpecError for a chapter without runs.
+    """
+    if chapter == "gsm8k":
+        table = gsm8k_runs.collect(profile, sources)
+        shipped = records.ship_table(f"gsm8k.{profile}.evaluations", table, folder)
+        return [shipped, *gsm8k_runs.ship_models(profile, folder)]
+    if chapter in TABLES:
+        raise SpecError(f"{chapter} is measured on models: `cot2 measure {chapter}`.")
+    specs = sweeps.of_chapter(chapter, profile)
+    shipping = {spec for spec in specs if sweeps.ships_weights(chapter, spec)}
+    options = dict(sources=sources, folder=folder, replace=replace, half=chapter in sweeps.HALF)
+    return merge.collect(f"{chapter}.{profile}", specs, with_weights=shipping, **options)

@@ -1,4 +1,4 @@
-"""The chapter `policy_ratio`: gradients of small models under both policy ratios, and how far ratios go from one.
+"""Chapter `policy_ratio`: gradients of small models under both policy ratios, and how far ratios go from one.
 
 Reward, divergence and gradients are exact where all thoughts can be listed (`cot2lib.policy_gradient`), else sampled.
 With one update per batch and no dropout every ratio is one, whatever clip range is chosen. Two things move it: dropout
@@ -14,7 +14,6 @@ import pandas as pd
 import seaborn as sns
 import torch
 from jaxtyping import Bool, Float
-from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 from torch import Tensor
 
@@ -22,14 +21,14 @@ from cot2lib import losses, policy_gradient
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import positive
+from cot2lib.kit.frozen import positive
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.study import series, show
 from cot2lib.study.frame import at, called
-from cot2lib.study.look import Shown, panels
+from cot2lib.study.look import Shown, panels, ticked
 from cot2lib.study.report import recipe
 from cot2lib.study.series import LOOKS, SKY
 from cot2lib.tasks import MNNS
@@ -54,24 +53,14 @@ MEASURES = {
     "noise": "noise of a batch / signal",
 }
 DRAWN = 200  # updates of an example that are drawn
-SHARES = {
-    "thoughts": "thoughts outside (%)",
-    "thoughts_cut": "thoughts cut (%)",
-    "answers_cut": "answers cut (%)",
-}
+SHARES = {"thoughts": "thoughts outside (%)", "thoughts_cut": "thoughts cut (%)", "answers_cut": "answers cut (%)"}
 ENDS = {"after": "J after", "reweighted": "J after, reweighted by geometric means", "divergence": "KL from start"}
 
 Starts = tuple[list[RunSpec], GPT2Stack]
 
 
 def starts(seeds: Sequence[int], epochs: int) -> Starts:
-    """Discrete models of two digits of 1-3, one layer, one head, d = 16, trained here for so many epochs.
-
-    Raises:
-        SpecError: without seeds or epochs.
-    """
-    if not seeds:
-        raise SpecError("no seeds for the small models; give at least one, say [42].")
+    """Discrete models of two digits of 1-3, one layer, one head, d = 16, trained here for so many epochs."""
     specs = [shortened(spec("discrete", task=TASK, d_model=16, layers=1, heads=1, seed=s), epochs) for s in seeds]
     trainer = SupervisedTrainer(specs)
     trainer.train()
@@ -118,56 +107,32 @@ def sampled_gradients(start: Starts, ks: Sequence[int], lanes: int) -> pd.DataFr
         raise SpecError(f"lanes={lanes}: standard errors need at least {2 * LANE_BLOCKS}.")
     specs, stack = start
     one, rows, inner = stack.select([0]), [], policy_gradient.inner
-    spread = lambda lanes: (lanes.square().sum() / len(lanes) / inner(lanes, lanes) - 1).clamp(min=0).sqrt()
+    block = torch.arange(lanes) * LANE_BLOCKS // lanes
+    length = lambda a: inner(a, a).clamp(min=0).sqrt()  # of the expectation, without what noise adds to the mean's
+    spread = lambda a: (a.square().sum() / len(a) / inner(a, a) - 1).clamp(min=0).sqrt()
+
+    def jackknife(measure: Callable[..., Tensor], *gradients: Float[Tensor, "lane parameter"]) -> tuple[float, float]:
+        left = torch.stack([measure(*(g[block != b] for g in gradients)) for b in range(LANE_BLOCKS)])
+        error = ((LANE_BLOCKS - 1) / LANE_BLOCKS * (left - left.mean()).square().sum()).sqrt()
+        return float(measure(*gradients)), float(error)
+
     for k in ks:
         found = policy_gradient.sampled_gradients(one, TASK, MTS(k), SHOWN, GROUP, lanes=lanes, seed=specs[0].seed)
         right = found["product"].sum(0)
         if k <= LISTED:
             reward = policy_gradient.expected_reward(policy_gradient.law(one, TASK, MTS(k)))
             goal = policy_gradient.gradient(reward, one)[0] * (1 - 1 / GROUP)
-        for ratio, mine in found.items():
-            whole = mine.sum(0)
+        for ratio, (thought, answer) in found.items():
             measured = {
-                "cosine": _jackknife(lambda a, b: inner(a, b) / (_length(a) * _length(b)), whole, right),
-                "balance": _jackknife(lambda thought, answer: _length(thought) / _length(answer), *mine),
-                "noise": _jackknife(spread, whole),
+                "cosine": jackknife(lambda a, b: inner(a, b) / (length(a) * length(b)), thought + answer, right),
+                "balance": jackknife(lambda a, b: length(a) / length(b), thought, answer),
+                "noise": jackknife(spread, thought + answer),
             }
             if k <= LISTED:
-                along = whole @ goal / goal.square().sum()
+                along = (thought + answer) @ goal / goal.square().sum()
                 measured["along"] = float(along.mean()), float(along.std()) / lanes**0.5
             rows += [(k, ratio, name, value, error) for name, (value, error) in measured.items()]
     return pd.DataFrame(rows, columns=["k", "ratio", "measure", "value", "error"])
-
-
-def _length(a: Float[Tensor, "lane parameter"]) -> Float[Tensor, ""]:
-    """Length of an expected gradient, without what noise adds to that of the mean."""
-    return policy_gradient.inner(a, a).clamp(min=0).sqrt()
-
-
-def _jackknife(
-    measure: Callable[..., Float[Tensor, ""]], *gradients: Float[Tensor, "lane parameter"]
-) -> tuple[float, float]:
-    """A measure of lanes of gradients, and its standard error from leaving out one block of lanes at a time."""
-    lanes = len(gradients[0])
-    block = torch.arange(lanes) * LANE_BLOCKS // lanes
-    left = torch.stack([measure(*(g[block != b] for g in gradients)) for b in range(LANE_BLOCKS)])
-    error = ((LANE_BLOCKS - 1) / LANE_BLOCKS * (left - left.mean()).square().sum()).sqrt()
-    return float(measure(*gradients)), float(error)
-
-
-def away(listed: pd.DataFrame) -> pd.DataFrame:
-    """A row on the geometric mean's gradients for the largest K: angles (degrees) to that of J."""
-    found = at(listed, k=listed["k"].max(), ratio="geometric")
-    angles = np.degrees(np.arccos(found["cosine"].clip(-1, 1)))
-    return pd.DataFrame([{"least": angles.min(), "most": angles.max(), "k": listed["k"].max()}])
-
-
-def count_axis(axis: Axes, ks: pd.Series) -> None:
-    places = sorted(ks.unique())
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(places, [str(k) for k in places])
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.set_xlabel("tokens K")
 
 
 def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") -> Shown:
@@ -183,8 +148,7 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") ->
                 points["k"], points["value"], 2 * points["error"], color=colour, fmt=marker, markersize=5, capsize=2,
                 linestyle="--" if measure == "noise" else "none", linewidth=1.2, label=called("ratio", ratio),
             )  # fmt: skip
-        count_axis(axis, sampled["k"])
-        axis.set_ylabel(label)
+        ticked([axis], sorted(sampled["k"].unique()), xlabel="tokens K", ylabel=label)
     axes[0, 1].set(yscale="log", yticks=[0.1, 0.3, 1, 3, 10], yticklabels=["0.1", "0.3", "1", "3", "10"])
     axes[0, 1].yaxis.set_minor_locator(NullLocator())
     axes[0, 2].set_ylim(bottom=0)
@@ -199,29 +163,21 @@ def gradients(listed: pd.DataFrame, sampled: pd.DataFrame, finding: str = "") ->
 def example_climbs(ks: Sequence[int], updates: int) -> pd.DataFrame:
     """Expected reward `J` after each `update`, by `k` and `ratio`, where thought and answer share one parameter."""
     positive(**{f"example_ks[{place}]": k for place, k in enumerate(ks)})
-    parts = []
-    for ratio in SHOWN:
-        rewards = pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks))
-        parts.append(rewards.rename_axis("update").melt(var_name="k", value_name="J", ignore_index=False))
-    return pd.concat([part.reset_index().assign(ratio=ratio) for part, ratio in zip(parts, SHOWN)], ignore_index=True)
+    climbs = [pd.DataFrame(Shared().climb(ks, ratio, updates).numpy(), columns=list(ks)) for ratio in SHOWN]
+    long = [part.rename_axis("update").melt(var_name="k", value_name="J", ignore_index=False) for part in climbs]
+    return pd.concat([part.reset_index().assign(ratio=ratio) for part, ratio in zip(long, SHOWN)], ignore_index=True)
 
 
 def example_ends(climbs: pd.DataFrame) -> pd.DataFrame:
-    """Ends of two examples of one parameter, by K and ratio: columns `k`, `ratio`, `J`, `entropy` (nat).
-
-    `J` is the expected reward after all updates of `climbs`, where thought and answer share the parameter; `entropy`
-    that of a thought after a fixed time where they do not.
-    """
+    """Reward after all updates of `climbs`, and the entropy (nat) of a thought after a fixed time where thought and
+    answer share no parameter: columns `k`, `ratio`, `J`, `entropy`."""
     ends = climbs[climbs["update"] == climbs["update"].max()][["k", "ratio", "J"]].reset_index(drop=True)
     ks = ends["k"].unique().tolist()
     return ends.assign(entropy=torch.cat([entropies(ks, ratio, TIME) for ratio in SHOWN]).tolist())
 
 
 def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Shown:
-    """Expected reward over updates where thought and answer share a parameter; final entropy where they do not.
-
-    Tables are of `example_climbs` and `example_ends`.
-    """
+    """Expected reward over updates where thought and answer share a parameter; final entropy where they do not."""
     figure, axes = panels(1, 2, width=8.6, height=3.2)
     left, right = axes[0]
     kept = np.unique(np.geomspace(1, climbs["update"].max(), DRAWN).round())
@@ -238,7 +194,7 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
     sns.lineplot(marks, x="k", y="entropy", style="series", style_order=apart["hue_order"], ax=right, **shown)
     right.legend(frameon=False, loc="center right")
     right.axhline(np.log(8), color="black", linewidth=1, linestyle=":")
-    count_axis(right, ends["k"])
+    ticked([right], sorted(ends["k"].unique()), xlabel="tokens K")
     right.set(ylabel="entropy of a thought (nat)", ylim=(0, None))
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     left.get_legend().remove()
@@ -249,13 +205,7 @@ def examples(climbs: pd.DataFrame, ends: pd.DataFrame, finding: str = "") -> Sho
 
 
 def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) -> pd.DataFrame:
-    """`one_sided_dropout` of each profile's models, by K.
-
-    Columns besides: `profile`, `k`, and `divided`, whether logits were divided by K (under the product alone).
-
-    Raises:
-        SpecError: for a probability outside 0..1.
-    """
+    """`one_sided_dropout` of each `profile`'s models, by `k`, and `divided`: by the product with logits over K."""
     if not 0 <= probability < 1:
         raise SpecError(f"dropout={probability}: choose 0 <= dropout < 1.")
     parts = []
@@ -266,11 +216,6 @@ def dropout(models: dict[str, Starts], ks: Sequence[int], probability: float) ->
     return pd.concat(parts, ignore_index=True)
 
 
-def log_ratios(new: Densities, old: Densities, ratio: str) -> list[Float[Tensor, "run rollout _ _"]]:
-    """Log-ratios that the clip looks at (`losses.log_ratios`), of thoughts and of answers."""
-    return [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]
-
-
 def cut(
     log_ratio: Float[Tensor, "run rollout step draw"], gain: Float[Tensor, "run rollout"], clip: float
 ) -> Bool[Tensor, "run rollout step draw"]:
@@ -278,14 +223,9 @@ def cut(
     return losses.outside_clip(log_ratio, clip) & (log_ratio * gain[..., None, None] > 0)
 
 
-def shares_outside(new: Densities, old: Densities, ratio: str, clip: float) -> dict[str, Float[Tensor, " run"]]:
-    """Shares of ratios outside 1 - clip .. 1 + clip: of `thoughts` and of `answers`."""
-    parts = zip(("thoughts", "answers"), log_ratios(new, old, ratio))
-    return {name: _share(losses.outside_clip(log_ratio, clip)) for name, log_ratio in parts}
-
-
-def _share(held: Bool[Tensor, "run rollout step draw"]) -> Float[Tensor, " run"]:
-    return held.double().mean((1, 2, 3))
+def shares(held: Sequence[Bool[Tensor, "run rollout _ _"]], end: str = "") -> dict[str, Float[Tensor, " run"]]:
+    """Shares of ratios of which something holds: of thoughts and of answers."""
+    return {f"{name}{end}": part.double().mean((1, 2, 3)) for name, part in zip(("thoughts", "answers"), held)}
 
 
 @torch.no_grad()
@@ -311,8 +251,8 @@ def one_sided_dropout(
     old, new = (replayed(stack, thought, inputs, padding, rollout, mask) for mask in (None, dropout))
     parts = []
     for ratio in ratios:
-        spread = log_ratios(new, old, ratio)[0].flatten(1).std(1)
-        columns = shares_outside(new, old, ratio, CLIP) | {"spread": spread}
+        moved = [losses.log_ratios(*pair, ratio) for pair in zip(new, old)]  # of thoughts, of answers
+        columns = shares([losses.outside_clip(part, CLIP) for part in moved]) | {"spread": moved[0].flatten(1).std(1)}
         columns = {name: value.tolist() for name, value in columns.items()}
         parts.append(pd.DataFrame({"ratio": ratio, "seed": seeds} | columns))
     return pd.concat(parts, ignore_index=True)
@@ -334,11 +274,7 @@ def dropout_table(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def several_updates(start: Starts, k: int, updates: Sequence[int], recipe: Recipe = UPDATES) -> pd.DataFrame:
-    """`trained_further` by ratio and number of updates per batch; equally many batches for all.
-
-    Raises:
-        SpecError: for a K whose thoughts are too many to list.
-    """
+    """`trained_further` by ratio and number of updates per batch; equally many batches for all."""
     if not 1 <= k <= LISTED:
         raise SpecError(f"updates_k={k}: choose 1 to {LISTED}, whose thoughts can all be listed.")
     specs, stack = start
@@ -362,10 +298,10 @@ class WatchedTrainer(GRPOTrainer):
     ) -> Float[Tensor, " run"]:
         self.updates += 1
         if self.updates % self.spec.updates == 0:
-            ratio, clip, now = self.spec.ratio, self.spec.clip, [part.detach() for part in new]
-            lost = [_share(cut(log_ratio, advantages, clip)) for log_ratio in log_ratios(now, old, ratio)]
-            found = shares_outside(now, old, ratio, clip) | dict(zip(("thoughts_cut", "answers_cut"), lost))
-            self.noted.append(found)
+            clip = self.spec.clip
+            moved = [losses.log_ratios(part.detach(), known, self.spec.ratio) for part, known in zip(new, old)]
+            lost = shares([cut(part, advantages, clip) for part in moved], "_cut")
+            self.noted.append(shares([losses.outside_clip(part, clip) for part in moved]) | lost)
         return super().objective(new, old, advantages, **rest)
 
 
@@ -385,8 +321,8 @@ def trained_further(specs: Sequence[GRPOSpec], start: GPT2Stack) -> pd.DataFrame
         values = {"before": policy_gradient.expected_reward(old), "after": policy_gradient.expected_reward(new)}
         values["reweighted"] = policy_gradient.reweighted(new, old, "geometric")
         values["divergence"] = policy_gradient.divergence(new, old)
-    shares = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
-    columns = {name: value.tolist() for name, value in (shares | values).items()}
+    noted = {name: torch.stack([seen[name] for seen in trainer.noted]).mean(0) for name in trainer.noted[0]}
+    columns = {name: value.tolist() for name, value in (noted | values).items()}
     return pd.DataFrame({"seed": [spec.seed for spec in specs], **columns})
 
 

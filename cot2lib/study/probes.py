@@ -17,14 +17,12 @@ The paper assumes the property and measures nothing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib import runs
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
@@ -32,7 +30,6 @@ from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
 from cot2lib.study.frame import called, tidy
-from cot2lib.study.sweeps import methods
 from cot2lib.thoughts import MTS
 from cot2lib.training.data import stack_data
 
@@ -46,27 +43,23 @@ Laws = Float[Tensor, "run input vocab"]
 
 @dataclass(frozen=True)
 class Probed:
-    """A stack's own thoughts on some validation inputs.
-
-    Attributes:
-        stack: the models.
-        method, layers, d_model: what they are.
-        seeds: of the runs.
-        prompts: (run, input, token).
-        answers: right answers.
-        weights: thoughts 1..m-1 as they are fed.
-        laws: alpha_1..alpha_m, softmax of every step's logits.
-    """
+    """A stack's own thoughts on some validation inputs: `weights` as they are fed, `laws` of every step."""
 
     stack: GPT2Stack
-    method: str
-    layers: int
-    d_model: int
-    seeds: Sequence[int]
+    specs: Sequence[RunSpec]
     prompts: Int[Tensor, "run input token"]
     answers: Int[Tensor, "run input"]
     weights: Float[Tensor, "run input thought vocab"]
     laws: Float[Tensor, "run input step vocab"]
+
+    @property
+    def seeds(self) -> list[int]:
+        return [spec.seed for spec in self.specs]
+
+    @property
+    def kind(self) -> tuple[int, int]:
+        """Layers and dimension."""
+        return self.specs[0].model.layers, self.specs[0].model.d_model
 
 
 @torch.no_grad()
@@ -86,27 +79,16 @@ def probed(stack: GPT2Stack, specs: Sequence[RunSpec], inputs: int = INPUTS) -> 
         raise SpecError(f"{specs[0].method} has no mixtures of tokens as thoughts; probe CoT2 or discrete CoT.")
     prompts = data.prompts[index]
     made = decode(stack, prompts, rules(specs[0].thought, specs[0].outputs))
-    kind, seeds = (specs[0].method, specs[0].model.layers, specs[0].model.d_model), [spec.seed for spec in specs]
-    return Probed(stack, *kind, seeds, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
-
-
-def of_chapter(profile: str, seeds: Sequence[int], inputs: int, retrain: bool, device: str) -> list[Probed]:
-    """`probed` of CoT2 and discrete CoT in three sizes, as shipped or trained here."""
-    own = []
-    for method, (layers, d_model) in product(("cot2", "discrete"), ((1, 24), (1, 32), (2, 32))):
-        specs = methods(profile, seeds, (d_model,), (method,), layers)
-        stack = runs.load_stack(specs, missing="train" if retrain else "error", retrain=retrain, device=device)
-        own.append(probed(stack, specs, inputs))
-    return own
+    return Probed(stack, specs, prompts, data.answers[index], made.weights[:, :, :-1], made.logits.softmax(-1))
 
 
 def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *options) -> pd.DataFrame:
     """One of the measures below of several groups of models, tidy, with columns `KIND` and `models`, their name."""
     parts = []
     for one in own:
-        shape = {"layers": one.layers, "d_model": one.d_model}
+        shape = dict(zip(("layers", "d_model"), one.kind))
         name = ", ".join(called(column, size) for column, size in shape.items())
-        parts.append(measure(one, *options).assign(method=one.method, **shape, models=name))
+        parts.append(measure(one, *options).assign(method=one.specs[0].method, **shape, models=name))
     return tidy(pd.concat(parts, ignore_index=True))
 
 
@@ -208,10 +190,10 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias).
 
     Raises:
-        SpecError: without K, or for fewer than two rollouts.
+        SpecError: for fewer than two rollouts.
     """
-    if not ks or rollouts < 2:
-        raise SpecError(f"ks={list(ks)}, rollouts={rollouts}: give at least one K and two rollouts.")
+    if rollouts < 2:
+        raise SpecError(f"rollouts={rollouts}: give two or more, to compare.")
     parts, inputs = [], torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE)
     for k in ks:
         steps, biases = rules(MTS(k), own.laws.shape[2]), []

@@ -1,20 +1,119 @@
-"""The chapter `prontoqa`: its tables, and rules that answer ProntoQA without a search."""
+"""The chapter `prontoqa`: tests of its models, its exhibits, and rules that answer ProntoQA without a search."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 
 import pandas as pd
+import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from cot2lib import runs
 from cot2lib.specs import RunSpec
-from cot2lib.study import frame, graphs, show
-from cot2lib.study.graph_tests import RENAMED, SEEN, UNSEEN
+from cot2lib.specs.profiles import PROFILES
+from cot2lib.study import frame, graph_runs, graphs, look, show
+from cot2lib.study.graph_tests import TEST_SEED, Rows, by_question, summed
 from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prontoqa import HOPS, READINGS, TWINS
 from cot2lib.tasks.reachability import token
-from cot2lib.tasks.variants import MOVED, NEITHER, Blocked, ancestors, degrees, mean, with_none
+from cot2lib.tasks.variants import INPUTS, MOVED, NEITHER, Blocked, ancestors, degrees, mean, with_none
+
+# Names of tests, which stand in the records
+UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
+
+
+def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Accuracies and shares of thoughts on `tests` of trained runs of one shape, a row for each run and test.
+
+    Raises:
+        RecordError: if the weights of one are not here.
+    """
+    stack = runs.load_stack(specs, missing="error")
+    parts = [summed(by_question(stack, specs, task, rows), test=name) for name, task, rows in tests(specs)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def tests(specs: Sequence[RunSpec]) -> Iterator[tuple[str, ProntoQA, Rows]]:
+    """Tests of runs of one shape; seen graphs are those that all of them were trained on."""
+    task, rows = specs[0].task, torch.arange(INPUTS)
+    unseen = replace(task, inputs=INPUTS, seed=TEST_SEED, naming="fresh")
+    yield UNSEEN, unseen, rows
+    seen = torch.stack([task.split(one.split_seed) for one in specs]).all(0)
+    trained = seen.nonzero()[:INPUTS, 0]
+    yield SEEN, task, trained
+    yield RENAMED, replace(task, naming="fresh", deal=1), trained
+    if task.reading == READINGS[0]:
+        yield from ((rule, Blocked(**asdict(unseen), rule=rule), rows) for rule in MOVED)
+
+
+def tested(seeds: Sequence[int]) -> pd.DataFrame:
+    """Answers and thoughts of `graph_runs.followed` on `tests` (%), a row for each run and test."""
+    rows = graphs.tested("searched", graph_runs.followed(seeds))
+    return rows.assign(test=frame.ordered(rows["test"], (UNSEEN, SEEN, RENAMED, *MOVED)))
+
+
+def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
+    """Runs by recipe: methods by what is asked, also without dropout and decay, and both methods over dimensions."""
+    asked = {name: graph_runs.prontoqa(name, seeds) for name in PROFILES}
+    asked |= {graphs.BARE: graph_runs.bare_answering(seeds[:5])}
+    return asked, {name: graph_runs.widened(name, seeds) for name in PROFILES}
+
+
+# Exhibits
+
+
+def reached(rows: pd.DataFrame) -> pd.DataFrame:
+    """Strict accuracies (%) by reading, dimension and method, and the last thought's share (%) on its frontier."""
+    by = ["reading", "d_model", "method"]
+    asked = frame.at(rows, test=[UNSEEN, SEEN, RENAMED])
+    table = show.groups(asked, [*by, "test"])["strict"].agg(show.mean_of).unstack()
+    thinking = asked[asked["test"] == UNSEEN].dropna(subset=f"frontier_{HOPS}")
+    last = show.groups(thinking, by)[f"frontier_{HOPS}"].agg(show.mean_of)
+    return show.headed(table.assign(**{"thought on its frontier": last.reindex(table.index)}))
+
+
+def blocked(rows: pd.DataFrame) -> pd.DataFrame:
+    """Strict accuracies (%) on unseen questions, as in training and where rules without a search are blocked."""
+    asked = frame.at(rows, reading=READINGS[0], test=[UNSEEN, *MOVED])
+    return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of)
+
+
+def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
+    """Strict accuracy as in training and where edges are moved that block no rule, by dimension.
+
+    Args:
+        rows: the frame of `tested`.
+        lost: points that each model loses, by method.
+    """
+    words = {UNSEEN: "as in training", NEITHER: "edges moved"}
+    drawn = frame.at(rows, reading=READINGS[0], test=[*words], method=[*lost])
+    thinking, chains = lost["CoT2"], lost["discrete CoT"]
+    finding = (
+        f"From d = 32 on {(thinking > 30).sum()} of {len(thinking)} CoT2 models lose more than 30 points where edges "
+        f"are moved, and no model of discrete CoT more than {chains.max():.0f}."
+    )
+    drawn = drawn.assign(asked=drawn["test"].map(words).astype(str))
+    return look.ends(drawn, x="asked", col="d_model", y="strict", label="strict accuracy (%)", finding=finding)
+
+
+def concepts() -> pd.DataFrame:
+    """Recorded runs by the recipe of all of ProsQA, a line for each: accuracy (%) after half of the steps and at the
+    end; where edges are moved that block no rule, strict accuracy and the last thought's share on its frontier."""
+    specs = graph_runs.of_concepts()
+    rows, curves = graphs.recorded(specs).set_index("id"), frame.tidy(runs.curves(specs))
+    asked = frame.at(graphs.tested("searched", specs), test=NEITHER).set_index("id")
+    columns = {
+        "after half of the steps (%)": curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"],
+        "at the end (%)": rows["last"],
+        "edges moved (%)": asked["strict"],
+        "last thought on its frontier then (%)": asked[f"frontier_{HOPS}"],
+    }
+    table = rows[["reading", "method", "seed"]].join(pd.DataFrame(columns)).sort_values(["reading", "method", "seed"])
+    return show.headed(table.set_index("reading"))
+
+
+# Rules without a search
 
 
 def shortcuts_table() -> pd.DataFrame:
@@ -48,46 +147,3 @@ def shortcuts(task: ProntoQA) -> dict[str, float]:
         "it has two ancestors or more": has(ancestors(task), 2),
     }
     return {name: PERCENT * mean(said == (task.answer_ids == token("True"))) for name, said in yes.items()}
-
-
-def reached(tested: pd.DataFrame) -> pd.DataFrame:
-    """Strict accuracies (%) by reading, dimension and method, and the last thought's share (%) on its frontier."""
-    by = ["reading", "d_model", "method"]
-    asked = frame.at(tested, test=[UNSEEN, SEEN, RENAMED])
-    table = show.groups(asked, [*by, "test"])["strict"].agg(show.mean_of).unstack()
-    thinking = asked[asked["test"] == UNSEEN].dropna(subset=f"frontier_{HOPS}")
-    last = show.groups(thinking, by)[f"frontier_{HOPS}"].agg(show.mean_of)
-    return show.headed(table.assign(**{"thought on its frontier": last.reindex(table.index)}))
-
-
-def blocked(tested: pd.DataFrame) -> pd.DataFrame:
-    """Strict accuracies (%) on unseen questions, as in training and where rules without a search are blocked."""
-    asked = frame.at(tested, reading=READINGS[0], test=[UNSEEN, *MOVED])
-    return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of)
-
-
-def concepts(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The recorded ones of some runs: accuracy (%) at the end, and after half of the steps (`half`).
-
-    Where edges are moved that block no rule: strict accuracy (`moved`), and the last thought's share on its frontier
-    (`kept`).
-    """
-    rows = graphs.described(frame.tidy(runs.recorded(specs)), specs)
-    curves = frame.tidy(runs.curves([run for run in specs if run.id in set(rows["id"])]))
-    middle = curves[curves["step"] * 2 == curves["steps"]].set_index("id")["accuracy"]
-    asked = frame.at(graphs.tested(specs), test=NEITHER).set_index("id")
-    found = {"half": middle, "moved": asked["strict"], "kept": asked[f"frontier_{HOPS}"]}
-    return rows.assign(**{name: rows["id"].map(values) for name, values in found.items()})
-
-
-def concepts_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A line for each run of `concepts`."""
-    cells = rows.sort_values(["reading", "method", "seed"])
-    told = cells.assign(reading=[frame.called("reading", name) for name in cells["reading"]])
-    words = {
-        "half": "after half of the steps (%)",
-        "last": "at the end (%)",
-        "moved": "edges moved (%)",
-        "kept": "last thought on its frontier then (%)",
-    }
-    return told[["reading", "method", "seed", *words]].rename(columns=words)

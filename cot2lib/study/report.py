@@ -1,7 +1,7 @@
-"""Numbered tables and sentences with measured numbers, for the book, Jupyter and Colab alike.
+"""Numbered tables and sentences with measured numbers, for the book, Jupyter and Colab.
 
-An object offers several representations of itself, and the front end picks one. The book takes the Markdown one, where
-a table is a MyST directive with a number, a caption and a name. Other front ends take the plain HTML one.
+The book takes the Markdown of an object, where a table is a MyST directive with a number, a caption and a name. Other
+front ends take its plain HTML.
 """
 
 import html
@@ -16,13 +16,9 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Table:
-    """A data frame that is shown as a numbered table.
+    """A data frame that is shown as a numbered table; entries and caption may hold MyST math and roles.
 
-    Attributes:
-        data: the entries. Its columns are the headings; strings may hold MyST math and roles.
-        name: the name that the text refers to; it starts with "tab-".
-        caption: the caption, as MyST.
-        digits: decimals of every float.
+    The text refers to it by `name`, which starts with "tab-"; floats have so many `digits`.
     """
 
     data: pd.DataFrame
@@ -32,7 +28,6 @@ class Table:
 
     @property
     def cells(self) -> pd.DataFrame:
-        """The entries as strings."""
         return self.data.map(lambda value: cell(value, self.digits))
 
     def markdown(self) -> str:
@@ -67,15 +62,13 @@ class Folds:
     folds: Sequence[Fold]
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        boxes = [
-            f"::::{{dropdown}} {title}\n:class-container: fold\n\n{table.markdown()}\n::::"
-            for title, table in self.folds
-        ]
-        opened = [
-            f"<details><summary>{html.escape(title)}</summary>{table.html()}</details>" for title, table in self.folds
-        ]
-        plain = "\n\n".join(title for title, _ in self.folds)
-        return {"text/markdown": "\n\n".join(boxes), "text/html": "".join(opened), "text/plain": plain}
+        box = "::::{{dropdown}} {}\n:class-container: fold\n\n{}\n::::"
+        opened = "<details><summary>{}</summary>{}</details>"
+        return {
+            "text/markdown": "\n\n".join(box.format(title, table.markdown()) for title, table in self.folds),
+            "text/html": "".join(opened.format(html.escape(title), table.html()) for title, table in self.folds),
+            "text/plain": "\n\n".join(title for title, _ in self.folds),
+        }
 
 
 @dataclass(frozen=True)

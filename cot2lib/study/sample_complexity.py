@@ -1,7 +1,6 @@
-"""The chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on models.
+"""Chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on trained models.
 
-Exact errors, simulations, sizes and coverage on chains; how far trained models are from the paper's assumption is
-measured in `cot2lib.study.probes` and drawn here.
+How far models are from the paper's assumption is measured in `cot2lib.study.probes` and drawn here.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,8 +10,6 @@ from itertools import product
 
 import pandas as pd
 import torch
-from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
 
 from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval
@@ -22,9 +19,9 @@ from cot2lib.study.look import Shown
 from cot2lib.study.probes import KIND
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
-from cot2lib.theory import chains, coverage, enumeration, estimators, sample_size
+from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.chains import Chain
-from cot2lib.theory.simulation import simulate
+from cot2lib.theory.simulation import coverage, independent_coverage, simulate
 
 V = 8  # tokens of the chains drawn
 CHAINS: dict[str, Callable[[int], Chain]] = {
@@ -51,17 +48,16 @@ DISTANCES = {
     "markov_mean": "Markov, mean thoughts",
     "reference": "other inputs",
 }
-ANSWERS = {"base": "last step as it is (%)", "linear": "last step made linear (%)"}
 
 
-def checked(live_chain: str, ks: Sequence, steps: object) -> None:
+def checked(live_chain: str, ks: Sequence[int], steps: int) -> None:
     """Raise SpecError for parameters that cannot be drawn."""
     if live_chain not in CHAINS:
         raise SpecError(f"live_chain={live_chain!r}: choose one of {', '.join(CHAINS)}.")
-    if not ks or not all(isinstance(k, int) and 1 <= k <= WIDEST for k in ks) or len(set(ks)) < len(ks):
-        raise SpecError(f"ks={list(ks)}: give different whole numbers of tokens from 1 to {WIDEST}.")
-    if not isinstance(steps, int) or not 2 <= steps <= LONGEST:
-        raise SpecError(f"steps={steps}: choose a whole number from 2 to {LONGEST}.")
+    if not all(1 <= k <= WIDEST for k in ks):
+        raise SpecError(f"ks={list(ks)}: give numbers of tokens from 1 to {WIDEST}.")
+    if not 2 <= steps <= LONGEST:
+        raise SpecError(f"steps={steps}: choose 2 to {LONGEST}.")
 
 
 def barred(shown: Shown, rows: pd.DataFrame, x: str) -> None:
@@ -70,15 +66,8 @@ def barred(shown: Shown, rows: pd.DataFrame, x: str) -> None:
     shown.figure.axes[0].vlines(rows[x], rows["low"], rows["high"], colours, zorder=2)
 
 
-def ticked(axes: Sequence[Axes], places: Sequence[int], **options) -> None:
-    """Panels whose logarithmic axis has ticks at these places alone."""
-    for axis in axes:
-        axis.set(xscale="log", **options)
-        axis.set_xticks(places, [str(place) for place in places])
-        axis.xaxis.set_minor_locator(NullLocator())
-
-
-def _doublings(ks: Sequence[int]) -> list[int]:
+def doublings(ks: Sequence[int]) -> list[int]:
+    """Powers of two among some K, or all."""
     return [k for k in ks if k & (k - 1) == 0] or list(ks)
 
 
@@ -127,15 +116,8 @@ def ratios(rows: pd.DataFrame, finding: str = "") -> Shown:
     shown = look.lines(of, "place", "ratio", "chain", labels, "panel", finding, {TIGHT: 6.0}, sharex=False)
     left, right = shown.figure.axes
     left.set(xlabel="steps m", xticks=range(1, m + 1))
-    ticked([right], _doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
+    look.ticked([right], doublings(at(rows, over="K")["k"].unique()), xlabel="tokens K")
     return shown
-
-
-def beyond(rows: pd.DataFrame) -> pd.DataFrame:
-    """Chains whose ratio exceeds the printed bound at the largest K and m, worst first."""
-    last = largest(at(rows, over="K"), "chain", "ratio", ["k", "m"])
-    long = last.melt(["k", "m", PRINTED], [*CHAINS], value_name="ratio").rename(columns={PRINTED: "printed"})
-    return long[long["ratio"] > long["printed"]].sort_values("ratio", ascending=False)
 
 
 def sampler_ratios(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFrame:
@@ -163,7 +145,7 @@ def sampler_ratios(live_chain: str, ks: Sequence[int], steps: int) -> pd.DataFra
 
 def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Ratios on one chain by K, with two standard errors of those that are simulated."""
-    ks = sorted(rows["k"].unique())
+    ks = sorted(rows["k"].unique().tolist())
     levels = [(k, PRINTED, estimators.printed_bound(k)) for k in ks] + [(k, INDEPENDENT, 1.0) for k in ks]
     levels = pd.DataFrame(levels, columns=["k", "kind", "ratio"]).sort_values("k", kind="stable")
     both = pd.concat([rows, levels], ignore_index=True)
@@ -172,32 +154,8 @@ def samplers(rows: pd.DataFrame, finding: str = "") -> Shown:
     points = dict.fromkeys(ASIDE, 0.0)  # simulated ones have no line
     shown = look.lines(both, "place", "ratio", "kind", ("tokens K", "error / K traces"), None, finding, points)
     barred(shown, both, "place")
-    ticked(shown.figure.axes, _doublings(ks))
+    look.ticked(shown.figure.axes, doublings(ks))
     return shown
-
-
-def mnns_table(ks: Sequence[int]) -> pd.DataFrame:
-    """Exact ratios on the partial sums of MNNS, mean over all inputs of four digits, with the range at the end."""
-    task, rows = MNNS(), []
-    parts = [estimators.mnns_explained(task.digits[:, :m]) for m in range(1, task.length + 1)]
-    for k in ks:
-        found = [estimators.ratio(part, k) for part in parts]
-        means = {f"m = {m}": float(x.mean()) for m, x in enumerate(found, start=1)}
-        ends = {"least, m = 4": float(found[-1].min()), "most, m = 4": float(found[-1].max())}
-        rows.append({"K": str(k), "2 - 1/K": estimators.printed_bound(k), **means, **ends})
-    return pd.DataFrame(rows)
-
-
-def five_digit_exceptions(k: int) -> str:
-    """One sentence: on how many inputs of five digits the printed bound fails at this K, and the worst of them."""
-    task = MNNS(length=5)
-    found = estimators.ratio(estimators.mnns_explained(task.digits), k)
-    share, worst = float((found > estimators.printed_bound(k)).double().mean()), int(found.argmax())
-    digits = ", ".join(map(str, task.digits[worst].tolist()))
-    return (
-        f"Of the {task.size:,} inputs of five digits, {100 * share:.2f} % exceed the printed bound at K = {k}; the "
-        f"worst, {digits}, has ratio {found[worst]:.5f} against {estimators.printed_bound(k):.4f}."
-    )
 
 
 # What is read at the last step
@@ -219,14 +177,6 @@ def read_out_errors(ks: Sequence[int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["chain", "k", "estimate", "error"])
 
 
-def read_outs(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """The errors of `read_out_errors`, a panel per chain."""
-    shown = look.lines(rows, "k", "error", "estimate", ("tokens K", "mean squared error"), "chain", finding)
-    levels = {"yticks": [0.03, 0.1, 0.3, 1], "yticklabels": ["0.03", "0.1", "0.3", "1"]}
-    ticked(shown.figure.axes, rows["k"].unique(), yscale="log", **levels)
-    return shown
-
-
 # Sample size
 
 
@@ -234,34 +184,25 @@ def failure_probabilities() -> pd.DataFrame:
     """Exact probability of missing epsilon by the printed and the corrected N; columns `k`, `m`, `size`, `missed`."""
     rows = []
     for k, m in product((16, 32, 64), LENGTHS):
-        enough = sample_size.chebyshev_size(EPSILON, DELTA, sample_size.largest_variance(k, m, 0.5))
-        sizes = {"the paper's N": sample_size.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
-        rows += [(k, m, name, sample_size.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
+        enough = estimators.chebyshev_size(EPSILON, DELTA, estimators.largest_variance(k, m, 0.5))
+        sizes = {"the paper's N": estimators.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
+        rows += [(k, m, name, estimators.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
     return pd.DataFrame(rows, columns=["k", "m", "size", "missed"])
-
-
-def failures(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """The probabilities of `failure_probabilities`, a panel per K."""
-    allowed = rows.drop_duplicates(["k", "m"]).assign(size="allowed", missed=DELTA)
-    labels = "steps m", f"P(error > {EPSILON})"
-    shown = look.lines(pd.concat([rows, allowed]), "m", "missed", "size", labels, "k", finding, aspect=1.0)
-    ticked(shown.figure.axes, [3, 10, 30, 100])
-    return shown
 
 
 def size_table() -> pd.DataFrame:
     """The printed and the corrected numbers of traces on two tokens that never change, with exact failure odds."""
     rows = []
     for k, steps, delta in SIZES:
-        variance = sample_size.largest_variance(k, steps, 0.5)
+        variance = estimators.largest_variance(k, steps, 0.5)
         sizes = {
-            "printed": sample_size.printed_size(EPSILON, delta, k),
-            "Chebyshev": sample_size.chebyshev_size(EPSILON, delta, variance),
-            "Bernstein": sample_size.bernstein_size(EPSILON, delta, variance),
+            "printed": estimators.printed_size(EPSILON, delta, k),
+            "Chebyshev": estimators.chebyshev_size(EPSILON, delta, variance),
+            "Bernstein": estimators.bernstein_size(EPSILON, delta, variance),
         }
         entry = {"K": k, "m": steps, "$\\delta$": delta}
         for name, size in sizes.items():
-            entry |= {f"N, {name}": size, f"fails, {name}": sample_size.failure(EPSILON, size, k, steps)}
+            entry |= {f"N, {name}": size, f"fails, {name}": estimators.failure(EPSILON, size, k, steps)}
         rows.append(entry)
     return pd.DataFrame(rows)
 
@@ -273,21 +214,12 @@ def covered(ks: Sequence[int]) -> pd.DataFrame:
     """Share (%) of MNNS inputs whose answer K sampled paths hold: columns `k`, `kind`, `share`, `low`, `high`."""
     task, rows = MNNS(), []
     for k in ks:
-        exact = 100 * coverage.independent_coverage(task, k)
+        exact = 100 * independent_coverage(task, k)
         rows.append((k, INDEPENDENT, exact, exact, exact))
         for kind, sampler in (("MTS", "multinomial"), ("systematic", "systematic")):
-            share = mean_interval(100 * coverage.coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
+            share = mean_interval(100 * coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
             rows.append((k, kind, share.mean, share.low, share.high))
     return pd.DataFrame(rows, columns=["k", "kind", "share", "low", "high"])
-
-
-def coverages(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """Coverage by K; intervals are mostly narrower than the marks."""
-    labels = "tokens, or traces, K", "inputs covered (%)"
-    shown = look.lines(rows, "k", "share", "kind", labels, finding=finding)
-    barred(shown, rows, "k")
-    ticked(shown.figure.axes, rows["k"].unique(), ylim=(0, 104))
-    return shown
 
 
 # On trained models
@@ -299,7 +231,7 @@ def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
     others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
     both = pd.concat([own, others.assign(models="other inputs")])
     labels = "step", "distance from linear (TV)"
-    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0, 1))
+    shown = look.lines(both, "step", "distance", "models", labels, "method", finding, limits=(0.0, 1.0))
     steps = sorted(rows["step"].unique())
     for axis in shown.figure.axes:
         axis.set_xticks(steps, [f"{step} to {step + 1}" for step in steps])
@@ -314,45 +246,13 @@ def distance_table(rows: pd.DataFrame) -> pd.DataFrame:
     return show.cells(long, [*KIND, "step"], "kind", "distance", partial(show.mean_of, high=1.0, digits=3)).fillna("")
 
 
-def answer_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy (%) with the last step as it is and made linear, mean over seeds with 95 % t-interval."""
-    long = rows.rename(columns=ANSWERS).melt(KIND, [*ANSWERS.values()], "read", "accuracy")
-    return show.cells(long, KIND, "read", "accuracy", show.mean_of)
-
-
-def last_steps(distances: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """A row for each group of CoT2 models: how far its last step is from linear, and what that is worth.
-
-    Columns `linear`, and `base` and `made` (accuracy as it is and made linear) are in words; `reference` is the
-    distance of other inputs' laws; `markov` that of other earlier thoughts, at the step where it is largest.
-    """
-    own = at(distances, method="CoT2")
-    last = show.groups(at(own, step=own["step"].max()), "models")
-    right = show.groups(at(answers, method="CoT2"), "models")
-    found = {
-        "linear": last["linear"].agg(partial(show.mean_of, high=1.0, digits=2)),
-        "reference": last["reference"].mean(),
-        "base": right["base"].agg(show.mean_of),
-        "made": right["linear"].agg(show.mean_of),
-        "markov": show.groups(own, ["models", "step"])["markov_other"].mean().groupby("models").max(),
-    }
-    return pd.DataFrame(found).reset_index()
-
-
 def biases(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Squared bias of sampled thoughts by K, a panel per group of models, a line per step; dotted: slopes of 1/K^2."""
-    ks = sorted(rows["k"].unique())
+    ks = sorted(rows["k"].unique().tolist())
     named = rows.assign(output="step " + rows["step"].astype(str))[["models", "output", "k", "seed", "gap"]]
     first = show.groups(at(rows, step=rows["step"].min(), k=ks[0]), "models")["gap"].mean()
     slopes = [(name, "1/K\N{SUPERSCRIPT TWO}", k, gap * (ks[0] / k) ** 2) for name, gap in first.items() for k in ks]
     both = pd.concat([named, pd.DataFrame(slopes, columns=["models", "output", "k", "gap"])])
     shown = look.lines(both, "k", "gap", "output", ("tokens K", "squared bias"), "models", finding)
-    ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
+    look.ticked(shown.figure.axes, ks, yscale="log", ylim=(1e-6, 3))
     return shown
-
-
-def falls(rows: pd.DataFrame) -> pd.DataFrame:
-    """Factors by which the squared bias falls from the smallest to the largest K, a column per step."""
-    means = show.groups(rows, ["models", "step", "k"])["gap"].mean().unstack("k")
-    factors = means.iloc[:, 0] / means.iloc[:, -1]
-    return factors.unstack("step").add_prefix("step ").reset_index()

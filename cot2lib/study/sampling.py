@@ -6,9 +6,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import torch
-from matplotlib.axes import Axes
 
 from cot2lib import passk, runs
 from cot2lib.decode import decode, rules
@@ -21,11 +19,11 @@ from cot2lib.passk import MOST, TEMPERATURES, TOP_K, with_runs
 from cot2lib.specs import RunSpec
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import look, measured, show, sweeps
-from cot2lib.study.frame import at, called, ordered, tidy
-from cot2lib.study.look import PAPER, Shown, panels
+from cot2lib.study.frame import at, ordered, tidy
+from cot2lib.study.look import PAPER, Shown, ticked
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import RECIPES, Text, bullets
-from cot2lib.study.series import LOOKS, told_apart
+from cot2lib.study.series import LOOKS
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training.data import stack_data
 from cot2lib.training.evaluation import accuracy, evaluate
@@ -69,10 +67,8 @@ def of_runs(specs: Sequence[RunSpec]) -> pd.DataFrame:
 def read(profile: str, stacks: Stacks, measured_here: bool = False) -> pd.DataFrame:
     """Pass@k of some models, shipped or measured here, and of the other profile where all seeds are shipped.
 
-    A tidy frame with the columns of `passk.measure`, `k` as `tries`, and `recipe`, `method`, `seed`.
-
-    Raises:
-        RecordError: if those of `profile` are neither shipped nor to be measured.
+    Columns are those of `passk.measure`, `k` as `tries`, and `recipe`, `method`, `seed`. RecordError if Pass@k of
+    `profile` is neither shipped nor to be measured.
     """
     specs = [spec for _, group in stacks.values() for spec in group]
     tables = {name: measured.read("sampling", name) for name in PROFILES}
@@ -103,18 +99,7 @@ def lacking(rows: pd.DataFrame) -> Text | None:
     )
 
 
-def sampled_from(rows: pd.DataFrame, top_k: int) -> pd.DataFrame:
-    """The rows of one way to sample tokens; nothing is sampled by CoT2's thoughts, nor at temperature 0."""
-    free = rows["method"].eq("CoT2") | rows["temperature"].eq(0)
-    return rows[free | rows["top_k"].eq(top_k)]
-
-
 # Many samples
-
-
-def greedy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of one greedy CoT2 trace."""
-    return at(rows, method="CoT2", temperature=0.0, tries=1)
 
 
 def above(rows: pd.DataFrame, base: pd.DataFrame, by: Sequence[str], value: str) -> pd.DataFrame:
@@ -130,7 +115,8 @@ def above(rows: pd.DataFrame, base: pd.DataFrame, by: Sequence[str], value: str)
 
 def beside_one_trace(rows: pd.DataFrame) -> pd.DataFrame:
     """How far discrete Pass@k is above one greedy CoT2 trace, at each `POINT`."""
-    return above(at(rows, method="discrete CoT"), greedy(rows), POINT, "pass_at_k")
+    greedy = at(rows, method="CoT2", temperature=0.0, tries=1)
+    return above(at(rows, method="discrete CoT"), greedy, POINT, "pass_at_k")
 
 
 def pass_at_k(rows: pd.DataFrame, finding: str = "") -> Shown:
@@ -162,12 +148,7 @@ def pass_table(rows: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
 
 
 def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
-    """From which k on mean discrete Pass@k is above CoT2: the paper's, and ours above one trace or as many.
-
-    Args:
-        rows: the Pass@k rows.
-        one: `beside_one_trace` of them.
-    """
+    """From which k on mean discrete Pass@k is above CoT2: the paper's, ours above one trace, and above as many."""
     often = show.gaps(rows, POINT, "method", "discrete CoT", "CoT2", "pass_at_k")
     places = one[["temperature", "tries"]].drop_duplicates()
     said = [paper_value(CLAIM.format(**place)) for place in places.to_dict("records")]
@@ -176,15 +157,14 @@ def overtaking(rows: pd.DataFrame, one: pd.DataFrame) -> pd.DataFrame:
     leads = pd.concat([paper, one.assign(against=ONE_TRACE), often.assign(against=AS_OFTEN)])
     leads["recipe"] = ordered(leads["recipe"], ("paper", *RECIPES.values()))
     leads["against"] = ordered(leads["against"])
+
+    def first(lead: pd.Series) -> str:
+        behind = lead.index[lead <= 0]
+        start = 1 if behind.empty else int(behind.max()) + 1
+        return str(start) if start <= lead.index.max() else "never"
+
     table = show.cells(leads.set_index("tries"), ["recipe", "against"], "temperature", "mean", first)
     return table.rename(columns={"recipe": "numbers", "against": "discrete samples against"})
-
-
-def first(leads: pd.Series) -> str:
-    """The k from which on all leads, by k, are above 0, or "never"."""
-    behind = leads.index[leads <= 0]
-    start = 1 if behind.empty else int(behind.max()) + 1
-    return str(start) if start <= leads.index.max() else "never"
 
 
 # Costs
@@ -218,52 +198,23 @@ def rollout_costs(stacks: Stacks, tries: Sequence[int]) -> pd.DataFrame:
 def cost_curves(rows: pd.DataFrame, spent: pd.DataFrame, temperature: float, finding: str = "") -> Shown:
     """Accuracy against positions computed per prompt, and against measured time in units of one CoT2 trace.
 
-    Args:
-        rows: Pass@k rows of one recipe.
-        spent: `rollout_costs`.
-        temperature: of the discrete samples.
-        finding: what the figure shows.
+    `rows` are Pass@k rows of one recipe, `spent` is `rollout_costs`; discrete samples are those of `temperature`.
     """
     discrete = at(rows, method="discrete CoT", temperature=temperature).rename(columns=COUNTED)
     names = ["method", "tries", "seed"]
     long = discrete.melt(names, [*COUNTED.values()], "counted", "accuracy")
-    one = greedy(rows).assign(counted="CoT2, one trace", accuracy=lambda part: part["pass_at_k"])
+    one = at(rows, method="CoT2", temperature=0.0, tries=1)
+    one = one.assign(counted="CoT2, one trace", accuracy=one["pass_at_k"])
     data = pd.concat([long, one[long.columns]]).merge(spent, on=["method", "tries"])
-    figure, axes = panels(1, 2, width=8.4, height=3.1, sharey=True)
-    for axis, (column, label) in zip(axes[0], COSTS.items()):
-        seeds_and_means(axis, data, column, "counted", legend=axis is axes[0, 1])
+    drawn = data.rename(columns=COSTS).melt([*names, "counted", "accuracy"], [*COSTS.values()], "cost", "spent")
+    labels = "", f"validation accuracy (%), T = {temperature:g}"
+    shown = look.lines(
+        drawn, "spent", "accuracy", "counted", labels, "cost", finding, limits=(0.0, 100.0), sharex=False
+    )
+    for axis in shown.figure.axes:
         axis.axhline(one["accuracy"].mean(), color=LOOKS["counted"]["CoT2, one trace"][0], linewidth=1.0)
-        axis.set(xlabel=label, ylabel=f"validation accuracy (%), T = {temperature:g}")
-    return Shown(figure, data[["counted", "tries", "seed", *COSTS, "accuracy"]], finding)
-
-
-def seeds_and_means(axis: Axes, data: pd.DataFrame, x: str, hue: str, legend: bool = False) -> None:
-    """Accuracies as dots, one a run, and a line through the means of each value of `hue`."""
-    data, apart = told_apart(data, hue)
-    options = {"x": x, "y": "accuracy", "ax": axis} | {name: apart[name] for name in ("hue", "palette", "hue_order")}
-    sns.scatterplot(data, s=12, alpha=0.5, linewidth=0, legend=False, **options)
-    looks = {"style": "series", "style_order": apart["hue_order"], "dashes": apart["dashes"]}
-    sns.lineplot(data, errorbar=None, markers=apart["markers"], markersize=5, legend=legend, **looks, **options)
-    axis.set_ylim(0, 102)
-    if legend:
-        axis.legend(loc="lower right", frameon=False)
-
-
-def crossing_costs(one: pd.DataFrame, spent: pd.DataFrame) -> pd.DataFrame:
-    """Costs of discrete samples where their mean Pass@k passes one greedy CoT2 trace, else of the most samples.
-
-    Args:
-        one: `beside_one_trace` of one recipe.
-        spent: `rollout_costs`.
-
-    Rows of `one`, a temperature above 0 each, with `dearer` (positions beside one trace) and `ratio` (of the time).
-    """
-    warm = one[one["temperature"] > 0].set_index("tries")
-    passed = warm.groupby("temperature")["mean"].agg(first).replace("never", str(warm.index.max()))
-    rows = warm.reset_index().merge(passed.astype(int).rename("tries").reset_index(), on=["temperature", "tries"])
-    known = at(spent, method="discrete CoT").drop(columns="method")
-    trace = at(spent, method="CoT2")["positions"].iloc[0]
-    return rows.merge(known.assign(dearer=known["positions"] / trace), on="tries").sort_values("temperature")
+        axis.set(ylim=(0, 102))
+    return Shown(shown.figure, data[["counted", "tries", "seed", *COSTS, "accuracy"]], finding)
 
 
 # Other thoughts than in training: sharpened, pruned or sampled ones
@@ -273,12 +224,7 @@ def accuracies(models: Sequence[tuple[GPT2Stack, Sequence[RunSpec]]], thoughts: 
     """Validation accuracy (%) of every run, fed by each of some thought rules, equal ones once.
 
     Columns: `layers`, `d_model` and `seed` of the run; `sampler` and the fields of the rule; `accuracy`.
-
-    Raises:
-        SpecError: without a rule.
     """
-    if not thoughts:
-        raise SpecError("no thought rules were given; give at least one temperature, threshold or K.")
     rows = []
     for stack, specs in models:
         data, seeds = stack_data(specs, stack.device), [spec.seed for spec in specs]
@@ -299,59 +245,30 @@ def varied(rows: pd.DataFrame, *fields: str) -> pd.DataFrame:
     return rows[keep]
 
 
-def sampled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of thoughts of K sampled tokens."""
-    return rows[rows["sampler"] == "MTS"].astype({"k": int})
-
-
-def other_thoughts(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far models are above their trained thoughts with each other temperature, threshold or `top`, by layers."""
-    others = rows[rows["temperature"].ne(1) | rows["threshold"].ne(0) | rows["top"].ne(0)]
-    return above(others, varied(rows), ["layers", "temperature", "threshold", "top"], "accuracy")
-
-
-def told(gaps: pd.DataFrame, template: str) -> str:
-    """`show.finding` with the kind of model in words."""
-    return show.finding(gaps.assign(layers=[called("layers", layers) for layers in gaps["layers"]]), template)
-
-
-def sharpened(rows: pd.DataFrame, gained: pd.DataFrame) -> Shown:
+def sharpened(rows: pd.DataFrame, finding: str = "") -> Shown:
     """Accuracy over temperature, threshold and number of tokens of the thoughts, a line per kind of model; dots are
-    seeds.
-
-    `gained` is `other_thoughts` of the rows.
-    """
-    asked = [field for field in SHARPER if varied(rows, field)[field].nunique() > 1]
-    figure, axes = panels(1, len(asked), width=3.3 * len(asked), height=3.0, sharey=True)
-    for axis, field in zip(axes[0], asked):
-        drawn = varied(rows, field)
-        seeds_and_means(
-            axis, drawn[drawn[field] > 0] if field == "top" else drawn, field, "layers", axis is axes[0, 0]
-        )
-        axis.set(xlabel=SHARPER[field], ylabel="validation accuracy (%)")
-        if field == "top":
-            axis.set_xscale("log", base=2)
-            axis.set_xticks(counts := sorted(set(drawn[field]) - {0}), [f"{count:g}" for count in counts])
-    best = gained.sort_values("mean").groupby("layers").tail(1).sort_values("layers")
-    best = best.assign(kept=best["top"].map("the {:g} likeliest tokens".format).mask(best["top"] == 0, "all tokens"))
-    others = "the best other thoughts (temperature {temperature:g}, threshold {threshold:g}, {kept})"
-    finding = told(best, f"With {{layers}} {others} are {{told}} the trained ones.")
-    return Shown(figure, rows[["layers", "d_model", *SHARPER, "seed", "accuracy"]], finding)
+    seeds."""
+    fields = [field for field in SHARPER if varied(rows, field)[field].nunique() > 1]
+    parts = [varied(rows, field).assign(field=SHARPER[field], value=varied(rows, field)[field]) for field in fields]
+    drawn = pd.concat(parts)
+    drawn = drawn[drawn["field"].ne(SHARPER["top"]) | drawn["value"].gt(0)]
+    labels = "", "validation accuracy (%)"
+    shown = look.lines(
+        drawn, "value", "accuracy", "layers", labels, "field", finding, limits=(0.0, 100.0), sharex=False, aspect=1.1
+    )
+    for axis in shown.figure.axes:
+        axis.set(ylim=(0, 102))
+    if "top" in fields:
+        ticked(shown.figure.axes[-1:], sorted(set(rows["top"]) - {0}))
+    return Shown(shown.figure, rows[["layers", "d_model", *SHARPER, "seed", "accuracy"]], finding)
 
 
-def sampled_thoughts(rows: pd.DataFrame, few: pd.DataFrame) -> Shown:
-    """Accuracy over K if thoughts are means of K sampled tokens; level lines are models fed their whole mixtures.
-
-    `few` is how far they are `above` those, by `layers` and `k`.
-    """
-    figure, axes = panels(1, 1, width=6.0, height=3.0)
-    axis, drawn = axes[0, 0], sampled(rows)
-    seeds_and_means(axis, drawn, "k", "layers", legend=True)
+def sampled_thoughts(rows: pd.DataFrame, finding: str = "") -> Shown:
+    """Accuracy over K if thoughts are means of K sampled tokens; level lines are models fed their whole mixtures."""
+    drawn = at(rows, sampler="MTS").astype({"k": int})
+    labels = "tokens K sampled per thought", "validation accuracy (%)"
+    shown = look.lines(drawn, "k", "accuracy", "layers", labels, finding=finding, limits=(0.0, 100.0))
     for layers, mean in varied(rows).groupby("layers")["accuracy"].mean().items():
-        axis.axhline(mean, color=LOOKS["layers"][layers][0], linestyle="--", linewidth=0.8)
-    ks = sorted(drawn["k"].unique())
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(ks, [str(k) for k in ks])
-    axis.set(xlabel="tokens K sampled per thought", ylabel="validation accuracy (%)")
-    finding = told(at(few, k=ks[0]), "With {layers}, thoughts of K = {k} are {told} whole distributions.")
-    return Shown(figure, rows[["layers", "d_model", "sampler", "k", "seed", "accuracy"]], finding)
+        shown.figure.axes[0].axhline(mean, color=LOOKS["layers"][layers][0], linestyle="--", linewidth=0.8)
+    ticked(shown.figure.axes, sorted(drawn["k"].unique()), ylim=(0, 102))
+    return Shown(shown.figure, rows[["layers", "d_model", "sampler", "k", "seed", "accuracy"]], finding)

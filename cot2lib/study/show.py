@@ -42,13 +42,8 @@ def cells(
 ) -> pd.DataFrame:
     """A table of groups of runs: a row for each `index`, a column for each value of `columns`.
 
-    Args:
-        rows: a tidy frame.
-        index: columns that tell rows apart.
-        columns: the column that tells the table's columns apart.
-        value: what the cells are of.
-        told: what a cell says of the values of its runs.
-        paper: the paper's number of a row, by its index; a column `paper`, and ours are called so.
+    A cell says what `told` makes of the `value` of its runs. With `paper` a column has the paper's number of a row, by
+    its index, and ours are called so.
     """
     table = groups(rows, [*index, columns])[value].agg(told).unstack(columns)
     table.columns = [called(columns, name) for name in table.columns]
@@ -113,15 +108,9 @@ def gap_table(
     value: str = "last",
     digits: int = 1,
 ) -> pd.DataFrame:
-    """Return a table of differences between values of `column`, paired by seed, with 95 % t-intervals.
+    """Return a table of differences of `value` between two values of `column`, paired by seed, with 95 % t-intervals.
 
-    Args:
-        rows: a tidy frame.
-        index: columns that tell rows apart.
-        column: whose values are compared.
-        pairs: heading of a column to the two values (above, below).
-        value: what is compared.
-        digits: decimals.
+    Rows are told apart by `index`; a column for each of the `pairs`, its heading to the two values (above, below).
     """
     table = pd.DataFrame({name: [] for name in index}).set_index([*index])
     for heading, sides in pairs.items():
@@ -136,11 +125,6 @@ def in_words(found: Interval, words: tuple[str, str] = ABOVE) -> str:
     """A difference without a sign before its mean, in words for one above 0 and for one below."""
     low, high = (found.low, found.high) if found.mean >= 0 else (-found.high, -found.low)
     return words[found.mean < 0].format(describe(abs(found.mean), low, high))
-
-
-def in_points(value: float, words: tuple[str, str] = ABOVE) -> str:
-    """A difference without an interval, in words for one above 0 and for one below."""
-    return words[bool(value < 0)].format(f"{abs(value):.1f}")
 
 
 def shown(found: Interval, digits: int = 1) -> str:

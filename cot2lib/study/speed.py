@@ -70,10 +70,3 @@ def ladders(rows: pd.DataFrame, finding: str = "") -> Shown:
         axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axis.xaxis.set_minor_locator(NullLocator())
     return Shown(figure, pd.concat(parts.values()).drop(columns="way"), finding)
-
-
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows under readable headings."""
-    heads = {"rate": "a second", "times": "times the loop", "memory": "GPU memory (GiB)"}
-    shown = rows[["what", "variant", *heads]]
-    return shown.assign(rate=shown["rate"].round().astype(int)).rename(columns=heads)

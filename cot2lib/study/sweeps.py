@@ -1,12 +1,30 @@
-"""Runs on MNNS that chapters build on, per profile; `cot2lib.study.book.all_runs` lists those of every chapter."""
+"""Sweeps by name: grids of the runs that chapters, claims and `cot2 run` share.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+A grid has fields of `cot2lib.spec`, each with a value or a list of values, and stands for every combination, with
+each of its seeds. A dictionary holds a value for each profile. Some fields are meant as the paper means them: `budget`
+counts trajectories, and one of them is discrete chain of thought; there are as many `heads` as `layers`; runs on the
+`split` of a seed have their own seeds for initialisation, data order and dropout alone. A grid with a `start`, itself
+a grid, is of policy gradients: its other fields are those of `cot2lib.grpo`. A grid with a `profile` has this one
+whichever is asked for.
+"""
 
-from cot2lib.specs import GRPOSpec, RunSpec
-from cot2lib.specs.profiles import POLICIES, SEEDS, TWENTY, grpo, spec
-from cot2lib.tasks import MNNS
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+from cot2lib.errors import SpecError
+from cot2lib.llm.settings import LanguageRun
+from cot2lib.specs import GRPOSpec, Run, RunSpec, profiles
+from cot2lib.specs.profiles import POLICIES, SEEDS, TEN, TWENTY, grpo, spec
+from cot2lib.study import graph_runs
+from cot2lib.study.graph_runs import BY_AGE, REACHED
+from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Dirichlet, Rule
+
+Grid = Mapping[str, Any]
 
 D_MODELS = (16, 24, 32)
 LARGE = D_MODELS[1:]  # at which the paper claims an advantage
@@ -15,26 +33,125 @@ STEPS = (1, 2, 3, 4)  # outputs on four digits
 SWITCH = 0.5  # share of the training before a curriculum's switch to the model's own thoughts
 FEEDINGS = {"teacher": None, "self": 0.0, "teacher, then self": SWITCH}
 KS = (1, 3, 6)  # tokens of a sampled thought
+MANY = 12  # tokens beyond the paper's table
 GAMMAS = (1.0, 10.0, 20.0, 40.0)  # scales of Dirichlet thoughts
 BEST_GAMMA = 20.0  # the paper's choice
 DROPOUT = 0.1  # probability of dropout in the current policy alone, and in a rollout's own mask
 FIVE_DIGITS = ((5, 13), (11, 19))
 USUAL = "as usual"  # what nothing is changed about
+SPLIT = SEEDS[0]  # of the paper's single runs, whose accuracies are whole numbers of its held-out inputs
+
+BOTH = ("cot2", "discrete")
+FIVE = [MNNS(low, high, 5) for low, high in FIVE_DIGITS]
+START = dict(profile="paper", method="discrete", d_model=24, layers=1)  # of policy gradients on sums
+RATES = {name: {profile: getattr(row, name) for profile, row in POLICIES.items()} for name in
+         ("cot2_lr", "dirichlet_lr", "high_lr")}  # fmt: skip
+SHAPED = dict(ratio="product", lr=RATES["dirichlet_lr"])  # of Dirichlet thoughts
+BEST = dict(thought=Dirichlet(BEST_GAMMA), **SHAPED)
+SAMPLED = [MTS(k) for k in KS]
+ON_GRAPHS = dict(thought=[MTS(k) for k in graph_runs.KS])
+# The half of the recipe that the paper states for graphs: neither decay nor dropout. The quick recipe has none of it.
+STATED = dict(method={"paper": graph_runs.METHODS, "quick": ()}, dropout=0.0, weight_decay=0.0)
+OF_PROSQA, OF_PRONTOQA = (dict(profile="quick", task=task, method=BOTH) for task in (ProsQA(), REACHED))
+
+SWEEPS: dict[str, Grid | Sequence[Grid]] = {
+    "methods": (
+        dict(method=("cot2", "discrete", "no-cot"), d_model=D_MODELS, seed=TWENTY),
+        dict(method=("coconut", "coconut-slot", "pause")),
+    ),
+    "one_layer": dict(method=BOTH, d_model=D_MODELS, layers=1, seed=TWENTY),
+    # Five seeds by the authors' recipe, because three left rows open.
+    "feeding": dict(self_fed_from=[*FEEDINGS.values()], d_model=D_MODELS, layers=4,
+                    seed={"paper": SEEDS, "quick": SEEDS[:3]}),
+    "budgets": dict(budget=BUDGETS, d_model=D_MODELS, seed=TWENTY),
+    "sparse": (  # all five, three or one token of the path
+        dict(method="discrete", task=FIVE, every=(1, 2), seed=SEEDS[:3]),
+        dict(method="no-cot", task=FIVE, seed=SEEDS[:3]),
+    ),
+    "small": dict(method=BOTH, d_model=24, layers=1),
+    "trigonometric": dict(embedding=("cosine", "cosine, frozen"), d_model=LARGE, layers=1),
+    # What the paper trained once; twenty initialisations by the authors' recipe.
+    "one_split": tuple(dict(split=SPLIT, seed={"paper": TWENTY, "quick": SEEDS}, **shape) for shape in (
+        dict(method="cot2", d_model=24, layers=1), dict(method="discrete", d_model=LARGE, layers=1),
+        dict(method="discrete", d_model=24, layers=2),
+    )),
+    "mts": dict(start=START | dict(d_model=LARGE), thought=[*SAMPLED, MTS(MANY)]),
+    "mts_one_split": dict(start=START | dict(d_model=LARGE, split=SPLIT), thought=SAMPLED),
+    "mts_ratios": dict(start=START, thought=SAMPLED, ratio=("geometric", "product")),
+    "mts_ratios_high": dict(start=START, thought=MTS(3), ratio=("geometric", "product"), lr=RATES["high_lr"]),
+    # Logits / K and the likelihood ratio, as in the public launch script.
+    "mts_scaled": dict(start=START, thought=[MTS(k, temperature=float(k)) for k in KS[1:]], ratio="product"),
+    "dirichlet": dict(start=START | dict(method="cot2"), thought=[Dirichlet(gamma) for gamma in GAMMAS],
+                      **SHAPED | dict(lr=RATES["cot2_lr"])),
+    "dirichlet_best": dict(start=START | dict(layers=(1, 2)), **BEST),
+    "dirichlet_one_split": dict(start=START | dict(layers=(1, 2), split=SPLIT), **BEST),
+    "dirichlet_whole": dict(
+        start=START, thought=[Dirichlet(gamma, 0.0, most=None) for gamma in (GAMMAS[0], BEST_GAMMA)], **SHAPED),
+    # Policy gradients of the paper's tables, whose thoughts pages show. Dirichlet thoughts with one layer have twenty
+    # seeds, because five left rows on entropies open.
+    "looked_into": (
+        dict(start=START | dict(d_model=LARGE), thought=SAMPLED),
+        dict(start=START, seed=TWENTY, **BEST),
+        dict(start=START | dict(layers=2), **BEST),
+        dict(start=START | dict(method="cot2"), **BEST | dict(lr=RATES["cot2_lr"])),
+    ),
+    "prosqa": (  # with names that are ages, as the published files name them
+        dict(task=BY_AGE, method=BOTH, d_model=graph_runs.D_MODELS), dict(task=BY_AGE, method=graph_runs.METHODS),
+    ),
+    "prontoqa": (
+        dict(task=REACHED, method=BOTH, d_model=graph_runs.D_MODELS), dict(task=REACHED, method=graph_runs.METHODS),
+    ),
+    "prosqa_bare": dict(task=BY_AGE, **STATED),
+    "prontoqa_bare": dict(task=REACHED, **STATED),
+    "prosqa_starts": OF_PROSQA,
+    "prontoqa_starts": OF_PRONTOQA,
+    "prosqa_mts": dict(start=OF_PROSQA, **ON_GRAPHS),
+    "prontoqa_mts": dict(start=OF_PRONTOQA, **ON_GRAPHS),
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Variant:
-    """Runs that differ from the usual ones in one way.
+def sweep(name: str, profile: str = "quick", seeds: Sequence[int] | None = None, **changed) -> list[Run]:
+    """The runs of a sweep, each once; with other seeds than it has, or other values of fields."""
+    grids = SWEEPS[name] if isinstance(SWEEPS[name], tuple) else (SWEEPS[name],)
+    return distinct(*(expanded({**grid, **changed}, profile, seeds) for grid in grids))
 
-    What else tells them apart (K, gamma, the start) stands in the fields of the runs themselves (`columns`).
 
-    Attributes:
-        change: what is changed, in the words of figures; `USUAL` where nothing is.
-        specs: the runs.
-    """
+def expanded(grid: Grid, profile: str = "quick", seeds: Sequence[int] | None = None) -> list[Run]:
+    """The runs of a grid. Seeds change the fastest, fields of a start the slowest."""
+    trained, places, own_seeds = _places(grid, profile)
+    seeds = own_seeds if seeds is None else seeds
+    if "start" not in grid:
+        return [_supervised(trained, seed=seed, **fields) for fields in places for seed in seeds]
+    start, starts, _ = _places(grid["start"], profile)
+    return [
+        grpo(_supervised(start, seed=seed, **begun), trained, **fields)
+        for begun in starts
+        for fields in places
+        for seed in seeds
+    ]
 
-    change: str
-    specs: tuple[GRPOSpec, ...]
+
+def _places(grid: Grid, profile: str) -> tuple[str, list[dict[str, Any]], Sequence[int]]:
+    """The profile of a grid's runs, the fields of each but for the seed, and the seeds."""
+    fields = {
+        name: value[profile] if isinstance(value, dict) else value for name, value in grid.items() if name != "start"
+    }
+    trained, seeds = fields.pop("profile", profile), fields.pop("seed", SEEDS)
+    axes = [[*value] if isinstance(value, list | tuple) else [value] for value in fields.values()]
+    return trained, [dict(zip(fields, values)) for values in product(*axes)], seeds
+
+
+def _supervised(profile: str, seed: int, split: int | None = None, **fields) -> RunSpec:
+    if "layers" in fields:
+        fields["heads"] = fields["layers"]
+    if "budget" in fields:
+        made = of_budget(fields.pop("budget"), profile, seed=seed, **fields)
+    else:
+        made = spec(fields.pop("method", "cot2"), profile, seed=seed, **fields)
+    return made if split in (None, seed) else replace(made, split=split)
+
+
+# Runs with other values than a sweep's, for chapters whose parameters these are
 
 
 def methods(
@@ -45,52 +162,7 @@ def methods(
     layers: int = 2,
 ) -> list[RunSpec]:
     """Methods on MNNS 4 x 1-9 by embedding dimension, as many heads as layers."""
-    return [
-        spec(name, profile, d_model=d_model, layers=layers, heads=layers, seed=seed)
-        for name in names
-        for d_model in d_models
-        for seed in seeds
-    ]
-
-
-def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
-    """COCONUT both ways and no-CoT with pause tokens, 2 layers, 2 heads, d = 32."""
-    return methods(profile, seeds, (32,), ("coconut", "coconut-slot", "pause"))
-
-
-def one_layer(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
-    """CoT2 and discrete CoT with one layer and one head."""
-    return methods(profile, seeds, D_MODELS, ("cot2", "discrete"), layers=1)
-
-
-def trigonometric(
-    profile: str = "quick",
-    seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = LARGE,
-    embeddings: Sequence[str] = ("cosine", "cosine, frozen"),
-) -> list[RunSpec]:
-    """CoT2 with one layer and one head whose embeddings start, or stay, trigonometric."""
-    return [
-        spec("cot2", profile, d_model=d_model, layers=1, heads=1, embedding=embedding, seed=seed)
-        for embedding in embeddings
-        for d_model in d_models
-        for seed in seeds
-    ]
-
-
-def feeding(profile: str = "quick", seeds: Sequence[int] | None = None) -> list[RunSpec]:
-    """Teacher forcing, self-feeding and the curriculum from one to the other, 4 layers, 4 heads.
-
-    By default with five seeds of the authors' recipe, for three left rows open, and with three of the quick one.
-    """
-    if seeds is None:
-        seeds = SEEDS if profile == "paper" else SEEDS[:3]
-    return [
-        spec("cot2", profile, d_model=d_model, layers=4, heads=4, self_fed_from=start, seed=seed)
-        for start in FEEDINGS.values()
-        for d_model in D_MODELS
-        for seed in seeds
-    ]
+    return expanded(dict(method=tuple(names), d_model=tuple(d_models), layers=layers), profile, seeds)
 
 
 def budgets(
@@ -100,12 +172,7 @@ def budgets(
     budgets: Sequence[int] = BUDGETS,
 ) -> list[RunSpec]:
     """Budgets B of the targets over embedding dimensions."""
-    return [
-        of_budget(b, profile, d_model=d_model, seed=seed)
-        for b in dict.fromkeys(budgets)
-        for d_model in d_models
-        for seed in seeds
-    ]
+    return sweep("budgets", profile, seeds, budget=tuple(budgets), d_model=tuple(d_models))
 
 
 def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
@@ -116,38 +183,18 @@ def of_budget(budget: int, profile: str = "quick", **options) -> RunSpec:
     return spec("discrete", profile, **options) if budget == 1 else spec("cot2", profile, budget=budget, **options)
 
 
-def sparse(profile: str = "quick", seeds: Sequence[int] = SEEDS[:3]) -> list[RunSpec]:
-    """Discrete CoT shown all five, three or one token of the path, five digits of 5-13 and of 11-19."""
-    tokens = (("discrete", {}), ("discrete", {"every": 2}), ("no-cot", {}))
-    return [
-        spec(name, profile, task=MNNS(low, high, 5), seed=seed, **options)
-        for low, high in FIVE_DIGITS
-        for name, options in tokens
-        for seed in seeds
-    ]
+def baselines(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
+    """COCONUT both ways and no-CoT with pause tokens, 2 layers, 2 heads, d = 32."""
+    return methods(profile, seeds, (32,), ("coconut", "coconut-slot", "pause"))
 
 
-def small(profile: str = "quick", seeds: Sequence[int] = SEEDS) -> list[RunSpec]:
-    """The models of the sampling experiments: CoT2 and discrete CoT, 1 layer, 1 head, d = 24."""
-    return methods(profile, seeds, (24,), ("cot2", "discrete"), layers=1)
+one_layer, feeding, sparse, small = (partial(sweep, name) for name in ("one_layer", "feeding", "sparse", "small"))
+trigonometric, looked_into = (partial(sweep, name) for name in ("trigonometric", "looked_into"))
 
 
-def on_split(chosen: Sequence[RunSpec], split: int = SEEDS[0]) -> list[RunSpec]:
-    """Runs on one split of the inputs: the seed is that of initialisation, data order and dropout alone.
-
-    The paper's single runs are of this split: their accuracies are whole numbers of its held-out inputs.
-    """
-    return [run if run.seed == split else replace(run, split=split) for run in chosen]
-
-
-def one_split(profile: str) -> list[RunSpec]:
-    """Supervised models that the paper trained once, on the split of that run; d = 24 and 32.
-
-    By the authors' recipe each has twenty initialisations.
-    """
-    seeds = TWENTY if profile == "paper" else SEEDS
-    kinds = dict(method="cot2"), dict(d_model=24), dict(d_model=32), dict(d_model=24, layers=2)
-    return on_split([run for kind in kinds for run in starts(seeds, profile=profile, **kind)])
+def on_split(chosen: Sequence[RunSpec]) -> list[RunSpec]:
+    """Runs on the one split of the paper's: the seed is that of initialisation, data order and dropout alone."""
+    return [run if run.seed == SPLIT else replace(run, split=SPLIT) for run in chosen]
 
 
 def starts(
@@ -158,9 +205,9 @@ def starts(
     profile: str = "paper",
     one_split: bool = False,
 ) -> list[RunSpec]:
-    """Supervised runs that policy gradients start from; with `one_split` those of `on_split`."""
-    chosen = methods(profile, seeds, (d_model,), (method,), layers)
-    return on_split(chosen) if one_split else chosen
+    """Supervised runs that policy gradients start from; with `one_split` those on the split of the paper's."""
+    split = SPLIT if one_split else None
+    return expanded(dict(method=method, d_model=d_model, layers=layers, split=split), profile, seeds)
 
 
 def rewarded(
@@ -173,14 +220,14 @@ def rewarded(
 def sampled(
     profile: str = "quick",
     seeds: Sequence[int] = SEEDS,
-    d_models: Sequence[int] = (24, 32),
+    d_models: Sequence[int] = LARGE,
     ks: Sequence[int] = KS,
     one_split: bool = False,
     **options,
 ) -> list[GRPOSpec]:
     """MTS of K tokens from discrete CoT with one layer and one head, which was trained under the profile `paper`."""
-    thoughts, chosen = [MTS(k) for k in ks], [starts(seeds, d_model, one_split=one_split) for d_model in d_models]
-    return [run for some in chosen for run in rewarded(some, profile, thoughts, **options)]
+    start = START | dict(d_model=tuple(d_models), split=SPLIT if one_split else None)
+    return expanded(dict(start=start, thought=[MTS(k) for k in ks]) | options, profile, seeds)
 
 
 def dirichlet(
@@ -193,32 +240,100 @@ def dirichlet(
     **options,
 ) -> list[GRPOSpec]:
     """Dirichlet thoughts from discrete CoT or CoT2 (`method`), d = 24, trained under the profile `paper`."""
-    rates = POLICIES[profile]
-    usual = dict(lr=rates.cot2_lr if method == "cot2" else rates.dirichlet_lr, ratio="product")
+    start = START | dict(method=method, layers=layers, split=SPLIT if one_split else None)
+    rate = RATES["cot2_lr" if method == "cot2" else "dirichlet_lr"]
     thoughts = [Dirichlet(gamma) for gamma in gammas]
-    chosen = starts(seeds, method=method, layers=layers, one_split=one_split)
-    return rewarded(chosen, profile, thoughts, **usual | options)
+    return expanded(SHAPED | dict(start=start, thought=thoughts, lr=rate) | options, profile, seeds)
 
 
-def looked_into(profile: str = "quick") -> list[GRPOSpec]:
-    """The policy-gradient runs of the paper's tables, whose thoughts pages look into.
-
-    Dirichlet thoughts with one layer have twenty seeds, for five left rows on entropies open.
-    """
-    at_best = dict(profile=profile, gammas=(BEST_GAMMA,))
-    return [
-        *sampled(profile),
-        *dirichlet(seeds=TWENTY, **at_best),
-        *dirichlet(**at_best, layers=2),
-        *dirichlet(**at_best, method="cot2"),
-    ]
-
-
-def runs_of(variants: Sequence[Variant]) -> list[GRPOSpec]:
-    """The different runs of some variants."""
-    return distinct(*(variant.specs for variant in variants))
-
-
-def distinct(*parts: Sequence[GRPOSpec]) -> list[GRPOSpec]:
+def distinct(*parts: Sequence[Run]) -> list[Run]:
     """The different runs of some lists."""
     return list(dict.fromkeys(run for part in parts for run in part))
+
+
+# The runs of each chapter, as `cot2 run` and the records have them
+
+
+def listed(where: str) -> Callable[[str], Sequence[Run]]:
+    """A function of the study that lists a profile's runs where no grid can; its module may import this one."""
+    return lambda profile: resolve_name(f"cot2lib.study.{where}")(profile)
+
+
+class Chapter(NamedTuple):
+    """What a chapter trains: sweeps by name or functions, less the runs of other chapters."""
+
+    sweeps: tuple[str | Callable[[str], Sequence[Run]], ...]
+    without: tuple[str, ...] = ()
+
+
+CHAPTERS: dict[str, Chapter] = {
+    "csft": Chapter(("methods", "one_layer", "feeding")),
+    "budget": Chapter(("budgets", "sparse"), without=("csft",)),
+    "sampling": Chapter(("small",)),  # which are of `csft`, too
+    "one_split": Chapter(
+        ("one_split", listed("reward_runs:on_split")), without=("csft", "grpo_mts", "grpo_dirichlet")
+    ),
+    "construction": Chapter(("trigonometric",)),
+    graph_runs.SWEEP: Chapter((graph_runs.every,)),  # not renamed, for its records
+    "prosqa": Chapter((listed("prosqa.runs:every"),)),
+    "controls": Chapter((listed("controls.runs:every"),)),
+    "grpo_mts": Chapter((listed("reward_runs:every_mts"),)),
+    "grpo_dirichlet": Chapter((listed("reward_runs:every_simplex"),)),
+}
+HALF = ("prosqa",)  # chapters whose weights ship in half precision
+
+
+def of_chapter(name: str, profile: str) -> list[Run]:
+    """All runs that a chapter stands on under a profile; `budget` leaves out those of `csft`, `sampling` repeats some.
+
+    Raises:
+        SpecError: for a chapter that trains nothing or does not exist, or an unknown profile.
+    """
+    if name not in CHAPTERS:
+        other = " `cot2 llm train` trains its language models." if name == "gsm8k" else ""
+        raise SpecError(f"chapter {name!r} has no runs; chapters with runs: {', '.join(CHAPTERS)}.{other}")
+    return list(_of_chapter(CHAPTERS[name], profiles.profile(profile)))
+
+
+@cache
+def _of_chapter(chapter: Chapter, profile: str) -> tuple[Run, ...]:
+    """A chapter's runs; whoever looks for the chapter of a run asks for all of them."""
+    parts = [sweep(part, profile) if isinstance(part, str) else part(profile) for part in chapter.sweeps]
+    known = {run for name in chapter.without for run in of_chapter(name, profile)}
+    return tuple(run for run in distinct(*parts) if run not in known)
+
+
+def ships_weights(chapter: str, run: Run) -> bool:
+    """Whether a run's trained weights are shipped: those that a page looks into or a later chapter starts from."""
+    if chapter == "one_split":
+        return isinstance(run, RunSpec) and run.seed in TEN
+    if chapter == graph_runs.SWEEP:
+        return run in graph_runs.looked_into()
+    if chapter == "prosqa":
+        return run in resolve_name("cot2lib.study.prosqa.runs").with_weights()
+    if chapter != "csft" or run.method not in ("CoT2", "discrete CoT") or run.seed not in SEEDS:
+        return False
+    looked_into = run.model.layers == 1 or (run.model.layers == 2 and run.model.d_model == 32)
+    return looked_into or run in starts(layers=2)
+
+
+def where(specs: Sequence[Run | LanguageRun], conditions: Sequence[str]) -> list[Run | LanguageRun]:
+    """Specs whose fields (`columns`) equal every "field=value".
+
+    Raises:
+        SpecError: for no specs, an unknown field, a malformed condition, or if no run is left.
+    """
+    if not specs:
+        raise SpecError("there are no such runs under this profile; choose the other one.")
+    columns = {spec: spec.columns() for spec in specs}
+    for condition in conditions:
+        name, equals, value = condition.partition("=")
+        known = list(columns[specs[0]])
+        if not equals or name not in known:
+            raise SpecError(f"condition {condition!r}: write FIELD=VALUE with a field of {', '.join(known)}.")
+        left = [spec for spec in specs if str(columns[spec].get(name)) == value]
+        if not left:
+            values = sorted({str(columns[spec].get(name)) for spec in specs})
+            raise SpecError(f"condition {condition!r} leaves no run; {name} is one of {', '.join(values)}.")
+        specs = left
+    return list(specs)

@@ -1,7 +1,4 @@
-"""Chapter `tasks`: MNNS before any training.
-
-One input as a tree, answers and splits of all inputs, the targets of a budget, effects of budgets and ties on targets.
-"""
+"""Chapter `tasks`: MNNS before any training, one input as a tree, and effects of budgets and ties on targets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,22 +6,19 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from matplotlib.collections import LineCollection
 from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.specs.profiles import METHODS, spec
-from cot2lib.study import targets
 from cot2lib.study.look import Shown, panels
 from cot2lib.study.series import BLUE, ORANGE
 from cot2lib.supervision import TIES, check_budget, forward_counts, hindsight_targets, share_of_group
 from cot2lib.tasks import MNNS
 
 LONGEST = 12  # digits of which all 2^m trajectories are drawn
-TICKS = 20  # sums between two labels of a long input
 
 
 @dataclass(frozen=True)
@@ -42,11 +36,7 @@ class GivenInput(MNNS):
 
 
 def one_input(digits: Sequence[int]) -> MNNS:
-    """A task of `digits`' range and length with this input alone.
-
-    Raises:
-        SpecError: for no digits, negative ones, or more than can be drawn.
-    """
+    """A task of `digits`' range and length with this input alone; SpecError if it cannot be drawn."""
     if not 1 <= len(digits) <= LONGEST:
         raise SpecError(f"digits={list(digits)}: choose 1 to {LONGEST} digits, or the tree cannot be drawn.")
     task = MNNS(min(digits), max(digits), len(digits), inputs=1)
@@ -57,9 +47,6 @@ def kept_trajectories(task: MNNS, budget: int, ties: str) -> np.ndarray:
     """The trajectories of the one input of `task` that a budget keeps, as (kept, step + 1) partial sums from 0.
 
     Under `shared` all those tied at the cut are kept, each with less than its full weight.
-
-    Raises:
-        SpecError: for a budget or tie rule that the task does not have.
     """
     check_budget(task, budget, ties)
     sums = task.signed_sums()[0]
@@ -72,13 +59,7 @@ def kept_trajectories(task: MNNS, budget: int, ties: str) -> np.ndarray:
 
 
 def target_shares(task: MNNS, budgets: Sequence[int], ties: str) -> pd.DataFrame:
-    """The first input's targets: the share of each sum that has one, by budget and step.
-
-    Raises:
-        SpecError: without budgets, or for budgets or tie rules that the task does not have.
-    """
-    if not budgets:
-        raise SpecError("budgets=[]: give at least one budget to draw.")
+    """The first input's targets: the share of each sum that has one, by budget and step."""
     parts = []
     for budget in budgets:
         wanted = hindsight_targets(task, budget, ties, slice(0, 1))[0]
@@ -88,53 +69,21 @@ def target_shares(task: MNNS, budgets: Sequence[int], ties: str) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def splits(task: MNNS, seeds: Sequence[int]) -> pd.DataFrame:
-    """Training and validation inputs of each seed's split; raises SpecError without seeds."""
-    if not seeds:
-        raise SpecError("seeds=[]: give at least one seed whose split to count.")
-    training = [int(task.split(seed).sum()) for seed in seeds]
-    return pd.DataFrame({"seed": seeds, "training": training, "validation": [task.size - each for each in training]})
-
-
-def answer_shares(task: MNNS) -> pd.DataFrame:
-    """Share of inputs (%) by answer."""
-    counts = torch.bincount(task.answers)
-    return pd.DataFrame({"answer": range(len(counts)), "inputs (%)": (100.0 * counts / counts.sum()).tolist()})
-
-
 def tie_effects(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
     """Shares of inputs (%), by budget, whose cut falls inside a group of equally good trajectories, and whose targets
     differ between the tie rules."""
+    graph = [task.children(step) for step in range(task.steps)]
+    finals = forward_counts(graph, task.states, task.start)[-1]  # (input, state): trajectories that end there
     percent = lambda inputs: float(100 * inputs.double().mean())
     differ = lambda one, other: ((one - other).abs() > 1e-9).flatten(1).any(1)
     rows = []
     for budget in budgets:
+        shares = share_of_group(finals, task.score, budget)
+        inside = ((shares > 0) & (shares < 1) & (finals > 0)).any(1)
         minus, plus, shared = (hindsight_targets(task, budget, ties) for ties in TIES)
-        found = (cuts_a_tie(task, budget), differ(minus, plus), differ(minus, shared))
-        rows.append([budget, *map(percent, found)])
+        rows.append([budget, *map(percent, (inside, differ(minus, plus), differ(minus, shared)))])
     heads = ["cut inside a tie (%)", "minus-first vs plus-first (%)", "minus-first vs shared (%)"]
     return pd.DataFrame(rows, columns=["B", *heads])
-
-
-def cuts_a_tie(task: MNNS, budget: int) -> Bool[Tensor, " input"]:
-    """Inputs of which the budget keeps some but not all trajectories with one score."""
-    graph = [task.children(step) for step in range(task.steps)]
-    finals = forward_counts(graph, task.states, task.start)[-1]
-    shares = share_of_group(finals, task.score, budget)
-    return ((shares > 0) & (shares < 1) & (finals > 0)).any(1)
-
-
-def entropies_by_budget(task: MNNS, budgets: Sequence[int]) -> pd.DataFrame:
-    """Mean entropy (nat) over all inputs of the exact targets of each step, by budget, beside t ln 2."""
-    thoughts = range(1, task.steps)
-    rows = [{"targets": "t ln 2"} | {f"t = {t}": t * np.log(2) for t in thoughts}]
-    for budget in budgets:
-        entropy = targets.input_entropies(task, budget).mean(0)
-        rows.append({"targets": f"B = {budget}"} | {f"t = {t}": float(entropy[t - 1]) for t in thoughts})
-    return pd.DataFrame(rows)
-
-
-# Figures
 
 
 def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "minus-first") -> Shown:
@@ -163,37 +112,6 @@ def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "min
     answer = int(task.answers[0])
     right = int((task.signed_sums()[0, :, -1] == answer).sum())
     finding = f"Of {task.trajectories} trajectories {right} {'ends' if right == 1 else 'end'} in the answer {answer}."
-    return Shown(figure, shares[["budget", "step", "sum", "share"]], finding)
-
-
-def answers(shares: pd.DataFrame) -> Shown:
-    """How often each sum is the answer (`answer_shares`)."""
-    figure, axes = panels(1, 1, width=5.2, height=2.6)
-    sns.barplot(shares, x="answer", y="inputs (%)", color=BLUE, saturation=1, ax=axes[0, 0])
-    axes[0, 0].set_ylabel("share of inputs (%)")
-    most = shares.loc[shares["inputs (%)"].idxmax()]
-    return Shown(figure, shares, f"{most['answer']:.0f} is the answer of {most['inputs (%)']:.0f} % of the inputs.")
-
-
-def heatmap(task: MNNS, shares: pd.DataFrame) -> Shown:
-    """Exact targets of a long input (`target_shares`), a panel per budget: share of kept trajectories at each sum."""
-    figure, axes = panels(1, shares["budget"].nunique(), width=9.3, height=3.2, sharey=True)
-    names = {budget: f"B = {budget:,}".replace(",", "\u2009") for budget in shares["budget"]}
-    names |= {task.trajectories: "all trajectories"}
-    reach = TICKS * (1 + int(shares["sum"].abs().max()) // 2 // TICKS)
-    for axis, (budget, part) in zip(axes[0], shares.groupby("budget", sort=False)):
-        sums = part.pivot(index="sum", columns="step", values="share").reindex(range(reach, -reach - 1, -1)).fillna(0)
-        last = axis is axes[0, -1]
-        options = {"cbar_kws": {"label": "square root of the share"}} if last else {}
-        sns.heatmap(np.sqrt(sums), cmap="cividis", cbar=last, yticklabels=TICKS, rasterized=True, ax=axis, **options)
-        axis.text(0.04, 0.95, names[budget], transform=axis.transAxes, color="white", va="top")
-        axis.set(xlabel="step", ylabel="")
-        axis.tick_params(rotation=0)
-    axes[0, 0].set_ylabel("partial sum")
-    late = 3 * task.length // 4
-    held = shares[shares["step"] == late].groupby("budget", sort=False).size()
-    told = ", ".join(f"{count} sums with {names[budget]}" for budget, count in held.items())
-    finding = f"After {late} of {task.length} digits the targets hold {told}."
     return Shown(figure, shares[["budget", "step", "sum", "share"]], finding)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from cot2lib import runs
@@ -22,7 +22,7 @@ from cot2lib.study.report import PERCENT
 from cot2lib.supervision import as_tokens, backward_counts, forward_counts
 from cot2lib.tasks import Task
 from cot2lib.thoughts import Base, Rule
-from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.data import stack_data
 from cot2lib.training.evaluation import rollouts
 
 LEAST = 0.01  # weight from which a token counts as held
@@ -38,25 +38,22 @@ def states(task: Task) -> tuple[Bool[Tensor, "input step vocab"], Bool[Tensor, "
     return tuple(as_tokens(task, mask) for mask in (there, there & leads))
 
 
+def contents(specs: Sequence[GRPOSpec], retrain: bool = False) -> pd.DataFrame:
+    """`measure` of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    return measure(
+        runs.load_starts(specs, missing="error"), runs.load_stack(specs, missing="error", retrain=retrain), specs
+    )
+
+
 def measure(start: GPT2Stack, trained: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
-    """One row per run, moment and step of runs of one shape.
+    """One row per run, moment and step of runs of one shape, whose models before and after are given in order.
 
     Columns: `id`; `when`, "before" or "after"; `step`; `support`, tokens of at least 1 % weight; `reachable` and
     `on_the_way`, the weight (%) on such states; `base_entropy`, nats under base decoding; all of them means over
     held-out inputs.
-
-    Args:
-        start, trained: the runs' models before and after, in order.
-        specs: the runs.
     """
     parts = [_moment(stack, specs).assign(when=when) for when, stack in (("before", start), ("after", trained))]
     return pd.concat(parts, ignore_index=True)[["id", "when", "step", *COLUMNS]]
-
-
-def contents(specs: Sequence[GRPOSpec]) -> pd.DataFrame:
-    """`measure` of trained runs of one shape; raises RecordError if the weights of one are not here."""
-    start, trained = (load(specs, missing="error") for load in (runs.load_starts, runs.load_stack))
-    return measure(start, trained, specs)
 
 
 @torch.no_grad()
@@ -64,72 +61,49 @@ def _moment(stack: GPT2Stack, specs: Sequence[GRPOSpec]) -> pd.DataFrame:
     spec, data = specs[0], stack_data([spec.asked for spec in specs], stack.device)
     outputs = spec.supervision.output_steps(spec.task.steps)
     masks = [mask[:, outputs].to(stack.device) for mask in states(spec.task)]
+    seeds, real = [spec.seed for spec in specs], data.held_out.real.sum(1)[:, None, None]
 
-    def held(
-        index: Int[Tensor, "run batch"], weights: Float[Tensor, "run batch step vocab"]
-    ) -> list[Shaped[Tensor, "run batch step vocab"]]:
-        return [weights >= LEAST, *(PERCENT * weights * mask[index] for mask in masks)]
+    def means(rule: Rule, measures: Callable) -> Float[Tensor, "run step measure"]:
+        """Means over held-out inputs of sums over the vocabulary, under a rule's step distributions."""
+        total = 0.0
+        for index, counts, rollout in rollouts(stack, data, seeds, rules(rule, spec.outputs)):
+            parts = measures(index, rollout.logits.double().softmax(-1))
+            found = torch.stack([part.sum(-1) for part in parts], -1).double()  # (run, batch, step, measure)
+            total = total + (found * counts[..., None, None]).sum(1) / real
+        return total
 
-    means = [
-        _means(stack, data, specs, spec.thought, held),
-        _means(stack, data, specs, Base(), lambda index, weights: [torch.special.entr(weights)]),
-    ]
+    held = lambda index, weights: [weights >= LEAST, *(PERCENT * weights * mask[index] for mask in masks)]
+    own, base = means(spec.thought, held), means(Base(), lambda index, weights: [torch.special.entr(weights)])
     rows = [(one.id, step + 1) for one in specs for step in outputs]
-    columns = pd.DataFrame(torch.cat(means, -1).flatten(0, 1).cpu(), columns=COLUMNS)
+    columns = pd.DataFrame(torch.cat([own, base], -1).flatten(0, 1).cpu(), columns=COLUMNS)
     return pd.DataFrame(rows, columns=["id", "step"]).join(columns)
 
 
-def _means(
-    stack: GPT2Stack, data: StackData, specs: Sequence[GRPOSpec], rule: Rule, measures: Callable
-) -> Float[Tensor, "run step measure"]:
-    """Means over held-out inputs of sums over the vocabulary, under a rule's step distributions."""
-    total, sizes = 0.0, data.held_out.real.sum(1)[:, None, None]
-    for index, real, rollout in rollouts(stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs)):
-        parts = measures(index, rollout.logits.double().softmax(-1))
-        found = torch.stack([part.sum(-1) for part in parts], -1).double()
-        total = total + (found * real[..., None, None]).sum(1) / sizes
-    return total
-
-
 def base_entropies(held: pd.DataFrame) -> pd.DataFrame:
-    """Entropies (nat) under base decoding by `id`: after training `entropy_t`, before it `entropy_t_before`.
-
-    `held` is a table of `measure`.
-    """
+    """Entropies (nat) of `measure` under base decoding by `id`: `entropy_t` after training, `entropy_t_before` it."""
     names = "entropy_" + held["step"].astype(str) + held["when"].map({"before": "_before", "after": ""})
     return held.assign(name=names).pivot(index="id", columns="name", values="base_entropy")
 
 
 def of_runs(requests: Mapping[str, Sequence[GRPOSpec]], retrained: str | None = None) -> pd.DataFrame:
-    """`measure` of each profile's runs as far as there are any, with a column `profile`.
-
-    Args:
-        requests: runs by profile.
-        retrained: the profile whose runs were trained here, so that they are measured here.
+    """`measure` of each profile's runs as far as there are any; those of `retrained` are measured here.
 
     Raises:
         RecordError: if none was measured, or what was trained here is not there.
     """
-    ends = lambda group: (runs.load_starts(group), runs.load_stack(group, missing="error", retrain=True))
     tables = []
     for profile, specs in requests.items():
         if profile == retrained:
-            table = pd.concat([measure(*ends(group), group) for group in by_shape(specs)], ignore_index=True)
+            tables += [contents(group, retrain=True) for group in by_shape(specs)]
         else:
             table = measured.read("thoughts", profile)
-            table = table[table["id"].isin([spec.id for spec in specs])]
-        tables.append(table.assign(profile=profile))
+            tables.append(table[table["id"].isin([spec.id for spec in specs])])
     found = pd.concat([table for table in tables if len(table)] or tables)
-    if found.empty:
-        raise RecordError(_not_measured(*next((name, run) for name, specs in requests.items() for run in specs)))
+    if found.empty and any(requests.values()):
+        profile, run = next((name, run) for name, specs in requests.items() for run in specs)
+        command = f"make it with `cot2 measure thoughts --profile {profile}` where the run was trained, or "
+        raise RecordError(
+            f"no measure of what the thoughts of run {run.id} (seed {run.seed}) hold; "
+            f"{command if run in sweeps.looked_into(profile) else ''}ask with retrain=True."
+        )
     return found
-
-
-def _not_measured(profile: str, run: GRPOSpec) -> str:
-    """A sentence on a run whose thoughts were not measured, with the remedy."""
-    known = run in sweeps.looked_into(profile)
-    command = f"make it with `cot2 measure thoughts --profile {profile}` where the run was trained, or "
-    return (
-        f"no measure of what the thoughts of run {run.id} (seed {run.seed}) hold; "
-        f"{command if known else ''}ask with retrain=True."
-    )

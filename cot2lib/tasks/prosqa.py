@@ -6,7 +6,7 @@ leaf that it alone reaches (the target) and a leaf that the other one alone reac
 
 Where we differ from the published data: the two leaves have as many parents as each other and lie at depths that
 differ by at most one, edges come in random order, and options in either order. So degrees do not give the answer away.
-Depth still does in part: the target is more often the deeper leaf. `cot2lib.study.graph_tests` tests models
+Depth still does in part: the target is more often the deeper leaf. `cot2 measure questions` tests models
 where both are equally deep. The paper's question is of "5 hops"; the published graphs have 3 to 6. We take four by
 default, their commonest number, or with `hops=None` the whole range, in which three are more common than there, and
 six are hardly met. A `mixture` sets the share of every number of hops, beyond six too. For more than four hops its
@@ -66,6 +66,7 @@ class ProsQA(Reachability):
     hops: int | None = 4
     parents: float = 1.5
     mixture: tuple[float, ...] = ()
+    roles = 2
 
     def __post_init__(self):
         super().__post_init__()
@@ -84,10 +85,6 @@ class ProsQA(Reachability):
         return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.marks, *more])}"
 
     @property
-    def size(self) -> int:
-        return self.inputs
-
-    @property
     def most_hops(self) -> int:
         return FEWEST_HOPS - 1 + len(self.mixture) if self.mixture else self.hops or MOST_HOPS
 
@@ -95,10 +92,6 @@ class ProsQA(Reachability):
     def lengths(self) -> Int[Tensor, " input"] | None:
         """Hops and the answer, where graphs differ and none waits."""
         return None if self.hops or self.waiting is not None else self.graphs.hops + 1
-
-    @property
-    def roles(self) -> int:
-        return 2
 
     @property
     def graphs(self) -> Graphs:

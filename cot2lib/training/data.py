@@ -6,7 +6,6 @@ Each run has its own split and targets; the prompts are shared. Targets are kept
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -14,15 +13,12 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.identity import is_outside
-from cot2lib.kit.members import answer, refuse
+from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.random import Site
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.targets import Visits
-from cot2lib.targets.checks import check_targets
 from cot2lib.tasks import Task
-from cot2lib.tasks.checks import check_task
-from cot2lib.thoughts.checks import check_rule
+from cot2lib.testing import check_rule, check_targets, check_task
 from cot2lib.training.settings import Run, Supervision
 
 Rows = Int[Tensor, "run batch"]
@@ -286,12 +282,14 @@ def check_run(spec: Run) -> None:
     an embedding table of numbers for a task that has none; more tokens than the models have positions.
     """
     task, supervision = spec.task, spec.supervision
-    check_task(task, supervision.arrow, supervision.pauses, int(supervision.eos), spec.split_seed)
-    check_rule(spec.thought, task.vocab_size, spec.model.d_model)
-    check_budget(task, supervision.budget, supervision.ties)
-    check_targets_fit(task, task.size)
+    budget, ties = supervision.budget, supervision.ties
     if is_outside(type(task)):
-        _check_graph_targets(task, supervision.budget, supervision.ties)
+        shown = supervision.arrow, supervision.pauses, int(supervision.eos)
+        check_task(task, *shown, spec.split_seed, budget, ties)
+    if is_outside(type(spec.thought)):
+        check_rule(spec.thought, task.vocab_size, spec.model.d_model)
+    check_budget(task, budget, ties)
+    check_targets_fit(task, task.size)
     if spec.model.embedding != "learned" and not hasattr(task, "numbers"):
         raise SpecError(f"embedding={spec.model.embedding!r}: the tokens of {task.name} are no numbers; learn them.")
     if supervision.pauses:  # a task has positions for all else
@@ -303,18 +301,6 @@ def check_run(spec: Run) -> None:
         raise SpecError(f"{task.name} has too few kinds of input to train on some and hold out others; widen it.")
     if supervision.targets is not None:
         check_targets(supervision.targets, task, spec.seed, spec.split_seed)
-
-
-@lru_cache(maxsize=64)
-def _check_graph_targets(task: Task, budget: int | None, ties: str) -> None:
-    owner = f"task {type(task).__name__}"
-    targets = answer(owner, "its graph", lambda: hindsight_targets(task, budget, ties))  # (input, step, vocab)
-    there = torch.arange(task.steps) < steps_of(task)[:, None]  # (input, step)
-    wrong = there & ~((targets.sum(-1) - 1).abs() < 1e-6) | (targets < 0).any(-1)
-    if wrong.any():
-        row, step = wrong.nonzero()[0].tolist()
-        fault = f"add up to {float(targets[row, step].sum()):.3g} for input {row} after step {step + 1}"
-        refuse(owner, "targets", f"{fault}; start, children, trajectories and score contradict each other")
 
 
 def _held_out(task: Task, masks: Sequence[Bool[Tensor, " input"]], device: torch.device | str) -> HeldOut:

@@ -13,10 +13,11 @@ from torch import Tensor
 from cot2lib import decode
 from cot2lib.decode import Rollout
 from cot2lib.kit import random
+from cot2lib.kit.frozen import outsiders
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
+from cot2lib.testing import check_thoughts
 from cot2lib.thoughts import Rule
-from cot2lib.thoughts.checks import check_thoughts
 from cot2lib.training.data import StackData
 
 TOKENS_AT_ONCE = 2**20  # of all runs, that a GPU decodes at a time
@@ -46,7 +47,7 @@ def rollouts(
         keyed = torch.stack([random.fold(keys, chunk) for chunk in chunks], 1)  # (run, chunk)
         padding, last = data.padding_of(index), data.last_of(index)
         rollout = decode.decode(stack, data.prompts[index], steps, keyed, padding, last=last, rows=index)
-        for rule in set(steps[:-1]):
+        for rule in filter(outsiders, set(steps[:-1])):
             check_thoughts(rule, rollout.weights, rollout.latents)
         yield index, real, rollout
 

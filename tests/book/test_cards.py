@@ -11,9 +11,10 @@ import pytest
 
 from cot2lib.metrics import mean_interval
 from cot2lib.runs import records
-from cot2lib.study.book import cards, index, ledger, listing
-from cot2lib.study.book.draw import MOST, picture
-from cot2lib.study.book.ledger import KINDS, is_series
+from cot2lib.study.book import cards, index, ledger
+from cot2lib.study.book.cards import MOST, picture
+from cot2lib.study.book.index import is_series
+from cot2lib.study.book.ledger import KINDS
 from cot2lib.study.claims.coded import Most
 from cot2lib.study.claims.comparisons import Cell, apart, labels
 from cot2lib.study.claims.kinds import Drawn, HalfStated, OfRuns
@@ -56,7 +57,7 @@ def test_page_has_one_card_for_every_claim_but_the_points_of_the_series(rows, pa
     assert sorted(re.findall(r":name: claim-(\S+)", page)) == sorted(made) == sorted(expected)
     known = [index.label(source) for source in index.places()["source"]]
     assert set(re.findall(r"^\((\S+)\)=$", page, re.M)) == set(known) & {index.label(s) for s in sources()}
-    outside = page[page.index(f"## {listing.ELSEWHERE}") :]
+    outside = page[page.index(f"## {index.ELSEWHERE}") :]
     assert "claim-kl-coefficient" in outside and "claim-main-mnns-cot2" not in outside
 
 
@@ -131,7 +132,7 @@ def test_drawn_is_what_the_ledger_judges(rows, read):
             assert np.isclose(means, row.last, rtol=1e-4, atol=1e-5).any(), row.id
             assert np.isclose(ends, row.last_low, rtol=1e-3, atol=1e-3, equal_nan=True).any(), row.id
             assert set(table["paper"]) == {0.0}
-    assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Value", "Reaches", "Parts"}
+    assert seen >= {"Number", "OfStart", "Direction", "NoGain", "Uniform", "Reaches", "Parts"}
 
 
 def test_plain_shows_text_of_the_tables_as_it_stands():
@@ -159,7 +160,7 @@ def test_claims_without_runs_can_be_measured_listed_and_shown(rows):
     imagined = pd.DataFrame(found, columns=list(ledger.COLUMNS)).astype({"seeds": "Int64"})
     assert (imagined["seeds"] == 5).all() and imagined["last"].notna().all()
     assert not imagined["verdict"].str.contains("not run").any()
-    listed = listing.claims_table(imagined)
+    listed = ledger.claims_table(imagined)
     assert (listed["ours"] != "").all() and (listed["seeds"] == 5).all()
     for claim, both in imagined.groupby("id"):
         card = cards.card(claim, list(both.itertuples()), read)
@@ -175,7 +176,7 @@ def test_card_and_listing_without_runs_of_the_authors_recipe_show_the_quick_ones
     card = cards.card("sparse-11-19", [*rows.itertuples()], without)
     assert card.startswith(":::{dropdown} {bdg-muted}`not tested`") and "Run by run, quick recipe:" in card
     assert "--profile quick" in card
-    (listed,) = listing.claims_table(rows).itertuples(index=False)
+    (listed,) = ledger.claims_table(rows).itertuples(index=False)
     assert listed.ours.endswith(" (quick recipe)") and "not tested" in listed.verdict
     assert listed[5] == "quick recipe alone"
 

@@ -10,7 +10,8 @@ from bs4 import BeautifulSoup
 
 from cot2lib.metrics import mean_interval
 from cot2lib.study.book import first_page, index, overview
-from cot2lib.study.book.ledger import KINDS, STATEMENTS, judged
+from cot2lib.study.book.index import judged
+from cot2lib.study.book.ledger import KINDS, STATEMENTS
 from cot2lib.study.judge import GROUPS, group
 from cot2lib.study.printed import claims, paper_value
 from cot2lib.study.report import bare
@@ -54,7 +55,7 @@ def test_in_short_says_the_numbers_of_the_ledger_and_leads_to_cards(known, read)
 
 def test_abstract_is_the_papers():
     """A digest of its words as they stand in the paper, without markup."""
-    text = "".join(words for words, _ in overview.ABSTRACT)
+    text = overview.PHRASE.sub(r"\1", overview.ABSTRACT)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "a26a9e740955a27d"
 
 
@@ -62,7 +63,7 @@ def test_phrases_and_tiles_say_claim_and_verdict(rows, known, picture):
     abstract = BeautifulSoup(str(picture.select_one(".abstract")), "html.parser")
     for sign in abstract.select(".sign, a:not(.phrase)"):
         sign.decompose()
-    assert abstract.get_text() == "".join(words for words, _ in overview.ABSTRACT)
+    assert abstract.get_text() == overview.PHRASE.sub(r"\1", overview.ABSTRACT)
     cards = {f"claims.html#claim-{claim}": claim for claim in known.index}
     links = picture.select(".abstract a, .tile:not(.strip .tile)")
     assert links

@@ -91,4 +91,4 @@ def test_exhibits_speak_to_claims_on_their_own_task():
     ]
     assert not wrong
     assert all(shown.claims for shown in index.exhibits() if shown.source in set(sources())), "a pattern fits nothing"
-    assert [claim for claim in claims().index if not index.beside(claim)] == ["kl-coefficient"], "a setting"
+    assert [claim for claim in claims().index if not index.shown_with(claim)] == ["kl-coefficient"], "a setting"

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cot2lib.errors import SpecError
 from cot2lib.metrics import mean_interval, prediction_interval
-from cot2lib.study.book import ledger, sensitivity
+from cot2lib.study.book import cards, ledger
 from cot2lib.study.judge import (
     FEWEST_ALONE,
     FEWEST_SEEDS,
@@ -19,7 +18,6 @@ from cot2lib.study.judge import (
     NAT,
     POINTS,
     Words,
-    differences,
     direction_verdict,
     group,
     in_words,
@@ -128,10 +126,9 @@ def test_learnt_is_more_than_luck(right, found):
     assert learnt([535] * 3, [1000] * 3, 0.5) and not learnt([534] * 3, [1000] * 3, 0.5)
 
 
-def sides(gaps, base=80.0):
-    """Both sides of a cell that are so far apart, by seed from 42 on."""
-    below = pd.Series(base, index=range(42, 42 + len(gaps)))
-    return below + gaps, below
+def cell(gaps):
+    """Differences by seed, from 42 on."""
+    return pd.Series(np.array(gaps, dtype=float), index=range(42, 42 + len(gaps)))
 
 
 CLEAR, UNCLEAR, LITTLE = [10.0, 10.5, 11.0], [10.0, -4.0, 1.0], [0.15, 0.2, 0.35, 0.08, 0.3]
@@ -165,20 +162,11 @@ NOISE = [0.01 * np.sin(5 * n + np.arange(5.0)) for n in range(19)]  # each inter
     ],
 )
 def test_verdicts_on_cells(rule, cells, verdict):
-    assert rule([*map(sides, cells)]) == verdict
+    assert rule([*map(cell, cells)]) == verdict
 
 
 def test_significant_cells_are_above_zero():
-    assert significant([sides(CLEAR), sides(UNCLEAR), sides(AGAINST)]) == [True, False, False]
-
-
-def test_differences_pair_by_seed():
-    """Two seeds in common, whatever their order: above by 10 on both, and too few for a verdict."""
-    above, below = sides([30.0, -30.0, 30.0])
-    assert differences((above, below[::-1])).to_dict() == {42: 30, 43: -30, 44: 30}
-    assert direction_verdict([(above, below[::-1].rename({44: 7}))]) == "open: fewer than 3 seeds"
-    with pytest.raises(SpecError, match="no seed is on both sides"):
-        direction_verdict([(above, below.rename(lambda seed: seed + 10))])
+    assert significant([cell(CLEAR), cell(UNCLEAR), cell(AGAINST)]) == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -280,18 +268,16 @@ def test_number_verdict_reproduces_no_more_at_a_wider_spread(values, wider):
 
 
 @given(st.lists(few, min_size=1, max_size=3), st.sampled_from([0, 300, 600]), UNITS, st.randoms())
-def test_verdicts_on_cells_depend_on_pairs_of_seeds_alone(cells, lift, unit, random):
-    """Neither on the order of seeds and cells nor on what both sides have in common; more of the same decides more."""
-    gaps = [np.add(cell, lift) * unit.tight / 100 for cell in cells]
-    pairs, again = ([sides(np.tile(cell, times)) for cell in gaps] for times in (1, 3))
-    mixed = random.sample(pairs, len(pairs))
-    turned = [(above.sample(frac=1, random_state=0) + 1, below + 1) for above, below in mixed]
-    swapped = [pair[::-1] for pair in pairs]
+def test_verdicts_on_cells_depend_on_no_order(cells, lift, unit, random):
+    """Neither of seeds nor of cells; more of the same decides more, and no direction holds both ways."""
+    shifted = [np.add(values, lift) * unit.tight / 100 for values in cells]
+    gaps, again = ([cell(np.tile(values, times)) for values in shifted] for times in (1, 3))
+    turned = [gap.sample(frac=1, random_state=0) for gap in random.sample(gaps, len(gaps))]
     for verdict in (direction_verdict, no_gain_verdict):
-        found = label(verdict(pairs, unit))
+        found = label(verdict(gaps, unit))
         assert label(verdict(turned, unit)) == found
         assert found != "reproduced" or group(verdict(again, unit)) != "undecided"
-    assert {"reproduced"} != {direction_verdict(pairs, unit), direction_verdict(swapped, unit)}
+    assert {"reproduced"} != {direction_verdict(gaps, unit), direction_verdict([-gap for gap in gaps], unit)}
 
 
 @given(st.lists(st.integers(-400, 400), min_size=3, max_size=9), UNITS)
@@ -340,19 +326,19 @@ def test_sensitivity_says_what_the_rule_says_without_a_seed_and_at_other_margins
     judged = lambda values, line, unit: group(number_verdict(values, line.stated, 1, unit))
     said = set()
     for claim, row, line in of_one_run:
-        text = " ".join(sensitivity.sentences(claim, row.verdict, [line], read)).replace("\xa0", " ")
+        text = " ".join(cards.hangs_on(claim, row.verdict, [line], read)).replace("\xa0", " ")
         without = {seed: judged(line.values.drop(seed), line, line.unit) for seed in line.values.index}
         changed = {seed: word for seed, word in without.items() if word != row.group}
         kind = re.search("stays if any one|single ones matter", text)[0]
         assert bool(changed) == (kind == "single ones matter"), claim
         for word, seeds in re.findall(r"([a-z ]+) without seed ([\d or]+)", text):
             assert sorted(map(int, seeds.split(" or "))) == [s for s in changed if changed[s] == word.strip()], claim
-        found = [judged(line.values, line, wider(line.unit, factor)) for factor in sensitivity.MARGINS]
+        found = [judged(line.values, line, wider(line.unit, factor)) for factor in cards.MARGINS]
         other = re.findall(r"[(;] ?[\d.]+ \S+: ([a-z ]+)", text)
         assert other == [word for word in found if word != row.group], claim
         said |= {kind, bool(other)}
     assert said == {"stays if any one", "single ones matter", True, False}
-    few = sensitivity.sentences(claim, row.verdict, [line._replace(values=line.values[:3])], read)
+    few = cards.hangs_on(claim, row.verdict, [line._replace(values=line.values[:3])], read)
     assert "It stands on 3 seeds: without any one of them it would be undecided." in few
 
 

@@ -10,12 +10,12 @@ from cot2lib.errors import SpecError
 from cot2lib.runs import records
 from cot2lib.study import sweeps
 from cot2lib.study.claims import coded, queries
-from cot2lib.study.claims.comparisons import Case, Cell, Direction, NoGain, Parts, Reaches, Value
+from cot2lib.study.claims.comparisons import Cell, Direction, NoGain, Parts, Reaches
 from cot2lib.study.claims.kinds import HalfStated, Number, Statement
 from cot2lib.study.claims.rows import cells, filled
 from cot2lib.study.judge import NAT, PERCENTS
 from cot2lib.study.printed import paper_value
-from cot2lib.theory.verdict import Verdict
+from cot2lib.theory.claims import Verdict
 
 
 def fixed(values, **columns):
@@ -68,7 +68,7 @@ def test_number_at_the_papers_chance_is_reproduced_by_runs_at_chance():
 def test_number_says_what_is_judged_and_under_which_reading():
     """Best epochs, their interval and the paper's number; where a verdict cannot be given, why."""
     read = reading(runs=fixed(POOR, best=[0.98, 0.99, 0.985], split_half=GOOD), entropies=fixed(POOR, entropy_1=POOR))
-    options = dict(paper_runs=5, chosen=True, judged="best")
+    options = dict(paper_runs=5, judged="best")
     row = Number("csft", "runs", given="so read", **options).row("main-mnns-cot2", "paper", read)
     assert [row[name] for name in ("last", "best", "split_half")] == pytest.approx([60.5, 98.5, 90.5])
     assert row["judged"] == "best" and row["judged_low"] < 98.5 < row["judged_high"] < 100
@@ -141,6 +141,9 @@ def test_comparison_pairs_seeds_that_have_both_columns():
     rows = fixed([0.6, 0.6, 0.6, 0.9], before=[0.5, 0.5, 0.5, np.nan])
     row = Direction("csft", [cell("runs", "runs", "last", "before")]).row("x", "paper", reading(runs=rows))
     assert row["last"] == pytest.approx(10) and row["seeds"] == 3
+    other = fixed([0.5, 0.4, 0.3], before=[0.1, 0.2, 0.3])[::-1].rename({44: 7})  # two seeds in common
+    gaps = cell("runs", "other").differences("paper", reading(runs=rows, other=other))
+    assert gaps.round(6).to_dict() == {42: 10.0, 43: 20.0}
 
 
 def test_parts_are_judged_in_their_own_units():
@@ -155,31 +158,25 @@ def test_parts_are_judged_in_their_own_units():
     assert nothing.row("x", "paper", read)["seeds"] == 0
 
 
-def test_value_is_judged_by_how_far_it_lies_outside():
-    """In step 2 our values lie about the claimed one; in step 3 they lie 0.3 below, about the other."""
-    inside, away = fixed([1.99, 2.0, 2.01]), fixed([1.69, 1.70, 1.71])
-    at = lambda query, claimed, other: Case(query, "last", lambda seed: claimed, lambda seed: other)
-    read = reading(inside=inside, away=away, wide=fixed([1.97, 2.0, 2.03]))
-    first, second = at("inside", 2.0, 2.3), at("away", 2.0, 1.7)
-    holds = Value("csft", {"step 2": first}, "the exact one").row("x", "paper", read)
-    said = "at step 2 our interval misses it by 0.000 nat, the exact one by 0.275 nat"
-    assert holds["verdict"] == f"reproduced: {said}" and holds["last"] == pytest.approx(0) and holds["seeds"] == 3
-    fails = Value("csft", {"step 2": first, "step 3": second}, "the exact one", but=lambda: "so")
-    row = fails.row("x", "paper", read)
-    told = f"not reproduced: but so; {said}; at step 3 our interval misses it by 0.275 nat, the exact one by 0.000 nat"
-    assert row["verdict"] == told and row["last"] == pytest.approx(-0.3)
-    assert fails.row("x", "quick", read)["verdict"].startswith("quick only: there not reproduced, but so;")
-    wide = Value("csft", {"step 2": at("wide", 2.0, 2.0)}, "x").row("x", "paper", read)
-    assert wide["verdict"].startswith("near")
-
-
-def test_case_takes_the_value_of_each_seed_away():
-    exact = {42: coded.target_entropy(3, 42), 43: coded.target_entropy(3, 43)}
-    assert 1.8 < exact[42] < 3 * np.log(2) and exact[42] != exact[43]
-    read = reading(runs=fixed([exact[42] + 0.01, exact[43] - 0.01]))
-    miss = Case("runs", "last", lambda seed: 1.0, exact.get).miss
-    assert miss(exact.get, "quick", read).tolist() == pytest.approx([0.01, -0.01])
-    assert miss(lambda seed: 1.0, "quick", read).tolist() == pytest.approx([exact[42] - 0.99, exact[43] - 1.01])
+def test_uniform_entropies_are_judged_by_how_far_they_lie_outside(monkeypatch):
+    """In step 2 ours lie about t ln 2; in step 3 they lie 0.3 below, about the exact entropy of each seed."""
+    exact = [coded.target_entropy(3, seed) for seed in (42, 43)]
+    assert 1.8 < exact[0] < 3 * np.log(2) and exact[0] != exact[1]
+    monkeypatch.setattr(coded, "target_entropy", lambda step, seed: step * np.log(2) - 0.3 + (seed - 43) / 100)
+    monkeypatch.setattr(coded, "papers_own", lambda: "but so")
+    near = np.array([-0.01, 0.0, 0.01])
+    read = reading(runs=fixed(GOOD, entropy_2=2 * np.log(2) + near, entropy_3=3 * np.log(2) - 0.3 + near))
+    row = coded.Uniform("csft", "runs", (2,)).row("x", "paper", read)
+    said = "but so; at step 2 our interval misses it by 0.000 nat, the exact entropy by 0.300 nat"
+    assert row["verdict"] == f"reproduced: {said}" and row["last"] == pytest.approx(0)
+    both = coded.Uniform("csft", "runs", (2, 3))
+    row, third = (
+        both.row("x", "paper", read),
+        "at step 3 our interval misses it by 0.275 nat, the exact entropy by 0.000",
+    )
+    assert row["verdict"] == f"not reproduced: {said}; {third} nat"
+    assert row["last"] == pytest.approx(-0.3) and row["seeds"] == 3
+    assert both.row("x", "quick", read)["verdict"].startswith("quick only: there not reproduced, but so;")
 
 
 def test_reaches_shows_the_best_reading_and_gives_no_verdict_on_what_is_not_there():

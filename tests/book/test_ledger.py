@@ -12,7 +12,7 @@ from cot2lib.metrics import mean_interval
 from cot2lib.runs import finished, records
 from cot2lib.specs.profiles import PROFILES, TWENTY
 from cot2lib.study import measured, policies, sweeps
-from cot2lib.study.book import all_runs, ledger
+from cot2lib.study.book import index, ledger
 from cot2lib.study.book.ledger import KINDS, STATEMENTS
 from cot2lib.study.claims.kinds import OfRuns
 from cot2lib.study.printed import claims
@@ -28,7 +28,7 @@ def test_claims_are_unique_and_each_has_a_kind():
 
 def test_judged_counts_a_number_and_a_series_once(rows):
     """The temperatures of Pass@k are series of one model each, and a setting claims nothing."""
-    counted, known = ledger.judged(rows).index, claims()
+    counted, known = index.judged(rows).index, claims()
     point = known["metric"] == "pass_at_k"
     assert known.index[point & known.index.isin(counted)].str.endswith("-k1").all()
     assert set(counted[counted.str.endswith("-k1")]) >= set(known.index[point & known.index.str.endswith("-k1")])
@@ -39,8 +39,8 @@ def test_judged_counts_a_number_and_a_series_once(rows):
 @pytest.mark.parametrize("worst", ["near", "open: 7 runs decide", "not reproduced: ours 9.0 points lower"])
 def test_verdicts_of_a_series_are_that_on_its_worst_point(rows, worst):
     at = rows["id"] == "passk-discrete-t0.4-k9"
-    found = ledger.verdicts(
-        rows.assign(verdict=rows["verdict"].mask(ledger.is_series(rows), "reproduced").mask(at, worst))
+    found = index.verdicts(
+        rows.assign(verdict=rows["verdict"].mask(index.is_series(rows), "reproduced").mask(at, worst))
     )
     assert found["passk-discrete-t0.4-k1"] == worst.partition(":")[0]
     assert found["passk-discrete-t0.8-k1"] == "reproduced"
@@ -70,8 +70,8 @@ def test_ledger_without_records_reads_no_store(nothing_shipped, store, monkeypat
 @pytest.mark.parametrize("profile", PROFILES)
 def test_command_of_a_claim_trains_all_runs_that_it_stands_on(profile, read):
     chapters = {}
-    for chapter in all_runs.SWEEPS:
-        for run in all_runs.sweep(chapter, profile):
+    for chapter in sweeps.CHAPTERS:
+        for run in sweeps.of_chapter(chapter, profile):
             chapters.setdefault(run.id, set()).add(chapter)
     for claim, kind in KINDS.items():
         lines = kind.drawn(claim, profile, read) if isinstance(kind, OfRuns) else []

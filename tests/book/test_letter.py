@@ -11,11 +11,11 @@ import pytest
 from cot2lib.metrics import mean_interval
 from cot2lib.specs import GRPOSpec
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study import grpo_mts, policies
-from cot2lib.study.book import all_runs, letter
+from cot2lib.study import grpo_mts, policies, sweeps
+from cot2lib.study.book import letter
 from cot2lib.study.book.ledger import KINDS
-from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.reward_runs import explaining
 from cot2lib.study.sweeps import KS, LARGE
 from cot2lib.tasks import MNNS
 from cot2lib.theory import estimators
@@ -90,21 +90,20 @@ def test_exact_numbers(said):
 def test_no_setting_gives_the_whole_table(points):
     """The means and intervals of the table, and that none has all of the paper's numbers among its runs."""
     kept = grpo_mts.standing(policies.outcomes(points))
-    fits = grpo_mts.fits(policies.outcomes(points))[["accuracies", "gains", "entropies"]]
+    fits = grpo_mts.fits(kept)[["accuracies", "gains", "entropies"]]
     assert not fits.isin(["3 of 3", "12 of 12"]).all(axis=1).any()
     cells = [
         line.split(" | ") for line in letter.found()["settings"].splitlines() if re.match(r"\| \D.* \d+ \|$", line)
     ]
-    groups = kept[kept["k"] == 3].groupby(["d_model", "dropout", "lr"])
-    for (d, dropout, lr), part in groups:
-        setting = "dropout" if dropout else "the code's" if lr < 2e-5 else "as stated"
-        (cell,) = [cell for cell in cells if cell[0][2:].startswith(setting) and cell[1] == str(d)]
-        assert int(cell[2]) == len(part)
-        for text, column in zip(cell[3:5], ("best", "gain")):
+    for (setting, d), part in kept[kept["k"] == 3].groupby(["explanation", "d_model"]):
+        (cell,) = [cell for cell in cells if cell[0][2:] == setting and cell[1] == str(d)]
+        for text, measure in zip(cell[3:5], ("best", "gain")):
+            values = part.loc[part["measure"] == measure, "value"]
+            assert int(cell[2]) == len(values)
             shown = [float(value) for value in re.findall(r"-?[\d.]+", text)]
-            interval = mean_interval(part[column])
+            interval = mean_interval(values)
             assert shown == pytest.approx([interval.mean, interval.low, interval.high], abs=0.0501)
-    made = {run for chapter in all_runs.SWEEPS for name in PROFILES for run in all_runs.sweep(chapter, name)}
+    made = {run for chapter in sweeps.CHAPTERS for name in PROFILES for run in sweeps.of_chapter(chapter, name)}
     policy = pd.DataFrame([run.columns() for run in made if isinstance(run, GRPOSpec)])
     assert not ((policy["dropout"] > 0) & (policy["lr"] < 2e-5)).any(), "both were combined after all"
 
@@ -139,7 +138,7 @@ def test_commands_make_the_runs_of_their_findings(known):
     runs = set()
     for command in re.findall(r"`(cot2 .+?)`", PAGE):
         _, _, chapter, _, profile, *where = shlex.split(command)
-        runs |= set(all_runs.where(all_runs.sweep(chapter, profile), where[1:]))
+        runs |= set(sweeps.where(sweeps.of_chapter(chapter, profile), where[1:]))
     assert runs >= set(explaining("paper"))
     by_id = known["command"]
     assert by_id["main-prosqa-cot2"].startswith("cot2 run search --profile paper")

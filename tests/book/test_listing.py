@@ -5,14 +5,14 @@ import re
 import pandas as pd
 import pytest
 
-from cot2lib.study.book import index, listing
-from cot2lib.study.book.ledger import is_series
+from cot2lib.study.book import index, ledger
+from cot2lib.study.book.index import is_series
 from cot2lib.study.printed import value_text
 
 
 def test_claims_table_says_the_numbers_and_the_verdict_of_each_row(rows):
     """Of the authors' recipe, and else of the quick one; gaps of entropies in thousandths."""
-    table, known = listing.claims_table(rows), rows.set_index(["id", "profile"])
+    table, known = ledger.claims_table(rows), rows.set_index(["id", "profile"])
     for claim, shown in zip(rows["id"].unique(), table.itertuples(index=False), strict=True):
         row = known.loc[claim, "quick" if "quick recipe" in shown.ours else "paper"]
         group = known.loc[claim, "paper"].group or "no claim"
@@ -29,13 +29,13 @@ def test_claims_table_says_the_numbers_and_the_verdict_of_each_row(rows):
 def test_folds_count_the_verdicts_of_their_rows(rows):
     """A series counts as one claim of its place."""
     first = rows[is_series(rows) & (rows["profile"] == "paper") & rows["id"].str.endswith("-k1")]
-    folds = listing.folds(rows).folds[:-1]
+    folds = ledger.folds(rows).folds[:-1]
     for fold in folds:
         counts = re.search(r"\(([^()]*)\)$", fold.title)[1]
         numbers = [int(number) for number in re.findall(r"\d+", counts)]
         apart = len(first) if "its series below" in fold.title else 0
         assert (sum(numbers) or 1) == len(fold.table.data) + apart, fold.title
     assert sum("its series below" in fold.title for fold in folds) == 1
-    shown = listing.folds(rows)._repr_mimebundle_()
+    shown = ledger.folds(rows)._repr_mimebundle_()
     assert shown["text/html"].count("<details>") == shown["text/markdown"].count("::::{dropdown}") == len(folds) + 1
     assert "{ref}" not in shown["text/html"]

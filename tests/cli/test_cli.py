@@ -16,13 +16,14 @@ from builders import SPECS
 from cot2lib import cli
 from cot2lib.cli import training
 from cot2lib.errors import RecordError
-from cot2lib.study.book import all_runs, ledger
+from cot2lib.study import sweeps
+from cot2lib.study.book import ledger
 from cot2lib.study.gsm8k_runs import word_problems
 
 
 def test_run_list_and_collect(store, nothing_shipped, tmp_path, monkeypatch, capsys):
     """What is trained is listed as stored, then as recorded."""
-    monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS})
+    monkeypatch.setattr(sweeps, "CHAPTERS", {"tiny": sweeps.Chapter((lambda profile: SPECS,))})
 
     def says(*arguments):
         assert cli.main([*arguments]) == 0
@@ -107,7 +108,7 @@ def test_bad_requests_are_one_sentence_and_exit_2(typed, monkeypatch, capsys):
     [
         (["run", "csft", "--retrain"], "cot2lib.runs.run", "goes on from the last checkpoint, about a minute back"),
         (["llm", "train"], "cot2lib.llm.runs.train", "goes on from the last checkpoint"),
-        (["collect", "sampling"], "cot2lib.study.book.collect.collect", "begins anew"),
+        (["collect", "sampling"], "cot2lib.study.measured.collect", "begins anew"),
         (["chapters"], "cot2lib.study.chapters.execute", "begins anew"),
         (["ledger"], "cot2lib.study.book.ledger.of_records", "begins anew"),
     ],
@@ -237,7 +238,7 @@ def test_run_needs_no_book_tools():
         "import sys\n"
         "for name in ('papermill', 'sphinx', 'jupyter_book', 'transformers', 'nbformat', 'matplotlib', 'seaborn'):\n"
         "    sys.modules[name] = None\n"
-        "from cot2lib import cli, runs\nfrom cot2lib.study.book import collect\n"
+        "from cot2lib import cli, runs\nfrom cot2lib.study.measured import collect\n"
         "raise SystemExit(cli.main(['list']))\n"
     )
     out = subprocess.run([sys.executable, "-c", block], capture_output=True, text=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cot2lib.study.book import all_runs
+from cot2lib.study import sweeps as registry
 from cot2lib.study.book.ledger import of_records
 from cot2lib.study.look import FINDING, NUMBERS
 
@@ -34,9 +34,9 @@ def sweeps() -> str:
     """The ids of every chapter's runs."""
     rows = [
         (chapter, profile, run.id)
-        for chapter in all_runs.SWEEPS
+        for chapter in registry.CHAPTERS
         for profile in ("paper", "quick")
-        for run in dict.fromkeys(all_runs.sweep(chapter, profile))
+        for run in registry.of_chapter(chapter, profile)
     ]
     return pd.DataFrame(sorted(rows), columns=["chapter", "profile", "id"]).to_csv(index=False)
 
@@ -87,10 +87,12 @@ def print_into_sources(chapter: str) -> None:
     """Give cells that nbval compares what they printed when the chapter was executed."""
     path = ROOT / "notebooks" / f"{chapter}.ipynb"
     source, executed = (json.loads(file.read_text()) for file in (path, EXECUTED / path.name))
-    printed = {cell["id"]: cell["outputs"] for cell in executed["cells"] if cell["cell_type"] == "code"}
+    outputs = {cell["id"]: cell["outputs"] for cell in executed["cells"] if cell["cell_type"] == "code"}
     for cell in source["cells"]:
         if "nbval-check-output" in cell["metadata"].get("tags", []):
-            cell.update(outputs=printed[cell["id"]], execution_count=1)
+            printed = "".join("".join(part["text"]) for part in outputs[cell["id"]])  # in parts as time would have it
+            stream = {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
+            cell.update(outputs=[stream], execution_count=1)
     path.write_text(json.dumps(source, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -18,7 +18,6 @@ from cot2lib import passk
 from cot2lib.errors import CoT2Error, RecordError
 from cot2lib.specs import profiles
 from cot2lib.study import chapters, check, frame, graphs, measured, sweeps
-from cot2lib.study.book import all_runs
 from cot2lib.study.claims.queries import reading
 from cot2lib.tasks import MNNS
 
@@ -26,7 +25,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 CHAPTERS = [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb"))]
 SHORT = {  # what is trained or measured while a chapter runs, where it has such a parameter
     "live_epochs": 1, "live_high": 5, "live_length": 3, "live_steps": 120, "live_reward_steps": 4, "live_inputs": 300,
-    "live_rounds": 1, "live_sizes": [1], "live_vocabularies": [50], "live_sums": 1, "live_thoughts": 1,
+    "live_sizes": [1], "live_vocabularies": [50], "live_sums": 1, "live_thoughts": 1,
     "start_epochs": 1, "lanes": 16, "inputs": 10, "rollouts": 4, "drawn_samples": 50,
 }  # fmt: skip
 OTHER = {"quick": "paper", "paper": "quick"}
@@ -117,7 +116,7 @@ def test_every_chapter_runs_through_with_few_values_or_says_why_not(chapter, cha
 def short(monkeypatch):
     """The quick recipe with twenty steps; the ids of what was recorded by the usual one, by method."""
     usual = {run.method: run.id for run in sweeps.small("quick", (42,))}
-    monkeypatch.setattr(all_runs, "_listed", all_runs._listed.__wrapped__)  # else later tests get short runs
+    monkeypatch.setattr(sweeps, "_of_chapter", sweeps._of_chapter.__wrapped__)  # else later tests get short runs
     rows = profiles.rows_of(MNNS(), "quick")
     for method in profiles.METHODS:
         monkeypatch.setitem(rows, method, replace(rows[method], most_steps=20, evaluations=2))

@@ -151,7 +151,7 @@ def test_execute_refuses_chapters_that_cannot_run(repository, monkeypatch):
         chapters.execute(["a"], {"device": "abacus"})
     source = root / "notebooks" / "a.ipynb"
     monkeypatch.setitem(sys.modules, "papermill", None)
-    assert "pip install 'cot2lib[book]'" in chapters._execute(source, root / "out.ipynb", {})
+    assert "pip install 'cot2lib[book]'" in chapters._execute(source, root / "out.ipynb", {})[0]
     source.write_text(source.read_text().replace('"parameters"', '"other"'))
     with pytest.raises(SpecError, match="0 cells tagged 'parameters'"):
         chapters.execute(["a"])

@@ -15,6 +15,7 @@ from cot2lib.study import chapters
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EVERYWHERE = {"profile", "device", "seeds", "retrain"}
+NO_FIGURE = (".absent", ".bullets", ".checked", ".folds", ".lacking", ".table", ".text")
 
 
 def cells(path, kind="code"):
@@ -146,24 +147,20 @@ def test_what_draws_has_a_name_and_a_caption():
             for node in ast.walk(ast.parse(text(path, "code")))
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
-            if alias.name in ("draw", "graphs", "look", "policies", path.stem)
+            if alias.name in ("draw", "graphs", "live", "look", "page", "policies", path.stem)
         ]
         assert names or path.stem == "ledger"
         unnamed = [ast.parse(source(cell)).body[-1:] for cell in cells(path) if "mystnb" not in cell["metadata"]]
         shown = [last[0].value for last in unnamed if last and isinstance(last[0], ast.Expr)]
         called = [ast.unparse(value.func) for value in shown if isinstance(value, ast.Call)]
-        return [
-            name
-            for name in called
-            if name.partition(".")[0] in names and not name.endswith((".absent", ".checked", ".lacking"))
-        ]
+        return [name for name in called if name.partition(".")[0] in names and not name.endswith(NO_FIGURE)]
 
     assert offenders(wrong) == {}
 
 
 def test_tables_are_referred_to():
     def wrong(path):
-        said, tables = text(path, "markdown"), re.compile(r'report\.table\(.*?"(tab-[a-z0-9-]+)"', re.DOTALL)
+        said, tables = text(path, "markdown"), re.compile(r'(?:report|page)\.table\(.*?"(tab-[a-z0-9-]+)"', re.DOTALL)
         open_cells = [cell for cell in cells(path) if not {"hide-cell", "hide-output"} & tags(cell)]
         named = [name for cell in open_cells for name in tables.findall(source(cell))]
         return [name for name in named if f"{{numref}}`{name}`" not in said]

@@ -21,9 +21,10 @@ LEVELS = [
     {"tasks", "thoughts", "metrics", "losses", "fast"},
     {"supervision", "model"},
     {"decode", "theory", "targets"},
+    {"testing"},
     {"training", "policy_gradient"},
     {"specs", "llm"},
-    {"runs", "passk"},
+    {"runs", "passk", "interventions"},
     {"study"},
     {"cli"},
 ]
@@ -160,7 +161,7 @@ def test_colab_installs_what_a_chapter_imports():
 def test_colab_installs_what_a_chapter_needs_later():
     """What functions import is not followed above; `installs.py` finds it, and these uses stand for what it found.
     Without Numba the chapters that train live take minutes."""
-    uses = {"llm": r"\.shown_model\(", "graphs": r"\.published_file\(", "fast": r"live_curves\("}
+    uses = {"llm": r"\.shown_model\(", "graphs": r"\.by_depth_alone\(", "fast": r"live\.curves\(|\.live\("}
     for extra, use in uses.items():
         users = {chapter: chosen for chapter, (chosen, _, text) in used().items() if re.search(use, text)}
         assert users, f"is {use} renamed?"

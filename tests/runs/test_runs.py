@@ -16,11 +16,10 @@ from builders import SPECS, short
 
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import identity, timing
+from cot2lib.kit import frozen, timing
 from cot2lib.runs import finished, lookup, records, store
 from cot2lib.runs.collect import collect as merge
 from cot2lib.study import sweeps
-from cot2lib.study.book import all_runs
 from cot2lib.thoughts import Base
 from cot2lib.training.supervised import SupervisedTrainer
 
@@ -106,11 +105,11 @@ def test_load_stack_takes_runs_of_one_shape(store, nothing_shipped):
 # What a missing record advises
 
 
-@pytest.mark.parametrize("chapter", all_runs.SWEEPS)
+@pytest.mark.parametrize("chapter", sweeps.CHAPTERS)
 def test_absent_message_names_one_run(chapter):
-    for wanted in all_runs.sweep(chapter, "quick")[::7]:
+    for wanted in sweeps.of_chapter(chapter, "quick")[::7]:
         _, _, named, _, profile, _, *conditions = shlex.split(lookup.absent_message([wanted]).split("`")[1])
-        assert all_runs.where(all_runs.sweep(named, profile), conditions) == [wanted]
+        assert sweeps.where(sweeps.of_chapter(named, profile), conditions) == [wanted]
 
 
 def command(ask):
@@ -124,7 +123,7 @@ def command(ask):
 
 def test_the_command_of_a_missing_record_helps(store, nothing_shipped, monkeypatch):
     """It is named where a chapter lists the run; it makes rows, and weights where rows alone are shipped."""
-    monkeypatch.setattr(all_runs, "SWEEPS", {"tiny": lambda profile: SPECS[:1]})
+    monkeypatch.setattr(sweeps, "CHAPTERS", {"tiny": sweeps.Chapter((lambda profile: SPECS[:1],))})
     assert cli.main(command(lambda: runs.run(SPECS[:1], missing="error"))) == 0
     ship(nothing_shipped)
     for path in store.iterdir():
@@ -160,7 +159,7 @@ def test_runs_of_a_readers_rule_stay_in_the_store(kept, monkeypatch):
         merge("tiny.quick", [own, SPECS[1]])
     store.read.cache_clear()
     finished._stack_tables.cache_clear()
-    monkeypatch.setattr(identity, "OUTSIDE", {})
+    monkeypatch.setattr(frozen, "OUTSIDE", {})
     assert set(store.finished()) == {spec.id for spec in SPECS} == set(runs.run(SPECS, "error")["id"])
     merge("tiny.quick", SPECS)
     assert len(records.shipped()[0]) == 3
@@ -168,7 +167,7 @@ def test_runs_of_a_readers_rule_stay_in_the_store(kept, monkeypatch):
 
 def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, monkeypatch):
     checkpoint = interrupted([replace(SPECS[0], thought=Readers())])
-    monkeypatch.setattr(identity, "OUTSIDE", {})
+    monkeypatch.setattr(frozen, "OUTSIDE", {})
     runs.run(SPECS[1:2])
     assert checkpoint.exists()
 

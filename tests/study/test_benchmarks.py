@@ -8,7 +8,6 @@ import torch
 
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.losses import soft_nll
-from cot2lib.study import costs
 from cot2lib.training import grpo as ours
 
 pytest.importorskip("transformers")
@@ -22,7 +21,7 @@ import train
 def test_steps_and_prompts_are_timed_beside_the_limit(measure, module, monkeypatch):
     monkeypatch.setattr(module, "find_spec", lambda name: None, raising=False)  # JAX takes long to compile
     monkeypatch.setattr(module, "step_flops", lambda trainer: 1e6)  # torch's counter loads the compiler
-    for owner in (costs, shared, module):
+    for owner in (shared, module):
         monkeypatch.setattr(owner, "STEPS", 1)
     monkeypatch.setattr(shared, "FUSED_STEPS", 2)
     monkeypatch.setattr(module, "SIZES", (1, 2))
@@ -31,6 +30,15 @@ def test_steps_and_prompts_are_timed_beside_the_limit(measure, module, monkeypat
     others = ["torch.func.vmap, 2 runs"] * (module is train) + ["fused, 1 runs", "fused, 2 runs"]
     assert list(table["variant"]) == [shared.BASELINE, "stack of 1", "stack of 2", *others]
     assert table["times"].iloc[0] == 1 and (table[["rate", "share", "sgemm"]] > 0).all(axis=None)
+
+
+def test_timed_rates_are_of_one_run(monkeypatch):
+    """And a slow round counts neither for the rate nor for the ratio."""
+    spent = {"loop": [2.0, 2.0, 8.0], "stack": [1.0, 1.0, 4.0]}
+    monkeypatch.setattr(shared, "in_turns", lambda turns, rounds: spent)
+    ways = [shared.Variant("loop", 1, int, 6), shared.Variant("stack", 4, int, 6)]
+    table = shared.timed(ways, rounds=3)
+    assert table["rate"].tolist() == [3.0, 24.0] and table["times"].tolist() == [1.0, 8.0]
 
 
 def test_logits_of_the_loop_give_our_loss():

@@ -12,10 +12,8 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval
 from cot2lib.specs.profiles import spec
-from cot2lib.study.controls import digits as more_digits
-from cot2lib.study.controls import draw, outcomes, transfer
-from cot2lib.study.controls.outcomes import EXPERIMENTS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
-from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
+from cot2lib.study.controls import draw, measure, outcomes
+from cot2lib.study.controls.outcomes import EXPLANATIONS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, predictions
 from cot2lib.study.controls.runs import (
     CONTROLS,
     ON_GRAPHS,
@@ -28,14 +26,14 @@ from cot2lib.training.data import stack_data
 
 
 def test_rules_by_hand(monkeypatch):
-    monkeypatch.setattr(more_digits, "DIGITS", (3,))
-    (row,) = more_digits.rules().to_dict("records")
+    monkeypatch.setattr(outcomes.controls, "DIGITS", (3,))
+    (row,) = outcomes.rules().to_dict("records")
     signed = lambda *digits: {a + s * b + t * c for a, b, c in [digits] for s in (1, -1) for t in (1, -1)}
     inputs = [(a, b, c) for a in range(1, 10) for b in range(1, 10) for c in range(1, 10)]
     answers = [min(abs(total) for total in signed(*digits)) for digits in inputs]
     by_parity = [[n for n in answers if n % 2 == parity] for parity in (0, 1)]
-    assert row[more_digits.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
-    assert row[more_digits.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
+    assert row[outcomes.COMMONEST] == pytest.approx(100 * max(map(answers.count, answers)) / 729)
+    assert row[outcomes.BY_PARITY] == pytest.approx(100 * sum(max(map(p.count, p)) for p in by_parity) / 729)
     assert row["states"] == pytest.approx(
         np.mean([len({s * a + t * b for s in (1, -1) for t in (1, -1)}) for a, b, _ in inputs])
     )
@@ -45,19 +43,19 @@ def test_rules_by_hand(monkeypatch):
 def test_experiments_measure_what_was_predicted():
     """The same task and direction: gains of the first control above the second, losses of CSFT above the control."""
     predicted = predictions().drop_duplicates("id").set_index("id")
-    assert set(predicted.index) == set(EXPERIMENTS)
-    for name, experiment in EXPERIMENTS.items():
-        said = predicted.loc[name]
-        assert experiment.task == said["task"], name
-        sides = experiment[1:3] if isinstance(experiment, Gap) else [experiment.control]
-        assert set(sides) <= set(CONTROLS if experiment.task == NUMBERS else ON_GRAPHS), name
-        if isinstance(experiment, Answered):
+    assert [*predicted.index] == [*outcomes.experiments().index]
+    for experiment in outcomes.experiments().itertuples():
+        said, name = predicted.loc[experiment.Index], experiment.Index
+        assert {experiment.control, experiment.beside} - {""} <= set(
+            CONTROLS if said["task"] == NUMBERS else ON_GRAPHS
+        )
+        if not experiment.beside:
             column = {"lost": "accuracy lost", "right": "right answers", "follows": "answers"}[experiment.column]
             assert said["measure"].startswith(column), name
         elif "lost" in said["measure"]:
-            assert experiment.above == "csft", name
+            assert experiment.control == "csft", name
         else:
-            assert experiment.below in ("fresh-path", "path-fed", "discrete", "lengths-fresh-path"), name
+            assert experiment.beside in ("fresh-path", "path-fed", "discrete", "lengths-fresh-path"), name
 
 
 @pytest.mark.parametrize("seeds, task", [(SEEDS[:1], NUMBERS), (SEEDS[4:6], GRAPHS)])
@@ -70,12 +68,6 @@ def test_fits_needs_the_whole_interval():
     for low, high, said in ((6, 9, HIT), (1, 4, MISS), (4, 6, OPEN), (5, 5, HIT)):
         assert outcomes.fits(Interval((low + high) / 2, float(low), float(high), 10), 5.0, math.inf) == said
     assert outcomes.fits(None, 5.0, math.inf) == UNRUN
-
-
-def test_call_follows_the_thresholds():
-    assert outcomes._call(95.0, 3.0, 96.0) == "read" and outcomes._call(5.0, 81.0, 90.0) == "not read"
-    for measured in ((79.0, 5.0, 90.0), (90.0, 5.0, 49.0), (90.0, 26.0, 90.0)):
-        assert outcomes._call(*measured) == "no call"
 
 
 def test_own_rule_is_that_of_what_was_fed():
@@ -106,22 +98,22 @@ def test_moved_by_mixtures_is_what_the_page_says():
 
 def test_tuned_begins_as_trained_and_learns_from_the_few(monkeypatch):
     """Before a step it answers what the trained stack answers; a fresh one guesses; both see the same few inputs."""
-    monkeypatch.setattr(transfer, "STEPS", 40)
-    monkeypatch.setattr(transfer, "MORE", replace(transfer.MORE, inputs=3000))
+    monkeypatch.setattr(measure, "STEPS", 40)
+    monkeypatch.setattr(measure, "MORE", replace(measure.MORE, inputs=3000))
     run = spec("cot2", "quick", seed=42)
     stack = runs.load(run, missing="error")
-    carried, fresh = (transfer.tuned([run], start, 0.05).iloc[0] for start in (stack, None))
-    asked = [replace(run, task=transfer.MORE)]
+    carried, fresh = (measure.tuned([run], start, 0.05).iloc[0] for start in (stack, None))
+    asked = [replace(run, task=measure.MORE)]
     found = evaluate(stack, stack_data(asked, "cpu"), asked)
-    held = transfer.MORE.size - int(transfer.MORE.split(42).sum())
+    held = measure.MORE.size - int(measure.MORE.split(42).sum())
     right = found["correct_a"][0] + found["correct_b"][0]
     assert right > 100 and carried["before"] == pytest.approx(100 * right / held, abs=0.1)
-    assert carried["shown"] == fresh["shown"] == round(0.05 * (transfer.MORE.size - held))
+    assert carried["shown"] == fresh["shown"] == round(0.05 * (measure.MORE.size - held))
     assert fresh["before"] < 5 < fresh["right"] and carried["right"] > carried["before"]
 
 
 def test_some_of_the_training_inputs_differ_by_seed():
     rows = torch.arange(100, 1100)
-    one, other = transfer.some(rows, 62, 0.1), transfer.some(rows, 63, 0.1)
+    one, other = measure.some(rows, 62, 0.1), measure.some(rows, 63, 0.1)
     assert len(one) == len(one.unique()) == 100 and set(one.tolist()) <= set(rows.tolist())
-    assert not torch.equal(one, other) and torch.equal(one, transfer.some(rows, 62, 0.1))
+    assert not torch.equal(one, other) and torch.equal(one, measure.some(rows, 62, 0.1))

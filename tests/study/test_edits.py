@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from cot2lib import runs
+from cot2lib import interventions, runs
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import How, Taught, make_trainer
 from cot2lib.specs.profiles import grpo, spec
-from cot2lib.study.controls import along, edits
+from cot2lib.study.controls import measure
 from cot2lib.study.graph_runs import placed
 from cot2lib.supervision import ancestors, as_tokens, hindsight_targets, mirrored, reachable
 from cot2lib.tasks import MNNS, MNNSLengths, ProsQA
@@ -23,7 +23,7 @@ TASK = MNNS(1, 5, 3)
 def thinking():
     """Untrained models of two seeds, whose thoughts are the exact frontiers."""
     specs = [spec("cot2", task=TASK, d_model=16, seed=seed) for seed in (1, 2)]
-    made = edits.thought(build_stack(specs), specs)
+    made = interventions.thought(build_stack(specs), specs)
     exact = hindsight_targets(TASK)[made.rows][:, :, :-1]
     return replace(made, weights=exact, vectors=made.stack.mix(exact.float()))
 
@@ -37,35 +37,35 @@ def seen(thinking, monkeypatch):
 
 def named(thinking, name, dose=1.0):
     """One edit."""
-    return next(edit for edit in edits.edits(thinking) if (edit.name, edit.dose) == (name, dose))
+    return next(edit for edit in interventions.edits(thinking) if (edit.name, edit.dose) == (name, dose))
 
 
 def test_answered_without_an_edit():
     for run in (spec("cot2", task=TASK, d_model=16), replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))):
-        plain = edits.thought(build_stack([run]), [run])
+        plain = interventions.thought(build_stack([run]), [run])
         assert torch.equal(plain.answered(plain.vectors), plain.answers)
 
 
 def test_continued_frontiers_end_at_the_right_answer():
     rows = torch.arange(TASK.size)[None]
     for step in range(TASK.steps):
-        found = edits.continued(TASK, step, rows, reachable(TASK, step, rows))
+        found = interventions.continued(TASK, step, rows, reachable(TASK, step, rows))
         assert torch.equal(TASK.state_ids[found], TASK.answer_ids[rows])
 
 
 def test_removals_take_the_same_weight_from_ancestors_and_elsewhere(seen):
     thinking, task, rows = seen, seen.task, seen.rows
-    chosen = mirrored(task, ancestors(task, task.steps - 1, rows, edits.as_states(task, thinking.right)))
+    chosen = mirrored(task, ancestors(task, task.steps - 1, rows, interventions.as_states(task, thinking.right)))
     chosen = as_tokens(task, chosen)
     share = (thinking.last * chosen).sum(-1)
     fed = {}
-    for edit in edits.removals(seen, torch.Generator()):
+    for edit in interventions.removals(seen, torch.Generator()):
         fed[edit.name, edit.dose] = edit.fed[:, :, -1]
-        assert (share[edit.where] <= edits.MOST).all() and edit.where.any()
-    for dose in edits.DOSES:
+        assert (share[edit.where] <= interventions.MOST).all() and edit.where.any()
+    for dose in interventions.DOSES:
         removed, elsewhere = (fed[name, dose].double() for name in ("ancestors", "elsewhere"))
         left = share * (1 - dose) / (1 - dose * share)
-        asked = share <= edits.MOST
+        asked = share <= interventions.MOST
         assert torch.allclose((removed * chosen).sum(-1)[asked], left[asked], atol=1e-6)
         assert torch.allclose((elsewhere * chosen).sum(-1)[asked], (share / (1 - dose * share))[asked], atol=1e-6)
         step = fed["direction", dose] - thinking.last
@@ -89,7 +89,7 @@ def test_removals_want_the_best_answer_of_what_is_left(seen):
 
 def test_swap_feeds_another_input_and_wants_its_continuation(seen):
     thinking, task, rows = seen, seen.task, seen.rows
-    edit = edits.swap(seen, torch.Generator().manual_seed(0))
+    edit = interventions.swap(seen, torch.Generator().manual_seed(0))
     fed = edit.fed[:, :, -1]
     for run, place in edit.where.nonzero()[:20].tolist():
         digit = int(task.digits[rows[run, place], -1])
@@ -98,7 +98,7 @@ def test_swap_feeds_another_input_and_wants_its_continuation(seen):
         assert task.state_ids[task.start + best] == edit.wanted[run, place] != thinking.right[run, place]
     assert edit.where.any() and not torch.equal(fed, thinking.last.float())
     # one run holds out fewer inputs than the other, and what fills its list up is fed to none
-    other = edits.others(seen.rows.shape[1], torch.Generator().manual_seed(0))
+    other = interventions.others(seen.rows.shape[1], torch.Generator().manual_seed(0))
     padded = ~seen.real[:, other]
     assert seen.real.sum(1).unique().numel() == 2 and (edit.wanted != edit.right)[padded & seen.real].any()
     assert not edit.where[padded].any()
@@ -107,12 +107,12 @@ def test_swap_feeds_another_input_and_wants_its_continuation(seen):
 def test_insertions_are_reached_by_no_walk(seen):
     task, rows = seen.task, seen.rows
     there = as_tokens(task, reachable(task, task.steps - 1, rows))
-    for edit in edits.insertions(seen):
+    for edit in interventions.insertions(seen):
         added = (edit.fed[:, :, -1] > 0) & ~there
         assert (added.sum(-1)[edit.where] == 1).all() and edit.where.any()
         given = (edit.fed[:, :, -1] * added).sum(-1)[edit.where]
         assert torch.allclose(given, torch.full_like(given, edit.dose))
-        assert (edit.wanted == edit.right - edits.LOWER_BY)[edit.where].all()
+        assert (edit.wanted == edit.right - interventions.LOWER_BY)[edit.where].all()
 
 
 @pytest.mark.parametrize("name", ["early digit", "late digit"])
@@ -136,24 +136,24 @@ def test_edits_of_placebos_say_nothing_about_the_input(thinking):
 def test_edits_of_hidden_states_and_of_graphs():
     """Hidden states are exchanged and not taken apart; graphs have removals and placebos alone."""
     run, placebos = spec("coconut", task=TASK, d_model=16), {"mean", "noise", "zero"}
-    made = edits.thought(build_stack([run]), [run])
+    made = interventions.thought(build_stack([run]), [run])
     assert made.weights is None and torch.equal(made.answered(made.vectors), made.answers)
-    assert {edit.name for edit in edits.edits(made)} == placebos | {"swap", "early digit", "late digit"}
+    assert {edit.name for edit in interventions.edits(made)} == placebos | {"swap", "early digit", "late digit"}
     run = replace(placed("cot2", 19, 16), task=ProsQA(inputs=60))
-    names = {edit.name for edit in edits.edits(edits.thought(build_stack([run]), [run]))}
+    names = {edit.name for edit in interventions.edits(interventions.thought(build_stack([run]), [run]))}
     assert names == placebos | {"ancestors", "elsewhere", "direction"}
 
 
 def test_along_edits_a_training_on_its_way(monkeypatch):
     """The last point is what the trained models answer, and points before it are of models that know less."""
     run = spec("cot2", task=TASK, d_model=16, steps=120, evaluate_every=12)
-    monkeypatch.setattr(along, "POINTS", (1, 10))
-    found = along.along([run])
-    assert list(found) == along.COLUMNS and found["step"].unique().tolist() == [12, 120]
-    assert set(found["edit"]) == set(along.ASKED) and set(found["id"]) == {run.id}
+    monkeypatch.setattr(measure, "POINTS", (1, 10))
+    found = measure.on_the_way([run])
+    assert list(found) == ["id", "step", *measure.COLUMNS[1:]] and found["step"].unique().tolist() == [12, 120]
+    assert set(found["edit"]) == set(measure.ASKED) and set(found["id"]) == {run.id}
     trainer = make_trainer([run], How(torch.device("cpu")))
     trainer.train()
-    last = edits.answers(trainer.stack, [run], along.ASKED)
+    last = measure.after_edits(trainer.stack, [run])
     assert found[found["step"] == 120][last.columns].reset_index(drop=True).equals(last)
     right = found[found["edit"] == "swap"].set_index("step")["before"]
     assert right[120] > right[12]
@@ -164,16 +164,16 @@ SHORT = dict(d_model=16, layers=1, heads=1, steps=4, evaluate_every=4, warmup=0)
 
 def test_measure_of_models_trained_by_reward(store, monkeypatch):
     """Their thoughts are of sampled tokens: they are edited as others are, and decoded by every rule."""
-    monkeypatch.setattr(edits, "LONGER", 60)
+    monkeypatch.setattr(measure, "LONGER", 60)
     start = spec("discrete", task=TASK, **SHORT)
     run = grpo(start, thought=MTS(3), steps=2, evaluate_every=2, batch=8)
     runs.run([start, run])
-    table = edits.measure([run], retrain=True)
+    table = measure.edits([run], retrain=True)
     assert set(table["id"]) == {run.id} and {"swap", "ancestors", "longer"} <= set(table["edit"])
-    assert {f"decoded by {rule.label}" for rule in edits.DECODERS} <= set(table["edit"])
+    assert {f"decoded by {rule.label}" for rule in measure.DECODERS} <= set(table["edit"])
     longer = table[table["edit"] == "longer"].iloc[0]
     assert 0 < longer["inputs"] < 30 and longer["right"] < 50, "inputs of one digit more fit the model"
-    thinking = edits.thought(runs.load_stack([run], missing="error", retrain=True), [edits.as_asked(run)])
+    thinking = interventions.thought(runs.load_stack([run], missing="error", retrain=True), [measure.as_asked(run)])
     tokens = (thinking.weights > 0).sum(-1)
     assert tokens.max() == 3, "three draws of a hardly trained model are mostly three tokens"
 
@@ -181,14 +181,14 @@ def test_measure_of_models_trained_by_reward(store, monkeypatch):
 def test_measure_of_several_lengths_decodes_alone(store):
     run = spec("cot2", task=MNNSLengths(1, 3, 3), **SHORT)
     runs.run([run])
-    table = edits.measure([run], retrain=True)
-    assert set(table["edit"]) == {f"decoded by {rule.label}" for rule in edits.DECODERS}
+    table = measure.edits([run], retrain=True)
+    assert set(table["edit"]) == {f"decoded by {rule.label}" for rule in measure.DECODERS}
 
 
 def test_measure_asks_a_student_without_its_teacher(store, monkeypatch):
-    monkeypatch.setattr(edits, "LONGER", 60)
+    monkeypatch.setattr(measure, "LONGER", 60)
     student, teacher = spec("cot2", task=TASK, **SHORT), spec("discrete", task=TASK, **SHORT)
     student = replace(student, supervision=replace(student.supervision, targets=Taught(teacher)))
     runs.run([student])
     monkeypatch.setattr(Taught, "__call__", lambda *_: pytest.fail("nothing is trained"))
-    assert "longer" in set(edits.measure([student], retrain=True)["edit"])
+    assert "longer" in set(measure.edits([student], retrain=True)["edit"])

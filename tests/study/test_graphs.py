@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import QUESTIONS, walks
+from builders import walks
 
 from cot2lib.decode import Rollout
 from cot2lib.specs.profiles import spec
-from cot2lib.study import graph_runs, graph_tests
-from cot2lib.study.graph_tests import AGES, RENAMED, SEEN, UNSEEN
+from cot2lib.study import graph_runs, graph_tests, prontoqa
+from cot2lib.study.prontoqa import RENAMED, SEEN, UNSEEN
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA
 from cot2lib.tasks.reachability import token
@@ -18,7 +18,6 @@ from cot2lib.training.supervised import build_stack
 
 TASK = ProsQA(inputs=60)
 ROWS = torch.arange(20)
-TEST = graph_tests.Test("sixty", TASK, ROWS)
 
 
 def oracle(weights, answers, runs=1):
@@ -37,6 +36,12 @@ def stack():
     return build_stack([spec(task=TASK, d_model=8, layers=1)])
 
 
+def means(stack, task):
+    """Means over some questions of a task."""
+    run = spec(task=task)
+    return graph_tests.summed(graph_tests.by_question(stack, [run], task, ROWS), test="twenty").iloc[0]
+
+
 def test_held_states_are_those_of_listed_walks():
     held = graph_tests.held_states(TASK, ROWS)
     for row in range(20):
@@ -52,7 +57,7 @@ def test_held_states_are_those_of_listed_walks():
 def test_measured_oracle_keeps_its_thoughts_on_the_frontier(stack, monkeypatch):
     targets = hindsight_targets(TASK)[ROWS]
     monkeypatch.setattr(graph_tests, "answered", lambda *_: oracle(targets[:, :-1], TASK.answer_ids[ROWS]))
-    row = graph_tests.measured(stack, [spec(task=TASK)], TEST).iloc[0]
+    row = means(stack, TASK)
     assert row["strict"] == row["pair"] == 1 and row["inputs"] == 20
     for hop in range(1, 5):
         assert row[f"frontier_{hop}"] == pytest.approx(1) and row[f"unreached_{hop}"] == 0
@@ -69,7 +74,7 @@ def test_measured_answers_count_by_their_kind(stack, monkeypatch):
     neither = TASK.state_ids[TASK.root[ROWS]]
     for answers, strict, pair in ((other, 0, 0), (neither, 0, 0), (TASK.answer_ids[ROWS], 1, 1)):
         monkeypatch.setattr(graph_tests, "answered", lambda *_, answers=answers: oracle(thoughts, answers))
-        row = graph_tests.measured(stack, [spec(task=TASK)], TEST).iloc[0]
+        row = means(stack, TASK)
         assert (row["strict"], row["pair"]) == (strict, pair)
         assert row["unreached_2"] == 1 and row["frontier_2"] == 0
 
@@ -80,56 +85,35 @@ def test_measured_prontoqa_is_answered_by_true_or_false(stack, monkeypatch):
     wrong, neither = token("True") + token("False") - right, torch.full_like(right, token("in"))
     for answers, share in ((right, 1), (wrong, 0), (neither, 0)):
         monkeypatch.setattr(graph_tests, "answered", lambda *_, answers=answers: oracle(targets[:, :-1], answers))
-        row = graph_tests.measured(stack, [spec(task=task)], graph_tests.Test("sixty", task, ROWS)).iloc[0]
+        row = means(stack, task)
         assert (row["strict"], row["pair"]) == (share, share)
         assert row["frontier_6"] == pytest.approx(1) and row["in_time_6"] == pytest.approx(0.25)
     specs = [spec(task=replace(task, naming="once"))]
     usual = {UNSEEN, SEEN, RENAMED}
-    assert {test.name for test in graph_tests.tests(specs)} == usual | set(MOVED)
+    assert {name for name, *_ in prontoqa.tests(specs)} == usual | set(MOVED)
     for reading in ("sign", "twins"):
         other = spec(task=replace(task, naming="once", reading=reading))
-        assert {test.name for test in graph_tests.tests([other])} == usual
+        assert {name for name, *_ in prontoqa.tests([other])} == usual
 
 
-def test_tests_of_other_graphs_and_of_those_trained_on(monkeypatch):
-    monkeypatch.setattr(graph_tests, "INPUTS", 40)
-    run = spec(task=replace(TASK, naming="once"), seed=42)
-    found = {test.name: test for test in graph_tests.tests([run, replace(run, seed=43)])}
-    assert {UNSEEN, AGES, SEEN, RENAMED} < set(found)
-    seen, renamed = found["seen graphs"], found["seen graphs, new names"]
-    assert all(run.task.split(seed)[seen.rows].all() for seed in (42, 43)) and len(seen.rows) > 20
-    depth = [len(found[name].rows) for name in ("target deeper", "as deep", "other deeper")]
-    assert sum(depth) == 40 and depth[0] > depth[2]
-    assert torch.equal(seen.rows, renamed.rows)
-    assert torch.equal(seen.task.graphs.edges, renamed.task.graphs.edges)
-    assert not torch.equal(seen.task.edges, renamed.task.edges)
-    unseen = found["drawn names"].task.graphs.edges
-    assert not torch.equal(unseen[:5], run.task.graphs.edges[:5]) and torch.equal(
-        unseen, found["ages"].task.graphs.edges
-    )
-    assert {name: int(test.task.graphs.hops[0]) for name, test in found.items() if "hops" in name} == {
-        "3 hops": 3, "5 hops": 5,
-    }  # fmt: skip
-    few = [test for name, test in found.items() if name.startswith("few nodes")]
-    assert len(few) == 3 and len(few[0].rows) == 40 and all(torch.equal(test.rows, few[0].rows) for test in few)
-    sizes = [test.task.graphs.nodes[test.rows] for test in few]
-    assert [(size - sizes[0]).unique().tolist() for size in sizes] == [[0], [4], [4]]
-    alone = {test.name for test in graph_tests.tests([spec("no-cot", task=run.task)])}
-    assert alone == set(found) - {"3 hops", "5 hops"}
-
-
-def test_published_tests_ask_every_question():
-    asked = list(graph_tests.published_tests(QUESTIONS))
-    assert sum(len(test.rows) for test in asked) == 600 and len(asked) == 8
+def test_tests_of_other_questions_and_of_those_trained_on(monkeypatch):
+    monkeypatch.setattr(prontoqa, "INPUTS", 40)
+    run = spec(task=ProntoQA(inputs=200, naming="once"), seed=42)
+    found = {name: (task, rows) for name, task, rows in prontoqa.tests([run, replace(run, seed=43)])}
+    (seen, rows), (renamed, same) = found[SEEN], found[RENAMED]
+    assert all(run.task.split(seed)[rows].all() for seed in (42, 43)) and len(rows) == 40
+    assert torch.equal(rows, same) and torch.equal(seen.graphs.edges, renamed.graphs.edges)
+    assert not torch.equal(seen.edges, renamed.edges)
+    assert not torch.equal(found[UNSEEN][0].graphs.edges[:5], run.task.graphs.edges[:5])
 
 
 def test_answered_in_a_batch_as_alone():
     """Decoding a fresh model by `answered` equals decoding one question by itself, whatever its padding."""
     run = spec(task=TASK, d_model=16, layers=1)
     stack = build_stack([run])
-    all_at_once = graph_tests.answered(stack, run, TEST)
+    all_at_once = graph_tests.answered(stack, run, TASK, ROWS)
     for row in (0, 7):
-        alone = graph_tests.answered(stack, run, TEST._replace(rows=ROWS[row : row + 1]))
+        alone = graph_tests.answered(stack, run, TASK, ROWS[row : row + 1])
         assert torch.allclose(alone.logits[:, 0], all_at_once.logits[:, row], atol=1e-5)
     assert all_at_once.weights.shape == (1, 20, 5, TASK.vocab_size)
 

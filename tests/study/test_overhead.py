@@ -13,9 +13,9 @@ def test_counted():
     small = {step.name: step for step in overhead.MODELS}["GPT-2 small"]
     added = overhead.counted().set_index("model").loc["GPT-2 small"]
     assert added["mixture over blocks (%)"] == pytest.approx(100 * 50257 / (12 * 12 * 768 + 2 * 12 * 1024))
-    over = small.mixture / (small.blocks + small.projection)
+    over = small.mixture / (small.blocks + small.mixture)
     assert added["mixture over discrete step (%)"] == pytest.approx(100 * over)
-    assert overhead.equals_projection() and overhead.is_dominated()
+    assert overhead.is_dominated()
     assert not overhead.is_dominated(overhead.SMALL), "a narrow model with a large vocabulary: not dominated"
 
 
@@ -37,7 +37,7 @@ def test_step_agrees_with_torchs_formulas():
     step = overhead.Step("small", 50, 16, 2, context=8)
     for flop, work in (
         (step.blocks, lambda: stack.hidden(torch.rand(1, 1, 1, 16), cache=past.copy())),
-        (step.projection, lambda: stack.logits(torch.rand(1, 1, 1, 16))),
+        (step.mixture, lambda: stack.logits(torch.rand(1, 1, 1, 16))),
         (step.mixture, lambda: stack.mix(torch.rand(1, 1, 1, 50))),
     ):
         with Flop() as counter:

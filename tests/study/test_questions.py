@@ -40,12 +40,12 @@ def trained(stored, monkeypatch):
 def knowing(right):
     """A model whose thoughts are the targets; it answers as `right` says of each question, else the other option."""
 
-    def answered(stack, run, test):
-        targets = hindsight_targets(test.task)[test.rows].float()
+    def answered(stack, run, task, rows):
+        targets = hindsight_targets(task)[rows].float()
         outputs = len(run.supervision.output_steps(targets.shape[1]))
         thoughts = targets[None, :, -outputs:].expand(stack.runs, -1, -1, -1)
-        wrong = test.task.state_ids[test.task.options[test.rows, 1]]
-        answers = torch.where(right(test), test.task.answer_ids[test.rows], wrong)
+        wrong = task.state_ids[task.options[rows, 1]]
+        answers = torch.where(right(task, rows), task.answer_ids[rows], wrong)
         logits = torch.zeros(thoughts.shape)
         logits[:, torch.arange(len(answers)), -1, answers] = 1.0
         return Rollout(logits, thoughts, answers.expand(stack.runs, -1), [], [])
@@ -53,8 +53,14 @@ def knowing(right):
     return answered
 
 
+def deeper(task, rows):
+    """Whether the target is farther from its nearest source than the other option."""
+    target, other = depths(task)[rows].gather(1, task.options[rows]).unbind(1)
+    return target > other
+
+
 def test_of_file_asks_every_model_every_question(trained, monkeypatch):
-    monkeypatch.setattr(graph_tests, "answered", knowing(lambda test: test.rows % 3 == 0))
+    monkeypatch.setattr(graph_tests, "answered", knowing(lambda task, rows: rows % 3 == 0))
     rows = questions.of_file(QUESTIONS)
     file = json.loads(QUESTIONS.read_text())
     assert [*rows] == ["method", "seed", "question", "hops", "strict", "pair"] and len(rows) == 4 * len(file)
@@ -71,8 +77,9 @@ def test_of_file_says_what_the_models_answer(trained):
     """What the small models answer, decoded here once more."""
     rows = questions.of_file(QUESTIONS, "age")
     task = questions.published(QUESTIONS, naming="age", padding_counts=True, waiting=6)
-    test = graph_tests.Test("", task, torch.arange(task.size))
-    logits = graph_tests.answered(runs.load(MODELS[0], missing="error"), MODELS[0], test).logits[0, :, -1]
+    rows_of_file = torch.arange(task.size)
+    stack = runs.load(MODELS[0], missing="error")
+    logits = graph_tests.answered(stack, MODELS[0], task, rows_of_file).logits[0, :, -1]
     target, other = (logits.gather(1, task.state_ids[task.options[:, k]][:, None])[:, 0] for k in (0, 1))
     found = rows[(rows["method"] == "CoT2") & (rows["seed"] == 42)]
     assert found["pair"].tolist() == (target > other).int().tolist() and 0 < found["pair"].mean() < 1
@@ -92,7 +99,7 @@ def test_prosqa_command_writes_a_row_for_each_question(trained, tmp_path, capsys
 
 def test_measure_of_models_that_go_by_depth(trained, monkeypatch):
     """They answer all questions whose target is deeper, and no other; their thoughts lie on the frontier."""
-    monkeypatch.setattr(graph_tests, "answered", knowing(lambda test: graph_tests.deeper(test.task)[test.rows] > 0))
+    monkeypatch.setattr(graph_tests, "answered", knowing(deeper))
     table = questions.measure(MODELS[:2])
     hops = table.pivot_table("inputs", ["test", "asked"], "hops", aggfunc="first")
     assert hops.loc["generated", "fresh"].tolist() == [40] * 4 and hops.loc["published", "age"].sum() == 300
@@ -107,7 +114,7 @@ def test_measure_of_models_that_go_by_depth(trained, monkeypatch):
 
 
 def test_measure_hops_of_models_that_know_fewer(trained, monkeypatch):
-    monkeypatch.setattr(graph_tests, "answered", knowing(lambda test: test.task.graphs.hops[test.rows] <= 5))
+    monkeypatch.setattr(graph_tests, "answered", knowing(lambda task, rows: task.graphs.hops[rows] <= 5))
     table = questions.measure_hops(MODELS[:1]).set_index("hops").sort_index()
     assert table.index.tolist() == [3, 4, 5, 6] and set(table["inputs"]) == {40}
     assert table["strict"].tolist() == [1.0] * 3 + [0.0] and "frontier_6" in table

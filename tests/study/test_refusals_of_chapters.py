@@ -26,13 +26,12 @@ from cot2lib.study import (
     speed,
     tasks,
 )
-from cot2lib.study.book.all_runs import sweep
-from cot2lib.study.book.collect import collect
 from cot2lib.study.construction_block import ExpertStack
-from cot2lib.study.controls import digits, outcomes
+from cot2lib.study.controls import outcomes
 from cot2lib.study.gsm8k_runs import word_problems
-from cot2lib.study.prosqa import measure as prosqa
+from cot2lib.study.measured import collect
 from cot2lib.study.prosqa import questions
+from cot2lib.study.sweeps import of_chapter
 from cot2lib.tasks import MNNS, ProsQA
 from cot2lib.thoughts import MTS, Base, Discrete
 from cot2lib.training.supervised import build_stack
@@ -54,7 +53,7 @@ def probed(method, inputs):
 
 REFUSALS = [
     # commands
-    ("profile 'typo' is unknown; choose one of paper, quick", lambda: sweep("controls", "typo")),
+    ("profile 'typo' is unknown; choose one of paper, quick", lambda: of_chapter("controls", "typo")),
     ("nothing is measured for questions under 'paper'", lambda: measured.measure("questions", "paper")),
     ("no finished run of csft.paper is in", lambda: collect("csft", "paper")),
     ("chapter 'nowhere' has no runs", lambda: collect("nowhere", "paper")),
@@ -71,49 +70,34 @@ REFUSALS = [
     ("length=100000000: trajectories can be counted for up to 1000 digits", lambda: live.task(1, 9, 10**8)),
     ("fewer than 5 different multisets", lambda: live.task(5, 5, 4)),
     ("digits 9..1", lambda: live.task(9, 1, 4)),
-    ("no live budget", lambda: live.specs(MNNS(), "quick", [], 16, 1, 42)),
     ("live_steps=1", lambda: live.rewards([], MTS(2), 1, 1e-3)),
-    ("at least one budget", lambda: tasks.trajectories([1, 2], [])),
     ("budget B=5: an input has 4 trajectories", lambda: tasks.trajectories([1, 2], [5])),
     ("ties='random'", lambda: tasks.trajectories([1, 2], [1], "random")),
-    ("at least one seed", lambda: tasks.splits(MNNS(), [])),
     ("choose 1 to 12 digits", lambda: tasks.one_input([1] * 13)),
     ("digits -1..2: need 0 <= low <= high", lambda: tasks.one_input([-1, 2])),
     # capacity and construction
-    ("[]: budgets and dimensions", lambda: capacity.checked(73, [], 0.5)),
-    ("[1.5]: budgets", lambda: capacity.checked(73, [1.5], 0.5)),
-    ("[0]: budgets", lambda: capacity.checked(73, [4], 0.5, [0])),
-    ("[]: budgets", lambda: capacity.checked(73, [4], 0.5, [8], [])),
+    ("dimensions are whole numbers from 1 on", lambda: capacity.checked(73, [4], 0.5, [8], [0])),
     ("live_vocab=10: the sweep's budgets go to 16", lambda: capacity.checked(10, [4], 0.5)),
     ("budget=74", lambda: capacity.checked(73, [74], 0.5)),
     ("live_share=0.0", lambda: capacity.checked(73, [4], 0.0)),
-    ("live_digits=['a']: digits are whole numbers", lambda: construction.one_input(["a"])),
-    ("choose 1 to 6 digits", lambda: construction.one_input([1] * 7)),
-    ("lengths=[]", lambda: construction.smallest([])),
-    ("lengths=[0]", lambda: construction.smallest([0])),
+    ("choose 1 to 6 digits", lambda: construction.built([1] * 7, "repaired")),
+    ("lengths[0]=0: must be at least 1", lambda: construction.smallest([0])),
     ("feed='tokens': choose one of output, mixture", lambda: ExpertStack(MNNS(1, 3, 3), [1], "tokens")),
     # estimates, sampling, policy ratios
     ("live_chain='walk'", lambda: sample_complexity.checked("walk", KS, 4)),
-    ("ks=[]", lambda: sample_complexity.checked("identity", [], 4)),
     ("ks=[0]", lambda: sample_complexity.checked("identity", [0], 4)),
-    ("ks=[2, 2]: give different", lambda: sample_complexity.checked("identity", [2, 2], 4)),
-    ("ks=[1.5]", lambda: sample_complexity.checked("identity", [1.5], 4)),
-    ("steps=2.5", lambda: sample_complexity.checked("identity", KS, 2.5)),
     ("steps=1", lambda: sample_complexity.checked("identity", KS, 1)),
     ("steps=9", lambda: sample_complexity.checked("identity", KS, 9)),
     ("inputs=1: choose 2 to", lambda: probed("cot2", 1)),
     ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
     ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),
     ("COCONUT has no mixtures", lambda: probed("coconut", 4)),
-    ("ks=[], rollouts=4", lambda: probes.consistency(None, [], 4)),
-    ("ks=[2], rollouts=1: give at least one K and two rollouts", lambda: probes.consistency(None, [2], 1)),
+    ("rollouts=1: give two or more", lambda: probes.consistency(None, [2], 1)),
     ("top_k=10", lambda: sampling.checked(10, [1], 1.0)),
     ("ks=[]", lambda: sampling.checked(0, [], 1.0)),
     ("ks=[20]", lambda: sampling.checked(0, [20], 1.0)),
     ("temperature 0.5", lambda: sampling.checked(0, [1], 0.5)),
     ("samples=13: Pass@k up to k = 14 needs at least 14 samples", lambda: passk.measure(None, [], 13)),
-    ("no thought rules", lambda: sampling.accuracies([], [])),
-    ("no seeds", lambda: policy_ratio.starts([], 10)),
     ("dropout=1.5", lambda: policy_ratio.dropout({}, [1], 1.5)),
     ("exact_ks=[6]", lambda: policy_ratio.exact_gradients(([], None), [6])),
     ("updates_k=6", lambda: policy_ratio.several_updates(([], None), 6, [1])),
@@ -122,9 +106,8 @@ REFUSALS = [
     ("has 3 thoughts a trace", lambda: law(MNNS(1, 2, 4), 1)),
     ("each are too many to list; lower k", lambda: law(MNNS(1, 3, 2), 6)),
     # graphs, controls
-    ("question=60: the test has questions 0..59", lambda: prosqa.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
+    ("question=60: the test has questions 0..59", lambda: questions.thoughts(spec(task=GRAPHS), GRAPHS, 60)),
     ("no control of these seeds", lambda: outcomes.read([1])),
-    ("no run of more digits is recorded for the seeds [1]", lambda: digits.read([1])),
     ("none of these runs is recorded", lambda: policies.of_one(pd.DataFrame({"profile": []}), "quick")),
     # language models
     ("profile 'x'", lambda: word_problems("x")),

@@ -152,19 +152,6 @@ def test_read_names_a_command_for_models_that_it_measures(nothing_shipped):
 # What the chapter reads and measures
 
 
-@pytest.mark.parametrize("rise, tries, ratio", [(30.0, 2, 1.5), (0.0, 3, 2.5)])
-def test_crossing_costs(rise, tries, ratio):
-    """Where discrete samples pass one trace, or at the most samples if they never do: no golden file has it."""
-    spent = pd.DataFrame(
-        {"method": ["CoT2", *["discrete CoT"] * 3], "tries": [1, 1, 2, 3], "positions": [9, 9, 12, 18],
-         "ratio": [1.0, 1.0, 1.5, 2.5]}
-    )  # fmt: skip
-    one = pd.DataFrame({"temperature": [0.0] * 3 + [1.0] * 3, "tries": [1, 2, 3] * 2})
-    one["mean"] = np.where(one["temperature"] > 0, rise * (one["tries"] - 1) - 20.0, -5.0)
-    (found,) = sampling.crossing_costs(one, spent).to_dict("records")
-    assert (found["tries"], found["ratio"]) == (tries, ratio) and found["dearer"] == spent["positions"][tries] / 9
-
-
 def test_checked_and_lacking_know_what_was_measured():
     sampling.checked(50, [1, 14], 0.4)
     assert "**Not drawn, authors' recipe**" in sampling.lacking(pd.DataFrame({"profile": ["quick"]})).text

@@ -5,7 +5,7 @@ import torch
 
 from cot2lib.specs.profiles import TWENTY
 from cot2lib.study import live, tasks
-from cot2lib.study.budget import simple_optimum
+from cot2lib.study.targets import simple_optimum
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
 

@@ -9,7 +9,7 @@ from builders import rewarded
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.runs import records
-from cot2lib.study import measured, sweeps, thoughts_held
+from cot2lib.study import measured, reward_runs, sweeps, thoughts_held
 from cot2lib.tasks import MNNS
 from cot2lib.training.supervised import build_stack
 
@@ -67,6 +67,7 @@ def test_measure_of_support_counts_tokens_above_one_percent(monkeypatch):
 
 
 def looked_into(monkeypatch, specs):
+    assert reward_runs.looked_into is not specs  # imported before, so that other lists of runs stay
     monkeypatch.setattr(sweeps, "looked_into", lambda profile: specs)
 
 

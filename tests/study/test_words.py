@@ -14,8 +14,7 @@ import torch
 from cot2lib import cli
 from cot2lib.errors import RecordError
 from cot2lib.llm import answers, models, runs
-from cot2lib.study import gsm8k, gsm8k_runs
-from cot2lib.study.book import collect
+from cot2lib.study import gsm8k, gsm8k_runs, measured
 from cot2lib.study.book.ledger import rows_of
 from cot2lib.study.claims.queries import reading
 from cot2lib.study.gsm8k_runs import printed, small
@@ -43,7 +42,7 @@ def test_llm_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     assert re.fullmatch(r"small, 16 tokens, MTS, K = 4, seed 42: [\d.]+% by sampled, [\d.]+ tokens", said)
     assert cli.main(["llm", "train"]) == 0 and capsys.readouterr().out == f"{said}\n"
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
-    written = collect.collect("gsm8k", "quick")
+    written = measured.collect("gsm8k", "quick")
     assert [path.name for path in written] == ["gsm8k.quick.evaluations.csv", "gsm8k.quick.models.safetensors"]
     table = gsm8k_runs.shipped("quick")
     assert set(table["id"]) == {tiny.id} and set(table["decoding"]) == {"tokens", "thoughts", "sampled", "training"}
@@ -58,7 +57,7 @@ def test_llm_train_collect_and_read(store, tiny, tmp_path, monkeypatch, capsys):
     (store / "llm" / f"{tiny.id}.run.safetensors").unlink()
     assert gsm8k_runs.collect("quick").shape == table.shape  # what is shipped stays
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "none"))
-    collect.collect("gsm8k", "quick", [elsewhere])  # from another machine's store
+    measured.collect("gsm8k", "quick", [elsewhere])  # from another machine's store
     assert gsm8k_runs.shipped("quick").equals(table)
     monkeypatch.setenv("COT2_RECORDS", str(tmp_path / "records"))
     monkeypatch.setattr(gsm8k_runs, "shown", lambda: replace(tiny, seed=1))

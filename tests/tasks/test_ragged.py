@@ -14,7 +14,7 @@ from cot2lib.kit.random import Site
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import Task
-from cot2lib.tasks.checks import check_task
+from cot2lib.testing import check_task
 from cot2lib.thoughts import Hidden
 from cot2lib.training.data import stack_data
 from cot2lib.training.grpo import GRPOTrainer, densities, objective

@@ -11,7 +11,7 @@ import torch
 from builders import QUESTIONS, graph, walk_counts, walks
 
 from cot2lib.study import prontoqa
-from cot2lib.study.prosqa import measure as prosqa
+from cot2lib.study.prosqa import questions
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import ProntoQA, ProsQA, variants
 from cot2lib.tasks.prontoqa import READINGS, TWINS
@@ -127,7 +127,7 @@ def _mean_of_parents(edges, node, degree):
 def test_guesses_are_those_of_counting():
     """Every rule's share on 60 graphs, counted by networkx."""
     task = made("28 names")
-    found, sums = prosqa.guesses(task), Counter()
+    found, sums = questions.guesses(task), Counter()
     for row in range(task.size):
         edges = graph(task, row)
         looks = {

@@ -8,20 +8,23 @@ from hypothesis import strategies as st
 
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
-from cot2lib.theory.blocks import Layout, NextToken
-from cot2lib.theory.construction import VARIANTS, Design, TrigMNNS, sufficient_sharpness
-from cot2lib.theory.cosine import CosineMNNS
-from cot2lib.theory.matching import exact_match, multisets, optima, orders, signed_sums, smallest_sharpness
+from cot2lib.theory.construction import VARIANTS, Design, Layout, NextToken, TrigMNNS, sufficient_sharpness
 from cot2lib.theory.propositions import (
     CLAIMS,
     attention_mass,
+    exact_match,
+    multisets,
+    optima,
+    orders,
     partial_sum_error,
     read_off,
     routing,
+    signed_sums,
     smallest_non_negative,
+    smallest_sharpness,
     sum_sets,
 )
-from cot2lib.theory.tagged import TaggedMNNS, collapsed
+from cot2lib.theory.variants import CosineMNNS, TaggedMNNS
 
 FOUR = MNNS()
 DTYPES = (torch.float64, torch.float32)
@@ -240,11 +243,13 @@ def test_cosine_states_are_the_full_budget_targets():
 # A CoT2 token?
 
 
-def test_collapsed_pairs():
+def test_pairs_of_one_embedding_per_sum_collapse():
+    """Averaged over all signs they keep the product of the digits' cosines alone."""
     omega = 0.04
     angles = omega * signed_sums(FOUR.digits).double()
     mean = torch.stack([angles.cos().mean(1), angles.sin().mean(1)], dim=1)
-    assert (collapsed(FOUR.digits, omega) - mean).abs().max() < 1e-15
+    product = (omega * FOUR.digits.double()).cos().prod(1)
+    assert (mean - torch.stack([product, torch.zeros_like(product)], dim=1)).abs().max() < 1e-15
 
 
 def test_tagged_vocabulary_works_in_a_window_of_its_softmax():

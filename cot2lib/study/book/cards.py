@@ -1,7 +1,9 @@
 """Claim cards: for each claim of the paper its sentence, verdict, numbers, picture and what made them, as MyST."""
 
+import html
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -10,18 +12,19 @@ import numpy as np
 import pandas as pd
 
 from cot2lib import study
+from cot2lib.metrics import mean_interval
 from cot2lib.runs import records
 from cot2lib.specs.profiles import PROFILES
-from cot2lib.study.book import index, sensitivity
-from cot2lib.study.book.all_runs import SWEEPS, sweep
-from cot2lib.study.book.draw import picture
-from cot2lib.study.book.ledger import KINDS, is_series, reading_records
-from cot2lib.study.book.listing import SERIES, sections
+from cot2lib.study import judge
+from cot2lib.study.book import index
+from cot2lib.study.book.ledger import KINDS, OF_SERIES, reading_records
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns
 from cot2lib.study.claims.queries import Read
-from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, in_words
+from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, Words, group, in_words
+from cot2lib.study.look import Shown
 from cot2lib.study.printed import claims, plain, readable, sources, value_text
-from cot2lib.study.report import recipe
+from cot2lib.study.report import describe, recipe
+from cot2lib.study.sweeps import CHAPTERS, of_chapter
 
 COLOURS = {
     AGREES: "success", DIFFERS: "danger", DEPENDS: "info", UNDECIDED: "warning", UNTESTED: "muted", "": "muted",
@@ -54,26 +57,27 @@ CIRCLE = "{ref}`the sums on a circle <play-circle>`"
 CONSTRUCTED = {f"prop:{name}" for name in (
     "construction", "RotationSingleAttn", "moe-onehot", "partial-sum-experts", "read-off-expert",
 )}  # fmt: skip
+MARGINS = (0.6, 1.6)  # times the margin, which a card tries
+MANY = 4  # seeds that are counted and not named
+MOST = 12  # lines of a card's picture
+EDGE = 4.0  # percent of its width that stay free at both ends
+MIDDLE = 11  # pixels from the top
 
 
 def page(rows: pd.DataFrame) -> str:
     """All cards but those of the long series, below the paper's figures, tables and propositions in their order.
 
-    Args:
-        rows: of the ledger, for all seeds.
+    `rows` is the ledger for all seeds.
     """
-    read = reading_records()
-    shown = rows[~is_series(rows)]
-    series = sources()[rows["id"][is_series(rows)].unique()].value_counts()
-    return "\n".join(line for section in sections(shown) for line in _section(*section, read, series))
-
-
-def _section(title: str, source: str, rows: pd.DataFrame, read: Read, series: pd.Series) -> list[str]:
-    made = [card(claim, list(part.itertuples()), read) for claim, part in rows.groupby("id", sort=False)]
-    points = series.get(source, 0)
-    about = [f"The {points} points of its series are in {{numref}}`{SERIES}`.", ""] if points else []
-    target = [f"({index.label(source)})="] if source else []
-    return [*target, f"## {title}", "", *about, *made]
+    read, lines = reading_records(), []
+    series = sources()[rows["id"][index.is_series(rows)].unique()].value_counts()
+    for title, source, part in index.sections(rows[~index.is_series(rows)]):
+        lines += [f"({index.label(source)})="] if source else []
+        lines += [f"## {title}", ""]
+        if points := series.get(source, 0):
+            lines += [f"The {points} points of its series are in {{numref}}`{OF_SERIES}`.", ""]
+        lines += [card(claim, list(both.itertuples()), read) for claim, both in part.groupby("id", sort=False)]
+    return "\n".join(lines)
 
 
 def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
@@ -87,11 +91,11 @@ def card(claim: str, rows: Sequence[tuple], read: Read) -> str:
     parts = [
         f"**The paper:** {_sentence(claim)}. {_verdict(words)}",
         f"**What is wrong, and what is still true:** {{ref}}`erratum-{ERRATA[claim]}`." if claim in ERRATA else "",
-        _reached(row),
+        f"**Can the method reach it by our recipe?** {plain(row.reached)}." if isinstance(row.reached, str) else "",
         *dict.fromkeys(_ours(row) for row in rows if row.seeds),
         *([f"Run by run, {_whose(shown)}{epochs}:", runs.figure] if runs else []),
         _judged(shown),
-        " ".join(filter(None, sensitivity.sentences(claim, row.verdict, lines if profile == SETTLED else [], read))),
+        " ".join(filter(None, hangs_on(claim, row.verdict, lines if profile == SETTLED else [], read))),
         counted(lines),
         _seen(claim),
         *_made(shown, spent(lines), any("sampler" in rows for line in lines for rows in line.runs)),
@@ -125,11 +129,6 @@ def _sentence(claim: str) -> str:
     return ", ".join(filter(None, [tasks, METRICS.get(known["metric"], ""), said]))
 
 
-def _reached(row: tuple) -> str:
-    """Whether our best recipe comes up to a number whose recipe the paper states in part; "" for others."""
-    return f"**Can the method reach it by our recipe?** {plain(row.reached)}." if isinstance(row.reached, str) else ""
-
-
 def _ours(row: tuple) -> str:
     """Ours under a profile, in a sentence."""
     said = [] if pd.isna(row.last) else [KINDS[row.id].ours(row)]
@@ -152,12 +151,11 @@ def _judged(row: tuple) -> str:
     said = [f"Ours is {unit.text(abs(row.difference))} {'above' if row.difference > 0 else 'below'} the paper's."]
     if pd.notna(row.predicted_low):
         reach = (-np.inf, np.inf) if number.since else (0.0, number.top)
-        ends = np.clip([row.predicted_low, row.predicted_high], *reach)
-        low, high = (f"{end:.{unit.digits}f}" for end in ends)
+        low, high = np.clip([row.predicted_low, row.predicted_high], *reach)
         taken = f"the mean of {number.paper_runs} runs" if number.paper_runs > 1 else "one run"
         said.append(
-            f"The 95 % prediction interval for {taken}, as the paper took, is {low} to {high}, if runs are normally "
-            "distributed."
+            f"The 95 % prediction interval for {taken}, as the paper took, is {low:.{unit.digits}f} to "
+            f"{high:.{unit.digits}f}, if runs are normally distributed."
         )
     if pd.notna(row.split_half):
         said.append(f"With the epoch chosen on one half of the questions, the other half gives {row.split_half:.1f}.")
@@ -165,8 +163,8 @@ def _judged(row: tuple) -> str:
 
 
 def _seen(claim: str) -> str:
-    """Our figures and tables beside a claim, and where a reader can play with what it is about."""
-    seen, (task, source) = index.links(index.beside(claim)), claims().loc[claim, ["task", "source"]]
+    """Our figures and tables on a claim, and where a reader can play with what it is about."""
+    seen, (task, source) = index.links(index.shown_with(claim)), claims().loc[claim, ["task", "source"]]
     there = CIRCLE if source in CONSTRUCTED else next((at for name, at in PLAYED.items() if task.startswith(name)), "")
     parts = [f"**Seen in** {seen}." if seen else "", f"**Play with it:** {there}." if there else ""]
     return " ".join(filter(None, parts))
@@ -188,6 +186,53 @@ def _defined(claim: str) -> str:
             if line.startswith(begin):
                 return f"cot2lib/study/{name}#L{number}"
     raise KeyError(claim)
+
+
+# What a verdict hangs on
+
+
+def hangs_on(claim: str, verdict: str, lines: list[Drawn], read: Read) -> list[str]:
+    """What the verdict on a claim by runs of the authors' recipe (`lines`) hangs on: single seeds, the margin, and
+    runs that end in two groups."""
+    word, number = group(verdict), KINDS[claim].number()
+    if not lines or word == UNTESTED or verdict.startswith((judge.REFUTED, judge.UNLEARNT)):
+        return []
+    if number is None:
+        rest = lambda seed: lambda query, profile: read(query, profile).drop(seed, errors="ignore")
+        return [_seeds(word, lines, lambda seed: group(KINDS[claim].row(claim, SETTLED, rest(seed))["verdict"]))]
+    (line,) = lines
+    unit = line.unit
+    judged = lambda values, unit: group(judge.number_verdict(values, line.stated, number.paper_runs, unit))
+    units = [replace(unit, tight=factor * unit.tight, share=factor * unit.share) for factor in MARGINS]
+    other = {one: found for one in units if (found := judged(line.values, one)) != word}
+    told = "; ".join(f"{one.text(one.margin(line.stated))}: {found}" for one, found in other.items())
+    return [
+        judge.outcomes(line.values, line.stated, unit),
+        _seeds(word, lines, lambda seed: judged(line.values.drop(seed), unit)),
+        f"Another margin would say otherwise ({told})." if told else "",
+    ]
+
+
+def _seeds(word: str, lines: list[Drawn], without: Callable[[int], str]) -> str:
+    """Which single seeds, left out, change the group of a verdict."""
+    seeds = sorted(set().union(*(line.values.index for line in lines)))
+    fewest = min(len(line.values) for line in lines)
+    if fewest <= judge.FEWEST_SEEDS:
+        return f"It stands on {fewest} seeds: without any one of them it would be undecided."
+    turned: dict[str, list[str]] = {}
+    for seed in seeds:
+        if (found := without(seed)) != word:
+            turned.setdefault(found, []).append(str(seed))
+    if not turned:
+        return f"The verdict stays if any one of the {len(seeds)} seeds is left out."
+    named = [
+        f"{found} without seed {' or '.join(which)}" if len(which) < MANY else f"{found} without one of {len(which)}"
+        for found, which in turned.items()
+    ]
+    return f"Of {len(seeds)} seeds single ones matter: {'; '.join(named)}."
+
+
+# Runs
 
 
 def drawn(claim: str, read: Read) -> tuple[str, list[Drawn]]:
@@ -220,7 +265,7 @@ def counted(lines: Sequence[Drawn]) -> str:
 @cache
 def planned() -> frozenset[str]:
     """Runs of all chapters by both recipes."""
-    return frozenset(run.id for chapter in SWEEPS for profile in PROFILES for run in sweep(chapter, profile))
+    return frozenset(run.id for chapter in CHAPTERS for profile in PROFILES for run in of_chapter(chapter, profile))
 
 
 @cache
@@ -237,3 +282,66 @@ def spent(lines: Sequence[Drawn]) -> float:
         return 0.0
     each = pd.concat([rows[["id", "hours", "device"]] for rows in runs]).drop_duplicates("id")
     return float(each["hours"].sum()) if each["device"].str.startswith("cpu").all() else 0.0
+
+
+# The picture
+
+
+def picture(lines: Sequence[Drawn], judged_by: tuple[float, float] = (np.nan, np.nan)) -> Shown:
+    """A line for each comparison of a claim, as HTML with SVG in the colours of the page; its numbers are all runs.
+
+    Dots are seeds, the bar is the 95 % interval of their mean, the diamond is the paper's number, or no difference. Of
+    a number the thin line is the prediction interval by which it is judged, `judged_by`, as far as the number can lie
+    there. Lines of one unit share an axis. Of more than `MOST` lines those with the smallest means are drawn. Places
+    are percentages, so that the text keeps its size however narrow the page is.
+    """
+    kept = sorted(lines, key=lambda line: line.values.mean())[:MOST] if len(lines) > MOST else lines
+    units = dict.fromkeys(line.unit for line in kept)
+    ends = {unit: _ends([line for line in kept if line.unit == unit], judged_by) for unit in units}
+    drawn = "".join(_line(line, *ends[line.unit], judged_by) for line in kept)
+    scales = "".join(
+        f"<div class='claim-scale'><span>{low:.{unit.digits}f}</span><span>{unit.name}</span>"
+        f"<span>{high:.{unit.digits}f}</span></div>"
+        for unit, (low, high) in ends.items()
+    )
+    left = len(lines) - len(kept)
+    more = f"<p>{left} more lines have larger means; the CSV file holds them.</p>" if left else ""
+    columns = ["measured", "seed", "ours", "paper", "unit"]
+    runs = [(line.label, *run, line.stated, line.unit.name) for line in lines for run in line.values.items()]
+    return Shown(f"<div class='claim-picture'>{drawn}{scales}{more}</div>", pd.DataFrame(runs, columns=columns))
+
+
+def _ends(lines: Sequence[Drawn], judged_by: tuple[float, float]) -> tuple[float, float]:
+    """The ends of an axis that shows everything of some lines."""
+    shown = [[*line.values, line.stated, *_interval(line), *np.clip(judged_by, *line.within)] for line in lines]
+    low, high = np.nanmin(np.concatenate(shown)), np.nanmax(np.concatenate(shown))
+    apart = (high - low) or lines[0].unit.tight
+    return float(high - apart), float(low + apart)
+
+
+def _interval(line: Drawn) -> tuple[float, float]:
+    interval = mean_interval(line.values, *line.within)
+    return interval.low, interval.high
+
+
+def _line(line: Drawn, low: float, high: float, judged_by: tuple[float, float]) -> str:
+    """The words of a line, above its axis from `low` to `high`."""
+    at = lambda value: f"{EDGE + (100 - 2 * EDGE) * (value - low) / (high - low):.2f}%"
+    (left, right), level = _interval(line), f"y1='{MIDDLE}' y2='{MIDDLE}'"
+    ours = f"{describe(line.values.mean(), left, right, line.unit.digits)} {line.unit.name}"
+    beside = "no difference" if line.stated == 0 else f"the paper's {line.stated:g}"
+    spans = {"judged": np.clip(judged_by, *line.within), "range": (left, right)}
+    bar = "".join(
+        f"<line class='{name}' x1='{at(one)}' x2='{at(other)}' {level}/>"
+        for name, (one, other) in spans.items()
+        if not np.isnan(one)
+    )
+    dots = "".join(f"<circle cx='{at(value)}' cy='{MIDDLE}' r='4'/>" for value in line.values)
+    paper = f"<text x='{at(line.stated)}' y='{MIDDLE + 5}'>\N{BLACK DIAMOND}</text>"
+    runs = ", ".join(f"{value:.{line.unit.digits}f}" for value in line.values)
+    said = html.escape(f"{line.label or 'ours'}: {ours}, beside {beside}; runs {runs}", quote=True)
+    axis = f"<line class='axis' x1='{EDGE}%' x2='{100 - EDGE}%' {level}/>"
+    return (
+        f"<div class='claim-line'><span>{html.escape(line.label)}</span><span>{ours}</span></div>"
+        f'<svg role="img" aria-label="{said}">{axis}{bar}{dots}{paper}</svg>'
+    )

@@ -46,9 +46,14 @@ def submit(commands: Sequence[Sequence[str]], folder: Path, options: Mapping[str
     Raises:
         SpecError: without submitit or Slurm, or for an option that one of them refuses.
     """
-    executor = _executor(folder)
-    from submitit.core.utils import FailedJobError
-
+    if shutil.which("sbatch") is None:
+        raise SpecError("sbatch is not here: submit from a machine of the cluster, or use `cot2 run --workers`.")
+    try:
+        import submitit
+        from submitit.core.utils import FailedJobError
+    except ImportError:
+        raise SpecError("package 'submitit' is missing: install it with `pip install 'cot2lib[slurm]'`.") from None
+    executor = submitit.AutoExecutor(folder=folder, cluster="slurm", slurm_max_num_timeout=MOST_TIMES)
     try:
         executor.update_parameters(name=name, **(DEFAULTS | dict(options)))
         with executor.batch():
@@ -58,35 +63,16 @@ def submit(commands: Sequence[Sequence[str]], folder: Path, options: Mapping[str
         raise SpecError(f"the options {dict(options)} are refused: {first}") from None
 
 
-def _executor(folder: Path):
-    if shutil.which("sbatch") is None:
-        raise SpecError("sbatch is not here: submit from a machine of the cluster, or use `cot2 run --workers`.")
-    try:
-        import submitit
-    except ImportError:
-        raise SpecError("package 'submitit' is missing: install it with `pip install 'cot2lib[slurm]'`.") from None
-    return submitit.AutoExecutor(folder=folder, cluster="slurm", slurm_max_num_timeout=MOST_TIMES)
-
-
 def parsed(options: Sequence[str]) -> dict[str, object]:
-    """NAME=VALUE pairs as options of submitit; what reads as a number becomes one.
+    """NAME=VALUE pairs as options of submitit; what reads as a whole number becomes one.
 
     Raises:
         SpecError: for one without a name or a value.
     """
-    given = {}
+    given: dict[str, object] = {}
     for option in options:
         name, _, value = option.partition("=")
         if not name or not value:
             raise SpecError(f"--slurm {option}: write NAME=VALUE, say timeout_min=60.")
-        given[name] = _number(value)
+        given[name] = int(value) if value.isdigit() else value
     return given
-
-
-def _number(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -6,8 +6,8 @@ import pandas as pd
 
 from cot2lib import runs
 from cot2lib.runs import records
-from cot2lib.specs.profiles import TWENTY
-from cot2lib.study import frame, graph_runs, graphs, look, show
+from cot2lib.specs.profiles import SEEDS, TWENTY
+from cot2lib.study import frame, graph_runs, graphs, look, report, show, sweeps
 from cot2lib.study.book import overview
 from cot2lib.study.book.ledger import KINDS, STATEMENTS, of_records, reading_records
 from cot2lib.study.claims.kinds import SETTLED
@@ -15,7 +15,6 @@ from cot2lib.study.graph_runs import BOTH
 from cot2lib.study.judge import AGREES
 from cot2lib.study.printed import GAINS, gains, paper_value
 from cot2lib.study.prosqa import draw as prosqa
-from cot2lib.study.prosqa import questions
 from cot2lib.study.prosqa import runs as whole
 from cot2lib.study.report import ends
 from cot2lib.study.sweeps import methods
@@ -69,8 +68,7 @@ def in_short() -> str:
 
 def of_all_hops() -> float:
     """How many of the published questions of ProsQA our CoT2 answers (%)."""
-    answered = prosqa.answers(prosqa.tested(whole.chosen()))
-    asked = frame.at(answered, test=questions.PUBLISHED, asked="fresh", questions=prosqa.ALL, method="CoT2")
+    asked = frame.at(prosqa.answers(prosqa.tested(SEEDS)), questions=prosqa.ALL, method="CoT2")
     return float(asked["strict"].mean())
 
 
@@ -79,7 +77,7 @@ def favoured() -> str:
     """How far our recipe on ProsQA favours CoT2: its lead by that recipe, and by the best choice for each method."""
     usual, best = graph_runs.naming("quick", namings=("fresh",), methods=graph_runs.BOTH), graph_runs.chosen()
     leads = [
-        show.gap(graphs.described(frame.tidy(runs.recorded(specs)), specs), "method", *graphs.SIDES)
+        show.gap(graphs.recorded(specs), "method", *graphs.SIDES)
         for specs in (usual, [run for run in best if run.model.heads == usual[0].model.heads])
     ]
     ours, each = (f"{lead.mean:.0f}" for lead in leads)
@@ -105,6 +103,18 @@ def glance() -> pd.DataFrame:
         ],
         columns=["", "the paper", "this book"],
     )
+
+
+def commands() -> pd.DataFrame:
+    """Commands that train each chapter's runs by either recipe, how many are recorded, and their core-hours."""
+    rows = []
+    for chapter in sweeps.CHAPTERS:
+        for profile, recipe in report.RECIPES.items():
+            if specs := sweeps.of_chapter(chapter, profile):
+                spent = runs.recorded(specs)
+                row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": recipe, "runs": len(specs)}
+                rows.append(row | {"recorded": len(spent), "core-hours": frame.hours(spent).sum()})
+    return pd.DataFrame(rows)
 
 
 def _card(claim: str, words: str) -> str:

@@ -1,13 +1,12 @@
-"""The paper from end to end: what stands beside it, with which verdicts, and which commands train the runs.
+"""The paper from end to end: its figures, tables and propositions, what stands next to each, with which verdicts.
 
-`places.csv` lists the paper's figures, tables and propositions in its order: our words for each, the label that its
-claims in `claims.csv` give as their source, and the figures and tables of the book beside it, if there are any yet.
-One that speaks to some of these claims alone names them after a colon, by patterns between bars.
+`places.csv` lists them in the paper's order: our words for each, the label that its claims in `claims.csv` give as
+their source, and the figures and tables of the book that show it, if there are any. One that speaks to some of these
+claims alone names them after a colon, by patterns between bars.
 """
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -15,14 +14,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cot2lib import runs
-from cot2lib.study import frame, report
-from cot2lib.study.book import all_runs
-from cot2lib.study.book.ledger import SERIES, verdicts
-from cot2lib.study.judge import GROUPS, group
+from cot2lib.study.judge import DEPENDS, GROUPS, NEAR, NOT, OPEN, REPRODUCED, group
 from cot2lib.study.printed import claims, sources
 
-LATER, MIXED = "not rebuilt yet", "mixed"
+LATER, MIXED, ELSEWHERE = "not rebuilt yet", "mixed", "What the text says"
+WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
+SERIES = "pass_at_k"  # the metric of a long printed series
 
 
 @cache
@@ -32,7 +29,7 @@ def places() -> pd.DataFrame:
 
 
 class Exhibit(NamedTuple):
-    """A figure or table of ours beside a place of the paper, and the claims made there that it speaks to."""
+    """A figure or table of ours for a place of the paper, and the claims made there that it speaks to."""
 
     name: str
     printed: str
@@ -42,47 +39,110 @@ class Exhibit(NamedTuple):
 
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
-    """Our figures and tables beside each place of the paper, in its order."""
+    """Our figures and tables for each place of the paper, in its order."""
     found, source = [], sources()
     for place in places().itertuples():
         made = source.index[source == place.source]
         for shown in f"{place.figures} {place.tables}".split():
             name, _, patterns = shown.partition(":")
-            spoken = tuple(claim for claim in made if fits(claim, patterns or "*"))
+            known = (patterns or "*").split("|")
+            spoken = tuple(claim for claim in made if any(fnmatchcase(claim, pattern) for pattern in known))
             found.append(Exhibit(name, place.printed, place.source, spoken))
     return tuple(found)
 
 
-def fits(claim: str, patterns: str) -> bool:
-    """Whether a claim's id fits one of some patterns between bars."""
-    return any(fnmatchcase(claim, pattern) for pattern in patterns.split("|"))
+def shown_with(claim: str) -> list[str]:
+    """Our figures and tables that speak to a claim, by name, figures first."""
+    here = dict.fromkeys(shown.name for shown in exhibits() if claim in shown.claims)
+    return [name for kind in ("fig-", "tab-") for name in here if name.startswith(kind)]
+
+
+def links(names: Sequence[str]) -> str:
+    """References to figures and tables of the book."""
+    return ", ".join(f"{{numref}}`{name}`" for name in names)
+
+
+def slug(source: str) -> str:
+    """A label of the paper as part of one of ours."""
+    return re.sub(r"[^\w-]", "-", source) or "text"
+
+
+def label(source: str) -> str:
+    """The label of the cards of a figure, table or proposition."""
+    return f"claims-{slug(source)}"
+
+
+# Claims and their verdicts by place
+
+
+def in_series(claim: str) -> bool:
+    """Whether a claim is one point of a long printed series (Pass@k), which has no card of its own."""
+    return claims().loc[claim, "metric"] == SERIES
+
+
+def is_series(rows: pd.DataFrame) -> pd.Series:
+    """Whether a row of the ledger is one point of a long printed series, which tables and figures set apart."""
+    return rows["id"].map(claims()["metric"]) == SERIES
+
+
+def verdicts(rows: pd.DataFrame) -> pd.Series:
+    """The verdict on each claim by the paper profile; a series comes from one model, and is one claim.
+
+    It stands under its first point's id. Its verdict is the least of its points'.
+    """
+    rows = rows[rows["profile"] == "paper"]
+    first = rows["id"].mask(is_series(rows), rows["id"].str.replace(r"-k\d+$", "-k1", regex=True))
+    least = lambda points: min(points.str.partition(":")[0], key=WORST_FIRST.index)
+    return rows.groupby(first, sort=False)["verdict"].agg(
+        lambda points: points.item() if len(points) == 1 else least(points)
+    )
+
+
+def judged(rows: pd.DataFrame) -> pd.Series:
+    """The verdict on each claim: a number that the paper prints twice stands once, and settings claim nothing."""
+    found = verdicts(rows)
+    once = ~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()
+    return found[once & (found.map(group) != "")]
+
+
+def counted(found: pd.Series) -> str:
+    """How many claims each group has, in words; a single claim's group alone, "no claim" for a setting."""
+    counts = found.value_counts().reindex([*GROUPS, ""]).dropna().astype(int).rename({"": "no claim"})
+    return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def sections(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """Title, source and rows of each place of the paper that claims something, in its order.
+
+    Claims of the text alone come last. A figure or table whose claims stand at two places has them at the last one.
+    """
+    source, known = rows["id"].map(sources()), places().drop_duplicates("source", keep="last")
+    found = [
+        (f"{place.printed}: {place.what}", place.source, rows[source == place.source]) for place in known.itertuples()
+    ]
+    found.append((ELSEWHERE, "", rows[~source.isin(known["source"])]))
+    return [section for section in found if len(section[-1])]
 
 
 def paper_index(rows: pd.DataFrame) -> pd.DataFrame:
     """Our counterpart of each figure, table and proposition of the paper, and how many claims each group has."""
     settled = verdicts(rows).map(group)
-    source = sources()[settled.index]
-    return pd.DataFrame(
-        [
+    source, shown = sources()[settled.index], []
+    for place in places().itertuples():
+        said = counted(settled[source[source == place.source].index])
+        shown.append(
             {
                 "the paper": f"{place.printed}: {place.what}",
                 "here": links([shown.name for shown in exhibits() if shown.printed == place.printed]) or LATER,
-                "verdicts": _cards(counted(settled[source[source == place.source].index]), place.source),
+                "verdicts": f"{{ref}}`{said} <{label(place.source)}>`" if said else "",
             }
-            for place in places().itertuples()
-        ]
-    )
+        )
+    return pd.DataFrame(shown)
 
 
-@dataclass(frozen=True)
-class Badge:
-    """The verdict that a caption shows of the claims that its figure or table speaks to.
-
-    Attributes:
-        group: that of their verdicts; `MIXED` where they differ.
-        words: the place in the paper, and how many claims each group has.
-        label: of the only card, or of the section with all of them.
-    """
+class Badge(NamedTuple):
+    """The verdict that a caption shows of its claims: their group, or `MIXED`; the place in the paper and how many
+    claims each group has; and the label of the only card, or of the section with all of them."""
 
     group: str
     words: str
@@ -100,56 +160,3 @@ def badges(rows: pd.DataFrame) -> dict[str, list[Badge]]:
             only = here.iloc[0] if here.nunique() == 1 else MIXED
             found.setdefault(shown.name, []).append(Badge(only, f"{shown.printed}: {counted(here)}", at))
     return found
-
-
-def beside(claim: str) -> list[str]:
-    """Our figures and tables that speak to a claim, by name, figures first."""
-    here = dict.fromkeys(shown.name for shown in exhibits() if claim in shown.claims)
-    return [name for kind in ("fig-", "tab-") for name in here if name.startswith(kind)]
-
-
-def links(names: Sequence[str]) -> str:
-    """References to figures and tables of the book."""
-    return ", ".join(f"{{numref}}`{name}`" for name in names)
-
-
-def _cards(said: str, source: str) -> str:
-    """Words that lead to the cards of a figure, table or proposition."""
-    return f"{{ref}}`{said} <{label(source)}>`" if said else ""
-
-
-def label(source: str) -> str:
-    """The label of the cards of a figure, table or proposition."""
-    return f"claims-{slug(source)}"
-
-
-def slug(source: str) -> str:
-    """A label of the paper as part of one of ours."""
-    return re.sub(r"[^\w-]", "-", source) or "text"
-
-
-def in_series(claim: str) -> bool:
-    """Whether a claim is one point of a long printed series, which has no card of its own."""
-    return claims().loc[claim, "metric"] == SERIES
-
-
-def counted(found: pd.Series) -> str:
-    """How many claims each group has, in words; a single claim's group alone, "no claim" for a setting."""
-    counts = found.value_counts().reindex([*GROUPS, ""]).dropna().astype(int).rename({"": "no claim"})
-    return counts.index[0] if len(found) == 1 else ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def commands() -> pd.DataFrame:
-    """Commands that train each chapter's runs by either recipe, how many are recorded, and their core-hours."""
-    asked = {
-        (chapter, profile): all_runs.sweep(chapter, profile)
-        for chapter in all_runs.SWEEPS
-        for profile in report.RECIPES
-        if all_runs.sweep(chapter, profile)
-    }
-    rows = []
-    for (chapter, profile), specs in asked.items():
-        spent = runs.recorded(specs)
-        row = {"command": f"`cot2 run {chapter} --profile {profile}`", "recipe": report.RECIPES[profile]}
-        rows.append(row | {"runs": len(specs), "recorded": len(spent), "core-hours": frame.hours(spent).sum()})
-    return pd.DataFrame(rows)

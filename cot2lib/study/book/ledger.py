@@ -1,4 +1,4 @@
-"""The ledger: one row per claim and profile, how many claims have which verdict, and tables for readers.
+"""The ledger: one row per claim and profile, and the tables that its page shows.
 
 The rules are in `cot2lib.study.judge`, what each kind of claim makes of its measurement in `cot2lib.study.claims`.
 """
@@ -9,27 +9,19 @@ from functools import cache
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import distinct
-from cot2lib.metrics import LEVEL
+from cot2lib.kit.frozen import distinct
+from cot2lib.metrics import LEVEL, paired_interval
+from cot2lib.runs import records
 from cot2lib.specs import profiles
 from cot2lib.specs.profiles import TWENTY
-from cot2lib.study.claims.kinds import SETTLED, Drawn, HalfStated, Statement
+from cot2lib.study import report
+from cot2lib.study.book.index import counted, in_series, is_series, sections, slug, verdicts
+from cot2lib.study.claims.kinds import SETTLED, HalfStated, Statement
 from cot2lib.study.claims.queries import Read, reading
 from cot2lib.study.claims.rows import KINDS
-from cot2lib.study.judge import (
-    DEPENDS,
-    DIFFERS,
-    FEWEST_SEEDS,
-    NEAR,
-    NOT,
-    OPEN,
-    REPRODUCED,
-    Words,
-    group,
-    in_words,
-    number_verdict,
-)
-from cot2lib.study.printed import claims, readable
+from cot2lib.study.judge import DIFFERS, FEWEST_SEEDS, NOT, Words, group, in_words, number_verdict
+from cot2lib.study.printed import claims, plain, readable, sources, value_text
+from cot2lib.study.report import PERCENT, RECIPES, describe
 
 COLUMNS = (
     "id", "paper_value", "profile", "seeds", "last", "last_low", "last_high", "best", "split_half", "verdict",
@@ -37,8 +29,7 @@ COLUMNS = (
     *Words._fields,
 )  # fmt: skip
 PROFILES = (SETTLED, "quick")
-WORST_FIRST = ("not run", "quick only", NOT, OPEN, DEPENDS, NEAR, REPRODUCED)  # of the points of a series
-SERIES = "pass_at_k"  # the metric of a long printed series
+OF_SERIES = "tab-series"
 HALVES = [claim for claim, kind in KINDS.items() if isinstance(kind, HalfStated)]
 STATEMENTS = {claim: kind for claim, kind in KINDS.items() if isinstance(kind, Statement)}
 
@@ -90,32 +81,6 @@ def rows_of(claim: str, read: Read) -> list[dict]:
     return [named(profile) | row | in_words(row["verdict"])._asdict() for profile, row in rows.items()]
 
 
-# Counts and tables
-
-
-def verdicts(rows: pd.DataFrame) -> pd.Series:
-    """The verdict on each claim by the paper profile; a series comes from one model, and is one claim.
-
-    It stands under its first point's id. Its verdict is the least of its points'.
-    """
-    rows = rows[rows["profile"] == SETTLED]
-    first = rows["id"].mask(is_series(rows), rows["id"].str.replace(r"-k\d+$", "-k1", regex=True))
-    return rows.groupby(first, sort=False)["verdict"].agg(_least)
-
-
-def _least(points: pd.Series) -> str:
-    if len(points) == 1:
-        return points.item()
-    return min(points.str.partition(":")[0], key=WORST_FIRST.index)
-
-
-def judged(rows: pd.DataFrame) -> pd.Series:
-    """The verdict on each claim: a number that the paper prints twice stands once, and settings claim nothing."""
-    found = verdicts(rows)
-    once = ~claims().loc[found.index].duplicated(["task", "setting", "paper_value"]).to_numpy()
-    return found[once & (found.map(group) != "")]
-
-
 def is_measured(rows: pd.DataFrame) -> pd.Series:
     """Whether a row of the ledger rests on runs, on counting or on proof."""
     return (rows["seeds"] > 0) | is_settled(rows)
@@ -126,14 +91,57 @@ def is_settled(rows: pd.DataFrame) -> pd.Series:
     return rows["verdict"].str.match("holds|refuted")
 
 
-def is_series(rows: pd.DataFrame) -> pd.Series:
-    """Whether a row is one point of a long printed series (Pass@k), which tables and figures set apart."""
-    return rows["id"].map(claims()["metric"]) == SERIES
-
-
 def ours(row: tuple) -> str:
     """Our value of a row, as its kind says it; "" where there is none."""
     return "" if pd.isna(row.last) else KINDS[row.id].ours(row)
+
+
+# Claim by claim
+
+
+def folds(rows: pd.DataFrame) -> report.Folds:
+    """A row a claim, in a folded table for each place of the paper; a long series has a table of its own."""
+    series, shown, settled = rows[is_series(rows)], [], verdicts(rows).map(group)
+    there = set(sources()[series["id"]])
+    for title, source, part in sections(rows[~is_series(rows)]):
+        here = settled.index.isin(part["id"]) | (sources()[settled.index] == source)
+        counts = counted(settled[here]) + (", its series below among them" if source in there else "")
+        table = report.table(claims_table(part), f"tab-ledger-{slug(source)}", f"{title}.")
+        shown.append(report.Fold(f"{title} ({counts})", table))
+    points = "The paper's Pass@k series point by point; its values stand in the public plotting script"
+    return report.Folds([*shown, report.Fold(points, report.table(claims_table(series), OF_SERIES, f"{points}."))])
+
+
+def claims_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each claim: what it is about, the paper's value, ours, our seeds, the verdict and why.
+
+    Ours is by the authors' recipe; where it has no run, by the quick one, and the row says so. Verdicts lead to cards.
+    """
+    found = []
+    for claim, both in rows.groupby("id", sort=False):
+        settled, quick = (next(both[both["profile"] == profile].itertuples()) for profile in PROFILES)
+        measured = dict(zip(both["profile"], is_measured(both)))
+        row = quick if not measured[SETTLED] and measured["quick"] else settled
+        value, word = ours(row), settled.group or "no claim"
+        notes = [f"best epochs {row.best:.1f}"] * (row.judged == "best")
+        notes += ["quick recipe"] * bool(value and row.profile != SETTLED and row.seeds)
+        found.append(
+            {
+                "claim": plain(readable(claim)),
+                "the paper": value_text(claim),
+                "ours": f"{value} ({', '.join(notes)})" if value and notes else value,
+                "seeds": row.seeds or None,
+                "verdict": word if in_series(claim) else f"{{ref}}`{word} <claim-{claim}>`",
+                "why, or on what condition": plain(because(settled.verdict)),
+            }
+        )
+    return pd.DataFrame(found).astype({"seeds": "Int64"})
+
+
+def because(verdict: str) -> str:
+    """Why a verdict is what it is, and the condition that it is meant under."""
+    words = in_words(verdict)
+    return "; ".join(filter(None, [words.why, f"if {words.condition}" if words.condition else ""]))
 
 
 def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -153,6 +161,17 @@ def halves_table(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
+    """Claims without a record under a profile, counted by task and reason; raises SpecError for an unknown profile."""
+    profiles.profile(profile)
+    claimed = (rows["profile"] == profile) & (rows["verdict"].map(group) != "")
+    waiting = rows[claimed & ~is_measured(rows)].join(claims()["task"], on="id")
+    return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")
+
+
+# How much the rule and the records can be trusted
+
+
 def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     """Numbers of the paper that differ, by family: chapter, unit, whether a series; and our own runs by the same rule.
 
@@ -160,27 +179,68 @@ def misses_table(rows: pd.DataFrame, read: Read) -> pd.DataFrame:
     others as if the paper had printed it.
     """
     numbers = rows[(rows["profile"] == SETTLED) & rows["predicted_low"].notna() & (rows["seeds"] >= FEWEST_SEEDS)]
-    numbers = numbers[numbers["id"].map(lambda claim: not KINDS[claim].number().untested).astype(bool)]
-    found = [KINDS[claim].number() for claim in numbers["id"]]
-    names = [f"`{number.chapter}`, {number.unit.name}" for number in found]
-    family = [f"{name}, series" if one else name for name, one in zip(names, is_series(numbers))]
-    lines = [KINDS[claim].drawn(claim, SETTLED, read)[0] for claim in numbers["id"]]
-    differing = [sum(_differs_from_others(line)) for line in lines]
-    counts = {"numbers": 1, "differ": numbers["group"] == DIFFERS, "our runs": [len(line.values) for line in lines]}
-    counted = pd.DataFrame(counts | {"our runs that differ": differing}).groupby(family, sort=False).sum()
-    counted.insert(2, "by chance", (1 - LEVEL) * counted["numbers"])
-    return counted.reset_index(names="family")
+    found = []
+    for row, series in zip(numbers.itertuples(), is_series(numbers)):
+        number = KINDS[row.id].number()
+        if number.untested:
+            continue
+        (line,) = number.drawn(row.id, SETTLED, read)
+        others = [number_verdict(line.values.drop(seed), value, 1, line.unit) for seed, value in line.values.items()]
+        found.append(
+            {
+                "family": f"`{number.chapter}`, {number.unit.name}{', series' * series}",
+                "numbers": 1,
+                "differ": row.group == DIFFERS,
+                "our runs": len(others),
+                "our runs that differ": sum(verdict.startswith(NOT) for verdict in others),
+            }
+        )
+    table = pd.DataFrame(found).groupby("family", sort=False).sum().reset_index()
+    table.insert(3, "by chance", (1 - LEVEL) * table["numbers"])
+    return table
 
 
-def _differs_from_others(line: Drawn) -> list[bool]:
-    """Of each run whether the rule says that it differs from the others."""
-    rest = [(line.values.drop(seed), value) for seed, value in line.values.items()]
-    return [number_verdict(others, value, 1, line.unit).startswith(NOT) for others, value in rest]
+def drift_table() -> pd.DataFrame:
+    """Runs that were trained once more, by kind and processor: who trained, and how far apart they end, paired.
+
+    Random numbers are the same everywhere. Sums in another order round differently, which parts two supervised
+    trainings after some thousand steps, and policy gradients as soon as one sampled token turns. So a record promises
+    its first losses, and its results are one draw from a distribution.
+    """
+    found = []
+    for profile, name in RECIPES.items():
+        rows = records.shipped_rows(f"drift.{profile}.again", ["kind", "device_again"])
+        for (kind, _), part in rows.groupby(["kind", "device_again"], sort=False):
+            ends, means = (
+                paired_interval(PERCENT * part[f"{column}_again"], PERCENT * part[f"{column}_recorded"])
+                for column in ("last", "curve_mean")
+            )
+            found.append(
+                {
+                    "runs": kind,
+                    "seeds": len(part),
+                    "recorded by": made_by(part, "recorded"),
+                    "again by": made_by(part, "again"),
+                    "last epoch": describe(ends.mean, ends.low, ends.high),
+                    "over training": describe(means.mean, means.low, means.high, 2),
+                    "farthest": float((PERCENT * (part["last_again"] - part["last_recorded"])).abs().max()),
+                    "recipe": name,
+                }
+            )
+    return pd.DataFrame(found)
 
 
-def open_table(rows: pd.DataFrame, profile: str) -> pd.DataFrame:
-    """Claims without a record under a profile, counted by task and reason; raises SpecError for an unknown profile."""
-    profiles.profile(profile)
-    claimed = (rows["profile"] == profile) & (rows["verdict"].map(group) != "")
-    waiting = rows[claimed & ~is_measured(rows)].join(claims()["task"], on="id")
-    return waiting.groupby(["task", "verdict"], sort=False).size().reset_index(name="claims")
+def made_by(part: pd.DataFrame, when: str) -> str:
+    """Engine, processor and runs in a stack, each named once."""
+    cores = part[f"device_{when}"].str.removeprefix("cpu (").str.removesuffix(")").str.replace("(R)", "")
+    engines, sizes = part[f"engine_{when}"], part[f"stacked_{when}"].astype(str)
+    named = [", ".join(values.unique()) for values in (engines, cores, sizes)]
+    return f"{named[0]} on {named[1]}, stack of {named[2]}"
+
+
+def predicted() -> pd.DataFrame:
+    """Outcomes of our own experiments on controls, next to what was predicted of them."""
+    from cot2lib.study.controls import draw, outcomes
+    from cot2lib.study.controls.runs import SEEDS
+
+    return draw.verdicts(outcomes.outcomes(*outcomes.read(SEEDS)))

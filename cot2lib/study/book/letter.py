@@ -15,10 +15,10 @@ from cot2lib.specs.profiles import POLICIES
 from cot2lib.study import grpo_mts, policies
 from cot2lib.study.book.ledger import of_records, ours
 from cot2lib.study.claims.kinds import SETTLED
-from cot2lib.study.construction import failures, solved_by
+from cot2lib.study.construction import failures
 from cot2lib.study.frame import at
-from cot2lib.study.grpo_mts_runs import explaining
 from cot2lib.study.printed import claims, paper_value
+from cot2lib.study.reward_runs import explaining
 from cot2lib.study.show import mean_of
 from cot2lib.study.sweeps import DROPOUT, KS, LARGE
 from cot2lib.tasks import MNNS
@@ -68,13 +68,12 @@ def _split() -> dict[str, str]:
 
 def _settings(points: pd.DataFrame) -> dict[str, str]:
     """Rows of the table of settings, and the paper's gains."""
-    rows = policies.outcomes(points)
-    named = grpo_mts.predicted()[["explanation", "dropout", "lr"]].drop_duplicates()
-    runs = at(grpo_mts.standing(rows), k=SHOWN_K).merge(named).rename(columns={"d_model": "d"})
-    means = dict(runs=("id", "size"), accuracy=("best", mean_of), gain=("gain", policies.differences))
-    reached = runs.groupby(["explanation", "d"]).agg(**means).reset_index()
-    fits = grpo_mts.fits(rows).set_index(["explanation", "d"])[[*grpo_mts.PARTS]].agg(", ".join, axis=1)
-    shown = reached.join(fits.rename("fits"), on=["explanation", "d"])
+    standing = grpo_mts.standing(policies.outcomes(points))
+    best, gain = (
+        at(standing, k=SHOWN_K, measure=name).groupby(["explanation", "d_model"])["value"] for name in ("best", "gain")
+    )
+    fits = grpo_mts.fits(standing)[["accuracies", "gains", "entropies"]].agg(", ".join, axis=1)
+    shown = best.agg(["size", mean_of]).assign(gain=gain.agg(policies.differences), fits=fits).reset_index()
     gains = {f"gain {d}": f"{grpo_mts.paper_measure('gain', d, SHOWN_K):.2f}" for d in LARGE}
     return gains | {"settings": "\n".join(f"| {' | '.join(map(str, row))} |" for row in shown.itertuples(index=False))}
 
@@ -96,7 +95,8 @@ def _read_off() -> dict[str, str]:
     task, rows = MNNS(), failures(MNNS.length).set_index("optimum")
     of, right = rows["inputs"], rows["answered right"]
     counts = {"zeros": of[0], "zeros right": right[0], "rest": of.drop(0).sum(), "rest right": right.drop(0).sum()}
-    counts |= {"all": task.size, "repaired right": solved_by(TrigMNNS(task.length, task.bound, "biased"), task)}
+    repaired = TrigMNNS(task.length, task.bound, "biased").solve(task.digits) == task.answers
+    counts |= {"all": task.size, "repaired right": int(repaired.sum())}
     return {name: str(count) for name, count in counts.items()}
 
 

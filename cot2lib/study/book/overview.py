@@ -9,8 +9,8 @@ from html import escape
 import pandas as pd
 
 from cot2lib.study.book import cards, index
-from cot2lib.study.book.ledger import STATEMENTS, judged
-from cot2lib.study.book.listing import because
+from cot2lib.study.book.index import judged
+from cot2lib.study.book.ledger import STATEMENTS, because
 from cot2lib.study.judge import AGREES, DEPENDS, DIFFERS, UNDECIDED, UNTESTED, group, in_words
 from cot2lib.study.printed import claims, sources
 from cot2lib.study.report import bare
@@ -27,59 +27,28 @@ KINDS = {"direction": STATEMENT, "entropy": ENTROPY}  # of claims, by what is me
 REWARD = ("tab:grpo", "tab:prosqa_prontoqa", "tab:dirichlet", "results sec", "app:exp-results-grpo", "sec:")
 ROWS = ("theory", "sums", "graphs", "reward", "word problems")
 
-# The abstract of the paper, word by word, and the claims that a phrase rests on; the first one colours it.
-ABSTRACT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "Modern language models generate chain-of-thought traces by autoregressively sampling tokens from a finite "
-        "vocabulary. While this discrete sampling has achieved remarkable success, conducting chain-of-thought with "
-        "continuously-valued tokens (CoT2) offers a ",
-        (),
-    ),
-    ("richer and more expressive alternative", ("small-cot2-beats-large-discrete",)),
-    (
-        ". Our work provides new theoretical guarantees and algorithms for CoT2, motivated by logical reasoning tasks "
-        "that inherently require search capabilities. Theoretically, we establish how ",
-        (),
-    ),
-    ("CoT2 facilitates the model to track multiple discrete traces in parallel", ("consistency", "assumption-1")),
-    ("; and quantify ", ()),
-    ("the level of achievable parallelism", ("packing",)),
-    (" and ", ()),
-    ("its benefits for inference efficiency", ("sample-complexity-ratio", "sample-complexity-rate", "passk-mnns")),
-    (". We also provide ", ()),
-    (
-        "a CoT2-based one-layer transformer construction that solves the combinatorial \N{LEFT DOUBLE QUOTATION MARK}"
-        "subset sum problem\N{RIGHT DOUBLE QUOTATION MARK} given a sufficient embedding dimension",
-        ("construction",),
-    ),
-    (". These insights arise from a ", ()),
-    ("novel and effective supervision strategy", ("main-mnns-cot2",)),
-    (
-        " where we match the language model outputs to the empirical token distributions of a set of target traces. "
-        "Complementing this, we introduce sampling strategies that unlock policy optimization methods for CoT2. Our "
-        "primary strategy samples and composes K discrete tokens at each decoding step to ",
-        (),
-    ),
-    ("control the level of parallelism", ("k-infinity", "grpo-k-moderate")),
-    (". Experiments confirm that (i) ", ()),
-    (
-        "the optimal level of parallelism is governed by the embedding dimension",
-        ("budget-d16", "budget-d24", "budget-d32"),
-    ),
-    (", (ii) ", ()),
-    (
-        "our continuous supervision strategy can outperform alternative methods",
-        ("convergence-2l2h", "convergence-prosqa", "convergence-prontoqa", "csft-above-coconut"),
-    ),
-    (", and (iii) ", ()),
-    (
-        "policy optimization with CoT2 indeed improves the performance of the model beyond its initial discrete",
-        ("grpo-improves",),
-    ),
-    (" or ", ()),
-    ("continuous supervision", ("dirichlet-improves",)),
-    (".", ()),
-)
+# The abstract of the paper, word by word, and in brackets the claims that a phrase rests on; the first one colours it.
+ABSTRACT = """
+Modern language models generate chain-of-thought traces by autoregressively sampling tokens from a finite
+vocabulary. While this discrete sampling has achieved remarkable success, conducting chain-of-thought with
+continuously-valued tokens (CoT2) offers a [richer and more expressive
+alternative](small-cot2-beats-large-discrete). Our work provides new theoretical guarantees and algorithms for CoT2,
+motivated by logical reasoning tasks that inherently require search capabilities. Theoretically, we establish how
+[CoT2 facilitates the model to track multiple discrete traces in parallel](consistency assumption-1); and quantify
+[the level of achievable parallelism](packing) and [its benefits for inference efficiency](sample-complexity-ratio
+sample-complexity-rate passk-mnns). We also provide [a CoT2-based one-layer transformer construction that solves the
+combinatorial \N{LEFT DOUBLE QUOTATION MARK}subset sum problem\N{RIGHT DOUBLE QUOTATION MARK} given a sufficient
+embedding dimension](construction). These insights arise from a [novel and effective supervision
+strategy](main-mnns-cot2) where we match the language model outputs to the empirical token distributions of a set of
+target traces. Complementing this, we introduce sampling strategies that unlock policy optimization methods for
+CoT2. Our primary strategy samples and composes K discrete tokens at each decoding step to [control the level of
+parallelism](k-infinity grpo-k-moderate). Experiments confirm that (i) [the optimal level of parallelism is governed
+by the embedding dimension](budget-d16 budget-d24 budget-d32), (ii) [our continuous supervision strategy can
+outperform alternative methods](convergence-2l2h convergence-prosqa convergence-prontoqa csft-above-coconut), and
+(iii) [policy optimization with CoT2 indeed improves the performance of the model beyond its initial
+discrete](grpo-improves) or [continuous supervision](dirichlet-improves).
+""".strip().replace("\n", " ")
+PHRASE = re.compile(r"\[(.+?)\]\((.+?)\)")
 
 
 def counts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -100,7 +69,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 def picture(rows: pd.DataFrame) -> str:
     """The abstract, beside it the tiles."""
     found = judged(rows)
-    phrases = "".join(_phrase(words, found[list(claimed)]) for words, claimed in ABSTRACT)
+    phrases = PHRASE.sub(lambda marked: _phrase(marked[1], found[marked[2].split()]), escape(ABSTRACT))
     names = found.index.to_series().map(row_of)
     lines = "".join(f"<dt>{name}</dt><dd>{_tiles(found[names == name])}</dd>" for name in ROWS)
     legend = "".join(
@@ -127,33 +96,30 @@ def row_of(claim: str) -> str:
 
 def _phrase(words: str, found: pd.Series) -> str:
     """Words of the abstract, with a mark for each claim that they rest on."""
-    if found.empty:
-        return escape(words)
-    marks = [f'<span class="sign" aria-hidden="true">{mark(verdict)}</span>' for verdict in found]
-    first, *others = [
-        f'<a class="phrase {look(group(verdict))}" href="{at(claim)}" title="{said}"'
-        for (claim, verdict), said in zip(found.items(), map(about, found.index, found))
-    ]
-    titles = map(about, found.index[1:], found[1:])
-    more = [f'{link} aria-label="{said}">{one}</a>' for link, said, one in zip(others, titles, marks[1:])]
-    return f"{first}>{escape(words)}{marks[0]}</a>{''.join(more)}"
+    signs = [f'<span class="sign" aria-hidden="true">{mark(verdict)}</span>' for verdict in found]
+    first, *others = found.items()
+    more = [_link(*claim, "phrase", sign) for claim, sign in zip(others, signs[1:])]
+    return "".join([_link(*first, "phrase", words + signs[0], spoken=False), *more])
 
 
 def _tiles(found: pd.Series) -> str:
     """Tiles of some claims, what agrees first: statements are large, and entropies are one strip."""
     found = found.sort_values(key=lambda verdicts: verdicts.map(group).map([*MARKS].index), kind="stable")
     kinds = claims().loc[found.index, "metric"].map(KINDS).fillna(NUMBER)
-    large = "\n".join(_tile(claim, verdict, "tile") for claim, verdict in found[kinds == STATEMENT].items())
-    small = "\n".join(_tile(claim, verdict, "tile small") for claim, verdict in found[kinds == NUMBER].items())
+    large, small = (
+        "\n".join(_link(claim, verdict, size, mark(verdict)) for claim, verdict in found[kinds == kind].items())
+        for kind, size in ((STATEMENT, "tile"), (NUMBER, "tile small"))
+    )
     strip = "".join(_strip(part) for _, part in found[kinds == ENTROPY].groupby(found.map(group), sort=False))
     return f"{large}\n{small}" + (f'<span class="strip">{strip}</span>' if strip else "")
 
 
-def _tile(claim: str, verdict: str, size: str) -> str:
-    """A link to a card that shows its verdict."""
-    said = about(claim, verdict)
-    opened = f'<a class="{size} {look(group(verdict))}" href="{at(claim)}" title="{said}" aria-label="{said}">'
-    return f"{opened}{mark(verdict)}</a>"
+def _link(claim: str, verdict: str, kind: str, shown: str, spoken: bool = True) -> str:
+    """A link to a claim's card that says claim and verdict in full, aloud too where it shows a mark alone."""
+    because_of = ": ".join(filter(None, [group(verdict), because(verdict)]))
+    said = escape(bare(f"{cards.heading(claim)}. Verdict: {because_of}."), quote=True)
+    aloud = f' aria-label="{said}"' if spoken else ""
+    return f'<a class="{kind} {look(group(verdict))}" href="{at(claim)}" title="{said}"{aloud}>{shown}</a>'
 
 
 def _strip(found: pd.Series) -> str:
@@ -161,12 +127,6 @@ def _strip(found: pd.Series) -> str:
     name, said = group(found.iloc[0]), f"{len(found)} {ENTROPY}: {group(found.iloc[0])}. To the first of them."
     opened = f'<a class="tile small {look(name)}" style="flex-grow: {len(found)}" href="{at(found.index[0])}"'
     return f'{opened} title="{said}" aria-label="{said}">{MARKS[name]} {len(found)}</a>'
-
-
-def about(claim: str, verdict: str) -> str:
-    """A claim and its verdict in full, for an attribute."""
-    said = ": ".join(filter(None, [group(verdict), because(verdict)]))
-    return escape(bare(f"{cards.heading(claim)}. Verdict: {said}."), quote=True)
 
 
 def at(claim: str) -> str:

@@ -1,4 +1,4 @@
-"""Kinds of claims that compare: directions, no gain, values, what is reached, and claims of several such parts."""
+"""Kinds of claims that compare: directions, no gain, what is reached, and claims of several such parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,30 +7,31 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from cot2lib.metrics import Values, by_seed, mean_interval, paired_interval
+from cot2lib.metrics import by_seed, mean_interval
 from cot2lib.study import judge as rules
 from cot2lib.study.claims.kinds import SETTLED, Drawn, OfRuns, measured, noted, of_profile, scale, span
 from cot2lib.study.claims.queries import Read
-from cot2lib.study.judge import NAT, POINTS, Unit
+from cot2lib.study.frame import NAMES
+from cot2lib.study.judge import POINTS, Unit
 
 # What tells the sides and cells of a comparison apart, by column, in a reader's words.
 SAID: dict[str, Callable[[object], str]] = {
     "task": str,
     "method": str,
-    "layers": lambda count: f"{count} layers" if count > 1 else "1 layer",
-    "d_model": lambda width: f"d = {width}",
-    "budget": lambda budget: f"B = {budget:g}",
-    "tokens": lambda count: f"{count} {'tokens' if count > 1 else 'token'} scored",
-    "fed": lambda feeder: f"fed by {feeder}",
+    "layers": NAMES["layers"],
+    "d_model": NAMES["d_model"],
+    "budget": "B = {:g}".format,
+    "tokens": lambda count: f"{NAMES['tokens'](count)} scored",
+    "fed": NAMES["fed"],
     "sampler": str,
-    "k": lambda samples: f"k = {samples}",
-    "K": "K = {}".format,
-    "gamma": lambda scale: f"\N{GREEK SMALL LETTER GAMMA} = {scale:g}",
-    "temperature": lambda temperature: f"T = {temperature:g}",
-    "ratio": lambda kind: f"{kind} ratio",
-    "feed": lambda what: f"fed the {what}",
-    "lr": lambda rate: f"rate {rate:g}",
-    "embedding": lambda kind: f"{kind} embeddings",
+    "k": NAMES["tries"],
+    "K": NAMES["k"],
+    "gamma": NAMES["gamma"],
+    "temperature": NAMES["temperature"],
+    "ratio": "{} ratio".format,
+    "feed": "fed the {}".format,
+    "lr": "rate {:g}".format,
+    "embedding": "{} embeddings".format,
     "scaled": lambda scaled: "scaled" if scaled else "not scaled",
 }
 COLUMNS = {
@@ -53,13 +54,13 @@ class Cell(NamedTuple):
     def rows(self, profile: str, read: Read) -> tuple[pd.DataFrame, pd.DataFrame]:
         return read(self.above, profile), read(self.below, profile)
 
-    def sides(self, profile: str, read: Read) -> rules.Sides | None:
-        """Both sides, in the claim's unit, for the seeds that both have; None without one."""
+    def differences(self, profile: str, read: Read) -> pd.Series:
+        """How far one side is above the other in the claim's unit, for the seeds that both have."""
         above, below = self.rows(profile, read)
         if above.index.intersection(below.index).empty:
-            return None
-        factor = scale(self.column).factor
-        return by_seed(factor * above[self.column], factor * below[self.beside].dropna())
+            return pd.Series(dtype=float)
+        above, below = by_seed(above[self.column], below[self.beside].dropna())
+        return scale(self.column).factor * (above - below)
 
 
 @dataclass(frozen=True)
@@ -72,69 +73,59 @@ class Compared(OfRuns):
     def unit(self) -> Unit:
         return scale(self.cells[0].column).unit
 
-    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
-        """The verdict on all cells, and the sides of the one that decides, whose gap the row shows."""
+    def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
+        """The verdict on all cells, and the differences in the one that decides, which the row shows."""
         raise NotImplementedError
 
     def found(self, claim: str, profile: str, read: Read) -> dict:
         """The fewest seeds of all cells, the gap of the cell that decides, and the verdict on all."""
-        if not (sides := self._sides(profile, read)):
+        if not (gaps := self._gaps(profile, read)):
             return {}
-        verdict, decides = self.judged(sides, profile, read)
-        seeds = min(len(above) for above, _ in sides)
-        return {"seeds": seeds, **span(rules.differences(decides)), "verdict": verdict}
+        verdict, decides = self.judged(gaps, lambda: [line.label for line in self.drawn(claim, profile, read)])
+        return {"seeds": min(map(len, gaps)), **span(decides), "verdict": verdict}
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The differences of each cell, by seed; none if a cell has no seed."""
-        if not (sides := self._sides(profile, read)):
+        if not (gaps := self._gaps(profile, read)):
             return []
         tables = [cell.rows(profile, read) for cell in self.cells]
-        lines = zip(labels(self.cells, tables), sides, tables)
-        return [Drawn(label, above - below, 0.0, self.unit, runs) for label, (above, below), runs in lines]
+        lines = zip(labels(self.cells, tables), gaps, tables)
+        return [Drawn(label, gap, 0.0, self.unit, runs) for label, gap, runs in lines]
 
     def ours(self, row) -> str:
         return f"gap {measured(row, self.unit)}"
 
-    def _sides(self, profile: str, read: Read) -> list[rules.Sides]:
-        """The sides of every cell; none if a cell has no seed."""
-        sides = []
-        for cell in self.cells:
-            if (both := cell.sides(profile, read)) is None:
-                return []
-            sides.append(both)
-        return sides
+    def _gaps(self, profile: str, read: Read) -> list[pd.Series]:
+        gaps = [cell.differences(profile, read) for cell in self.cells]
+        return [] if any(gap.empty for gap in gaps) else gaps
 
 
 @dataclass(frozen=True)
 class Direction(Compared):
-    """A claim that one thing is above another, in each of its cells; the interval that ends lowest decides.
-
-    Attributes:
-        given: under which reading the verdict is meant, where the claim leaves it open.
-    """
+    """A claim that one thing is above another in each of its cells, if read as `given` says; the interval that ends
+    lowest decides."""
 
     given: str = ""
 
-    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
-        """The verdict with its notes, and the cell whose interval ends lowest."""
-        gaps, verdict = [paired_interval(*pair) for pair in sides], rules.direction_verdict(sides, self.unit)
-        sure = rules.significant(sides) if verdict == rules.PART else [False] * len(sides)
-        turned = [gap.high < 0 for gap in gaps]
-        lines = self.drawn("", profile, read) if any(sure) or any(turned) else []
-        named = lambda chosen: "; ".join(line.label for line, one in zip(lines, chosen) if one)
+    def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
+        """The verdict, which names cells that alone are significant, and those the other way round."""
+        intervals, verdict = [mean_interval(gap) for gap in gaps], rules.direction_verdict(gaps, self.unit)
+        sure = rules.significant(gaps) if verdict == rules.PART else [False] * len(gaps)
+        turned = [interval.high < 0 for interval in intervals]
+        known = names() if any(sure) or any(turned) else []
+        named = lambda chosen: "; ".join(label for label, one in zip(known, chosen) if one)
         notes = {"": named(sure), "the other way round in ": named(turned), "if ": self.given}
         said = ", ".join(word + note for word, note in notes.items() if note)
-        lowest = min(range(len(sides)), key=lambda place: gaps[place].low)
-        return noted(verdict, said), sides[lowest]
+        return noted(verdict, said), gaps[min(range(len(gaps)), key=lambda place: intervals[place].low)]
 
 
 @dataclass(frozen=True)
 class NoGain(Compared):
-    """A claim that one thing does not better another: of each cell the one without gain first."""
+    """A claim that one thing does not better another: of each cell the one without gain first; the interval that ends
+    highest decides."""
 
-    def judged(self, sides: Sequence[rules.Sides], profile: str, read: Read) -> tuple[str, rules.Sides]:
-        """The verdict, and the cell whose interval ends highest."""
-        return rules.no_gain_verdict(sides, self.unit), max(sides, key=lambda pair: paired_interval(*pair).high)
+    def judged(self, gaps: Sequence[pd.Series], names: Callable[[], list[str]]) -> tuple[str, pd.Series]:
+        return rules.no_gain_verdict(gaps, self.unit), max(gaps, key=lambda gap: mean_interval(gap).high)
 
 
 @dataclass(frozen=True)
@@ -157,69 +148,6 @@ class Parts(OfRuns):
 
     def ours(self, row) -> str:
         return next(iter(self.parts.values())).ours(row)
-
-
-class Case(NamedTuple):
-    """One case of a claimed value: a query, its column, and by seed the claimed value and another."""
-
-    query: str
-    column: str
-    claimed: Callable[[int], float]
-    other: Callable[[int], float]
-
-    def miss(self, value: Callable[[int], float], profile: str, read: Read) -> pd.Series:
-        """Ours minus a value, by seed."""
-        rows = read(self.query, profile)
-        return rows[self.column] - np.array([value(seed) for seed in rows.index])
-
-
-@dataclass(frozen=True)
-class Value(OfRuns):
-    """A claim that something has a value in each of its cases. The row shows the difference that lies farthest out.
-
-    Attributes:
-        cases: what is compared, by name.
-        other: what the other value is, in words.
-        but: gives what a reader has to know beside the verdict, or "".
-    """
-
-    cases: Mapping[str, Case]
-    other: str
-    unit: Unit = NAT
-    but: Callable[[], str] = str
-
-    def found(self, claim: str, profile: str, read: Read) -> dict:
-        """The difference of the case that lies farthest outside, and the verdict on all."""
-        if any(read(case.query, profile).empty for case in self.cases.values()):
-            return {}
-        claimed = {name: case.miss(case.claimed, profile, read) for name, case in self.cases.items()}
-        other = {name: case.miss(case.other, profile, read) for name, case in self.cases.items()}
-        said = lambda name: (
-            f"at {name} our interval misses it by {self.unit.text(_outside(claimed[name]))}, "
-            f"{self.other} by {self.unit.text(_outside(other[name]))}"
-        )
-        notes = [*filter(None, [self.but() and f"but {self.but()}"]), *map(said, self.cases)]
-        verdict = noted(rules.value_verdict([*claimed.values()], self.unit), "; ".join(notes))
-        return {
-            "seeds": min(map(len, claimed.values())),
-            **span(max(claimed.values(), key=_outside)),
-            "verdict": verdict,
-        }
-
-    def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
-        """The differences of each case."""
-        some = {name: case for name, case in self.cases.items() if not read(case.query, profile).empty}
-        return [
-            Drawn(name, case.miss(case.claimed, profile, read), 0.0, self.unit, (read(case.query, profile),))
-            for name, case in some.items()
-        ]
-
-    def ours(self, row) -> str:
-        return f"difference {measured(row, self.unit)}"
-
-
-def _outside(differences: Values) -> float:
-    return rules.outside(mean_interval(differences))
 
 
 @dataclass(frozen=True)

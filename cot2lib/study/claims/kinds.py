@@ -15,11 +15,12 @@ import pandas as pd
 
 from cot2lib.metrics import Values, mean_interval, prediction_interval
 from cot2lib.study import judge as rules
-from cot2lib.study.claims.queries import Read, held_out
+from cot2lib.study.claims.queries import Read
+from cot2lib.study.frame import held_out
 from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, describe
-from cot2lib.theory.verdict import Verdict
+from cot2lib.theory.claims import Verdict
 
 SETTLED = "paper"  # the profile whose records settle a claim
 YES, NO = "yes", "no"
@@ -80,11 +81,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class OfRuns(Kind):
-    """A claim that runs speak to, so that its card draws them.
-
-    Attributes:
-        chapter: whose runs measure it; several with spaces between.
-    """
+    """A claim that runs speak to, so that its card draws them; `chapter` says whose, several with spaces between."""
 
     chapter: str
 
@@ -108,26 +105,17 @@ class OfRuns(Kind):
 
 @dataclass(frozen=True)
 class Number(OfRuns):
-    """A number of the paper.
+    """A number of the paper, from the runs of a query; `rows` explains its fields, columns of `claims.csv`.
 
-    Attributes:
-        query: the runs that measure it.
-        value: the column that holds it.
-        paper_runs: of how many runs the paper's number is a mean.
-        chosen: whether epochs are chosen: `last` in the column's name is then the last one, `best` the best one.
-        judged: "last" or "best": which of them the paper prints.
-        since: the claim that states what a series begins with, where gains since then are judged, and `start`, the
-            query of what each run's own begins with.
-        chance: share of questions that a guess answers, where models may learn nothing.
-        untested: why there can be no verdict, if so.
-        given: under which reading the verdict is meant, where the paper leaves it open.
+    `last` in a value's name is the last epoch. Where the paper chose epochs, `judged` is "last" or "best", as it
+    prints. Where gains `since` the first claim of a series are judged, `start` is the query of that one. `chance` is
+    the share of questions that a guess answers, where models may learn nothing.
     """
 
     query: str
     value: str = "last"
     paper_runs: int = 1
-    chosen: bool = False
-    judged: str = "last"
+    judged: str = ""
     since: str = ""
     start: str = ""
     chance: float | None = None
@@ -160,13 +148,13 @@ class Number(OfRuns):
         values, stated = self._compared(claim, profile, read)
         mean = mean_interval(values, -np.inf if self.since else 0.0, self.top)
         further = prediction_interval(values, self.paper_runs)
-        epochs = ("best", "split_half") if self.chosen else ()
+        epochs = ("best", "split_half") if self.judged else ()
         return {
             "seeds": len(rows),
             **span(self._at("last", rows), 0.0, self.top),
             **{epoch: self._at(epoch, rows).mean() for epoch in epochs},
             "verdict": self._verdict(values, stated, rows),
-            "judged": "gain" if self.since else self.judged,
+            "judged": "gain" if self.since else self.judged or "last",
             "judged_low": mean.low,
             "judged_high": mean.high,
             "predicted_low": further.low,
@@ -187,26 +175,23 @@ class Number(OfRuns):
 
     def _compared(self, claim: str, profile: str, read: Read) -> tuple[pd.Series, float]:
         """The values that are judged, by seed, and the paper's number: both are gains where a series goes on."""
-        values, stated = self._at(self.judged, read(self.query, profile)), paper_value(claim)
+        epoch, stated = self.judged or "last", paper_value(claim)
+        values = self._at(epoch, read(self.query, profile))
         if not self.since:
             return values, stated
-        return values - self._at(self.judged, read(self.start, profile)), stated - paper_value(self.since)
+        return values - self._at(epoch, read(self.start, profile)), stated - paper_value(self.since)
 
     def _verdict(self, values: Values, stated: float, rows: pd.DataFrame) -> str:
         if self.untested:
             return f"{rules.UNTESTED}: {self.untested}"
-        verdict = self._unlearnt(rows, stated) or rules.number_verdict(values, stated, self.paper_runs, self.unit)
-        return noted(verdict, f"if {self.given}" if self.given else "")
-
-    def _unlearnt(self, rows: pd.DataFrame, stated: float) -> str:
-        """The verdict where no run is right more often than by chance, else ""."""
-        if self.chance is None:
-            return ""
-        asked = held_out(rows)
-        if len(rows) < rules.FEWEST_SEEDS or rules.learnt(rows[self.value] * asked, asked, self.chance):
-            return ""
-        too = self.unit.close(stated - PERCENT * self.chance)
-        return f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stay at chance"
+        if self.chance is not None and len(rows) >= rules.FEWEST_SEEDS:
+            asked = held_out(rows)
+            if not rules.learnt(rows[self.value] * asked, asked, self.chance):
+                too = self.unit.close(stated - PERCENT * self.chance)  # the paper's number is at chance, too
+                verdict = f"{rules.REPRODUCED}: {rules.AT_CHANCE}" if too else f"{rules.UNLEARNT}: ours stay at chance"
+                return noted(verdict, self.given and f"if {self.given}")
+        verdict = rules.number_verdict(values, stated, self.paper_runs, self.unit)
+        return noted(verdict, self.given and f"if {self.given}")
 
 
 @dataclass(frozen=True)
@@ -214,9 +199,7 @@ class OfStart(Number):
     """A number of the models that policy gradients start from, at the evaluation before any step.
 
     The profile `paper` trained them, whatever profile goes on from them. Records of `quick` hold that evaluation.
-
-    Attributes:
-        refuted: says how the paper's own table contradicts it, or "".
+    `refuted` says how the paper's own table contradicts the number, or "".
     """
 
     refuted: Callable[[], str] = str
@@ -237,11 +220,8 @@ class OfStart(Number):
 class HalfStated(Number):
     """A number whose recipe the paper states in part: does that part give it, and can the method reach it?
 
-    The query is of runs by what the paper states and nothing more; it gives the verdict.
-
-    Attributes:
-        best: the query of runs by our recipe, the profile `quick`, which was found with CoT2 alone and is the same for
-            every method.
+    The query is of runs by what the paper states and nothing more; it gives the verdict. `best` is the query of runs
+    by our recipe, the profile `quick`, which was found with CoT2 alone and is the same for every method.
     """
 
     best: str = ""
@@ -252,12 +232,9 @@ class HalfStated(Number):
         best = self._best.row(claim, SETTLED, of_profile(read, "quick"))
         if profile == SETTLED:
             return super().row(claim, profile, read) | ({"reached": _reached(best)} if best["seeds"] else {})
-        verdict = OfRuns.under(self, profile, best["verdict"])
-        return best | (
-            {"verdict": verdict} | command(self.chapter, profile)
-            if best["seeds"]
-            else unmeasured(self.chapter, profile)
-        )
+        if not best["seeds"]:
+            return unmeasured(self.chapter, profile)
+        return best | {"verdict": OfRuns.under(self, profile, best["verdict"])} | command(self.chapter, profile)
 
     def drawn(self, claim: str, profile: str, read: Read) -> list[Drawn]:
         """The lines of the number that the profile has."""
@@ -265,7 +242,7 @@ class HalfStated(Number):
 
     @property
     def _best(self) -> Number:
-        return Number(self.chapter, self.best, self.value, self.paper_runs, self.chosen, chance=self.chance)
+        return Number(self.chapter, self.best, self.value, self.paper_runs, self.judged, chance=self.chance)
 
 
 def _reached(row: dict) -> str:
@@ -282,10 +259,7 @@ def _reached(row: dict) -> str:
 class Fact(Kind):
     """A claim that counting settles, about the data or about the paper's own tables.
 
-    Attributes:
-        value: in the claim's unit.
-        above: the claim holds if the value is above.
-        note: says what settles or contradicts the claim, or "".
+    It holds if a value, in the claim's unit, is above another. `note` says what settles or contradicts it, or "".
     """
 
     value: Callable[[], float]
@@ -303,12 +277,9 @@ class Fact(Kind):
 
 @dataclass(frozen=True)
 class Statement(Kind):
-    """A statement of the paper that computation settles.
+    """A statement of the paper that computation settles: `check` decides it as printed and as corrected.
 
-    Attributes:
-        check: decides it as printed and as corrected.
-        test: the file whose tests fail if the verdict is wrong.
-        vacuous: says why a statement that holds says nothing, or "".
+    `test` is the file whose tests fail if the verdict is wrong; `vacuous` says why what holds says nothing, or "".
     """
 
     check: Callable[[], Verdict]

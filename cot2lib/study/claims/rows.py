@@ -30,7 +30,7 @@ CHANCE = {"prosqa": 0.5, "prontoqa": 0.5}  # of a guess between two options, by 
 
 
 def number(row: tuple, kind: type[Number] = Number, **options) -> Number:
-    known = dict(chosen=bool(row.judged), judged=row.judged or "last", given=row.given, chance=CHANCE.get(row.task))
+    known = dict(judged=row.judged, given=row.given, chance=CHANCE.get(row.task))
     return kind(row.chapter, row.above, row.value, int(row.paper_runs), **known | options)
 
 

@@ -1,30 +1,30 @@
 """Figures and tables of the chapter `controls`."""
 
 from collections.abc import Mapping
+from operator import attrgetter
+from textwrap import fill
 
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 
 from cot2lib.metrics import mean_interval
-from cot2lib.study import frame, report, show
-from cot2lib.study.controls import along, outcomes
-from cot2lib.study.controls.outcomes import GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, Answered, Gap
-from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import CONTROLS, name
-from cot2lib.study.look import Shown, curves, panels
+from cot2lib.study import frame, look, report, show
+from cot2lib.study.controls import outcomes
+from cot2lib.study.controls.outcomes import EXPLANATIONS, GRAPHS, HIT, MISS, NUMBERS, OPEN, UNRUN, predictions
+from cot2lib.study.controls.runs import ALONG, CONTROLS, name
+from cot2lib.study.look import Shown, panels
 from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, PINK
 
 ON_BOTH = {NUMBERS: "numbers", GRAPHS: "graphs"}
-TASK_COLOURS = {NUMBERS: BLUE, GRAPHS: GREEN}
 REMOVED = {  # edits of the figure: words, colour and dashes
     "ancestors": ("leading to the answer", BLUE, "-"),
     "elsewhere": ("other states", ORANGE, "--"),
     "direction": ("random direction", GREY, ":"),
 }
-FOLLOWED = {"follows": ("the fed thought", BLUE), "right": ("the own input", ORANGE)}
-SWAPPED = ("csft", "paths-fed", "path-fed", "fresh-path", "discrete")
+FOLLOWED = {"follows": "the fed thought", "right": "the own input"}
+SWAPPED = ("csft", "csft-reward", "paths-fed", "path-fed", "coconut", "fresh-path", "other-step", "discrete")
 MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 DRAWN = (  # in the main figure; the table has all
     "csft", "drawn-label", "self-fed", "other-step", "paths-fed", "path-fed", "fresh-path", "discrete",
@@ -49,31 +49,29 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
 
 
 def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of the controls `DRAWN` on both tasks, by rank on numbers: every seed, the mean and its interval."""
+    """Accuracy of the controls `DRAWN` on both tasks, by rank on numbers."""
     rows = frame.at(rows, control=[*DRAWN])
     order = frame.at(rows, told=NUMBERS).groupby("control")["last"].mean().sort_values(ascending=False).index
-    known = rows.assign(place=frame.ordered(rows["control"].map(name), [name(control) for control in order]))
-    for shift, (told, colour) in zip((-0.14, 0.14), TASK_COLOURS.items()):
-        _dots(axis, frame.at(known, told=told), "last", "place", colour, shift)
-        axis.scatter([], [], color=colour, label=ON_BOTH[told])
-    axis.set(xlabel="right held-out answers (%)", ylabel="", xlim=(0, 102))
+    known = rows.assign(panel="accuracy", value=rows["last"], task=rows["told"].map(ON_BOTH))
+    _dots(axis, known, {control: name(control) for control in order}, "task", {"numbers": BLUE, "graphs": GREEN})
+    axis.set(xlabel="right held-out answers (%)", xlim=(0, 102))
     axis.set_title("labels | what is fed", fontsize="medium")
-    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
-    return known.assign(panel="accuracy", value=known["last"])[["panel", "told", "control", "seed", "value"]]
+    return known[["panel", "told", "control", "seed", "value"]]
 
 
-def _dots(axis: Axes, rows: pd.DataFrame, x: str, y: str, colour: str, shift: float = 0.0) -> None:
-    """Seeds as small dots, means as large ones with 95 % t-intervals, a line for each entry of `y`."""
-    for place, entry in enumerate(rows[y].cat.categories):
-        values = rows.loc[rows[y] == entry, x]
-        if values.empty:
-            continue
-        at, found = place + shift, mean_interval(values, 0.0, PERCENT)
-        axis.scatter(values, [at] * len(values), s=10, alpha=0.45, color=colour, linewidths=0)
-        axis.plot([found.low, found.high], [at, at], color=colour, linewidth=1.6)
-        axis.scatter([found.mean], [at], s=42, color=colour, edgecolor="white", zorder=5)
-    axis.set_yticks(range(len(rows[y].cat.categories)), rows[y].cat.categories, fontsize=8)
-    axis.set_ylim(len(rows[y].cat.categories) - 0.5, -0.5)
+def _dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, palette: Mapping[str, str]) -> None:
+    """Every `value` as a small dot, means as large ones with 95 % t-intervals, a line for each control of `words`."""
+    rows = rows.assign(place=rows["control"].map(words))
+    options = dict(
+        x="value", y="place", order=[*words.values()], hue=hue, hue_order=[*palette], palette=palette, ax=axis
+    )
+    interval = lambda values: attrgetter("low", "high")(mean_interval(values, 0.0, PERCENT))
+    sns.stripplot(rows, dodge=True, jitter=False, size=3.4, alpha=0.45, legend=False, **options)
+    sns.pointplot(rows, dodge=0.4, errorbar=interval, linestyle="none", err_kws={"linewidth": 1.6}, markersize=6,
+                  markeredgecolor="white", markeredgewidth=0.7, zorder=5, **options)  # fmt: skip
+    axis.set(ylabel="")
+    axis.tick_params(axis="y", labelsize=8)
+    axis.legend(fontsize=7.5, frameon=False)
 
 
 def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
@@ -98,98 +96,84 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
 def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
     """Whom the answer follows when another input's last thought is fed, by control."""
     known = frame.at(edited, told=NUMBERS, edit="swap", control=[*SWAPPED])
-    known = known.assign(place=frame.ordered(known["control"].map(name), [name(control) for control in SWAPPED]))
-    for shift, (column, (words, colour)) in zip((-0.14, 0.14), FOLLOWED.items()):
-        _dots(axis, known, column, "place", colour, shift)
-        axis.scatter([], [], color=colour, label=words)
+    long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
+    named = long.assign(whom=long["follows"].map(FOLLOWED))
+    words = {control: fill(name(control), 24) for control in SWAPPED}
+    _dots(axis, named, words, "whom", {"the fed thought": BLUE, "the own input": ORANGE})
     axis.set(xlabel="answers that follow (%)", xlim=(-2, 102))
     axis.set_title("another input's thought is fed", fontsize="medium")
-    axis.legend(fontsize=7.5, frameon=False, loc="lower right")
-    long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     return long.assign(panel="swap")
 
 
-def along_training(shares: pd.DataFrame, finding: str) -> Shown:
-    """Answers by epoch, a panel for each control; thin lines are seeds.
+def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns for each part.
 
     Args:
-        shares: the frame of `along.shares`.
-        finding: what it shows.
+        parts: rows of `outcomes.read` by what the columns are called, of one task and recipe each.
     """
-    told = shares.assign(
-        control=frame.ordered(shares["control"].map(name), [name(control) for control in along.NAMES])
-    )
-    return curves(told, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
-
-
-def accuracy_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each control's labels, feed and accuracy on both tasks, and its difference from CSFT paired by seed."""
-    return _beside_csft({words: frame.at(rows, told=told) for told, words in ON_BOTH.items()})
-
-
-def recipes_table(rows: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
-    """The same on numbers by both recipes, over the seeds of the authors'.
-
-    Args:
-        rows, theirs: the first frames of `outcomes.read`, by the quick recipe and by the authors'.
-    """
-    alike = frame.at(rows, told=NUMBERS, seed=[*theirs["seed"].unique()], control=[*theirs["control"].unique()])
-    return _beside_csft({"authors' recipe": theirs, "quick recipe": alike})
-
-
-def _beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """A row for each control that some part has, with two columns for each part."""
+    wide = {words: part.pivot_table("last", "seed", "control") for words, part in parts.items()}
     table = []
-    for control, told in CONTROLS.items():
-        entry = {"labels": told.labels, "fed": told.fed}
-        found = {words: frame.at(part, control=control).set_index("seed")["last"] for words, part in parts.items()}
-        if not any(map(len, found.values())):
+    for control, about in CONTROLS.items():
+        if not any(control in part for part in wide.values()):
             continue
-        for words, mine in found.items():
-            entry[f"{words} (%)"] = show.mean_of(mine) if len(mine) else ""
-            less = (mine - frame.at(parts[words], control="csft").set_index("seed")["last"]).dropna()
-            entry[f"{words}, minus CSFT"] = show.shown(mean_interval(less)) if len(mine) and control != "csft" else ""
+        entry = {"labels": about.labels, "fed": about.fed}
+        for words, part in wide.items():
+            less = (part[control] - part["csft"]).dropna() if control in part and control != "csft" else []
+            entry[f"{words} (%)"] = show.mean_of(part[control].dropna()) if control in part else ""
+            entry[f"{words}, minus CSFT"] = show.shown(mean_interval(less)) if len(less) else ""
         table.append(entry)
     return pd.DataFrame(table)
 
 
-PARTS = {  # of the experiments, by task and whether they train something else
-    "Training on numbers": (NUMBERS, Gap),
-    "Edits on numbers": (NUMBERS, Answered),
-    "Graphs": (GRAPHS, Gap | Answered),
-}
+def along(shares: pd.DataFrame) -> Shown:
+    """Answers by epoch, a panel for each control; thin lines are seeds. `shares` is the frame of `outcomes.along`."""
+    end = shares[(shares["epoch"] == shares["epoch"].max()) & (shares["answers"] == outcomes.FOLLOWS)]
+    follow = end.groupby("control")["share"].mean()
+    finding = (
+        f"At the end CSFT follows a fed thought in {follow['csft']:.0f} % of the cases on average, a model trained on "
+        f"fresh paths in {follow['fresh-path']:.0f} %."
+    )
+    named = shares.assign(control=frame.ordered(shares["control"].map(name), [name(control) for control in ALONG]))
+    return look.curves(named, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
 
 
-def outcome_tables(table: pd.DataFrame, name: str) -> report.Folds:
-    """The frame of `outcomes.outcomes` as pages show it: what was predicted, what came out, and who was right."""
-    told = predictions()
-    said = {(row.id, row.explanation): _said(row.low, row.high) for row in told.itertuples()}
-    shown = []
-    for title, (task, kind) in PARTS.items():
-        experiments = [outcomes.EXPERIMENTS.get(name, Gap(task, "", "")) for name in table["id"]]
-        here = pd.Series([isinstance(experiment, kind) for experiment in experiments], index=table.index)
-        part, rows = table[here & (table["task"] == task)], []
-        for row in part.to_dict("records"):
-            marks = {who: f"{said[row['id'], who]} {MARK[row[who]]}".strip() for who in EXPLANATIONS}
-            rows.append({"experiment": row["experiment"], "found": found(row)} | marks)
-        shown.append(report.Fold(title, report.table(pd.DataFrame(rows), f"{name}-{len(shown) + 1}", f"{title}.")))
-    return report.Folds(shown)
+def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
+    """Accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
+
+    Args:
+        rows: the frame of `outcomes.by_digits`.
+        known: that of `outcomes.rules`.
+        finding: what the figure shows.
+    """
+    named = rows.assign(trained=rows["control"].map(name))
+    shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
+    axis = shown.figure.axes[0]
+    axis.plot(range(len(known)), known[outcomes.BY_PARITY], "_", markersize=40, color=GREY, zorder=1)
+    axis.set_xlabel("grey bars: answers by parity alone")
+    return shown
 
 
-def found(row: dict) -> str:
-    """An outcome with its interval; a star marks a difference that Holm's test tells from 0."""
-    if row["mean"] != row["mean"]:
-        return UNRUN
-    return f"{report.describe(row['mean'], row['low'], row['high'])}{'*' * bool(row['sure'])}"
+def transfer_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means of `outcomes.transferred` with intervals: a row for each control and start, a column for each share."""
+    found = show.cells(rows, ["control", "start"], "share", "right", show.mean_of)
+    before = show.groups(rows[rows["share"] == rows["share"].min()], ["control", "start"])["before"].agg(show.mean_of)
+    found.insert(2, "asked at once (%)", before.to_numpy())
+    heads = {str(share): f"{PERCENT * share:.0f} % shown (%)" for share in rows["share"].unique()}
+    heads |= {"control": "labels | fed", "start": "model"}
+    return found.assign(control=found["control"].map(name)).rename(columns=heads)
 
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted."""
+    """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted. A star marks a
+    difference that Holm's test tells from 0."""
     words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "undecided", UNRUN: UNRUN}
-    said = predictions().query("explanation == 'set'").set_index("id")
-    shown = table[["experiment", "measure"]].assign(found=[found(row) for row in table.to_dict("records")])
-    ranges = [_said(*said.loc[name, ["low", "high"]]) for name in table["id"]]
-    return shown.assign(predicted=ranges, verdict=table["set"].map(words))
+    said = predictions().query("explanation == 'set'").set_index("id")["said"]
+    found = [
+        UNRUN if row.mean != row.mean else report.describe(row.mean, row.low, row.high) + "*" * bool(row.sure)
+        for row in table[["mean", "low", "high", "sure"]].itertuples()
+    ]
+    shown = table[["experiment", "measure"]].assign(found=found, predicted=table["id"].map(said))
+    return shown.assign(verdict=table["set"].map(words))
 
 
 def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
@@ -199,26 +183,17 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         rows, edited: the frames of `outcomes.read`.
     """
     judged, alike = (outcomes.outcomes(some, edited) for some in (rows, outcomes.by_mixtures(rows, edited)))
-    shown = []
+    table = []
     for one, other in zip(judged.to_dict("records"), alike.to_dict("records")):
-        ends = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
-        if ends[0] != ends[1]:
-            turned = [f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}" for who in EXPLANATIONS
-                      if one[who] != other[who]]  # fmt: skip
-            told = dict(zip(("as judged", "by mixtures"), ends)) | {
-                "verdicts that change": ", ".join(turned) or "none"
-            }
-            shown.append({"experiment": one["id"]} | told)
-    return pd.DataFrame(shown)
-
-
-def _said(low: float, high: float) -> str:
-    """A range of predicted values, short."""
-    if high == float("inf"):
-        return f"\N{GREATER-THAN OR EQUAL TO} {low:g}"
-    if low == -float("inf"):
-        return f"\N{LESS-THAN OR EQUAL TO} {high:g}"
-    return f"\N{PLUS-MINUS SIGN} {high:g}" if low == -high else f"{low:g} to {high:g}"
+        words = [report.describe(row["mean"], row["low"], row["high"]) for row in (one, other)]
+        turned = [
+            f"{who} {MARK[one[who]]} \N{RIGHTWARDS ARROW} {MARK[other[who]]}"
+            for who in EXPLANATIONS
+            if one[who] != other[who]
+        ]
+        table.append([one["id"], *words, ", ".join(turned) or "none"])
+    columns = ["experiment", "as judged", "by mixtures", "verdicts that change"]
+    return pd.DataFrame(table, columns=columns).query("`as judged` != `by mixtures`").reset_index(drop=True)
 
 
 def predicted(table: pd.DataFrame, finding: str) -> Shown:
@@ -252,16 +227,15 @@ RULES = {  # of the table of decoders, in words
 
 def decoders(edited: pd.DataFrame) -> pd.DataFrame:
     """Right answers (%) on numbers by what a run was trained with, and the rule of `RULES` that makes its thoughts."""
-    known = edited[(edited["told"] == NUMBERS) & edited["edit"].str.startswith("decoded by")]
-    rules = known["edit"].str.removeprefix("decoded by ").map(RULES)
-    known = known.assign(rule=frame.ordered(rules, tuple(RULES.values())), control=known["control"].map(name))
-    cells = (
-        known.dropna(subset="rule").groupby(["control", "rule"], sort=False, observed=True)["right"].agg(show.mean_of)
-    )
-    return cells.unstack("rule", sort=False).reset_index()
+    known = frame.at(edited, told=NUMBERS, edit=[f"decoded by {rule}" for rule in RULES])
+    rules, names = known["edit"].str.removeprefix("decoded by ").map(RULES), known["control"].map(name)
+    order = frame.ordered
+    rows = known.assign(rule=order(rules, [*RULES.values()]), control=order(names, names.unique()))
+    return show.cells(rows, ["control"], "rule", "right", show.mean_of)
 
 
 TOLD = {  # edits and doses of the table, in words
+    ("none", 1.0): "none",
     ("swap", 1.0): "another input's thought",
     ("ancestors", 0.5): "half of the weight on states that lead to the answer",
     ("ancestors", 1.0): "all of it",
@@ -287,23 +261,13 @@ CELLS = {  # columns of the table: the task, the control and what is shown
 
 def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
     """Answers (%) after each edit of `TOLD`, right ones and those that follow, by what models were trained on."""
-    table = [{"edit": "none"} | {column: _cell(edited, *cell, "before") for column, cell in CELLS.items()}]
-    for (edit, dose), words in TOLD.items():
-        part = frame.at(edited, edit=edit, dose=dose)
-        table.append({"edit": words} | {column: _cell(part, *cell) for column, cell in CELLS.items()})
-    return pd.DataFrame(table)
-
-
-def _cell(edited: pd.DataFrame, told: str, control: str, column: str, instead: str = "") -> str:
-    """The mean of a column over seeds with its interval; with `instead` of that one, of all held-out inputs."""
-    part = frame.at(edited, told=told, control=control)
-    if instead:
-        part, column = frame.at(part, edit="mean"), instead if column == "right" else ""
-    values = part[column].dropna() if column else []
-    return show.mean_of(values) if len(values) else ""
-
-
-def call_table(edited: pd.DataFrame) -> pd.DataFrame:
-    """The frame of `outcomes.called`, with controls by name."""
-    found = outcomes.called(edited).reset_index()
-    return found.assign(control=found["control"].map(name))
+    plain = frame.at(edited, edit="mean").assign(edit="none", follows=float("nan"), right=lambda rows: rows["before"])
+    edited = pd.concat([plain, edited])
+    mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""
+    columns = {
+        words: frame.at(edited, told=told, control=control).groupby(["edit", "dose"])[value].agg(mean)
+        for words, (told, control, value) in CELLS.items()
+    }
+    table = pd.DataFrame(columns).reindex([*TOLD]).fillna("")
+    table.insert(0, "edit", [*TOLD.values()])
+    return table

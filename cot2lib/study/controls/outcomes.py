@@ -1,81 +1,70 @@
-"""Outcomes of the experiments that `predictions.csv` predicts, by seed, and which explanations they fit.
+"""Outcomes of the controls: of the experiments that `predictions.csv` predicts, and of the other measurements.
 
 A difference pairs two controls by seed, in accuracy after the last epoch, or a run's answers before and after an edit.
+Predictions were committed before the runs. An entry is "at least 5", "at most 5", "within 5" (of nothing, either way)
+or "0 to 6", in the experiment's measure.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import torch
 
 from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval, by_seed, holm, mean_interval
 from cot2lib.specs import Run, by_shape
+from cot2lib.specs.profiles import epoch_steps
 from cot2lib.study import frame, measured
-from cot2lib.study.controls import edits
-from cot2lib.study.controls.predicted import EXPLANATIONS, predictions
-from cot2lib.study.controls.runs import GRAPHS, NUMBERS, has_thoughts, own_rule, trained
+from cot2lib.study.controls import runs as controls
+from cot2lib.study.controls.measure import FRESH, TRAINED, edits
+from cot2lib.study.controls.runs import GRAPHS, NUMBERS
+from cot2lib.study.report import RECIPES
+from cot2lib.study.targets import baselines
+from cot2lib.supervision import reachable
 from cot2lib.thoughts import Base
 
+EXPLANATIONS = ("set", "labels", "computation", "curriculum")
 HIT, MISS, OPEN, UNRUN = "yes", "no", "open", "not run"
-Known = Mapping[tuple[str, str], Sequence[Run]]  # runs by task and control
-SUFFICIENT, COMPETITOR, COSTS = 80.0, 25.0, 50.0  # thresholds of SCIT (Ding, Huang and Yang, arXiv:2608.27265), in %
+COMMONEST, BY_PARITY = "one answer", "one of each parity"  # rules on numbers: the commonest ones
+# Answers on the way of a training: an edit, its column and the words for it
+RIGHT, FOLLOWS = "right, nothing edited", "follow another input's thought"
+ON_THE_WAY = (
+    ("swap", "before", RIGHT),
+    ("swap", "follows", FOLLOWS),
+    ("ancestors", "right", "right, without the states that lead to it"),
+)
 
 
-class Gap(NamedTuple):
-    """Accuracy of one control above another's."""
+def predictions() -> pd.DataFrame:
+    """A row for each experiment and explanation: between which values (`low`, `high`) the measure is to lie.
 
-    task: str
-    above: str
-    below: str
-
-
-class Answered(NamedTuple):
-    """A column of an edit's answers, or with `lost` what the edit costs."""
-
-    task: str
-    control: str
-    edit: str
-    column: str = "lost"
-    dose: float = 1.0
+    `counts` is the smallest effect that counts.
+    """
+    table = pd.read_csv(Path(__file__).with_name("predictions.csv"))
+    named = ["id", "task", "experiment", "measure", "counts"]
+    long = table.melt(named, list(EXPLANATIONS), var_name="explanation", value_name="said")
+    ends = [bounds(said) for said in long["said"]]
+    return long.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
 
 
-EXPERIMENTS: Mapping[str, Gap | Answered] = {
-    "gap": Gap(NUMBERS, "csft", "fresh-path"),
-    "labels-alone": Gap(NUMBERS, "path-fed", "fresh-path"),
-    "feed-alone": Gap(NUMBERS, "csft", "path-fed"),
-    "drawn-label": Gap(NUMBERS, "csft", "drawn-label"),
-    "paths-fed": Gap(NUMBERS, "paths-fed", "path-fed"),
-    "other-step": Gap(NUMBERS, "csft", "other-step"),
-    "renamed": Gap(NUMBERS, "csft", "renamed"),
-    "other-input": Gap(NUMBERS, "csft", "other-input"),
-    "wrong-states": Gap(NUMBERS, "csft", "wrong-states"),
-    "nothing-fed": Gap(NUMBERS, "csft", "nothing-fed"),
-    "deep-nothing-fed": Gap(NUMBERS, "csft", "deep-nothing-fed"),
-    "smoothed-path": Gap(NUMBERS, "smoothed-path", "discrete"),
-    "swap": Answered(NUMBERS, "csft", "swap", "follows"),
-    "swap-fresh-path": Answered(NUMBERS, "fresh-path", "swap", "follows"),
-    "removed": Answered(NUMBERS, "csft", "ancestors", "right"),
-    "removed-half": Answered(NUMBERS, "csft", "ancestors", "right", 0.5),
-    "elsewhere": Answered(NUMBERS, "csft", "elsewhere"),
-    "inserted-quarter": Answered(NUMBERS, "csft", "inserted", "follows", 1 / 4),
-    "inserted-little": Answered(NUMBERS, "csft", "inserted", "follows", 1 / 32),
-    "mean-thought": Answered(NUMBERS, "csft", "mean"),
-    "noise": Answered(NUMBERS, "csft", "noise"),
-    "control-bites": Answered(NUMBERS, "fresh-path", "ancestors"),
-    "early-digit": Answered(NUMBERS, "csft", "early digit", "follows"),
-    "late-digit": Answered(NUMBERS, "csft", "late digit", "follows"),
-    "own-teacher": Gap(NUMBERS, "own-teacher", "discrete"),
-    "lengths": Gap(NUMBERS, "lengths", "lengths-fresh-path"),
-    "longer": Answered(NUMBERS, "csft", "longer", "right"),
-    "graph-gap": Gap(GRAPHS, "csft", "fresh-path"),
-    "graph-feed-alone": Gap(GRAPHS, "csft", "path-fed"),
-    "graph-other-input": Gap(GRAPHS, "csft", "other-input"),
-    "graph-nothing-fed": Gap(GRAPHS, "csft", "nothing-fed"),
-    "graph-removed": Answered(GRAPHS, "csft", "ancestors", "right"),
-    "graph-elsewhere": Answered(GRAPHS, "csft", "elsewhere"),
-}
+def bounds(said: str) -> tuple[float, float]:
+    """The lowest and the highest value that an entry allows."""
+    words, _, number = said.rpartition(" ")
+    last = float(number)
+    known = {"at least": (last, math.inf), "at most": (-math.inf, last), "within": (-last, last)}
+    return known[words] if words in known else (float(words.removesuffix(" to")), last)
+
+
+def experiments() -> pd.DataFrame:
+    """What each experiment measures, by id: how far a control is above another (`beside`) in accuracy, or a `column`
+    of a control's answers after an `edit`; `lost` is what the edit costs."""
+    here = Path(__file__)
+    task = pd.read_csv(here.with_name("predictions.csv")).set_index("id")["task"]
+    return pd.read_csv(here.with_name("experiments.csv"), keep_default_na=False).set_index("id").assign(task=task)
 
 
 def read(
@@ -95,22 +84,21 @@ def read(
     Raises:
         RecordError: if nothing is recorded of these runs.
     """
-    known = trained(profile)
+    known = controls.trained(profile)
     asked = [run for some in known.values() for run in some if run.seed in seeds]
     if retrain:
         runs.run(asked, retrain=True, device=device)
-    rows = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known)
-    edited = placed(_measured(asked) if retrain else measured.read("edits", profile), known)
+        thinking = by_shape([run for run in asked if controls.has_thoughts(run)])
+        answers = pd.concat([edits(group, retrain=True) for group in thinking], ignore_index=True)
+    else:
+        answers = measured.read("edits", profile)
+    rows, edited = placed(frame.tidy(runs.recorded(asked, retrain=retrain)), known), placed(answers, known)
     edited = edited[edited["seed"].isin(seeds)]
     if rows.empty or edited.empty:
         raise RecordError("no control of these seeds is recorded; set `retrain = True` to train them here.")
-    return _by_own_decoder(rows, edited, known), edited.assign(lost=edited["before"] - edited["right"])
-
-
-def _by_own_decoder(rows: pd.DataFrame, edited: pd.DataFrame, known: Known) -> pd.DataFrame:
-    """Accuracies where a control is judged by another rule than that which its run was evaluated by."""
-    own = {run.id: f"decoded by {own_rule(run).label}" for some in known.values() for run in some}
-    return _decoded(rows, edited[edited["edit"] == edited["id"].map(own)])
+    own = {run.id: f"decoded by {controls.own_rule(run).label}" for run in asked}
+    rows = _decoded(rows, edited[edited["edit"] == edited["id"].map(own)])
+    return rows, edited.assign(lost=edited["before"] - edited["right"])
 
 
 def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
@@ -119,14 +107,8 @@ def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 
 
 def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies with those of a decoder's answers, where it has any."""
+    """Accuracies by the decoder of some answers, where it has any."""
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
-
-
-def _measured(asked: Sequence[Run]) -> pd.DataFrame:
-    """Answers of trained runs after edits, of those that have thoughts."""
-    groups = by_shape([run for run in asked if has_thoughts(run)])
-    return pd.concat([edits.measure(group, retrain=True) for group in groups], ignore_index=True)
 
 
 def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
@@ -142,21 +124,17 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
     Args:
         rows, edited: the frames of `read`.
     """
-    found = {name: _of(experiment, rows, edited) for name, experiment in EXPERIMENTS.items()}
+    found = {}
+    for name, control, beside, edit, dose, column, task in experiments().itertuples():
+        if beside:
+            sides = [frame.at(rows, told=task, control=side).set_index("seed")["last"] for side in (control, beside)]
+            above, below = by_seed(*sides) if all(map(len, sides)) else sides
+            values = above - below
+        else:
+            part = frame.at(edited, told=task, control=control, edit=edit, dose=float(dose))
+            values = part.set_index("seed")[column]
+        found[name] = values.dropna()
     return {name: values for name, values in found.items() if len(values) > 1}
-
-
-def _of(experiment: Gap | Answered, rows: pd.DataFrame, edited: pd.DataFrame) -> pd.Series:
-    if isinstance(experiment, Gap):
-        sides = [_accuracy(rows, experiment.task, name) for name in (experiment.above, experiment.below)]
-        above, below = by_seed(*sides) if all(map(len, sides)) else sides
-        return (above - below).dropna()
-    asked = dict(told=experiment.task, control=experiment.control, edit=experiment.edit, dose=experiment.dose)
-    return frame.at(edited, **asked).set_index("seed")[experiment.column].dropna()
-
-
-def _accuracy(rows: pd.DataFrame, task: str, control: str) -> pd.Series:
-    return frame.at(rows, told=task, control=control).set_index("seed")["last"]
 
 
 def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
@@ -169,11 +147,12 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
     """
     values = measures(rows, edited)
-    if lacking := {NUMBERS, GRAPHS} - {EXPERIMENTS[name].task for name in values}:
+    asked = experiments()
+    if lacking := {NUMBERS, GRAPHS} - {*asked.loc[[*values], "task"]}:
         raise RecordError(
             f"no interval over seeds for {min(lacking)}; give two seeds or more, of 62 to 66 for graphs."
         )
-    differences = [name for name in values if _differs(name)]
+    differences = [name for name in values if asked.loc[name, "beside"] or asked.loc[name, "column"] == "lost"]
     sure = dict(zip(differences, holm([values[name] for name in differences])))
     table = []
     for name, said in predictions().groupby("id", sort=False):
@@ -183,11 +162,6 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
         got = {row.explanation: fits(found, row.low, row.high) for row in said.itertuples()}
         table.append(told | ends | {"sure": sure.get(name)} | got)
     return pd.DataFrame(table)
-
-
-def _differs(name: str) -> bool:
-    experiment = EXPERIMENTS[name]
-    return isinstance(experiment, Gap) or experiment.column == "lost"
 
 
 def fits(found: Interval | None, low: float, high: float) -> str:
@@ -207,21 +181,46 @@ def score(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({kind: (apart[[*EXPLANATIONS]] == kind).sum() for kind in kinds}).rename_axis("explanation")
 
 
-def called(edited: pd.DataFrame) -> pd.DataFrame:
-    """Whether the last thought of each control on numbers is read, by the thresholds of SCIT; means over seeds (%).
+def along(seeds: Sequence[int] = controls.SEEDS) -> pd.DataFrame:
+    """Shares (%) of answers along training: a row for each `control`, `seed`, `epoch` and kind of `answers`."""
+    rows = placed(measured.read("along"), {(NUMBERS, name): controls.numbers(name, seeds) for name in controls.ALONG})
+    run = controls.numbers(controls.ALONG[0])[0]
+    rows["epoch"] = rows["step"] / epoch_steps(run.task, run.recipe.batch)
+    parts = [
+        frame.at(rows, edit=edit)[["control", "seed", "epoch"]].assign(share=rows[column], answers=words)
+        for edit, column, words in ON_THE_WAY
+    ]
+    found = pd.concat(parts)
+    return found.assign(answers=frame.ordered(found["answers"], [words for *_, words in ON_THE_WAY]),
+                        recipe=RECIPES["quick"])  # fmt: skip
 
-    It is `read` if another input's thought is followed often enough and the own answer is given seldom enough, and
-    noise of the same norm costs enough. It is `not read` if the own answer stays as often as following would have to
-    be. Else there is no call.
+
+def transferred(seeds: Sequence[int]) -> pd.DataFrame:
+    """Right answers (%) to one digit more, of the recorded runs of some seeds."""
+    rows = measured.read("transfer")
+    rows = rows[rows["seed"].isin(seeds)]
+    order = frame.ordered
+    return rows.assign(control=order(rows["control"], controls.CARRIED), start=order(rows["start"], (TRAINED, FRESH)))
+
+
+def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
+    """Accuracies (%) after the last epoch of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
+    asked = controls.grown([seed for seed in controls.FIVE if seed in seeds])
+    rows = placed(frame.tidy(runs.recorded([run for some in asked.values() for run in some])), asked, "digits")
+    return rows.assign(control=frame.ordered(rows["control"], controls.GROWING))
+
+
+def rules() -> pd.DataFrame:
+    """A row for each number of digits: its sizes, and how often (%) rules are right.
+
+    `states` are of the last frontier before the answer, on average over at most a thousand inputs. `paths` lead there.
+    The parity of the digits' sum is the parity of the answer.
     """
-    told = frame.at(edited, told=NUMBERS)
-    swap = frame.at(told, edit="swap").groupby("control", sort=False)[["follows", "right"]].mean()
-    costs = frame.at(told, edit="noise").groupby("control", sort=False)["lost"].mean()
-    table = swap.rename(columns={"right": "own answer"}).join(costs.rename("noise costs"))
-    return table.assign(call=[_call(*row) for row in table.itertuples(index=False)])
-
-
-def _call(follows: float, own: float, costs: float) -> str:
-    if follows >= SUFFICIENT and own <= COMPETITOR and costs >= COSTS:
-        return "read"
-    return "not read" if own >= SUFFICIENT else "no call"
+    table = []
+    for digits in controls.DIGITS:
+        task = controls.grown()[digits, controls.GROWING[0]][0].task
+        last = reachable(task, task.steps - 1, torch.arange(0, task.size, 1 + task.size // 1000))
+        right = dict(zip((COMMONEST, BY_PARITY), baselines(task)["all inputs (%)"]))
+        states = last.sum(1).float().mean().item()
+        table.append({"digits": digits, "inputs": task.size, "states": states, "paths": 2 ** (digits - 1)} | right)
+    return pd.DataFrame(table)

@@ -1,7 +1,7 @@
 """Runs that take labels and fed mixtures apart: controls of CSFT at equal examples, updates and passes.
 
 A control is CSFT with other targets (`cot2lib.targets`), or a method of the paper. Seeds were fixed before any of them
-was used, with the predictions (`predicted`).
+was used, with the predictions (`predictions.csv`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,6 +96,8 @@ CONTROLS: Mapping[str, Control] = {
 MAIN = ("csft", "path-fed", "fresh-path", "nothing-fed", "other-input", "discrete")  # by the authors' recipe too
 ON_GRAPHS = (*MAIN, "reward", "csft-reward")
 GROWING = ("csft", "fresh-path", "discrete", "no-cot")  # with more digits, too
+CARRIED = (*GROWING[:2], "path-fed", "nothing-fed", *GROWING[2:])  # to one digit more
+ALONG = ("csft", "fresh-path")  # edited along training
 DIGITS = (3, 4, 5, 6, 7, 8)
 INPUTS = 9**4  # of any number of digits: as many as there are of four
 

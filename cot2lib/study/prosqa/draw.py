@@ -10,27 +10,144 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from cot2lib.runs.train import parameters
-from cot2lib.specs import RunSpec
-from cot2lib.study import frame, graphs, look, measured, show
+from cot2lib.specs.profiles import PROFILES
+from cot2lib.study import frame, graph_runs, graphs, look, show
 from cot2lib.study.frame import called
+from cot2lib.study.graph_tests import TEST_SEED
 from cot2lib.study.look import Shown, panels
-from cot2lib.study.prosqa import runs
-from cot2lib.study.prosqa.questions import PUBLISHED
-from cot2lib.study.report import PERCENT, RECIPES
+from cot2lib.study.prosqa import questions
+from cot2lib.study.prosqa.runs import REACHES, chosen, farther, longer, whole
+from cot2lib.study.report import PERCENT
 from cot2lib.study.series import BLUE, GREEN, GREY, ORANGE, YELLOW
-from cot2lib.tasks.reachability import Reachability
+from cot2lib.tasks import ProsQA
+from cot2lib.tasks.published import published
+from cot2lib.tasks.variants import INPUTS
 
 MOST_SIZE = 420.0  # of a node that holds a whole thought
-MEASURES = ["strict", "pair"]
+ALL = "all"
+LONGER = f"3 to {max(REACHES)} hops, three times as long"
+USED = (*questions.RULES, *questions.DEPTHS, questions.BEFORE, questions.MOVED, questions.IDLE, *questions.DISTRACTED)
 
 
-def question(task: Reachability, row: int, thoughts: Float[np.ndarray, "hop state"]) -> Shown:
-    """The graph of a question, a panel for each hop: a node's area is the share of the thought that lies on it.
+# Models of all hops
+
+
+def tested(seeds: Sequence[int]) -> pd.DataFrame:
+    """What models of all hops answer, and their thoughts hold (%): a row for each run, test and number of hops."""
+    return graphs.tested("questions", chosen(seeds))
+
+
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Right answers (%) to published questions with drawn names, by run and `questions`: of so many hops, or all.
 
     Args:
-        task, row: the question.
-        thoughts: what a model thinks after each hop, by names.
+        rows: the frame of `tested`.
     """
+    known = frame.at(rows, test=questions.PUBLISHED, asked="fresh")
+    by = ["id", "method", "seed"]
+    weighed = known.assign(strict=known["strict"] * known["inputs"]).groupby(by, observed=True)[["strict", "inputs"]]
+    whole = weighed.sum().reset_index().assign(strict=lambda sums: sums["strict"] / sums["inputs"], questions=ALL)
+    found = pd.concat([known.assign(questions=known["hops"].map("{:g} hops".format)), whole], ignore_index=True)
+    order = frame.ordered
+    return found.assign(
+        questions=order(found["questions"], [*sorted(set(found["questions"]) - {ALL}), ALL]),
+        method=order(found["method"], frame.ORDER["method"]),
+    )
+
+
+def by_hops(rows: pd.DataFrame) -> Shown:
+    """`answers` of every run by hops; bars are the paper's, which are over all questions."""
+    wide = rows.query("questions == @ALL").pivot_table("strict", "seed", "method", observed=True)
+    behind = wide.drop(columns="CoT2").mean().idxmax()
+    finding = (
+        f"Of the published questions CoT2 answers {wide['CoT2'].mean():.1f} % on average, {behind} "
+        f"{wide[behind].mean():.1f} %."
+    )
+    paper = lambda method, questions: graphs.stated("ProsQA", method) if questions == ALL else None
+    options = dict(x="questions", col=None, y="strict", label="right answers (%)")
+    return look.ends(rows, paper=paper, finding=finding, **options)
+
+
+def systems(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies (%) on published questions by hops, of `answers` and of others, which print one over all."""
+    ours = show.cells(rows, ["method"], "questions", "strict", show.mean_of)
+    ours.insert(1, "seeds", show.groups(rows, "method")["seed"].nunique().astype(str).to_numpy())
+    ours["method"] = [f"{method}, ours" for method in ours["method"]]
+    printed = pd.read_csv(Path(__file__).with_name("systems.csv"))
+    others = {f"{row.system}, {{cite:t}}`{row.cite}`": row.accuracy for row in printed.itertuples()}
+    others |= {f"{method}, the paper": graphs.stated("ProsQA", method) for method in graphs.CLAIMED}
+    theirs = pd.DataFrame({"method": others.keys(), ALL: [f"{value:g}" for value in others.values()]})
+    return pd.concat([ours, theirs], ignore_index=True).rename(columns={"method": "system"})
+
+
+def size() -> str:
+    """The shape and the number of parameters of models of all hops, in words."""
+    run = whole("cot2")
+    shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
+    return f"{', '.join(shape)}; {parameters(run):,} parameters"
+
+
+def used(rows: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies (%) on the tests `USED`, strict and of pairs, by method.
+
+    Args:
+        rows: the frame of `tested`.
+    """
+    found = frame.at(rows[rows["hops"].isna()], test=USED)
+    long = found.melt(["test", "method"], ["strict", "pair"], "accuracy", "share")
+    order = frame.ordered
+    long = long.assign(test=order(long["test"], USED), accuracy=order(long["accuracy"], ("strict", "pair")))
+    return show.cells(long, ["test", "accuracy"], "method", "share", show.mean_of)
+
+
+def reached() -> pd.DataFrame:
+    """Tests of models on graphs of up to 60 nodes; `learnt` says which questions they were trained on."""
+    learnt = {f"3 to {reach} hops": farther(reaches=[reach]) for reach in REACHES} | {LONGER: longer()}
+    parts = [graphs.tested("farther", specs).assign(learnt=words) for words, specs in learnt.items()]
+    found = pd.concat(parts, ignore_index=True)
+    return found.assign(learnt=frame.ordered(found["learnt"], tuple(learnt)), recipe=graphs.OURS)
+
+
+def far(rows: pd.DataFrame) -> Shown:
+    """Strict accuracy of `reached` by hops."""
+    right = rows.query("learnt != @LONGER").pivot_table("strict", "hops", "learnt", observed=True)
+    learnt = right.columns[-1]
+    finding = f"Models that learnt questions of {learnt} answer {right[learnt].mean():.0f} % of them on average."
+    labels = ("hops of the question", "right answers (%)")
+    return look.curves(rows, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
+
+
+# Four hops
+
+
+def by_depth_alone() -> list[float]:
+    """How often (%) the leaf farther from its nearest source is the target: of published questions, and of ours."""
+    theirs, ours = published(questions.published_file(), naming="age"), ProsQA(inputs=1000, names=28, naming="age")
+    return [questions.guesses(task)[questions.DEEPER] for task in (theirs, ours)]
+
+
+def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, ...]:
+    """Runs on graphs of at most 19 names by recipe: by how nodes are named, over dimensions, and each method by its
+    own best choice. By the authors' recipe runs with ages as names have more seeds."""
+    named = {name: graph_runs.naming(name, seeds) for name in PROFILES}
+    widths = {name: graph_runs.dimension(name, seeds) for name in PROFILES}
+    for some in (named, widths):
+        some["paper"] = list(dict.fromkeys([*some["paper"], *graph_runs.by_age(age_seeds)]))
+    bare = list(dict.fromkeys([*graph_runs.bare(seeds), *graph_runs.bare_by_age(age_seeds)]))
+    return named | {graphs.BARE: bare}, widths, {"quick": graph_runs.chosen(seeds)}
+
+
+def question(row: int, seed: int) -> Shown:
+    """The graph of an unseen question of four hops, a panel for each hop: a node's area is the share of the thought of
+    CoT2 that lies on it.
+
+    Args:
+        row: which question.
+        seed: of the model.
+    """
+    task = ProsQA(inputs=INPUTS, seed=TEST_SEED)
+    (run,) = graph_runs.naming("quick", [seed], ("cot2",), ("fresh",))
+    thoughts = questions.thoughts(run, task, row)
     edges = [tuple(edge) for edge in task.edges[row].tolist() if edge[0] >= 0]
     graph = networkx.DiGraph(edges)
     places, root, (target, other) = by_layers(graph), int(task.root[row]), task.options[row].tolist()
@@ -72,108 +189,3 @@ def _graph(axis: Axes, graph: networkx.DiGraph, places: dict, thought: Float[np.
     axis.scatter(*at.T, s=MOST_SIZE * thought[list(graph.nodes)], color=BLUE, alpha=0.75, zorder=3, linewidths=0)
     axis.margins(0.12)
     axis.set_axis_off()
-
-
-def weighed(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Accuracies on questions of every number of hops together, by columns that tell runs and tests apart."""
-    sums = (
-        rows.assign(**rows[MEASURES].mul(rows["inputs"], axis=0))
-        .groupby(by, observed=True)[["inputs", *MEASURES]]
-        .sum()
-    )
-    return sums.assign(**sums[MEASURES].div(sums["inputs"], axis=0)).reset_index()
-
-
-# Models of all hops
-
-ALL = "all"
-LONGER = f"3 to {max(runs.REACHES)} hops, three times as long"
-
-
-def tested(specs: Sequence[RunSpec], name: str = "questions") -> pd.DataFrame:
-    """The rows (%) that `cot2 measure questions` or `farther` has shipped of some runs, with what tells their graphs
-    apart."""
-    table = measured.read(name)
-    table = table[table["id"].isin({run.id for run in specs})]
-    shares = [name for name in table if name in MEASURES or name.rpartition("_")[0] in graphs.MASSES]
-    return graphs.described(table.assign(**PERCENT * table[shares]), specs)
-
-
-def answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of tests by hops, of which one more is over all questions of a test; `questions` says how many hops they
-    have."""
-    known = rows[rows["hops"].notna()]
-    known = known.assign(questions=known["hops"].map("{:g} hops".format))
-    by = ["id", "method", "seed", "test", "asked"]
-    whole = weighed(known, by).assign(questions=ALL)
-    found = pd.concat([known[[*by, "questions", "inputs", *MEASURES]], whole], ignore_index=True)
-    methods = frame.ordered(found["method"], frame.ORDER["method"])
-    return found.assign(questions=frame.ordered(found["questions"], _in_order(found)), method=methods)
-
-
-def _in_order(found: pd.DataFrame) -> list[str]:
-    """Numbers of hops by size, then all of them."""
-    return [*sorted(set(found["questions"]) - {ALL}), ALL]
-
-
-def by_hops(rows: pd.DataFrame, finding: str) -> Shown:
-    """Strict accuracy of every run of `answers` on published questions with drawn names, by hops; bars are the
-    paper's."""
-    drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
-    options = dict(x="questions", col=None, y="strict", label="right answers (%)")
-    return look.ends(drawn, paper=_stated, finding=finding, **options)
-
-
-def _stated(method: str, questions: str) -> float | None:
-    """The paper's accuracy of a method, which is over all questions."""
-    return graphs.stated("ProsQA", method) if questions == ALL else None
-
-
-def systems(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) on published questions by hops, of `answers` and of others, which print one over all."""
-    drawn = frame.at(rows, test=PUBLISHED, asked="fresh")
-    ours = show.cells(drawn, ["method"], "questions", "strict", show.mean_of)
-    seeds = show.groups(drawn, ["method"])["seed"].nunique().reset_index()["seed"].astype(str)
-    ours.insert(1, "seeds", seeds)
-    ours["method"] = [f"{method}, ours" for method in ours["method"]]
-    others = {f"{row.system}, {{cite:t}}`{row.cite}`": row.accuracy for row in printed().itertuples()}
-    others |= {f"{method}, the paper": graphs.stated("ProsQA", method) for method in graphs.CLAIMED}
-    theirs = pd.DataFrame({"method": others.keys(), ALL: [f"{value:g}" for value in others.values()]})
-    return pd.concat([ours, theirs], ignore_index=True).rename(columns={"method": "system"})
-
-
-def printed() -> pd.DataFrame:
-    """Accuracies (%) on ProsQA that other publications print, the paper apart."""
-    return pd.read_csv(Path(__file__).with_name("systems.csv"))
-
-
-def size(run: RunSpec) -> str:
-    """A model's shape and number of parameters, in words."""
-    shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
-    return f"{', '.join(shape)}; {parameters(run):,} parameters"
-
-
-def farther(rows: pd.DataFrame, finding: str) -> Shown:
-    """Strict accuracy on generated questions by hops, of models that learnt questions up to some number of hops."""
-    labels = ("hops of the question", "right answers (%)")
-    told = rows.assign(recipe=RECIPES["quick"])
-    return look.curves(told, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
-
-
-def reached() -> pd.DataFrame:
-    """Tests of models on graphs of up to 60 nodes; `learnt` says which questions they were trained on."""
-    learnt = {f"3 to {reach} hops": runs.farther(reaches=[reach]) for reach in runs.REACHES}
-    learnt |= {LONGER: runs.longer()}
-    parts = [tested(specs, "farther").assign(learnt=words) for words, specs in learnt.items()]
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(learnt=frame.ordered(found["learnt"], tuple(learnt)))
-
-
-def tests(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Accuracies (%) on some tests without a number of hops, strict and of pairs, by method."""
-    found = frame.at(rows[rows["hops"].isna()], test=list(names))
-    long = found.melt(["test", "method"], MEASURES, "accuracy", "share")
-    long = long.assign(
-        test=frame.ordered(long["test"], tuple(names)), accuracy=frame.ordered(long["accuracy"], MEASURES)
-    )
-    return show.cells(long, ["test", "accuracy"], "method", "share", show.mean_of)

@@ -1,8 +1,8 @@
-"""Answers of models of the whole of ProsQA to questions of all hops: of a file, question by question, and on tests.
+"""Questions of the whole of ProsQA: what models answer, and what rules say that do not search from the root.
 
 `cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 measure questions` measures every
 trained model on generated questions of each number of hops, on the published validation file, where rules without a
-search say the right option or do not, where an edge is moved (`cot2lib.tasks.rewritten`), and where leaves are
+search say the right option or do not, where an edge is moved (`cot2lib.tasks.variants`), and where leaves are
 added that answer nothing.
 """
 
@@ -11,45 +11,51 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from cot2lib import runs
+from cot2lib.errors import SpecError
 from cot2lib.kit import timing
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec, by_shape
-from cot2lib.study.graph_tests import (
-    AS_DEEP,
-    DEEPER,
-    ELSEWHERE,
-    FEW,
-    NEARER,
-    ON_THE_WAY,
-    TEST_SEED,
-    Test,
-    by_question,
-    deeper,
-    published_file,
-)
-from cot2lib.study.prosqa.measure import ANCESTORS, looks
-from cot2lib.study.prosqa.measure import DEEPER as FARTHER
+from cot2lib.study.graph_tests import TEST_SEED, Rows, answered, by_question, summed
 from cot2lib.study.prosqa.runs import evenly_mixed, with_weights
+from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
-from cot2lib.tasks.published import published
-from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS
-from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
-from cot2lib.tasks.variants import INPUTS, Distracted, with_room
-
-Rows = Int[Tensor, " question"]
+from cot2lib.tasks.published import fetch, published
+from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
+from cot2lib.tasks.variants import (
+    INPUTS,
+    LEAVES,
+    Distracted,
+    Rewritten,
+    ancestors,
+    can_be_rewritten,
+    degrees,
+    depths,
+    mean,
+    with_none,
+    with_room,
+)
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
+HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
+DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that say more than chance
+# Names of tests, which stand in the records
 GENERATED, PUBLISHED = "generated", "published"
 BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge moved"
 RULES = ("both rules are right", "one rule is right", "no rule is right")
-DEPTHS = (DEEPER, AS_DEEP, NEARER)
-LEAVES = (FEW, ELSEWHERE, ON_THE_WAY)
+DEPTHS = ("target deeper", "as deep", "other deeper")
+DISTRACTED = ("few nodes", *(f"few nodes, {LEAVES} leaves {where}" for where in ("elsewhere", "on the way")))
+
+
+def published_file() -> Path:
+    """The published validation file: the clone's, or else downloaded."""
+    return HERE if HERE.exists() else fetch()
 
 
 def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
@@ -71,18 +77,13 @@ def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
     with timing.told(f"{Path(path).name}, answers", task.size * len(groups)) as tell:
         for specs in groups:
             stack = runs.load_stack(specs, missing="error")
+            named = pd.DataFrame([{"id": run.id, "method": run.method, "seed": run.seed} for run in specs])
             for rows in torch.arange(task.size).split(AT_ONCE):
-                parts.append(_answers(stack, specs, Test(PUBLISHED, task, rows)))
+                parts.append(by_question(stack, specs, task, rows).merge(named, on="id"))
                 done += len(rows)
                 tell(done)
-    return pd.concat(parts, ignore_index=True)
-
-
-def _answers(stack: GPT2Stack, specs: Sequence[RunSpec], test: Test) -> pd.DataFrame:
-    """The rows of `of_file` of runs of one shape and some questions."""
-    told = pd.DataFrame([{"id": run.id, "method": run.method, "seed": run.seed} for run in specs])
-    rows = by_question(stack, specs, test).astype({"strict": int, "pair": int}).merge(told, on="id")
-    return rows[["method", "seed", "question", "hops", "strict", "pair"]]
+    columns = ["method", "seed", "question", "hops", "strict", "pair"]
+    return pd.concat(parts, ignore_index=True)[columns].astype({"strict": int, "pair": int})
 
 
 def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
@@ -91,11 +92,27 @@ def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
     return found.drop(index="all")
 
 
+def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
+    """The thoughts of a run after each hop of one question, by names.
+
+    Raises:
+        SpecError: for a question that the task does not have.
+        RecordError: if the run's weights are neither shipped nor stored.
+    """
+    if not 0 <= row < task.size:
+        raise SpecError(f"question={row}: the test has questions 0..{task.size - 1}.")
+    rollout = answered(runs.load(spec, missing="error"), spec, task, torch.tensor([row]))
+    return rollout.weights[0, 0, :-1, task.state_ids].numpy()
+
+
+# Measurements
+
+
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """Accuracies and shares of thoughts of trained runs of one shape.
 
     A row for each run, test, naming (`asked`) and number of hops, which is missing where a test has all of them;
-    columns as of `cot2lib.study.graph_tests.measured`.
+    further columns as of `cot2lib.study.graph_tests.by_question`, means over `inputs` questions.
 
     Raises:
         RecordError: if the weights of one are not here.
@@ -104,31 +121,29 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 
 def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]:
-    ask = partial(_asked, stack, specs)
+    ask = partial(by_question, stack, specs)
     for naming in NAMINGS[::2]:  # ages, as they are published, and fresh names
         task = published(published_file(), naming=naming, padding_counts=True, waiting=MOST_HOPS)
-        yield _all_hops(ask(task, torch.arange(task.size)), PUBLISHED, naming)
+        each = ask(task, torch.arange(task.size))
+        yield summed(each, test=PUBLISHED, asked=naming, hops=each["hops"])
     unseen = generated(specs[0].task)
     each = ask(unseen, torch.arange(unseen.size))
-    yield _all_hops(each, GENERATED, unseen.naming)
-    for names in (depths(unseen), rules(unseen)):
-        yield summed(each, [names[question] for question in each["question"]], unseen.naming)
-    for names, variants in ((LEAVES, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
+    yield summed(each, test=GENERATED, asked=unseen.naming, hops=each["hops"])
+    for names in (by_depth(unseen), rules(unseen)):
+        yield summed(each, test=[names[question] for question in each["question"]], asked=unseen.naming)
+    for names, variants in ((DISTRACTED, leaves(unseen)), ((BEFORE, MOVED, IDLE), moves(unseen))):
         rows, *others = variants
         parts = [each[each["question"].isin(rows.tolist())], *(ask(task, rows) for task in others)]
         for name, part in zip(names, parts):
-            yield summed(part, [name] * len(part), unseen.naming)
+            yield summed(part, test=name, asked=unseen.naming)
 
 
 def measure_hops(specs: Sequence[RunSpec]) -> pd.DataFrame:
     """The rows of `measure` that are of generated questions of each number of hops; errors as there."""
     unseen = generated(specs[0].task)
-    each = _asked(runs.load_stack(specs, missing="error"), specs, unseen, torch.arange(unseen.size))
-    return _all_hops(each, GENERATED, unseen.naming)
-
-
-def _asked(stack: GPT2Stack, specs: Sequence[RunSpec], task: ProsQA, rows: Rows) -> pd.DataFrame:
-    return by_question(stack, specs, Test("", task, rows))
+    stack = runs.load_stack(specs, missing="error")
+    each = by_question(stack, specs, unseen, torch.arange(unseen.size))
+    return summed(each, test=GENERATED, asked=unseen.naming, hops=each["hops"])
 
 
 def generated(task: ProsQA) -> ProsQA:
@@ -137,27 +152,17 @@ def generated(task: ProsQA) -> ProsQA:
     return replace(task, inputs=len(even) * INPUTS, mixture=even, seed=TEST_SEED)
 
 
-def _all_hops(each: pd.DataFrame, test: str, naming: str) -> pd.DataFrame:
-    return summed(each, [test] * len(each), naming, ["hops"])
-
-
-def summed(each: pd.DataFrame, tests: Sequence[str], naming: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Means over questions, by run, test and further columns."""
-    measures = [name for name in each if name not in ("id", "question", "hops")]
-    found = each.assign(test=tests, asked=naming).groupby(["id", "test", "asked", *by], sort=False)
-    return found[measures].mean().join(found.size().rename("inputs")).reset_index()
-
-
-def depths(task: ProsQA) -> list[str]:
+def by_depth(task: ProsQA) -> list[str]:
     """Which option of each question is farther from its nearest source."""
-    return [DEPTHS[1 - int(sign)] for sign in deeper(task).sign()]
+    target, other = depths(task).gather(1, task.options).unbind(1)
+    return [DEPTHS[1 - int(sign)] for sign in (target - other).sign()]
 
 
 def rules(task: ProsQA) -> list[str]:
     """How many of the two rules that say more than chance on our graphs are right, for each question; in a tie a rule
     says nothing."""
     right, known = torch.zeros(task.size, dtype=torch.int64), looks(task)
-    for rule in (FARTHER, ANCESTORS):
+    for rule in (DEEPER, ANCESTORS):
         target, other = known[rule].gather(1, task.options).unbind(1)
         right += target > other
     return [RULES[2 - count] for count in right.tolist()]
@@ -165,16 +170,46 @@ def rules(task: ProsQA) -> list[str]:
 
 def moves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Questions that have an edge to move, with the answer and without; and both tasks."""
-    rows = evenly(can_be_rewritten(task), INPUTS)
+    rows = can_be_rewritten(task)
+    rows = rows[torch.linspace(0, len(rows) - 1, min(INPUTS, len(rows))).long()]  # spread over all of them
     return rows, *(Rewritten(**asdict(task), moved=moved) for moved in (True, False))
-
-
-def evenly(rows: Rows, most: int) -> Int[Tensor, " chosen"]:
-    """At most so many of some rows, spread over all of them."""
-    return rows[torch.linspace(0, len(rows) - 1, min(most, len(rows))).long()]
 
 
 def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
     """Questions whose graphs have room for more leaves; with leaves elsewhere, and with leaves on the way."""
-    rows = with_room(task)[:INPUTS]
-    return rows, *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
+    return with_room(task)[:INPUTS], *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
+
+
+# Rules that answer without a search from the root
+
+
+def guesses(task: ProsQA) -> dict[str, float]:
+    """How often (%) rules without a search from the root find the target of two options; ties count half."""
+    found = {}
+    for name, look in looks(task).items():
+        target, other = look.gather(1, task.options).unbind(1)
+        found[name] = PERCENT * (mean(target > other) + mean(target == other) / 2)
+    return found
+
+
+def looks(task: ProsQA) -> dict[str, Float[Tensor, "input name"] | Int[Tensor, "input name"]]:
+    """By rule a value of every name: of two options the rule takes the one that has more of it."""
+    into, out = degrees(task)
+    place = torch.arange(task.names).expand(task.size, -1)
+    return {
+        "fewer parents": -into,
+        "younger": torch.zeros_like(into).scatter(1, task.name_of, place),
+        "higher name": place,
+        "parents with more parents": _of_parents(task, into),
+        "parents with fewer children": -_of_parents(task, out),
+        DEEPER: depths(task),
+        ANCESTORS: ancestors(task),
+    }
+
+
+def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
+    """Mean of a value over the parents of each name; 0 without any."""
+    start, end = task.ends
+    wide = with_none(values)
+    total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]
+    return total / degrees(task)[0].clamp(min=1)

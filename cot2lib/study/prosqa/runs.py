@@ -13,46 +13,15 @@ with smaller models and by reward, and what the recipe gives on ProntoQA.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.specs.profiles import SEEDS, grpo, spec
+from cot2lib.specs.profiles import SEEDS, grpo
 from cot2lib.study import graph_runs
-from cot2lib.study.graph_runs import BOTH, METHODS, OFFICIAL
-from cot2lib.tasks import ProntoQA, ProsQA
-from cot2lib.tasks.prontoqa import READINGS, TWINS
+from cot2lib.study.graph_runs import BOTH, METHODS, TRIALS, Trial, of_concepts, whole
+from cot2lib.tasks import ProntoQA
 from cot2lib.tasks.prosqa import FEWEST_HOPS, SIZES
-from cot2lib.tasks.reachability import MOST_HOPS
 from cot2lib.thoughts import MTS
 
-SHARES = (0.30, 0.32, 0.32, 0.06)  # of questions of 3, 4, 5 and 6 hops
-
-
-class Trial(NamedTuple):
-    """A recipe that each method is tried with.
-
-    Attributes:
-        heads: of each layer.
-        lr: the peak of the learning rate.
-        layers, d_model: of the model.
-        steps: of the training.
-    """
-
-    heads: int
-    lr: float
-    layers: int = 4
-    d_model: int = 64
-    steps: int = 16_000
-
-
-READ = (  # what ProntoQA is asked, seeds and methods
-    (READINGS[0], SEEDS, BOTH),
-    (READINGS[0], SEEDS[:2], METHODS[2:]),
-    (TWINS, SEEDS[:1], BOTH),
-)
-SAMPLED = 8  # tokens of a thought, where reward samples them
-TRIALS = (Trial(1, 1e-3), Trial(2, 1e-3), Trial(1, 2e-3))
 WIDE = TRIALS[0]._replace(layers=1, d_model=128)  # one layer does nearly as well as four
 MOST_NAMES, REACHES = max(SIZES), (6, 12)  # most hops of questions that models of large graphs are trained on
 SHAPES = (  # layers, heads and dimension of other models
@@ -61,30 +30,12 @@ SHAPES = (  # layers, heads and dimension of other models
     *((4, 1, d_model) for d_model in (24, 32, 48)),
 )  # fmt: skip
 TRIED = {"cot2": 1, "discrete": 3, "coconut": 3, "no-cot": 3}  # trials by method
-CHOICES = {  # of the task, one changed at a time
-    "as above": {},
-    "weights by walks": dict(frontier="walks"),
-    "an answer as soon as the walk ends": dict(waiting=None),
-    "names drawn once": dict(naming="once"),
-    "ages as names": dict(naming="age"),
-}
+CHOICES: tuple[dict, ...] = (  # of the task with CoT2, one changed at a time: weights by walks, an answer as soon as
+    # the walk ends, names drawn once, ages as names
+    dict(frontier="walks"), dict(waiting=None), dict(naming="once"), dict(naming="age"),
+)  # fmt: skip
 # Seeds by method whose weights ship: the records have no room for all.
 SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
-
-
-def whole(method: str, seed: int = SEEDS[0], trial: Trial = TRIALS[0], **changed) -> RunSpec:
-    """A run on questions of all hops; targets of CoT2 spread evenly over a frontier's nodes.
-
-    Args:
-        changed: fields of the task, in place of the usual ones.
-    """
-    usual = dict(names=OFFICIAL, mixture=SHARES, waiting=MOST_HOPS)
-    frontier = "nodes" if method == "cot2" else ProsQA.frontier
-    task = ProsQA(**dict(hops=None, frontier=frontier, padding_counts=True) | usual | changed)
-    steps, cycles = (trial.steps // 2, task.steps) if method == "coconut" else (trial.steps, 1)
-    schedule = dict(steps=steps, warmup=steps // cycles // 20, evaluate_every=steps // 50, beta2=0.98)
-    shape = dict(layers=trial.layers, heads=trial.heads, d_model=trial.d_model)
-    return spec(method, task=task, lr=trial.lr, seed=seed, **shape, **schedule)
 
 
 def tried() -> list[RunSpec]:
@@ -95,23 +46,6 @@ def tried() -> list[RunSpec]:
 def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> list[RunSpec]:
     """Each method by its first trial."""
     return [whole(method, seed) for method in methods for seed in seeds]
-
-
-def changed(seeds: Sequence[int] = SEEDS[:1]) -> dict[str, list[RunSpec]]:
-    """CoT2 by what is chosen otherwise (`CHOICES`)."""
-    return {words: [whole("cot2", seed, **choice) for seed in seeds] for words, choice in CHOICES.items()}
-
-
-def of_concepts() -> list[RunSpec]:
-    """The same recipe on ProntoQA as the paper reads it, and on our control.
-
-    Names are drawn anew at every visit, and all its questions have six hops.
-    """
-    return [
-        replace(run, task=ProntoQA(reading=reading, frontier=run.task.frontier, padding_counts=True))
-        for reading, seeds, methods in READ
-        for run in chosen(seeds, methods)
-    ]
 
 
 def with_weights() -> list[RunSpec]:
@@ -141,15 +75,14 @@ def evenly_mixed(reach: int) -> tuple[float, ...]:
     return (1 / count,) * count
 
 
-def sizes(seeds: Sequence[int] = SEEDS[:1]) -> list[RunSpec]:
+def sizes() -> list[RunSpec]:
     """CoT2 with models of other sizes."""
-    trials = [Trial(heads, TRIALS[0].lr, layers, d_model) for layers, heads, d_model in SHAPES]
-    return [whole("cot2", seed, trial) for trial in trials for seed in seeds]
+    return [whole("cot2", trial=Trial(heads, TRIALS[0].lr, layers, d_model)) for layers, heads, d_model in SHAPES]
 
 
-def rewarded(seeds: Sequence[int] = SEEDS) -> list[GRPOSpec]:
+def rewarded() -> list[GRPOSpec]:
     """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
-    return [grpo(start, thought=MTS(SAMPLED)) for start in chosen(seeds, BOTH)]
+    return [grpo(start, thought=MTS(8)) for start in chosen(SEEDS, BOTH)]
 
 
 def polled(profile: str) -> list[RunSpec]:
@@ -158,8 +91,9 @@ def polled(profile: str) -> list[RunSpec]:
 
 
 def searched(profile: str) -> list[RunSpec]:
-    """All runs on graphs that answer test graphs other than those of all hops."""
-    return graph_runs.supervised(profile) + (of_concepts() if profile == "quick" else [])
+    """All runs on ProntoQA that answer its tests."""
+    known = [*graph_runs.every(profile), *(of_concepts() if profile == "quick" else [])]
+    return [run for run in known if isinstance(run, RunSpec) and isinstance(run.task, ProntoQA)]
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
@@ -171,5 +105,5 @@ def every(profile: str) -> list[Run]:
     """All of them, each once; the paper has no such recipe."""
     if profile != "quick":
         return []
-    others = [run for some in changed().values() for run in some]
+    others = [whole("cot2", **choice) for choice in CHOICES]
     return list(dict.fromkeys([*tried(), *chosen(), *tried_farther(profile), *others, *of_concepts(), *rewarded()]))

@@ -1,9 +1,9 @@
-"""Edits of what trained models feed themselves: whom does the answer follow?
+"""Interventions on what trained models feed themselves: whom does the answer follow?
 
-Each held-out input is thought about once. Then its last thought is exchanged, and the model answers. A state is an
-*ancestor* if the right answer is reached from it (`supervision.ancestors`); on numbers its mirror counts too, for a
-sum with every sign turned round has the same answer. Every edit asks the inputs alone that it can change, and says how
-many.
+`thought` lets models of one shape think about their held-out inputs. `edits` exchanges the last thought of each, or
+the prompt that it stands after; `Thinking.answered` gives the answers. A state is an *ancestor* if the right answer is
+reached from it (`supervision.ancestors`); on numbers its mirror counts too, for a sum with every sign turned round has
+the same answer. Every edit asks the inputs alone that it can change.
 
 | edit | what is fed in place of the last thought |
 | --- | --- |
@@ -14,41 +14,31 @@ many.
 | `inserted` | a state that no walk reaches is given a weight; the answer would be smaller by 2 |
 | `mean`, `noise`, `zero` | the mean of all thoughts; noise of the same norm; nothing |
 | `early digit`, `late digit` | the thoughts stay; one digit of the prompt's first three, or its last, changes |
-| `decoded` | all thoughts are made by another rule |
-| `longer` | no edit: the models are asked inputs of one digit more |
 
-Models that were fed arrows have no thoughts to edit, and are decoded alone, as are those of several lengths.
 Interchange follows Zhang and Nanda (arXiv:2309.16042). Noise, mean and zero are the conditions of Kshirsagar
 (arXiv:2607.20952). The paper edits no thought.
 """
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, replay, rules
 from cot2lib.model import GPT2Stack
-from cot2lib.specs import GRPOSpec, Run, RunSpec
-from cot2lib.study.controls.runs import one_more, own_rule
+from cot2lib.specs import RunSpec
 from cot2lib.supervision import ancestors, as_tokens, graph_of, mirrored, reachable, spread
 from cot2lib.tasks import MNNS, ProsQA, Task
-from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
 from cot2lib.training.data import StackData, stack_data
-from cot2lib.training.evaluation import accuracy, evaluate, rollouts
+from cot2lib.training.evaluation import rollouts
 
 DOSES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the ancestors' weight
 INSERTED = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
 LEAST, MOST = 0.02, 0.5  # weight of ancestors that can be taken away, and be taken elsewhere as well
-LONGER = 5000  # inputs of one digit more, of which a fifth are asked
 LOWER_BY = 2  # an inserted state's answer; sums of one input are all even or all odd
-DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
-COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
 
 Tokens = Int[Tensor, "run input"]
 Where = Bool[Tensor, "run input"]
@@ -83,6 +73,7 @@ class Thinking:
     @property
     def last(self) -> Float[Tensor, "run input vocab"]:
         """Mixtures of the last thought."""
+        assert self.weights is not None
         return self.weights[:, :, -1]
 
     @property
@@ -130,52 +121,6 @@ class Edit(NamedTuple):
     rows: Tokens | None = None
 
 
-def measure(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
-    """Answers of trained runs of one shape after each edit: a row for each run, edit and dose.
-
-    Columns: `inputs` that were asked; shares (%) of right answers `before` the edit and after it (`right`), and of
-    answers that follow what is fed (`follows`); missing where an edit has no such answer.
-
-    Args:
-        specs: the runs.
-        retrain: whether they were trained here, so that no shipped weights count.
-
-    Raises:
-        RecordError: if the weights of a run are not here.
-    """
-    own = own_rule(specs[0])
-    with torch.no_grad():
-        questions = [as_asked(spec) for spec in specs]
-        thinking = thought(runs.load_stack(specs, missing="error", retrain=retrain), questions)
-        alike = thinking.task.lengths is None  # edits are of inputs with as many steps
-        chosen = edits(thinking) if alike and not isinstance(own, Always) else ()
-        parts = [_row(thinking, specs, edit) for edit in chosen]
-        mixed = () if thinking.weights is None else dict.fromkeys([*DECODERS, own])
-        asked = [_decoded(thinking, questions, rule) for rule in mixed]
-        asked += [_longer(thinking, questions)] if alike and isinstance(thinking.task, MNNS) else []
-    parts += [part.assign(id=[spec.id for spec in specs]) for part in asked]
-    return _table(parts)
-
-
-def as_asked(run: Run) -> RunSpec:
-    """A run without its targets, which only a training needs; one that was trained by reward is its start, which
-    thinks by the run's own rule."""
-    asked = replace(run.start, thought=run.thought) if isinstance(run, GRPOSpec) else run
-    return replace(asked, supervision=replace(asked.supervision, targets=None))
-
-
-def answers(stack: GPT2Stack, specs: Sequence[RunSpec], names: Container[str]) -> pd.DataFrame:
-    """Answers of models after the edits of these names at full dose, with the columns of `measure`."""
-    with torch.no_grad():
-        thinking = thought(stack, specs)
-        chosen = (edit for edit in edits(thinking) if edit.name in names and edit.dose == 1.0)
-        return _table([_row(thinking, specs, edit) for edit in chosen])
-
-
-def _table(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(parts, ignore_index=True)[COLUMNS].round({"before": 2, "right": 2, "follows": 2})
-
-
 def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
     """The models' thoughts about all held-out inputs, by their own rule."""
     data = stack_data(specs, stack.device)
@@ -186,38 +131,6 @@ def thought(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Thinking:
     weights = None if hidden else torch.cat([rollout.weights[:, :, :-1] for rollout in made], 1)
     answers = torch.cat([rollout.answers for rollout in made], 1)
     return Thinking(stack, data, data.held_out.index, data.held_out.real, vectors, weights, answers)
-
-
-def _row(thinking: Thinking, specs: Sequence[Run], edit: Edit) -> pd.DataFrame:
-    """Shares of a run's answers after an edit."""
-    answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
-    told = {"before": thinking.answers == thinking.right, "right": answers == edit.right}
-    told |= {"follows": answers == edit.wanted}
-    shares = {name: (100 * (so & where).sum(1) / where.sum(1)).tolist() for name, so in told.items()}  # NaN for none
-    table = {"id": [spec.id for spec in specs], "edit": edit.name, "dose": edit.dose, "inputs": where.sum(1).tolist()}
-    return pd.DataFrame(table | shares)
-
-
-def _decoded(thinking: Thinking, specs: Sequence[RunSpec], rule: Rule) -> pd.DataFrame:
-    """Right answers where all thoughts are made by a rule."""
-    return _asked(thinking, specs, thinking.data, rule, f"decoded by {rule.label}")
-
-
-def _longer(thinking: Thinking, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Right answers to inputs of one digit more."""
-    asked = [replace(spec, task=one_more(thinking.task, LONGER)) for spec in specs]
-    return _asked(thinking, asked, stack_data(asked, thinking.stack.device), specs[0].thought, "longer")
-
-
-def _asked(thinking: Thinking, specs: Sequence[RunSpec], data: StackData, rule: Rule, edit: str) -> pd.DataFrame:
-    """Right answers to held-out inputs of some data, beside those to the models' own."""
-    found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
-    inputs, own = data.held_out.real.sum(1), thinking.real.sum(1)
-    right = 100 * accuracy(data, found)
-    before = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / own
-    table = {"inputs": inputs, "before": before, "right": right}
-    found = pd.DataFrame({name: values.tolist() for name, values in table.items()})
-    return found.assign(edit=edit, dose=1.0, follows=float("nan"))
 
 
 def edits(thinking: Thinking) -> Iterator[Edit]:
@@ -293,6 +206,7 @@ def led_by_frontiers(task: Task, rows: Int[Tensor, "*batch"], given: Int[Tensor,
 def insertions(thinking: Thinking) -> Iterator[Edit]:
     """A state that no walk reaches, by weight; the last digit leads from it to an answer lower by `LOWER_BY`."""
     task, rows, weights = thinking.task, thinking.rows, thinking.last
+    assert isinstance(task, MNNS)
     lower = as_states(task, thinking.right) - task.start - LOWER_BY  # (run, input), as a sum
     state = lower - task.digits[rows, -1] + task.start
     token = task.state_ids[state.clamp(min=0)]
@@ -309,6 +223,7 @@ def changed_digits(thinking: Thinking, generator: torch.Generator) -> Iterator[E
     After an early digit's change the answer may follow the old digits, after the last one's the new one.
     """
     task, rows = thinking.task, thinking.rows
+    assert isinstance(task, MNNS)
     values = task.high - task.low + 1
     early = torch.randint(task.length - 1, rows.shape, generator=generator)
     for name, place in (("early digit", early), ("late digit", torch.full_like(rows, task.length - 1))):

@@ -1,0 +1,181 @@
+"""What `cot2 measure` asks models of the controls: `edits`, `along` and `transfer`.
+
+Edits are of `cot2lib.interventions`. Models that were fed arrows have no thoughts to edit, and are decoded alone, as
+are those of several lengths. `along` edits models on their way: a model may be right before it follows what it is fed,
+or follow before it is right. Jin, Yang and Wang (arXiv:2607.06648) ask fine-tuned models so while they train.
+`transfer` asks whether models carry over what they learnt of four digits: they are asked five that fit their
+vocabulary, and then trained on a share of these, beside fresh models. The paper asks nothing of the kind.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from cot2lib import interventions, runs
+from cot2lib.decode import rules
+from cot2lib.interventions import Edit, Thinking
+from cot2lib.kit import random
+from cot2lib.kit.random import Site
+from cot2lib.model import GPT2Stack
+from cot2lib.runs import How, make_trainer
+from cot2lib.specs import GRPOSpec, Run, RunSpec
+from cot2lib.study.controls.runs import ALONG, CARRIED, FIVE, numbers, one_more, own_rule
+from cot2lib.tasks import MNNS
+from cot2lib.thoughts import MTS, Always, Base, Dirichlet, Discrete, Rule, Systematic
+from cot2lib.training.data import StackData, stack_data
+from cot2lib.training.evaluation import accuracy, evaluate
+from cot2lib.training.trainer import StackTrainer
+
+COLUMNS = ["id", "edit", "dose", "inputs", "before", "right", "follows"]
+DECODERS = (Base(), Discrete(), MTS(3), Systematic(3), Dirichlet(20.0))
+LONGER = 5000  # inputs of one digit more, of which a fifth are asked
+POINTS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50)  # evaluations of the training after which it is asked
+ASKED = ("swap", "ancestors", "elsewhere")  # edits on the way, at full dose
+MORE = one_more(MNNS())
+STEPS = 2000
+SHARES = (0.01, 0.1)  # of the inputs that are not held out
+TRAINED, FRESH = "trained on four digits", "fresh"  # models that a few examples are shown to
+
+
+def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
+    """Answers of trained runs of one shape after each edit: a row for each run, edit and dose.
+
+    Columns: `inputs` that were asked; shares (%) of right answers `before` the edit and after it (`right`), and of
+    answers that follow what is fed (`follows`); missing where an edit has no such answer. "decoded by" a rule are
+    thoughts that it makes; "longer" are inputs of one digit more.
+
+    Args:
+        specs: the runs.
+        retrain: whether they were trained here, so that no shipped weights count.
+
+    Raises:
+        RecordError: if the weights of a run are not here.
+    """
+    own = own_rule(specs[0])
+    with torch.no_grad():
+        questions = [as_asked(spec) for spec in specs]
+        thinking = interventions.thought(runs.load_stack(specs, missing="error", retrain=retrain), questions)
+        alike = thinking.task.lengths is None  # edits are of inputs with as many steps
+        chosen = interventions.edits(thinking) if alike and not isinstance(own, Always) else ()
+        parts = [_edited(thinking, edit) for edit in chosen]
+        for rule in () if thinking.weights is None else dict.fromkeys([*DECODERS, own]):
+            parts.append(_decoded(thinking, thinking.data, questions, rule, f"decoded by {rule.label}"))
+        if alike and isinstance(thinking.task, MNNS):
+            longer = [replace(spec, task=one_more(thinking.task, LONGER)) for spec in questions]
+            data = stack_data(longer, thinking.stack.device)
+            parts.append(_decoded(thinking, data, longer, questions[0].thought, "longer"))
+    return _table(parts, specs)
+
+
+def as_asked(run: Run) -> RunSpec:
+    """A run without its targets, which only a training needs; one that was trained by reward is its start, which
+    thinks by the run's own rule."""
+    asked = replace(run.start, thought=run.thought) if isinstance(run, GRPOSpec) else run
+    return replace(asked, supervision=replace(asked.supervision, targets=None))
+
+
+def _edited(thinking: Thinking, edit: Edit) -> pd.DataFrame:
+    """Shares of each run's answers after an edit."""
+    answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
+    found = {"before": thinking.answers == thinking.right, "right": answers == edit.right}
+    found |= {"follows": answers == edit.wanted}
+    shares = {name: (100 * (so & where).sum(1) / where.sum(1)).tolist() for name, so in found.items()}  # NaN for none
+    return pd.DataFrame({"edit": edit.name, "dose": edit.dose, "inputs": where.sum(1).tolist()} | shares)
+
+
+def _decoded(thinking: Thinking, data: StackData, specs: Sequence[RunSpec], rule: Rule, edit: str) -> pd.DataFrame:
+    """Right answers to held-out inputs of some data by a rule, beside those to the models' own."""
+    found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
+    own = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / thinking.real.sum(1)
+    columns = {"inputs": data.held_out.real.sum(1), "before": own, "right": 100 * accuracy(data, found)}
+    shares = pd.DataFrame({name: values.tolist() for name, values in columns.items()})
+    return shares.assign(edit=edit, dose=1.0, follows=float("nan"))
+
+
+def _table(parts: Sequence[pd.DataFrame], specs: Sequence[Run]) -> pd.DataFrame:
+    ids = [spec.id for spec in specs]
+    found = pd.concat([part.assign(id=ids) for part in parts], ignore_index=True)[COLUMNS]
+    return found.round({"before": 2, "right": 2, "follows": 2})
+
+
+def along() -> pd.DataFrame:
+    """Answers of `ALONG` on their way; it takes a training of each."""
+    return pd.concat([on_the_way(numbers(name)) for name in ALONG], ignore_index=True)
+
+
+def on_the_way(specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Train runs of one shape on the CPU and edit their thoughts: a row for each run, point and edit of `ASKED`."""
+    trainer, found = make_trainer(specs, How(torch.device("cpu"))), []
+    steps = {point * specs[0].recipe.evaluate_every for point in POINTS}
+
+    def ask(_: int) -> None:
+        if trainer.progress.step in steps:
+            found.append(after_edits(trainer.stack, specs).assign(step=trainer.progress.step))
+
+    trainer.train(ask)
+    return pd.concat(found, ignore_index=True)[["id", "step", *COLUMNS[1:]]]
+
+
+@torch.no_grad()
+def after_edits(stack: GPT2Stack, specs: Sequence[RunSpec]) -> pd.DataFrame:
+    """Answers of models after the edits of `ASKED`."""
+    thinking = interventions.thought(stack, specs)
+    chosen = (edit for edit in interventions.edits(thinking) if edit.name in ASKED and edit.dose == 1.0)
+    return _table([_edited(thinking, edit) for edit in chosen], specs)
+
+
+def transfer() -> pd.DataFrame:
+    """A row for each control, seed, share and start: right answers (%) to held-out inputs, before and after."""
+    found = []
+    for control in CARRIED:
+        specs = numbers(control, FIVE)
+        trained = runs.load_stack(specs)
+        for share in SHARES:
+            for start, stack in ((TRAINED, trained), (FRESH, None)):
+                found.append(tuned(specs, stack, share).assign(control=control, start=start, share=share))
+    columns = ["control", "seed", "start", "share", "shown", "before", "right"]
+    return pd.concat(found, ignore_index=True)[columns]
+
+
+def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd.DataFrame:
+    """Train models on a share of `MORE` at a constant rate: each run's right answers before and after.
+
+    Args:
+        specs: runs of one shape; what is scored and fed stays as it was.
+        stack: their models; None for fresh ones.
+        share: of the inputs that are not held out.
+    """
+    recipe = replace(specs[0].recipe, steps=STEPS, evaluate_every=STEPS, schedule="constant", warmup=0)
+    asked = [replace(run, task=MORE, recipe=recipe, thought=own_rule(run)) for run in specs]
+    trainer = make_trainer(asked, How(torch.device("cpu")))
+    few = [some(rows, run.seed, share) for rows, run in zip(trainer.data.train, asked)]
+    trainer.data = replace(trainer.data, train=few)
+    if stack is not None:
+        _take_over(trainer.stack, stack)
+    before = _right(trainer)
+    trainer.train()
+    made = {"seed": [run.seed for run in asked], "shown": [len(rows) for rows in few]}
+    return pd.DataFrame(made | {"before": before, "right": _right(trainer)})
+
+
+def some(rows: Int[Tensor, " row"], seed: int, share: float) -> Int[Tensor, " shown"]:
+    """A share of the rows, drawn by the seed."""
+    order = random.permutations(random.run_keys([seed], Site.PROBE), len(rows))[0]
+    return rows[order[: round(share * len(rows))]]
+
+
+@torch.no_grad()
+def _take_over(stack: GPT2Stack, trained: GPT2Stack) -> None:
+    """The weights of trained models; they have no more than the positions that are read."""
+    theirs = trained.state_dict()
+    for key, value in stack.state_dict().items():
+        value[:, : theirs[key].shape[1]].copy_(theirs[key])
+
+
+def _right(trainer: StackTrainer) -> list[float]:
+    """Right answers (%) of each run."""
+    return (100 * accuracy(trainer.data, trainer.evaluate())).tolist()
