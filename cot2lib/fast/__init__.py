@@ -25,8 +25,8 @@ from cot2lib.kit.timing import say
 SOURCE = Path(__file__).with_name("engine.cpp")
 COMPILERS = ("c++", "g++", "clang++")  # that are tried after $CXX
 # Products may be fused. Sums are not reordered, and NaN and infinity keep their meaning: a run that diverges shows it.
-FLAGS = "-std=c++20 -O3 -shared -fPIC -ffp-contract=fast -fno-math-errno -fno-trapping-math".split()
-TUNINGS = (["-march=native"], ["-mcpu=native"], [])  # the first that the compiler knows
+FLAGS = ["-std=c++20", "-O3", "-shared", "-fPIC", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"]
+TUNINGS: tuple[list[str], ...] = (["-march=native"], ["-mcpu=native"], [])  # the first that the compiler knows
 
 # The structures of `engine.cpp`, which says what they hold. Arrays are NumPy's, of the types that it names.
 Shape = namedtuple(

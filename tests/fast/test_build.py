@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not any(map(fast.shutil.which, fast.COMPILERS)),
 def elsewhere(tmp_path, monkeypatch):
     """A copy of the source that was not built yet, in a folder of its own."""
     copy = tmp_path / "engine.cpp"
-    copy.write_text("// nothing of it is left\nextern \"C\" long scratch() { return 7; }\n")
+    copy.write_text('// nothing of it is left\nextern "C" long scratch() { return 7; }\n')
     monkeypatch.setattr(fast, "SOURCE", copy)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     fast.library.cache_clear()

@@ -18,8 +18,10 @@ void soften(const Array<float, 2>& x, const Int& begin, const Int& end, const In
 }}
 void multiply(const Array<float, 2>& a, const Array<float, 2>& b, const Array<float, 2>& c, const Int& turned,
               const Int& more) {{
-  product(c.size[0], c.size[1], b.size[0], {{a.at, turned ? TURNED : PLAIN, a.size[1], b.at, b.size[1], c.at, c.size[1],
-                                           more ? c.at : nullptr, c.size[1]}});
+  const Side side = turned ? TURNED : PLAIN;
+  const float* init = more ? c.at : nullptr;
+  product(c.size[0], c.size[1], b.size[0], {{a.at, side, a.size[1], b.at, b.size[1], c.at, c.size[1], init,
+                                           c.size[1]}});
 }}
 void arranged(const Shape& s, const Data& data, const Work& w, const Ints1& inputs, const Int& sparse,
               const Array<Int>& out) {{
@@ -82,7 +84,9 @@ def test_a_row_at_its_edges(exposed):
 def test_a_product_of_any_size(exposed, rows, columns):
     for k in (0, 5, 130):
         for turned in (False, True):
-            a, b, c = (np.random.default_rng(k).normal(size=s).astype("f") for s in ((rows, k), (k, columns), (rows, columns)))
+            a, b, c = (
+                np.random.default_rng(k).normal(size=s).astype("f") for s in ((rows, k), (k, columns), (rows, columns))
+            )
             given = np.ascontiguousarray(a.T) if turned else a
             for more in (False, True):
                 found = c.copy()
