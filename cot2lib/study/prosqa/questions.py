@@ -2,7 +2,7 @@
 
 `cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 measure questions` measures every
 trained model on generated questions of each number of hops, on the published validation file, where rules without a
-search say the right option or do not, where an edge is moved (`cot2lib.tasks.rewritten`), and where leaves are
+search say the right option or do not, where an edge is moved (`cot2lib.tasks.variants`), and where leaves are
 added that answer nothing.
 """
 
@@ -28,12 +28,13 @@ from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
-from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
 from cot2lib.tasks.variants import (
     INPUTS,
     LEAVES,
     Distracted,
+    Rewritten,
     ancestors,
+    can_be_rewritten,
     degrees,
     depths,
     mean,
