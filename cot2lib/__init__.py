@@ -12,7 +12,7 @@ A small core to build on, and apart from it the study that this book is made of.
 | `training`, `specs`, `runs` | trainers; runs as frozen data; train what is missing, look up what is known |
 | `theory` | the paper's propositions as mathematics |
 | `testing` | `check_task`, `check_rule`, `check_targets` for classes of your own |
-| `kit` | keyed random numbers, checked fields, ids, whole files, provenance |
+| `kit` | keyed random numbers, frozen data and ids, whole files, provenance |
 | `study` | this book: its sweeps, measurements, claims, figures and records; the core never imports it |
 
 The names of `__init__.pyi` load on first use, so that importing the package costs no more than importing torch.

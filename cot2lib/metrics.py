@@ -19,7 +19,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import distinct, positive, whole
+from cot2lib.kit.frozen import as_int, distinct, positive
 
 Values: TypeAlias = Sequence | np.ndarray | pd.Series
 Numbers: TypeAlias = Values | pd.DataFrame | Shaped[Tensor, "..."] | float | int
@@ -173,7 +173,7 @@ def maj_at_k(counts: Numbers, k: int) -> np.ndarray:
     counts = _counts("counts", counts)
     if counts.ndim != 2 or not counts.shape[1] or (counts < 0).any():
         raise SpecError("counts must be a table of counts >= 0, one row per item, the right answer in column 0.")
-    k = whole("k", k)
+    k = as_int("k", k)
     fewest = int(counts.sum(1).min(initial=np.iinfo(np.int64).max))
     if not 1 <= k <= fewest:
         raise SpecError(f"k={k} votes: the item with the fewest samples has {fewest}; choose 1 <= k <= that.")

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import whole
+from cot2lib.kit.frozen import as_int
 from cot2lib.kit.machine import check_room
 from cot2lib.tasks import Rows, Task
 
@@ -80,7 +80,7 @@ def check_budget(task: Task, budget: int | None, ties: str) -> None:
     most = task.most_trajectories
     if ties not in TIES:
         raise SpecError(f"ties={ties!r}: choose one of {', '.join(TIES)}.")
-    if budget is not None and not 1 <= whole("budget", budget) <= most:
+    if budget is not None and not 1 <= as_int("budget", budget) <= most:
         raise SpecError(f"budget B={budget}: an input has {most} trajectories; choose 1..|T|.")
     cuts = budget is not None and budget < most
     if cuts and ties != "shared" and most > EXACT_COUNTS:

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from cot2lib.errors import CoT2Error, SpecError, brief
 from cot2lib.kit import random
-from cot2lib.kit.fields import whole
+from cot2lib.kit.frozen import as_int
 from cot2lib.kit.random import Site
 from cot2lib.supervision import hindsight_targets, steps_of
-from cot2lib.targets.rule import Shown, Targets, Visits
+from cot2lib.targets import Shown, Targets, Visits
 from cot2lib.tasks.task import Frontier, Task
 from cot2lib.thoughts.rule import Rule, Sampled, State, Thought
 
@@ -75,7 +75,7 @@ def check_sizes(task: Task) -> None:
 
 
 def _number(owner: str, task: Task, name: str, least: int, most: int) -> int:
-    value = answer(owner, name, lambda: whole(f"{owner}: {name}", getattr(task, name)))
+    value = answer(owner, name, lambda: as_int(f"{owner}: {name}", getattr(task, name)))
     if not least <= value <= most:
         refuse(owner, name, f"is {value}; give a whole number of {least}..{most}")
     return value

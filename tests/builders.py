@@ -1,5 +1,6 @@
 """What tests of several rooms build: small runs, and the walks of a question."""
 
+import inspect
 from pathlib import Path
 
 import networkx
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from cot2lib import supervision
-from cot2lib.kit import random
+from cot2lib.kit import frozen, random
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import shortened, spec
 from cot2lib.tasks import MNNS
@@ -114,3 +115,12 @@ def drawn(rule, alpha=ALPHA, count=40_000, key=3, dtype=torch.float32):
     logits = alpha.log().to(dtype).expand(1, count, -1)
     hidden = torch.zeros(1, count, 1)
     return rule(State(logits, hidden, lambda n: draws_of(key, n, count), lambda: hidden, mixed))
+
+
+def registered(*packages):
+    """Classes of frozen data in some packages, as plain data names them."""
+    return {
+        kind
+        for kind in frozen.KINDS.values()
+        if kind.__module__.split(".")[1] in packages and not inspect.isabstract(kind)
+    }

@@ -37,8 +37,8 @@ COPY = Path(os.environ.get("COT2_MUTANTS") or Path(tempfile.gettempdir()) / "mut
 SECONDS = COPY.with_name("seconds.json")  # of each test that passed
 COLUMNS = ["file", "function", "before", "after", "operator", "status", "by", "note"]
 PLACES = [
-    "study/judge.py", "study/claims", "supervision.py", "losses.py", "metrics.py",
-    "oracles.py", "decode.py", "thoughts", "targets", "model", "training", "runs", "specs", "theory", "tasks", "fast",
+    "study/judge.py", "study/claims", "supervision.py", "losses.py", "metrics.py", "targets.py",
+    "oracles.py", "decode.py", "thoughts", "model", "training", "runs", "specs", "theory", "tasks", "fast",
 ]  # fmt: skip
 ELSEWHERE = ("book", "notebooks", "repository", "cli")  # texts and pages
 CONTRACTED = ("fast", "model", "specs", "targets", "tasks", "thoughts", "training")  # rooms of `test_contracts.py`

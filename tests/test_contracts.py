@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import jaxtyping
 import pytest
 import torch
-from builders import ALPHA, drawn, mixed, noted, weights_of
+from builders import ALPHA, drawn, mixed, noted, registered, weights_of
 from kinds import KINDS, supervised
 from parity import assert_same_step, both, by_torch, stop_at_a_checkpoint
 
@@ -16,11 +16,11 @@ from cot2lib.errors import SpecError
 from cot2lib.runs import store as stores
 from cot2lib.runs import taught, train
 from cot2lib.runs.collect import collect
-from cot2lib.specs import TASKS, GRPOSpec, Run, RunSpec, from_data, outsiders, to_data
-from cot2lib.specs.policy import samples
-from cot2lib.targets import TARGETS, Targets
+from cot2lib.specs import GRPOSpec, Run, from_data, outsiders, to_data
+from cot2lib.targets import Targets
 from cot2lib.tasks import Task
-from cot2lib.thoughts import RULES, Rule
+from cot2lib.testing import samples
+from cot2lib.thoughts import Rule
 from cot2lib.training.engines import preferred
 from cot2lib.training.grpo import densities
 from cot2lib.training.trainer import learning_rates
@@ -29,7 +29,10 @@ META, CPU = torch.device("meta"), torch.device("cpu")
 FUSED = [name for name, kind in KINDS.items() if kind.engine == "fused"]
 REWARDED = [name for name, (run, *_) in KINDS.items() if isinstance(run, GRPOSpec) and not run.recipe.dropout]
 FIELDS = {Rule: "thought", Task: "task", Targets: "targets"}
-OURS = (RunSpec, GRPOSpec, *TASKS, *RULES, *TARGETS)
+VARIANTS = ("Blocked", "Distracted", "Rewritten")  # nothing trains on them
+OURS = sorted(
+    (kind for kind in registered("specs", "tasks", "thoughts", "targets") if kind.__name__ not in VARIANTS), key=str
+)
 
 
 def parts(data):

@@ -26,7 +26,7 @@ from torch import Tensor
 from cot2lib import losses
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import positive, typed
+from cot2lib.kit.frozen import Count, Frozen, Natural, Several
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
 from cot2lib.kit.random import Site
 from cot2lib.llm import answers
@@ -41,7 +41,7 @@ Log = dict[str, float | int]
 
 
 @dataclass(frozen=True)
-class PolicyRecipe:
+class PolicyRecipe(Frozen):
     """One policy-gradient training of a language model.
 
     Attributes:
@@ -61,27 +61,23 @@ class PolicyRecipe:
 
     ratio, kl = "geometric", 0.0  # of the objective
 
-    steps: int
-    prompts: int
-    group: int
+    steps: Count
+    prompts: Count
+    group: Several
     lr: float
-    limit: int
-    thoughts: int = 0
-    k: int = 4
+    limit: Count
+    thoughts: Natural = 0
+    k: Count = 4
     enter: float = 0.5
     full: float = 0.8
     clip: float = 0.1
-    warmup: int = 0
+    warmup: Natural = 0
     by_token: bool = False
     decay: float = 0.0
     thought: Rule | None = None
 
     def __post_init__(self):
-        typed(self)
-        positive(steps=self.steps, prompts=self.prompts, limit=self.limit, k=self.k)
-        if self.thoughts < 0 or self.group < 2 or self.warmup < 0:
-            given = f"thoughts={self.thoughts}, group={self.group}, warmup={self.warmup}"
-            raise SpecError(f"{given}: need at least 0, 2 to compare, and 0.")
+        super().__post_init__()
         if not 0 <= self.enter < self.full <= 1:
             raise SpecError(f"enter={self.enter}, full={self.full}: choose 0 <= enter < full <= 1.")
         check_replayable(self.plan(self.steps - 1, ()))

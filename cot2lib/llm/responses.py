@@ -20,8 +20,8 @@ from torch import Tensor
 
 from cot2lib.decode import keyed_noise
 from cot2lib.errors import SpecError
+from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
-from cot2lib.kit.identity import is_outside
 from cot2lib.testing import check_rule, samples
 from cot2lib.thoughts import Discrete, Rule, State, Thought
 from cot2lib.training.grpo import Densities

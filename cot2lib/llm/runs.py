@@ -18,8 +18,8 @@ import torch
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths, random, timing
 from cot2lib.kit.files import Weight, load_meta, load_tensors, save_tensors
+from cot2lib.kit.frozen import to_data
 from cot2lib.kit.hugging_face import LanguageModel, Tokenizer
-from cot2lib.kit.identity import identifier, to_data
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.kit.random import Site
 from cot2lib.llm import gsm8k, models, policy, warm_start
@@ -84,7 +84,7 @@ def form(run: LanguageRun, tokenizer: Tokenizer) -> Callable[[str], str]:
 def warm(start: WarmStart) -> tuple[LanguageModel, Tokenizer]:
     """The small model after its supervised training, and its tokenizer; trained once and kept in the store."""
     model, tokenizer = small(start)
-    path = _path(identifier(start), "start")
+    path = _path(start.id, "start")
     if path.exists():
         return put(model, load_tensors(path)[0], path), tokenizer
     known = some_stories(start, start.problems, "training")
@@ -188,7 +188,7 @@ def is_finished(run: LanguageRun, folder: Path | None = None) -> bool:
 
 def weights(run: LanguageRun) -> tuple[dict[str, Weight], dict[str, Weight]]:
     """Files in the store of a finished run and of its warm start."""
-    return load_tensors(_path(identifier(run.start), "start"))[0], load_tensors(_path(run.id, "run"))[0]
+    return load_tensors(_path(run.start.id, "start"))[0], load_tensors(_path(run.id, "run"))[0]
 
 
 def finished(run: LanguageRun, folder: Path | None = None) -> dict:

@@ -1,19 +1,18 @@
 """Trainings of language models by reward, and what they start from, as frozen data with an id."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import positive, typed
-from cot2lib.kit.identity import identifier, know
+from cot2lib.kit.frozen import Bound, Count, Frozen, Natural
 from cot2lib.llm.policy import PolicyRecipe
-from cot2lib.thoughts import RULES
 
 SMALL, SMOLLM2 = "small", "smollm2"  # models that are neither a name on the hub nor a folder
 STORIES, GSM8K = "stories", "gsm8k"  # problems that are not a folder
 
 
 @dataclass(frozen=True)
-class WarmStart:
+class WarmStart(Frozen):
     """Stories of one sum up to `sums`, and the supervised training of a small model on them.
 
     Attributes:
@@ -25,26 +24,19 @@ class WarmStart:
         seed: of stories, weights and batches.
     """
 
-    sums: int = 4
-    brief: float = 1 / 3
-    problems: int = 8000
-    steps: int = 4000
-    batch: int = 32
+    sums: Count = 4
+    brief: Annotated[float, Bound("at least", 0), Bound("at most", 1)] = 1 / 3
+    problems: Count = 8000
+    steps: Count = 4000
+    batch: Count = 32
     lr: float = 3e-3
-    width: int = 64
-    layers: int = 6
+    width: Count = 64
+    layers: Count = 6
     seed: int = 42
-
-    def __post_init__(self):
-        typed(self)
-        sizes = {name: getattr(self, name) for name in ("sums", "problems", "steps", "batch", "width", "layers")}
-        positive(**sizes)
-        if not 0 <= self.brief <= 1:
-            raise SpecError(f"brief={self.brief}: choose a share from 0 to 1.")
 
 
 @dataclass(frozen=True)
-class LanguageRun:
+class LanguageRun(Frozen):
     """One policy-gradient training.
 
     Attributes:
@@ -63,24 +55,17 @@ class LanguageRun:
     start: WarmStart = WarmStart()
     model: str = SMALL
     data: str = STORIES
-    layers: int = 0
-    shots: int = 0
-    held_out: int = 500
-    evaluations: int = 4
+    layers: Natural = 0
+    shots: Natural = 0
+    held_out: Count = 500
+    evaluations: Count = 4
     seed: int = 42
 
     def __post_init__(self):
-        typed(self)
-        positive(held_out=self.held_out, evaluations=self.evaluations)
-        if self.layers < 0 or self.shots < 0:
-            raise SpecError(f"layers={self.layers}, shots={self.shots}: give 0 or more; 0 layers are every weight.")
+        super().__post_init__()
         if self.model == SMALL and (self.data != STORIES or self.shots):
             given = f"data={self.data!r}, shots={self.shots}"
             raise SpecError(f"{given}: the small model knows the words of stories alone, and no chat.")
-
-    @property
-    def id(self) -> str:
-        return identifier(self)
 
     @property
     def method(self) -> str:
@@ -108,6 +93,3 @@ class LanguageRun:
     def longest(self) -> int:
         """Most tokens of a response, continuous ones among them."""
         return self.recipe.thoughts + self.recipe.limit
-
-
-know(LanguageRun, WarmStart, PolicyRecipe, *RULES)

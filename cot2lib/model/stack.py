@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import positive, whole
+from cot2lib.kit.frozen import as_int, positive
 from cot2lib.kit.random import Site
 from cot2lib.model.branches import ONE, Branches
 from cot2lib.model.dropout import Dropout, Scales, drop
@@ -202,7 +202,7 @@ class GPT2Stack(nn.Module):
             vocab_size=vocab_size, positions=positions, d_model=d_model, layers=layers, heads=heads
         )
         positive(runs=runs, **sizes)
-        seeds = range(runs) if seeds is None else [whole("seed", seed) for seed in seeds]
+        seeds = range(runs) if seeds is None else [as_int("seed", seed) for seed in seeds]
         if d_model % heads:
             raise SpecError(f"heads={heads} does not divide d_model={d_model}; choose a divisor.")
         if len(seeds) != runs:

@@ -11,7 +11,7 @@ from pathlib import Path
 from cot2lib.errors import RecordError, SpecError
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight
-from cot2lib.kit.identity import outsiders
+from cot2lib.kit.frozen import outsiders
 from cot2lib.runs import finished, manifest, records, store
 from cot2lib.specs import Run
 

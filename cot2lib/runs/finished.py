@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cot2lib.errors import RecordError, brief
-from cot2lib.kit.identity import UndefinedError
+from cot2lib.kit.frozen import UndefinedError
 from cot2lib.runs import packed, records, store
 from cot2lib.runs.records import Tables
 from cot2lib.specs import to_data

@@ -16,7 +16,7 @@ from pathlib import Path
 from cot2lib.errors import RecordError, SpecError, brief
 from cot2lib.kit import paths
 from cot2lib.kit.files import Weight, check_finite, load_meta, load_tensors, save_tensors
-from cot2lib.kit.identity import UndefinedError
+from cot2lib.kit.frozen import UndefinedError
 from cot2lib.specs import from_data, to_data
 from cot2lib.training.settings import trained_once
 from cot2lib.training.trainer import Progress, StackTrainer

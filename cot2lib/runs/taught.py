@@ -13,7 +13,6 @@ from torch import Tensor
 
 from cot2lib.decode import PROMPTS_AT_ONCE, decode, rules
 from cot2lib.errors import SpecError
-from cot2lib.kit.identity import know
 from cot2lib.runs.train import load
 from cot2lib.specs import RunSpec
 from cot2lib.targets import Shown, Targets, Visits
@@ -53,6 +52,3 @@ def _outputs(teacher: RunSpec) -> Int[Tensor, "input step"]:
         left = None if padding is None else padding[rows][None]
         parts.append(decode(stack, prompts[rows][None], steps, padding=left).logits[0].argmax(-1))
     return torch.cat(parts)
-
-
-know(Taught)

@@ -17,7 +17,7 @@ import torch
 
 from cot2lib.errors import CoT2Error, RecordError, SpecError
 from cot2lib.kit import timing
-from cot2lib.kit.fields import positive
+from cot2lib.kit.frozen import positive
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.model import GPT2Stack
 from cot2lib.runs import store

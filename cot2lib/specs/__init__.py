@@ -1,22 +1,207 @@
 """Runs as frozen data, which says everything that a trained model depends on, and nothing else.
 
-The device and what a run was stacked with are no part of a spec: they do not change
-what is trained. `supervised` and `policy` are the paper's two objectives, `table` has their recipes, `profiles` builds
-runs by them.
+`RunSpec` is the paper's supervised training (section 3): CSFT, discrete CoT, no-CoT, COCONUT's curriculum. `GRPOSpec`
+is its training by policy gradients (section 5), from a supervised start. `profiles` builds both by the table of
+recipes. The device and what a run was stacked with are no part of a spec: they do not change what is trained.
 """
 
-from cot2lib.kit.identity import KINDS, NUMERICS, UndefinedError, from_data, know, outsiders, to_data
-from cot2lib.specs.policy import GRPOSpec
-from cot2lib.specs.supervised import RunSpec
-from cot2lib.targets import TARGETS
-from cot2lib.tasks import MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA
-from cot2lib.thoughts import RULES
-from cot2lib.training.settings import Model, Recipe, Run, Supervision, by_shape
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-TASKS = (MNNS, MNNSLengths, ProntoQA, ProsQA, PublishedProsQA)
-know(RunSpec, GRPOSpec, Recipe, Supervision, Model, *TASKS, *RULES, *TARGETS)
+import torch
+
+from cot2lib.errors import SpecError
+from cot2lib.tasks import MNNS, Task
+from cot2lib.testing import samples
+from cot2lib.thoughts import MTS, Base, Rule, ZeroSlot
+from cot2lib.training.grpo import GRPOTrainer, MaskedTrainer
+from cot2lib.training.settings import Load, Model, Recipe, Run, Supervision, by_shape
+from cot2lib.training.supervised import SupervisedTrainer
+
+from cot2lib.kit.frozen import (  # isort: skip
+    KINDS, NUMERICS, Count, NonNegative, Several, Share, UndefinedError, from_data, outsiders, to_data,
+)  # fmt: skip
 
 __all__ = [
     "KINDS", "NUMERICS", "GRPOSpec", "Model", "Recipe", "Run", "RunSpec", "Supervision", "UndefinedError", "by_shape",
     "from_data", "outsiders", "to_data",
 ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunSpec(Run):
+    """One supervised training run.
+
+    Attributes:
+        task, model, supervision, recipe: see their classes.
+        thought: how the run thinks when it is evaluated; in training too, where it is fed its own thoughts.
+        seed: split, initialisation, data order and dropout, all together, as in the authors' code.
+        split: the seed of the split where it is not that of the rest.
+    """
+
+    telling = (
+        "task", "method", "rule", "budget", "tokens", "fed", "d_model", "layers", "heads", "embedding", "embedding_sd",
+        "seed", "split", "batch", "lr", "steps", "schedule", "dropout", "curriculum", "beta2", "targets",
+    )  # fmt: skip
+
+    recipe: Recipe
+    task: Task = MNNS()
+    model: Model = Model()
+    supervision: Supervision = Supervision()
+    thought: Rule = Base()
+    seed: int = 42
+    split: int | None = None
+
+    @property
+    def split_seed(self) -> int:
+        return self.seed if self.split is None else self.split
+
+    @property
+    def method(self) -> str:
+        """The method's name in the paper; what the paper does not name is told apart after a comma."""
+        if self.supervision.feeding == "stages":
+            return "COCONUT, zero slot" if isinstance(self.thought, ZeroSlot) else "COCONUT"
+        if self.supervision.every is None:
+            return "no-CoT, pauses" if self.supervision.pauses else "no-CoT"
+        if self.supervision.scoring == "set":
+            return "CoT2, set likelihood"
+        if self.supervision.targets is not None:
+            return "CoT2, other targets"
+        return "discrete CoT" if self.supervision.budget == 1 else "CoT2"
+
+    @property
+    def training(self) -> "RunSpec":
+        """The run, under teacher forcing with the base rule, as another acts at evaluation alone."""
+        return replace(self, thought=Base()) if self.supervision.feeding == "teacher" else self
+
+    def columns(self) -> dict[str, object]:
+        recipe: dict[str, object] = {"schedule": self.recipe.schedule, "dropout": self.recipe.dropout}
+        recipe |= {"curriculum": self.supervision.curriculum, "beta2": self.recipe.beta2}
+        return super().columns() | recipe | {"embedding_sd": self.model.embedding_sd}
+
+    def shape(self) -> "RunSpec":
+        """Seed, split, learning rate, budget and tie rule may differ within a stack."""
+        supervision = replace(self.supervision, budget=None, ties="minus-first")
+        return replace(self, seed=0, split=None, recipe=replace(self.recipe, lr=1.0), supervision=supervision)
+
+    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> SupervisedTrainer:
+        return SupervisedTrainer(specs, device)
+
+
+# What tables say of rules that lack a field.
+NO_RULE = {"k": None, "gamma": None, "floor": None, "masked": False, "sigma": None, "temperature": 1.0}
+
+
+@dataclass(frozen=True)
+class GRPOSpec(Run):
+    """One policy-gradient run from a supervised start.
+
+    Attributes:
+        recipe: how the weights are optimised; `batch` counts prompts, `dropout` acts on the current policy alone, as
+            in the authors' code.
+        start: the supervised run whose weights it starts from, and whose task, model, prompt, split and seed it keeps.
+        thought: how the thoughts before the answer are sampled, in training and where the run is evaluated.
+        ratio: policy ratio of a thought of several draws, see `cot2lib.losses`.
+        group: rollouts G of each prompt.
+        clip: eps of the clipped surrogate. It clips nothing under one update without dropout, whose ratio is one.
+        kl: beta, the weight of the divergence from the start.
+        updates: optimiser steps mu on each batch of rollouts.
+        scaled: whether advantages are divided by their group's standard deviation.
+        first_k: tokens of a thought as training starts, if fewer than those of `thought`, to which they rise one by
+            one in equal parts of the training (a curriculum that the paper proposes, section 5.3).
+        mask: dropout probability of a mask that each rollout keeps over all of its positions
+            (`cot2lib.training.grpo`); its thoughts are then the base ones.
+    """
+
+    telling = RunSpec.telling + (
+        "sampler", "lr", "k", "first_k", "gamma", "floor", "masked", "sigma", "temperature", "ratio", "kl", "scaled",
+        "dropout", "mask", "start",
+    )  # fmt: skip
+
+    recipe: Recipe
+    start: RunSpec
+    thought: Rule
+    ratio: Literal["geometric", "product", "per-draw"] = "geometric"
+    group: Several = 8
+    clip: NonNegative = 0.1
+    kl: NonNegative = 0.0
+    updates: Count = 1
+    scaled: bool = True
+    first_k: int | None = None
+    mask: Share = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.mask and (self.thought != Base() or self.recipe.dropout or self.kl):
+            raise SpecError(f"mask={self.mask}: masked rollouts need thought=Base(), dropout=0 and kl=0.")
+        if not self.mask and not samples(self.thought):
+            raise SpecError(f"thought={self.thought}: policy gradients need a rule that samples and has a density.")
+        if self.first_k is not None and not (isinstance(self.thought, MTS) and 1 <= self.first_k < self.thought.k):
+            raise SpecError(f"first_k={self.first_k}: a rising K needs thought=MTS(k) and 1 <= first_k < k.")
+        if self.start.outputs < 2:
+            raise SpecError(f"a start by {self.start.method} has no thoughts that could be sampled.")
+        if self.start.model.embedding == "cosine, frozen":
+            raise SpecError("reward trains every weight; take a start whose embedding table is not frozen.")
+
+    @property
+    def task(self) -> Task:
+        return self.start.task
+
+    @property
+    def model(self) -> Model:
+        return self.start.model
+
+    @property
+    def supervision(self) -> Supervision:
+        """The start's, of which the prompt's format is kept."""
+        return self.start.supervision
+
+    @property
+    def seed(self) -> int:
+        """The start's, which gives data order and rollouts, and the split where the start names no other."""
+        return self.start.seed
+
+    @property
+    def split_seed(self) -> int:
+        return self.start.split_seed
+
+    @property
+    def asked(self) -> RunSpec:
+        """The start, asked by its own prompt for its own outputs; the rest of its supervision is dropped."""
+        shown = self.start.supervision
+        kept = Supervision(every=shown.every, arrow=shown.arrow, pauses=shown.pauses)
+        return replace(self.start, supervision=kept)
+
+    def thought_at(self, step: int) -> Rule:
+        """How thoughts are sampled at a step; K rises under `first_k`."""
+        if self.first_k is None or not isinstance(self.thought, MTS):
+            return self.thought
+        k = self.first_k + (self.thought.k - self.first_k + 1) * step // self.recipe.steps
+        return replace(self.thought, k=min(k, self.thought.k))
+
+    @property
+    def fed(self) -> str:
+        return "self"
+
+    @property
+    def method(self) -> str:
+        return f"{self.start.method} + GRPO"
+
+    def columns(self) -> dict[str, object]:
+        own = {name: getattr(self, name) for name in ("first_k", "ratio", "kl", "scaled", "updates", "mask")}
+        own |= {"sampler": type(self.thought).__name__, "dropout": self.recipe.dropout, "start": self.start.id}
+        run = super().columns() | own
+        rule = {f"rule_{name}" if name in run else name: value for name, value in self.thought.columns().items()}
+        return run | NO_RULE | rule
+
+    def shape(self) -> "GRPOSpec":
+        """Learning rate and seed may differ within a stack, and all of the start but its model and prompt format."""
+        recipe = replace(self.recipe, lr=1.0)
+        start = replace(self.asked, recipe=recipe, thought=Base(), seed=0, split=None)
+        return replace(self, recipe=recipe, start=start)
+
+    def trainer(self, specs: Sequence[Run], load: Load, device: torch.device) -> GRPOTrainer:
+        kind = MaskedTrainer if self.mask else GRPOTrainer
+        starts = [spec.start for spec in specs if isinstance(spec, GRPOSpec)]
+        return kind(specs, load(starts), device)

@@ -30,8 +30,10 @@ def checked(vocab: int, budgets: Sequence[int], share: float, *dimensions: Seque
         raise SpecError(f"{dimensions}: dimensions are whole numbers from 1 on.")
     if vocab <= max(BUDGETS):
         raise SpecError(f"live_vocab={vocab}: the sweep's budgets go to {max(BUDGETS)}; choose more states.")
-    for budget in budgets:
-        packing.largest_margin(vocab, budget)
+    if wrong := [budget for budget in budgets if not 0 < budget < vocab]:
+        raise SpecError(
+            f"budget={wrong[0]}: {vocab} states have several subsets of 1 to {vocab - 1}; choose among these."
+        )
     if not 0 < share <= 1:
         raise SpecError(f"live_share={share}: a share of the largest margin is above 0 and at most 1.")
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import paths
-from cot2lib.kit.fields import distinct, whole
+from cot2lib.kit.frozen import as_int, distinct
 from cot2lib.kit.machine import check_count, end_with_parent
 from cot2lib.kit.provenance import provenance, resolve_device
 from cot2lib.specs.profiles import SEEDS, TEN, TWENTY, profile
@@ -192,7 +192,7 @@ def _check_numbers(name: str, value: object) -> None:
     """Raise SpecError for a number, or one in a list, that is not finite or needs more than 64 bits."""
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, int) and not isinstance(item, bool):
-            whole(name, item)
+            as_int(name, item)
         elif isinstance(item, float) and not math.isfinite(item):
             raise SpecError(f"{name}={item}: give a finite number.")
 

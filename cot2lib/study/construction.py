@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import positive
+from cot2lib.kit.frozen import positive
 from cot2lib.metrics import Values
 from cot2lib.study import look, show
 from cot2lib.study.construction_block import best_rates, last_steps
@@ -22,8 +22,8 @@ from cot2lib.study.series import BLUE, LOOKS
 from cot2lib.tasks import MNNS
 from cot2lib.theory import propositions as layer
 from cot2lib.theory.construction import VARIANTS, TrigMNNS, checked_digits, sufficient_sharpness
-from cot2lib.theory.matching import exact_match, multisets, optima, smallest_sharpness
-from cot2lib.theory.tagged import TaggedMNNS
+from cot2lib.theory.propositions import exact_match, multisets, optima, smallest_sharpness
+from cot2lib.theory.variants import TaggedMNNS
 
 PERFECT = 100.0
 DRAWN = 6  # digits whose states can be drawn

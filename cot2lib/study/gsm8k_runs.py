@@ -17,7 +17,7 @@ from cot2lib.llm import runs
 from cot2lib.llm.policy import PolicyRecipe
 from cot2lib.llm.settings import GSM8K, SMOLLM2, LanguageRun, WarmStart
 from cot2lib.runs import records
-from cot2lib.specs import table as profiles
+from cot2lib.specs import profiles
 from cot2lib.specs.profiles import SEEDS
 
 LIMITS = {40: 8, 32: 8, 24: 4, 16: 3}  # most tokens of a response, and the continuous ones that MTS has among them

@@ -21,7 +21,7 @@ from cot2lib import losses, policy_gradient
 from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import positive
+from cot2lib.kit.frozen import positive
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.specs import GRPOSpec, Recipe, RunSpec

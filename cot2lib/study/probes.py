@@ -26,7 +26,6 @@ from torch import Tensor
 from cot2lib.decode import decode, rules
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import at_least
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.specs import RunSpec
@@ -193,7 +192,8 @@ def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
     Raises:
         SpecError: for fewer than two rollouts.
     """
-    at_least(2, rollouts=rollouts)
+    if rollouts < 2:
+        raise SpecError(f"rollouts={rollouts}: give two or more, to compare.")
     parts, inputs = [], torch.arange(own.prompts.shape[1]).split(INPUTS_AT_ONCE)
     for k in ks:
         steps, biases = rules(MTS(k), own.laws.shape[2]), []

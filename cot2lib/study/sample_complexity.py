@@ -19,9 +19,9 @@ from cot2lib.study.look import Shown
 from cot2lib.study.probes import KIND
 from cot2lib.study.series import LOOKS
 from cot2lib.tasks import MNNS
-from cot2lib.theory import chains, coverage, enumeration, estimators, sample_size
+from cot2lib.theory import chains, enumeration, estimators
 from cot2lib.theory.chains import Chain
-from cot2lib.theory.simulation import simulate
+from cot2lib.theory.simulation import coverage, independent_coverage, simulate
 
 V = 8  # tokens of the chains drawn
 CHAINS: dict[str, Callable[[int], Chain]] = {
@@ -184,9 +184,9 @@ def failure_probabilities() -> pd.DataFrame:
     """Exact probability of missing epsilon by the printed and the corrected N; columns `k`, `m`, `size`, `missed`."""
     rows = []
     for k, m in product((16, 32, 64), LENGTHS):
-        enough = sample_size.chebyshev_size(EPSILON, DELTA, sample_size.largest_variance(k, m, 0.5))
-        sizes = {"the paper's N": sample_size.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
-        rows += [(k, m, name, sample_size.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
+        enough = estimators.chebyshev_size(EPSILON, DELTA, estimators.largest_variance(k, m, 0.5))
+        sizes = {"the paper's N": estimators.printed_size(EPSILON, DELTA, k), "corrected N (Chebyshev)": enough}
+        rows += [(k, m, name, estimators.failure(EPSILON, size, k, m)) for name, size in sizes.items()]
     return pd.DataFrame(rows, columns=["k", "m", "size", "missed"])
 
 
@@ -194,15 +194,15 @@ def size_table() -> pd.DataFrame:
     """The printed and the corrected numbers of traces on two tokens that never change, with exact failure odds."""
     rows = []
     for k, steps, delta in SIZES:
-        variance = sample_size.largest_variance(k, steps, 0.5)
+        variance = estimators.largest_variance(k, steps, 0.5)
         sizes = {
-            "printed": sample_size.printed_size(EPSILON, delta, k),
-            "Chebyshev": sample_size.chebyshev_size(EPSILON, delta, variance),
-            "Bernstein": sample_size.bernstein_size(EPSILON, delta, variance),
+            "printed": estimators.printed_size(EPSILON, delta, k),
+            "Chebyshev": estimators.chebyshev_size(EPSILON, delta, variance),
+            "Bernstein": estimators.bernstein_size(EPSILON, delta, variance),
         }
         entry = {"K": k, "m": steps, "$\\delta$": delta}
         for name, size in sizes.items():
-            entry |= {f"N, {name}": size, f"fails, {name}": sample_size.failure(EPSILON, size, k, steps)}
+            entry |= {f"N, {name}": size, f"fails, {name}": estimators.failure(EPSILON, size, k, steps)}
         rows.append(entry)
     return pd.DataFrame(rows)
 
@@ -214,10 +214,10 @@ def covered(ks: Sequence[int]) -> pd.DataFrame:
     """Share (%) of MNNS inputs whose answer K sampled paths hold: columns `k`, `kind`, `share`, `low`, `high`."""
     task, rows = MNNS(), []
     for k in ks:
-        exact = 100 * coverage.independent_coverage(task, k)
+        exact = 100 * independent_coverage(task, k)
         rows.append((k, INDEPENDENT, exact, exact, exact))
         for kind, sampler in (("MTS", "multinomial"), ("systematic", "systematic")):
-            share = mean_interval(100 * coverage.coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
+            share = mean_interval(100 * coverage(task, k, sampler, REPEATS).numpy(), 0.0, 100.0)
             rows.append((k, kind, share.mean, share.low, share.high))
     return pd.DataFrame(rows, columns=["k", "kind", "share", "low", "high"])
 

@@ -127,11 +127,6 @@ def in_words(found: Interval, words: tuple[str, str] = ABOVE) -> str:
     return words[found.mean < 0].format(describe(abs(found.mean), low, high))
 
 
-def in_points(value: float, words: tuple[str, str] = ABOVE) -> str:
-    """A difference without an interval, in words for one above 0 and for one below."""
-    return words[bool(value < 0)].format(f"{abs(value):.1f}")
-
-
 def shown(found: Interval, digits: int = 1) -> str:
     """A mean with its interval."""
     return describe(found.mean, found.low, found.high, digits)

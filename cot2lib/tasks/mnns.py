@@ -5,10 +5,9 @@ is the answer. The vocabulary is its layout too: six special tokens, D0..D9 (mor
 larger), and S-S..S+S, 89 tokens for four digits of 1..9. The paper's own list has no `<PAD> + -`
 and no D0; unused tokens are kept so that token ids and parameter counts match.
 
-Where we differ: the sums always reach `high * length`. The paper gives S=40 for five digits of
-5..13, which covers the optimal path but not all the
-partial sums of the full-budget targets, which the public code then drops silently; here a smaller
-S is an error.
+Where we differ: the sums always reach `high * length`. The paper gives S=40 for five digits of 5..13, which covers the
+optimal path but not all the partial sums of the full-budget targets. The public code then drops some silently; here a
+smaller S is an error.
 """
 
 import itertools
@@ -21,7 +20,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import at_least, whole
+from cot2lib.kit.frozen import Count, Natural, as_int
 from cot2lib.tasks.task import Rows, Task
 
 SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "->", "+", "-")
@@ -40,25 +39,20 @@ class MNNS(Task):
         inputs: None for every input (at most 10^5), else how many distinct ones to sample.
         seed: what the sample depends on.
         max_sum: S, largest `|sum|` the vocabulary holds; None for high * length, the least possible.
-
-    Raises:
-        SpecError: digits out of range, more digits than `LONGEST`, too many
-            inputs to enumerate, more samples than inputs, or a `max_sum` that some partial sum exceeds.
     """
 
     low: int = 1
     high: int = 9
-    length: int = 4
-    inputs: int | None = None
-    seed: int = 0
+    length: Count = 4
+    inputs: Count | None = None
+    seed: Natural = 0
     max_sum: int | None = None
+    eos_id = EOS
 
     def __post_init__(self):
         super().__post_init__()
         if not 0 <= self.low <= self.high:
             raise SpecError(f"digits {self.low}..{self.high}: need 0 <= low <= high.")
-        at_least(1, length=self.length, inputs=self.inputs)
-        at_least(0, seed=self.seed)
         if self.length > LONGEST:
             raise SpecError(f"length={self.length}: trajectories can be counted for up to {LONGEST} digits.")
         if self.inputs is None and self.total > ENUMERABLE:
@@ -120,13 +114,13 @@ class MNNS(Task):
 
     def state_id(self, total: int) -> int:
         """Vocabulary index of a (partial) sum. Raises SpecError if the sum is no whole number of -S..S."""
-        if abs(whole("sum", total)) > self.bound:
+        if abs(as_int("sum", total)) > self.bound:
             raise SpecError(f"sum {total} is outside the vocabulary's {-self.bound}..{self.bound}.")
         return len(SPECIALS) + self.digit_tokens + self.bound + total
 
     def digit_id(self, digit: int) -> int:
         """Vocabulary index of an input digit. Raises SpecError if the vocabulary has no such digit."""
-        if not 0 <= whole("digit", digit) < self.digit_tokens:
+        if not 0 <= as_int("digit", digit) < self.digit_tokens:
             raise SpecError(f"digit {digit} is outside the vocabulary's 0..{self.digit_tokens - 1}.")
         return len(SPECIALS) + digit
 
@@ -147,10 +141,6 @@ class MNNS(Task):
         """Whether each token is special (0), a digit (1) or a sum (2)."""
         sizes = torch.tensor([len(SPECIALS), self.digit_tokens, self.states])
         return torch.arange(3).repeat_interleave(sizes)
-
-    @property
-    def eos_id(self) -> int:
-        return EOS
 
     # Data
 

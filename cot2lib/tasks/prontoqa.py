@@ -85,7 +85,7 @@ class ProntoQA(Reachability):
 
     inputs: int = 10_000
     reading: str = "reachable"
-    names = 26
+    names, most_hops = 26, HOPS
     most_edges = len(CONCEPTS) + len(PROPERTIES) + 3
     question_tokens = 4
 
@@ -99,14 +99,6 @@ class ProntoQA(Reachability):
     @property
     def name(self) -> str:
         return f"ProntoQA, {', '.join([self.reading, *self.marks])}"
-
-    @property
-    def size(self) -> int:
-        return self.inputs
-
-    @property
-    def most_hops(self) -> int:
-        return HOPS
 
     @property
     def roles(self) -> int:

@@ -66,6 +66,7 @@ class ProsQA(Reachability):
     hops: int | None = 4
     parents: float = 1.5
     mixture: tuple[float, ...] = ()
+    roles = 2
 
     def __post_init__(self):
         super().__post_init__()
@@ -84,10 +85,6 @@ class ProsQA(Reachability):
         return f"ProsQA, {', '.join([f'{self.names} names', f'{hops} hops', *shares, *self.marks, *more])}"
 
     @property
-    def size(self) -> int:
-        return self.inputs
-
-    @property
     def most_hops(self) -> int:
         return FEWEST_HOPS - 1 + len(self.mixture) if self.mixture else self.hops or MOST_HOPS
 
@@ -95,10 +92,6 @@ class ProsQA(Reachability):
     def lengths(self) -> Int[Tensor, " input"] | None:
         """Hops and the answer, where graphs differ and none waits."""
         return None if self.hops or self.waiting is not None else self.graphs.hops + 1
-
-    @property
-    def roles(self) -> int:
-        return 2
 
     @property
     def graphs(self) -> Graphs:

@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cot2lib.errors import SpecError
+from cot2lib.errors import SpecError, brief
 from cot2lib.kit.files import fetched
 from cot2lib.tasks.prosqa import SIZES, ProsQA
 from cot2lib.tasks.reachability import MOST_HOPS, Graphs
 
 NAMES = 28  # as many nodes as a published graph may have
-FIELDS = ("edges", "idx_to_symbol", "root", "target", "neg_target", "steps")
+FIELDS = ("idx_to_symbol", "edges", "steps", "root", "target", "neg_target")
 OPTIONS = {"naming", "grammar", "frontier", "seed", "deal", "padding_counts", "waiting"}
 ADDRESS = "https://raw.githubusercontent.com/facebookresearch/coconut/main/data/{}"
 CHECKSUMS = {"prosqa_valid.json": "c74e0de24f1e90ec48b1a993e6458a7be4caeef3928f5104e3c2e45d689a5249"}
@@ -91,18 +91,12 @@ def _content(path: str | Path) -> bytes:
 
 def _questions(path: str | Path, content: bytes) -> list[dict]:
     try:
-        questions = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise SpecError(f"{path} is no whole JSON file ({error}); download it again.") from error
-    if not isinstance(questions, list) or not questions:
-        raise SpecError(f"{path} holds no list of questions; give a published ProsQA file.")
-    for number, question in enumerate(questions):
-        place, known = f"{path}, question {number}", question if isinstance(question, dict) else ()
-        if lacking := [name for name in FIELDS if name not in known]:
-            raise SpecError(f"{place}: it lacks {', '.join(lacking)}.")
-        nodes, edges, steps = (len(question[name]) for name in ("idx_to_symbol", "edges", "steps"))
-        if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or not 1 <= steps <= MOST_HOPS:
-            raise SpecError(f"{place}: prompts have no room for {nodes} nodes, {edges} edges and {steps} steps.")
+        questions = [{name: question[name] for name in FIELDS} for question in json.loads(content)]
+        nodes, edges, steps = (max(len(question[name]) for question in questions) for name in FIELDS[:3])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SpecError(f"{path} is no published ProsQA file ({brief(error)}); download it again.") from error
+    if nodes > SIZES[NAMES].most or edges > SIZES[NAMES].edges or steps > MOST_HOPS:
+        raise SpecError(f"{path}: prompts have no room for {nodes} nodes, {edges} edges or {steps} steps.")
     return questions
 
 

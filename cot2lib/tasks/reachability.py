@@ -25,7 +25,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Bool, Int
@@ -33,7 +33,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.fields import at_least
+from cot2lib.kit.frozen import Natural
 from cot2lib.kit.random import Site
 from cot2lib.tasks.task import Frontier, Rows, Task
 
@@ -75,7 +75,13 @@ class Graphs(NamedTuple):
 
 @dataclass(frozen=True)
 class Reachability(Task):
-    """The base of tasks about graphs; a subclass gives `graphs`, `names`, `most_edges` and how it asks.
+    """The base of tasks about graphs. A subclass gives
+
+    * `inputs`, how many questions there are, and all of them, `graphs`;
+    * `names`, how many there are: no graph has more nodes; `most_hops` and `most_edges`, which a question may have;
+    * `roles`, how many tokens a name has: as a node, as the start of an edge, and as that of a negative edge;
+    * `asked`, the tokens that follow the edges in a prompt of pairs, the root last; and `asked_in_words`, the tokens
+      between the braces of a question in sentences.
 
     `seed` is that of the graphs; another `deal` gives the same graphs other names. Prompts differ in their number of
     edges. By default places are counted from a prompt's first token. Question and outputs then stand at other places
@@ -83,19 +89,20 @@ class Reachability(Task):
     """
 
     question_tokens = 5  # between the braces of the question
+    eos_id = EOS
+    full_budget = math.inf
 
     naming: Naming = "fresh"
     grammar: Literal["pairs", "sentences"] = "pairs"
     frontier: Frontier = "walks"
-    seed: int = 0
-    deal: int = 0
+    seed: Natural = 0
+    deal: Natural = 0
     padding_counts: bool = False
     waiting: int | None = None
     fewest = FEWEST  # questions, some of which are held out
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(0, seed=self.seed, deal=self.deal)
         if self.size < self.fewest:
             raise SpecError(f"inputs={self.size}: need at least {self.fewest} questions.")
         if self.waiting is not None and self.waiting < self.most_hops:
@@ -103,42 +110,32 @@ class Reachability(Task):
                 f"waiting={self.waiting}: some questions have {self.most_hops} hops; wait at least as long."
             )
 
-    @property
-    @abstractmethod
-    def graphs(self) -> Graphs:
-        """All questions."""
+    if TYPE_CHECKING:
+
+        @property
+        def inputs(self) -> int: ...
+        @property
+        def names(self) -> int: ...
+        @property
+        def most_hops(self) -> int: ...
+        @property
+        def most_edges(self) -> int: ...
+        @property
+        def roles(self) -> int: ...
+        @property
+        def asked(self) -> Int[Tensor, "input asked"]: ...
+        @property
+        def asked_in_words(self) -> Int[Tensor, "input asked"]: ...
 
     @property
     @abstractmethod
-    def names(self) -> int:
-        """How many names there are; no graph has more nodes."""
-
-    @property
-    @abstractmethod
-    def most_hops(self) -> int:
-        """Hops that a question may have."""
-
-    @property
-    @abstractmethod
-    def most_edges(self) -> int:
-        """Edges that a graph may have."""
-
-    @property
-    @abstractmethod
-    def roles(self) -> int:
-        """How many tokens a name has: as a node, as the start of an edge, and as that of a negative edge."""
-
-    @property
-    @abstractmethod
-    def asked(self) -> Int[Tensor, "input asked"]:
-        """Tokens that follow the edges in a prompt of pairs; the root comes last."""
-
-    @property
-    @abstractmethod
-    def asked_in_words(self) -> Int[Tensor, "input asked"]:
-        """Tokens between the braces of the question."""
+    def graphs(self) -> Graphs: ...
 
     # Sizes
+
+    @property
+    def size(self) -> int:
+        return self.inputs
 
     @property
     def train_size(self) -> int:
@@ -173,10 +170,6 @@ class Reachability(Task):
     @property
     def _frame_tokens(self) -> int:
         return 3 if self.pairs else 8 + self.question_tokens
-
-    @property
-    def eos_id(self) -> int:
-        return EOS
 
     # Names
 
@@ -312,10 +305,6 @@ class Reachability(Task):
         else:
             still = (after < 0).all(2, keepdim=True) | (step >= self.waiting)
         return torch.where(still, stay, after)
-
-    @property
-    def full_budget(self) -> float:
-        return math.inf
 
     @cached_property
     def trajectories(self) -> Int[Tensor, " input"]:

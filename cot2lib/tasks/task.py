@@ -43,7 +43,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import typed
+from cot2lib.kit.frozen import Frozen
 
 TRAIN_SHARE = 0.8
 Frontier = Literal["walks", "nodes", "complete"]  # what the full budget may average
@@ -55,7 +55,7 @@ NEEDED = (
 
 
 @dataclass(frozen=True)
-class Task(ABC):
+class Task(Frozen, ABC):
     """The base of tasks; the module's table says what each member means.
 
     Raises SpecError naming the members that a task lacks, or a field of another type.
@@ -93,7 +93,7 @@ class Task(ABC):
         def kinds(self) -> Int[Tensor, " token"]: ...
 
     def __post_init__(self):
-        typed(self)
+        super().__post_init__()
         given = {*dir(type(self)), *(entry.name for entry in fields(self))}
         if lacking := [name for name in NEEDED if name not in given]:
             name = type(self).__name__

@@ -36,7 +36,7 @@ class Chain(NamedTuple):
 
 
 def identity(v: int, steps: int) -> Chain:
-    """The chain that starts uniform over v tokens and never moves: the first token is the whole trace."""
+    """The chain that starts uniform and never moves: the first token is the whole trace."""
     return lazy_walk(v, steps, 0.0)
 
 
@@ -60,14 +60,11 @@ def random_rows(v: int, steps: int, concentration: float = 1.0, seed: int = 0) -
 
 
 def mnns(digits: Int[Tensor, "*input step"], bound: int | None = None) -> Chain:
-    """The chain of MNNS partial sums, each sign with probability 1/2.
+    """The chain of MNNS partial sums up to `bound`, by default the largest sum; each sign has probability 1/2.
 
     Its marginals are the hindsight targets with all trajectories. Token j stands for the sum j - bound. Sums that no
     trajectory reaches may lie so far out that a move would leave -bound..bound; such a move is cut to that range.
-
-    Args:
-        digits: one input or many. A batch of N takes N v^2 numbers per step, so give long lists in parts.
-        bound: the largest sum S; by default the largest sum of digits.
+    A batch of N inputs takes N v^2 numbers per step, so give long lists in parts.
     """
     largest = int(digits.sum(-1).max())
     bound = largest if bound is None else bound

@@ -17,23 +17,32 @@ where D_s is the part of the final token's variance that the state of step s exp
 K (1 - (1 - 1/K)^m). The bound 2 - 1/K holds for m <= 2. For larger m it holds if D_s shrinks fast enough towards early
 steps (`contraction`).
 
-Both forms are computed here. The tests compare them with exact enumeration (`cot2lib.theory.enumeration`). A Dirichlet
-thought of concentration gamma has the moments of K = gamma + 1 tokens.
+How many traces bring their average within epsilon of alpha_m (Prop. sample-complexity, i)? Let V be the mean squared
+error of one trace, E||q_m - alpha_m||^2. The average of N traces has V / N. By Chebyshev's inequality
+N = V / (eps^2 delta) suffices for probability 1 - delta. The paper's proof inserts V <= (2 - 1/K) / K. For every chain
+only V <= (1 - ||alpha_m||^2) (1 - (1 - 1/K)^m) holds, which grows with m towards the error of a single token.
+`failure` gives the exact probability for two tokens that never change. The printed N can be tested on it.
+
+The tests compare both forms with exact enumeration (`cot2lib.theory.enumeration`). A Dirichlet thought of
+concentration gamma has the moments of K = gamma + 1 tokens.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from scipy import special
 from torch import Tensor
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import whole
+from cot2lib.kit.frozen import positive
 from cot2lib.theory.enumeration import systematic_error
 
 EXACT = ("multinomial", "systematic")  # samplers whose error is known exactly
 SUMS_TO_ONE = 1e-6  # within single precision
+DIAMETER = math.sqrt(2)  # largest distance of two distributions
 CERTAIN = 1e-12  # a variance below this comes from rounding
 
 Array = Tensor | np.ndarray
@@ -43,17 +52,11 @@ Explained = Float[Tensor, "*input step"]
 
 
 class ReadOuts(NamedTuple):
-    """Mean squared error of one trace's estimate of alpha_m, for three ways to read the last step.
+    """Mean squared error of one trace's estimate of alpha_m, for three ways to read the last step."""
 
-    Attributes:
-        tokens: the mean of K tokens drawn there. This is the estimator of the paper's proof.
-        token: one token drawn there, as in the paper's Section 2 and its algorithm. K has no effect on it.
-        law: the distribution itself; nothing is drawn.
-    """
-
-    tokens: Float[Tensor, "*input"]
-    token: Float[Tensor, "*input"]
-    law: Float[Tensor, "*input"]
+    tokens: Float[Tensor, "*input"]  # the mean of K tokens drawn there: the estimator of the paper's proof
+    token: Float[Tensor, "*input"]  # one token drawn there, as in the paper's Section 2 and its algorithm
+    law: Float[Tensor, "*input"]  # the distribution itself; nothing is drawn
 
 
 def mse_ratio(
@@ -68,10 +71,8 @@ def mse_ratio(
         sampler: how the K tokens are drawn. "multinomial" means independent draws (MTS). "systematic" means
             `cot2lib.thoughts.Systematic`; its value comes from listing every reachable count vector.
 
-    Raises:
-        SpecError: for a k that is no whole number of at least 1, an unknown sampler, rows that are no distributions,
-            matrices of another size, a chain whose final token is certain (both errors are 0), or a chain with too
-            many count vectors to list.
+    Raises SpecError for arguments that are no chain, a chain whose final token is certain (both errors are 0), or one
+    with too many count vectors to list.
     """
     chain = _checked_chain(start, transitions, k)
     if sampler not in EXACT:
@@ -85,10 +86,7 @@ def mse_ratio(
 
 
 def marginals(start: Distribution, transitions: Transitions) -> list[Distribution]:
-    """alpha_1..alpha_m: what base CoT2 computes, and the mean of every unbiased sampler.
-
-    Source: Prop. equiv-discrete-continuous (consistency).
-    """
+    """alpha_1..alpha_m: what base CoT2 computes, and the mean of every unbiased sampler (consistency)."""
     alphas = [start]
     for moves in transitions:
         alphas.append((alphas[-1][..., None, :] @ moves)[..., 0, :])
@@ -144,7 +142,7 @@ def read_outs(terms: Explained, k: int) -> ReadOuts:
 
 
 def independent_error(terms: Explained, k: int) -> Float[Tensor, "*input"]:
-    """Mean squared error of the mean of K independent discrete traces, from D_1..D_m."""
+    """Mean squared error of the mean of K independent discrete traces."""
     return terms[..., -1] / k
 
 
@@ -174,17 +172,59 @@ def contraction(terms: Explained) -> Float[Tensor, "*input"]:
     return torch.where(terms[..., 1:] > CERTAIN, terms[..., :-1] / terms[..., 1:], 0.0).amax(-1).clamp(0.0, 1.0)
 
 
-def printed_bound_is_assured(rate: float, k: int) -> bool:
-    """Whether this contraction makes the paper's bound hold for every m: lambda <= 1 / (2 - 1/K)."""
-    return rate <= 1 / printed_bound(k)
+# How many traces suffice
+
+
+def largest_variance(k: int, steps: int, diversity: float = 1.0) -> float:
+    """The largest V of any chain of m steps with 1 - ||alpha_m||^2 = `diversity`."""
+    return diversity * (1 - (1 - 1 / k) ** steps)
+
+
+def printed_size(epsilon: float, delta: float, k: int) -> int:
+    """The N that the paper's proof calls enough: (2 - 1/K) / (K eps^2 delta)."""
+    return math.ceil(printed_bound(k) / (k * epsilon**2 * delta))
+
+
+def chebyshev_size(epsilon: float, delta: float, variance: float) -> int:
+    """An N that is enough for every chain with this V: V / (eps^2 delta)."""
+    return math.ceil(variance / (epsilon**2 * delta))
+
+
+def bernstein_size(epsilon: float, delta: float, variance: float) -> int:
+    """An N that is enough and grows only with ln(1 / delta), by Bernstein's inequality (Pinelis, 1994)."""
+    needed = 2 * variance / epsilon**2 + 2 * DIAMETER / (3 * epsilon)
+    return math.ceil(needed * math.log(2 / delta))
+
+
+def drift(k: int, steps: int) -> Float[Tensor, " count"]:
+    """Distribution of the first of two equally likely tokens' count among K, if they never change (Wright-Fisher)."""
+    counts = torch.arange(k + 1, dtype=torch.float64)
+    ways = torch.from_numpy(special.comb(k, counts.numpy()))
+    binomial = lambda share: ways * share**counts * (1 - share) ** (k - counts)
+    chances = binomial(torch.tensor(0.5, dtype=torch.float64))  # (count)
+    moves = binomial((counts / k)[:, None])  # (count before, count)
+    for _ in range(steps - 1):
+        chances = chances @ moves
+    return chances
+
+
+def failure(epsilon: float, traces: int, k: int, steps: int) -> float:
+    """Exact P(||average - alpha_m|| > epsilon) of N traces, for two equally likely tokens that never change.
+
+    The characteristic function of the sum of N counts is the N-th power of that of `drift`.
+    """
+    chances, largest = drift(k, steps), traces * k
+    sums = torch.fft.irfft(torch.fft.rfft(chances, largest + 1) ** traces, largest + 1)  # (total)
+    totals = torch.arange(largest + 1, dtype=torch.float64)
+    far = (2 * totals - largest).abs() > DIAMETER * epsilon * largest
+    return float(sums[far].sum())
 
 
 def _checked_chain(
     start: Float[Array, " v"], transitions: list[Float[Array, "_ _"]], k: int
 ) -> tuple[Float[Tensor, " v"], list[Float[Tensor, "v v"]]]:
     """The chain in float64."""
-    if whole("k", k) < 1:
-        raise SpecError(f"k={k}: a thought needs at least one token.")
+    positive(k=k)
     exact = lambda values: torch.as_tensor(values).double()
     chain = exact(start), [exact(moves) for moves in transitions]
     for place, rows in enumerate([chain[0][None], *chain[1]]):

@@ -13,12 +13,10 @@ Differences from the paper:
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-
-from cot2lib.errors import SpecError
 
 STATES = 73  # sums -36..36 of four digits 1-9
 PAPER_BUDGETS = (1, 4, 8, 16)  # of the paper's experiment on d
@@ -28,37 +26,29 @@ EXCESS = np.geomspace(1e-3, 1e3, 2001)  # values of tau - 1 that the centred bou
 
 def log_subsets(vocab: int, budget: int) -> float:
     """ln C(v, B), from the exact integer."""
-    _check_subsets(vocab, budget)
     return math.log(math.comb(vocab, budget))
 
 
 def log_subsets_below(vocab: int, budget: int) -> float:
     """B ln(v/B). It is at most ln C(v, B), because each of the B factors (v-i)/(B-i) of C(v, B) is at least v/B."""
-    _check_subsets(vocab, budget)
     return budget * math.log(vocab / budget)
 
 
 def largest_margin(vocab: int, budget: int) -> float:
     """delta_max = sqrt(2v/(v-1))/(2B). No embeddings in the unit ball have a larger margin for all subsets of B."""
-    _check_subsets(vocab, budget)
-    if budget == vocab:
-        raise SpecError(f"budget={budget}: only one subset of {vocab} states has that size; choose B < v.")
     return math.sqrt(2 * vocab / (vocab - 1)) / (2 * budget)
 
 
 def paper_dimension(vocab: int, budget: int, margin: float) -> float:
     """The paper's least d: B ln(v/B) / ln(2/delta), for delta <= 1. It is infinite above the largest margin."""
-    return _at_possible_margin(vocab, budget, margin, lambda: log_subsets_below(vocab, budget) / math.log(2 / margin))
+    possible = margin <= largest_margin(vocab, budget)
+    return log_subsets_below(vocab, budget) / math.log(2 / margin) if possible else math.inf
 
 
 def volume_dimension(vocab: int, budget: int, margin: float) -> float:
     """Least d by exact volumes: ln C(v, B) / ln((1 + delta)/delta). It is infinite above the largest margin."""
-    return _at_possible_margin(vocab, budget, margin, lambda: points_dimension(math.comb(vocab, budget), margin))
-
-
-def points_dimension(points: int, margin: float) -> float:
-    """Least d by exact volumes, for any number `points` of vectors in the unit ball that lie 2 delta apart."""
-    return math.log(points) / math.log1p(1 / margin)
+    possible = margin <= largest_margin(vocab, budget)
+    return log_subsets(vocab, budget) / math.log1p(1 / margin) if possible else math.inf
 
 
 def centred_dimension(vocab: int, budget: int, margin: float) -> float:
@@ -68,29 +58,14 @@ def centred_dimension(vocab: int, budget: int, margin: float) -> float:
     share 1/tau of the balls lie within the radius sqrt(tau) s + delta. So (1 - 1/tau) C(v, B) <=
     (1 + sqrt(tau) s / delta)^d for every tau > 1. The bound takes the best tau.
     """
-
-    def best() -> float:
-        spread = math.sqrt((vocab - budget) / (budget * (vocab - 1)))
-        tau = 1 + EXCESS
-        counted = log_subsets(vocab, budget) + np.log1p(-1 / tau)
-        return float((counted / np.log1p(np.sqrt(tau) * spread / margin)).max())
-
-    return _at_possible_margin(vocab, budget, margin, best)
+    if margin > largest_margin(vocab, budget):
+        return math.inf
+    spread, tau = math.sqrt((vocab - budget) / (budget * (vocab - 1))), 1 + EXCESS
+    counted = log_subsets(vocab, budget) + np.log1p(-1 / tau)
+    return float((counted / np.log1p(np.sqrt(tau) * spread / margin)).max())
 
 
 DIMENSIONS = {"paper": paper_dimension, "volume": volume_dimension, "centred": centred_dimension}
-
-
-def _at_possible_margin(vocab: int, budget: int, margin: float, dimension: Callable[[], float]) -> float:
-    """The value of `dimension`, or infinity for a margin that no dimension allows."""
-    if not margin > 0:
-        raise SpecError(f"margin={margin}: must be above 0.")
-    return dimension() if margin <= largest_margin(vocab, budget) else math.inf
-
-
-def _check_subsets(vocab: int, budget: int) -> None:
-    if not 1 <= budget <= vocab:
-        raise SpecError(f"budget={budget}: a set of {vocab} states has subsets of 1..{vocab}.")
 
 
 # What the ledger asks

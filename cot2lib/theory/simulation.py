@@ -1,20 +1,28 @@
 """Monte Carlo traces of a chain (Section 4.2): MTS, systematic and Dirichlet thoughts, and K discrete traces.
 
+`coverage` asks how often K sampled traces of MNNS hold a path to the answer. The tokens before the answer are sampled,
+each sign with probability 1/2. The last step tries both signs of the last digit and takes the best sum it finds. Prop.
+sample-complexity assumes a linear read-off. This one is not linear, so a trace of K tokens can be right where a single
+token is not.
+
 `simulate` draws many traces at once, in chunks that stay in the processor's cache. Each chunk is a function of the
 seed and its number. The samplers are those of the thought rules (`cot2lib.thoughts`). Nothing is shared with the
 exact forms (`cot2lib.theory.estimators`), so the two test each other.
 """
 
 from collections.abc import Callable
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from cot2lib.kit import random
 from cot2lib.kit.random import Site
+from cot2lib.supervision import forward_counts
+from cot2lib.tasks import MNNS
 from cot2lib.thoughts import inverse_cdf, systematic_counts, token_mean
 
 TRACES_TOGETHER = 1024  # few enough to stay in cache
@@ -24,12 +32,7 @@ Key = Int[Tensor, " one"]
 
 
 class Simulated(NamedTuple):
-    """Results of simulated traces.
-
-    Attributes:
-        errors: squared distance ||q_m - alpha_m||^2 of each trace.
-        mean: mean of q_m over the traces.
-    """
+    """The squared distance ||q_m - alpha_m||^2 of each simulated trace, and the mean of q_m over them."""
 
     errors: Float[Tensor, " trace"]
     mean: Float[Tensor, " v"]
@@ -56,9 +59,7 @@ def simulate(
     Thoughts of K tokens are drawn by "multinomial" (MTS), "systematic" or "dirichlet"; the latter have the matching
     concentration gamma = K - 1. With "discrete" a trace is the mean of K independent discrete traces.
     """
-    centre = start
-    for moves in transitions:
-        centre = centre @ moves
+    centre = reduce(torch.matmul, transitions, start)
     errors, total = [], torch.zeros_like(centre)  # total: (v)
     for chunk, first in enumerate(range(0, traces, TRACES_TOGETHER)):
         key = random.run_keys([seed], Site.CHAIN, chunk)
@@ -82,19 +83,19 @@ def _last_tokens(
 
 
 def independent(alphas: Distributions, k: int, key: Key) -> Distributions:
-    """The mean of k independent tokens of each distribution (the rule `MTS`)."""
+    """The rule `MTS`."""
     uniforms = random.uniform(key, alphas[..., 0].numel() * k).view(*alphas.shape[:-1], k)
     return token_mean(inverse_cdf(alphas, uniforms.to(alphas.dtype)), alphas)
 
 
 def systematic(alphas: Distributions, k: int, key: Key) -> Distributions:
-    """The mean of k systematically drawn tokens of each distribution (the rule `Systematic`)."""
+    """The rule `Systematic`."""
     offsets = random.uniform(key, alphas[..., 0].numel()).view(alphas.shape[:-1])
     return systematic_counts(k * alphas, offsets) / k
 
 
 def dirichlet(alphas: Distributions, k: int, key: Key) -> Distributions:
-    """A Dirichlet draw of concentration gamma = k - 1 around each distribution. Tokens of weight zero stay at zero."""
+    """The rule `Dirichlet` of concentration gamma = k - 1. Tokens of weight zero stay at zero."""
     generator = np.random.default_rng(int(key[0] & (2**63 - 1)))
     gammas = torch.from_numpy(generator.standard_gamma((k - 1) * alphas.numpy()))
     return gammas / gammas.sum(-1, keepdim=True)
@@ -105,3 +106,52 @@ DRAWS: dict[str, Callable[[Distributions, int, Key], Distributions]] = {
     "systematic": systematic,
     "dirichlet": dirichlet,
 }
+
+
+# Traces of MNNS that hold the answer
+
+
+def coverage(task: MNNS, k: int, sampler: str, repeats: int = 8) -> Float[Tensor, " repeat"]:
+    """Share of the task's inputs whose answer a trace of K tokens holds. Each input gets `repeats` traces.
+
+    The sampler is "multinomial" (MTS) or "systematic". A path is a sequence of signs. Paths stay apart where sums
+    are equal, and are sorted by sum before each draw; that draws the same sums as merging them would.
+    """
+    draw, key = DRAWS[sampler], random.run_keys([0], Site.CHAIN, k)
+    digits = task.digits.expand(repeats, -1, -1)  # (repeat, input, step)
+    sums, drawn = torch.zeros_like(digits[..., :1]), torch.ones(repeats, task.size, 1)  # (repeat, input, path)
+    for step in range(task.length - 1):
+        sums = _both_signs(sums, digits[..., step])  # twice as many paths
+        order = sums.argsort(-1)
+        sums, chances = sums.gather(-1, order), torch.cat([drawn, drawn], -1).gather(-1, order) / 2
+        drawn = draw(chances, k, random.fold(key, step))
+    right = _both_signs(sums, digits[..., -1]) == task.answers[:, None]
+    held = (torch.cat([drawn, drawn], -1) > 0) & right
+    return held.any(-1).float().mean(-1)
+
+
+def _both_signs(sums: Int[Tensor, "*input path"], digit: Int[Tensor, "*input"]) -> Int[Tensor, "*input paths"]:
+    return torch.cat([sums - digit[..., None], sums + digit[..., None]], -1)
+
+
+def independent_coverage(task: MNNS, k: int) -> float:
+    """Exact share of inputs whose answer at least one of K independent discrete traces holds."""
+    missed = 1 - (_marginals(task)[-2] * hits(task)).sum(1)
+    return float((1 - missed**k).mean())
+
+
+def hits(task: MNNS) -> Bool[Tensor, "input state"]:
+    """Whether a sum before the last digit leads to the answer by one of that digit's signs."""
+    answers = (task.answers + task.start)[:, None, None]
+    return (task.children(task.length - 1) == answers).any(-1)
+
+
+def answer_mass(task: MNNS) -> Float[Tensor, " input"]:
+    """alpha_m(answer): the share of all trajectories that end in the answer."""
+    return _marginals(task)[-1].gather(1, (task.answers + task.start)[:, None])[:, 0]
+
+
+def _marginals(task: MNNS) -> list[Float[Tensor, "input state"]]:
+    """Share of all trajectories in each sum: before the first step, then after every step."""
+    graph = [task.children(step) for step in range(task.length)]
+    return [counts / counts.sum(1, keepdim=True) for counts in forward_counts(graph, task.states, task.start)]

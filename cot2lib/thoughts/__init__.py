@@ -15,9 +15,7 @@ from cot2lib.thoughts.rule import Rule, Sampled, State, Thought
 from cot2lib.thoughts.sampled import MTS, Discrete, Systematic, inverse_cdf, systematic_counts, token_mean
 from cot2lib.thoughts.simplex import Dirichlet, Gumbel
 
-RULES = (Always, Base, Discrete, MTS, Systematic, Dirichlet, Gumbel, Gaussian, Hidden, ZeroSlot, Edited)
-
 __all__ = [
-    "MTS", "RULES", "Always", "Base", "Dirichlet", "Discrete", "Edit", "Edited", "Gaussian", "Gumbel", "Hidden",
+    "MTS", "Always", "Base", "Dirichlet", "Discrete", "Edit", "Edited", "Gaussian", "Gumbel", "Hidden",
     "Rule", "Sampled", "State", "Systematic", "Thought", "ZeroSlot", "inverse_cdf", "systematic_counts", "token_mean",
 ]  # fmt: skip

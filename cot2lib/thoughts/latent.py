@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jaxtyping import Float
 from torch import Tensor
 
-from cot2lib.kit.fields import above_zero
+from cot2lib.kit.frozen import Positive
 from cot2lib.kit.random import normals
 from cot2lib.thoughts.rule import Mix, Rule, Sampled, State, Thought, Weights
 
@@ -39,11 +39,7 @@ class Gaussian(Sampled):
     embedding table too.
     """
 
-    sigma: float
-
-    def __post_init__(self):
-        super().__post_init__()
-        above_zero(sigma=self.sigma)
+    sigma: Positive
 
     def __call__(self, state: State) -> Thought:
         weights = state.logits.softmax(-1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import above_zero, at_least, typed
+from cot2lib.kit.frozen import Frozen, Natural, Positive, Share
 from cot2lib.thoughts.rule import Logits, Rule, State, Thought
 
 
@@ -15,19 +15,12 @@ class Base(Rule):
     """The paper's continuous token (section 2): softmax of logits / temperature.
 
     Entries below the threshold are dropped and the rest renormalised (a later ablation); with `top` only so many of
-    the largest stay. The largest always stays. temperature > 0, 0 <= threshold < 1.
+    the largest stay. The largest always stays.
     """
 
-    temperature: float = 1.0
-    threshold: float = 0.0
-    top: int = 0
-
-    def __post_init__(self):
-        super().__post_init__()
-        above_zero(temperature=self.temperature)
-        at_least(0, top=self.top)
-        if not 0 <= self.threshold < 1:
-            raise SpecError(f"threshold={self.threshold}: choose 0 <= threshold < 1.")
+    temperature: Positive = 1.0
+    threshold: Share = 0.0
+    top: Natural = 0
 
     def __call__(self, state: State) -> Thought:
         weights = (state.logits / self.temperature).softmax(-1)
@@ -45,11 +38,7 @@ class Base(Rule):
 class Always(Rule):
     """The same token at every step, say the arrow: a model that was fed nothing to read thinks so."""
 
-    token: int
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(0, token=self.token)
+    token: Natural
 
     def __call__(self, state: State) -> Thought:
         weights = torch.zeros_like(state.logits)
@@ -60,15 +49,12 @@ class Always(Rule):
 
 
 @dataclass(frozen=True)
-class Edit(ABC):
+class Edit(Frozen, ABC):
     """A change of mixture weights: frozen data that a reader subclasses.
 
     It may look at the state of the step, say at `state.step` and, through a task that is a field of it, at the inputs
     `state.rows`; `cot2lib.supervision` says which states matter.
     """
-
-    def __post_init__(self):
-        typed(self)
 
     @abstractmethod
     def __call__(self, weights: Logits, state: State) -> Logits:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.kit.fields import label, typed
+from cot2lib.kit.frozen import Frozen
 
 Logits = Float[Tensor, "run batch vocab"]
 Weights = Float[Tensor, "*lead vocab"]
@@ -73,11 +73,8 @@ class Thought:
 
 
 @dataclass(frozen=True)
-class Rule(ABC):
+class Rule(Frozen, ABC):
     """A deterministic thought rule. Fields are checked against their types; raises SpecError for another type."""
-
-    def __post_init__(self):
-        typed(self)
 
     @abstractmethod
     def __call__(self, state: State) -> Thought:
@@ -87,10 +84,6 @@ class Rule(ABC):
     def samples(self) -> bool:
         """Whether the rule draws, so that policy gradients can train it."""
         return False
-
-    @property
-    def label(self) -> str:
-        return label(self)
 
     def columns(self) -> dict[str, object]:
         """The rule's fields as columns of tables. One whose name a run has too gets the prefix `rule_`."""

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from cot2lib.kit.fields import above_zero, at_least
+from cot2lib.kit.frozen import Count, NonNegative, Positive
 from cot2lib.thoughts.rule import Logits, Rule, Sampled, State, Thought, Weights
 
 
@@ -18,13 +18,8 @@ class Discrete(Sampled):
     `generate` does so by default (k = 50), and the authors' Pass@k uses it.
     """
 
-    temperature: float = 0.0
-    top_k: int | None = None
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(0, temperature=self.temperature)
-        at_least(1, top_k=self.top_k)
+    temperature: NonNegative = 0.0
+    top_k: Count | None = None
 
     def __call__(self, state: State) -> Thought:
         if not self.samples:
@@ -55,13 +50,8 @@ class MTS(Sampled):
     The log-density is that of the ordered draws. k = 1 is `Discrete(temperature)`.
     """
 
-    k: int
-    temperature: float = 1.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, k=self.k)
-        above_zero(temperature=self.temperature)
+    k: Count
+    temperature: Positive = 1.0
 
     def __call__(self, state: State) -> Thought:
         log_weights = self._log_weights(state.logits)
@@ -87,11 +77,7 @@ class Systematic(Rule):
     together depends on their order in the vocabulary; how often each is drawn does not.
     """
 
-    k: int
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, k=self.k)
+    k: Count
 
     def __call__(self, state: State) -> Thought:
         expected = self.k * state.logits.double().softmax(-1)

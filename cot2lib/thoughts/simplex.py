@@ -1,6 +1,7 @@
 """Thoughts that are random points of the simplex: Dirichlet (paper, section 5.2) and relaxed tokens."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import dirichlet
-from cot2lib.kit.fields import above_zero, at_least
+from cot2lib.kit.frozen import Bound, Count, Positive
 from cot2lib.thoughts.rule import Sampled, State, Thought, Weights
 
 Tokens = Int[Tensor, "*lead token"]
@@ -33,20 +34,16 @@ class Dirichlet(Sampled):
     (There it is enough that the current, the old or the reference policy gives a token `floor`.)
 
     The action is one draw: the `most` likeliest tokens, as floats; the logarithms of their weights, -inf if they are
-    not apart; and that of the shared entry. gamma > 0, 0 <= floor < 1/2, most at least 1.
+    not apart; and that of the shared entry.
     """
 
-    gamma: float
-    floor: float = 1e-3
+    gamma: Positive
+    floor: Annotated[float, Bound("at least", 0), Bound("below", 0.5)] = 1e-3
     masked: bool = False
-    most: int | None = 16
+    most: Count | None = 16
 
     def __post_init__(self):
         super().__post_init__()
-        above_zero(gamma=self.gamma)
-        at_least(1, most=self.most)
-        if not 0 <= self.floor < 0.5:
-            raise SpecError(f"floor={self.floor}: choose 0 <= floor < 0.5.")
         if self.masked and not self.floor:
             raise SpecError("masked=True, floor=0: the mask needs a floor above 0; without a mask 0 keeps all tokens.")
 
@@ -98,11 +95,7 @@ class Gumbel(Sampled):
     ratio varies less. The mean is alpha_t only in the limit of temperature 0.
     """
 
-    temperature: float = 1.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        above_zero(temperature=self.temperature)
+    temperature: Positive = 1.0
 
     def __call__(self, state: State) -> Thought:
         noise = -(-state.draws(state.logits.shape[-1]).log()).log()

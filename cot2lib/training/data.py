@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cot2lib.errors import SpecError
 from cot2lib.kit import random
-from cot2lib.kit.identity import is_outside
+from cot2lib.kit.frozen import is_outside
 from cot2lib.kit.random import Site
 from cot2lib.supervision import check_budget, check_targets_fit, hindsight_targets, steps_of
 from cot2lib.targets import Visits

@@ -13,7 +13,7 @@ from torch import Tensor
 from cot2lib import decode
 from cot2lib.decode import Rollout
 from cot2lib.kit import random
-from cot2lib.kit.identity import outsiders
+from cot2lib.kit.frozen import outsiders
 from cot2lib.kit.random import Site
 from cot2lib.model import GPT2Stack
 from cot2lib.testing import check_thoughts

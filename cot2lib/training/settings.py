@@ -8,14 +8,12 @@ apart in a table (`columns`), which other runs it can be stacked with (`shape`),
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import above_zero, at_least, typed
-from cot2lib.kit.identity import identifier, is_outside
+from cot2lib.kit.frozen import Count, Frozen, Natural, NonNegative, Positive, Share, is_outside
 from cot2lib.model import GPT2Stack
 from cot2lib.model.stack import GPT2_SD
 from cot2lib.model.trigonometric import check_width
@@ -32,7 +30,7 @@ Load = Callable[[Sequence["Run"]], GPT2Stack]
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Frozen):
     """A GPT-2 model: its shape and where its token embeddings start.
 
     Attributes:
@@ -43,24 +41,22 @@ class Model:
         embedding_sd: standard deviation of drawn token embeddings; GPT-2's is .02.
     """
 
-    d_model: int = 32
-    layers: int = 2
-    heads: int = 2
+    d_model: Count = 32
+    layers: Count = 2
+    heads: Count = 2
     embedding: Embedding = "learned"
-    embedding_sd: float = GPT2_SD
+    embedding_sd: Positive = GPT2_SD
 
     def __post_init__(self):
-        typed(self)
-        at_least(1, d_model=self.d_model, layers=self.layers, heads=self.heads)
+        super().__post_init__()
         if self.d_model % self.heads:
             raise SpecError(f"heads={self.heads} does not divide d_model={self.d_model}; choose a divisor.")
-        above_zero(embedding_sd=self.embedding_sd)
         if self.embedding != "learned":
             check_width(self.d_model)
 
 
 @dataclass(frozen=True)
-class Supervision:
+class Supervision(Frozen):
     """The inputs and targets of a supervised run.
 
     Attributes:
@@ -86,24 +82,22 @@ class Supervision:
             budget.
     """
 
-    budget: int | None = None
+    budget: Count | None = None
     ties: Ties = "minus-first"
-    every: int | None = 1
+    every: Count | None = 1
     arrow: bool = True
     eos: bool = False
     loss_on: Literal["outputs", "sequence"] = "outputs"
     reduction: Literal["sum", "mean"] = "sum"
-    pauses: int = 0
+    pauses: Natural = 0
     feeding: Literal["teacher", "self", "stages"] = "teacher"
-    switch: int = 0
+    switch: Natural = 0
     curriculum: Literal["none", "first", "growing"] = "none"
     targets: Targets | None = None
     scoring: Literal["shares", "set"] = "shares"
 
     def __post_init__(self):
-        typed(self)
-        at_least(1, every=self.every, budget=self.budget)
-        at_least(0, pauses=self.pauses, switch=self.switch)
+        super().__post_init__()
         if self.scoring == "set" and (self.loss_on == "sequence" or self.budget == 1 or self.targets is not None):
             raise SpecError("scoring='set' is CoT2's: it needs loss_on='outputs', a budget above 1 and no targets.")
         if self.feeding != "teacher" and self.loss_on == "sequence":
@@ -139,7 +133,7 @@ class Supervision:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Frozen):
     """How the weights are optimised with AdamW (beta_1 = .9, eps 1e-8).
 
     Attributes:
@@ -155,27 +149,21 @@ class Recipe:
         beta2: AdamW's, how slowly it forgets the size of gradients.
     """
 
-    steps: int
-    batch: int
-    lr: float
-    evaluate_every: int
+    steps: Count
+    batch: Count
+    lr: NonNegative
+    evaluate_every: Count
     schedule: Schedule = "constant"
-    warmup: int = 0
-    weight_decay: float = 0.0
-    dropout: float = 0.0
-    cycles: int = 1
-    beta2: float = 0.999
+    warmup: Natural = 0
+    weight_decay: NonNegative = 0.0
+    dropout: Share = 0.0
+    cycles: Count = 1
+    beta2: Share = 0.999
 
     def __post_init__(self):
-        typed(self)
-        at_least(1, steps=self.steps, batch=self.batch, evaluate_every=self.evaluate_every, cycles=self.cycles)
-        at_least(0, warmup=self.warmup, weight_decay=self.weight_decay, lr=self.lr)
+        super().__post_init__()
         if self.cycles > self.steps:
             raise SpecError(f"cycles={self.cycles} of {self.steps} steps: choose at most one for each step.")
-        if not 0 <= self.dropout < 1:
-            raise SpecError(f"dropout={self.dropout}: choose 0 <= dropout < 1.")
-        if not 0 <= self.beta2 < 1:
-            raise SpecError(f"beta2={self.beta2}: choose 0 <= beta2 < 1.")
         if self.schedule == "cosine" and self.warmup >= self.steps // self.cycles:
             length = self.steps // self.cycles
             fewer = f"needs fewer, say warmup={length // 10}"
@@ -183,7 +171,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Run(ABC):
+class Run(Frozen, ABC):
     """The base of objectives: one training run, as frozen data.
 
     A subclass has the fields or properties `recipe`, `task`, `model`, `supervision`, `thought` and `seed`.
@@ -207,7 +195,7 @@ class Run(ABC):
         def seed(self) -> int: ...
 
     def __post_init__(self):
-        typed(self)
+        super().__post_init__()
         if is_outside(type(self.task)):
             check_sizes(self.task)
 
@@ -226,10 +214,6 @@ class Run(ABC):
 
         `load` gives the trained models of other runs that these start from.
         """
-
-    @cached_property
-    def id(self) -> str:
-        return identifier(self)
 
     @property
     def training(self) -> "Run":

@@ -14,15 +14,14 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from cot2lib.kit import random, timing
-from cot2lib.kit.captured import Captured
-from cot2lib.kit.identity import is_outside
+from cot2lib.kit.frozen import outsiders
 from cot2lib.kit.random import Site
 from cot2lib.model import Dropout, GPT2Stack
 from cot2lib.thoughts import Rule
@@ -35,6 +34,7 @@ T = TypeVar("T")
 
 SEGMENT = 250  # most steps between two looks at the clock
 FIRST_LOSSES = 20
+WARM_UP = 3  # eager calls before a CUDA graph is captured
 
 
 def learning_rates(recipe: Recipe, start: int, steps: int) -> Float[Tensor, " step"]:
@@ -67,6 +67,40 @@ class Progress:
     seconds: float = 0.0
     loss_sum: list[float] = field(default_factory=list)
     loss_steps: int = 0
+
+
+class Captured(Generic[T]):
+    """A function without arguments, as a GPU repeats it: eager in its first calls, then captured once as a CUDA graph,
+    and replayed as one launch.
+
+    It reads and writes tensors that stay where they are, and never waits for the GPU. A replay overwrites the result
+    of the one before.
+    """
+
+    def __init__(self, work: Callable[[], T]):
+        self.work, self.calls = work, 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.result: T
+
+    def __call__(self) -> T:
+        if self.calls < WARM_UP:
+            self.calls += 1
+            return self._aside()
+        if self.graph is None:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self.result = self.work()
+            self.graph = graph
+        self.graph.replay()
+        return self.result
+
+    def _aside(self) -> T:
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            result = self.work()
+        torch.cuda.current_stream().wait_stream(side)
+        return result
 
 
 class StackTrainer(ABC):
@@ -225,7 +259,7 @@ class StackTrainer(ABC):
     def decoded(self, steps: Sequence[Rule]) -> dict[str, list]:
         """The held-out inputs decoded by the rules of their steps, see `cot2lib.training.evaluation.evaluate`."""
         work = partial(evaluation.measured, self.stack, self.data, self.seeds, steps)
-        looked_at = any(is_outside(type(rule)) for rule in steps)  # on the CPU, so that it cannot be captured
+        looked_at = any(map(outsiders, steps))  # by `check_thoughts`, on the CPU, so that it cannot be captured
         return evaluation.summary(self.data, *(work if looked_at else self.repeat(tuple(steps), work))())
 
     def _log(self, steps: int) -> None:

@@ -15,7 +15,7 @@ from cot2lib.study.claims.kinds import HalfStated, Number, Statement
 from cot2lib.study.claims.rows import cells, filled
 from cot2lib.study.judge import NAT, PERCENTS
 from cot2lib.study.printed import paper_value
-from cot2lib.theory.verdict import Verdict
+from cot2lib.theory.claims import Verdict
 
 
 def fixed(values, **columns):

@@ -87,10 +87,12 @@ def print_into_sources(chapter: str) -> None:
     """Give cells that nbval compares what they printed when the chapter was executed."""
     path = ROOT / "notebooks" / f"{chapter}.ipynb"
     source, executed = (json.loads(file.read_text()) for file in (path, EXECUTED / path.name))
-    printed = {cell["id"]: cell["outputs"] for cell in executed["cells"] if cell["cell_type"] == "code"}
+    outputs = {cell["id"]: cell["outputs"] for cell in executed["cells"] if cell["cell_type"] == "code"}
     for cell in source["cells"]:
         if "nbval-check-output" in cell["metadata"].get("tags", []):
-            cell.update(outputs=printed[cell["id"]], execution_count=1)
+            printed = "".join("".join(part["text"]) for part in outputs[cell["id"]])  # in parts as time would have it
+            stream = {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
+            cell.update(outputs=[stream], execution_count=1)
     path.write_text(json.dumps(source, indent=1, ensure_ascii=False) + "\n")
 
 

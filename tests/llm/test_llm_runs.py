@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit.identity import from_data, identifier, to_data
+from cot2lib.kit.frozen import from_data, to_data
 from cot2lib.thoughts import MTS, Dirichlet
 
 pytest.importorskip("transformers")
@@ -137,10 +137,10 @@ def test_some_stories_are_of_all_numbers_of_sums_and_unseen_ones_differ():
 
 
 def test_train_and_warm_name_damaged_files(store):
-    runs.save_tensors(runs._path(identifier(START), "start"), {"x": torch.zeros(1)}, {})
+    runs.save_tensors(runs._path(START.id, "start"), {"x": torch.zeros(1)}, {})
     with pytest.raises(RecordError, match="does not hold the weights of its model"):
         runs.warm(START)
-    runs._path(identifier(START), "start").unlink()
+    runs._path(START.id, "start").unlink()
     path = runs._path(RUN.id, "checkpoint")
     runs.save_tensors(path, {"weights.x": torch.zeros(1)}, {"taken": 1, "log": [], "evaluations": [], "seconds": 0.0})
     with pytest.raises(RecordError, match="does not fit its run"):

@@ -15,7 +15,7 @@ from cot2lib.study import chapters
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EVERYWHERE = {"profile", "device", "seeds", "retrain"}
-NO_FIGURE = (".absent", ".bullets", ".checked", ".lacking", ".table", ".text")
+NO_FIGURE = (".absent", ".bullets", ".checked", ".folds", ".lacking", ".table", ".text")
 
 
 def cells(path, kind="code"):

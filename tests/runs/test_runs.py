@@ -16,7 +16,7 @@ from builders import SPECS, short
 
 from cot2lib import cli, runs
 from cot2lib.errors import RecordError, SpecError
-from cot2lib.kit import identity, timing
+from cot2lib.kit import frozen, timing
 from cot2lib.runs import finished, lookup, records, store
 from cot2lib.runs.collect import collect as merge
 from cot2lib.study import sweeps
@@ -159,7 +159,7 @@ def test_runs_of_a_readers_rule_stay_in_the_store(kept, monkeypatch):
         merge("tiny.quick", [own, SPECS[1]])
     store.read.cache_clear()
     finished._stack_tables.cache_clear()
-    monkeypatch.setattr(identity, "OUTSIDE", {})
+    monkeypatch.setattr(frozen, "OUTSIDE", {})
     assert set(store.finished()) == {spec.id for spec in SPECS} == set(runs.run(SPECS, "error")["id"])
     merge("tiny.quick", SPECS)
     assert len(records.shipped()[0]) == 3
@@ -167,7 +167,7 @@ def test_runs_of_a_readers_rule_stay_in_the_store(kept, monkeypatch):
 
 def test_a_checkpoint_of_a_readers_rule_is_left_alone(interrupted, monkeypatch):
     checkpoint = interrupted([replace(SPECS[0], thought=Readers())])
-    monkeypatch.setattr(identity, "OUTSIDE", {})
+    monkeypatch.setattr(frozen, "OUTSIDE", {})
     runs.run(SPECS[1:2])
     assert checkpoint.exists()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import jaxtyping
 import pytest
 import torch
-from builders import some
+from builders import registered, some
 from ragged import Ragged
 
 from cot2lib import MTS, Base, Discrete, GRPOSpec, Rule, RunSpec, Sampled, Thought, runs
@@ -21,7 +21,7 @@ from cot2lib.runs import finished
 from cot2lib.specs import Model, Recipe, Supervision
 from cot2lib.tasks import MNNS, ProntoQA, ProsQA
 from cot2lib.testing import check_rule, check_task
-from cot2lib.thoughts import RULES, Always, Dirichlet, Edited, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
+from cot2lib.thoughts import Always, Dirichlet, Edited, Gaussian, Gumbel, Hidden, Systematic, ZeroSlot
 from cot2lib.training.settings import Supervision as Shown
 
 MANY, PARTS = 2000, 20
@@ -168,7 +168,7 @@ def quick(monkeypatch, tmp_path):
 def end_of(number, monkeypatch, folder):
     """How one wrong thing ends: "refused" in a sentence that names it, "noted", "trained" to numbers, or else."""
     monkeypatch.setenv("COT2_STORE", str(folder / str(number)))
-    monkeypatch.setattr("cot2lib.kit.identity.source_hash", lambda kind: f"{number:016x}")
+    monkeypatch.setattr("cot2lib.kit.frozen.source_hash", lambda kind: f"{number:016x}")
     draw = random.Random(number)
     member, thing = (wrong_rule if number % 3 == 0 else wrong_task)(draw)
     try:
@@ -202,7 +202,7 @@ RIGHT = (
 
 
 def test_what_is_right_is_not_refused():
-    assert {type(rule) for rule in RIGHT} | {Systematic, Edited} == set(RULES)
+    assert {type(rule) for rule in RIGHT} | {Systematic, Edited} == registered("thoughts")
     for rule in (Mine(), *RIGHT, Systematic(3), Dirichlet(20.0, 0.0, most=None)):
         check_rule(rule, 20, 8)
     for task in (Ragged(), MNNS(1, 4, 3), ProsQA(inputs=20), ProntoQA(inputs=20, grammar="sentences")):

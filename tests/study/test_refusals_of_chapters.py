@@ -92,7 +92,7 @@ REFUSALS = [
     ("inputs=1000000: choose 2 to", lambda: probed("cot2", 10**6)),
     ("no-CoT has no mixtures", lambda: probed("no-cot", 4)),
     ("COCONUT has no mixtures", lambda: probed("coconut", 4)),
-    ("rollouts=1: must be at least 2", lambda: probes.consistency(None, [2], 1)),
+    ("rollouts=1: give two or more", lambda: probes.consistency(None, [2], 1)),
     ("top_k=10", lambda: sampling.checked(10, [1], 1.0)),
     ("ks=[]", lambda: sampling.checked(0, [], 1.0)),
     ("ks=[20]", lambda: sampling.checked(0, [20], 1.0)),

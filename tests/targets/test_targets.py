@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from builders import short, walks
+from builders import registered, short, walks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ragged import Ragged
@@ -16,7 +16,6 @@ from cot2lib.specs import Supervision, to_data
 from cot2lib.specs.profiles import PROFILES, spec
 from cot2lib.supervision import drawn_paths, hindsight_targets, steps_of
 from cot2lib.targets import (
-    TARGETS,
     Apart,
     Arrow,
     DrawnState,
@@ -297,7 +296,9 @@ def test_a_control_is_told_apart():
 
 def test_labels_tell_what_is_no_default():
     assert Apart(Smoothed(), PATH).label == "Apart(scored=Smoothed, fed=Frontier(budget=1, ties=plus-first))"
-    assert len({rule.label for rule in RULES}) == len(RULES) and {type(rule) for rule in RULES} == set(TARGETS)
+    assert len({rule.label for rule in RULES}) == len(RULES) and {type(rule) for rule in RULES} == registered(
+        "targets"
+    )
 
 
 def own(call):

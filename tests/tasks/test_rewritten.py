@@ -7,8 +7,8 @@ import networkx as nx
 import pytest
 import torch
 
-from cot2lib.tasks import ProsQA, rewritten
-from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
+from cot2lib.tasks import ProsQA, variants
+from cot2lib.tasks.variants import Rewritten, can_be_rewritten
 
 TASK = ProsQA(inputs=200, names=28, hops=None, mixture=(0.4, 0.4, 0.2), seed=1, waiting=6, padding_counts=True)
 
@@ -64,15 +64,15 @@ def test_rewritten_control_changes_no_walk_from_the_root(rows):
 
 def test_rewritten_arguments_alone_decide_which_edge_moves():
     first = with_edge(True).graphs.edges
-    rewritten._rewritten.cache_clear()
+    variants._rewritten.cache_clear()
     assert torch.equal(Rewritten(**asdict(TASK)).graphs.edges, first)
 
 
 def test_chosen_edges_are_as_many_as_there_are_choices(rows):
     """The new end is drawn from all that fit: no choice of an edge and an end is twice as common as another."""
     graphs = TASK.graphs
-    row = next(row for row in rows if rewritten._moves(one(graphs, row), 28)[0].sum() == 2)
+    row = next(row for row in rows if variants._moves(one(graphs, row), 28)[0].sum() == 2)
     many = type(graphs)(*(field[row : row + 1].expand(2000, *field.shape[1:]) for field in graphs))
-    edge, end, *_ = rewritten._chosen(many, 28, True, torch.Generator().manual_seed(0))
+    edge, end, *_ = variants._chosen(many, 28, True, torch.Generator().manual_seed(0))
     counts = torch.stack([edge, end], 1).unique(dim=0, return_counts=True)[1]
     assert len(counts) == 2 and abs(int(counts[0]) - 1000) < 4 * 500**0.5

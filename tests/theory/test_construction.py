@@ -8,20 +8,23 @@ from hypothesis import strategies as st
 
 from cot2lib.supervision import hindsight_targets, trajectory_shares
 from cot2lib.tasks import MNNS
-from cot2lib.theory.blocks import Layout, NextToken
-from cot2lib.theory.construction import VARIANTS, Design, TrigMNNS, sufficient_sharpness
-from cot2lib.theory.cosine import CosineMNNS
-from cot2lib.theory.matching import exact_match, multisets, optima, orders, signed_sums, smallest_sharpness
+from cot2lib.theory.construction import VARIANTS, Design, Layout, NextToken, TrigMNNS, sufficient_sharpness
 from cot2lib.theory.propositions import (
     CLAIMS,
     attention_mass,
+    exact_match,
+    multisets,
+    optima,
+    orders,
     partial_sum_error,
     read_off,
     routing,
+    signed_sums,
     smallest_non_negative,
+    smallest_sharpness,
     sum_sets,
 )
-from cot2lib.theory.tagged import TaggedMNNS
+from cot2lib.theory.variants import CosineMNNS, TaggedMNNS
 
 FOUR = MNNS()
 DTYPES = (torch.float64, torch.float32)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import chains, coverage, enumeration, estimator_claims, estimators, sample_size
+from cot2lib.theory import chains, claims, enumeration, estimators, simulation
 from cot2lib.theory.estimators import mse_ratio
 from cot2lib.theory.simulation import simulate
 
@@ -99,7 +99,7 @@ def test_mse_ratio_by_recursion_and_its_bounds(seed, v, steps, k, concentration)
     found = mse_ratio(*chain, k)
     assert found == pytest.approx(float(spread.trace() / estimators.independent_error(parts, k)), rel=1e-8)
     assert 1 - 1e-9 <= found <= estimators.tight_bound(k, steps) + 1e-9
-    if steps <= 2 or estimators.printed_bound_is_assured(float(estimators.contraction(parts)), k):
+    if steps <= 2 or float(estimators.contraction(parts)) <= 1 / estimators.printed_bound(k):
         assert found <= estimators.printed_bound(k) + 1e-9
     rate = float(estimators.contraction(parts))
     assert found <= 1 / (1 - rate * (1 - 1 / k)) + 1e-9, "the bound of contractive chains"
@@ -182,39 +182,39 @@ def test_read_outs_by_the_recursion():
 )
 def test_printed_size_fails(k, steps, delta, printed, failed, enough, kept):
     """Against a simulation's values, which carry its noise; here they are exact."""
-    variance = sample_size.largest_variance(k, steps, 0.5)
-    assert sample_size.printed_size(0.1, delta, k) == printed
-    assert sample_size.chebyshev_size(0.1, delta, variance) == enough
-    exact = [sample_size.failure(0.1, n, k, steps) for n in (printed, enough)]
+    variance = estimators.largest_variance(k, steps, 0.5)
+    assert estimators.printed_size(0.1, delta, k) == printed
+    assert estimators.chebyshev_size(0.1, delta, variance) == enough
+    exact = [estimators.failure(0.1, n, k, steps) for n in (printed, enough)]
     assert exact == pytest.approx([failed, kept], abs=4e-3)
     assert exact[1] <= delta and (exact[0] > delta) == (steps > 4)
-    assert sample_size.failure(0.1, sample_size.bernstein_size(0.1, delta, variance), k, steps) <= delta
+    assert estimators.failure(0.1, estimators.bernstein_size(0.1, delta, variance), k, steps) <= delta
 
 
 def test_drift_and_failure_are_enumerated():
     law = [*enumeration.count_distributions(*chains.identity(2, 4), 3)][-1]
     exact = torch.tensor([float(law[n, 3 - n]) for n in range(4)], dtype=torch.float64)
-    assert torch.allclose(sample_size.drift(3, 4), exact, atol=1e-14)
+    assert torch.allclose(estimators.drift(3, 4), exact, atol=1e-14)
     two = [p * q for (a, p), (b, q) in itertools.product(enumerate(exact), enumerate(exact)) if abs(a + b - 3) > 1.5]
-    assert sample_size.failure(0.3, 2, 3, 4) == pytest.approx(float(sum(two)))
+    assert estimators.failure(0.3, 2, 3, 4) == pytest.approx(float(sum(two)))
     shares = torch.arange(33) / 32 - 0.5
-    variance = 2 * float(sample_size.drift(32, 9) @ shares.double().square())
-    assert variance == pytest.approx(sample_size.largest_variance(32, 9, 0.5))
+    variance = 2 * float(estimators.drift(32, 9) @ shares.double().square())
+    assert variance == pytest.approx(estimators.largest_variance(32, 9, 0.5))
 
 
 @given(st.integers(2, 40), st.integers(1, 30), st.floats(0.02, 0.3))
 @settings(deadline=None, max_examples=40)
 def test_largest_variance_and_failure_are_bounded(k, steps, epsilon):
-    variance = sample_size.largest_variance(k, steps)
+    variance = estimators.largest_variance(k, steps)
     least = min(1, steps / k)
     assert (1 - 1 / 2.718281828) * least <= variance + 1e-12 and variance <= least + 1e-12
     variance /= 2
     few = int(variance / (2 * epsilon**2))
     if few >= 1:
         total = few * variance
-        assert sample_size.failure(epsilon, few, k, steps) >= total / (12 * total + 8), "Paley and Zygmund"
-    for size in (sample_size.chebyshev_size, sample_size.bernstein_size):
-        assert sample_size.failure(epsilon, size(epsilon, 0.2, variance), k, steps) <= 0.2
+        assert estimators.failure(epsilon, few, k, steps) >= total / (12 * total + 8), "Paley and Zygmund"
+    for size in (estimators.chebyshev_size, estimators.bernstein_size):
+        assert estimators.failure(epsilon, size(epsilon, 0.2, variance), k, steps) <= 0.2
 
 
 # Consistency
@@ -280,26 +280,26 @@ def test_simulate_is_a_function_of_its_seed():
 
 
 def test_coverage_of_eight_tokens():
-    assert coverage.independent_coverage(MNNS(), 8) == pytest.approx(0.808, abs=5e-3)
-    assert float(coverage.coverage(MNNS(), 8, "multinomial", repeats=4).mean()) == pytest.approx(0.736, abs=0.012)
-    assert float(coverage.coverage(MNNS(), 8, "systematic", repeats=4).min()) == 1, "they hold all eight paths"
+    assert simulation.independent_coverage(MNNS(), 8) == pytest.approx(0.808, abs=5e-3)
+    assert float(simulation.coverage(MNNS(), 8, "multinomial", repeats=4).mean()) == pytest.approx(0.736, abs=0.012)
+    assert float(simulation.coverage(MNNS(), 8, "systematic", repeats=4).min()) == 1, "they hold all eight paths"
 
 
 @pytest.mark.parametrize("k, sampler", [(2, "multinomial"), (2, "systematic"), (3, "systematic")])
 def test_coverage_is_the_enumerated_one(k, sampler):
     task = MNNS(1, 3, 3)
-    right, exact = coverage.hits(task), 0.0
+    right, exact = simulation.hits(task), 0.0
     for row, digits in enumerate(task.digits):
         start, moves = chains.mnns(digits, task.bound)
         law = [*enumeration.count_distributions(start, moves[:-1], k, sampler)][-1]
         held = [chance for counts, chance in law.items() if any(n and right[row, j] for j, n in enumerate(counts))]
         exact += float(sum(held)) / task.size
-    found = coverage.coverage(task, k, sampler, repeats=60)
+    found = simulation.coverage(task, k, sampler, repeats=60)
     assert abs(float(found.mean()) - exact) < 4.5 * float(found.std()) / 60**0.5 + 1e-6
 
 
 def test_answer_mass_is_the_share_of_trajectories():
-    share = coverage.answer_mass(MNNS())
+    share = simulation.answer_mass(MNNS())
     assert float(share.mean()) == pytest.approx(0.1074, abs=6e-5) and share.max() < 1
     optimal = (MNNS().signed_sums()[:, :, -1] == MNNS().answers[:, None]).double().mean(1)
     assert torch.equal(share, optimal)
@@ -315,9 +315,9 @@ def test_mnns_steps_have_a_high_rank():
 
 
 def test_estimator_claims():
-    assert estimator_claims.consistency()[:2] == (True, True) and estimator_claims.k_infinity().printed
+    assert claims.consistency()[:2] == (True, True) and claims.k_infinity().printed
     for claim in ("sample_complexity_ratio", "sample_complexity_rate", "assumption_1"):
-        found = getattr(estimator_claims, claim)()
+        found = getattr(claims, claim)()
         assert found[:2] == (False, True) and found.condition, claim
 
 
@@ -325,4 +325,4 @@ def test_k_infinity_notices_a_wrong_form(monkeypatch):
     """Explained variances taken in another order are not what listing gives."""
     explained = estimators.explained
     monkeypatch.setattr(estimators, "explained", lambda *chain: explained(*chain) ** 2)
-    assert not estimator_claims.k_infinity().printed
+    assert not claims.k_infinity().printed

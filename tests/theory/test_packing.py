@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cot2lib.tasks import MNNS
-from cot2lib.theory import margins, packing, softmax_head
+from cot2lib.theory import margins, packing
 
 V = 73
 SUMS = torch.arange(-36, 37, dtype=torch.float64)
@@ -179,13 +179,13 @@ def test_polynomial_logits_show_any_weights(budget):
     members = torch.rand(200, V, generator=generator).argsort(1)[:, :budget]
     weights = torch.rand(200, budget, generator=generator, dtype=torch.float64) + 0.01
     points = torch.zeros(200, V, dtype=torch.float64).scatter(1, members, weights / weights.sum(1, keepdim=True))
-    assert float(softmax_head.divergence(points, softmax_head.polynomial_logits(SUMS, points)).max()) < 1e-12
+    assert float(margins.divergence(points, margins.polynomial_logits(SUMS, points)).max()) < 1e-12
 
 
 def test_polynomial_logits_of_the_full_budget_are_of_degree_eight():
     points = margins.distinct_targets(MNNS(), 16, "minus-first")
-    logits = softmax_head.polynomial_logits(SUMS**2, points)
-    assert float(softmax_head.divergence(points, logits).max()) < 1e-12
+    logits = margins.polynomial_logits(SUMS**2, points)
+    assert float(margins.divergence(points, logits).max()) < 1e-12
     for degree, fits in ((8, True), (7, False)):
         basis = torch.linalg.qr(((SUMS**2 - 648) / 648)[:, None] ** torch.arange(degree + 1)).Q
         rest = (logits - (logits @ basis) @ basis.T).norm(dim=1) / logits.norm(dim=1)
@@ -215,7 +215,7 @@ def least_divergence(points, embeddings):
 
     def loss():
         optimizer.zero_grad()
-        total = softmax_head.divergence(points, hidden @ embeddings.T).sum()
+        total = margins.divergence(points, hidden @ embeddings.T).sum()
         total.backward()
         return total
 
@@ -238,7 +238,7 @@ def test_divergence_below_twice_the_budget(budget):
 
 def test_fitted_divergence(targets):
     """Mean KL of the full budget: small at d = 8 and no better at 16, but far from it at 6."""
-    six, eight, sixteen = (softmax_head.fitted_divergence(targets[16], d) for d in (6, 8, 16))
+    six, eight, sixteen = (margins.fitted_divergence(targets[16], d) for d in (6, 8, 16))
     assert eight < 1e-3 and six > 10 * eight and sixteen > eight / 10
-    longer = softmax_head.fitted_divergence(targets[16], 8, steps=1000, lr=0.1)
+    longer = margins.fitted_divergence(targets[16], 8, steps=1000, lr=0.1)
     assert longer < 1.5e-4, "7e-5 was found before"

@@ -17,7 +17,7 @@ from cot2lib.supervision import ancestors, hindsight_targets, mirrored, reachabl
 from cot2lib.tasks import MNNS, ProsQA, Task
 from cot2lib.thoughts import Always, Base, Discrete, Edit, Edited, Hidden
 from cot2lib.training.data import stack_data
-from cot2lib.training.supervised import build_stack
+from cot2lib.training.supervised import SupervisedTrainer, build_stack
 
 TASK, GRAPHS = MNNS(1, 5, 3), ProsQA(inputs=60)
 
@@ -100,6 +100,13 @@ def test_an_edited_run_is_evaluated_on_its_inputs(store, nothing_shipped, tmp_pa
     assert row["first_losses"].nunique() == 1 and from_data(to_data(run)) == run
     with pytest.raises(SpecError, match="Exact"):
         collect("mine.quick", [run], folder=tmp_path)
+
+
+def test_an_edit_from_outside_is_never_captured(monkeypatch):
+    """Its thoughts are looked at on the CPU, which a CUDA graph could not wait for."""
+    trainer = SupervisedTrainer([short()])
+    monkeypatch.setattr(trainer, "repeat", lambda name, work: pytest.fail("captured"))
+    assert trainer.decoded(rules(Edited(Base(), Exact(TASK)), 3))["correct_a"]
 
 
 @dataclass(frozen=True)

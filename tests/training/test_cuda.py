@@ -7,13 +7,13 @@ from builders import evaluate
 from cot2lib import runs
 from cot2lib.decode import PROMPTS_AT_ONCE, rules
 from cot2lib.kit import random
-from cot2lib.kit.captured import WARM_UP
 from cot2lib.kit.random import Site
 from cot2lib.specs import GRPOSpec, Recipe
 from cot2lib.specs.profiles import spec
 from cot2lib.tasks import MNNS
 from cot2lib.thoughts import MTS, Base, Dirichlet, Gaussian, Gumbel
 from cot2lib.training.supervised import SupervisedTrainer, build_stack
+from cot2lib.training.trainer import WARM_UP
 
 pytestmark = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 TASK = MNNS(1, 5, 3)

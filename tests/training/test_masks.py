@@ -8,7 +8,7 @@ from cot2lib.decode import ANSWER, decode, rules
 from cot2lib.kit import random
 from cot2lib.model import GPT2Stack
 from cot2lib.thoughts import Base
-from cot2lib.training.masked import MaskedTrainer, SequenceMasks
+from cot2lib.training.grpo import MaskedTrainer, SequenceMasks
 from cot2lib.training.supervised import build_stack
 
 PROMPTS = torch.randint(0, 11, (1, 6, 4), generator=torch.Generator().manual_seed(0))

@@ -9,7 +9,7 @@ from functools import cache
 import pandas as pd
 
 from cot2lib.errors import SpecError
-from cot2lib.kit.fields import distinct
+from cot2lib.kit.frozen import distinct
 from cot2lib.metrics import LEVEL, paired_interval
 from cot2lib.runs import records
 from cot2lib.specs import profiles

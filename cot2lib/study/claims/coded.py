@@ -35,8 +35,9 @@ from cot2lib.study.report import PERCENT, describe
 from cot2lib.study.sweeps import D_MODELS, KS
 from cot2lib.study.targets import simple_optimum
 from cot2lib.tasks import MNNS
-from cot2lib.theory import estimator_claims, packing, points, propositions
-from cot2lib.theory.verdict import Verdict
+from cot2lib.theory import claims as sampled
+from cot2lib.theory import packing, propositions
+from cot2lib.theory.claims import Verdict
 
 CONSTRUCTION, PACKING = "tests/theory/test_construction.py", "tests/theory/test_packing.py"
 ESTIMATORS = "tests/theory/test_estimators.py"
@@ -202,12 +203,12 @@ CODED: dict[str, Kind] = {
     "packing": Statement(packing_bound, PACKING),
     "threshold-packing": Statement(thresholds, PACKING, excludes_nothing),
     "decode-overhead": Statement(decode_overhead, "tests/study/test_overhead.py"),
-    "consistency": Statement(estimator_claims.consistency, ESTIMATORS),
-    "k-infinity": Statement(estimator_claims.k_infinity, ESTIMATORS),
-    "sample-complexity-ratio": Statement(estimator_claims.sample_complexity_ratio, ESTIMATORS),
-    "sample-complexity-rate": Statement(estimator_claims.sample_complexity_rate, ESTIMATORS),
-    "assumption-1": Statement(estimator_claims.assumption_1, ESTIMATORS),
-    "gamma-direction": Statement(points.gamma_direction, "tests/thoughts/test_dirichlet.py"),
+    "consistency": Statement(sampled.consistency, ESTIMATORS),
+    "k-infinity": Statement(sampled.k_infinity, ESTIMATORS),
+    "sample-complexity-ratio": Statement(sampled.sample_complexity_ratio, ESTIMATORS),
+    "sample-complexity-rate": Statement(sampled.sample_complexity_rate, ESTIMATORS),
+    "assumption-1": Statement(sampled.assumption_1, ESTIMATORS),
+    "gamma-direction": Statement(sampled.gamma_direction, "tests/thoughts/test_dirichlet.py"),
     "optimum-min3-max2": Fact(partial(simple_optimum, FIVE_DIGITS), NEARLY_ALL),
     "rl-consistent": Fact(smallest_gain, 0.0, falls),
     "rl-mnns-smaller": Fact(gain_beside_mnns, 0.0, lambda: "by the paper's own tables"),

@@ -20,7 +20,7 @@ from cot2lib.study.frame import held_out
 from cot2lib.study.judge import NAT, PERCENTS, POINTS, Unit
 from cot2lib.study.printed import paper_value
 from cot2lib.study.report import PERCENT, describe
-from cot2lib.theory.verdict import Verdict
+from cot2lib.theory.claims import Verdict
 
 SETTLED = "paper"  # the profile whose records settle a claim
 YES, NO = "yes", "no"

@@ -17,7 +17,7 @@ from cot2lib import runs
 from cot2lib.errors import RecordError
 from cot2lib.metrics import Interval, by_seed, holm, mean_interval
 from cot2lib.specs import Run, by_shape
-from cot2lib.specs.table import epoch_steps
+from cot2lib.specs.profiles import epoch_steps
 from cot2lib.study import frame, measured
 from cot2lib.study.controls import runs as controls
 from cot2lib.study.controls.measure import FRESH, TRAINED, edits

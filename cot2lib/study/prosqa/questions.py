@@ -2,7 +2,7 @@
 
 `cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 measure questions` measures every
 trained model on the published validation file and on generated questions: by hops, by whether rules without a search
-answer them, with one edge moved (`cot2lib.tasks.rewritten`), and with added leaves that are no options.
+answer them, with one edge moved (`cot2lib.tasks.variants`), and with added leaves that are no options.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,12 +27,13 @@ from cot2lib.study.report import PERCENT
 from cot2lib.tasks import ProsQA
 from cot2lib.tasks.published import fetch, published
 from cot2lib.tasks.reachability import MOST_HOPS, NAMINGS, Reachability
-from cot2lib.tasks.rewritten import Rewritten, can_be_rewritten
 from cot2lib.tasks.variants import (
     INPUTS,
     LEAVES,
     Distracted,
+    Rewritten,
     ancestors,
+    can_be_rewritten,
     degrees,
     depths,
     mean,

@@ -1,21 +1,48 @@
-"""The paper's claims about sampled thoughts (Section 4.2), decided by computation, as printed and as corrected.
+"""The paper's claims about sampled thoughts (Sections 4.2 and 5.2), decided by computation.
 
-Each function takes well under a second. It computes both verdicts from the other modules of `cot2lib.theory`.
+Each function without arguments takes well under a second. Both verdicts, as printed and as
+corrected, come from the other modules of `cot2lib.theory`. `cot2lib.theory.propositions` has the claims about the
+construction.
 """
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
+from cot2lib.kit import random
 from cot2lib.supervision import hindsight_targets
 from cot2lib.tasks import MNNS
-from cot2lib.theory import chains, enumeration, estimators, sample_size
-from cot2lib.theory.coverage import answer_mass
-from cot2lib.theory.verdict import Verdict
+from cot2lib.theory import chains, enumeration, estimators
+from cot2lib.theory.simulation import answer_mass
 
 TOKENS_PER_STEP = (1, 2, 3, 4, 8, 16)
 LENGTHS = range(1, 7)
 ROUNDING = 1e-6
+GAMMAS = (0.5, 1.0, 3.0, 10.0, 20.0, 40.0, 200.0)
+MEANS = 64  # random alphas on which the claim is checked
+TOKENS = 12
+LOGIT_SCALE = 3.0
+
+
+class Verdict(NamedTuple):
+    """Whether a statement holds as printed, and whether it holds as corrected.
+
+    `condition` says what the correction assumes. It is read after "holds if".
+    """
+
+    printed: bool
+    corrected: bool = False
+    condition: str = ""
+
+    @property
+    def text(self) -> str:
+        """The verdict in words: `holds`, `holds if ...` or `refuted`."""
+        if self.printed:
+            return "holds"
+        return f"holds if {self.condition}" if self.corrected else "refuted"
 
 
 def consistency() -> Verdict:
@@ -65,7 +92,7 @@ def sample_complexity_ratio() -> Verdict:
             for k in TOKENS_PER_STEP:
                 found = float(estimators.ratio(parts, k)) - ROUNDING
                 kept = found <= estimators.printed_bound(k)
-                assured = steps <= 2 or estimators.printed_bound_is_assured(rate, k)
+                assured = steps <= 2 or rate <= 1 / estimators.printed_bound(k)
                 printed &= kept
                 corrected &= (kept or not assured) and 1 - 2 * ROUNDING <= found <= estimators.tight_bound(k, steps)
     return Verdict(printed, corrected, "m <= 2, or contractive chains")
@@ -78,11 +105,11 @@ def sample_complexity_rate() -> Verdict:
     """
     printed, corrected, epsilon, delta = True, True, 0.1, 0.1
     for k, steps in ((8, 2), (16, 100), (64, 200)):
-        variance = sample_size.largest_variance(k, steps, diversity=0.5)
-        size = sample_size.chebyshev_size(epsilon, delta, variance)
-        enough = sample_size.printed_size(epsilon, delta, k)
-        printed &= sample_size.failure(epsilon, enough, k, steps) <= delta
-        corrected &= sample_size.failure(epsilon, size, k, steps) <= delta
+        variance = estimators.largest_variance(k, steps, diversity=0.5)
+        size = estimators.chebyshev_size(epsilon, delta, variance)
+        enough = estimators.printed_size(epsilon, delta, k)
+        printed &= estimators.failure(epsilon, enough, k, steps) <= delta
+        corrected &= estimators.failure(epsilon, size, k, steps) <= delta
     return Verdict(printed, corrected, "fixed m, or contractive chains")
 
 
@@ -112,3 +139,32 @@ def _test_chains(steps: int) -> list[chains.Chain]:
         chains.rank_one(8, steps),
         chains.mnns(digits[:steps]),
     ]
+
+
+# Dirichlet thoughts, of mean alpha and concentrations gamma alpha
+
+
+def point_variance(alpha: Float[Tensor, "*lead token"], gamma: float) -> Float[Tensor, "*lead token"]:
+    """Variance of each weight of a Dirichlet point of mean alpha: alpha_i (1 - alpha_i) / (gamma + 1)."""
+    return alpha * (1 - alpha) / (gamma + 1)
+
+
+def point_entropy(alpha: Float[Tensor, "*lead token"], gamma: float) -> Float[Tensor, "*lead"]:
+    """Mean entropy (nat) of a point: psi(gamma + 1) - sum_i alpha_i psi(gamma alpha_i + 1)."""
+    whole = torch.digamma(torch.as_tensor(gamma + 1.0, dtype=alpha.dtype))
+    return whole - (alpha * torch.digamma(gamma * alpha + 1)).sum(-1)
+
+
+def gamma_direction() -> Verdict:
+    """The paper's claim about gamma: a larger gamma gives more uniform points, and explores more.
+
+    Single points do get more uniform, though never more so than alpha. But the spread among points shrinks.
+    """
+    alpha = (LOGIT_SCALE * random.normal(random.run_keys(range(MEANS)), TOKENS)).softmax(-1)
+    shapes = torch.stack([point_entropy(alpha, gamma) for gamma in GAMMAS])  # (gamma, mean)
+    spreads = torch.stack([point_variance(alpha, gamma).sum(-1) for gamma in GAMMAS])  # (gamma, mean)
+    more_uniform = bool((shapes.diff(dim=0) > 0).all() and (shapes < torch.special.entr(alpha).sum(-1)).all())
+    explores_more = bool((spreads.diff(dim=0) > 0).all())
+    return Verdict(
+        more_uniform and explores_more, more_uniform, "single samples are meant; among samples spread falls"
+    )

@@ -1,0 +1,337 @@
+"""Frozen data that specs are made of: its fields have their declared types, and its id is a hash of them.
+
+A field is an int, a float, a bool, a str, a Literal or a tuple of such, or a frozen dataclass; each may be optional. A
+value has one type, because ids hash it: a whole number given for a float becomes one, a NumPy integer an int, a list
+a tuple, and anything else of another type is an error. `Annotated` with a `Bound` says which numbers fit.
+
+An id hashes the JSON of the fields that differ from their defaults, and `NUMERICS`. A new field with a default
+therefore changes no id. Another default does, as do results of another meaning, for which NUMERICS is raised. A field
+that does not count in comparisons, such as the path of a file, counts in no id.
+
+A class outside the package, such as a reader's thought rule, is named by its module and its source too: when its code
+changes, the id does. Comments and layout do not count, nor do functions that the class calls.
+"""
+
+import ast
+import dataclasses
+import hashlib
+import inspect
+import json
+import linecache
+import math
+import numbers
+import operator
+import textwrap
+import types
+import typing
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache, cached_property, lru_cache
+from typing import Annotated, ClassVar
+
+from cot2lib.errors import SpecError, brief
+
+NUMERICS = 1
+DIGITS = 12  # hexadecimal ones of an id
+PACKAGE = __name__.split(".")[0]
+WANTED = {int: "a whole number", float: "a finite number", bool: "True or False", str: "a string"}
+FIELDS = "a field may be int, float, bool, str, a Literal or tuple of such, or a frozen dataclass"
+LARGEST = 2**63 - 1  # tensors hold integers of 64 bits
+
+KINDS: dict[str, type] = {}  # classes of the package by their tag
+OUTSIDE: dict[tuple[str, str, str], type] = {}  # classes of others, as this process has met them
+
+
+class UndefinedError(SpecError):
+    """Plain data of a class that is defined outside the package, and not in this process."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """The base of frozen data; raises SpecError for a field of another type.
+
+    `tag` names the class in ids. A class that gets another name keeps its old one as its tag.
+    """
+
+    tag: ClassVar[str]
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if not is_outside(cls):
+            other = KINDS.get(tag_of(cls), cls)
+            assert other.__module__ == cls.__module__, f"{cls} and {other} have one tag; name them apart"
+            KINDS[tag_of(cls)] = cls
+
+    def __post_init__(self):
+        for name, hint in _hints(type(self)).items():  # type: ignore[arg-type]  # mypy doubts that a class can be hashed
+            object.__setattr__(self, name, _coerced(name, hint, getattr(self, name)))
+
+    @cached_property
+    def id(self) -> str:
+        """Twelve hexadecimal digits."""
+        try:
+            text = json.dumps([NUMERICS, to_data(self, compared=True)], sort_keys=True, separators=(",", ":"))
+        except TypeError as error:
+            raise SpecError(f"{type(self).__name__} has a field that is no plain data ({brief(error)}).") from error
+        return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+    @property
+    def label(self) -> str:
+        return label(self)
+
+
+def label(data) -> str:
+    """The class of frozen data and its fields that differ from their defaults, as tables show it."""
+    values = {entry: getattr(data, entry.name) for entry in dataclasses.fields(data)}
+    shown = [
+        f"{entry.name}={label(value) if dataclasses.is_dataclass(value) else value}"
+        for entry, value in values.items()
+        if value != entry.default
+    ]
+    return f"{type(data).__name__}({', '.join(shown)})" if shown else type(data).__name__
+
+
+# Types of fields
+
+
+class Bound(typing.NamedTuple):
+    """A bound of a number: `sign` is one of `SIGNS`."""
+
+    sign: str
+    limit: float
+
+
+SIGNS = {"at least": operator.ge, "above": operator.gt, "at most": operator.le, "below": operator.lt}
+Count = Annotated[int, Bound("at least", 1)]
+Several = Annotated[int, Bound("at least", 2)]
+Natural = Annotated[int, Bound("at least", 0)]
+Positive = Annotated[float, Bound("above", 0)]
+NonNegative = Annotated[float, Bound("at least", 0)]
+Share = Annotated[float, Bound("at least", 0), Bound("below", 1)]
+
+
+@cache
+def _hints(kind: type) -> dict[str, typing.Any]:
+    try:
+        hints = typing.get_type_hints(kind, include_extras=True)
+    except (NameError, TypeError, SyntaxError) as error:
+        raise SpecError(f"class {kind.__name__}: the type of a field cannot be read ({brief(error)}).") from error
+    return {entry.name: hints[entry.name] for entry in dataclasses.fields(kind)}
+
+
+def _coerced(name: str, hint, value):
+    """A value as its declared type; of several the first that it fits."""
+    origin, given = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        number = _coerced(name, given[0], value)
+        for bound in given[1:]:
+            if isinstance(bound, Bound) and not SIGNS[bound.sign](number, bound.limit):
+                raise SpecError(f"{name}={number}: must be {bound.sign} {bound.limit}.")
+        return number
+    if origin in (typing.Union, types.UnionType):
+        return _first_fit(name, given, value)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return as_instance(name, value, hint)
+    if hint is int:
+        return as_int(name, value)
+    if hint is float and isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # of 10^400, which is none as a float
+            if math.isfinite(value):
+                return float(value)
+    if hint in (bool, str) and isinstance(value, hint):
+        return value
+    if hint in WANTED:
+        raise SpecError(f"{name}={value!r:.60}: give {WANTED[hint]}.")
+    if origin is typing.Literal:
+        chosen = [choice for choice in given if type(choice) is type(value) and choice == value]
+        if not chosen:
+            raise SpecError(f"{name}={value!r:.60}: choose one of {', '.join(map(str, given))}.")
+        return chosen[0]
+    if origin is tuple and given:
+        return _several(name, given, value)
+    raise SpecError(f"{name}: {FIELDS}, not {getattr(hint, '__name__', hint)}.")
+
+
+def _first_fit(name: str, kinds: Sequence, value):
+    if value is None and type(None) in kinds:
+        return None
+    kinds = [kind for kind in kinds if kind is not type(None)]
+    for kind in kinds[:-1]:
+        with suppress(SpecError):
+            return _coerced(name, kind, value)
+    return _coerced(name, kinds[-1], value)
+
+
+def _several(name: str, kinds: tuple, value) -> tuple:
+    """A tuple, whose entries are all of one kind if the second of two is an ellipsis."""
+    if not isinstance(value, tuple | list):
+        raise SpecError(f"{name}={value!r:.60}: give a tuple.")
+    if kinds[1:] == (...,):
+        kinds = kinds[:1] * len(value)
+    if len(kinds) != len(value):
+        raise SpecError(f"{name}={value!r:.60}: give a tuple of {len(kinds)}.")
+    return tuple(_coerced(f"{name}[{place}]", kind, entry) for place, (kind, entry) in enumerate(zip(kinds, value)))
+
+
+def as_instance(name: str, value, kind: type):
+    """A frozen dataclass of a wanted kind."""
+    if not isinstance(value, kind):
+        raise SpecError(f"{name}={value!r:.200}: give one of {kind.__name__}.")
+    own = type(value)
+    if "__dataclass_params__" not in vars(own):
+        raise SpecError(f"{name}: class {own.__name__} is no dataclass; write @dataclass(frozen=True) above it.")
+    if is_outside(own):
+        Frozen.__post_init__(value)  # type: ignore[arg-type]  # a reader's own may not do so
+    return value
+
+
+# Arguments of functions
+
+
+def as_int(name: str, value) -> int:
+    """A whole number of at most 64 bits as an int."""
+    try:
+        number = operator.index(value) if not isinstance(value, bool) else None
+    except TypeError:  # arrays and tensors have an index if they hold one integer
+        number = None
+    if number is None:
+        raise SpecError(f"{name}={' '.join(repr(value).split()):.200}: give {WANTED[int]}.")
+    if abs(number) > LARGEST:
+        raise SpecError(f"{name} has {number.bit_length()} bits: give a whole number between -2^63 and 2^63.")
+    return number
+
+
+def positive(**values) -> None:
+    """Raise SpecError for an argument that is no whole number of at least 1."""
+    for name, value in values.items():
+        _coerced(name, Count, value)
+
+
+def distinct(name: str, values: Sequence) -> None:
+    """Raise SpecError if a value stands twice in a list: what is counted twice looks surer than it is."""
+    twice = next((value for place, value in enumerate(values) if value in values[:place]), None)
+    if twice is not None:
+        raise SpecError(f"{name}={list(values)!r} names {twice!r} twice; give each value once.")
+
+
+# Plain data
+
+
+def tag_of(kind: type) -> str:
+    return kind.__name__ if is_outside(kind) else vars(kind).get("tag", kind.__name__)
+
+
+def to_data(spec, compared: bool = False) -> dict:
+    """Plain data: the kind and the fields that differ from their defaults, or only those that count in comparisons."""
+    kind = type(spec)
+    data = {"kind": tag_of(kind)}
+    if is_outside(kind):
+        data |= {"module": kind.__module__, "source": source_hash(kind)}  # type: ignore[arg-type]  # as above
+        OUTSIDE[data["module"], data["kind"], data["source"]] = kind
+    for entry in dataclasses.fields(spec):
+        value = getattr(spec, entry.name)
+        if value != entry.default and (entry.compare or not compared):
+            data[entry.name] = _plain(value, compared)
+    return data
+
+
+def _plain(value, compared: bool):
+    if isinstance(value, tuple):
+        return [_plain(entry, compared) for entry in value]
+    return to_data(value, compared) if dataclasses.is_dataclass(value) else value
+
+
+def from_data(data: dict):
+    """The object that `to_data` described."""
+    if not (
+        isinstance(data, dict) and all(isinstance(data.get(key, ""), str) for key in ("kind", "module", "source"))
+    ):
+        raise SpecError(f"{str(data)[:60]!r} describes no spec; give a kind and its fields.")
+    fields = dict(data)
+    name, module, source = (fields.pop(key, None) for key in ("kind", "module", "source"))
+    kind = KINDS.get(name) if source is None else OUTSIDE.get((module, name, source))
+    if kind is None and source is not None:
+        raise UndefinedError(f"{name} of module {module} is not defined here, or differs; run its definition first.")
+    if kind is None:
+        raise SpecError(f"spec of kind {name!r}: this version of cot2lib knows {', '.join(KINDS)}.")
+    try:
+        return kind(**{name: _restored(value) for name, value in fields.items()})
+    except TypeError as error:
+        raise SpecError(f"{kind.__name__} has other fields in this version of cot2lib ({brief(error)}).") from error
+
+
+def _restored(value):
+    """The reverse of `_plain`; JSON knows lists alone, and no field is one."""
+    if isinstance(value, list):
+        return tuple(_restored(entry) for entry in value)
+    if not isinstance(value, dict):
+        return value
+    text = json.dumps(value)
+    return from_data(value) if '"source"' in text else _shared(text)  # outside, a class may be defined anew
+
+
+@lru_cache(maxsize=1024)
+def _shared(text: str):
+    """A part of a spec; thousands of runs share their tasks, models and recipes."""
+    return from_data(json.loads(text))
+
+
+# Classes outside the package
+
+
+def is_outside(kind: type) -> bool:
+    return kind.__module__.split(".")[0] != PACKAGE
+
+
+def outsiders(spec) -> list[type]:
+    """Classes outside the package that frozen data is made of."""
+    if isinstance(spec, tuple):
+        return [kind for entry in spec for kind in outsiders(entry)]
+    if not dataclasses.is_dataclass(spec):
+        return []
+    inner = outsiders(tuple(getattr(spec, entry.name) for entry in dataclasses.fields(spec)))
+    return [type(spec)] * is_outside(type(spec)) + inner
+
+
+@cache
+def source_hash(kind: type) -> str:
+    """Hash of the code of a class and of its bases outside the package."""
+    others = [
+        base for base in kind.__mro__ if is_outside(base) and base.__module__ not in ("builtins", "abc", "typing")
+    ]
+    code = "\n".join(_code(_source(base)) for base in others)
+    return hashlib.sha256(code.encode()).hexdigest()[:16]
+
+
+def _code(source: str) -> str:
+    """A source without comments and layout; unchanged where its lines do not parse by themselves."""
+    try:
+        return ast.unparse(ast.parse(source))
+    except SyntaxError:
+        return source
+
+
+def _source(kind: type) -> str:
+    try:
+        return textwrap.dedent(inspect.getsource(kind))
+    except (OSError, TypeError) as error:
+        if found := _cell_source(kind):
+            return found
+        raise SpecError(
+            f"the source of class {kind.__name__} cannot be read, and the id of a run needs it; "
+            "define the class in a file, or in a notebook cell with a method of its own."
+        ) from error
+
+
+def _cell_source(kind: type) -> str | None:
+    """The source of a class of a notebook, which Python does not find: its methods know their cell."""
+    for value in vars(kind).values():
+        method = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "func", value))
+        if code := getattr(method, "__code__", None):
+            lines = linecache.getlines(code.co_filename)
+            for node in ast.walk(ast.parse("".join(lines))):
+                if not isinstance(node, ast.ClassDef) or node.name != kind.__name__:
+                    continue
+                if node.lineno <= code.co_firstlineno <= (node.end_lineno or 0):
+                    return textwrap.dedent("".join(lines[node.lineno - 1 : node.end_lineno]))
+    return None
