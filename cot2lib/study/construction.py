@@ -98,7 +98,8 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     (written, repaired), optimum = answers.values(), int(optima(row))
     row_of = ", ".join(map(str, digits))
-    finding = f"The printed read-off answers {written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})."
+    answered = f"{written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})"
+    finding = f"The printed read-off answers {answered}."
     return Shown(figure, sums, finding)
 
 
