@@ -1,4 +1,4 @@
-"""Chapter `sample_complexity`: what sampled thoughts estimate, on exact chains and on trained models.
+"""Chapter `sample_complexity`: what sampled thoughts estimate, on chains of known distribution and on trained models.
 
 How far models are from the paper's assumption is measured in `cot2lib.study.probes` and drawn here.
 """
@@ -80,7 +80,7 @@ def largest(rows: pd.DataFrame, columns: str, value: str, index: Sequence[str] =
 
 
 def dependence() -> pd.DataFrame:
-    """The worked example, exact: is P(first token in two slots) the product of its probabilities?"""
+    """The worked example, exact: does the first token stand in two slots with the product of its probabilities?"""
     rows, chain, k = [], chains.example(), 2
     laws = enumeration.count_distributions(*chain, k)
     for step, (law, base) in enumerate(zip(laws, estimators.marginals(*chain)), start=1):
@@ -217,7 +217,7 @@ def size_table() -> pd.DataFrame:
 
 
 def covered(ks: Sequence[int]) -> pd.DataFrame:
-    """Share (%) of MNNS inputs whose answer a sampled path reaches: columns `k`, `kind`, `share`, `low`, `high`."""
+    """Share (%) of MNNS inputs for which K sampled paths include the answer: `k`, `kind`, `share`, `low`, `high`."""
     task, rows = MNNS(), []
     for k in ks:
         exact = 100 * independent_coverage(task, k)
