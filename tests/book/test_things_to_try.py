@@ -70,7 +70,7 @@ WALKS = {  # by component and title of the task: what a reader does, and finds
             return [way.slice(2), next.includes(aim), next.map(letter).includes(way[3]), right()[1]];""",
             [["M", "Q"], True, True, False],
         ),
-        "Put it right": (
+        "Correct it": (
             """set("question", 0);
             steps(3);
             click(disc("discrete", 3, "Q"));
