@@ -37,9 +37,8 @@ html: $(READY)
 pages: $(READY)
 	$(PYTEST) tests -m "pages and not thorough" -rs --durations 5
 
-test: $(READY)  # the engine is compiled while ruff and mypy read
-	$(BIN)/pytest -q tests/fast/test_entries.py & engine=$$!; $(MAKE) lint && wait $$engine
-	$(PYTEST) tests notebooks --nbval-lax --ignore tests/fast/test_entries.py -rs --durations 15
+test: lint
+	$(PYTEST) tests notebooks --nbval-lax -rs --durations 15
 
 thorough: $(READY)
 	-npm install --silent --no-save --prefix build/axe axe-core@4.14.1
@@ -85,5 +84,5 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -U pip  # older ones resolve the lock slowly
-	$(BIN)/pip install -qq --no-compile -c constraints.txt -e ".[book,dev,fast,graphs,llm,slurm]"
+	$(BIN)/pip install -qq --no-compile -c constraints.txt -e ".[book,dev,graphs,llm,slurm]"
 	touch $@

@@ -17,12 +17,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 if importlib.util.find_spec("beartype"):
     from jaxtyping import install_import_hook
 
-    # A checked call costs tens of microseconds, so modules without a shape are left alone. So are compiled functions:
-    # Numba checks their types, and takes no wrapped ones.
+    # A checked call costs tens of microseconds, so modules without a shape are left alone.
     root = Path(__file__).parent.parent
     shaped = [path for path in (root / "cot2lib").rglob("*.py") if "from jaxtyping import" in path.read_text()]
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in shaped]
-    install_import_hook([name for name in names if not name.startswith("cot2lib.fast")], "beartype.beartype")
+    install_import_hook(names, "beartype.beartype")
 
 torch.set_num_threads(1)
 SECONDS = Path(__file__).parent / "seconds.csv"  # what each file took; written by `--seconds`

@@ -38,13 +38,13 @@ SECONDS = COPY.with_name("seconds.json")  # of each test that passed
 COLUMNS = ["file", "function", "before", "after", "operator", "status", "by", "note"]
 PLACES = [
     "study/judge.py", "study/claims", "supervision.py", "losses.py", "metrics.py", "targets.py",
-    "oracles.py", "decode.py", "thoughts", "model", "training", "runs", "specs", "theory", "tasks", "fast",
+    "oracles.py", "decode.py", "thoughts", "model", "training", "runs", "specs", "theory", "tasks",
 ]  # fmt: skip
 ELSEWHERE = ("book", "notebooks", "repository", "cli")  # texts and pages
-CONTRACTED = ("fast", "model", "specs", "targets", "tasks", "thoughts", "training")  # rooms of `test_contracts.py`
+CONTRACTED = ("model", "specs", "targets", "tasks", "thoughts", "training")  # rooms of `test_contracts.py`
 COUNT, ENOUGH, WALL = 400, 45, 900  # mutants; seconds of a trial: of the processor after which it ends, and at most
 IMPORTED = [
-    "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx", "numba",
+    "scipy.stats", "scipy.optimize", "torch.func", "matplotlib.pyplot", "seaborn", "networkx",
     "hypothesis.extra.numpy", "beartype", "jaxtyping", "nbformat",
 ]  # fmt: skip
 FLAGS = [
@@ -127,13 +127,13 @@ def mutants(path: Path) -> Iterator[tuple[str, str, str, str]]:
 
 
 def draw(seed: int = 1) -> pd.DataFrame:
-    """Draw a file by its lines, an operator, then a place. The engine counts a third, as it compiles anew."""
+    """Draw a file by its lines, an operator, then a place."""
     files = [ROOT / "cot2.py"]
     for place in PLACES:
         here = ROOT / "cot2lib" / place
         files += sorted(here.glob("*.py")) if here.is_dir() else [here]
     found = {file: sorted(set(mutants(file))) for file in files}
-    weights = [len(file.read_text().splitlines()) / (3 if file.parent.name == "fast" else 1) for file in files]
+    weights = [len(file.read_text().splitlines()) for file in files]
     rows: dict[tuple, None] = {}
     rng = random.Random(seed)
     while len(rows) < COUNT:
@@ -248,7 +248,7 @@ def attempt(row: dict[str, str], groups: list[list[str]], known: dict[str, float
         while files:
             path.write_text(text)
             os.utime(path, (0, random.randrange(10**9)))  # no bytecode of another text is taken
-            by = trial(files, known, 6 * ENOUGH if "fast" in path.parts else ENOUGH)
+            by = trial(files, known, ENOUGH)
             shutil.copy2(kept, path)
             if not by:
                 break

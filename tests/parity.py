@@ -1,5 +1,6 @@
 """The same runs by torch and by the fused engine, and what must agree between the two."""
 
+import numpy as np
 import pytest
 import torch
 from builders import weights_of
@@ -55,8 +56,8 @@ def stop_at_a_checkpoint(monkeypatch, run, **options):
 
 def multipliers(fused, begin, end):
     """Dropout multipliers of the last step's lanes from `begin` to `end`."""
-    noise, lanes = fused._noise(0, fused.specs[0].recipe.dropout), fused._works[0][0].lanes[begin:end]
-    return torch.from_numpy((lanes.astype(int) >= noise.threshold) * noise.scale)
+    noise, lanes = fused._noise(0, fused.specs[0].recipe.dropout), fused._works[0][0].draws.view(np.uint16)[begin:end]
+    return torch.from_numpy(np.where(lanes >= noise.threshold, np.float32(noise.scale), np.float32(0)))
 
 
 def gradients(trainer):

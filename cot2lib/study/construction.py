@@ -97,8 +97,9 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         last.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {answers[name]}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     (written, repaired), optimum = answers.values(), int(optima(row))
-    listed = ", ".join(map(str, digits))
-    finding = f"The printed read-off of {listed} answers {written}, the repaired one {repaired} (optimum {optimum})."
+    row_of = ", ".join(map(str, digits))
+    answered = f"{written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})"
+    finding = f"The printed read-off answers {answered}."
     return Shown(figure, sums, finding)
 
 

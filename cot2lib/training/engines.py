@@ -5,7 +5,7 @@ from functools import cache
 
 import torch
 
-from cot2lib.errors import brief
+from cot2lib import fast
 from cot2lib.thoughts import Base, Hidden, ZeroSlot
 from cot2lib.training.flat import FlatTrainer
 from cot2lib.training.fused import FusedTrainer
@@ -16,7 +16,6 @@ from cot2lib.training.supervised import SupervisedTrainer
 from cot2lib.training.trainer import StackTrainer
 
 WIDTH, HEAD_WIDTH = 8, 2  # d and d / h are multiples of these
-NEEDED = ("numba", "llvmlite", "filelock")  # packages that the engine stands on
 KINDS: dict[type, type[FlatTrainer]] = {SupervisedTrainer: FusedTrainer, GRPOTrainer: FusedGRPOTrainer}
 FED = (Base(), Hidden(), ZeroSlot())  # own thoughts that the engine trains on
 
@@ -53,13 +52,9 @@ def unfit(spec: Run) -> str | None:
     if width % WIDTH or width // heads % HEAD_WIDTH:
         return f"the fused engine needs d in eights and heads of even width, not d={width} with {heads} heads."
     try:
-        from cot2lib.fast import forward, step  # noqa: F401
-    except ImportError as error:
-        if error.name and error.name.split(".")[0] not in NEEDED:  # a package that finds another too old names none
-            raise
-        return f"the fused engine needs Numba ({error}); pip install 'cot2lib[fast]'."
-    except OSError as error:  # Numba is switched off, or its cache cannot be written
-        return f"the fused engine does not work here ({brief(error)})."
+        fast.library()
+    except OSError as error:
+        return f"the fused engine cannot be built here ({error})."
     return None
 
 

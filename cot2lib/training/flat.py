@@ -19,13 +19,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from cot2lib import fast
 from cot2lib.kit import random
 from cot2lib.thoughts import Base, Discrete, Rule
 from cot2lib.training import evaluation
 from cot2lib.training.data import Names
 from cot2lib.training.trainer import Progress, StackTrainer, Tensors
 
-Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.forward.Data`
+Sparse = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, tokens and weights, as of `cot2lib.fast.Data`
 Order = Int[Tensor, "step batch"]  # inputs that steps visit
 Task = Callable[[int, int, tuple], None]  # does a piece of a run's work in a thread's arrays
 
@@ -62,14 +63,12 @@ class FlatTrainer(StackTrainer):
 
     @property
     @abstractmethod
-    def _shape(self):
-        """Sizes of a training step (`cot2lib.fast.forward.Shape`)."""
+    def _shape(self) -> fast.Shape:
+        """Sizes of a training step."""
 
-    def _sized(self, positions: int, scored: int, **branches: int):
-        from cot2lib.fast.forward import Shape
-
+    def _sized(self, positions: int, scored: int, **rest: int) -> fast.Shape:
         sizes = self.stack.shape
-        return Shape(
+        return fast.Shape(
             vocab=sizes["vocab_size"],
             places=sizes["positions"],
             width=sizes["d_model"],
@@ -78,13 +77,18 @@ class FlatTrainer(StackTrainer):
             batch=self.recipe.batch,
             positions=positions,
             scored=scored,
-            **branches,
+            **rest,
         )
 
     @property
     @abstractmethod
-    def _works(self) -> list:
+    def _lanes(self) -> int:
+        """Dropout multipliers of a training step."""
+
+    @cached_property
+    def _works(self) -> list[tuple[fast.Work, fast.Work]]:
         """Work arrays of every thread: of a training step, and of decoding."""
+        return [(fast.work(self._shape, self._lanes), fast.work(self._decoding, 0)) for _ in range(self.threads)]
 
     @property
     def threads(self) -> int:
@@ -133,19 +137,16 @@ class FlatTrainer(StackTrainer):
         self.updates = int(optimizer["0.step"])
 
     @property
-    def _decoding(self):
-        positions = self.data.prompts.shape[1] + self.spec.outputs - 1
-        return self._shape._replace(batch=AT_ONCE, positions=positions, scored=1, shared=0, branches=1)
+    def _decoding(self) -> fast.Shape:
+        return self._sized(self.data.prompts.shape[1] + self.spec.outputs - 1, 1)._replace(batch=AT_ONCE)
 
     @cached_property
     def _counters(self) -> Int[Tensor, " draw"]:
         return random.counters(len(self._works[0][0].draws))
 
-    def _noise(self, run: int, probability: float):
-        from cot2lib.fast.forward import Noise
-
+    def _noise(self, run: int, probability: float) -> fast.Noise:
         keys, counter = (tensor.numpy().view(np.uint64) for tensor in (self.dropout_keys, self._counters))
-        return Noise(keys[run], counter, np.int32(round(probability * 2**16)), np.float32(1 / (1 - probability)))
+        return fast.Noise(keys[run], counter, round(probability * 2**16), 1 / (1 - probability))
 
     def _each(self, task: Task, pieces: int = 1) -> None:
         """Calls a function of a run, a piece and a thread's work arrays for the pieces of every run, in their order.
@@ -168,15 +169,13 @@ class FlatTrainer(StackTrainer):
             list(pool.map(take_turns, self._works))  # raises what a turn raised
 
     @cached_property
-    def _data(self):
-        from cot2lib.fast.forward import Data
-
+    def _data(self) -> fast.Data:
         data, supervision = self.data, self.spec.supervision
         starts, tokens, weights = sparse(data.outputs.flatten(0, 2))  # of (variant x input x output)
         inputs, steps = data.outputs.shape[1:3]
         whole = lambda value, other: torch.full((inputs,), other) if value is None else value
         padding = whole(data.padding, 0).numpy()
-        return Data(
+        return fast.Data(
             prompts=data.prompts.numpy(),
             padding=padding,
             shift=padding * (not self.stack.reads["padding_counts"]),
@@ -190,13 +189,11 @@ class FlatTrainer(StackTrainer):
             sequence=supervision.loss_on == "sequence",
         )
 
-    def _optimiser(self, run: int, part: slice):
-        from cot2lib.fast.step import Optimiser
-
+    def _optimiser(self, run: int, part: slice) -> fast.Optimiser:
         frozen = 0 if self.stack.transformer.wte.weight.requires_grad else self._shape.vocab * self._shape.width
         mean, square = (moment[run].numpy() for moment in self.moments)
         rates = (self.rates[part] * self.specs[run].recipe.lr).numpy()
-        return Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
+        return fast.Optimiser(mean, square, rates, self.recipe.weight_decay, self.recipe.beta2, frozen)
 
     def _visited(self, run: int, first: int, order: Order) -> tuple[Any, Names | None, Order]:
         """Data of some steps' inputs as inputs of their own, under the names of their visits; names; an order."""
@@ -219,8 +216,6 @@ class FlatTrainer(StackTrainer):
 
     def _decoded(self, rule: Rule) -> dict[str, list]:
         """Every run's held-out inputs by one of the rules `DECODED`, see `cot2lib.training.evaluation.evaluate`."""
-        from cot2lib.fast.forward import decode
-
         held_out, outputs = self.data.held_out, self.spec.outputs
         answers = torch.zeros_like(held_out.index)
         means = torch.zeros(len(self.specs), outputs, dtype=torch.float64)
@@ -229,8 +224,8 @@ class FlatTrainer(StackTrainer):
         def task(run: int, _: int, works: tuple) -> None:
             inputs = held_out.index[run][held_out.real[run]]  # (input,)
             ends, sums = last[inputs], np.zeros(outputs)
-            given = inputs.numpy(), ends.numpy(), greedy, self._noise(run, 0.0)
-            decode(flat[run], self._decoding, self._data, *given, answers[run].numpy(), sums, works[1])
+            given = inputs.numpy(), ends.numpy(), greedy
+            fast.call("decode", flat[run], self._decoding, self._data, *given, answers[run].numpy(), sums, works[1])
             count = torch.tensor([(ends >= step).sum() for step in range(outputs)])
             means[run] = torch.from_numpy(sums) / count
 

@@ -9,13 +9,14 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from cot2lib import fast
 from cot2lib.kit import random
 from cot2lib.thoughts import Base, Hidden, Rule, ZeroSlot
 from cot2lib.training.data import Names, shown_outputs
 from cot2lib.training.flat import PIECES, FlatTrainer, Order, Sparse, sparse
 from cot2lib.training.supervised import SupervisedTrainer
 
-KINDS = (Base, Hidden, ZeroSlot)  # of thoughts that are fed, as `cot2lib.fast.own` numbers them
+KINDS = (Base, Hidden, ZeroSlot)  # of thoughts that are fed, as the engine numbers them
 
 
 def picked(data: Any, places: Int[Tensor, " place"]) -> Sparse:
@@ -31,10 +32,11 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
     """Trains supervised runs of one shape, each alone; arguments as `FlatTrainer`."""
 
     @cached_property
-    def _shape(self):
+    def _shape(self) -> fast.Shape:
         outputs, prompt = self.data.outputs.shape[2], self.data.prompts.shape[1]
         positions = prompt + outputs - 1
-        return self._sized(positions, positions if self.spec.supervision.loss_on == "sequence" else outputs)
+        scored = positions if self.spec.supervision.loss_on == "sequence" else outputs
+        return self._sized(positions, scored, own=self._own)
 
     @cached_property
     def _fed(self):
@@ -75,34 +77,30 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
     def _own(self) -> int:
         return 0 if self.spec.supervision.feeding == "teacher" else self.spec.outputs - 1
 
-    def _parts(self, own: int) -> Int[np.ndarray, "pass 5"]:
-        """Passes of a step with so many own thoughts, as of `cot2lib.fast.own.train_own`."""
+    def _parts(self, own: int) -> Int[np.ndarray, "pass 6"]:
+        """Passes of a step with so many own thoughts, as of `cot2lib.fast.Thoughts`."""
         shape, tokens = self._shape, self.data.prompts.shape[1]
         slots = own and isinstance(self.spec.thought, ZeroSlot)
         edges = [0, *range(tokens, tokens + own), shape.positions]  # where passes begin, and the end
         rows, lane = [], 0
         for number, (low, high) in enumerate(pairwise(edges)):
             scored = shape.scored if not own else 1 if number < own else high - low
-            here = [(low, low + 1, 1)] if slots and number else []
-            for begin, end, count in [*here, (low, high, scored)]:
+            here = [(low, low + 1, 1, True)] if slots and number else []
+            for begin, end, count, slot in [*here, (low, high, scored, False)]:
                 first, lane = lane, lane + sum(self.stack.dropout_lanes(shape.batch, end - begin, count, begin))
                 lane += -lane % random.LANES
-                rows.append((begin, end, count, first, lane))
-        return np.array(rows)
+                rows.append((begin, end, count, first, lane, slot))
+        return np.array(rows, np.int64)
 
     @cached_property
-    def _works(self) -> list:
-        from cot2lib.fast.forward import work
-
-        lanes = max(int(self._parts(own)[-1, -1]) for own in range(self._own + 1))
-        return [(work(self._shape, lanes, self._own), work(self._decoding, 0)) for _ in range(self.threads)]
+    def _lanes(self) -> int:
+        return max(int(self._parts(own)[-1, 4]) for own in range(self._own + 1))
 
     def take_steps(self, steps: int) -> None:
-        from cot2lib.fast.own import train_own
-        from cot2lib.fast.step import train
-
         pieces, flat, (own, end) = min(PIECES, steps), self.flat.numpy(), self.phase  # no piece is empty
-        skipped, parts = own * (self.spec.supervision.feeding == "stages"), self._parts(own)
+        kind = KINDS.index(type(self.spec.thought)) if own else 0
+        skipped = own * (self.spec.supervision.feeding == "stages")
+        thoughts = fast.Thoughts(self._parts(own), own, kind, skipped)
 
         def task(run: int, piece: int, works: tuple) -> None:
             part = slice(piece * steps // pieces, (piece + 1) * steps // pieces)
@@ -113,12 +111,8 @@ class FusedTrainer(FlatTrainer, SupervisedTrainer):
                 (data, fed, order), variant = self._taught(run, first, order), 0
             scored = data._replace(outputs=np.minimum(data.outputs, end))
             data, fed = scored, scored if fed is data else fed
-            rest = self._optimiser(run, part), noise, first, losses, works[0]
-            if own:
-                how = parts, own, KINDS.index(type(self.spec.thought)), skipped
-                train_own(flat[run], self._shape, data, order.numpy(), variant, *how, *rest)
-            else:
-                train(flat[run], self._shape, data, fed, order.numpy(), variant, *rest)
+            rest = thoughts, self._optimiser(run, part), noise, first, losses, works[0]
+            fast.call("train", flat[run], self._shape, data, fed, order.numpy(), variant, *rest)
 
         self._each(task, pieces)
         self.updates += steps

@@ -1,4 +1,4 @@
-"""Policy gradients by the fused CPU engine (`cot2lib.fast.reward`), for thoughts of K tokens and Dirichlet points."""
+"""Policy gradients by the fused CPU engine (`cot2lib.fast`), for thoughts of K tokens and Dirichlet points."""
 
 from functools import cached_property
 from typing import Any
@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from cot2lib import fast
 from cot2lib.losses import RATIOS
 from cot2lib.thoughts import MTS, Dirichlet, Discrete, Rule
 from cot2lib.training.flat import PIECES, FlatTrainer, Order
@@ -23,18 +24,14 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
     """Trains policy-gradient runs of one shape, each alone; arguments as `FlatTrainer`."""
 
     @cached_property
-    def _shape(self):
+    def _shape(self) -> fast.Shape:
         tokens, thoughts = self.data.prompts.shape[1], self.group * (self.spec.outputs - 1)
-        return self._sized(tokens + thoughts, 1 + thoughts, shared=tokens, branches=self.group)
+        return self._sized(tokens + thoughts, 1 + thoughts, shared=tokens, branches=self.group, own=thoughts)
 
     @cached_property
-    def _works(self) -> list:
-        from cot2lib.fast.forward import work
-
+    def _lanes(self) -> int:
         shape = self._shape
-        lanes = sum(self.stack.dropout_lanes(shape.batch, shape.positions, shape.scored)) if self.recipe.dropout else 0
-        own = shape.scored - 1
-        return [(work(shape, lanes, own), work(self._decoding, 0)) for _ in range(self.threads)]
+        return sum(self.stack.dropout_lanes(shape.batch, shape.positions, shape.scored)) if self.recipe.dropout else 0
 
     @cached_property
     def _right(self) -> Bool[Tensor, "input token"]:
@@ -43,34 +40,23 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         answers = torch.arange(vocab)[:, None].expand(-1, inputs)
         return self.data.right(answers, rows).T.contiguous()
 
-    def _policy(self):
-        from cot2lib.fast.rules import POINT, TOKENS, Policy
-
+    def _policy(self) -> fast.Policy:
         thought, vocab = self.thought, self._shape.vocab
         if isinstance(thought, Dirichlet):
             most = min(thought.most or vocab, vocab)
-            return Policy(POINT, 1, most, np.float32(1), thought.gamma, thought.floor, thought.masked)
+            return fast.Policy(1, 1, most, 1.0, float(thought.gamma), float(thought.floor), thought.masked)
         assert isinstance(thought, MTS | Discrete)
         k = thought.k if isinstance(thought, MTS) else 1
-        return Policy(TOKENS, k, k, np.float32(thought.temperature), 0.0, 0.0, False)
+        return fast.Policy(0, k, k, float(thought.temperature), 0.0, 0.0, False)
 
-    def _traces(self, policy):
-        from cot2lib.fast.rules import Traces
-
+    def _traces(self, policy: fast.Policy) -> fast.Traces:
         thoughts, rollouts = self.spec.outputs - 1, self.group * self.recipe.batch
-        of_draws = lambda: np.zeros((thoughts + 1, rollouts, policy.draws))
-        return Traces(
-            tokens=np.zeros((thoughts, rollouts, policy.most), np.int64),
-            apart=np.zeros((thoughts, rollouts), np.int64),
-            points=np.zeros((thoughts, rollouts, policy.most + 1)),
-            answers=np.zeros(rollouts, np.int64),
-            old=of_draws(),
-            new=of_draws(),
-            reference=of_draws(),
-            gains=np.zeros(rollouts),
-            coefficients=np.zeros(policy.draws),
-            row=np.zeros(self._shape.vocab, np.float32),
-            slopes=np.zeros(self._shape.vocab),
+        return fast.Traces(
+            np.zeros((thoughts, rollouts, policy.most), np.int64),
+            np.zeros((thoughts, rollouts), np.int64),
+            np.zeros((thoughts, rollouts, policy.most + 1)),
+            np.zeros(rollouts, np.int64),
+            *(np.zeros((thoughts + 1, rollouts, policy.draws)) for _ in range(3)),
         )
 
     @cached_property
@@ -90,10 +76,8 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
         return shown, right, self._last[rows], places
 
     def take_steps(self, steps: int) -> None:
-        from cot2lib.fast.reward import Terms, reward
-
         spec, pieces, policy = self.spec, min(PIECES, steps), self._policy()  # no piece is empty
-        terms = Terms(RATIOS.index(spec.ratio), float(spec.clip), float(spec.kl), spec.scaled, spec.updates)
+        terms = fast.Terms(RATIOS.index(spec.ratio), float(spec.clip), float(spec.kl), spec.scaled, spec.updates)
         flat, clipped, keys = self.flat.numpy(), self.clip_fraction.numpy(), self.keys.numpy().view(np.uint64)
 
         def task(run: int, piece: int, works: tuple) -> None:
@@ -104,7 +88,7 @@ class FusedGRPOTrainer(FlatTrainer, GRPOTrainer):
             given = *(tensor.numpy() for tensor in asked), policy, terms, self._start[run], keys[run]
             how = self._optimiser(run, part), self._noise(run, self.recipe.dropout), first
             out = self.losses[run, part].numpy(), clipped[run : run + 1], self._traces(policy), works[0]
-            reward(flat[run], self._shape, data, *given, *how, *out)
+            fast.call("grpo", flat[run], self._shape, data, *given, *how, *out)
             if piece + 1 == pieces:
                 for gradient, made in zip(self.gradients, self._views(torch.from_numpy(works[0].gradient)[None])):
                     gradient[run] = made[0]

@@ -31,7 +31,7 @@ FIRST = {"3.13": {"torch": "2.5.0", "numpy": "2.1.0", "pandas": "2.2.3", "scipy"
 IMPORTS = """
 import importlib, pkgutil, cot2lib
 for module in pkgutil.walk_packages(cot2lib.__path__, "cot2lib."):
-    if not module.name.startswith("cot2lib.fast") and not module.name.endswith("__main__"):
+    if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 """
 CELLS = """
@@ -87,7 +87,7 @@ def floors(python: str = f"3.{sys.version_info.minor}") -> list[str]:
 
 
 def asked(chapter: Path) -> str:
-    """The extras that a chapter's first cell of code installs, as `fast,graphs`."""
+    """The extras that a chapter's first cell of code installs, as `graphs,llm`."""
     first = next(cell for cell in json.loads(chapter.read_text())["cells"] if cell["cell_type"] == "code")
     return re.search(r"cot2lib(?:\[([\w,]+)\])? @ ", "".join(first["source"]))[1] or ""
 

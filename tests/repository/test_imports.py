@@ -132,12 +132,11 @@ def loaded(names, seen):
 
 
 def test_imports_are_declared():
-    """Anywhere in the library. What loads with a module is required; the fused engine is an extra as a whole."""
+    """Anywhere in the library. What loads with a module is required."""
     wrong = {}
     for path in library():
-        required = declared("fast") if path.is_relative_to(LIBRARY / "fast") else declared()
         wrong[path] = others(imported(ast.walk(parsed(path)))) - declared(*extras())
-        wrong[path] |= others(imported(at_once(parsed(path)))) - required
+        wrong[path] |= others(imported(at_once(parsed(path)))) - declared()
     assert {path: names for path, names in wrong.items() if names} == {}
 
 
@@ -159,9 +158,8 @@ def test_colab_installs_what_a_chapter_imports():
 
 
 def test_colab_installs_what_a_chapter_needs_later():
-    """What functions import is not followed above; `installs.py` finds it, and these uses stand for what it found.
-    Without Numba the chapters that train live take minutes."""
-    uses = {"llm": r"\.shown_model\(", "graphs": r"\.by_depth_alone\(", "fast": r"live\.curves\(|\.live\("}
+    """What functions import is not followed above; `installs.py` finds it, and these uses stand for what it found."""
+    uses = {"llm": r"\.shown_model\(", "graphs": r"\.by_depth_alone\("}
     for extra, use in uses.items():
         users = {chapter: chosen for chapter, (chosen, _, text) in used().items() if re.search(use, text)}
         assert users, f"is {use} renamed?"
