@@ -153,7 +153,7 @@ def test_a_check_without_runs_fails_at_the_defaults_and_is_told_elsewhere(monkey
     sparse = sweeps.sparse
     monkeypatch.setattr(sweeps, "sparse", lambda name: [run for run in sparse(name) if run.columns()["tokens"] != 1])
     cells = ("records", "check-paths")
-    with pytest.raises(AssertionError, match="the whole path has the best mean, the answer alone the worst"):
+    with pytest.raises(AssertionError, match="the whole path has the best mean and the answer alone the worst"):
         executed("budget", {}, cells)
     capsys.readouterr()
     executed("budget", {"live_epochs": 1, "seeds": [42]}, cells)
