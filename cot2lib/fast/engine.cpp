@@ -2,7 +2,7 @@
 //
 // The torch stack (`cot2lib/model/stack.py`) is what readers read, and what runs on a GPU. This file computes the same
 // with everything in the core's cache; parity tests bind the two. Functions have torch's names; `NAME_back` is the
-// gradient of NAME by hand. `__init__.py` builds and calls it, and says what is in the structures that it hands over.
+// gradient of NAME by hand, as far as inputs go, and `NAME_weights` that of its weights. `__init__.py` builds it.
 //
 // Rows of all arrays are positions x inputs: position 0 of every input first. So a pass over some positions finds the
 // keys and values of those before it in place. Inputs may come by their padding, and rows of padding be left out:
@@ -98,8 +98,8 @@ template <class V> INLINE V inverse_root(V x) {
 
 enum Side { PLAIN, TURNED };
 
-// c (row, column) = init + a b, each with the distance of its rows: a (row, k), or (k, row) if turned; b (k, column); init
-// null for zeros, a row (at a distance of 0), or c itself.
+// c (row, column) = init + a b, each with the distance of its rows: a (row, k), or (k, row) if turned; b (k, column);
+// init null for zeros, a row (at a distance of 0), or c itself.
 struct Product {
   const float* a; Side side; Int a_row;
   const float* b; Int b_row;
@@ -180,7 +180,7 @@ struct Data {
   }
 };
 
-// Positions low..high that are computed together, the last of them scored; its dropout lanes; whether it computes the slot
+// Positions low..high that are computed together, the last of them scored; dropout lanes; whether it computes the slot
 // of the thought that the next pass is fed.
 struct Pass { Int low, high, scored, lane = 0, end = 0, slot = 0; };
 enum Kind { BASE, HIDDEN, SLOT };  // in the order of `cot2lib.training.fused.KINDS`
@@ -189,7 +189,7 @@ struct Noise { Key key; Array<const Key> counter; Int threshold; double scale; }
 struct Optimiser { Floats mean, square; Array<const float> rates; double decay, beta2; Int frozen; };
 struct Work { Floats gradient; Array<Key> draws; Floats scratch; };
 
-// A rule that samples thoughts, tokens (paper, section 5.1) or a point of a simplex (5.2): draws, most tokens of an action.
+// A rule that samples thoughts, tokens (paper, section 5.1) or a point of a simplex (5.2): draws, most tokens of one.
 struct Policy { Int kind, draws, most; double temperature, gamma, floor; Int masked; };
 enum Rule { TOKENS, POINT };
 struct Terms { Int ratio; double clip, kl; Int scaled, updates; };  // the objective, and how often it is descended
@@ -471,18 +471,12 @@ void linear_weights(const Linear& l, const float* x, const float* d_y, Int begin
   const Int rows = end - begin;
   x += begin * l.in, d_y += begin * l.width + l.first;
   product(l.in, l.out, rows, {x, TURNED, l.in, d_y, l.width, l.d_weight, l.width, l.d_weight, l.width});
-  Int i = 0;
-  for (; i + 4 <= rows; i += 4)  // a row at a time would wait for the sums of the row before
-    vectors(l.out, [&]<class V>(V, Int j) {
-      auto row = [&](Int n) { return load<V>(d_y + (i + n) * l.width + j); };
-      store(l.d_bias + j, load<V>(l.d_bias + j) + ((row(0) + row(1)) + (row(2) + row(3))));
-    });
-  for (; i < rows; i++) add(l.d_bias, d_y + i * l.width, 1, l.out);
+  for (Int i = 0; i < rows; i++) add(l.d_bias, d_y + i * l.width, 1, l.out);
 }
 
 // Attention: every input and head by itself, in blocks of queries ----------------------------------------------------
-// One head of one input, from a column on. Rows of an input lie apart, often by a multiple of 4 KiB, where they compete
-// for the same places of the cache. So a head's rows are gathered first, padded by what follows them.
+// One head of one input, from a column on. Rows of an input lie apart, often by a multiple of 4 KiB, where they
+// compete for the same places of the cache. So a head's rows are gathered first, padded by what follows them.
 struct Head {
   const Run& r;
   const Int input, column;
@@ -505,11 +499,8 @@ struct Head {
 
 // A block of queries low..last. They see keys from `begin` on, most of the padding before them left out, up to `end`.
 struct Queries {
-  const Int low, last, begin, end, rows = last - low, keys = last - begin;
-
-  Queries(Int low, Int high, Int padding)
-      : low(low), last(std::min(low + QUERIES, high)), begin(std::min(padding, last) / PADDED * PADDED),
-        end(padded(last)) {}
+  const Int low, high, padding, last = std::min(low + QUERIES, high), end = padded(last);
+  const Int begin = std::min(padding, last) / PADDED * PADDED, rows = last - low, keys = last - begin;
 };
 
 // Rows of attention weights (query, key) times dropout multipliers, which begin at `lanes`.
@@ -532,7 +523,7 @@ void attention(Run& r, const Block& block, Int low, Int high, Int lane) {
     transpose(r.key + there * wide, high - there, wide, r.turned + there, keys);
     head.take(r.value, block.qkv + 2 * d, 3 * d, there, high);
     for (Int query = begun; query < high; query += QUERIES) {
-      const Queries q(query, high, padding);
+      const Queries q{query, high, padding};
       float *out = r.out + q.low * wide, *seen = all + q.low * keys;
       product(q.rows, q.end - q.begin, r.head,
               {r.query + q.low * wide, PLAIN, wide, r.turned + q.begin, keys, seen + q.begin, keys});
@@ -572,7 +563,7 @@ void attention_back(Run& r, const Block& block, Int low, Int high, bool later, I
       for (float* sums : {r.d_key, r.d_value}) std::fill(sums + there * wide, sums + high * wide, 0.0f);
     }
     for (Int low_query = begun; low_query < high; low_query += QUERIES) {
-      const Queries q(low_query, high, r.padding[head.input]);
+      const Queries q{low_query, high, r.padding[head.input]};
       float *query = r.query + q.low * wide, *d_out = r.out + q.low * wide, *d_scores = r.scores + q.begin;
       float *d_key = r.d_key + q.begin * wide, *d_value = r.d_value + q.begin * wide;
       const float* seen = all + q.low * keys;
@@ -640,16 +631,15 @@ void table_weights(Run& r, const float* a, const float* x, Int rows) {
   product(r.s.vocab, r.d, rows, {a, TURNED, r.vocab, x, r.d, r.gradient, r.d, r.gradient, r.d});
 }
 
-// What a layer computes of a pass: keys and values of rows begin..end, all else of rows low..end, from position `first`
-// on; where its dropout multipliers begin: of attention's weights, of its projection, of the MLP.
+// What a layer computes of a pass: keys and values of rows begin..end, all else of rows low..end, from position
+// `first` on; where its dropout multipliers begin: of attention's weights, of its projection, of the MLP.
 struct Part {
-  Int first, low, begin, end, weights, attn, mlp;
-
-  Part(const Run& r, const Pass& p, Int layer)
-      : first(layer + 1 == r.s.layers ? p.high - p.scored : p.low), low(r.starts[first]), begin(r.starts[p.low]),
-        end(r.starts[p.high]),
-        weights(p.lane + r.b * (p.high - p.low) * (r.d + layer * (r.s.heads * p.high + 2 * r.d))),
-        attn(weights + r.b * r.s.heads * (p.high - first) * p.high), mlp(attn + r.b * (p.high - first) * r.d) {}
+  const Run& r;
+  const Pass& p;
+  const Int layer, first = layer + 1 == r.s.layers ? p.high - p.scored : p.low;
+  const Int low = r.starts[first], begin = r.starts[p.low], end = r.starts[p.high];
+  const Int weights = p.lane + r.b * (p.high - p.low) * (r.d + layer * (r.s.heads * p.high + 2 * r.d));
+  const Int attn = weights + r.b * r.s.heads * (p.high - first) * p.high, mlp = attn + r.b * (p.high - first) * r.d;
 };
 
 constexpr Int CHUNK = 256;  // rows that go through an MLP together, which keeps them in the core's cache
@@ -680,11 +670,10 @@ void block_weights(Block& k, const Part& at, Int d) {
 // the rows of the last scored positions.
 void forward(Run& r, const Pass& p) {
   const Int d = r.d;
-  if (r.noise.threshold)
-    dropout(r, r.blocks[0].x, nullptr, r.blocks[0].x, r.starts[p.low], r.starts[p.high], p.lane);
+  if (float* x = r.blocks[0].x; r.noise.threshold) dropout(r, x, nullptr, x, r.starts[p.low], r.starts[p.high], p.lane);
   for (Int layer = 0; layer < r.s.layers; layer++) {
     Block& k = r.blocks[layer];
-    Part at(r, p, layer);
+    const Part at{r, p, layer};
     layer_norm(k.ln_1, k.x, at.begin, at.end, d);
     linear(k.c_attn.columns(0, d), k.ln_1.out, k.qkv, at.low, at.end);
     linear(k.c_attn.columns(d, 2 * d), k.ln_1.out, k.qkv, at.begin, at.end);
@@ -699,15 +688,15 @@ void forward(Run& r, const Pass& p) {
   linear(r.lm_head, r.ln_f.out, r.logits, low, end);
 }
 
-// Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the pass
-// does to the gradients of keys and values of earlier positions, of norms, and if `weights` those of matrices.
+// Backward from dh of a pass, which is in d_normed, to that of its embeddings, which is left in d_x. Adds what the
+// pass does to the gradients of keys and values of earlier positions, of norms, and if `weights` those of matrices.
 void backward(Run& r, const Pass& p, bool later, bool weights) {
   const Int d = r.d;
   std::fill(r.rows_at(r.d_x, p.low, d), r.rows_at(r.d_x, p.high, d), 0.0f);
   layer_norm_back(r.ln_f, r.d_normed, r.d_x, r.starts[p.high - p.scored], r.starts[p.high], d);
   for (Int layer = r.s.layers - 1; layer >= 0; layer--) {
     Block& k = r.blocks[layer];
-    Part at(r, p, layer);
+    const Part at{r, p, layer};
     dropout(r, r.d_x, nullptr, k.d_mlp, at.low, at.end, at.mlp);
     for (Int row = at.low; row < at.end; row += CHUNK) mlp_back(r, k, row, std::min(row + CHUNK, at.end));
     dropout(r, r.d_x, nullptr, k.d_attn, at.low, at.end, at.attn);
@@ -806,8 +795,8 @@ void feed_back(Run& r, const Thoughts& t, Int number) {
   }
 }
 
-// Loss and gradients of a batch, the step number `step`. The targets of the run's data are scored, those of `fed` are fed,
-// but for the first thoughts, which are the model's own.
+// Loss and gradients of a batch, the step number `step`. The run's targets are scored, those of `fed` are fed, but for
+// the first thoughts, which are the model's own.
 double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const Thoughts& t, Int step) {
   const Int passes = t.passes.size[0];
   const bool one = passes == 1, at_once = !one && t.kind != SLOT;  // gradients of matrices after all passes
@@ -822,8 +811,7 @@ double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const
   }
   double loss = cross_entropy(r, variant, t.skipped);
   std::fill_n(r.gradient, r.work.gradient.size[0], 0.0f);
-  if (!one)
-    for (Block& k : r.blocks) std::fill_n(k.d_qkv, r.rows * 3 * r.d, 0.0f);
+  for (Block& k : r.blocks) std::fill_n(k.d_qkv, one ? 0 : r.rows * 3 * r.d, 0.0f);
   for (Int number = passes - 1; number >= 0; number--) {
     const Pass& p = t.passes[number];
     if (p.slot) continue;
@@ -836,7 +824,7 @@ double supervised(Run& r, const Data& fed, const Int* inputs, Int variant, const
   }
   if (at_once) {
     Pass whole = {0, r.s.positions, r.s.scored};
-    for (Int layer = 0; layer < r.s.layers; layer++) block_weights(r.blocks[layer], Part(r, whole, layer), r.d);
+    for (Int layer = 0; layer < r.s.layers; layer++) block_weights(r.blocks[layer], {r, whole, layer}, r.d);
     logits_weights(r, whole);
     if (t.kind == BASE) table_weights(r, r.alpha, r.rows_at(r.d_x, r.tokens, r.d), t.own * r.b);
   }
@@ -870,8 +858,8 @@ double digamma(double x) {
   return std::log(x) - 1 / (2 * x) - y * series - less;
 }
 
-// A Dirichlet point of a softmax alpha, as of `cot2lib.thoughts.simplex`: some tokens have entries of their own, one is
-// shared by all others.
+// A Dirichlet point of a softmax alpha, as of `cot2lib.thoughts.simplex`: some tokens have entries of their own, one
+// is shared by all others.
 struct Point {
   const Policy& policy;
   const float* alpha;
@@ -950,8 +938,8 @@ struct Point {
   }
 };
 
-// Rollouts of a batch (`cot2lib.training.grpo`), each prompt's as branches (`cot2lib.model.branches`). What they leave in
-// the arrays is what their replay would compute. Gradients h_j are with respect to log alpha_j as if all were free; those
+// Rollouts of a batch (`cot2lib.training.grpo`), each prompt's as branches (`cot2lib.model.branches`). They leave in
+// the arrays what their replay would compute. Gradients h_j are with respect to log alpha_j as if all were free; those
 // of the scores are (h_j - alpha_j sum(h)) / temperature.
 struct Rollouts {
   Run& r;
@@ -1102,9 +1090,7 @@ struct Rollouts {
         if (!output && (rollout + 1) % group) continue;
         float own = sum_over(r.vocab, [&]<class V>(V, Int j) { return load<V>(&h[j]); });
         float scale = 1 / (output < last ? policy.temperature : 1);
-        vectors(r.vocab, [&]<class V>(V, Int j) {
-          store(row + j, (load<V>(&h[j]) - load<V>(row + j) * own) * scale);
-        });
+        vectors(r.vocab, [&]<class V>(V, Int j) { store(row + j, (load<V>(&h[j]) - load<V>(row + j) * own) * scale); });
       }
     return outside;
   }
@@ -1144,8 +1130,8 @@ void train(const Floats& flat, const Shape& shape, const Data& data, const Data&
   }
 }
 
-// Answers (input,) to rows of the data, each at the step `last`, and the sum of each step's entropies (step,) in nats. The
-// shape's batch is decoded at once. Thoughts are the likeliest token if `greedy`, else the mixture of all.
+// Answers (input,) to rows of the data, each at the step `last`, and the sum of each step's entropies (step,) in nats.
+// The shape's batch is decoded at once. Thoughts are the likeliest token if `greedy`, else the mixture of all.
 void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints1& inputs, const Ints1& last,
             const Int& greedy, const Array<Int>& answers, const Array<double>& entropies, const Work& work) {
   Run r(flat.at, shape, data, {}, work);
@@ -1173,9 +1159,9 @@ void decode(const Floats& flat, const Shape& shape, const Data& data, const Ints
   }
 }
 
-// Train by reward, as `train` does by targets. Leaves each batch's share of failed rollouts in `losses` (step,), the last
-// update's share of clipped ratios in `clipped` (1,). `right` (input, token) says which answers are rewarded, `answered`
-// (input,) at which step; `reference` is the flat array of the start, `key` the rollouts'.
+// Train by reward, as `train` does by targets. Leaves each batch's share of failed rollouts in `losses` (step,) and
+// the last update's share of clipped ratios in `clipped` (1,). `right` (input, token) says which answers are rewarded,
+// `answered` (input,) at which step; `reference` is the flat array of the start, `key` the rollouts'.
 void grpo(const Floats& flat, const Shape& shape, const Data& data, const Array<const uint8_t, 2>& right,
           const Ints1& answered, const Ints2& order, const Policy& policy, const Terms& terms, const Floats& reference,
           const Key& key, const Optimiser& optimiser, const Noise& noise, const Int& first, const Floats& losses,
