@@ -2,7 +2,7 @@
 
 A plain loop with Hugging Face's model and its cache beside our stack and our fused engine. The loop's arithmetic is
 that of `cot2lib.training.grpo` for the geometric-mean ratio without divergence; a test compares the two. It needs
-the extras `llm` and `fast`; without the second the engine is left out.
+the extra `llm`.
 """
 
 import pandas as pd

@@ -2,8 +2,8 @@
 
 A plain loop with Hugging Face's model; `torch.func.vmap` and JAX, which batch it over runs; our stack, eager and
 compiled, and our fused engine. All train the main experiment's CoT2 with dropout and AdamW on our trainer's batches.
-`--own` times steps on the model's own thoughts. It needs the extra `llm`; the engine needs
-`fast`, JAX `peers`, and each is left out without it.
+`--own` times steps on the model's own thoughts. It needs the extra `llm`; JAX needs `peers`, and is left out without
+it.
 """
 
 import math

@@ -62,7 +62,7 @@ def bounds(vocab: int, share: float) -> Shown:
     formulas = pd.concat([fixed[possible], beyond]).assign(margin=right)
     both = pd.concat([least(vocab, budgets, share).assign(margin=left), formulas])
     last = fixed[possible]["budget"].max()
-    said = f"Beyond B = {last} no embeddings of {vocab} states have the margin {FIXED:g}."
+    said = f"No embeddings of {vocab} states have the margin {FIXED:g} beyond B = {last}."
     labels = "budget B", "least dimension d"
     return look.lines(both, "budget", "d", "bound", labels, "margin", said)
 
@@ -85,7 +85,7 @@ def cliff(rows: pd.DataFrame, asked: pd.DataFrame, finding: str = "") -> Shown:
     return shown
 
 
-# What must be told apart
+# What must be distinguished
 
 
 @cache

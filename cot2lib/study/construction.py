@@ -97,8 +97,10 @@ def on_the_circle(digits: Sequence[int], sharpness: float | int | None = None) -
         last.scatter(x, y, s=70, color=colour, marker=marker, zorder=3, label=f"{name} reads {answers[name]}")
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     (written, repaired), optimum = answers.values(), int(optima(row))
-    told = f"the printed read-off answers {written}, the repaired one {repaired}; the optimum is {optimum}."
-    return Shown(figure, sums, f"For the digits {', '.join(map(str, digits))} {told}")
+    row_of = ", ".join(map(str, digits))
+    answered = f"{written} for the digits {row_of}, the repaired one {repaired} (optimum {optimum})"
+    finding = f"The printed read-off answers {answered}."
+    return Shown(figure, sums, finding)
 
 
 def _circle(axis: Axes, label: str) -> None:
@@ -206,7 +208,7 @@ def match_curves(curves: pd.DataFrame) -> Shown:
     scaled = curves.assign(scale=curves["variant"].map(SCALES))
     double, single = (at(scaled, precision=name) for name in ("float64", "float32"))
     most = double.groupby("variant")[SOLVED].max()
-    said = "The printed variant solves at most {:.1f} % of the inputs, every repair {:.0f} % if c is large enough."
+    said = "The printed variant solves at most {:.1f} % of the inputs, every repair {:.0f} % at large c."
     said = said.format(most["as-written"], most.drop("as-written").min())
     labels = "sharpness c", SOLVED
     shown = look.lines(double, "c", SOLVED, "variant", labels, "scale", said, WIDTHS, height=3.4)

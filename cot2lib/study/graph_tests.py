@@ -1,15 +1,15 @@
-"""What trained models answer to questions on graphs, what their thoughts hold, and majority votes.
+"""What trained models answer to questions about graphs, what their thoughts contain, and majority votes.
 
-A record of a run says how often it is right on held-out graphs. Here models answer graphs of another seed, and are
-looked at hop by hop: how much of a thought lies on nodes that walks of that many hops reach, on those of them from
-which the target is still in time, and on nodes that no walk reaches at all.
+A record has a run's accuracy on held-out graphs. Here models answer graphs of another seed, and thoughts are measured
+hop by hop: the share on nodes that walks of that many hops reach, on the nodes among them from which the remaining
+hops reach the target, and on nodes that no walk reaches.
 
-Accuracy is strict, the likeliest token of the whole vocabulary, or of pairs: the right answer before the other one,
-which is the target before the other option on ProsQA, and True before False, or False before True, on ProntoQA.
+Accuracy is strict (the right token is the likeliest of the whole vocabulary) or of pairs (the right answer is likelier
+than the other one: the other option on ProsQA, the other truth value on ProntoQA).
 
-Votes are Maj@k, exact from counts with ties shared. The paper goes up to k = 21 and repeats fresh samples ten times;
-here three times as many samples as the largest k are drawn once for each held-out graph. Discrete chain of thought
-samples from all tokens.
+Votes are Maj@k, exact from counts with ties shared. The paper goes up to k = 21 and repeats fresh samples ten
+times; here three times as many samples as the largest k are drawn once for each held-out graph. Discrete chain of
+thought samples from all tokens.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ Rows = Int[Tensor, " question"]
 
 
 class Held(NamedTuple):
-    """Which states are what after each hop.
+    """Kinds of states after each hop.
 
     Attributes:
-        frontier: walks of so many hops reach them.
-        in_time: of these, from where the target is reached in the hops that are left.
-        reached: any walk reaches them.
+        frontier: states that walks of this many hops reach.
+        in_time: states of the frontier from which the remaining hops reach the target.
+        reached: states that any walk reaches.
     """
 
     frontier: Bool[Tensor, "input hop state"]
@@ -49,12 +49,12 @@ class Held(NamedTuple):
 
 
 def thoughts_of(task: Reachability, rows: Rows) -> int:
-    """How many thoughts all of some questions have: those that the task waits, or the hops of the first."""
+    """Return the number of thoughts of some questions: the task's `waiting`, or the hops of the first."""
     return int(task.graphs.hops[rows[0]]) if task.waiting is None else task.waiting
 
 
 def held_states(task: Reachability, rows: Rows) -> Held:
-    """The states of the given inputs, all with as many thoughts as the first."""
+    """Return the kinds of states of the given inputs, all with as many thoughts as the first."""
     hops = thoughts_of(task, rows)
     graph = supervision.graph_of(task, rows)[:hops]
     forward = supervision.forward_counts(graph, task.states, task.start[rows])
@@ -70,7 +70,7 @@ def held_states(task: Reachability, rows: Rows) -> Held:
 
 @torch.no_grad()
 def answered(stack: GPT2Stack, spec: RunSpec, task: Reachability, rows: Rows) -> Rollout:
-    """Every run's answers to questions of a task, and thoughts, on CPU."""
+    """Return every run's answers to questions of a task, and its thoughts, on CPU."""
     steps = rules(spec.thought, len(spec.supervision.output_steps(thoughts_of(task, rows) + 1)))
     prompts, padding = task.prompt(spec.supervision.arrow)[rows], task.padding[rows]
     parts = [
@@ -82,7 +82,7 @@ def answered(stack: GPT2Stack, spec: RunSpec, task: Reachability, rows: Rows) ->
 
 
 def by_question(stack: GPT2Stack, specs: Sequence[RunSpec], task: Reachability, rows: Rows) -> pd.DataFrame:
-    """Answers and thoughts, a row for each run and question.
+    """Return answers and thoughts, a row for each run and question.
 
     Columns: `id`, `question`, `hops`; `strict` and `pair`, whether the answer is right; for each hop t the shares of
     the thought `frontier_t`, `in_time_t` and `unreached_t`, which a model without thoughts lacks.
@@ -106,7 +106,7 @@ def _true_and_false(count: int) -> Int[Tensor, "input 2"]:
 
 
 def _masses(rollout: Rollout, task: Reachability, rows: Rows) -> dict[str, Float[Tensor, "run input"]]:
-    """Shares of thoughts on kinds of nodes, by hop; nothing for a model without thoughts."""
+    """Return shares of thoughts on kinds of nodes, by hop; nothing for a model without thoughts."""
     held = held_states(task, rows)
     thoughts = rollout.weights[:, :, :-1, task.state_ids].double()  # (run, input, hop, state)
     unreached = ~held.reached[:, None].expand_as(held.frontier)
@@ -119,11 +119,11 @@ def _masses(rollout: Rollout, task: Reachability, rows: Rows) -> dict[str, Float
 
 
 def summed(each: pd.DataFrame, **by: str | Sequence[str]) -> pd.DataFrame:
-    """Means of `by_question` over the questions of each run, by further columns; `inputs` counts them.
+    """Average `by_question` over the questions of each run, by further columns; `inputs` counts them.
 
     Args:
         each: a row for each run and question.
-        by: columns to add, as one word or as a word for each row.
+        by: columns to add, each a value for all rows or a value per row.
     """
     measures = [name for name in each if name not in ("id", "question", "hops")]
     found = each.assign(**by).groupby(["id", *by], sort=False)
@@ -131,5 +131,5 @@ def summed(each: pd.DataFrame, **by: str | Sequence[str]) -> pd.DataFrame:
 
 
 def votes(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Maj@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
+    """Measure Maj@k (%) of trained runs of one shape; raises RecordError if the weights of one are not here."""
     return passk.measure(runs.load_stack(specs, missing="error"), specs, samples=SAMPLES, most=MOST, kept=(None,))

@@ -1,4 +1,4 @@
-"""What the chapters `prosqa` and `prontoqa` read, draw and tabulate alike."""
+"""What both chapters on graphs, `prosqa` and `prontoqa`, read, draw and tabulate."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,30 +20,30 @@ Requests = dict[str, Sequence[RunSpec]]  # runs by profile
 
 
 def stated(task: str, method: str, asked: str = "") -> float | None:
-    """The paper's accuracy (%) of a method on a task, where it gives one; the control (`asked`) is not the paper's."""
+    """Return the paper's accuracy (%) of a method on a task, or None; the control (`asked`) is not in the paper."""
     known = method in CLAIMED and asked != TWINS
     return paper_value(f"main-{task.lower()}-{CLAIMED[method]}") if known else None
 
 
 def read(requests: Mapping[str, Sequence[RunSpec]], retrained: str | None = None) -> Tables:
-    """Tidy rows and curves with what tells their graphs apart; arguments and errors as `frame.read`."""
+    """Read tidy rows and curves with columns that describe their graphs; arguments and errors as `frame.read`."""
     specs = [run for part in requests.values() for run in part]
     rows, curves = frame.read(requests, retrained)
     return described(rows, specs), described(curves, specs)
 
 
 def recorded(specs: Sequence[RunSpec], retrain: bool = False) -> pd.DataFrame:
-    """Tidy rows of those of some runs that are recorded, with what tells their graphs apart."""
+    """Return tidy rows of the recorded runs among `specs`, with columns that describe their graphs."""
     return described(frame.tidy(runs.recorded(specs, retrain)), specs)
 
 
 def absent(requests: Requests, retrained: str | None = None) -> report.Text | None:
-    """What is not recorded of the runs by both recipes, as `frame.absent`."""
+    """Say which runs of both recipes are not recorded, as `frame.absent`."""
     return frame.absent({name: requests[name] for name in RECIPES}, ["task", "method", "d_model"], retrained)
 
 
 def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
-    """The rows of some runs, by id, with the columns that tell runs and their graphs apart."""
+    """Return the rows of some runs, by id, with columns that describe runs and graphs."""
     known = pd.DataFrame([
         {"id": spec.id, "naming": spec.task.naming, "reading": getattr(spec.task, "reading", None)}
         | {name: value for name, value in spec.columns().items() if name in ("method", "d_model", "heads", "seed")}
@@ -56,14 +56,14 @@ def described(rows: pd.DataFrame, specs: Sequence[Run]) -> pd.DataFrame:
 
 
 def tested(name: str, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The shipped rows (%) of `cot2 measure NAME` of some runs, with what tells their graphs apart."""
+    """Return the shipped rows (%) of `cot2 measure NAME` for some runs, with columns that describe their graphs."""
     table = measured.read(name)
     shares = [column for column in table if column in ("strict", "pair") or column[-1].isdigit()]
     return described(table.assign(**PERCENT * table[shares]), specs)
 
 
 def gaps(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """How far CoT2 is above discrete CoT, paired by seed, as `show.gaps`."""
+    """Return CoT2 minus discrete CoT, paired by seed, as `show.gaps`."""
     return show.gaps(rows, by, "method", *SIDES)
 
 
@@ -71,35 +71,35 @@ def gaps(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def methods(rows: pd.DataFrame, x: str, task: str) -> look.Shown:
-    """Accuracy of each method by recipe and by how nodes are named or what is asked; black bars are the paper's."""
+    """Draw the accuracy of each method by recipe and by naming or reading; black bars are the paper's."""
     first = gaps(frame.at(rows, recipe=OURS), [x]).iloc[0]
-    finding = "By our recipe CoT2 is {told} discrete CoT ({words}: {above:.0f} against {below:.0f} %)."
+    finding = "CoT2 is {told} discrete CoT by our recipe ({words}: {above:.0f} against {below:.0f} %)."
     finding = finding.format(words=frame.called(x, first[x]), **first)
     return look.ends(rows, x=x, paper=lambda method, place: stated(task, method, place), finding=finding)
 
 
 def methods_table(rows: pd.DataFrame, by: str, task: str) -> pd.DataFrame:
-    """The accuracies of `methods` with their intervals, and the paper's."""
+    """Tabulate the accuracies of `methods` with their intervals, and the paper's."""
     return show.cells(rows, [by, "method"], paper=lambda place, method: stated(task, method, place))
 
 
 def by_method(rows: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Accuracies (%) with their intervals, a column for each method."""
+    """Tabulate accuracies (%) with their intervals, a column for each method."""
     return show.cells(rows, [by], "method")
 
 
 def dimensions(rows: pd.DataFrame, curves: pd.DataFrame) -> look.Shown:
-    """Learning curves of both methods over dimensions; the finding has CoT2's lead at the end by our recipe."""
+    """Draw learning curves of both methods over dimensions; the finding has CoT2's final lead by our recipe."""
     found = gaps(frame.at(rows, recipe=OURS), ["d_model"])
     ends = ", ".join(f"{describe(row.mean, row.low, row.high)} at d = {row.d_model}" for row in found.itertuples())
-    return look.curves(curves, finding=f"By our recipe CoT2 ends so many points above discrete CoT: {ends}.")
+    return look.curves(curves, finding=f"CoT2 minus discrete CoT at the end, by our recipe (points): {ends}.")
 
 
 # Votes
 
 
 def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """Right majorities (%) of k samples on a task, in `right`: a row for each run, temperature and k.
+    """Return right majorities (%) of k samples on a task, in `right`: a row for each run, temperature and k.
 
     CoT2 answers once, at temperature 0. A line of the figure is named in `answers`. ProsQA has runs on all hops, too.
     """
@@ -117,7 +117,7 @@ def votes(task: str, seeds: Sequence[int]) -> pd.DataFrame:
 
 
 def vote_gaps(rows: pd.DataFrame) -> pd.DataFrame:
-    """How far CoT2's one answer is above the majority of most chains (means, %), by recipe and temperature."""
+    """Return CoT2's one answer minus the majority of the most chains (means, %), by recipe and temperature."""
     most = show.groups(rows[rows["k"] == rows["k"].max()], ["recipe", "method", "temperature"])["right"].mean()
     once, voted = (most.xs(method, level="method") for method in SIDES)
     found = voted.rename("voted").reset_index()
@@ -126,11 +126,11 @@ def vote_gaps(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def vote_curves(rows: pd.DataFrame) -> look.Shown:
-    """`votes` over the number of samples, a panel for each recipe."""
+    """Draw `votes` over the number of samples, a panel for each recipe."""
     ours = frame.at(vote_gaps(rows), recipe=OURS)
     finding = (
-        f"By our recipe the majority of {rows['k'].max()} chains is right on at most {ours['voted'].max():.0f} % on "
-        f"average, CoT2's one answer on {ours['once'].max():.0f} %."
+        f"Votes of {rows['k'].max()} chains are right on at most {ours['voted'].max():.0f} % on average by our "
+        f"recipe, one answer of CoT2 on {ours['once'].max():.0f} %."
     )
     labels = ("samples k", "right majorities (%)")
     return look.curves(rows, hue="answers", col="recipe", x="k", y="right", labels=labels, finding=finding)
@@ -140,14 +140,14 @@ def vote_curves(rows: pd.DataFrame) -> look.Shown:
 
 
 def rewarded(task: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """`policies.outcomes` of the runs of policy gradients on a task."""
+    """Return `policies.outcomes` of the runs of policy gradients on a task."""
     requests = {name: graph_runs.rewarded(name, seeds, tasks=(task,)) for name in RECIPES}
     return policies.outcomes(policies.evaluations(requests))
 
 
 def rewards_table(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """Accuracy (%) before and after reward by start, K and recipe: the paper's, and ours by the own sampler; gains of
-    the last evaluation by each decoder, paired by seed. The paper prints the best epoch."""
+    """Tabulate accuracy (%) before and after reward by start, K and recipe: the paper's, and ours by sampled thoughts;
+    gains of the last evaluation by each decoder, paired by seed. The paper prints the best epoch."""
     by, means = ["started", "k", "recipe"], {"own_before": "ours before", "own_best": "best"}
     gains = {f"{name}_gain": f"gain, {name}" for name in policies.DECODERS}
     table = show.groups(rows, by)[[*means]].agg(show.mean_of).rename(columns=means)

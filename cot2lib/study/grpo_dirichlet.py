@@ -62,7 +62,9 @@ def gamma_curves(table: pd.DataFrame) -> Shown:
     axes[0, 0].axhline(table["most"].iloc[0], color="black", linewidth=1.0, linestyle=":", label="base thought")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     least = table.loc[table["gamma"].idxmin()]
-    finding = f"Points of scale {least.gamma:g} hold {least.entropy:.2f} nat; their mean holds {least.most:.2f}."
+    finding = (
+        f"Points of scale {least.gamma:g} have an entropy of {least.entropy:.2f} nat, their mean has {least.most:.2f}."
+    )
     return Shown(figure, table, finding)
 
 

@@ -40,16 +40,16 @@ def drawn(wanted: Sequence[LanguageRun], profile: str, stored: bool = False) -> 
     found = table[table["id"].isin([run.id for run in wanted])]
     if found.empty:
         seeds = ", ".join(map(str, sorted({run.seed for run in word_problems(profile)})))
-        told = f"no run of gsm8k under {profile} with these seeds (of {seeds}) is recorded"
-        raise RecordError(f"{told}; {REMEDY.format(profile)}.")
+        missing = f"no run of gsm8k under {profile} with these seeds (of {seeds}) is recorded"
+        raise RecordError(f"{missing}; {REMEDY.format(profile)}.")
     return found
 
 
 def absent(table: pd.DataFrame, wanted: Sequence[LanguageRun], profile: str) -> Text | None:
     """One sentence where runs have no record: how many, and the remedy."""
     lacking = len(wanted) - table["id"].nunique()
-    said = f"**Not drawn**: {lacking} of {len(wanted)} runs have no record; {REMEDY.format(profile)}."
-    return text(said) if lacking else None
+    note = f"**Not drawn**: {lacking} of {len(wanted)} runs have no record; {REMEDY.format(profile)}."
+    return text(note) if lacking else None
 
 
 def outcomes(table: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def while_training(table: pd.DataFrame) -> look.Shown:
     """
     rows = table[table["decoding"] != TRAINING]
     plain, at_once = rows["continuous"] == 0, rows["decoding"] == TOKENS
-    model = np.select([plain, at_once], ["discrete CoT", "MTS, asked to answer at once"], "MTS")
+    model = np.select([plain, at_once], ["discrete CoT", "MTS, answering at once"], "MTS")
     how = ordered(np.where(rows["decoding"] == SAMPLED, "sampled", "greedy"), [*KINDS.values()])
     limits = ordered(rows["longest"], sorted(rows["longest"].unique(), reverse=True))
     rows = rows.assign(
@@ -107,8 +107,8 @@ def while_training(table: pd.DataFrame) -> look.Shown:
     )  # a row of panels each
     most = rows["longest"].max()
     last = at(rows, decoding=SAMPLED, longest=most, step=rows["step"].max()).groupby("model")["right"].mean()
-    told = " and ".join(f"those of {name} {mean:.1f} %" for name, mean in last.items())
-    finding = f"At the end, within {most} tokens, sampled answers are right: {told}."
+    ends = " and ".join(f"{mean:.1f} % ({name})" for name, mean in last.items())
+    finding = f"Sampled answers within {most} tokens end at {ends}."
     labels = ("step", "right answers (%)")
     shown = look.curves(rows, "model", "tokens", x="step", y="right", labels=labels, finding=finding)
     for axis in shown.figure.axes:

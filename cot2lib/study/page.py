@@ -52,8 +52,8 @@ def entropies(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: st
     axis.legend(loc="upper left", frameon=False)
     t = len(thoughts)
     means = groups(finals, "recipe")[f"entropy_{t}"].mean().reset_index(name="ours").assign(exact=exact[t - 1])
-    said = finding(means, f"By the {{recipe}} thought {t} holds {{ours:.3f}} nat, its targets {{exact:.3f}}.")
-    return Shown(figure, long[["recipe", "seed", "step", "entropy"]], said)
+    words = f"Thought {t} has a mean entropy of {{ours:.3f}} nat, its targets {{exact:.3f}} ({{recipe}})."
+    return Shown(figure, long[["recipe", "seed", "step", "entropy"]], finding(means.head(1), words))
 
 
 def entropy_table(finals: pd.DataFrame, exact: Float[np.ndarray, " step"], paper: str) -> pd.DataFrame:

@@ -28,7 +28,11 @@ DECODERS = {"own": "own sampler", "base": "base", "discrete": "discrete"}
 ENTROPIES = tuple(f"entropy_{step}" for step in STEPS)
 RUN = ["profile", "id"]
 LIKE_CONSTANT = 0.3  # points
-HELD = {"support": "tokens held", "reachable": "weight in reach (%)", "on_the_way": "weight on the way (%)"}
+HELD = {
+    "support": "tokens (weight at least 1 %)",
+    "reachable": "weight in reach (%)",
+    "on_the_way": "weight on the way (%)",
+}
 LIVE_SPANS = 40  # points of a live curve; captions say so
 
 

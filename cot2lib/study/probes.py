@@ -1,16 +1,16 @@
 """How far trained models are from Assumption 1 (paper, section 4.2): linear, Markov, and unbiased under sampling.
 
-Step t turns the thought z_t = E^T alpha_t into the law LM(. | X, z_1..z_t) of step t + 1, all thoughts the model's
-own by the rule it is evaluated with. Measured on held-out inputs, the total variation distance TV as scale:
+Step t turns the thought z_t = E^T alpha_t into the distribution LM(. | X, z_1..z_t) of step t + 1; the thoughts are
+the model's own, made with the rule it is evaluated with. Held-out inputs and the total variation distance TV measure:
 
-* linearity, part (ii): TV of the law after the mixture alpha and the alpha-weighted mean of the laws after its
-  tokens, for alpha the model's own law at that step, cut and renormalised, and for random weights on the same tokens
-  (a discrete model has such a law too, though it feeds one token of it);
-* Markov, part (i): TV of the laws after the same z_t with the earlier thoughts of another input, or with the mean
-  thought in their place;
-* consistency: the squared distance of MTS's mean law to base CoT2's, unbiased for the number of rollouts. It is zero
-  for every K under the assumption;
-* the last step made linear: how often the arg max of the weighted mean of the token-wise laws is right.
+* linearity, part (ii): TV between the distribution after the mixture alpha and the alpha-weighted mean of the
+  distributions after its tokens; alpha is the model's own distribution at that step, cut and renormalised, or random
+  weights on the same tokens (a discrete model has such a distribution too, though it feeds one token of it);
+* Markov, part (i): TV between the distributions after the same z_t with the earlier thoughts of another input, or
+  with the mean thought in their place;
+* consistency: the squared distance between MTS's mean distribution and base CoT2's, unbiased for the number of
+  rollouts. It is zero for every K under the assumption;
+* the last step made linear: the accuracy of the arg max of the weighted mean of the token-wise distributions.
 
 The paper assumes the property and measures nothing.
 """
@@ -43,7 +43,7 @@ Laws = Float[Tensor, "run input vocab"]
 
 @dataclass(frozen=True)
 class Probed:
-    """A stack's own thoughts on some validation inputs: `weights` as they are fed, `laws` of every step."""
+    """A stack's own thoughts on some validation inputs: `weights` as fed, `laws`: distributions of every step."""
 
     stack: GPT2Stack
     specs: Sequence[RunSpec]
@@ -93,7 +93,7 @@ def of_each(own: Sequence[Probed], measure: Callable[..., pd.DataFrame], *option
 
 
 def distance(one: Float[Tensor, "*law vocab"], other: Float[Tensor, "*law vocab"]) -> Float[Tensor, "*law"]:
-    """Total variation distance of two laws."""
+    """Total variation distance between two distributions."""
     return (one - other).abs().sum(-1) / 2
 
 
@@ -108,7 +108,7 @@ def other_inputs(x: Float[Tensor, "run input *rest"]) -> Float[Tensor, "run inpu
 @torch.no_grad()
 def linearity(own: Probed) -> pd.DataFrame:
     """Distances from Assumption 1 of every run and step: columns `seed`, `step` (t, of the thought that is fed),
-    `linear`, `linear_random`, `markov_other`, `markov_mean` (empty at t = 1), `reference` (laws of other inputs)."""
+    `linear`, `linear_random`, `markov_other`, `markov_mean` (empty at t = 1), `reference` (other inputs)."""
     parts = []
     for step in range(1, own.weights.shape[2] + 1):
         before = own.stack.mix(own.weights[:, :, : step - 1])
@@ -185,7 +185,7 @@ def linear_answers(own: Probed) -> pd.DataFrame:
 
 @torch.no_grad()
 def consistency(own: Probed, ks: Sequence[int], rollouts: int) -> pd.DataFrame:
-    """Squared bias of MTS's mean law against base CoT2's, for each K, run and step (2..m).
+    """Squared bias of MTS's mean distribution against base CoT2's, for each K, run and step (2..m).
 
     Columns `seed`, `k`, `step`, `gap` (mean over inputs; may fall below 0 where there is no bias).
 

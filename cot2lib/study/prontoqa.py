@@ -1,4 +1,4 @@
-"""The chapter `prontoqa`: tests of its models, its exhibits, and rules that answer ProntoQA without a search."""
+"""The chapter `prontoqa`: tests of models, exhibits, and rules that answer ProntoQA without a search."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -24,7 +24,7 @@ UNSEEN, SEEN, RENAMED = "drawn names", "seen graphs", "seen graphs, new names"
 
 
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Accuracies and shares of thoughts on `tests` of trained runs of one shape, a row for each run and test.
+    """Measure accuracies and shares of thoughts of trained runs of one shape on `tests`: a row for each run and test.
 
     Raises:
         RecordError: if the weights of one are not here.
@@ -35,7 +35,7 @@ def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 
 def tests(specs: Sequence[RunSpec]) -> Iterator[tuple[str, ProntoQA, Rows]]:
-    """Tests of runs of one shape; seen graphs are those that all of them were trained on."""
+    """Yield the tests of runs of one shape; all these runs were trained on the seen graphs."""
     task, rows = specs[0].task, torch.arange(INPUTS)
     unseen = replace(task, inputs=INPUTS, seed=TEST_SEED, naming="fresh")
     yield UNSEEN, unseen, rows
@@ -48,13 +48,13 @@ def tests(specs: Sequence[RunSpec]) -> Iterator[tuple[str, ProntoQA, Rows]]:
 
 
 def tested(seeds: Sequence[int]) -> pd.DataFrame:
-    """Answers and thoughts of `graph_runs.followed` on `tests` (%), a row for each run and test."""
+    """Return answers and thoughts of `graph_runs.followed` on `tests` (%), a row for each run and test."""
     rows = graphs.tested("searched", graph_runs.followed(seeds))
     return rows.assign(test=frame.ordered(rows["test"], (UNSEEN, SEEN, RENAMED, *MOVED)))
 
 
 def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
-    """Runs by recipe: methods by what is asked, also without dropout and decay, and both methods over dimensions."""
+    """Return runs by recipe: methods by reading, also without dropout and decay, and both methods over dimensions."""
     asked = {name: graph_runs.prontoqa(name, seeds) for name in PROFILES}
     asked |= {graphs.BARE: graph_runs.bare_answering(seeds[:5])}
     return asked, {name: graph_runs.widened(name, seeds) for name in PROFILES}
@@ -64,7 +64,7 @@ def requests(seeds: Sequence[int]) -> tuple[graphs.Requests, graphs.Requests]:
 
 
 def reached(rows: pd.DataFrame) -> pd.DataFrame:
-    """Strict accuracies (%) by reading, dimension and method, and the last thought's share (%) on its frontier."""
+    """Tabulate strict accuracies (%) by reading, d and method; the last thought's share (%) on its frontier."""
     by = ["reading", "d_model", "method"]
     asked = frame.at(rows, test=[UNSEEN, SEEN, RENAMED])
     table = show.groups(asked, [*by, "test"])["strict"].agg(show.mean_of).unstack()
@@ -74,13 +74,13 @@ def reached(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def blocked(rows: pd.DataFrame) -> pd.DataFrame:
-    """Strict accuracies (%) on unseen questions, as in training and where rules without a search are blocked."""
+    """Tabulate strict accuracies (%) on unseen questions, as in training and where rules without a search fail."""
     asked = frame.at(rows, reading=READINGS[0], test=[UNSEEN, *MOVED])
     return show.cells(asked, ["d_model", "method"], "test", "strict", show.mean_of)
 
 
 def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
-    """Strict accuracy as in training and where edges are moved that block no rule, by dimension.
+    """Draw strict accuracy as in training and where edges are moved that block no rule, by dimension.
 
     Args:
         rows: the frame of `tested`.
@@ -90,16 +90,16 @@ def moved(rows: pd.DataFrame, lost: Mapping[str, pd.Series]) -> look.Shown:
     drawn = frame.at(rows, reading=READINGS[0], test=[*words], method=[*lost])
     thinking, chains = lost["CoT2"], lost["discrete CoT"]
     finding = (
-        f"From d = 32 on {(thinking > 30).sum()} of {len(thinking)} CoT2 models lose more than 30 points where edges "
-        f"are moved, and no model of discrete CoT more than {chains.max():.0f}."
+        f"Moved edges cost {(thinking > 30).sum()} of {len(thinking)} CoT2 models from d = 32 on "
+        f"more than 30 points, and no discrete model more than {chains.max():.0f}."
     )
     drawn = drawn.assign(asked=drawn["test"].map(words).astype(str))
     return look.ends(drawn, x="asked", col="d_model", y="strict", label="strict accuracy (%)", finding=finding)
 
 
 def concepts() -> pd.DataFrame:
-    """Recorded runs by the recipe of all of ProsQA, a line for each: accuracy (%) after half of the steps and at the
-    end; where edges are moved that block no rule, strict accuracy and the last thought's share on its frontier."""
+    """Tabulate the runs by the recipe of all of ProsQA: accuracy (%) after half of the steps and at the end; where
+    edges are moved that block no rule, strict accuracy and the last thought's share on its frontier."""
     specs = graph_runs.of_concepts()
     rows, curves = graphs.recorded(specs).set_index("id"), frame.tidy(runs.curves(specs))
     asked = frame.at(graphs.tested("searched", specs), test=NEITHER).set_index("id")
@@ -117,7 +117,7 @@ def concepts() -> pd.DataFrame:
 
 
 def shortcuts_table() -> pd.DataFrame:
-    """A row for each of the `shortcuts`, a column for each reading, for the control, and where edges are moved."""
+    """Tabulate the `shortcuts`: a column for each reading, for the control, and for moved edges."""
     tasks = {reading: ProntoQA(reading=reading, naming="once") for reading in (*READINGS, TWINS)}
     tasks |= {rule: Blocked(naming="once", rule=rule) for rule in MOVED}
     table = pd.DataFrame({name: shortcuts(task) for name, task in tasks.items()})
@@ -125,10 +125,10 @@ def shortcuts_table() -> pd.DataFrame:
 
 
 def shortcuts(task: ProntoQA) -> dict[str, float]:
-    """How often (%) rules without a search answer ProntoQA.
+    """Return how often (%) rules without a search answer ProntoQA.
 
-    All but the first look at the concepts before the property that is asked for. Where one of them is as the rule
-    says, the answer is yes; under the sign reading, it is whether the sign of its edge is the question's.
+    All but the first look at the concepts before the property in question. If one of them fits the rule, the answer is
+    yes; under the sign reading, yes means that the sign of its edge is the question's.
     """
     into, out = degrees(task)
     start, end = task.ends

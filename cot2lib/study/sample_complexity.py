@@ -1,4 +1,4 @@
-"""Chapter `sample_complexity`: what sampled thoughts estimate, on chains whose laws are known and on trained models.
+"""Chapter `sample_complexity`: what sampled thoughts estimate, on chains of known distribution and on trained models.
 
 How far models are from the paper's assumption is measured in `cot2lib.study.probes` and drawn here.
 """
@@ -80,13 +80,19 @@ def largest(rows: pd.DataFrame, columns: str, value: str, index: Sequence[str] =
 
 
 def dependence() -> pd.DataFrame:
-    """The worked example, exact: is the chance that two slots hold the first token the product of their chances?"""
+    """The worked example, exact: does the first token stand in two slots with the product of its probabilities?"""
     rows, chain, k = [], chains.example(), 2
     laws = enumeration.count_distributions(*chain, k)
     for step, (law, base) in enumerate(zip(laws, estimators.marginals(*chain)), start=1):
         single, alpha = enumeration.mean(law, k)[0], Fraction(float(base[0])).limit_denominator(1000)
         rows.append((step, single, alpha, enumeration.both_tokens(law, 0), single**2))
-    heads = ["step", "$E q_t(1)$, listed", "base CoT2's $\\alpha_t(1)$", "$P(i_1 = i_2 = 1)$", "product of chances"]
+    heads = [
+        "step",
+        "$E q_t(1)$, listed",
+        "base CoT2's $\\alpha_t(1)$",
+        "$P(i_1 = i_2 = 1)$",
+        "product of probabilities",
+    ]
     return pd.DataFrame(rows, columns=heads).map(str)
 
 
@@ -191,7 +197,7 @@ def failure_probabilities() -> pd.DataFrame:
 
 
 def size_table() -> pd.DataFrame:
-    """The printed and the corrected numbers of traces on two tokens that never change, with exact failure odds."""
+    """Printed and corrected numbers of traces on two tokens that never change, with exact failure probabilities."""
     rows = []
     for k, steps, delta in SIZES:
         variance = estimators.largest_variance(k, steps, 0.5)
@@ -211,7 +217,7 @@ def size_table() -> pd.DataFrame:
 
 
 def covered(ks: Sequence[int]) -> pd.DataFrame:
-    """Share (%) of MNNS inputs whose answer K sampled paths hold: columns `k`, `kind`, `share`, `low`, `high`."""
+    """Share (%) of MNNS inputs for which K sampled paths include the answer: `k`, `kind`, `share`, `low`, `high`."""
     task, rows = MNNS(), []
     for k in ks:
         exact = 100 * independent_coverage(task, k)
@@ -226,7 +232,7 @@ def covered(ks: Sequence[int]) -> pd.DataFrame:
 
 
 def linearity(rows: pd.DataFrame, finding: str = "") -> Shown:
-    """Distance from linearity by step, a panel per method: dots are seeds; grey, the laws of other inputs."""
+    """Distance from linearity by step, a panel per method: dots are seeds; grey, the distributions of other inputs."""
     own = rows.rename(columns={"linear": "distance"})[["method", "models", "step", "seed", "distance"]]
     others = show.groups(rows, ["method", "step"])["reference"].mean().rename("distance").reset_index()
     both = pd.concat([own, others.assign(models="other inputs")])

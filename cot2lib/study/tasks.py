@@ -111,17 +111,17 @@ def trajectories(digits: Sequence[int], budgets: Sequence[int], ties: str = "min
     axes[0, 0].set_ylabel("partial sum")
     answer = int(task.answers[0])
     right = int((task.signed_sums()[0, :, -1] == answer).sum())
-    finding = f"Of {task.trajectories} trajectories {right} {'ends' if right == 1 else 'end'} in the answer {answer}."
+    finding = f"{right} of {task.trajectories} trajectories {'ends' if right == 1 else 'end'} in the answer {answer}."
     return Shown(figure, shares[["budget", "step", "sum", "share"]], finding)
 
 
 def formats(task: MNNS, profile: str) -> list[str]:
     """One line per method: tokens that it reads and writes for the task's first input, and those it is scored on."""
-    tokens, told = task.tokens, []
+    tokens, lines = task.tokens, []
     for method in METHODS:
         run = spec(method, profile, task=task)
         shown = run.supervision
-        prompt = [tokens[i] for i in task.prompt(shown.arrow, shown.pauses)[0].tolist()]
-        outputs = ["S?"] * run.outputs + ["<EOS>"] * shown.eos
-        told.append(f"{method}: `{' '.join(prompt)}` then `{' '.join(outputs)}`, loss on the {shown.loss_on}")
-    return told
+        prompt = " ".join(tokens[i] for i in task.prompt(shown.arrow, shown.pauses)[0].tolist())
+        outputs = " ".join(["S?"] * run.outputs + ["<EOS>"] * shown.eos)
+        lines.append(f"{method} reads `{prompt}` and writes `{outputs}`; the loss covers the {shown.loss_on}.")
+    return lines

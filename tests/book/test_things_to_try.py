@@ -32,7 +32,7 @@ WALKS = {  # by component and title of the task: what a reader does, and finds
             ["Its thoughts lie on 2, 3 and 4 sums.", "Its thoughts lie on 2, 4 and 8 sums."],
         ),
         "Remove a sum": ("""set("question", "1199"); return without(1);""", {"−2": "0", "0": "2", "2": "0"}),
-        "Take another way": (
+        "Take another path": (
             """set("question", "1114");
             const before = [answers()[1], right()[1]];
             click(disc("discrete", 0, "1"));
@@ -70,7 +70,7 @@ WALKS = {  # by component and title of the task: what a reader does, and finds
             return [way.slice(2), next.includes(aim), next.map(letter).includes(way[3]), right()[1]];""",
             [["M", "Q"], True, True, False],
         ),
-        "Put it right": (
+        "Correct it": (
             """set("question", 0);
             steps(3);
             click(disc("discrete", 3, "Q"));

@@ -23,7 +23,7 @@ REMOVED = {  # edits of the figure: words, colour and dashes
     "elsewhere": ("other states", ORANGE, "--"),
     "direction": ("random direction", GREY, ":"),
 }
-FOLLOWED = {"follows": "the fed thought", "right": "the own input"}
+FOLLOWED = {"follows": "the fed thought", "right": "its own input"}
 SWAPPED = ("csft", "csft-reward", "paths-fed", "path-fed", "coconut", "fresh-path", "other-step", "discrete")
 MARK = {HIT: "\N{CHECK MARK}", MISS: "\N{MULTIPLICATION SIGN}", OPEN: "?", UNRUN: ""}
 DRAWN = (  # in the main figure; the table has all
@@ -33,11 +33,11 @@ DRAWN = (  # in the main figure; the table has all
 
 
 def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
-    """The chapter's figure: above, accuracy by labels and feed; below, the cost of a removal, and whom answers follow.
+    """Draw accuracy by labels and feed above; below, the cost of a removal, and what answers follow.
 
     Args:
         rows, edited: the frames of `outcomes.read`.
-        finding: what it shows.
+        finding: the sentence above the figure.
     """
     figure, axes = panels(2, 2, width=9.0, height=4.6)
     grid = axes[0, 0].get_gridspec()
@@ -49,7 +49,7 @@ def main(rows: pd.DataFrame, edited: pd.DataFrame, finding: str) -> Shown:
 
 
 def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of the controls `DRAWN` on both tasks, by rank on numbers."""
+    """Draw the accuracy of the controls `DRAWN` on both tasks, by rank on numbers."""
     rows = frame.at(rows, control=[*DRAWN])
     order = frame.at(rows, told=NUMBERS).groupby("control")["last"].mean().sort_values(ascending=False).index
     known = rows.assign(panel="accuracy", value=rows["last"], task=rows["told"].map(ON_BOTH))
@@ -60,7 +60,7 @@ def _accuracy(axis: Axes, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, palette: Mapping[str, str]) -> None:
-    """Every `value` as a small dot, means as large ones with 95 % t-intervals, a line for each control of `words`."""
+    """Draw every `value` as a small dot, means as large ones with 95 % t-intervals, a line for each control."""
     rows = rows.assign(place=rows["control"].map(words))
     options = dict(
         x="value", y="place", order=[*words.values()], hue=hue, hue_order=[*palette], palette=palette, ax=axis
@@ -75,7 +75,7 @@ def _dots(axis: Axes, rows: pd.DataFrame, words: Mapping[str, str], hue: str, pa
 
 
 def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
-    """Right answers by the share of weight that is removed from the last thought of CSFT; graphs are thin."""
+    """Draw right answers by the share of weight that is removed from CSFT's last thought; graphs are thin."""
     known = frame.at(edited, control="csft", edit=[*REMOVED])
     for (told, edit), part in known.groupby(["told", "edit"]):
         words, colour, dash = REMOVED[edit]
@@ -94,22 +94,22 @@ def _removal(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
 
 
 def _followed(axis: Axes, edited: pd.DataFrame) -> pd.DataFrame:
-    """Whom the answer follows when another input's last thought is fed, by control."""
+    """Draw what the answer follows when another input's last thought is fed, by control."""
     known = frame.at(edited, told=NUMBERS, edit="swap", control=[*SWAPPED])
     long = known.melt(["control", "seed"], [*FOLLOWED], "follows", "value")
     named = long.assign(whom=long["follows"].map(FOLLOWED))
     words = {control: fill(name(control), 24) for control in SWAPPED}
-    _dots(axis, named, words, "whom", {"the fed thought": BLUE, "the own input": ORANGE})
+    _dots(axis, named, words, "whom", {"the fed thought": BLUE, "its own input": ORANGE})
     axis.set(xlabel="answers that follow (%)", xlim=(-2, 102))
     axis.set_title("another input's thought is fed", fontsize="medium")
     return long.assign(panel="swap")
 
 
 def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns for each part.
+    """Tabulate accuracies (%) and differences from CSFT, paired by seed: a row for each control, two columns per part.
 
     Args:
-        parts: rows of `outcomes.read` by what the columns are called, of one task and recipe each.
+        parts: rows of `outcomes.read`, each of one task and recipe, by the name of their columns.
     """
     wide = {words: part.pivot_table("last", "seed", "control") for words, part in parts.items()}
     table = []
@@ -126,24 +126,24 @@ def beside_csft(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def along(shares: pd.DataFrame) -> Shown:
-    """Answers by epoch, a panel for each control; thin lines are seeds. `shares` is the frame of `outcomes.along`."""
+    """Draw answers by epoch, a panel for each control; thin lines are seeds. `shares` comes from `outcomes.along`."""
     end = shares[(shares["epoch"] == shares["epoch"].max()) & (shares["answers"] == outcomes.FOLLOWS)]
     follow = end.groupby("control")["share"].mean()
     finding = (
-        f"At the end CSFT follows a fed thought in {follow['csft']:.0f} % of the cases on average, a model trained on "
-        f"fresh paths in {follow['fresh-path']:.0f} %."
+        f"CSFT follows a fed thought in {follow['csft']:.0f} % of the cases after training, a model of fresh paths "
+        f"in {follow['fresh-path']:.0f} %."
     )
     named = shares.assign(control=frame.ordered(shares["control"].map(name), [name(control) for control in ALONG]))
     return look.curves(named, "answers", "control", y="share", labels=("epoch", "answers (%)"), finding=finding)
 
 
 def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
-    """Accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
+    """Draw accuracy by number of digits and control, every seed as a dot; grey bars: the better rule.
 
     Args:
         rows: the frame of `outcomes.by_digits`.
-        known: that of `outcomes.rules`.
-        finding: what the figure shows.
+        known: the frame of `outcomes.rules`.
+        finding: the sentence above the figure.
     """
     named = rows.assign(trained=rows["control"].map(name))
     shown = look.ends(named, "trained", "digits", None, finding=finding, label="held-out accuracy (%)")
@@ -154,18 +154,18 @@ def digits(rows: pd.DataFrame, known: pd.DataFrame, finding: str) -> Shown:
 
 
 def transfer_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Means of `outcomes.transferred` with intervals: a row for each control and start, a column for each share."""
+    """Tabulate means of `outcomes.transferred`: a row for each control and start, a column for each share."""
     found = show.cells(rows, ["control", "start"], "share", "right", show.mean_of)
     before = show.groups(rows[rows["share"] == rows["share"].min()], ["control", "start"])["before"].agg(show.mean_of)
-    found.insert(2, "asked at once (%)", before.to_numpy())
+    found.insert(2, "at once (%)", before.to_numpy())
     heads = {str(share): f"{PERCENT * share:.0f} % shown (%)" for share in rows["share"].unique()}
     heads |= {"control": "labels | fed", "start": "model"}
     return found.assign(control=found["control"].map(name)).rename(columns=heads)
 
 
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Each experiment's measure, its outcome, and whether it is what the explanation `set` predicted. A star marks a
-    difference that Holm's test tells from 0."""
+    """Tabulate each experiment's measure, its outcome, and whether the explanation `set` predicted it. A star marks a
+    difference that is significant by Holm's test."""
     words = {HIT: "as predicted", MISS: "not as predicted", OPEN: "undecided", UNRUN: UNRUN}
     said = predictions().query("explanation == 'set'").set_index("id")["said"]
     found = [
@@ -177,7 +177,7 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes that differ if every control feeds itself mixtures: both, and the verdicts that change.
+    """Tabulate the outcomes that differ if every control feeds itself mixtures, and the verdicts that change.
 
     Args:
         rows, edited: the frames of `outcomes.read`.
@@ -197,7 +197,7 @@ def moved_by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 
 
 def predicted(table: pd.DataFrame, finding: str) -> Shown:
-    """Every outcome with its interval, above what each explanation predicted: coloured where it was right."""
+    """Draw every outcome with its interval over what each explanation predicted, coloured where it was right."""
     known = table[table["mean"].notna()].reset_index(drop=True)
     figure, axes = panels(1, len(EXPLANATIONS), width=9.0, height=0.24 * len(known) + 0.9, sharey=True, sharex=True)
     said = predictions().set_index(["id", "explanation"])
@@ -226,7 +226,7 @@ RULES = {  # of the table of decoders, in words
 
 
 def decoders(edited: pd.DataFrame) -> pd.DataFrame:
-    """Right answers (%) on numbers by what a run was trained with, and the rule of `RULES` that makes its thoughts."""
+    """Tabulate right answers (%) on numbers by training and by the rule of `RULES` that makes the thoughts."""
     known = frame.at(edited, told=NUMBERS, edit=[f"decoded by {rule}" for rule in RULES])
     rules, names = known["edit"].str.removeprefix("decoded by ").map(RULES), known["control"].map(name)
     order = frame.ordered
@@ -260,7 +260,7 @@ CELLS = {  # columns of the table: the task, the control and what is shown
 
 
 def edit_table(edited: pd.DataFrame) -> pd.DataFrame:
-    """Answers (%) after each edit of `TOLD`, right ones and those that follow, by what models were trained on."""
+    """Tabulate right answers (%) and answers that follow, after each edit of `TOLD`, by training."""
     plain = frame.at(edited, edit="mean").assign(edit="none", follows=float("nan"), right=lambda rows: rows["before"])
     edited = pd.concat([plain, edited])
     mean = lambda values: show.mean_of(values.dropna()) if values.notna().any() else ""

@@ -1,10 +1,10 @@
-"""What `cot2 measure` asks models of the controls: `edits`, `along` and `transfer`.
+"""What `cot2 measure` measures on models of the controls: `edits`, `along` and `transfer`.
 
-Edits are of `cot2lib.interventions`. Models that were fed arrows have no thoughts to edit, and are decoded alone, as
-are those of several lengths. `along` edits models on their way: a model may be right before it follows what it is fed,
-or follow before it is right. Jin, Yang and Wang (arXiv:2607.06648) ask fine-tuned models so while they train.
-`transfer` asks whether models carry over what they learnt of four digits: they are asked five that fit their
-vocabulary, and then trained on a share of these, beside fresh models. The paper asks nothing of the kind.
+Edits come from `cot2lib.interventions`. Models that were fed arrows have no thoughts to edit, and are only decoded, as
+are models of several lengths. `along` edits models during training: a model may be right before it follows what it is
+fed, or follow before it is right. Jin, Yang and Wang (arXiv:2607.06648) do so with fine-tuned models. `transfer` tests
+models of four digits on five that fit their vocabulary, and then trains them, and fresh models, on a share of these.
+The paper has nothing of the kind.
 """
 
 from collections.abc import Sequence
@@ -38,15 +38,15 @@ ASKED = ("swap", "ancestors", "elsewhere")  # edits on the way, at full dose
 MORE = one_more(MNNS())
 STEPS = 2000
 SHARES = (0.01, 0.1)  # of the inputs that are not held out
-TRAINED, FRESH = "trained on four digits", "fresh"  # models that a few examples are shown to
+TRAINED, FRESH = "trained on four digits", "fresh"  # models before the few examples
 
 
 def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
-    """Answers of trained runs of one shape after each edit: a row for each run, edit and dose.
+    """Measure answers of trained runs of one shape after each edit: a row for each run, edit and dose.
 
-    Columns: `inputs` that were asked; shares (%) of right answers `before` the edit and after it (`right`), and of
-    answers that follow what is fed (`follows`); missing where an edit has no such answer. "decoded by" a rule are
-    thoughts that it makes; "longer" are inputs of one digit more.
+    Columns: the number of `inputs`; shares (%) of right answers `before` the edit and after it (`right`), and of
+    answers that follow what is fed (`follows`); missing where an edit has no such answer. "decoded by" names
+    the rule that makes the thoughts; "longer" means inputs of one digit more.
 
     Args:
         specs: the runs.
@@ -72,14 +72,14 @@ def edits(specs: Sequence[Run], retrain: bool = False) -> pd.DataFrame:
 
 
 def as_asked(run: Run) -> RunSpec:
-    """A run without its targets, which only a training needs; one that was trained by reward is its start, which
-    thinks by the run's own rule."""
+    """Return a run without its targets, which only training needs; a run trained by reward becomes its start, with the
+    run's own thought rule."""
     asked = replace(run.start, thought=run.thought) if isinstance(run, GRPOSpec) else run
     return replace(asked, supervision=replace(asked.supervision, targets=None))
 
 
 def _edited(thinking: Thinking, edit: Edit) -> pd.DataFrame:
-    """Shares of each run's answers after an edit."""
+    """Return shares of each run's answers after an edit."""
     answers, where = thinking.answered(edit.fed, edit.rows), edit.where & thinking.real
     found = {"before": thinking.answers == thinking.right, "right": answers == edit.right}
     found |= {"follows": answers == edit.wanted}
@@ -88,7 +88,7 @@ def _edited(thinking: Thinking, edit: Edit) -> pd.DataFrame:
 
 
 def _decoded(thinking: Thinking, data: StackData, specs: Sequence[RunSpec], rule: Rule, edit: str) -> pd.DataFrame:
-    """Right answers to held-out inputs of some data by a rule, beside those to the models' own."""
+    """Return right answers to held-out inputs of some data by a rule, and to the models' own inputs."""
     found = evaluate(thinking.stack, data, [spec.seed for spec in specs], rules(rule, specs[0].outputs))
     own = 100 * ((thinking.answers == thinking.right) & thinking.real).sum(1) / thinking.real.sum(1)
     columns = {"inputs": data.held_out.real.sum(1), "before": own, "right": 100 * accuracy(data, found)}
@@ -103,7 +103,7 @@ def _table(parts: Sequence[pd.DataFrame], specs: Sequence[Run]) -> pd.DataFrame:
 
 
 def along() -> pd.DataFrame:
-    """Answers of `ALONG` on their way; it takes a training of each."""
+    """Measure answers of `ALONG` during training; it trains each of them."""
     return pd.concat([on_the_way(numbers(name)) for name in ALONG], ignore_index=True)
 
 
@@ -122,14 +122,14 @@ def on_the_way(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 @torch.no_grad()
 def after_edits(stack: GPT2Stack, specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Answers of models after the edits of `ASKED`."""
+    """Return answers of models after the edits of `ASKED`."""
     thinking = interventions.thought(stack, specs)
     chosen = (edit for edit in interventions.edits(thinking) if edit.name in ASKED and edit.dose == 1.0)
     return _table([_edited(thinking, edit) for edit in chosen], specs)
 
 
 def transfer() -> pd.DataFrame:
-    """A row for each control, seed, share and start: right answers (%) to held-out inputs, before and after."""
+    """Measure right answers (%) to held-out inputs before and after, by control, seed, share and start."""
     found = []
     for control in CARRIED:
         specs = numbers(control, FIVE)
@@ -145,9 +145,9 @@ def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd
     """Train models on a share of `MORE` at a constant rate: each run's right answers before and after.
 
     Args:
-        specs: runs of one shape; what is scored and fed stays as it was.
+        specs: runs of one shape, which keep their labels and feed.
         stack: their models; None for fresh ones.
-        share: of the inputs that are not held out.
+        share: the share of the inputs that are not held out.
     """
     recipe = replace(specs[0].recipe, steps=STEPS, evaluate_every=STEPS, schedule="constant", warmup=0)
     asked = [replace(run, task=MORE, recipe=recipe, thought=own_rule(run)) for run in specs]
@@ -163,19 +163,19 @@ def tuned(specs: Sequence[RunSpec], stack: GPT2Stack | None, share: float) -> pd
 
 
 def some(rows: Int[Tensor, " row"], seed: int, share: float) -> Int[Tensor, " shown"]:
-    """A share of the rows, drawn by the seed."""
+    """Draw a share of the rows by the seed."""
     order = random.permutations(random.run_keys([seed], Site.PROBE), len(rows))[0]
     return rows[order[: round(share * len(rows))]]
 
 
 @torch.no_grad()
 def _take_over(stack: GPT2Stack, trained: GPT2Stack) -> None:
-    """The weights of trained models; they have no more than the positions that are read."""
+    """Copy the weights of trained models, with only the positions that are read."""
     theirs = trained.state_dict()
     for key, value in stack.state_dict().items():
         value[:, : theirs[key].shape[1]].copy_(theirs[key])
 
 
 def _right(trainer: StackTrainer) -> list[float]:
-    """Right answers (%) of each run."""
+    """Return the right answers (%) of each run."""
     return (100 * accuracy(trainer.data, trainer.evaluate())).tolist()

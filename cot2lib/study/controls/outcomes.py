@@ -1,4 +1,4 @@
-"""Outcomes of the controls: of the experiments that `predictions.csv` predicts, and of the other measurements.
+"""Outcomes of the controls: the experiments of `predictions.csv`, and the other measurements.
 
 A difference pairs two controls by seed, in accuracy after the last epoch, or a run's answers before and after an edit.
 Predictions were committed before the runs. An entry is "at least 5", "at most 5", "within 5" (of nothing, either way)
@@ -40,7 +40,7 @@ ON_THE_WAY = (
 
 
 def predictions() -> pd.DataFrame:
-    """A row for each experiment and explanation: between which values (`low`, `high`) the measure is to lie.
+    """Return a row for each experiment and explanation, with the predicted range (`low`, `high`) of the measure.
 
     `counts` is the smallest effect that counts.
     """
@@ -52,7 +52,7 @@ def predictions() -> pd.DataFrame:
 
 
 def bounds(said: str) -> tuple[float, float]:
-    """The lowest and the highest value that an entry allows."""
+    """Return the lowest and the highest value that an entry allows."""
     words, _, number = said.rpartition(" ")
     last = float(number)
     known = {"at least": (last, math.inf), "at most": (-math.inf, last), "within": (-last, last)}
@@ -60,8 +60,8 @@ def bounds(said: str) -> tuple[float, float]:
 
 
 def experiments() -> pd.DataFrame:
-    """What each experiment measures, by id: how far a control is above another (`beside`) in accuracy, or a `column`
-    of a control's answers after an `edit`; `lost` is what the edit costs."""
+    """Return what each experiment measures, by id: the accuracy of a control minus another's (`beside`), or a `column`
+    of a control's answers after an `edit`; `lost` is the cost of the edit."""
     here = Path(__file__)
     task = pd.read_csv(here.with_name("predictions.csv")).set_index("id")["task"]
     return pd.read_csv(here.with_name("experiments.csv"), keep_default_na=False).set_index("id").assign(task=task)
@@ -70,15 +70,15 @@ def experiments() -> pd.DataFrame:
 def read(
     seeds: Sequence[int], retrain: bool = False, device: str = "auto", profile: str = "quick"
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two frames of runs of some seeds: accuracies of all controls (%), and answers after edits of their thoughts.
+    """Return two frames: accuracies (%) of all controls, and answers after edits of their thoughts.
 
     Both have `told` (the task), `control` and `seed`. Accuracies (`last`) are by each control's own decoder. `lost` is
-    what an edit costs.
+    the cost of an edit.
 
     Args:
-        seeds: of the runs.
+        seeds: seeds of the runs.
         retrain: whether to train and measure the runs here, instead of reading the shipped records.
-        device: of the trainings.
+        device: where to train.
         profile: the recipe.
 
     Raises:
@@ -102,24 +102,24 @@ def read(
 
 
 def by_mixtures(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """The first frame of `read`, but every control that thinks feeds itself mixtures, whatever it was fed."""
+    """Return the first frame of `read`, with every control that thinks feeding itself mixtures."""
     return _decoded(rows, frame.at(edited, edit=f"decoded by {Base().label}"))
 
 
 def _decoded(rows: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies by the decoder of some answers, where it has any."""
+    """Replace accuracies by the right answers of another decoder, where there are any."""
     return rows.assign(last=rows["id"].map(answers.set_index("id")["right"]).fillna(rows["last"]))
 
 
 def placed(rows: pd.DataFrame, known: Mapping[tuple[Any, str], Sequence[Run]], by: str = "told") -> pd.DataFrame:
-    """The rows of some runs with their `control`, `seed` and, in the column `by`, what they are known by besides."""
+    """Add to the rows of some runs their `control`, `seed` and, in the column `by`, the other part of their key."""
     told = [(run.id, *place, run.seed) for place, some in known.items() for run in some]
     named = pd.DataFrame(told, columns=["id", by, "control", "seed"])
     return rows.drop(columns="seed", errors="ignore").merge(named, on="id")
 
 
 def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
-    """The measure of each experiment by seed, of those that were run.
+    """Return the measure of each experiment that was run, by seed.
 
     Args:
         rows, edited: the frames of `read`.
@@ -138,10 +138,10 @@ def measures(rows: pd.DataFrame, edited: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
-    """A row for each experiment: its outcome (`mean`, `low`, `high`, `n`), and whether each explanation was right.
+    """Return each experiment's outcome (`mean`, `low`, `high`, `n`), and whether each explanation was right.
 
-    An explanation is right (`HIT`) if the whole interval lies where it said, wrong (`MISS`) if none of it does, and
-    `OPEN` else. `sure` is Holm's test over all differences that one is not 0.
+    An explanation is right (`HIT`) if the whole interval lies in its range, wrong (`MISS`) if none of it does, and
+    `OPEN` otherwise. `sure` says whether a difference is significant by Holm's test over all differences.
 
     Raises:
         RecordError: if numbers or graphs have no experiment with two seeds, so that there is no interval.
@@ -165,7 +165,7 @@ def outcomes(rows: pd.DataFrame, edited: pd.DataFrame) -> pd.DataFrame:
 
 
 def fits(found: Interval | None, low: float, high: float) -> str:
-    """Whether an interval lies where an explanation said."""
+    """Say whether an interval lies in a predicted range."""
     if found is None:
         return UNRUN
     if low <= found.low and found.high <= high:
@@ -174,7 +174,7 @@ def fits(found: Interval | None, low: float, high: float) -> str:
 
 
 def score(table: pd.DataFrame) -> pd.DataFrame:
-    """How many predictions of each explanation held, failed or stayed open, where they are not all alike."""
+    """Count the predictions of each explanation that held, failed or stayed open, where explanations differ."""
     said = predictions().groupby("id").agg({"low": "nunique", "high": "nunique"})
     apart = table[table["id"].isin(said.index[said.max(axis=1) > 1])]
     kinds = (HIT, MISS, OPEN)
@@ -182,7 +182,7 @@ def score(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def along(seeds: Sequence[int] = controls.SEEDS) -> pd.DataFrame:
-    """Shares (%) of answers along training: a row for each `control`, `seed`, `epoch` and kind of `answers`."""
+    """Return shares (%) of answers along training: a row for each `control`, `seed`, `epoch` and kind of `answers`."""
     rows = placed(measured.read("along"), {(NUMBERS, name): controls.numbers(name, seeds) for name in controls.ALONG})
     run = controls.numbers(controls.ALONG[0])[0]
     rows["epoch"] = rows["step"] / epoch_steps(run.task, run.recipe.batch)
@@ -196,7 +196,7 @@ def along(seeds: Sequence[int] = controls.SEEDS) -> pd.DataFrame:
 
 
 def transferred(seeds: Sequence[int]) -> pd.DataFrame:
-    """Right answers (%) to one digit more, of the recorded runs of some seeds."""
+    """Return right answers (%) to one digit more, of the recorded runs of some seeds."""
     rows = measured.read("transfer")
     rows = rows[rows["seed"].isin(seeds)]
     order = frame.ordered
@@ -204,16 +204,16 @@ def transferred(seeds: Sequence[int]) -> pd.DataFrame:
 
 
 def by_digits(seeds: Sequence[int]) -> pd.DataFrame:
-    """Accuracies (%) after the last epoch of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
+    """Return final accuracies (%) of the recorded runs of some seeds: `digits`, `control`, `seed`, `last`."""
     asked = controls.grown([seed for seed in controls.FIVE if seed in seeds])
     rows = placed(frame.tidy(runs.recorded([run for some in asked.values() for run in some])), asked, "digits")
     return rows.assign(control=frame.ordered(rows["control"], controls.GROWING))
 
 
 def rules() -> pd.DataFrame:
-    """A row for each number of digits: its sizes, and how often (%) rules are right.
+    """Return a row for each number of digits: its sizes, and the accuracy (%) of rules.
 
-    `states` are of the last frontier before the answer, on average over at most a thousand inputs. `paths` lead there.
+    `states` is the mean size of the last frontier over at most a thousand inputs, and `paths` lead there.
     The parity of the digits' sum is the parity of the answer.
     """
     table = []

@@ -1,7 +1,7 @@
-"""Runs that take labels and fed mixtures apart: controls of CSFT at equal examples, updates and passes.
+"""Runs that separate labels from fed mixtures: controls of CSFT at equal examples, updates and passes.
 
-A control is CSFT with other targets (`cot2lib.targets`), or a method of the paper. Seeds were fixed before any of them
-was used, with the predictions (`predictions.csv`).
+A control is CSFT with other targets (`cot2lib.targets`), or a method of the paper. Seeds were fixed before any run,
+with the predictions (`predictions.csv`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,13 +41,13 @@ class Control(NamedTuple):
 
     Attributes:
         labels, fed: what is scored and what is fed, in words.
-        targets: the rule; None for those of a method.
-        method: whose run it is.
-        layers: of the model.
-        task: the numbers.
+        targets: the rule; None for the method's own.
+        method: the method of the run.
+        layers: layers of the model.
+        task: the task on numbers.
         scoring: see `cot2lib.training.settings.Supervision`.
         self_fed: whether the model is fed its own mixtures in training.
-        teacher: the control whose run of the same seed says what is scored and fed.
+        teacher: the control whose run of the same seed makes the labels and the feed.
         rewarded: whether policy gradients follow, with thoughts of sampled tokens: 3 on numbers, 8 on graphs.
     """
 
@@ -103,19 +103,19 @@ INPUTS = 9**4  # of any number of digits: as many as there are of four
 
 
 def name(control: str) -> str:
-    """A control as axes and tables call it: its labels, and what it is fed."""
+    """Name a control as axes and tables do: its labels, and its feed."""
     told = CONTROLS[control]
     return f"{told.labels} | {told.fed}"
 
 
 def one_more(task: MNNS, inputs: int | None = None) -> MNNS:
-    """Inputs of one digit more, small enough for a task's vocabulary."""
+    """Return the task of one digit more, with digits small enough for a task's vocabulary."""
     length = task.length + 1
     return MNNS(task.low, task.bound // length, length, inputs=inputs, max_sum=task.bound)
 
 
 def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
-    """Runs by task and control; by the authors' recipe those of `MAIN` on numbers, with five seeds."""
+    """Return runs by task and control; by the authors' recipe, `MAIN` on numbers with five seeds."""
     if profile == "paper":
         return {(NUMBERS, name): numbers(name, FIVE, profile) for name in MAIN}
     found = {(NUMBERS, name): numbers(name) for name in CONTROLS}
@@ -123,9 +123,9 @@ def trained(profile: str) -> Mapping[tuple[str, str], Sequence[Run]]:
 
 
 def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", digits: int = 4) -> list[Run]:
-    """The runs of a control on digits from 1 to 9: d = 32.
+    """Return the runs of a control on digits from 1 to 9: d = 32.
 
-    All numbers of digits are trained for as many steps, on all inputs or `INPUTS` of them.
+    Every number of digits takes the same number of steps, on all inputs or `INPUTS` of them.
     """
     control = CONTROLS[name]
     options: dict[str, Any] = dict(task=control.task, d_model=32, layers=control.layers, heads=min(control.layers, 4))
@@ -138,16 +138,16 @@ def numbers(name: str, seeds: Sequence[int] = SEEDS, profile: str = "quick", dig
 
 
 def graphs(name: str) -> list[Run]:
-    """The runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
+    """Return the runs of a control on graphs of at most 19 names, drawn anew at every visit: d = 32."""
     control = CONTROLS[name]
     made = [_with(control, placed(control.method, SMALL, 32, seed=seed)) for seed in FIVE]
     return [grpo(run) for run in made] if control.rewarded else made
 
 
 def own_rule(run: Run) -> Rule:
-    """The rule that a control is judged by: it feeds itself the kind of thing that it was fed.
+    """Return the rule that a control is judged by: it feeds itself what it was fed in training.
 
-    These are arrows, tokens (its likeliest one) or mixtures.
+    This is arrows, its likeliest tokens, or mixtures.
     """
     targets = run.supervision.targets
     fed = targets.fed if isinstance(targets, Apart) else targets
@@ -163,23 +163,23 @@ def _with(control: Control, run: RunSpec, profile: str = "quick") -> RunSpec:
 
 
 def grown(seeds: Sequence[int] = FIVE) -> Mapping[tuple[int, str], Sequence[Run]]:
-    """Runs by number of digits and control, each evaluated by its `own_rule`."""
+    """Return runs by number of digits and control, each evaluated by its `own_rule`."""
     places = [(digits, name) for digits in DIGITS for name in GROWING]
     made = {(digits, name): numbers(name, seeds, digits=digits) for digits, name in places}
     return {place: [replace(run, thought=own_rule(run)) for run in some] for place, some in made.items()}
 
 
 def every(profile: str) -> list[Run]:
-    """All of them, each once."""
+    """Return all these runs, each once."""
     longer = [run for some in grown().values() for run in some] if profile == "quick" else []
     return list(dict.fromkeys([*(run for some in trained(profile).values() for run in some), *longer]))
 
 
 def thinking(profile: str) -> list[Run]:
-    """Those of `trained` that have thoughts to edit."""
+    """Return the runs of `trained` that have thoughts to edit."""
     return [run for some in trained(profile).values() for run in some if has_thoughts(run)]
 
 
 def has_thoughts(run: Run) -> bool:
-    """Whether a run thinks before it answers."""
+    """Say whether a run thinks before it answers."""
     return run.supervision.every is not None

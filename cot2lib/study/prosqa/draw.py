@@ -33,12 +33,12 @@ USED = (*questions.RULES, *questions.DEPTHS, questions.BEFORE, questions.MOVED, 
 
 
 def tested(seeds: Sequence[int]) -> pd.DataFrame:
-    """What models of all hops answer, and their thoughts hold (%): a row for each run, test and number of hops."""
+    """Return answers and thoughts (%) of models of all hops: a row for each run, test and number of hops."""
     return graphs.tested("questions", chosen(seeds))
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
-    """Right answers (%) to published questions with drawn names, by run and `questions`: of so many hops, or all.
+    """Return right answers (%) to published questions with drawn names, by run and by `questions` (hops, or all).
 
     Args:
         rows: the frame of `tested`.
@@ -56,11 +56,11 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_hops(rows: pd.DataFrame) -> Shown:
-    """`answers` of every run by hops; bars are the paper's, which are over all questions."""
+    """Draw the `answers` of every run by hops; bars are the paper's, over all questions."""
     wide = rows.query("questions == @ALL").pivot_table("strict", "seed", "method", observed=True)
     behind = wide.drop(columns="CoT2").mean().idxmax()
     finding = (
-        f"Of the published questions CoT2 answers {wide['CoT2'].mean():.1f} % on average, {behind} "
+        f"CoT2 answers {wide['CoT2'].mean():.1f} % of the published questions on average, {behind} "
         f"{wide[behind].mean():.1f} %."
     )
     paper = lambda method, questions: graphs.stated("ProsQA", method) if questions == ALL else None
@@ -69,7 +69,7 @@ def by_hops(rows: pd.DataFrame) -> Shown:
 
 
 def systems(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) on published questions by hops, of `answers` and of others, which print one over all."""
+    """Tabulate accuracies (%) on published questions: `answers` by hops, and other systems, which print one number."""
     ours = show.cells(rows, ["method"], "questions", "strict", show.mean_of)
     ours.insert(1, "seeds", show.groups(rows, "method")["seed"].nunique().astype(str).to_numpy())
     ours["method"] = [f"{method}, ours" for method in ours["method"]]
@@ -81,14 +81,14 @@ def systems(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def size() -> str:
-    """The shape and the number of parameters of models of all hops, in words."""
+    """Describe the shape and the number of parameters of models of all hops."""
     run = whole("cot2")
     shape = [called(name, getattr(run.model, name)) for name in ("layers", "heads", "d_model")]
     return f"{', '.join(shape)}; {parameters(run):,} parameters"
 
 
 def used(rows: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies (%) on the tests `USED`, strict and of pairs, by method.
+    """Tabulate accuracies (%) on the tests `USED`, strict and of pairs, by method.
 
     Args:
         rows: the frame of `tested`.
@@ -101,7 +101,7 @@ def used(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def reached() -> pd.DataFrame:
-    """Tests of models on graphs of up to 60 nodes; `learnt` says which questions they were trained on."""
+    """Return the tests of models on graphs of up to 60 nodes; `learnt` names the questions of their training."""
     learnt = {f"3 to {reach} hops": farther(reaches=[reach]) for reach in REACHES} | {LONGER: longer()}
     parts = [graphs.tested("farther", specs).assign(learnt=words) for words, specs in learnt.items()]
     found = pd.concat(parts, ignore_index=True)
@@ -109,10 +109,10 @@ def reached() -> pd.DataFrame:
 
 
 def far(rows: pd.DataFrame) -> Shown:
-    """Strict accuracy of `reached` by hops."""
+    """Draw the strict accuracy of `reached` by hops."""
     right = rows.query("learnt != @LONGER").pivot_table("strict", "hops", "learnt", observed=True)
     learnt = right.columns[-1]
-    finding = f"Models that learnt questions of {learnt} answer {right[learnt].mean():.0f} % of them on average."
+    finding = f"Models that learnt {learnt} answer {right[learnt].mean():.0f} % of such questions on average."
     labels = ("hops of the question", "right answers (%)")
     return look.curves(rows, "learnt", None, finding=finding, x="hops", y="strict", labels=labels, height=3.2)
 
@@ -121,14 +121,14 @@ def far(rows: pd.DataFrame) -> Shown:
 
 
 def by_depth_alone() -> list[float]:
-    """How often (%) the leaf farther from its nearest source is the target: of published questions, and of ours."""
+    """Return how often (%) the deeper leaf is the target in published questions, and in ours."""
     theirs, ours = published(questions.published_file(), naming="age"), ProsQA(inputs=1000, names=28, naming="age")
     return [questions.guesses(task)[questions.DEEPER] for task in (theirs, ours)]
 
 
 def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Requests, ...]:
-    """Runs on graphs of at most 19 names by recipe: by how nodes are named, over dimensions, and each method by its
-    own best choice. By the authors' recipe runs with ages as names have more seeds."""
+    """Return runs on graphs of at most 19 names by recipe: by naming, over dimensions, and each method by its own best
+    choice. Runs by the authors' recipe with ages as names have more seeds."""
     named = {name: graph_runs.naming(name, seeds) for name in PROFILES}
     widths = {name: graph_runs.dimension(name, seeds) for name in PROFILES}
     for some in (named, widths):
@@ -138,12 +138,12 @@ def four_hops(seeds: Sequence[int], age_seeds: Sequence[int]) -> tuple[graphs.Re
 
 
 def question(row: int, seed: int) -> Shown:
-    """The graph of an unseen question of four hops, a panel for each hop: a node's area is the share of the thought of
-    CoT2 that lies on it.
+    """Draw the graph of an unseen question of four hops, a panel for each hop; a node's area is its share of CoT2's
+    thought.
 
     Args:
-        row: which question.
-        seed: of the model.
+        row: the question's place in the test.
+        seed: the model's seed.
     """
     task = ProsQA(inputs=INPUTS, seed=TEST_SEED)
     (run,) = graph_runs.naming("quick", [seed], ("cot2",), ("fresh",))
@@ -165,12 +165,12 @@ def question(row: int, seed: int) -> Shown:
     shares = pd.DataFrame(PERCENT * thoughts[:, list(graph.nodes)].T, index=pd.Index(graph.nodes, name="node"))
     shares.columns = pd.RangeIndex(1, len(thoughts) + 1, name="hop")
     at_target, at_other = shares.loc[[target, other]].iloc[:, -1]
-    finding = f"After the last hop {at_target:.1f} % of the thought lies on the target, {at_other:.1f} % on the other."
+    finding = f"The last thought puts {at_target:.1f} % of its weight on the target, {at_other:.1f} % on the other."
     return Shown(figure, shares.stack().rename("share (%)").reset_index(), finding)
 
 
 def by_layers(graph: networkx.DiGraph) -> dict[int, tuple[float, float]]:
-    """Nodes in rows, by the longest way that leads to each; every row is spread evenly."""
+    """Place nodes in rows, by the longest path that leads to each; spread every row evenly."""
     layers = list(networkx.topological_generations(graph))
     places = {}
     for depth, layer in enumerate(layers):

@@ -1,9 +1,8 @@
-"""Questions of the whole of ProsQA: what models answer, and what rules say that do not search from the root.
+"""Questions of the whole of ProsQA: what models answer, and what rules answer without a search from the root.
 
 `cot2 prosqa FILE` asks the shipped models the questions of a published file. `cot2 measure questions` measures every
-trained model on generated questions of each number of hops, on the published validation file, where rules without a
-search say the right option or do not, where an edge is moved (`cot2lib.tasks.variants`), and where leaves are
-added that answer nothing.
+trained model on the published validation file and on generated questions: by hops, by whether rules without a search
+answer them, with one edge moved (`cot2lib.tasks.variants`), and with added leaves that are no options.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,7 +43,7 @@ from cot2lib.tasks.variants import (
 
 AT_ONCE = 500  # questions of a file, between two looks at the progress
 HERE = Path(__file__).parents[3] / "tests" / "data" / "prosqa_valid.json"  # in a clone
-DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that say more than chance
+DEEPER, ANCESTORS = "farther from the nearest source", "more ancestors"  # rules that beat chance
 # Names of tests, which stand in the records
 GENERATED, PUBLISHED = "generated", "published"
 BEFORE, MOVED, IDLE = "before the move", "edge and answer moved", "another edge moved"
@@ -54,18 +53,18 @@ DISTRACTED = ("few nodes", *(f"few nodes, {LEAVES} leaves {where}" for where in 
 
 
 def published_file() -> Path:
-    """The published validation file: the clone's, or else downloaded."""
+    """Return the published validation file: the clone's, or else downloaded."""
     return HERE if HERE.exists() else fetch()
 
 
 def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
-    """Answers of the shipped models to the questions of a published file: a row for each method, seed and question.
+    """Return the answers of the shipped models to a published file: a row for each method, seed and question.
 
     Columns: `method`, `seed`, `question` (its place in the file, from 0), `hops`; `strict`, whether the right node is
     the likeliest token of all (1 or 0), and `pair`, whether it is likelier than the other option.
 
     Args:
-        path: of the file.
+        path: the file.
         naming: "fresh" or "once" draws names; "age" takes node numbers as they are.
 
     Raises:
@@ -87,13 +86,13 @@ def of_file(path: Path, naming: str = "fresh") -> pd.DataFrame:
 
 
 def by_hops(rows: pd.DataFrame) -> pd.DataFrame:
-    """Strict accuracies (shares) of the rows of `of_file` by method, hops and over all; means over seeds."""
+    """Return strict accuracies (shares) of `of_file` by method and hops, and over all; means over seeds."""
     found = rows.pivot_table("strict", "method", "hops", sort=False, margins=True, margins_name="all")
     return found.drop(index="all")
 
 
 def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop state"]:
-    """The thoughts of a run after each hop of one question, by names.
+    """Return the thoughts of a run after each hop of one question, by names.
 
     Raises:
         SpecError: for a question that the task does not have.
@@ -109,10 +108,10 @@ def thoughts(spec: RunSpec, task: ProsQA, row: int) -> Float[np.ndarray, "hop st
 
 
 def measure(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """Accuracies and shares of thoughts of trained runs of one shape.
+    """Measure accuracies and shares of thoughts of trained runs of one shape.
 
-    A row for each run, test, naming (`asked`) and number of hops, which is missing where a test has all of them;
-    further columns as of `cot2lib.study.graph_tests.by_question`, means over `inputs` questions.
+    A row for each run, test, naming (`asked`) and number of hops (missing where a test has all of them); further
+    columns are those in `cot2lib.study.graph_tests.by_question`, means over `inputs` questions.
 
     Raises:
         RecordError: if the weights of one are not here.
@@ -139,7 +138,7 @@ def _tests(stack: GPT2Stack, specs: Sequence[RunSpec]) -> Iterator[pd.DataFrame]
 
 
 def measure_hops(specs: Sequence[RunSpec]) -> pd.DataFrame:
-    """The rows of `measure` that are of generated questions of each number of hops; errors as there."""
+    """Measure, as `measure` does, only generated questions of each number of hops."""
     unseen = generated(specs[0].task)
     stack = runs.load_stack(specs, missing="error")
     each = by_question(stack, specs, unseen, torch.arange(unseen.size))
@@ -147,20 +146,20 @@ def measure_hops(specs: Sequence[RunSpec]) -> pd.DataFrame:
 
 
 def generated(task: ProsQA) -> ProsQA:
-    """Unseen graphs like a task's, `INPUTS` of each number of hops that it has thoughts for."""
+    """Return unseen graphs like a task's, `INPUTS` for each number of hops that it has thoughts for."""
     even = evenly_mixed(task.steps - 1)
     return replace(task, inputs=len(even) * INPUTS, mixture=even, seed=TEST_SEED)
 
 
 def by_depth(task: ProsQA) -> list[str]:
-    """Which option of each question is farther from its nearest source."""
+    """Say which option of each question is farther from its nearest source."""
     target, other = depths(task).gather(1, task.options).unbind(1)
     return [DEPTHS[1 - int(sign)] for sign in (target - other).sign()]
 
 
 def rules(task: ProsQA) -> list[str]:
-    """How many of the two rules that say more than chance on our graphs are right, for each question; in a tie a rule
-    says nothing."""
+    """Count for each question how many of the two rules that beat chance on our graphs are right; no rule is right in
+    a tie."""
     right, known = torch.zeros(task.size, dtype=torch.int64), looks(task)
     for rule in (DEEPER, ANCESTORS):
         target, other = known[rule].gather(1, task.options).unbind(1)
@@ -169,14 +168,14 @@ def rules(task: ProsQA) -> list[str]:
 
 
 def moves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
-    """Questions that have an edge to move, with the answer and without; and both tasks."""
+    """Return questions that have an edge to move, and the tasks with the answer moved and unmoved."""
     rows = can_be_rewritten(task)
     rows = rows[torch.linspace(0, len(rows) - 1, min(INPUTS, len(rows))).long()]  # spread over all of them
     return rows, *(Rewritten(**asdict(task), moved=moved) for moved in (True, False))
 
 
 def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
-    """Questions whose graphs have room for more leaves; with leaves elsewhere, and with leaves on the way."""
+    """Return questions whose graphs have room for more leaves, and the tasks with leaves elsewhere and on the way."""
     return with_room(task)[:INPUTS], *(Distracted(**asdict(task), passed=passed) for passed in (False, True))
 
 
@@ -184,7 +183,7 @@ def leaves(task: ProsQA) -> tuple[Rows, ProsQA, ProsQA]:
 
 
 def guesses(task: ProsQA) -> dict[str, float]:
-    """How often (%) rules without a search from the root find the target of two options; ties count half."""
+    """Return how often (%) rules without a search from the root find the target of two options; ties count half."""
     found = {}
     for name, look in looks(task).items():
         target, other = look.gather(1, task.options).unbind(1)
@@ -193,7 +192,7 @@ def guesses(task: ProsQA) -> dict[str, float]:
 
 
 def looks(task: ProsQA) -> dict[str, Float[Tensor, "input name"] | Int[Tensor, "input name"]]:
-    """By rule a value of every name: of two options the rule takes the one that has more of it."""
+    """Return a value of every name by rule: the rule takes the option with the larger value."""
     into, out = degrees(task)
     place = torch.arange(task.names).expand(task.size, -1)
     return {
@@ -208,7 +207,7 @@ def looks(task: ProsQA) -> dict[str, Float[Tensor, "input name"] | Int[Tensor, "
 
 
 def _of_parents(task: Reachability, values: Int[Tensor, "input name"]) -> Float[Tensor, "input name"]:
-    """Mean of a value over the parents of each name; 0 without any."""
+    """Average a value over the parents of each name; 0 without any."""
     start, end = task.ends
     wide = with_none(values)
     total = torch.zeros_like(wide).scatter_add(1, end, wide.gather(1, start))[:, :-1]

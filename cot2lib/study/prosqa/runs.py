@@ -1,15 +1,15 @@
 """Runs on the whole of ProsQA: questions of three to six hops, on graphs as large as the published ones.
 
-Every question has six thoughts; a walk that has ended stays where it is. So no model has to notice when to answer.
+Every question has six thoughts, and a walk that has ended stays where it is, so no model has to notice when to answer.
 Long chains are rare in the published file. Here five hops are as common as four, so that they can be learnt.
 
-Methods differ in nothing but the method. Each is tried with the first seed, by as many of `TRIALS` as `TRIED` says.
+Runs differ only in the method. Each method is tried with the first seed, by the number of `TRIALS` in `TRIED`.
 CoT2 made no error on held-out generated graphs in its first trial, and so had no other. No later trial of another
-method was more than a point better than the first, by which all are compared. Runs are to cost as many core-minutes.
-COCONUT makes its thoughts one by one, so it takes half as many steps.
+method was more than a point better than its first, so all are compared by their first. Runs should cost equally many
+core-minutes. COCONUT makes its thoughts one by one, so it takes half as many steps.
 
-Other runs ask what single choices of the task are worth, how far CoT2 carries, with larger graphs and longer chains,
-with smaller models and by reward, and what the recipe gives on ProntoQA.
+Other runs measure single choices of the task, larger graphs and longer chains, smaller models, reward, and the same
+recipe on ProntoQA.
 """
 
 from collections.abc import Sequence
@@ -39,70 +39,70 @@ SHIPPED = {"cot2": 5, "discrete": 1, "coconut": 1, "no-cot": 1}
 
 
 def tried() -> list[RunSpec]:
-    """Every trial of every method."""
+    """Return every trial of every method."""
     return [whole(method, trial=trial) for method in METHODS for trial in TRIALS[: TRIED[method]]]
 
 
 def chosen(seeds: Sequence[int] = SEEDS, methods: Sequence[str] = METHODS) -> list[RunSpec]:
-    """Each method by its first trial."""
+    """Return each method by its first trial."""
     return [whole(method, seed) for method in methods for seed in seeds]
 
 
 def with_weights() -> list[RunSpec]:
-    """Those of `chosen` whose weights ship."""
+    """Return the runs of `chosen` whose weights ship."""
     return [run for method, count in SHIPPED.items() for run in chosen(SEEDS[:count], [method])]
 
 
 def compared(profile: str) -> list[RunSpec]:
-    """The runs that tests compare; the paper has no such recipe."""
+    """Return the runs that tests compare; the paper has no such recipe."""
     return chosen() if profile == "quick" else []
 
 
 def farther(seeds: Sequence[int] = SEEDS[:2], reaches: Sequence[int] = REACHES, trial: Trial = WIDE) -> list[RunSpec]:
-    """CoT2 on graphs of up to 60 nodes, trained on as many questions of each number of hops up to a reach."""
+    """Return CoT2 on graphs of up to 60 nodes, trained on equally many questions of each number of hops."""
     asked = dict(names=MOST_NAMES, waiting=max(REACHES))
     return [whole("cot2", seed, trial, mixture=evenly_mixed(reach), **asked) for reach in reaches for seed in seeds]
 
 
 def longer() -> list[RunSpec]:
-    """One of `farther` that learns all hops for three times as long."""
+    """Return one run of `farther` that learns all hops for three times as long."""
     return farther(SEEDS[:1], REACHES[1:], WIDE._replace(steps=48_000))
 
 
 def evenly_mixed(reach: int) -> tuple[float, ...]:
-    """Shares of as many questions of each number of hops, up to a reach."""
+    """Return equal shares for each number of hops, up to a reach."""
     count = reach - FEWEST_HOPS + 1
     return (1 / count,) * count
 
 
 def sizes() -> list[RunSpec]:
-    """CoT2 with models of other sizes."""
+    """Return CoT2 with models of other sizes."""
     return [whole("cot2", trial=Trial(heads, TRIALS[0].lr, layers, d_model)) for layers, heads, d_model in SHAPES]
 
 
 def rewarded() -> list[GRPOSpec]:
-    """Policy gradients from both methods with thoughts of eight sampled tokens, one pass over the graphs."""
+    """Return policy gradients from both methods: thoughts of eight sampled tokens, one pass over the graphs."""
     return [grpo(start, thought=MTS(8)) for start in chosen(SEEDS, BOTH)]
 
 
 def polled(profile: str) -> list[RunSpec]:
-    """All runs on graphs whose samples are counted; those of all hops by our recipe alone."""
+    """Return all runs on graphs whose votes are counted; runs on all hops are by our recipe alone."""
     return graph_runs.polled(profile) + (chosen(SEEDS[:3], BOTH) if profile == "quick" else [])
 
 
 def searched(profile: str) -> list[RunSpec]:
-    """All runs on ProntoQA that answer its tests."""
+    """Return all runs on ProntoQA that answer its tests."""
     known = [*graph_runs.every(profile), *(of_concepts() if profile == "quick" else [])]
     return [run for run in known if isinstance(run, RunSpec) and isinstance(run.task, ProntoQA)]
 
 
 def tried_farther(profile: str) -> list[RunSpec]:
-    """CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
+    """Return CoT2 on larger graphs and with models of other sizes; the paper has no such recipe."""
     return [*farther(), *longer(), *sizes()] if profile == "quick" else []
 
 
 def every(profile: str) -> list[Run]:
-    """All of them, each once; the paper has no such recipe."""
+    """Return all these runs, each once; the paper has no such recipe."""
     if profile != "quick":
         return []
     others = [whole("cot2", **choice) for choice in CHOICES]
